@@ -147,7 +147,8 @@ impl Bounds {
     /// An emission has left the queue.
     #[inline]
     pub(crate) fn release(&self) {
-        self.waiting.fetch_sub(1, Ordering::SeqCst);
+        let waiting = self.waiting.fetch_sub(1, Ordering::SeqCst);
+        assert!(waiting > 0, "an emission leaves the queue that has claimed no room of {}", self.capacity);
         if self.blocked.load(Ordering::SeqCst) > 0 {
             self.wake();
         }

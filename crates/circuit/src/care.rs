@@ -59,9 +59,11 @@ impl<E: Send + 'static, R: 'static> Care<E, R> {
     pub(crate) fn keep(self) -> Option<Box<Kept>> {
         let Self { supervision, make, dead_letters } = self;
         let renew = make.map(|mut make| -> Renew {
-            // SAFETY: `Kept::renew` is given the place of an `R`.
             Box::new(move |place, restarted| {
-                make(restarted).map(|fresh| unsafe { place.cast::<R>().write(fresh) })
+                let fresh = make(restarted)?;
+                // SAFETY: `Kept::renew` is given the place of an `R`.
+                unsafe { place.cast::<R>().write(fresh) };
+                Ok(())
             })
         });
         let lose = dead_letters.map(|mut letters| -> Lose {

@@ -40,7 +40,7 @@ impl Failure {
 
     /// The failure with how many there were and what was done about it.
     pub(crate) fn was(mut self, count: u32, remedy: Remedy) -> Self {
-        debug_assert!(count > 0, "this one is counted");
+        assert!(count > 0, "this failure of {} is counted", self.subject);
         self.count = count;
         self.remedy = remedy;
         self

@@ -80,7 +80,7 @@ impl Interner {
     /// is beyond a limit.
     #[cold]
     pub(crate) fn add(&self, path: &str) -> Result<Name, ArgumentError> {
-        debug_assert!(Name::is_valid(path));
+        assert!(Name::is_valid(path), "{path:?} was checked before");
         // No step below panics, so a lock is never left behind with half of a name.
         let mut writer = unpoisoned(self.writer.lock());
         let (mut known, start) = self.longest_known(path);
@@ -250,7 +250,7 @@ const _: () = assert!(size_of::<OnceLock<Entry>>() == 16);
 
 impl Table {
     fn new(slots: usize) -> Self {
-        debug_assert!(slots.is_power_of_two());
+        assert!(slots.is_power_of_two(), "a table has {slots} slots, not a power of two");
         Self { slots: (0..slots).map(|_| OnceLock::new()).collect(), shift: u32::BITS - slots.ilog2() }
     }
 

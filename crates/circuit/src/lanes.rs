@@ -153,7 +153,7 @@ impl Readers {
     pub(crate) fn take_turn(&mut self, edge: Edge) -> Option<(usize, usize)> {
         let index = self.turn.checked_sub(1)?;
         let edge = if self.rounds.is_multiple_of(ROUNDS) { Edge::Written } else { edge };
-        let known = self.all.get_mut(index)?.known(edge).min(TURN);
+        let known = self.all[index].known(edge).min(TURN);
         (known > 0).then_some((index, known))
     }
 
@@ -163,8 +163,8 @@ impl Readers {
 
     /// Gives the turn to the next one.
     pub(crate) fn pass(&mut self) {
-        if let Some(reader) = self.turn.checked_sub(1).and_then(|index| self.all.get(index)) {
-            reader.consume();
+        if let Some(index) = self.turn.checked_sub(1) {
+            self.all[index].consume();
         }
         if self.turn < self.all.len() {
             self.turn += 1;

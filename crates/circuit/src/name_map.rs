@@ -66,7 +66,7 @@ impl<T> Default for NameMap<T> {
 impl<T> Table<T> {
     #[allow(clippy::unnecessary_box_returns, reason = "a table must not move")]
     fn with_slots(count: usize) -> Box<Self> {
-        debug_assert!(count.is_power_of_two());
+        assert!(count.is_power_of_two(), "a table has {count} slots, not a power of two");
         Box::new(Self { slots: (0..count).map(|_| AtomicPtr::new(ptr::null_mut())).collect() })
     }
 

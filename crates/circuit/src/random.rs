@@ -20,7 +20,7 @@ impl Generator {
 
     /// A number below `limit`, which is not zero. No number is preferred by more than one in 2^64 / `limit`.
     pub(crate) fn below(&mut self, limit: u64) -> u64 {
-        debug_assert!(limit > 0);
+        assert!(limit > 0, "there is no number below 0");
         ((u128::from(self.next()) * u128::from(limit)) >> 64) as u64
     }
 }

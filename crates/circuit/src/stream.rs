@@ -193,8 +193,7 @@ impl<E: Clone + Send + 'static> Conduit<E> {
         let closed = Arc::clone(&buffer);
         let ended: OnClose<E> = Box::new(move |_| closed.end());
         let subscription = self.begin(&subscriber, Some(ended), Hearer::Reservoir { capacity })?;
-        // Nobody else sets it.
-        let _ = unwanted.set(subscription.downgrade());
+        assert!(unwanted.set(subscription.downgrade()).is_ok(), "it is set here and nowhere else");
         let follower: Weak<Buffer<(Name, E)>> = Arc::downgrade(&buffer);
         self.machine().followers.add(follower);
         // Followed first, then looked: whoever ends the circuit says so first, and then looks who follows.

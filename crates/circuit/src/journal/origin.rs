@@ -223,7 +223,7 @@ struct Part {
 fn write_path(subject: &Subject, bytes: &mut Vec<u8>) {
     let enclosures = std::iter::successors(Some(subject), |subject| subject.enclosure());
     let path: Vec<&Subject> = enclosures.take_while(|subject| subject.kind() != Kind::Cortex).collect();
-    debug_assert!(path.len() as u64 <= PARTS_MAX, "captures are of pipes of what circuits enclose");
+    assert!(path.len() as u64 <= PARTS_MAX, "{subject} has {} parts, of at most {PARTS_MAX}", path.len());
     write_number(path.len() as u64, bytes);
     for part in path.iter().rev() {
         write_number(part.id().number(), bytes);
@@ -250,8 +250,8 @@ fn read_path(bytes: &mut &[u8]) -> Option<Subject> {
 
 /// What stands for a kind, see [`Kind::ALL`].
 fn number_of(kind: Kind) -> u8 {
-    debug_assert_ne!(kind, Kind::Cortex, "paths begin below it");
-    Kind::ALL.iter().skip(1).position(|known| *known == kind).map_or(u8::MAX, |index| index as u8)
+    let index = Kind::ALL.iter().skip(1).position(|known| *known == kind);
+    index.expect("paths begin below the cortex") as u8
 }
 
 fn kind_of(number: u8) -> Option<Kind> {

@@ -425,7 +425,7 @@ impl<W: Write + Send> Recorder for Journal<W> {
 
 impl<W: Write> State<W> {
     fn begin(&mut self, seed: u64) {
-        debug_assert_eq!(self.phase, Phase::Before, "a circuit that is recorded is not recorded again");
+        assert_eq!(self.phase, Phase::Before, "a circuit that is recorded is not recorded again");
         self.phase = Phase::Open;
         self.content = frame::header(seed);
         // What is thrown has made it fail.
@@ -548,7 +548,7 @@ impl<W: Write> State<W> {
     }
 
     fn write(&mut self) {
-        debug_assert!(
+        assert!(
             self.phase == Phase::Open || self.content.first() == Some(&(Kind::End as u8)),
             "nothing comes after the end"
         );

@@ -92,12 +92,9 @@ impl Machine {
         count: u32,
         panic: Box<dyn Any + Send>,
     ) {
-        let machine = Self::entered_here();
-        debug_assert!(machine.is_some(), "in a circuit's context");
-        if let Some(machine) = machine {
-            let failure = Failure::of_panic(subject.clone(), operation, panic);
-            machine.failures.report(&failure.was(count, Remedy::Resumed));
-        }
+        let machine = Self::entered_here().expect("callbacks are called in a circuit's context");
+        let failure = Failure::of_panic(subject.clone(), operation, panic);
+        machine.failures.report(&failure.was(count, Remedy::Resumed));
     }
 
     /// Reports a panic in what the circuit does for itself.

@@ -146,7 +146,7 @@ impl Running<'_> {
     }
 
     fn run_in_span(&mut self, edge: Edge, budget: usize, until: u64) -> Progress {
-        debug_assert!(budget > 0);
+        assert!(budget > 0, "a run without a budget would never be done");
         let inside = self.machine.inside.get();
         let mut next_edge = Edge::Written;
         let Some(mut left) = self.drain_transit(budget) else { return Progress::More };
@@ -478,7 +478,7 @@ impl Running<'_> {
         }
         // The close is in there until the circuit has ended.
         while self.drain_transit(usize::MAX).is_none() {}
-        debug_assert!(self.machine.has_ended());
+        assert!(self.machine.has_ended(), "{} is closed and has nothing left to do", self.machine.subject);
     }
 
     /// Ends a circuit that nobody can run any more: what it has accepted is dropped, and who has something open hears nothing.

@@ -100,7 +100,7 @@ impl Machine {
         // What is done first: it never overtakes what was admitted.
         let done = self.done.load(Ordering::Acquire) + consumed;
         let admitted = self.ingress.tail() + written;
-        debug_assert!(done <= admitted);
+        assert!(done <= admitted, "{done} entries are done, of {admitted} admitted");
         (admitted, if has_ended { admitted } else { done })
     }
 

@@ -229,7 +229,7 @@ impl Machine {
 
     /// Has this ended before the circuit ends, behind all that were said before. In the context only.
     pub(crate) fn ends_with(&self, open: Weak<dyn Ending>) {
-        debug_assert!(self.is_inside());
+        assert!(self.is_inside(), "the caller is in the context of {}", self.subject);
         // SAFETY: in the context, and the borrow ends here.
         unsafe { (*self.inside.get()).endings.push(open) };
     }

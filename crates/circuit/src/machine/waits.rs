@@ -86,11 +86,7 @@ impl Waits {
             if let Some(inner) = inner {
                 let held = self.held.entry(outer).or_default();
                 if held.within.is_some() {
-                    debug_assert_eq!(
-                        held.within,
-                        Some(inner),
-                        "who is waited for inside of it has not returned"
-                    );
+                    assert_eq!(held.within, Some(inner), "who is waited for inside of it has not returned");
                     return true;
                 }
                 held.within = Some(inner);
@@ -113,16 +109,15 @@ impl Waits {
             }
             left == 0
         });
-        debug_assert_eq!(left, 0, "the context is the same");
+        assert_eq!(left, 0, "of {links} links, the context in which they were made is the same");
     }
 
     /// Changes what is known of a circuit, and forgets it if that is nothing.
     fn change(&mut self, circuit: usize, change: impl FnOnce(&mut Held)) {
-        if let Some(held) = self.held.get_mut(&circuit) {
-            change(held);
-            if held.within.is_none() && held.waits.is_empty() {
-                self.held.remove(&circuit);
-            }
+        let held = self.held.get_mut(&circuit).expect("a circuit is known as long as it waits");
+        change(held);
+        if held.within.is_none() && held.waits.is_empty() {
+            self.held.remove(&circuit);
         }
     }
 
@@ -211,12 +206,9 @@ impl<'a> Waiting<'a> {
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         let mut waits = lock(&WAITS);
-        let own = innermost_here();
-        debug_assert!(own.is_some(), "the context is the same");
-        if let Some(own) = own {
-            waits.change(own, |held| held.waits.retain(|wait| wait.number != self.number));
-            waits.unlink_here(self.links);
-        }
+        let own = innermost_here().expect("the context in which the wait began is the same");
+        waits.change(own, |held| held.waits.retain(|wait| wait.number != self.number));
+        waits.unlink_here(self.links);
     }
 }
 

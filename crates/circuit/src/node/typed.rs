@@ -163,6 +163,7 @@ fn drop_value<E>(value: E) {
 }
 
 unsafe fn empty<R>(node: *mut Header) {
+    // SAFETY: `NodeRef::make` made the node with an `R`, and `drop_receptor` comes here when nothing else borrows it.
     let receptor = unsafe { &mut *(*node.cast::<Node<R>>()).receptor.get() };
     // SAFETY: `drop_receptor` comes here once for each receptor.
     shielded(|| unsafe { ManuallyDrop::drop(receptor) });

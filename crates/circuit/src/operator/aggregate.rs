@@ -253,8 +253,8 @@ impl<E, O, F: FnMut(&E, &E) -> O + Part> Combine<E> for Always<F> {
 
     #[inline]
     fn combine(&mut self, held: Option<&E>, value: &E) -> Option<O> {
-        debug_assert!(held.is_some(), "what always has a result is never absent");
-        held.map(|held| (self.0)(held, value))
+        let held = held.expect("what always has a result is never absent");
+        Some((self.0)(held, value))
     }
 }
 

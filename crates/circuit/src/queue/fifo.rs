@@ -134,7 +134,7 @@ impl Fifo {
             && let Some(chunk) = self.chunks.back()
             && chunk.words.len() > needed
         {
-            debug_assert!(self.chunks.len() == 1);
+            assert_eq!(self.chunks.len(), 1, "an empty queue has one chunk");
             return self.begin_at_front();
         }
         if let Some(back) = self.chunks.back_mut() {
@@ -170,7 +170,7 @@ impl Fifo {
 
     /// Reads and writes start over in the only chunk.
     fn begin_at_front(&mut self) {
-        debug_assert!(self.chunks.len() == 1);
+        assert_eq!(self.chunks.len(), 1, "nothing is read from another chunk");
         let words = &self.chunks[0].words;
         self.read = words.start();
         self.read_end = ptr::null_mut();
@@ -203,7 +203,7 @@ impl Fifo {
 
 /// Where the entries of a chunk end at the latest.
 fn end_of_entries(words: &Words) -> *mut Word {
-    debug_assert!(words.len() > 0);
+    assert!(words.len() > 0, "a chunk has room for a token");
     // SAFETY: within the allocation.
     unsafe { words.start().add(words.len() - 1) }
 }

@@ -321,7 +321,7 @@ impl Cursor {
         unsafe {
             let index = (ticket - (*segment).base.load(Ordering::Relaxed)) as usize;
             let (slots, count) = (Segment::slots(segment), (*segment).count);
-            debug_assert!(index < count);
+            assert!(index < count, "ticket {ticket} is slot {index} of a segment of {count}");
             Self { next: slots.add(index), end: slots.add(count), ticket }
         }
     }
@@ -339,7 +339,7 @@ impl Cursor {
 
     /// Everything below the ticket is consumed, in a queue whose entries are kept elsewhere.
     pub(crate) fn skip_to(&mut self, ticket: u64) {
-        debug_assert!(self.next.is_null() && ticket > self.ticket);
+        assert!(self.next.is_null() && ticket > self.ticket, "{ticket} is consumed behind {}", self.ticket);
         self.ticket = ticket;
     }
 }
@@ -478,7 +478,7 @@ impl Ingress {
                 if part > 0 {
                     self.advance(cursor);
                     let is_there = cursor.next != cursor.end || self.enter_segment(cursor);
-                    debug_assert!(is_there, "tickets of a value are taken at once");
+                    assert!(is_there, "part {part} of {count} has no slot at ticket {}", cursor.ticket);
                 }
                 (*cursor.next).payload.with(|payload| {
                     ptr::copy_nonoverlapping(payload, to.add(part * SLOT_WORDS).cast::<Payload>(), 1);

@@ -188,7 +188,7 @@ impl Writer {
         // SAFETY: spare chunks belong to who took them.
         let spare = unsafe { chunk.as_ref() }?;
         self.spares = spare.next.load(Ordering::Relaxed);
-        debug_assert_eq!(spare.words.len(), CHUNK_WORDS);
+        assert_eq!(spare.words.len(), CHUNK_WORDS, "larger chunks are not kept");
         Some(chunk)
     }
 
@@ -267,7 +267,7 @@ impl Reader {
         // SAFETY: the writer has left this chunk, and set its successor before it counted an entry there.
         unsafe {
             let next = (*self.chunk).next.load(Ordering::Acquire);
-            debug_assert!(!next.is_null());
+            assert!(!next.is_null(), "entry {} has no chunk", self.consumed);
             self.give_back(self.chunk);
             self.chunk = next;
             (self.read, self.end) = ((*next).words.start(), (*next).words.end());
@@ -302,7 +302,7 @@ impl Reader {
 impl Drop for Reader {
     /// The writer must be gone, and all entries taken: what is left is memory.
     fn drop(&mut self) {
-        debug_assert!(self.is_exhausted());
+        assert!(self.is_exhausted(), "entries behind {} were not taken", self.consumed);
         free_all(self.lane.spares.swap(ptr::null_mut(), Ordering::Acquire));
         free(self.chunk);
     }

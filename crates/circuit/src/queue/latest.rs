@@ -100,7 +100,7 @@ impl Entry {
 impl Latest {
     /// A queue for this many emissions, at least one.
     fn new(capacity: usize) -> Self {
-        debug_assert!(capacity > 0);
+        assert!(capacity > 0, "a queue has room for an emission");
         Self { entries: VecDeque::new(), emissions: 0, capacity }
     }
 
@@ -133,15 +133,14 @@ impl Latest {
             return None;
         }
         let oldest = self.entries.iter().position(|entry| entry.token.as_emission().is_some());
-        debug_assert!(oldest.is_some(), "as many emissions are here as there is room for");
-        self.entries.remove(oldest?)
+        self.entries.remove(oldest.expect("as many emissions are here as there is room for"))
     }
 
     /// Takes out the first entry.
     pub(crate) fn pop(&mut self) -> Option<Entry> {
         let entry = self.entries.pop_front()?;
         if entry.token.as_emission().is_some() {
-            self.emissions -= 1;
+            self.emissions = self.emissions.checked_sub(1).expect("each emission that is here is counted");
         }
         Some(entry)
     }

@@ -214,7 +214,7 @@ impl State {
 
     fn remove(&mut self, id: Id) -> Option<Member> {
         let place = self.places.remove(&id)?;
-        self.members.remove(&place)
+        Some(self.members.remove(&place).expect("what has a place is a member"))
     }
 
     /// Where the closure of this resource is kept. Registers the resource if it is not yet. None if what is known under its
@@ -224,7 +224,7 @@ impl State {
         let place = self.places.get(&id).copied().unwrap_or_else(|| {
             self.add(id, Member::Resource { handle: Box::new(resource.clone()), closure: None })
         });
-        match self.members.get_mut(&place)? {
+        match self.members.get_mut(&place).expect("what has a place is a member") {
             Member::Resource { closure, .. } => Some(closure),
             Member::Scope(_) => None,
         }
@@ -232,7 +232,8 @@ impl State {
 
     /// The closure of this resource, which is not the scope's any more.
     fn take_closure(&mut self, id: Id) -> Option<AnyClosure> {
-        match self.members.get_mut(self.places.get(&id)?)? {
+        let place = self.places.get(&id)?;
+        match self.members.get_mut(place).expect("what has a place is a member") {
             Member::Resource { closure, .. } => closure.take(),
             Member::Scope(_) => None,
         }

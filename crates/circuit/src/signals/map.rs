@@ -42,7 +42,7 @@ impl<O: Observation, T> Map<O, T> {
     /// A map of what the function gives, which is called once for each observation, in the order of their ordinals.
     pub fn new(value: impl FnMut(O) -> T) -> Self {
         let values: Arc<[T]> = O::all().map(value).collect();
-        debug_assert_eq!(values.len(), O::COUNT);
+        assert_eq!(values.len(), O::COUNT, "each observation has an ordinal");
         Self { values, observations: PhantomData }
     }
 

@@ -252,7 +252,7 @@ fn moves<O: Observation>(start: &State<O>) -> Arc<[Move]> {
         }
         at += 1;
     }
-    debug_assert_eq!(moves.len(), found.states.len() * O::COUNT);
+    assert_eq!(moves.len(), found.states.len() * O::COUNT, "each state has a row");
     moves.into()
 }
 

@@ -55,7 +55,8 @@ impl SimulatedClock {
     pub(super) fn remove(&self, id: Id) {
         let mut schedule = self.lock();
         if let Some(due) = schedule.due.remove(&id) {
-            schedule.entries.remove(&(due, id));
+            let entry = schedule.entries.remove(&(due, id));
+            assert!(entry.is_some(), "ticker {id:?} is due at {due} ns, and not in the schedule");
         }
     }
 
@@ -103,7 +104,7 @@ fn nanos_of(time: Duration) -> u64 {
 
 /// The first of the times behind `due`, each one interval behind the one before, that is behind `now`.
 fn due_after(due: u64, interval: u64, now: u64) -> Option<u64> {
-    debug_assert!(due <= now && interval > 0);
+    assert!(due <= now && interval > 0, "due at {due} ns, each {interval} ns, and served at {now} ns");
     let passed = (now - due) / interval + 1;
     due.checked_add(passed.checked_mul(interval)?)
 }

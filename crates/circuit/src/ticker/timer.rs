@@ -47,9 +47,7 @@ pub(super) fn add(ticker: &Arc<dyn Ticking>, interval: Duration) -> io::Result<(
         let handle = thread::Builder::new().name("tickers".to_owned()).spawn(|| timer.run())?;
         schedule.thread = Some(handle.thread().id());
     }
-    let (id, due) = (ticker.id(), Instant::now() + interval);
-    schedule.order.insert((due, id));
-    schedule.entries.insert(id, Entry { ticker: Arc::downgrade(ticker), interval, due });
+    schedule.add(ticker, interval, Instant::now());
     drop(schedule);
     timer.changed.notify_one();
     Ok(())
@@ -88,13 +86,15 @@ impl Timer {
 
     fn run(&self) {
         let mut schedule = self.lock();
-        while let Some(&(due, id)) = schedule.order.first() {
-            let now = Instant::now();
-            if now < due {
-                schedule = unpoisoned(self.changed.wait_timeout(schedule, due - now)).0;
-                continue;
-            }
-            let ticker = schedule.take_turn(id, now);
+        loop {
+            let (id, ticker) = match schedule.next(Instant::now()) {
+                Turn::Serve(id, ticker) => (id, ticker),
+                Turn::Wait(pause) => {
+                    schedule = unpoisoned(self.changed.wait_timeout(schedule, pause)).0;
+                    continue;
+                }
+                Turn::Over => break,
+            };
             schedule.serving = Some(id);
             // Without the lock: others come and go meanwhile.
             drop(schedule);
@@ -109,16 +109,40 @@ impl Timer {
     }
 }
 
+/// What the timer does next.
+enum Turn {
+    /// Has this ticker send its tick, if there are handles of it.
+    Serve(Id, Option<Arc<dyn Ticking>>),
+    Wait(Duration),
+    /// Ends: there are no tickers.
+    Over,
+}
+
 impl Schedule {
+    /// The ticker's first tick is due one interval from now.
+    fn add(&mut self, ticker: &Arc<dyn Ticking>, interval: Duration, now: Instant) {
+        let (id, due) = (ticker.id(), now + interval);
+        self.order.insert((due, id));
+        self.entries.insert(id, Entry { ticker: Arc::downgrade(ticker), interval, due });
+    }
+
     fn remove(&mut self, id: Id) {
         if let Some(entry) = self.entries.remove(&id) {
-            self.order.remove(&(entry.due, id));
+            assert!(self.order.remove(&(entry.due, id)), "ticker {id:?} is not in the order of those due");
+        }
+    }
+
+    fn next(&mut self, now: Instant) -> Turn {
+        match self.order.first() {
+            Some(&(due, id)) if due <= now => Turn::Serve(id, self.take_turn(id, now)),
+            Some(&(due, _)) => Turn::Wait(due - now),
+            None => Turn::Over,
         }
     }
 
     /// The ticker whose turn it is, if there are handles of it. It is scheduled anew, or forgotten if it is over.
     fn take_turn(&mut self, id: Id, now: Instant) -> Option<Arc<dyn Ticking>> {
-        let entry = self.entries.get_mut(&id)?;
+        let entry = self.entries.get_mut(&id).expect("what is in the order has an entry");
         let ticker = entry.ticker.upgrade();
         if ticker.as_ref().is_none_or(|ticker| ticker.is_over()) {
             self.remove(id);
@@ -139,6 +163,7 @@ fn due_after(due: Instant, interval: Duration, now: Instant) -> Instant {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
     use std::sync::mpsc;
 
     use super::*;
@@ -150,6 +175,51 @@ mod tests {
         assert_eq!(next(0).as_millis(), 5);
         assert_eq!(next(40).as_millis(), 5);
         assert_eq!(next(41).as_millis(), 46);
+    }
+
+    /// Counts how often it is called.
+    struct Counter(Id, AtomicU32);
+
+    impl Ticking for Counter {
+        fn id(&self) -> Id {
+            self.0
+        }
+
+        fn is_over(&self) -> bool {
+            false
+        }
+
+        fn send(self: Arc<Self>) -> bool {
+            self.1.fetch_add(1, Ordering::Relaxed);
+            true
+        }
+    }
+
+    #[test]
+    fn a_ticker_is_served_once_in_each_interval_of_a_clock_that_is_moved() {
+        // Also where the timer's thread comes late, by up to the given milliseconds.
+        for late in [1, 3, 5, 40] {
+            let (start, interval) = (Instant::now(), Duration::from_millis(5));
+            let counter = Arc::new(Counter(Id::fresh(), AtomicU32::new(0)));
+            let ticker: Arc<dyn Ticking> = counter.clone();
+            let mut schedule = Schedule::default();
+            schedule.add(&ticker, interval, start);
+            for millis in (0..=400).step_by(late) {
+                let now = start + Duration::from_millis(millis as u64);
+                let pause = loop {
+                    match schedule.next(now) {
+                        Turn::Serve(_, served) => _ = served.expect("there is a handle").send(),
+                        Turn::Wait(pause) => break pause,
+                        Turn::Over => unreachable!("there is a ticker"),
+                    }
+                };
+                let ticks = counter.1.load(Ordering::Relaxed);
+                assert_eq!(ticks, millis as u32 / 5, "after {millis} ms");
+                assert_eq!(now + pause, start + interval * (ticks + 1), "until the next is due");
+            }
+            schedule.remove(counter.id());
+            assert!(matches!(schedule.next(start), Turn::Over));
+        }
     }
 
     #[test]
