@@ -84,7 +84,8 @@ impl Buffer {
     /// # Panics
     /// If they are not: what is written must be what was sealed.
     pub(crate) fn check_part(&self, codec: &dyn Codec, range: Range<usize>, next: Lsn) -> Lsn {
-        let start = range.start.max(self.marker_bytes);
+        let (start, marker) = (range.start.max(self.marker_bytes), self.marker_bytes);
+        assert!(start <= range.end, "the marker of {marker} bytes is cut: the write ends at {}", range.end);
         codec.check_sealed(&self.bytes[start..range.end], next)
     }
 

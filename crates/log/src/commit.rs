@@ -349,7 +349,7 @@ impl Committer {
         let mut next = buffer.first;
         let mut from = 0;
         for cut in mem::take(&mut buffer.cuts) {
-            let end = cut.at - usize::from(is_planted(Fault::Cut));
+            let end = cut.at - usize::from(is_planted(Fault::Cut) && cut.at > from);
             next = self.write_part(buffer, from..end, next)?;
             from = cut.at;
             // The successor's existence proves that this segment was durable to its end.

@@ -281,7 +281,7 @@ fn nam_036_the_name_of_a_type_is_joined_by_that_of_a_nested_one() {
 
 #[test]
 fn nam_037_the_name_of_a_nested_type_has_dots() {
-    assert_eq!(Name::of::<outer::inner::Inner>().path(), "conformance.name.outer.inner.Inner");
+    assert_eq!(Name::of::<outer::inner::Inner>().path(), "scenarios.conformance.name.outer.inner.Inner");
 }
 
 #[test]
@@ -407,7 +407,7 @@ fn some_function() {}
 #[test]
 fn nam_072_a_name_is_joined_by_that_of_a_function() {
     let name = named("root").join(name_of_function(some_function)).unwrap();
-    assert_eq!(name.path(), "root.conformance.name.some_function");
+    assert_eq!(name.path(), "root.scenarios.conformance.name.some_function");
 }
 
 #[test]
