@@ -92,7 +92,7 @@ impl fmt::Display for Fault {
 ///
 /// # Panics
 /// With the feature, if the environment names a fault that does not exist.
-#[inline(always)]
+#[inline]
 #[cfg(not(feature = "planted"))]
 pub const fn is_planted(_fault: Fault) -> bool {
     false

@@ -95,8 +95,7 @@ impl<S: Selector> ChainedPool<S> {
         let (kept, stated) = (self.chain, &into[begin..begin + CHAIN_BYTES]);
         assert!(
             kept.bytes() == stated,
-            "the frame that begins with draw {first_draw} states the chain {}, and the pool keeps {kept}",
-            behind
+            "the frame that begins with draw {first_draw} states the chain {behind}, and the pool keeps {kept}"
         );
     }
 
