@@ -1,7 +1,8 @@
 //! The kept inputs: `fuzz/corpus/TARGET/NAME`.
 //!
-//! Those whose name begins with `found-` were found by long runs and are kept as they are. All others are made by
-//! `tidemark-fuzz make-corpus`; their bytes differ from run to run where the order of a set's members or the time does.
+//! Those whose name begins with `found-` were found by long runs and are kept as they are. All
+//! others are made by `tidemark-fuzz make-corpus`; their bytes differ from run to run where the
+//! order of a set's members or the time does.
 
 use crate::{TARGETS, Target};
 use anyhow::{Context, Result, ensure};
@@ -34,7 +35,8 @@ pub fn kept(target: &Target) -> Result<Vec<(String, Vec<u8>)>> {
     Ok(inputs)
 }
 
-/// Writes the inputs that every target's corpus begins with, and removes those that it no longer has.
+/// Writes the inputs that every target's corpus begins with, and removes those that it no longer
+/// has.
 pub fn make() -> Result<()> {
     let mut bytes = 0;
     for target in TARGETS {

@@ -82,8 +82,8 @@ fn took(bytes: usize) {
     PEAK.fetch_max(live, Relaxed);
 }
 
-// SAFETY: each function passes its arguments on to the system's allocator, which keeps the contract, and returns what that
-// returns. Counting allocates nothing.
+// SAFETY: each function passes its arguments on to the system's allocator, which keeps the
+// contract, and returns what that returns. Counting allocates nothing.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         took(layout.size());

@@ -56,7 +56,8 @@ impl Random {
     }
 }
 
-/// An input made of `base`: `other` is another one to take pieces from, `words` are the target's own.
+/// An input made of `base`: `other` is another one to take pieces from, `words` are the target's
+/// own.
 pub(crate) fn mutate(base: &[u8], other: &[u8], words: &[&[u8]], random: &mut Random) -> Vec<u8> {
     let mut bytes = base.to_vec();
     for _ in 0..=random.next() % CHANGES_MAX {

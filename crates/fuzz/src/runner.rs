@@ -1,13 +1,15 @@
-//! The runner: a process for each target, which replays the kept corpus and then runs mutants until its time is over.
+//! The runner: a process for each target, which replays the kept corpus and then runs mutants until
+//! its time is over.
 //!
 //! ```text
 //! run ──► worker TARGET ──► current: the input that it runs, before it runs it
 //!  └── the worker ends badly: the input is kept in fuzz/artifacts/TARGET/
 //! ```
 //!
-//! A panic on any thread, an input that takes longer than [`SECONDS_MAX`], one that takes more memory than [`allowance`]
-//! says, and an end by a signal all end the worker. There is no feedback from coverage: mutants that were accepted are
-//! changed further, which leads behind the checks that refuse the others.
+//! These end the worker: a panic on any thread, an input that takes more processor time than
+//! [`SECONDS_MAX`] or waits for ever, one that takes more memory than [`allowance`] says, and an
+//! end by a signal. There is no feedback from coverage: mutants that were accepted are changed
+//! further, which leads behind the checks that refuse the others.
 
 use crate::mutation::{Random, mutate};
 use crate::{TARGETS, Target, corpus, targets};
@@ -20,8 +22,14 @@ use std::process::{Command, ExitCode, exit};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// An input that takes longer is a failure. Seconds.
+/// An input that takes more of the processors is a failure, however busy the machine is. Seconds.
 const SECONDS_MAX: u64 = 10;
+/// How long the watchdog sleeps between two looks, and at how many it takes an input for one that
+/// waits for ever: two minutes.
+const LOOK_PAUSE: Duration = Duration::from_millis(200);
+const LOOKS_MAX: u64 = 600;
+/// Units in which Linux counts processor time, in all of its interfaces to programs. Per second.
+const TICKS_PER_SECOND: u64 = 100;
 /// Memory that every input may take, and what it may take for each of its bytes beside. Bytes.
 const MEMORY_BYTES: usize = 64 << 20;
 const MEMORY_PER_BYTE: usize = 4096;
@@ -204,19 +212,37 @@ fn end_on_any_panic() {
 fn watch(name: &'static str) -> &'static AtomicU64 {
     static RUNNING: AtomicU64 = AtomicU64::new(0);
     std::thread::spawn(move || {
-        let (mut number, mut since) = (0, Instant::now());
+        // Looks are counted instead of time: a machine that is stopped for a while makes no input
+        // slow.
+        let (mut number, mut looks, mut ticks_before) = (0, 0, processor_ticks());
         loop {
-            std::thread::sleep(Duration::from_millis(200));
+            std::thread::sleep(LOOK_PAUSE);
             let running = RUNNING.load(Ordering::Relaxed);
             if running != number {
-                (number, since) = (running, Instant::now());
-            } else if running != 0 && since.elapsed() >= Duration::from_secs(SECONDS_MAX) {
-                println!("{name}: an input takes more than {SECONDS_MAX} s");
+                (number, looks, ticks_before) = (running, 0, processor_ticks());
+                continue;
+            }
+            looks += 1;
+            let took = (processor_ticks() - ticks_before) / TICKS_PER_SECOND;
+            if running != 0 && (took >= SECONDS_MAX || looks >= LOOKS_MAX) {
+                println!(
+                    "{name}: an input is not done after {took} s of processor time and {looks} looks at it"
+                );
                 exit(FOUND);
             }
         }
     });
     &RUNNING
+}
+
+/// How much of the processors the process has had.
+fn processor_ticks() -> u64 {
+    let stat = fs::read_to_string("/proc/self/stat").expect("Linux tells a process of itself");
+    // The name of the program may have spaces, and ends at the last bracket. Behind it come the
+    // fields from the third on.
+    let (_, fields) = stat.rsplit_once(')').expect("the name stands in brackets");
+    let ticks = |field: &str| field.parse::<u64>().expect("a number");
+    fields.split_ascii_whitespace().skip(11).take(2).map(ticks).sum()
 }
 
 /// The file with the input that runs: its length, and the bytes.

@@ -1,4 +1,5 @@
-//! What fuzz targets need of the server's inside. Behind the feature `fuzzing`; no part of the interface.
+//! What fuzz targets need of the server's inside. Behind the feature `fuzzing`; no part of the
+//! interface.
 
 use crate::client::Origin;
 use crate::config::Config;
@@ -100,7 +101,8 @@ impl Bench {
         sent
     }
 
-    /// Makes everything durable and takes what may be sent, until the connection has nothing more to do.
+    /// Makes everything durable and takes what may be sent, until the connection has nothing more
+    /// to do.
     fn settle(&self, connection: &mut Connection, sent: &mut Vec<u8>) {
         let log = self.shared.engine.log();
         loop {
@@ -123,8 +125,8 @@ impl Bench {
         }
     }
 
-    /// Runs a request of HTTP or gRPC without its connection; the status of the answer, or `None` where there is no such
-    /// path. A body of gRPC is the message alone.
+    /// Runs a request of HTTP or gRPC without its connection; the status of the answer, or `None`
+    /// where there is no such path. A body of gRPC is the message alone.
     ///
     /// # Panics
     /// If the request is not answered in time.
@@ -153,7 +155,8 @@ impl Bench {
 
 impl Drop for Bench {
     fn drop(&mut self) {
-        // The log's threads hold the server while they tell it something, and must not be the last to drop the log.
+        // The log's threads hold the server while they tell it something, and must not be the last
+        // to drop the log.
         self.shared.engine.log().close().expect("memory takes every record");
     }
 }

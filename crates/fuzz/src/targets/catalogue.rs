@@ -1,5 +1,5 @@
-//! Catalogues of pools in JSON, YAML and TOML: an error, or a catalogue that is the same when it is written and read
-//! again, and whose pool gives no more of an item than there is.
+//! Catalogues of pools in JSON, YAML and TOML: an error, or a catalogue that is the same when it is
+//! written and read again, and whose pool gives no more of an item than there is.
 
 use super::Target;
 use tidemark_pool::file::{CatalogueFile, FileFormat};

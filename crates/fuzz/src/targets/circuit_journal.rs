@@ -1,7 +1,8 @@
 //! Journals of circuits: any frames, with right checksums, are inputs of a circuit or an error.
 //!
 //! ```text
-//! input   flags u8 │ (length u8 │ that many bytes: the content of a frame)*      flags: 1 begin without any label
+//! input   flags u8 │ (length u8 │ content of a frame)*
+//! flags   1: begin without any label
 //! ```
 
 use super::Target;
@@ -36,7 +37,8 @@ pub(super) const TARGET: Target = Target {
     ],
 };
 
-/// The names that there are. Names are never freed, so a journal makes none: that would be taken for a leak.
+/// The names that there are. Names are never freed, so a journal makes none: that would be taken
+/// for a leak.
 static NAMES: OnceLock<Vec<Name>> = OnceLock::new();
 
 fn run(data: &[u8]) -> bool {

@@ -1,8 +1,9 @@
-//! Frames of DiceDB's protocol on a connection: whatever comes, what the server sends back is whole frames.
+//! Frames of DiceDB's protocol on a connection: whatever comes, what the server sends back is whole
+//! frames.
 //!
 //! ```text
 //! input   form u8 │ step u8 │ bytes     the bytes come in pieces of `step` + 1
-//! form    0 bytes as they are; 1 blocks, each the payload of a frame; 2 lines of words, each a command
+//! form    0: bytes as they are; 1: blocks, each a frame's payload; 2: lines, each a command's words
 //! ```
 
 use super::{Target, words_of};

@@ -1,14 +1,17 @@
-//! Recovery of a log: the files of a directory are opened or refused. What opens has records whose LSNs ascend, takes one
-//! more, and has the same records after a crash right behind recovery and after a clean stop.
+//! Recovery of a log: the files of a directory are opened or refused. What opens has records whose
+//! LSNs ascend, takes one more, and has the same records after a crash right behind recovery and
+//! after a clean stop.
 //!
 //! ```text
-//! input   flags u8 │ file*            flags: 1 verify the tail alone, 2 fix no checksum; the rest seeds the crash
+//! input   flags u8 │ file*
+//! flags   1: verify the tail alone; 2: fix no checksum; the rest seeds the crash
 //! file    kind u8 │ number u64 │ number of pieces u8 │ piece*
 //! piece   shape u8 │ block            see `Shape`
 //! ```
 //!
-//! A file is put together from pieces, each of which gets the checksum and the length that belong to its shape. So a
-//! mutation within a piece reaches recovery, and one of the pieces' order does so too.
+//! A file is put together from pieces, each of which gets the checksum and the length that belong
+//! to its shape. So a mutation within a piece reaches recovery, and one of the pieces' order does
+//! so too.
 
 use super::Target;
 use crate::input::{Input, put_block};
@@ -137,7 +140,8 @@ fn open(storage: &MemoryStorage, verify: Verify) -> Option<(Log, Recovery)> {
 
 type Records = Vec<(Lsn, u64, u8, Vec<u8>)>;
 
-/// All records; `None` if one is damaged, which only a log may have whose records opening did not verify.
+/// All records; `None` if one is damaged, which only a log may have whose records opening did not
+/// verify.
 fn read(log: &Log, recovery: &Recovery, verify: Verify) -> Option<Records> {
     let mut records = Records::new();
     let mut replay = log.replay(log.floor()).expect("a log is read from its floor");
@@ -231,8 +235,8 @@ fn salt_of(body: &[u8]) -> Option<u32> {
     digits.parse().ok().filter(|_| is_header)
 }
 
-/// The pieces of a file that is as the log writes it. When the log writes markers is a matter of time, so those are left out,
-/// and one is put behind the second record.
+/// The pieces of a file that is as the log writes it. When the log writes markers is a matter of
+/// time, so those are left out, and one is put behind the second record.
 fn pieces(name: &str, file: &[u8]) -> Vec<(Shape, Vec<u8>)> {
     if name == "END" {
         return vec![(Shape::Header, file[..32].to_vec())];

@@ -17,8 +17,8 @@ mod state;
 pub struct Target {
     /// Its name: that of its folder in `fuzz/corpus/` and of its program in `fuzz/`.
     pub name: &'static str,
-    /// Feeds it one input and panics where a property does not hold; whether the input was accepted, which means that it
-    /// got behind the checks that refuse malformed bytes.
+    /// Feeds it one input and panics where a property does not hold; whether the input was
+    /// accepted, which means that it got behind the checks that refuse malformed bytes.
     pub run: fn(&[u8]) -> bool,
     /// The inputs that its corpus begins with, by name.
     pub corpus: fn() -> Vec<(&'static str, Vec<u8>)>,

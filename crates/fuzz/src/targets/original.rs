@@ -1,8 +1,10 @@
-//! Working directories of the system that pools come from: its configuration's catalogue, `snapshot.json`, and its log. What
-//! comes out adds up with what went in, and is the same in the second try.
+//! Working directories of the system that pools come from: its configuration's catalogue,
+//! `snapshot.json`, and its log. What comes out adds up with what went in, and is the same in the
+//! second try.
 //!
 //! ```text
-//! input   flags u8 │ (file u8: 0 snapshot, 1 configuration, else the step to the next number of the log │ block)*
+//! input   flags u8 │ (file u8 │ block)*
+//! file    0: snapshot; 1: configuration; else a file of the log, and the step to the next number
 //! ```
 
 use super::Target;

@@ -1,5 +1,5 @@
-//! Records of the log that the engine applies: each is applied or refused, and applying all of them once more gives the
-//! same state.
+//! Records of the log that the engine applies: each is applied or refused, and applying all of them
+//! once more gives the same state.
 //!
 //! ```text
 //! input   (kind u8 │ milliseconds since the record before u8 │ block)*

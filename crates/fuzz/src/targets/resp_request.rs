@@ -1,4 +1,5 @@
-//! Requests of the Redis protocol: any bytes, in any split, give the same commands or the same error as in one piece.
+//! Requests of the Redis protocol: any bytes, in any split, give the same commands or the same
+//! error as in one piece.
 
 use super::Target;
 use tidemark_server::resp::request::{ProtocolError, RequestLimits, RequestParser};

@@ -1,9 +1,10 @@
-//! Snapshots: the bytes of a file are refused, or give a state whose digest stays the same when that state is written and
-//! loaded once more.
+//! Snapshots: the bytes of a file are refused, or give a state whose digest stays the same when
+//! that state is written and loaded once more.
 //!
 //! ```text
-//! input     flags u8 │ frames or file     flags: 1 the bytes of a file, 2 fix none of its checksums
-//! frames    (section u8 │ block)*         written by the log's own writer: every byte of a frame reaches the engine
+//! input    flags u8 │ frames or file
+//! flags    1: the bytes of a file; 2: fix none of its checksums
+//! frames   (section u8 │ block)*, which the log's own writer puts into a file
 //! ```
 
 use super::{Target, state};
