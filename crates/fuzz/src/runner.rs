@@ -7,7 +7,7 @@
 //! ```
 //!
 //! These end the worker: a panic on any thread, an input that takes more processor time than
-//! [`SECONDS_MAX`] or waits for ever, one that takes more memory than [`allowance`] says, and an
+//! `SECONDS_MAX` or waits for ever, one that takes more memory than `allowance` says, and an
 //! end by a signal. There is no feedback from coverage: mutants that were accepted are changed
 //! further, which leads behind the checks that refuse the others.
 

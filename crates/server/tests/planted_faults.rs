@@ -6,6 +6,7 @@
 //! [`DIRECTORY`]. The parent sends requests until the child ends, starts a server without the fault on
 //! the same directory, and looks for everything that was acknowledged.
 
+use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::process::ExitStatusExt as _;
@@ -25,7 +26,7 @@ const PORT: &str = "TIDEMARK_TEST_PORT";
 const DURABILITY: &str = "TIDEMARK_TEST_DURABILITY";
 
 /// Longer than anything takes, so that a test fails instead of hanging.
-const DEADLINE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_mins(1);
 const SIGABRT: i32 = 6;
 /// Requests that a workload sends at most, far behind where each fault shows.
 const REQUESTS_MAX: u64 = 2_000;
@@ -94,7 +95,9 @@ impl Client {
     /// The reply's first line; `None` if the server has ended instead.
     fn ask(&mut self, words: &[&str]) -> Option<String> {
         let mut request = format!("*{}\r\n", words.len());
-        words.iter().for_each(|word| request += &format!("${}\r\n{word}\r\n", word.len()));
+        for word in words {
+            write!(request, "${}\r\n{word}\r\n", word.len()).expect("text grows");
+        }
         self.stream.get_mut().write_all(request.as_bytes()).ok()?;
         self.line()
     }

@@ -15,30 +15,34 @@ const PREFIX: &str = "tidemark_lab";
 ///
 /// Fails for a store that this program was built without.
 pub(super) fn open(target: &Target) -> Result<Option<Box<dyn Store>>, Error> {
-    Ok(Some(match target {
+    let store: Result<Box<dyn Store>, Error> = match target {
+        Target::Simulated | Target::Memory | Target::Nowhere => return Ok(None),
         #[cfg(feature = "log")]
-        Target::Log(folder) => Box::new(LogStore::open(&LogOptions::new(folder))?),
+        Target::Log(folder) => LogStore::open(&LogOptions::new(folder)).map(|store| Box::new(store) as _),
         #[cfg(feature = "stores")]
         Target::Redis(address) => {
             let options = RedisOptions::new(address.clone());
-            Box::new(RedisStore::new(RedisOptions { prefix: PREFIX.to_owned(), ..options })?)
+            RedisStore::new(RedisOptions { prefix: PREFIX.to_owned(), ..options })
+                .map(|store| Box::new(store) as _)
         }
         #[cfg(feature = "stores")]
         Target::Postgres(address) => {
             let options = PostgresOptions::new(address.clone());
-            Box::new(PostgresStore::new(PostgresOptions { prefix: format!("{PREFIX}_"), ..options })?)
+            PostgresStore::new(PostgresOptions { prefix: format!("{PREFIX}_"), ..options })
+                .map(|store| Box::new(store) as _)
         }
         #[cfg(feature = "stores")]
         Target::Nats(address) => {
             let options = NatsOptions::new(address.clone());
-            Box::new(NatsStore::new(NatsOptions { stream: PREFIX.to_owned(), ..options })?)
+            NatsStore::new(NatsOptions { stream: PREFIX.to_owned(), ..options })
+                .map(|store| Box::new(store) as _)
         }
-        Target::Simulated | Target::Memory | Target::Nowhere => return Ok(None),
         #[cfg(not(feature = "log"))]
-        Target::Log(_) => return Err(without(target, "log")),
+        Target::Log(_) => Err(without(target, "log")),
         #[cfg(not(feature = "stores"))]
-        Target::Redis(_) | Target::Postgres(_) | Target::Nats(_) => return Err(without(target, "stores")),
-    }))
+        Target::Redis(_) | Target::Postgres(_) | Target::Nats(_) => Err(without(target, "stores")),
+    };
+    store.map(Some)
 }
 
 /// The error for a store of a cargo feature that is off.
