@@ -1,6 +1,6 @@
 //! What emitting costs in memory: nothing, however long it goes on.
 //!
-//! `SOAK=1000000000 cargo test --release --test memory -- --ignored` is the long one.
+//! `SOAK=1000000000 cargo test --release -p tidemark-circuit --test memory -- --ignored` is the long one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
