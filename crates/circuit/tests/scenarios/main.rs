@@ -1,7 +1,7 @@
 //! What circuits do, as their users see it: one binary, so that the crate is linked once.
 //!
-//! What is told of the whole process is not here: tests that count its memory, take away its rights, or are interpreted
-//! have targets of their own.
+//! What is told of the whole process is not here: tests that count its memory, take away its rights, listen to its telemetry, or are
+//! interpreted have targets of their own.
 
 mod again;
 mod asynchronous;
@@ -33,5 +33,3 @@ mod stats;
 #[cfg(feature = "stream")]
 mod stream;
 mod tasks;
-#[cfg(feature = "tracing")]
-mod telemetry;

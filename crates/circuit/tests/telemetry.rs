@@ -1,15 +1,19 @@
 //! What circuits tell `tracing`.
+//!
+//! A process of its own, in which every circuit is made by [`builder`]: what `tracing` remembers of who listens to a place in the code
+//! belongs to the process. A thread without a subscriber that comes to such a place first, while one subscriber is all that there is, has
+//! it remembered that nobody listens.
 
 use std::fmt::{Debug, Write as _};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Barrier, Mutex, mpsc};
+use std::sync::{Arc, Barrier, LazyLock, Mutex, mpsc};
 use std::thread;
 
 use tidemark_circuit::{Circuit, CircuitBuilder, Overflow, Pipe, RunBy, Supervision, name};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::Interest;
-use tracing::{Event, Metadata, Subscriber, subscriber};
+use tracing::{Dispatch, Event, Metadata, Subscriber, subscriber};
 
 /// Writes down each span that is made, entered or left, and each event.
 #[derive(Clone, Default)]
@@ -67,6 +71,15 @@ impl Subscriber for Log {
     }
 }
 
+/// Two subscribers that are always there, so that each place in the code asks all there are and not that of its thread alone.
+static ALWAYS: LazyLock<[Dispatch; 2]> = LazyLock::new(|| [(); 2].map(|()| Dispatch::new(Log::default())));
+
+/// A circuit that is told of once there are subscribers.
+fn builder() -> CircuitBuilder {
+    LazyLock::force(&ALWAYS);
+    Circuit::builder()
+}
+
 fn build(builder: CircuitBuilder) -> Circuit {
     builder.name(name!("plant")).run_by(RunBy::Owner).build().expect("valid")
 }
@@ -81,7 +94,7 @@ fn told(scenario: impl FnOnce()) -> Vec<String> {
 #[test]
 fn a_run_is_a_span_with_the_circuits_name() {
     let lines = told(|| {
-        let circuit = build(Circuit::builder());
+        let circuit = build(builder());
         let pipe = circuit.pipe(|_: u64| ()).expect("open");
         circuit.run(10);
         pipe.emit(1);
@@ -95,7 +108,7 @@ fn a_run_is_a_span_with_the_circuits_name() {
 #[test]
 fn a_failure_is_an_error_within_the_run() {
     let lines = told(|| {
-        let circuit = build(Circuit::builder());
+        let circuit = build(builder());
         let pipe = circuit.named(name!("valve")).pipe(|value: u64| panic!("{value} is too much"));
         pipe.expect("open").emit(7);
         circuit.run(10);
@@ -107,7 +120,7 @@ fn a_failure_is_an_error_within_the_run() {
 #[test]
 fn a_quarantine_is_told_once() {
     let lines = told(|| {
-        let circuit = build(Circuit::builder().supervision(Supervision::Quarantine { after: 2 }));
+        let circuit = build(builder().supervision(Supervision::Quarantine { after: 2 }));
         let pipe = circuit.pipe(|_: u64| panic!("always")).expect("open");
         (0..5).for_each(|value| pipe.emit(value));
         circuit.run(10);
@@ -123,7 +136,7 @@ fn a_quarantine_is_told_once() {
 fn each_drop_and_the_close_are_told() {
     for overflow in [Overflow::DropNewest, Overflow::DropOldest, Overflow::Reject] {
         let lines = told(|| {
-            let circuit = build(Circuit::builder().bounded(1, overflow));
+            let circuit = build(builder().bounded(1, overflow));
             let pipe = circuit.pipe(|_: u64| ()).expect("open");
             (0..3).for_each(|value| pipe.emit(value));
             circuit.close();
@@ -165,7 +178,7 @@ fn a_subscriber_that_panics_harms_no_circuit() {
     let seen = Arc::new(AtomicU64::new(0));
     let sum = Arc::clone(&seen);
     subscriber::with_default(Failing, || {
-        let circuit = build(Circuit::builder());
+        let circuit = build(builder());
         let pipe = circuit.pipe(move |value: u64| {
             assert!(value != 2, "two");
             sum.fetch_add(value, Ordering::Relaxed);
@@ -183,7 +196,7 @@ fn a_subscriber_that_panics_harms_no_circuit() {
 fn a_subscriber_of_one_thread_hears_of_all_circuits_that_this_one_waits_for() {
     const LENGTH: usize = 70;
     let lines = told(|| {
-        let waiting = || Circuit::builder().run_by(RunBy::Waiters).build().expect("valid");
+        let waiting = || builder().run_by(RunBy::Waiters).build().expect("valid");
         let mut last = waiting();
         let mut next = last.pipe(|()| panic!("at the end")).expect("open");
         for _ in 1..LENGTH {
@@ -232,7 +245,7 @@ impl<F: Fn() + Send + Sync + 'static> Subscriber for AtEvents<F> {
 
 #[test]
 fn what_a_subscriber_emits_is_an_input_and_no_effect_of_what_it_was_told_of() {
-    let circuit = build(Circuit::builder());
+    let circuit = build(builder());
     let (sender, heard) = mpsc::channel();
     let note = circuit.pipe(move |text| sender.send(text).expect("somebody listens")).expect("open");
     let told = note.clone();
@@ -247,7 +260,7 @@ fn what_a_subscriber_emits_is_an_input_and_no_effect_of_what_it_was_told_of() {
 #[test]
 fn a_subscriber_that_emits_to_a_full_circuit_is_not_told_of_that_without_end() {
     for overflow in [Overflow::DropNewest, Overflow::DropOldest, Overflow::Reject] {
-        let circuit = build(Circuit::builder().bounded(1, overflow));
+        let circuit = build(builder().bounded(1, overflow));
         let pipe = circuit.pipe(|_| ()).expect("open");
         let told = pipe.clone();
         subscriber::with_default(AtEvents(move || told.emit("told")), || {
@@ -262,7 +275,7 @@ fn a_subscriber_that_emits_to_a_full_circuit_is_not_told_of_that_without_end() {
 #[test]
 fn who_waits_for_the_end_sees_it_while_somebody_is_told_of_the_close() {
     for run_by in [RunBy::Thread, RunBy::SharedPool, RunBy::Waiters] {
-        let circuit = Circuit::builder().run_by(run_by).build().expect("a thread");
+        let circuit = builder().run_by(run_by).build().expect("a thread");
         let held = Arc::new(());
         let kept = Arc::clone(&held);
         let _pipe: Pipe<u64> = circuit.pipe(move |_| _ = &kept).expect("open");
@@ -312,7 +325,7 @@ impl Subscriber for Undecided {
 #[test]
 fn a_subscriber_that_panics_when_it_is_asked_harms_no_circuit() {
     subscriber::with_default(Undecided, || {
-        let circuit = build(Circuit::builder());
+        let circuit = build(builder());
         let last = circuit.cell(0_u64).expect("open");
         last.pipe().emit(7);
         circuit.run(10);
@@ -328,7 +341,7 @@ fn signals_are_events_whose_level_follows_from_the_situation() {
     use tidemark_circuit::signals::{breakers, services, trace};
 
     let lines = told(|| {
-        let circuit = build(Circuit::builder());
+        let circuit = build(builder());
         let (breakers, services) = (circuit.conduit().expect("open"), circuit.conduit().expect("open"));
         trace(&breakers).expect("open");
         let subscription = trace(&services).expect("open");
@@ -360,7 +373,7 @@ fn every_signal_of_a_vocabulary_is_told_with_all_that_it_says() {
     use tidemark_circuit::signals::{Observation, Sign, leases, situations, trace};
 
     let lines = told(|| {
-        let circuit = build(Circuit::builder());
+        let circuit = build(builder());
         let conduit = circuit.conduit().expect("open");
         trace(&conduit).expect("open");
         let pipe = conduit.get(name!("leader"));
@@ -390,7 +403,7 @@ fn a_subscriber_that_panics_at_a_signal_harms_no_circuit() {
     use tidemark_circuit::signals::{breakers, trace};
 
     subscriber::with_default(Failing, || {
-        let circuit = build(Circuit::builder());
+        let circuit = build(builder());
         let conduit = circuit.conduit().expect("open");
         trace(&conduit).expect("open");
         breakers::pool(&conduit).get(name!("db")).expect("no factory fails").open();
@@ -404,7 +417,7 @@ fn a_subscriber_that_panics_at_a_signal_harms_no_circuit() {
 fn a_closed_conduit_is_not_traced() {
     use tidemark_circuit::signals::{breakers, trace};
 
-    let circuit = build(Circuit::builder());
+    let circuit = build(builder());
     let conduit = circuit.conduit::<breakers::Sign>().expect("open");
     conduit.close();
     assert!(trace(&conduit).is_err());
