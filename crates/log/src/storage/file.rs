@@ -86,17 +86,41 @@ impl Storage for FileStorage {
     }
 
     fn lock(&self) -> io::Result<StorageLock> {
+        // The file can be removed and made anew under whoever holds it; the directory cannot without all that is in it. Some file
+        // systems lock no directories: there the file has to do.
+        let directory = match Locked::take(File::open(&self.directory)?) {
+            Ok(directory) => Some(directory),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(error),
+            Err(_) => None,
+        };
         let path = self.directory.join(LOCK_NAME);
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
-        match file.try_lock() {
-            Ok(()) => Ok(StorageLock::new(file)),
-            Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
-            Err(TryLockError::Error(error)) => Err(error),
-        }
+        Ok(StorageLock::new((Locked::take(file)?, directory)))
     }
 
     fn path(&self, name: &str) -> String {
         self.directory.join(name).display().to_string()
+    }
+}
+
+/// A locked file or directory.
+struct Locked(File);
+
+impl Locked {
+    fn take(file: File) -> io::Result<Self> {
+        match file.try_lock() {
+            Ok(()) => Ok(Self(file)),
+            Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        // Closing is not enough: between fork and exec a child that another thread starts has the file too. If this fails, closing
+        // has to do.
+        let _ = self.0.unlock();
     }
 }
 

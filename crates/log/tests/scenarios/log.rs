@@ -1,7 +1,10 @@
 //! What a log promises to the one who appends and reads.
 
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use tidemark_log::{AppendError, Durability, FileStorage, Log, Lsn, MemoryStorage, OpenError, Options};
@@ -216,8 +219,42 @@ fn a_second_log_on_the_same_directory_is_refused() {
     let (log, _) = Log::open(files(), options()).expect("opens");
     let error = Log::open(files(), options()).expect_err("is locked");
     assert!(error.to_string().contains("in use by another process"), "{error}");
+    std::fs::remove_file(directory.path().join("LOCK")).expect("is removed");
+    let error = Log::open(files(), options()).expect_err("is locked without the file as well");
+    assert!(matches!(error, OpenError::Locked { .. }), "{error}");
     log.close().expect("closes");
     Log::open(files(), options()).expect("the lock is free again");
+}
+
+#[test]
+fn a_lock_is_free_once_its_log_is_gone_whatever_children_have_inherited() {
+    let directory = tempfile::tempdir().expect("has a directory");
+    let files = || Arc::new(FileStorage::new(directory.path()).expect("is made"));
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                // Work before the exec lets a child be forked, and have the files of its parent for a while.
+                let mut child = Command::new("/bin/true");
+                #[expect(unsafe_code, reason = "a child is to live before its exec")]
+                // SAFETY: sleeping is safe in a child of a process with several threads.
+                unsafe {
+                    child.pre_exec(|| {
+                        thread::sleep(Duration::from_millis(2));
+                        Ok(())
+                    });
+                }
+                child.status().expect("starts");
+            }
+        });
+        for round in 0..200 {
+            if let Err(error) = Log::open(files(), options()) {
+                over.store(true, Ordering::Relaxed);
+                panic!("round {round}: {error}");
+            }
+        }
+        over.store(true, Ordering::Relaxed);
+    });
 }
 
 #[test]
