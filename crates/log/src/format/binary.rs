@@ -11,8 +11,8 @@
 
 use super::codec::{Codec, Step};
 use super::raw;
-use crate::Lsn;
 use crate::segment_header::{HEADER_BYTES, SegmentHeader, VERSION, VERSION_WITH_GAP};
+use crate::{Lsn, Record};
 
 const MAGIC: [u8; 8] = *b"TIDELOG\n";
 const FORMAT_BINARY: u8 = 1;
@@ -89,19 +89,21 @@ impl Codec for Binary {
         raw::seal(marker, salt);
     }
 
-    fn check_sealed(&self, mut frames: &[u8], first: Lsn) -> Lsn {
+    fn check_sealed(&self, frames: &[u8], first: Lsn) -> Lsn {
+        let mut rest = frames;
         let mut next = first;
-        while !frames.is_empty() {
-            let Some((record, rest)) = raw::split(frames) else {
-                panic!("the frame of record {next} is cut: {} bytes of it are written", frames.len());
+        // Every record that is written passes here: only what the checks need is read.
+        while let Some(head) = rest.first_chunk::<{ raw::OVERHEAD_BYTES }>() {
+            let (length, kind) = (raw::head_length(head), head[raw::OVERHEAD_BYTES - 1]);
+            let is_next = raw::head_lsn(head) == next && kind != raw::MARKER && length >= raw::FIXED_BYTES;
+            let Some(behind) = rest.get(raw::PREFIX_BYTES + length..).filter(|_| is_next) else {
+                not_sealed(rest, next);
             };
-            let (lsn, kind) = (record.lsn, record.kind);
-            assert!(
-                lsn == next && kind != raw::MARKER,
-                "the frame of record {next} is written as record {lsn} of kind {kind}"
-            );
+            rest = behind;
             next = next.next();
-            frames = rest;
+        }
+        if !rest.is_empty() {
+            not_sealed(rest, next);
         }
         next
     }
@@ -149,6 +151,15 @@ impl Codec for Binary {
                 )
         })
     }
+}
+
+/// Stops the commit of `frames`, which do not begin with the whole frame of record `next`.
+#[cold]
+fn not_sealed(frames: &[u8], next: Lsn) -> ! {
+    let Some((Record { lsn, kind, .. }, _)) = raw::split(frames) else {
+        panic!("the frame of record {next} is cut: {} bytes of it are written", frames.len());
+    };
+    panic!("the frame of record {next} is written as record {lsn} of kind {kind}");
 }
 
 /// The little-endian number at `offset`, which lies within a block of known size.

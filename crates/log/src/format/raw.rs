@@ -61,6 +61,18 @@ pub(crate) fn checked_part(bytes: &[u8]) -> Option<(u32, &[u8])> {
     Some((u32::from_le_bytes(*checksum), rest.get(..length.checked_add(4)?)?))
 }
 
+/// The LSN in a frame's head.
+#[inline]
+pub(crate) fn head_lsn(head: &[u8; OVERHEAD_BYTES]) -> Lsn {
+    Lsn(u64::from_le_bytes(head[8..16].try_into().expect("the field has eight bytes")))
+}
+
+/// How many bytes of the frame follow its prefix, as its head says.
+#[inline]
+pub(crate) fn head_length(head: &[u8; OVERHEAD_BYTES]) -> usize {
+    u32::from_le_bytes(head[4..8].try_into().expect("the field has four bytes")) as usize
+}
+
 /// Splits the frame at the front from what follows; `None` when no whole frame is there. Checks no checksum.
 #[inline]
 pub(crate) fn split(bytes: &[u8]) -> Option<(Record<'_>, &[u8])> {

@@ -27,6 +27,9 @@ impl Redis {
                 "",
                 "--appendonly",
                 "no",
+                // Clients that block are let go at Redis's next turn: every 100 ms unless told otherwise.
+                "--hz",
+                "500",
                 "--dir",
             ])
             .arg(directory.path())
