@@ -1,0 +1,158 @@
+//! What becomes of a value that is emitted from outside of a circuit, with each driver and each bound: the circuit handles it, gives
+//! it back, or counts it as dropped.
+
+use std::hint;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Barrier};
+use std::thread;
+
+use tidemark_circuit::{Circuit, Overflow, Pipe, Refused, RunBy, ThreadPool};
+
+use crate::limit::Limit;
+
+/// Every driver.
+fn drivers() -> [RunBy; 5] {
+    let pool = ThreadPool::new(1).expect("a thread");
+    [RunBy::SharedPool, RunBy::Pool(pool), RunBy::Thread, RunBy::Waiters, RunBy::Owner]
+}
+
+/// How often the tests close a circuit against emissions, for each driver and bound.
+const ROUNDS: u32 = 50;
+
+/// Circuits of each driver with each bound that the driver can have, by rounds.
+fn circuits_by_rounds() -> impl Iterator<Item = (u32, Circuit)> {
+    let bounds = [
+        None,
+        Some(Overflow::Reject),
+        Some(Overflow::DropNewest),
+        Some(Overflow::DropOldest),
+        Some(Overflow::Block),
+    ];
+    let choices = drivers().into_iter().flat_map(move |run_by| bounds.map(|bound| (run_by.clone(), bound)));
+    choices.flat_map(|(run_by, bound)| {
+        (0..ROUNDS).filter_map(move |round| {
+            let builder = Circuit::builder().run_by(run_by.clone());
+            let builder = match bound {
+                Some(overflow) => builder.bounded(4, overflow),
+                None => builder,
+            };
+            // Callers do not block on a circuit that only they would run.
+            let is_possible =
+                bound != Some(Overflow::Block) || !matches!(run_by, RunBy::Waiters | RunBy::Owner);
+            is_possible.then(|| (round, builder.build().expect("valid")))
+        })
+    })
+}
+
+/// Has two threads emit until the circuit refuses, while this one closes it. Gives how many values the circuit took.
+fn close_while_two_emit(
+    round: u32,
+    circuit: &Circuit,
+    emit: &(dyn Fn() -> Result<(), Refused<()>> + Sync),
+) -> u64 {
+    let start = Barrier::new(3);
+    let has_ended = AtomicBool::new(false);
+    thread::scope(|scope| {
+        if circuit.run_by() == RunBy::Owner {
+            scope.spawn(|| {
+                while !has_ended.load(Ordering::Acquire) {
+                    circuit.run(16);
+                }
+            });
+        }
+        let until_refused = || {
+            start.wait();
+            let mut taken = 0;
+            loop {
+                match emit() {
+                    Ok(()) => taken += 1,
+                    Err(Refused::Full(())) => thread::yield_now(),
+                    Err(_) => return taken,
+                }
+            }
+        };
+        let emitters = [(); 2].map(|()| scope.spawn(until_refused));
+        start.wait();
+        // Another pause in each round: the close meets the emissions at another place.
+        (0..round % 32 * 8).for_each(|_| hint::spin_loop());
+        circuit.close_and_settle().expect("outside");
+        has_ended.store(true, Ordering::Release);
+        emitters.map(|emitter| emitter.join().expect("no panic")).iter().sum()
+    })
+}
+
+/// A pipe that counts what it receives.
+fn counting<E: Send + 'static>(circuit: &Circuit) -> (Pipe<E>, Arc<AtomicU64>) {
+    let count = Arc::new(AtomicU64::new(0));
+    let handled = Arc::clone(&count);
+    let pipe = circuit.pipe(move |_: E| _ = handled.fetch_add(1, Ordering::Relaxed));
+    (pipe.expect("open"), count)
+}
+
+/// The reason alone.
+fn reason<E>(refused: Refused<E>) -> Refused<()> {
+    match refused {
+        Refused::Full(_) => Refused::Full(()),
+        Refused::Closed(_) => Refused::Closed(()),
+        Refused::Circle(_) => Refused::Circle(()),
+    }
+}
+
+/// Closes circuits while two threads emit copies of the value to them, and says which of them have lost some of what they took.
+fn losses<E: Clone + Send + Sync + 'static>(value: &E) -> Vec<String> {
+    let _limit = Limit::new();
+    let lost = |(round, circuit): (u32, Circuit)| {
+        let (pipe, count) = counting::<E>(&circuit);
+        let emit = || pipe.try_emit(value.clone()).map_err(reason);
+        let taken = close_while_two_emit(round, &circuit, &emit);
+        let (handled, dropped) = (count.load(Ordering::Relaxed), circuit.dropped());
+        (handled + dropped != taken).then(|| {
+            let run_by = circuit.run_by();
+            format!("{run_by:?}, round {round}: {taken} taken, {handled} handled, {dropped} dropped")
+        })
+    };
+    circuits_by_rounds().filter_map(lost).collect()
+}
+
+#[test]
+fn a_circuit_that_is_closed_meanwhile_handles_or_counts_every_value_that_try_emit_has_taken() {
+    let lost = losses(&1_u64);
+    assert!(lost.is_empty(), "{} rounds: {lost:#?}", lost.len());
+}
+
+#[test]
+fn a_circuit_that_is_closed_meanwhile_handles_or_counts_every_large_value_that_try_emit_has_taken() {
+    let lost = losses(&[1_u64; 9]);
+    assert!(lost.is_empty(), "{} rounds: {lost:#?}", lost.len());
+}
+
+#[cfg(feature = "stream")]
+#[test]
+fn a_circuit_that_is_closed_meanwhile_handles_or_counts_every_value_that_a_sink_has_flushed() {
+    use std::future::poll_fn;
+    use std::pin::pin;
+
+    use futures_sink::Sink;
+    use tidemark_circuit::InletError;
+
+    use crate::tasks::block_on;
+
+    let _limit = Limit::new();
+    for (round, circuit) in circuits_by_rounds() {
+        let (pipe, count) = counting::<u64>(&circuit);
+        let send_and_flush = || {
+            let mut sink = pin!(pipe.inlet());
+            block_on(async {
+                poll_fn(|context| sink.as_mut().poll_ready(context)).await?;
+                sink.as_mut().start_send(1)?;
+                poll_fn(|context| sink.as_mut().poll_flush(context)).await
+            })
+            .map_err(|error| match error {
+                InletError::Refused(refused) => reason(refused),
+                InletError::Context(error) => panic!("{error}"),
+            })
+        };
+        let taken = close_while_two_emit(round, &circuit, &send_and_flush);
+        assert_eq!(count.load(Ordering::Relaxed) + circuit.dropped(), taken, "{:?}", circuit.run_by());
+    }
+}
