@@ -91,6 +91,11 @@ impl Machine {
         may_wait: bool,
     ) -> Result<(), Refused<E>> {
         if self.is_inside() {
+            // The circuit drops its receptors, or has dropped them: none is left to handle the value.
+            // SAFETY: in the context.
+            if unsafe { (*self.inside.get()).over } {
+                return Err(Refused::Closed(value));
+            }
             // SAFETY: in the context; the rest as the caller says.
             unsafe { self.emit_inside(node, value) };
             return Ok(());

@@ -3,7 +3,7 @@
 
 use std::hint;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Barrier};
+use std::sync::{Arc, Barrier, mpsc};
 use std::thread;
 
 use tidemark_circuit::{Circuit, Overflow, Pipe, Refused, RunBy, ThreadPool};
@@ -11,9 +11,18 @@ use tidemark_circuit::{Circuit, Overflow, Pipe, Refused, RunBy, ThreadPool};
 use crate::limit::Limit;
 
 /// Every driver.
-fn drivers() -> [RunBy; 5] {
+pub(crate) fn drivers() -> [RunBy; 5] {
     let pool = ThreadPool::new(1).expect("a thread");
     [RunBy::SharedPool, RunBy::Pool(pool), RunBy::Thread, RunBy::Waiters, RunBy::Owner]
+}
+
+/// Handles what was emitted before, on the caller's thread where no other thread does.
+pub(crate) fn settle(circuit: &Circuit) {
+    if circuit.run_by() == RunBy::Owner {
+        while circuit.run(100) {}
+    } else {
+        circuit.settle().expect("outside");
+    }
 }
 
 /// How often the tests close a circuit against emissions, for each driver and bound.
@@ -154,5 +163,65 @@ fn a_circuit_that_is_closed_meanwhile_handles_or_counts_every_value_that_a_sink_
         };
         let taken = close_while_two_emit(round, &circuit, &send_and_flush);
         assert_eq!(count.load(Ordering::Relaxed) + circuit.dropped(), taken, "{:?}", circuit.run_by());
+    }
+}
+
+/// Tries to emit a value when it is dropped, and says what came of it.
+struct EmitsAtItsEnd {
+    target: Pipe<[u64; 9]>,
+    outcome: mpsc::Sender<Result<(), Refused<[u64; 9]>>>,
+}
+
+impl Drop for EmitsAtItsEnd {
+    fn drop(&mut self) {
+        // The test may have ended.
+        _ = self.outcome.send(self.target.try_emit([7; 9]));
+    }
+}
+
+#[test]
+fn a_receptor_that_goes_with_its_circuit_is_given_back_what_it_tries_to_emit() {
+    for run_by in drivers() {
+        let circuit = Circuit::builder().run_by(run_by).build().expect("valid");
+        let (outcome, outcomes) = mpsc::channel();
+        let (target, count) = counting(&circuit);
+        let at_end = EmitsAtItsEnd { target: target.clone(), outcome };
+        let pipe = circuit.pipe(move |()| _ = &at_end).expect("open");
+        circuit.close();
+        settle(&circuit);
+        assert_eq!(outcomes.recv(), Ok(Err(Refused::Closed([7; 9]))));
+        assert_eq!(count.load(Ordering::Relaxed), 0);
+        drop((pipe, target));
+    }
+}
+
+#[test]
+fn a_value_that_goes_with_its_circuit_is_given_back_what_it_tries_to_emit() {
+    let circuit = Circuit::builder().run_by(RunBy::Owner).build().expect("valid");
+    let (outcome, outcomes) = mpsc::channel();
+    let (target, _) = counting(&circuit);
+    let pipe = circuit.discard::<EmitsAtItsEnd>().expect("open");
+    assert!(pipe.try_emit(EmitsAtItsEnd { target, outcome }).is_ok());
+    // Nothing can run the circuit any more, so it drops what waits in its queue.
+    drop(circuit);
+    assert_eq!(outcomes.recv(), Ok(Err(Refused::Closed([7; 9]))));
+}
+
+#[test]
+fn what_a_closed_circuit_still_handles_may_emit_to_it() {
+    for run_by in drivers() {
+        let circuit = Circuit::builder().run_by(run_by).build().expect("valid");
+        let (target, count) = counting::<u64>(&circuit);
+        let (outcome, outcomes) = mpsc::channel();
+        let behind = circuit.pipe(move |()| outcome.send(target.try_emit(1)).expect("is listened to"));
+        let (behind, closing) = (behind.expect("open"), circuit.clone());
+        let pipe = circuit.pipe(move |()| {
+            closing.close();
+            behind.emit(());
+        });
+        pipe.expect("open").emit(());
+        settle(&circuit);
+        assert_eq!((outcomes.recv(), count.load(Ordering::Relaxed)), (Ok(Ok(())), 1));
+        circuit.close();
     }
 }
