@@ -225,3 +225,68 @@ fn what_a_closed_circuit_still_handles_may_emit_to_it() {
         circuit.close();
     }
 }
+
+/// A value of so many bytes, of which no two are alike.
+fn numbered<const BYTES: usize>(number: usize) -> [u8; BYTES] {
+    std::array::from_fn(|index| (number * 31 + index * 7) as u8)
+}
+
+/// Emits values of so many bytes from outside in each way that there is, and looks at what arrives.
+fn values_arrive_whole<const BYTES: usize>(run_by: &RunBy) {
+    const COUNT: usize = 100;
+    let circuit = Circuit::builder().run_by(run_by.clone()).build().expect("valid");
+    let (sender, receiver) = mpsc::channel();
+    let pipe = circuit.pipe(move |value: [u8; BYTES]| sender.send(value).expect("is listened to"));
+    let pipe = pipe.expect("open");
+    let arrived = || {
+        settle(&circuit);
+        receiver.try_iter().collect::<Vec<_>>()
+    };
+    let expected: Vec<_> = (0..COUNT).map(numbered).collect();
+
+    (0..COUNT).for_each(|number| pipe.emit(numbered(number)));
+    assert!(arrived() == expected, "{BYTES} bytes by emit, {run_by:?}");
+    (0..COUNT).for_each(|number| assert!(pipe.try_emit(numbered(number)).is_ok()));
+    assert!(arrived() == expected, "{BYTES} bytes by try_emit, {run_by:?}");
+    let mut lane = circuit.lane().expect("open");
+    (0..COUNT).for_each(|number| lane.emit(&pipe, numbered(number)));
+    assert!(arrived() == expected, "{BYTES} bytes by a lane, {run_by:?}");
+
+    circuit.close();
+    let refused = pipe.try_emit(numbered(COUNT)).expect_err("closed");
+    assert!(refused == Refused::Closed(numbered(COUNT)), "{BYTES} bytes are given back whole, {run_by:?}");
+}
+
+/// Up to 24 bytes fit into one place of the queue.
+#[test]
+fn values_of_any_size_arrive_whole_and_in_order() {
+    for run_by in drivers() {
+        values_arrive_whole::<0>(&run_by);
+        values_arrive_whole::<8>(&run_by);
+        values_arrive_whole::<24>(&run_by);
+        values_arrive_whole::<25>(&run_by);
+        values_arrive_whole::<48>(&run_by);
+        values_arrive_whole::<49>(&run_by);
+        values_arrive_whole::<1000>(&run_by);
+        // More than the largest segment of the queue has room for.
+        values_arrive_whole::<30_000>(&run_by);
+    }
+}
+
+#[test]
+fn values_of_different_sizes_keep_the_order_in_which_they_were_emitted() {
+    for run_by in drivers() {
+        let circuit = Circuit::builder().run_by(run_by).build().expect("valid");
+        let (sender, receiver) = mpsc::channel();
+        let (also, small) = (sender.clone(), move |value: u8| sender.send(value).expect("is listened to"));
+        let small = circuit.pipe(small).expect("open");
+        let large = circuit.pipe(move |value: [u8; 100]| also.send(value[99]).expect("is listened to"));
+        let large = large.expect("open");
+        for number in (0..200).step_by(2) {
+            assert_eq!(small.try_emit(number), Ok(()));
+            assert_eq!(large.try_emit([number + 1; 100]), Ok(()));
+        }
+        settle(&circuit);
+        assert_eq!(receiver.try_iter().collect::<Vec<_>>(), (0..200).collect::<Vec<_>>());
+    }
+}
