@@ -98,6 +98,10 @@ impl<E: Send + 'static> Pipe<E> {
     }
 
     /// As [`Pipe::emit`], but gives the value back if the circuit is closed, or its queue is bounded, full, and rejects.
+    ///
+    /// A value that is taken comes to the pipe, also if another thread closes the circuit at the same time. There are two exceptions: a
+    /// bounded circuit may drop and count it ([`Circuit::dropped`](crate::Circuit::dropped)), and a circuit that its owner runs drops
+    /// what it has not handled with the last handle that it could be run with.
     #[allow(unsafe_code, reason = "the type of the pipe is the type of its node")]
     pub fn try_emit(&self, value: E) -> Result<(), Refused<E>> {
         // SAFETY: as in `emit`.

@@ -79,6 +79,8 @@ impl Machine {
 
     /// As [`Machine::emit`], but gives a value back that is not taken. A caller that may not wait for room is refused instead.
     ///
+    /// A value that is taken reaches its node, unless the bound drops and counts it or nothing can run the circuit any more.
+    ///
     /// # Safety
     ///
     /// As for [`Machine::emit`].
@@ -89,6 +91,11 @@ impl Machine {
         may_wait: bool,
     ) -> Result<(), Refused<E>> {
         if self.is_inside() {
+            // The circuit drops its receptors, or has dropped them: none is left to handle the value.
+            // SAFETY: in the context.
+            if unsafe { (*self.inside.get()).over } {
+                return Err(Refused::Closed(value));
+            }
             // SAFETY: in the context; the rest as the caller says.
             unsafe { self.emit_inside(node, value) };
             return Ok(());
@@ -97,6 +104,15 @@ impl Machine {
         unsafe { self.try_admit(node, value, may_wait) }
     }
 
+    /// Puts a value into the ingress queue, unless the circuit is closed or the bound refuses the value.
+    ///
+    /// The caller takes the value's place in the order first, and then reads the flag that decides. A close sets the flag first, and
+    /// then takes its place from the same counter. So the caller that takes a place behind the close sees the flag, and a value whose
+    /// caller does not see it is ahead of the close and is handled.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Machine::emit`].
     #[cold]
     unsafe fn try_admit<E: Send>(
         &self,
@@ -104,19 +120,22 @@ impl Machine {
         value: E,
         may_wait: bool,
     ) -> Result<(), Refused<E>> {
+        // Checked ahead of the place too: a place costs an entry in the queue, also in a circuit that has ended.
         if self.is_closed() {
             return Err(Refused::Closed(value));
         }
         let token = Token::emission(node);
         let Some(bounds) = &self.bounds else {
-            // SAFETY: the node takes an `E`.
-            unsafe { self.ingress.push(token, value) };
-            self.tell_driver();
-            return Ok(());
+            // SAFETY: as the caller says.
+            return unsafe { self.push_unless_closed(token, value) };
         };
         if let Some(latest) = bounds.latest() {
             let mut latest = latest.lock();
-            // SAFETY: as above. The ticket is taken under the lock, so entries are in the order of their tickets.
+            // A close takes its place under this lock too.
+            if self.is_closed() {
+                return Err(Refused::Closed(value));
+            }
+            // SAFETY: the node takes an `E`. The ticket is taken under the lock, so entries are in the order of their tickets.
             let oldest = unsafe { latest.push(self.ingress.claim(), token, value) };
             // Under the lock, because the release of the entry's node may be next in the queue.
             // SAFETY: the node exists: its release, if there is one, is behind the entry.
@@ -133,10 +152,13 @@ impl Machine {
         }
         match self.ask_for_room(bounds, may_wait) {
             Admission::Granted => {
-                // SAFETY: as above.
-                unsafe { self.ingress.push(token, value) };
-                self.tell_driver();
-                Ok(())
+                // SAFETY: as the caller says.
+                let outcome = unsafe { self.push_unless_closed(token, value) };
+                if outcome.is_err() {
+                    // The consumer makes room only for emissions, and this entry is none.
+                    bounds.release();
+                }
+                outcome
             }
             Admission::Dropped => {
                 telemetry::overflowed(&self.subject);
@@ -146,6 +168,18 @@ impl Machine {
             Admission::Refused if self.is_closed() => Err(Refused::Closed(value)),
             Admission::Refused => Err(Refused::Full(value)),
         }
+    }
+
+    /// Appends a value to the ingress queue, or gives it back if the circuit is closed by the time that the value has its place.
+    ///
+    /// # Safety
+    ///
+    /// The token is an emission's to a node of this machine that takes an `E`, and the caller has a handle of the node.
+    unsafe fn push_unless_closed<E: Send>(&self, token: Token, value: E) -> Result<(), Refused<E>> {
+        // SAFETY: as the caller says.
+        let outcome = unsafe { self.ingress.push_if(token, value, || !self.is_closed()) };
+        self.tell_driver();
+        outcome.map_err(Refused::Closed)
     }
 
     /// As [`Machine::emit`], through the caller's own lane.

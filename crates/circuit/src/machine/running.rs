@@ -506,6 +506,8 @@ impl Running<'_> {
         };
         let is_untouched = is_at_rest && lanes.is_empty() && nodes.end_none();
         if is_untouched {
+            // SAFETY: we are in the context, and the borrow ends here.
+            unsafe { (*inside.get()).over = true };
             self.tell_of_end();
         }
         is_untouched
@@ -514,6 +516,8 @@ impl Running<'_> {
     /// Drops all receptors. From now on whatever arrives is dropped.
     pub(super) fn end(&self) {
         self.machine.head.flags.fetch_or(CLOSED | CLOSED_INSIDE, Ordering::SeqCst);
+        // SAFETY: we are in the context, and the borrow ends here.
+        unsafe { (*self.machine.inside.get()).over = true };
         for node in self.machine.nodes.end() {
             // SAFETY: we are in the context, between two entries: no receptor is running. A node leaves the list only here.
             unsafe { node::end_node(node) };

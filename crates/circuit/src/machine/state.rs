@@ -131,6 +131,8 @@ pub(super) struct Inside {
     pub(super) transit: Fifo,
     /// Whether the circuit is ending what is still open, on its way to its own end.
     pub(super) closing: bool,
+    /// Whether the circuit drops its receptors, or has dropped them. What its queues have from then on is dropped.
+    pub(super) over: bool,
 }
 
 /// What is done with each input of a circuit that is recorded, or whose clock somebody else sets.

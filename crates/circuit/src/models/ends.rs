@@ -8,7 +8,7 @@ use loom::thread;
 use super::tasks::block_on;
 use super::{Sum, circuit, explore};
 use crate::sync::Arc;
-use crate::{Circuit, Pipe, RunBy, Subscription, ThreadPool};
+use crate::{Circuit, CircuitBuilder, Overflow, Pipe, RunBy, Subscription, ThreadPool};
 
 /// A value that loom reports if it is left over, or dropped twice.
 type Counted = Arc<()>;
@@ -172,4 +172,64 @@ fn loom_two_owners_drop_a_circuit_that_a_task_waits_for() {
         block_on(settled);
         owners.into_iter().for_each(|owner| owner.join().unwrap());
     });
+}
+
+/// Tries to emit a value of so many words while another thread closes the circuit: what is taken is handled or counted before the
+/// end.
+fn try_to_emit_meanwhile<const WORDS: usize>(preemptions: usize, builder: fn() -> CircuitBuilder) {
+    explore(preemptions, move || {
+        let circuit = builder().build().expect("valid");
+        let sum = Sum::new();
+        let end = sum.clone();
+        let pipe = circuit.pipe(move |value: [u64; WORDS]| end.add(value[WORDS - 1])).expect("open");
+        let other = thread::spawn(move || u64::from(pipe.try_emit([1; WORDS]).is_ok()));
+        circuit.close_and_settle().expect("outside");
+        let taken = other.join().unwrap();
+        assert_eq!(sum.get() + circuit.dropped(), taken, "what is taken is not lost");
+    });
+}
+
+fn run_by_waiters() -> CircuitBuilder {
+    Circuit::builder().run_by(RunBy::Waiters)
+}
+
+fn run_by_a_thread() -> CircuitBuilder {
+    Circuit::builder().run_by(RunBy::Thread)
+}
+
+#[test]
+fn loom_a_waiting_caller_handles_what_try_emit_takes_at_the_close() {
+    try_to_emit_meanwhile::<1>(2, run_by_waiters);
+}
+
+#[test]
+fn loom_a_waiting_caller_handles_a_large_value_that_try_emit_takes_at_the_close() {
+    try_to_emit_meanwhile::<4>(2, run_by_waiters);
+}
+
+#[test]
+fn loom_a_thread_handles_what_try_emit_takes_at_the_close() {
+    try_to_emit_meanwhile::<1>(1, run_by_a_thread);
+}
+
+#[test]
+fn loom_a_pool_handles_what_try_emit_takes_at_the_close() {
+    try_to_emit_meanwhile::<1>(1, || {
+        Circuit::builder().run_by(RunBy::Pool(ThreadPool::new(1).expect("a thread")))
+    });
+}
+
+#[test]
+fn loom_a_bound_that_rejects_loses_nothing_that_try_emit_takes_at_the_close() {
+    try_to_emit_meanwhile::<1>(2, || run_by_waiters().bounded(1, Overflow::Reject));
+}
+
+#[test]
+fn loom_a_bound_that_drops_the_oldest_loses_nothing_that_try_emit_takes_at_the_close() {
+    try_to_emit_meanwhile::<1>(2, || run_by_waiters().bounded(1, Overflow::DropOldest));
+}
+
+#[test]
+fn loom_a_bound_that_blocks_loses_nothing_that_try_emit_takes_at_the_close() {
+    try_to_emit_meanwhile::<1>(1, || run_by_a_thread().bounded(1, Overflow::Block));
 }

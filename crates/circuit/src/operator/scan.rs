@@ -6,8 +6,9 @@ use crate::{Fault, Flow, Site};
 impl<I: Send + 'static, O: Send + 'static, R: Plan<I, Out = O>> Flow<I, O, R> {
     /// Lets each value change a state, and emits a copy of the state.
     ///
-    /// `seed` makes the state, once for each attachment. A step that panics leaves the state as it is at that
-    /// moment, and nothing is emitted. State: the given one. Cost: one copy of it a value.
+    /// `seed` makes the state, once for each attachment. A step that panics keeps the state, with what the step
+    /// has changed in it by then, and nothing is emitted: a step that must change all or nothing panics before it
+    /// changes anything. State: the given one. Cost: one copy of it a value.
     ///
     /// ```
     /// # use tidemark_circuit::{Fault, Flow};
@@ -36,8 +37,9 @@ impl<I: Send + 'static, O: Send + 'static, R: Plan<I, Out = O>> Flow<I, O, R> {
 
     /// Lets each value change a state, and emits what `emit` makes of the state and the value.
     ///
-    /// `seed` makes the state, once for each attachment. A step that panics leaves the state as it is at that
-    /// moment; if `emit` panics, the step is done. Either way nothing is emitted. State: the given one.
+    /// `seed` makes the state, once for each attachment. A step that panics keeps the state, with what the step
+    /// has changed in it by then; if `emit` panics, the step is done. Either way nothing is emitted. State: the
+    /// given one.
     ///
     /// ```
     /// # use tidemark_circuit::{Fault, Flow};

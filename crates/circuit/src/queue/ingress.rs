@@ -377,10 +377,49 @@ impl Ingress {
     /// `E` is `Send`, and what takes the entry out reads an `E`.
     #[inline]
     pub(crate) unsafe fn push<E>(&self, token: Token, value: E) {
+        // SAFETY: the tickets are the caller's; the rest as the caller says.
+        unsafe { self.fill(self.claim_for::<E>(), token, value) };
+    }
+
+    /// As [`Ingress::push`] if `is_open` holds after the tickets are taken. Otherwise gives the value back, and fills its slots with
+    /// barriers: a ticket cannot be given back.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Ingress::push`].
+    #[inline]
+    pub(crate) unsafe fn push_if<E>(
+        &self,
+        token: Token,
+        value: E,
+        is_open: impl FnOnce() -> bool,
+    ) -> Result<(), E> {
+        let ticket = self.claim_for::<E>();
+        if is_open() {
+            // SAFETY: the tickets are the caller's; the rest as the caller says.
+            unsafe { self.fill(ticket, token, value) };
+            return Ok(());
+        }
+        self.fill_with_barriers(ticket, slots_for(size_of::<E>()));
+        Err(value)
+    }
+
+    /// Takes the tickets of a value, and gives the first of them.
+    #[inline]
+    fn claim_for<E>(&self) -> u64 {
         let count = const { slots_for(size_of::<E>()) };
         // In one order with the consumer's going to sleep: either it sees this ticket, or the caller sees it sleep.
-        let ticket = self.tail.fetch_add(count as u64, Ordering::SeqCst);
-        if count > 1 {
+        self.tail.fetch_add(count as u64, Ordering::SeqCst)
+    }
+
+    /// Writes an entry into the slots of its tickets.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Ingress::push`]; the ticket is from [`Ingress::claim_for`] of this type, and nothing was written there.
+    #[inline]
+    unsafe fn fill<E>(&self, ticket: u64, token: Token, value: E) {
+        if const { slots_for(size_of::<E>()) } > 1 {
             // Forgotten ahead of the copy: once the entry is there, not even moving the value is allowed, as it is the consumer's.
             let value = ManuallyDrop::new(value);
             // SAFETY: the tickets are ours.
@@ -391,6 +430,15 @@ impl Ingress {
         // SAFETY: the slot is ours until its token is stored, and an `E` fits.
         slot.payload.with_mut(|payload| unsafe { payload.cast::<E>().write_unaligned(value) });
         slot.token.store(token.into_raw(), Ordering::Release);
+    }
+
+    /// Writes an entry without a value into each of these slots.
+    #[cold]
+    fn fill_with_barriers(&self, ticket: u64, count: usize) {
+        for part in 0..count {
+            // From the first on: the segments of those that are still empty stay, see the module.
+            self.slot(ticket + part as u64).token.store(Token::barrier().into_raw(), Ordering::Release);
+        }
     }
 
     /// Copies a value over several slots. The token makes all of them known, so it is written last.

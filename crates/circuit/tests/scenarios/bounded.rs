@@ -1,91 +1,173 @@
-//! What a circuit with a bounded queue does when more comes in than it handles.
+//! What a circuit with a bounded queue does when more comes in than it handles, with each driver.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, mpsc};
-use std::thread;
+use std::sync::{Arc, mpsc};
+use std::thread::{self, JoinHandle};
 
 use tidemark_circuit::{Circuit, Error, Overflow, Pipe, Refused, RunBy};
 
-/// A circuit whose receptor notes values and waits at a gate before each of them.
-struct Stalled {
+use crate::conformance::support::Gate;
+use crate::emitting::{drivers, settle};
+
+/// A circuit whose receptor waits at a gate and then notes the value, with the value 0 at the gate and none in the queue. Values have
+/// so many words.
+struct Stalled<const WORDS: usize> {
     circuit: Circuit,
-    pipe: Pipe<u32>,
-    gate: Arc<(Mutex<bool>, Condvar)>,
-    seen: mpsc::Receiver<u32>,
-    started: mpsc::Receiver<()>,
+    pipe: Pipe<[u64; WORDS]>,
+    gate: Gate,
+    seen: mpsc::Receiver<[u64; WORDS]>,
+    /// Runs the circuit up to the gate, for drivers without a thread.
+    runner: Option<JoinHandle<()>>,
 }
 
-impl Stalled {
-    fn new(run_by: RunBy, capacity: usize, overflow: Overflow) -> Self {
-        let circuit = Circuit::builder().run_by(run_by).bounded(capacity, overflow).build().expect("valid");
-        let gate = Arc::new((Mutex::new(false), Condvar::new()));
+impl<const WORDS: usize> Stalled<WORDS> {
+    fn new(run_by: &RunBy, capacity: usize, overflow: Overflow) -> Self {
+        let builder = Circuit::builder().run_by(run_by.clone()).bounded(capacity, overflow);
+        let circuit = builder.build().expect("valid");
+        let gate = Gate::default();
         let (sender, seen) = mpsc::channel();
         let (start, started) = mpsc::channel();
-        let door = Arc::clone(&gate);
-        let pipe = circuit
-            .pipe(move |value| {
-                let _ = start.send(());
-                let open = door.0.lock().expect("no panic");
-                drop(door.1.wait_while(open, |open| !*open).expect("no panic"));
-                let _ = sender.send(value);
-            })
-            .expect("open");
-        let stalled = Self { circuit, pipe, gate, seen, started };
-        // From here on the circuit is busy with the 0, which is no longer in the queue.
-        stalled.pipe.emit(0);
-        stalled.started.recv().expect("the receptor runs");
-        stalled
+        let door = gate.clone();
+        let receptor = move |value| {
+            let _ = start.send(());
+            door.pass();
+            let _ = sender.send(value);
+        };
+        let pipe = circuit.pipe(receptor).expect("open");
+        pipe.emit([0; WORDS]);
+        let running = circuit.clone();
+        let runner = match run_by {
+            RunBy::Owner => Some(thread::spawn(move || _ = running.run(1))),
+            RunBy::Waiters => Some(thread::spawn(move || running.settle().expect("outside"))),
+            _ => None,
+        };
+        started.recv().expect("the receptor runs");
+        Self { circuit, pipe, gate, seen, runner }
     }
 
-    fn open(&self) -> Vec<u32> {
-        *self.gate.0.lock().expect("no panic") = true;
-        self.gate.1.notify_all();
-        self.circuit.settle().expect("outside");
-        self.seen.try_iter().collect()
+    fn try_emit(&self, number: u64) -> Result<(), Refused<[u64; WORDS]>> {
+        self.pipe.try_emit([number; WORDS])
+    }
+
+    fn emit(&self, number: u64) {
+        self.pipe.emit([number; WORDS]);
+    }
+
+    /// What is handled once the gate is open, each value by its first word.
+    fn open(&mut self) -> Vec<u64> {
+        self.gate.open();
+        if let Some(runner) = self.runner.take() {
+            runner.join().expect("no panic");
+        }
+        self.seen()
+    }
+
+    /// What was handled since the last look.
+    fn seen(&self) -> Vec<u64> {
+        settle(&self.circuit);
+        let first = |value: [u64; WORDS]| {
+            assert_eq!(value, [value[0]; WORDS], "a value is whole");
+            value[0]
+        };
+        self.seen.try_iter().map(first).collect()
     }
 }
 
-fn drivers() -> [RunBy; 2] {
-    [RunBy::SharedPool, RunBy::Thread]
+/// The drivers whose circuits may have callers wait for room.
+fn blocking_drivers() -> impl Iterator<Item = RunBy> {
+    drivers().into_iter().filter(|run_by| !matches!(run_by, RunBy::Waiters | RunBy::Owner))
+}
+
+fn a_rejected_value_is_given_back_by<const WORDS: usize>(run_by: &RunBy) {
+    let mut stalled = Stalled::<WORDS>::new(run_by, 2, Overflow::Reject);
+    assert_eq!((stalled.try_emit(1), stalled.try_emit(2)), (Ok(()), Ok(())));
+    assert_eq!(stalled.try_emit(3), Err(Refused::Full([3; WORDS])));
+    assert_eq!(stalled.circuit.dropped(), 0, "what was given back is not lost");
+    stalled.emit(4);
+    assert_eq!(stalled.circuit.dropped(), 1);
+    assert_eq!(stalled.open(), [0, 1, 2]);
+    assert_eq!(stalled.try_emit(5), Ok(()));
+    assert_eq!(stalled.seen(), [5], "there is room again");
+    stalled.circuit.close();
+    assert_eq!(stalled.try_emit(6), Err(Refused::Closed([6; WORDS])));
+    stalled.emit(7);
+    assert_eq!(stalled.circuit.dropped(), 1, "what comes to a closed circuit is not counted");
 }
 
 #[test]
 fn a_rejected_value_is_given_back() {
     for run_by in drivers() {
-        let stalled = Stalled::new(run_by, 2, Overflow::Reject);
-        assert_eq!(stalled.pipe.try_emit(1), Ok(()));
-        assert_eq!(stalled.pipe.try_emit(2), Ok(()));
-        assert_eq!(stalled.pipe.try_emit(3), Err(Refused::Full(3)));
-        assert_eq!(stalled.circuit.dropped(), 0, "what was given back is not lost");
-        stalled.pipe.emit(4);
-        assert_eq!(stalled.circuit.dropped(), 1);
-        assert_eq!(stalled.open(), [0, 1, 2]);
-        assert_eq!(stalled.pipe.try_emit(5), Ok(()));
-        stalled.circuit.close();
-        assert_eq!(stalled.pipe.try_emit(6), Err(Refused::Closed(6)));
+        a_rejected_value_is_given_back_by::<1>(&run_by);
+        a_rejected_value_is_given_back_by::<20>(&run_by);
     }
+}
+
+fn the_newest_is_dropped_by<const WORDS: usize>(run_by: &RunBy) {
+    let mut stalled = Stalled::<WORDS>::new(run_by, 2, Overflow::DropNewest);
+    (1..=4).for_each(|number| stalled.emit(number));
+    assert_eq!(stalled.try_emit(5), Ok(()), "it is dropped as was asked for");
+    assert_eq!(stalled.circuit.dropped(), 3);
+    assert_eq!(stalled.open(), [0, 1, 2]);
+    assert_eq!(stalled.try_emit(6), Ok(()));
+    assert_eq!((stalled.seen(), stalled.circuit.dropped()), (vec![6], 3));
+    stalled.circuit.close();
+    assert_eq!(stalled.try_emit(7), Err(Refused::Closed([7; WORDS])));
 }
 
 #[test]
 fn the_newest_is_dropped() {
     for run_by in drivers() {
-        let stalled = Stalled::new(run_by, 2, Overflow::DropNewest);
-        (1..=5).for_each(|value| stalled.pipe.emit(value));
-        assert_eq!(stalled.circuit.dropped(), 3);
-        assert_eq!(stalled.open(), [0, 1, 2]);
+        the_newest_is_dropped_by::<1>(&run_by);
+        the_newest_is_dropped_by::<20>(&run_by);
     }
+}
+
+fn the_oldest_is_dropped_by<const WORDS: usize>(run_by: &RunBy) {
+    let mut stalled = Stalled::<WORDS>::new(run_by, 2, Overflow::DropOldest);
+    (1..=4).for_each(|number| stalled.emit(number));
+    assert_eq!(stalled.try_emit(5), Ok(()));
+    assert_eq!(stalled.circuit.dropped(), 3);
+    assert_eq!(stalled.open(), [0, 4, 5]);
+    stalled.emit(6);
+    assert_eq!((stalled.seen(), stalled.circuit.dropped()), (vec![6], 3));
+    stalled.circuit.close();
+    assert_eq!(stalled.try_emit(7), Err(Refused::Closed([7; WORDS])));
 }
 
 #[test]
 fn the_oldest_is_dropped() {
     for run_by in drivers() {
-        let stalled = Stalled::new(run_by, 2, Overflow::DropOldest);
-        (1..=5).for_each(|value| stalled.pipe.emit(value));
-        assert_eq!(stalled.circuit.dropped(), 3);
-        assert_eq!(stalled.open(), [0, 4, 5]);
-        stalled.pipe.emit(6);
-        stalled.circuit.settle().expect("outside");
-        assert_eq!(stalled.seen.try_iter().collect::<Vec<_>>(), [6]);
+        the_oldest_is_dropped_by::<1>(&run_by);
+        the_oldest_is_dropped_by::<20>(&run_by);
+    }
+}
+
+fn callers_wait_for_room_of<const WORDS: usize>(run_by: &RunBy) {
+    let mut stalled = Stalled::<WORDS>::new(run_by, 2, Overflow::Block);
+    assert_eq!((stalled.try_emit(1), stalled.try_emit(2)), (Ok(()), Ok(())));
+    let pipe = stalled.pipe.clone();
+    let (arrive, arrived) = mpsc::channel();
+    let caller = thread::spawn(move || {
+        arrive.send(()).expect("is listened to");
+        let outcome = pipe.try_emit([3; WORDS]);
+        pipe.emit([4; WORDS]);
+        outcome
+    });
+    arrived.recv().expect("the caller is there");
+    assert_eq!(stalled.seen.try_iter().count(), 0, "nothing leaves the queue meanwhile");
+    let mut seen = stalled.open();
+    assert_eq!(caller.join().expect("no panic"), Ok(()));
+    seen.extend(stalled.seen());
+    assert_eq!((seen, stalled.circuit.dropped()), (vec![0, 1, 2, 3, 4], 0));
+    stalled.circuit.close();
+    assert_eq!(stalled.try_emit(5), Err(Refused::Closed([5; WORDS])));
+}
+
+#[test]
+fn callers_wait_for_room() {
+    for run_by in blocking_drivers() {
+        callers_wait_for_room_of::<1>(&run_by);
+        callers_wait_for_room_of::<20>(&run_by);
     }
 }
 
@@ -124,7 +206,7 @@ fn large_values_drop_the_oldest_too() {
 
 #[test]
 fn callers_wait_for_room_and_nothing_is_lost() {
-    for run_by in drivers() {
+    for run_by in blocking_drivers() {
         let circuit = Circuit::builder().run_by(run_by).bounded(3, Overflow::Block).build().expect("valid");
         let sum = Arc::new(AtomicUsize::new(0));
         let seen = Arc::clone(&sum);

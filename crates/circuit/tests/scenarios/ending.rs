@@ -6,6 +6,7 @@ use std::sync::{Arc, Barrier, OnceLock, Weak};
 use std::thread;
 use std::time::Duration;
 
+use crate::emitting::settle;
 use crate::limit::wait_until;
 use tidemark_circuit::{
     Circuit, Conduit, Current, Failure, Fiber, Name, Pipe, Receptor, Recording, Registrar, Replay, RunBy,
@@ -652,6 +653,79 @@ fn what_a_circuit_has_of_a_bank_when_it_comes_to_its_close_is_closed_too() {
     bank.close();
     while circuit.run(10) {}
     assert_eq!(received.try_iter().map(|name| name.path().to_owned()).collect::<Vec<_>>(), ["a", "b", "c"]);
+}
+
+#[test]
+fn a_caller_that_closes_a_bank_finds_its_conduits_closed_before_the_circuit_comes_to_it() {
+    let circuit = circuit(RunBy::Owner);
+    let bank = circuit.bank::<u64>().expect("an open circuit");
+    let conduits = [name!("a"), name!("b")].map(|name| bank.get(name).expect("open").clone());
+    let quiet = circuit.subscriber(|_, _| {}).expect("an open circuit");
+    let (sender, received) = mpsc::channel();
+    let asked = conduits.clone();
+    let ask = circuit.pipe(move |()| {
+        sender.send(asked.each_ref().map(Conduit::is_closed)).expect("somebody listens");
+    });
+    let ask = ask.expect("an open circuit");
+    ask.emit(());
+    bank.close();
+    ask.emit(());
+    for conduit in &conduits {
+        assert!(conduit.is_closed() && conduit.subscribe(&quiet).is_err(), "nothing has run yet");
+    }
+    while circuit.run(10) {}
+    let seen: Vec<_> = received.try_iter().collect();
+    assert_eq!(seen, [[false; 2], [true; 2]], "the circuit itself knows it from its place in the order on");
+}
+
+#[test]
+fn a_circuit_that_closes_a_bank_finds_its_conduits_closed() {
+    let circuit = circuit(RunBy::Owner);
+    let bank = circuit.bank::<u64>().expect("an open circuit");
+    let conduits = [name!("a"), name!("b")].map(|name| bank.get(name).expect("open").clone());
+    let quiet = circuit.subscriber(|_, _| {}).expect("an open circuit");
+    let (sender, received) = mpsc::channel();
+    let close = circuit.pipe(move |()| {
+        bank.close();
+        for conduit in &conduits {
+            let is_closed = conduit.is_closed() && conduit.subscribe(&quiet).is_err();
+            sender.send(is_closed).expect("somebody listens");
+        }
+    });
+    close.expect("an open circuit").emit(());
+    while circuit.run(10) {}
+    assert_eq!(received.try_iter().collect::<Vec<_>>(), [true, true]);
+}
+
+#[test]
+fn the_close_of_a_bank_ends_what_hears_of_it_ahead_of_all_that_is_emitted_later() {
+    for circuit in every_circuit() {
+        let bank = circuit.bank::<u64>().expect("an open circuit");
+        let (sender, received) = mpsc::channel::<String>();
+        let said = sender.clone();
+        let subscriber = circuit.subscriber(move |subject: &Subject, registrar: &mut Registrar<'_, u64>| {
+            let (name, sender) = (subject.name(), said.clone());
+            registrar.receptor(move |value| sender.send(format!("{name} {value}")).expect("received"));
+        });
+        let subscriber = subscriber.expect("an open circuit");
+        let said = sender.clone();
+        let other = circuit.pipe(move |what: &str| said.send(what.to_owned()).expect("received"));
+        let other = other.expect("an open circuit");
+        let conduits = [name!("b"), name!("a")].map(|name| {
+            let conduit = bank.get(name).expect("open");
+            let ended = sender.clone();
+            let tell = move |_: &Subscription<u64>| ended.send(format!("end of {name}")).expect("received");
+            conduit.subscribe_with(&subscriber, tell).expect("open");
+            conduit.get(name)
+        });
+        conduits.iter().for_each(|pipe| pipe.emit(1));
+        bank.close();
+        other.emit("behind");
+        conduits.iter().for_each(|pipe| pipe.emit(2));
+        settle(&circuit);
+        let seen: Vec<_> = received.try_iter().collect();
+        assert_eq!(seen, ["b 1", "a 1", "end of a", "end of b", "behind"]);
+    }
 }
 
 /// A circuit that its owner runs, and something that tells when it is dropped.

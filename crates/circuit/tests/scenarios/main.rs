@@ -9,6 +9,7 @@ mod bounded;
 mod circles;
 mod conformance;
 mod drivers;
+mod emitting;
 mod ending;
 mod failures;
 mod frames;

@@ -2,9 +2,12 @@
 
 use std::fmt::Write as _;
 use std::sync::mpsc;
+use std::thread;
 
 use tidemark_circuit::signals::*;
-use tidemark_circuit::{Circuit, Conduit, Flow, Name, Registrar, RunBy, Subject, name};
+use tidemark_circuit::{Circuit, Conduit, Flow, Name, Refused, Registrar, RunBy, Subject, name};
+
+use crate::emitting::{drivers, settle};
 
 /// What Serventis says of its vocabularies.
 const REGISTRY: &str = include_str!("signals.txt");
@@ -279,4 +282,54 @@ fn signals_say_what_they_are() {
     assert_eq!((signal.sign(), Observation::dimension(signal)), (services::Sign::Fail, Some("Caller")));
     assert_eq!(Observation::dimension(breakers::Sign::HalfOpen), None);
     assert_eq!(breakers::Sign::HalfOpen.to_string(), "HalfOpen");
+}
+
+/// Has two threads say every sign of a vocabulary of each of their own subjects, and looks at what is heard.
+fn signs_are_heard_from_outside<S: Sign + Observation>(run_by: RunBy) {
+    let circuit = Circuit::builder().run_by(run_by).build().expect("valid");
+    let said = circuit.conduit::<S>().expect("open");
+    let heard = heard(&circuit, &said);
+    let names = [name!("a"), name!("b")];
+    thread::scope(|scope| {
+        for name in names {
+            let pipe = said.get(name);
+            scope.spawn(move || S::ALL.iter().for_each(|sign| assert!(pipe.try_emit(*sign).is_ok())));
+        }
+    });
+    settle(&circuit);
+    let heard: Vec<_> = heard.try_iter().collect();
+    for name in names {
+        let of_one = heard.iter().filter(|(of, _)| *of == name.path()).map(|(_, sign)| *sign);
+        assert!(of_one.eq(S::ALL.iter().copied()), "{} of {name}", S::VOCABULARY);
+    }
+    assert_eq!(heard.len(), 2 * S::ALL.len());
+    circuit.close();
+    assert_eq!(said.get(names[0]).try_emit(S::ALL[0]), Err(Refused::Closed(S::ALL[0])));
+}
+
+#[test]
+fn signs_that_threads_say_from_outside_are_heard_in_order_with_each_driver() {
+    macro_rules! check {
+        ($vocabulary:ident $($with:ident)*) => {
+            drivers().into_iter().for_each(signs_are_heard_from_outside::<$vocabulary::Sign>)
+        };
+    }
+    every!(check);
+}
+
+/// A signal with what else there is to know, which takes more room than a place of the queue has.
+type Report = (services::Signal, [u64; 8]);
+
+#[test]
+fn signals_in_large_values_are_heard_whole_with_each_driver() {
+    for run_by in drivers() {
+        let circuit = Circuit::builder().run_by(run_by).build().expect("valid");
+        let (sender, receiver) = mpsc::channel();
+        let pipe = circuit.pipe(move |report: Report| sender.send(report).expect("is listened to"));
+        let pipe = pipe.expect("open");
+        let report = |signal: services::Signal| (signal, [signal.ordinal() as u64; 8]);
+        services::Signal::all().for_each(|signal| assert!(pipe.try_emit(report(signal)).is_ok()));
+        settle(&circuit);
+        assert!(receiver.try_iter().eq(services::Signal::all().map(report)));
+    }
 }

@@ -227,8 +227,9 @@ scenarios! {
         Fiber::new().distinct_last(3)?, [1, 2, 1, 3, 4, 1] => [1, 2, 3, 4, 1];
     fn fib_44_drop_while_drops_at_the_begin_only:
         Fiber::new().drop_while(|value| *value < 5), [1, 3, 5, 2, 8] => [5, 2, 8];
+    // The last 3 follows a 2 that was dropped: above the input before, and not above the last that passed.
     fn fib_45_edge_compares_with_the_last_input:
-        Fiber::new().edge(0, |before, value| value > before), [1, 0, 3, 2] => [1, 3];
+        Fiber::new().edge(0, |before, value| value > before), [1, 0, 3, 2, 3] => [1, 3, 3];
     fn fib_48_every_duration_drops_the_first_interval: Fiber::new().every_duration(DAY)?, [1, 2, 3] => [0; 0];
     fn fib_49_every_third: Fiber::new().every(3)?, 1..=9 => [3, 6, 9];
     fn fib_50_guard_from_compares_with_the_last_that_passed:

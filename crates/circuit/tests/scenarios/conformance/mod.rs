@@ -40,6 +40,6 @@ mod slot;
 mod state;
 mod subject;
 mod subscriber;
-mod support;
+pub(crate) mod support;
 mod ticker;
 mod variance;

@@ -210,12 +210,15 @@ fn shp_10_a_window_by_time_has_a_capacity() {
 }
 
 #[test]
-fn sub_08_fifteen_kinds_of_component_have_identities_of_their_own() {
+fn sub_08_fifteen_kinds_of_component_have_identities_and_kinds_of_their_own() {
     for circuit in circuits() {
         let all = Everything::of(&circuit);
         let current = Current::of_thread();
-        let subjects = all.subjects().into_iter().chain([current.subject()]);
-        let ids: HashSet<Id> = subjects.map(Subject::id).collect();
-        assert_eq!(ids.len(), 15);
+        let subjects: Vec<&Subject> = all.subjects().into_iter().chain([current.subject()]).collect();
+        let ids: HashSet<Id> = subjects.iter().map(|subject| subject.id()).collect();
+        let kinds: HashSet<Kind> = subjects.iter().map(|subject| subject.kind()).collect();
+        assert_eq!((subjects.len(), ids.len(), kinds.len()), (15, 15, 15));
+        let words: HashSet<&str> = kinds.iter().map(|kind| kind.as_str()).collect();
+        assert_eq!(words.len(), 15, "each kind has a word of its own");
     }
 }

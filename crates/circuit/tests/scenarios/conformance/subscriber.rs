@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tidemark_circuit::{Circuit, Conduit, Flow, Pipe, Registrar, Subject, Subscriber};
+use tidemark_circuit::{Circuit, Conduit, Flow, Pipe, ReceiverPool, Registrar, Subject, Subscriber};
 
 use super::support::{Trace, circuits, fail, name};
 
@@ -389,16 +389,41 @@ fn sbr_14_a_derived_pool_is_a_target() {
     }
 }
 
-/// What is narrower converts on its way.
+/// A pool whose pipes take a wider type than the subscribers' sources emit: what is narrower converts on its way.
+struct Widening(Conduit<u64>);
+
+impl<E: Into<u64> + Clone + Send + 'static> ReceiverPool<E> for Widening {
+    fn register(&mut self, subject: &Subject, registrar: &mut Registrar<'_, E>) {
+        let pipe = self.0.get(subject.name()).clone();
+        registrar.receptor(move |value: E| pipe.emit(value.into()));
+    }
+}
+
 #[test]
 fn sbr_26_a_pool_of_a_wider_type_is_a_target() {
     for circuit in circuits() {
-        let (source, target) = (circuit.conduit::<u32>().expect("open"), circuit.conduit().expect("open"));
-        let pool = target.pool(&Flow::<u32>::new().map(u64::from));
-        source.subscribe(&circuit.subscriber_to(pool).expect("open")).expect("open");
-        let trace = Trace::of(&circuit, &target);
-        source.get(name("a")).emit(2);
+        let wide = circuit.conduit::<u64>().expect("open");
+        let trace = Trace::of(&circuit, &wide);
+        let (bytes, words) =
+            (circuit.conduit::<u8>().expect("open"), circuit.conduit::<u32>().expect("open"));
+        bytes.subscribe(&circuit.subscriber_to(Widening(wide.clone())).expect("open")).expect("open");
+        words.subscribe(&circuit.subscriber_to(Widening(wide.clone())).expect("open")).expect("open");
+        // The same by a flow, without a pool of one's own.
+        let derived = circuit.conduit::<u32>().expect("open");
+        let widened = wide.pool(&Flow::<u32>::new().map(u64::from));
+        derived.subscribe(&circuit.subscriber_to(widened).expect("open")).expect("open");
+
+        bytes.get(name("a")).emit(u8::MAX);
+        words.get(name("b")).emit(u32::MAX);
+        derived.get(name("a")).emit(2);
+        wide.get(name("a")).emit(u64::MAX);
         circuit.settle().expect("outside");
-        assert_eq!(trace.values(), [2_u64]);
+        let [byte, word] = [u64::from(u8::MAX), u64::from(u32::MAX)];
+        let mut seen = trace.take();
+        assert_eq!(seen.len(), 4);
+        // Those that come by another pipe come behind what was emitted to the wide ones directly, or ahead of it.
+        seen.sort_unstable_by_key(|(_, value)| *value);
+        let expected = [(name("a"), 2), (name("a"), byte), (name("b"), word), (name("a"), u64::MAX)];
+        assert_eq!(seen, expected, "each under the name of its pipe");
     }
 }
