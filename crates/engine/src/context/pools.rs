@@ -4,7 +4,7 @@ use super::keys::Keys;
 use crate::error::CommandError;
 use crate::keyspace::hash;
 use crate::value::Pool;
-use crate::value::pool::{Changed, Inner};
+use crate::value::pool::{Changed, Inner, PoolDurability};
 use tidemark_pool::Refusal;
 
 /// What the log has of a change besides its events: times and chains. Bytes.
@@ -28,26 +28,37 @@ impl Keys<'_> {
             }
             let before = pool.inner().next_draw();
             let changed = pool.change(now_us, change);
-            Ok((changed, pool.inner().next_draw() - before))
+            Ok((changed, pool.inner().next_draw() - before, pool.durability()))
         })?;
-        let Some((changed, draws)) = changed.transpose()? else { return Ok(None) };
+        let Some((changed, draws, durability)) = changed.transpose()? else { return Ok(None) };
         let changed = changed.map_err(|refusal| {
             self.shard_mut(key).tally_mut().count_refusal();
             refused(&refusal)
         })?;
-        Ok(Some(self.keep_pool(key, event, draws, changed)))
+        Ok(Some(self.keep_pool(key, event, draws, durability, changed)))
     }
 
     /// Does some of what time has brought to the pool at a key, and logs it. Says how many reservations have ended.
     pub(crate) fn let_time_pass(&mut self, key: &[u8]) -> Result<usize, CommandError> {
         let now_us = self.now_us();
-        let changed = self.update(key, |pool: &mut Pool| pool.let_time_pass(now_us))?;
-        Ok(changed.map_or(0, |changed| self.keep_pool(key, "pool_expire", 0, changed)))
+        let changed = self.update(key, |pool: &mut Pool| (pool.let_time_pass(now_us), pool.durability()))?;
+        let Some((changed, durability)) = changed else { return Ok(0) };
+        Ok(self.keep_pool(key, "pool_expire", 0, durability, changed))
     }
 
     /// Logs what a change of a pool has come to, and says it to whom it concerns.
-    fn keep_pool<R>(&mut self, key: &[u8], event: &'static str, draws: u64, changed: Changed<R>) -> R {
+    fn keep_pool<R>(
+        &mut self,
+        key: &[u8],
+        event: &'static str,
+        draws: u64,
+        durability: PoolDurability,
+        changed: Changed<R>,
+    ) -> R {
         let Changed { made, frame } = changed;
+        if durability == PoolDurability::Always {
+            self.make_durable();
+        }
         if let Some(frame) = frame {
             self.shard_mut(key).tally_mut().count_draws(draws);
             self.log_instead("pool.step", &[key, &frame]);

@@ -4,11 +4,13 @@
 //! before. Whoever reads the log does that again, and does not draw anew.
 
 mod capture;
+mod durability;
 mod image;
 mod in_parts;
 mod inner;
 mod recent;
 
+pub(crate) use durability::PoolDurability;
 pub use inner::Inner;
 pub use recent::Past;
 pub use tidemark_pool::NotFollowed;
@@ -31,6 +33,7 @@ pub struct Pool(Box<State>);
 struct State {
     chained: ChainedPool<AnySelector>,
     recent: Recent,
+    durability: PoolDurability,
     /// Where the database lists it, for what time brings: milliseconds since 1970, 0 if it does not.
     listed_ms: u64,
     capture: Option<Box<PoolCapture>>,
@@ -55,6 +58,7 @@ impl Pool {
     pub(crate) fn new(
         catalogue: &Catalogue,
         kind: SelectorKind,
+        durability: PoolDurability,
         first_draw: u64,
         secret: Secret,
         next_secret: Secret,
@@ -62,16 +66,21 @@ impl Pool {
         let make = |weights: &[u64]| AnySelector::with(kind, weights);
         let mut pool = Inner::with_selector(catalogue, secret, next_secret, make);
         pool.number_from(first_draw)?;
-        Ok(Self::of(ChainedPool::new(pool), Recent::default()))
+        Ok(Self::of(ChainedPool::new(pool), Recent::default(), durability))
     }
 
-    fn of(chained: ChainedPool<AnySelector>, recent: Recent) -> Self {
-        Self(Box::new(State { chained, recent, listed_ms: 0, capture: None }))
+    fn of(chained: ChainedPool<AnySelector>, recent: Recent, durability: PoolDurability) -> Self {
+        Self(Box::new(State { chained, recent, durability, listed_ms: 0, capture: None }))
     }
 
     /// The pool itself.
     pub fn inner(&self) -> &Inner {
         &self.0.chained.pool
+    }
+
+    /// When answers about what it does may leave.
+    pub(crate) fn durability(&self) -> PoolDurability {
+        self.0.durability
     }
 
     /// SHA-256 over all that its log has.

@@ -156,6 +156,49 @@ fn what_is_sold_out_leads_where_the_rule_says() {
 }
 
 #[test]
+fn what_a_pool_does_is_told_once_it_is_durable_unless_the_pool_follows_the_server() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    for (options, is_durable) in [("", true), ("DURABILITY always", true), ("DURABILITY server", false)] {
+        client.run("DEL p");
+        let items = "ITEMS car 1 1000 mug 9 UNLIMITED";
+        for command in [
+            &format!("POOL.CREATE p {options} {items}"),
+            "POOL.DRAW p",
+            "POOL.DRAW p COUNT 2 REQUEST one",
+            "POOL.DRAW p COUNT 2 REQUEST one",
+            "POOL.RESERVE p 60000",
+            "POOL.RESERVATIONS p",
+            "POOL.CONFIRM p 3",
+            "POOL.CONFIRM p 3",
+            "POOL.RESERVE p 60000",
+            "POOL.CANCEL p 4",
+            "POOL.HISTORY p",
+            "POOL.RETURN p mug",
+            "POOL.UPDATE p WEIGHT car 2",
+            "POOL.RESTOCK p car 5",
+            "POOL.DROP p",
+        ] {
+            let (answer, executed) = client.execute(command);
+            assert!(!answer.starts_with('-'), "{command}: {answer}");
+            let told = (executed.durable, executed.lsn.is_some());
+            let tells = is_durable || !command.contains("RESERVATIONS") && !command.contains("HISTORY");
+            assert_eq!(told, (is_durable, tells), "{command} behind '{options}'");
+        }
+        client.run(&format!("POOL.CREATE p {options} {items}"));
+        let again = comes_back(&engine);
+        let name = if is_durable { "always" } else { "server" };
+        for engine in [&engine, &again] {
+            assert_eq!(field(&Client::new(engine).run("POOL.STATE p"), "durability"), name);
+        }
+    }
+    client.expect(&[(
+        "POOL.CREATE q DURABILITY never ITEMS car 1 1",
+        "-ERR the durability must be ALWAYS or SERVER",
+    )]);
+}
+
+#[test]
 fn a_catalogue_is_read_from_text_or_says_what_is_wrong() {
     let engine = engine();
     let client = Client::new(&engine);
@@ -301,7 +344,7 @@ fn all_that_is_over_is_there_for_whoever_draws_first() {
 fn a_secret_is_told_when_the_end_of_its_epoch_is_durable() {
     let engine = engine();
     let client = Client::new(&engine);
-    client.run("POOL.CREATE raffle ITEMS mug 1 UNLIMITED");
+    client.run("POOL.CREATE raffle DURABILITY SERVER ITEMS mug 1 UNLIMITED");
     assert!(!client.execute("POOL.DRAW raffle").1.durable);
     let (revealed, executed) = client.execute("POOL.EPOCH raffle");
     let secret = field(&revealed, "secret").to_owned();

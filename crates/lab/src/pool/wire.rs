@@ -49,9 +49,10 @@ pub(super) fn suite(options: &WireOptions) -> Vec<Benchmark> {
     let Some(port) = options.port else { return Vec::new() };
     let target = Target { password: options.password.clone(), ..Target::new(&options.host, port) };
     let mut all = vec![
-        drawing("draw", "POOL.DRAW, one in each request", 1, &target).at_most(1e9 / 300_000.0),
-        drawing("draw_count_1000", "POOL.DRAW … COUNT 1000; of each draw", PARCEL, &target)
+        drawing("draw", "POOL.DRAW, one in each request", 1, ALWAYS, &target).at_most(1e9 / 300_000.0),
+        drawing("draw_count_1000", "POOL.DRAW … COUNT 1000; of each draw", PARCEL, ALWAYS, &target)
             .at_most(1e9 / 1_000_000.0),
+        drawing("draw_server", "POOL.DRAW of a pool that follows the server's mode", 1, SERVER, &target),
         counting("incr", "INCR of one key", &target),
     ];
     if let Some(redis) = &options.redis {
@@ -69,6 +70,11 @@ pub(super) fn suite(options: &WireOptions) -> Vec<Benchmark> {
     all
 }
 
+/// When a draw is answered: once it is on disk ...
+const ALWAYS: &str = "ALWAYS";
+/// ... or when the server's mode lets it.
+const SERVER: &str = "SERVER";
+
 const SET: Popping = Popping { add: "SADD", with_score: false, pop: "SPOP" };
 const SORTED_SET: Popping = Popping { add: "ZADD", with_score: true, pop: "ZPOPMIN" };
 
@@ -78,10 +84,10 @@ fn row(name: &str, measures: &str) -> (String, String) {
     (format!("WireOps.{name}"), measures)
 }
 
-fn drawing(name: &str, what: &str, parcel: u64, target: &Target) -> Benchmark {
+fn drawing(name: &str, what: &str, parcel: u64, durability: &'static str, target: &Target) -> Benchmark {
     let ((name, measures), target) = (row(name, what), target.clone());
     Benchmark::new(name, measures, move |sizes| {
-        Drawing::new(connect(&target)?, parcel.min(sizes.batch))?.work(sizes.batch)
+        Drawing::new(connect(&target)?, parcel.min(sizes.batch), durability)?.work(sizes.batch)
     })
     .in_group(GROUP)
     .in_summary()

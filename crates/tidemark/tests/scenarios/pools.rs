@@ -7,14 +7,21 @@ use std::path::Path;
 use std::time::Duration;
 
 const WRITERS: usize = 4;
-const KILLS: u64 = 6;
+const KILLS: u64 = 4;
 /// Items of which there is one each, so that a prize that is given twice is seen.
 const PRIZES: usize = 30_000;
 /// The most draws of one call.
 const AT_ONCE: u64 = 3;
 
+/// Every mode of the server: a pool keeps its promises in each.
+const MODES: [&str; 4] = ["always", "interval", "interval:5000ms", "off"];
+
 fn start(directory: &Path) -> Server {
-    Server::start(directory, &["--durability", "always", "--threads", "2"])
+    start_with(directory, "interval")
+}
+
+fn start_with(directory: &Path, durability: &str) -> Server {
+    Server::start(directory, &["--durability", durability, "--threads", "2"])
 }
 
 /// What a writer was told.
@@ -112,13 +119,45 @@ fn stocks(client: &mut Client) -> BTreeMap<String, (i64, i64)> {
 }
 
 #[test]
+fn a_pool_and_its_draws_are_there_behind_a_kill_in_every_mode() {
+    for durability in MODES {
+        let directory = tempfile::tempdir().expect("a directory");
+        let server = start_with(directory.path(), durability);
+        let mut client = server.client();
+        call(&mut client, &["POOL.CREATE", "k", "ITEMS", "car", "1", "1", "mug", "1", "2"]);
+        let drawn = call(&mut client, &["POOL.DRAW", "k", "COUNT", "3"]);
+        server.kill();
+        let server = start_with(directory.path(), durability);
+        let mut client = server.client();
+        let mut known = draws(drawn);
+        known.reverse();
+        let history = call(&mut client, &["POOL.HISTORY", "k"]).array();
+        let kept: Vec<_> = history
+            .into_iter()
+            .map(|draw| match &draw.array()[..] {
+                [number, _, Answer::Bulk(id)] => (number.integer(), id.clone()),
+                other => panic!("not a draw: {other:?}"),
+            })
+            .collect();
+        assert_eq!(kept, known, "{durability}");
+        assert!(is_empty(&client.call(&["POOL.DRAW", "k"]).expect("an answer")), "{durability}");
+    }
+}
+
+#[test]
 fn a_killed_server_gives_no_prize_twice_and_takes_none_back() {
+    for durability in MODES {
+        kill_while_drawing(durability);
+    }
+}
+
+fn kill_while_drawing(durability: &str) {
     let directory = tempfile::tempdir().expect("a directory");
     let mut won: BTreeMap<String, i64> = BTreeMap::new();
     let mut numbers = BTreeSet::new();
     let (mut answered, mut possible, mut ends) = (0, 0, Vec::new());
     for round in 0..KILLS {
-        let server = start(directory.path());
+        let server = start_with(directory.path(), durability);
         if round == 0 {
             create_prizes(&mut server.client(), PRIZES);
         }
@@ -131,7 +170,7 @@ fn a_killed_server_gives_no_prize_twice_and_takes_none_back() {
             writers.into_iter().map(|writer| writer.join().expect("the writer ends well")).collect()
         });
 
-        let server = start(directory.path());
+        let server = start_with(directory.path(), durability);
         let mut client = server.client();
         let there = stocks(&mut client);
         for (id, (left, drawn)) in &there {
@@ -200,7 +239,7 @@ fn a_killed_server_gives_no_prize_twice_and_takes_none_back() {
         }
         server.kill();
     }
-    let server = start(directory.path());
+    let server = start_with(directory.path(), durability);
     let mut client = server.client();
     for number in ends.iter().rev().take(100) {
         let again = client.call(&["POOL.CANCEL", "prizes", &number.to_string()]).expect("an answer");

@@ -5,6 +5,7 @@ use crate::command::parse::is;
 use crate::context::Context;
 use crate::context::pools::refused;
 use crate::error::CommandError;
+use crate::value::pool::PoolDurability;
 use crate::value::{Collection, Pool};
 use tidemark_pool::file::{CatalogueFile, FileFormat};
 use tidemark_pool::selector::SelectorKind;
@@ -14,6 +15,7 @@ use tidemark_pool::{Catalogue, Mode, NestingError, Rules, SECRET_BYTES, Schedule
 struct Wish {
     catalogue: Catalogue,
     selector: SelectorKind,
+    durability: PoolDurability,
     first_draw: u64,
 }
 
@@ -27,9 +29,9 @@ pub(super) fn create(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Co
             None => CommandError::WrongType,
         });
     }
-    let Wish { catalogue, selector, first_draw } = Wish::parse(&args[2..])?;
+    let Wish { catalogue, selector, durability, first_draw } = Wish::parse(&args[2..])?;
     let (secret, next_secret) = (random_secret(ctx)?, random_secret(ctx)?);
-    let pool = Pool::new(&catalogue, selector, first_draw, secret, next_secret);
+    let pool = Pool::new(&catalogue, selector, durability, first_draw, secret, next_secret);
     let pool = pool.map_err(|refusal| refused(&refusal))?;
     let mut image = Vec::new();
     pool.encode(&mut image);
@@ -43,6 +45,9 @@ pub(super) fn create(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Co
     // The secrets are the log's: what was sent says nothing of them.
     ctx.keys.log_instead("pool.load", &[key, &image]);
     ctx.keys.put(key, pool);
+    if durability == PoolDurability::Always {
+        ctx.keys.make_durable();
+    }
     ctx.keys.list_pool(key);
     ctx.keys.changed(key, "pool_create");
     Ok(())
@@ -57,18 +62,23 @@ pub(super) fn random_secret(ctx: &mut Context<'_, '_>) -> Result<Secret, Command
 }
 
 pub(super) fn remove(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
-    let is_there = ctx.keys.read::<Pool>(args[1])?.is_some() && ctx.keys.remove(args[1]);
+    let durability = ctx.keys.read::<Pool>(args[1])?.map(Pool::durability);
+    let is_there = durability.is_some() && ctx.keys.remove(args[1]);
     if is_there {
         ctx.keys.changed(args[1], "del");
+    }
+    if durability == Some(PoolDurability::Always) {
+        ctx.keys.make_durable();
     }
     ctx.reply.integer(i64::from(is_there));
     Ok(())
 }
 
 impl Wish {
-    /// Reads `[SELECTOR name] [FROM number] <<JSON | YAML | TOML> text | [MODE mode] [SOLDOUT rule] [LIMIT ...] [GUARANTEE ...] [SCHEDULE ...] [TABLE ...] ITEMS id weight quantity [...]>`.
+    /// Reads `[SELECTOR name] [DURABILITY mode] [FROM number] <<JSON | YAML | TOML> text | [MODE mode] [SOLDOUT rule] [LIMIT ...] [GUARANTEE ...] [SCHEDULE ...] [TABLE ...] ITEMS id weight quantity [...]>`.
     fn parse(args: &[&[u8]]) -> Result<Self, CommandError> {
         let (mut mode, mut sold_out, mut selector) = (None, None, SelectorKind::default());
+        let mut durability = PoolDurability::default();
         let (mut limits, mut guarantees, mut releases) = (Vec::new(), Vec::new(), Vec::new());
         let (mut others, mut leads) = (Vec::new(), Vec::new());
         let (mut first_draw, mut rest) = (0, args);
@@ -76,6 +86,8 @@ impl Wish {
             rest = tail;
             if is(word, "SELECTOR") {
                 selector = selector_of(value)?;
+            } else if is(word, "DURABILITY") {
+                durability = durability_of(value)?;
             } else if is(word, "FROM") {
                 first_draw = options::number(value)?;
             } else if is(word, "MODE") {
@@ -113,7 +125,7 @@ impl Wish {
                 let catalogue = Catalogue::with(items, mode, sold_out)
                     .and_then(|made| made.nested(others, &leads)?.ruled(rules)?.scheduled(schedule));
                 let catalogue = catalogue.map_err(|error| wrong(&error))?;
-                return Ok(Self { catalogue, selector, first_draw });
+                return Ok(Self { catalogue, selector, durability, first_draw });
             } else if let Some(format) = format_of(word) {
                 let has_rules = !limits.is_empty()
                     || !guarantees.is_empty()
@@ -125,7 +137,7 @@ impl Wish {
                     ));
                 }
                 let file = CatalogueFile::parse_served(value, format).map_err(|error| wrong(&error))?;
-                return Ok(Self { catalogue: file.catalogue, selector, first_draw });
+                return Ok(Self { catalogue: file.catalogue, selector, durability, first_draw });
             } else {
                 return Err(CommandError::Syntax);
             }
@@ -170,4 +182,11 @@ fn selector_of(word: &[u8]) -> Result<SelectorKind, CommandError> {
         .into_iter()
         .find(|kind| is(word, kind.name()))
         .ok_or_else(|| CommandError::text("ERR the selector must be TREE, ALIAS, FENWICK or PREFIX-SUM"))
+}
+
+fn durability_of(word: &[u8]) -> Result<PoolDurability, CommandError> {
+    PoolDurability::ALL
+        .into_iter()
+        .find(|durability| is(word, durability.name()))
+        .ok_or_else(|| CommandError::text("ERR the durability must be ALWAYS or SERVER"))
 }

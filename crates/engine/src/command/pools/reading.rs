@@ -7,7 +7,7 @@ use crate::command::parse::{self, is};
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::reply::Reply;
-use crate::value::pool::Inner;
+use crate::value::pool::{Inner, PoolDurability};
 use crate::value::{Pool, Type};
 use tidemark_pool::{Entry, Mode, Odds};
 
@@ -29,12 +29,13 @@ pub(super) fn state(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Com
         None if urn.keeps_odds() => "no-prize",
         None => "renormalise",
     };
-    reply.map(22);
+    reply.map(23);
     answer::text(reply, "mode", mode);
     answer::text(reply, "sold-out", sold_out);
     reply.bulk(b"fallback");
     answer::item(reply, pool, urn.fallback());
     answer::text(reply, "selector", value.encoding());
+    answer::text(reply, "durability", value.durability().name());
     answer::number(reply, "version", urn.version());
     answer::number(reply, "items", urn.len() as u64);
     answer::number(reply, "total-weight", urn.total_weight());
@@ -134,6 +135,7 @@ pub(super) fn history(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), C
         ctx.reply.null();
         return Ok(());
     };
+    let is_durable = value.durability() == PoolDurability::Always;
     let past = value.past();
     ctx.reply.array(past.len().min(count));
     for draw in past.take(count) {
@@ -141,6 +143,9 @@ pub(super) fn history(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), C
         ctx.reply.integer(answer::signed(draw.number));
         ctx.reply.integer(answer::signed(draw.time_us / 1000));
         answer::item(ctx.reply, value.inner(), draw.item);
+    }
+    if is_durable {
+        ctx.keys.tell_durable();
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use crate::context::pools::refused;
 use crate::error::CommandError;
 use crate::reply::Reply;
 use crate::value::Pool;
-use crate::value::pool::Inner;
+use crate::value::pool::{Inner, PoolDurability};
 use tidemark_pool::{Ending, Refusal, Reservation};
 
 /// The longest that something is set aside: a year. Milliseconds.
@@ -83,16 +83,20 @@ pub(super) fn expire(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Co
 /// `POOL.RESERVATIONS key [FROM start] [COUNT count]`
 pub(super) fn reservations(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     let page = options::Page::parse(&args[2..])?;
-    let Some(pool) = ctx.keys.read::<Pool>(args[1])?.map(Pool::inner) else {
+    let Some(value) = ctx.keys.read::<Pool>(args[1])? else {
         ctx.reply.null();
         return Ok(());
     };
+    let (pool, is_durable) = (value.inner(), value.durability() == PoolDurability::Always);
     let from = page.from as u64;
     let open = pool.reservations_from(from).take(page.count);
     let shown: Vec<_> = open.collect();
     ctx.reply.array(shown.len());
     for reservation in shown {
         show(ctx.reply, pool, reservation);
+    }
+    if is_durable {
+        ctx.keys.tell_durable();
     }
     Ok(())
 }

@@ -13,7 +13,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
     row(500, "pool.create", -4, WRITE | DENYOOM, creating::create).doc(
         SINCE,
         "O(N) with N the number of items",
-        "key [SELECTOR <TREE | ALIAS | FENWICK | PREFIX-SUM>] [FROM number] [MODE <FIXED | UNIT>] \
+        "key [SELECTOR <TREE | ALIAS | FENWICK | PREFIX-SUM>] [DURABILITY <ALWAYS | SERVER>] [FROM number] [MODE <FIXED | UNIT>] \
          [SOLDOUT <RENORMALISE | NOPRIZE | FALLBACK id>] \
          [LIMIT <DRAWS max | WINS max> [PER milliseconds] [OF numitems id [id ...]]] \
          [GUARANTEE after [POOL] [SOFT from step] OF numitems id [id ...]] \

@@ -2,11 +2,11 @@
 //!
 //! ```text
 //! pool    head (length varint │ bytes) │ items (length varint │ bytes)
-//! head    selector u8 │ chain 32 │ last draws │ the pool without its items
+//! head    selector and durability u8 │ chain 32 │ last draws │ the pool without its items
 //! ```
 
-use super::Pool;
 use super::recent::Recent;
+use super::{Pool, PoolDurability};
 use crate::record::{Cursor, put_bytes};
 use crate::value::{Collection, Type, collection};
 use tidemark_pool::selector::{AnySelector, SelectorKind};
@@ -14,11 +14,17 @@ use tidemark_pool::{Chain, ChainedPool, PoolImage};
 use xxhash_rust::xxh3::xxh3_64;
 
 const CHAIN_BYTES: usize = 32;
+/// Set beside the selector where answers follow the server's mode.
+const FOLLOWS_SERVER: u8 = 0x80;
 
 impl Pool {
     /// Appends everything but the items.
     pub(super) fn encode_head(&self, into: &mut Vec<u8>) {
-        into.push(code(self.inner().urn().selector().kind()));
+        let follows = match self.durability() {
+            PoolDurability::Always => 0,
+            PoolDurability::Server => FOLLOWS_SERVER,
+        };
+        into.push(code(self.inner().urn().selector().kind()) | follows);
         into.extend_from_slice(self.chain().bytes());
         self.0.recent.encode(into);
         self.inner().write_head(into);
@@ -27,7 +33,12 @@ impl Pool {
     /// Puts a pool together from its head and its items, in pieces one behind the other; `None` if they are not those of a pool.
     pub(crate) fn assemble<'a>(head: &[u8], pieces: impl Iterator<Item = &'a [u8]>) -> Option<Self> {
         let mut cursor = Cursor::new(head);
-        let kind = kind_of(cursor.u8()?)?;
+        let first = cursor.u8()?;
+        let kind = kind_of(first & !FOLLOWS_SERVER)?;
+        let durability = match first & FOLLOWS_SERVER {
+            0 => PoolDurability::Always,
+            _ => PoolDurability::Server,
+        };
         let chain = Chain::from(<[u8; CHAIN_BYTES]>::try_from(cursor.take(CHAIN_BYTES)?).ok()?);
         // What they must fit to comes behind them.
         let mut last_draws = cursor.clone();
@@ -38,7 +49,7 @@ impl Pool {
         }
         let pool = image.finish_with(|weights| AnySelector::with(kind, weights)).ok()?;
         let recent = Recent::decode(&mut last_draws, pool.next_draw(), pool.urn().len())?;
-        Some(Self::of(ChainedPool { pool, chain }, recent))
+        Some(Self::of(ChainedPool { pool, chain }, recent, durability))
     }
 }
 

@@ -29,9 +29,10 @@ pub(super) struct Drawing {
 }
 
 impl Drawing {
-    pub(super) fn new(mut pipeline: Pipeline, parcel: u64) -> anyhow::Result<Self> {
+    pub(super) fn new(mut pipeline: Pipeline, parcel: u64, durability: &str) -> anyhow::Result<Self> {
         let key = key("draws");
-        let mut create = vec!["POOL.CREATE".to_owned(), key.clone(), "ITEMS".to_owned()];
+        let mut create: Vec<String> =
+            ["POOL.CREATE", &key, "DURABILITY", durability, "ITEMS"].map(str::to_owned).into();
         for item in 0..ITEMS {
             create.extend([item.to_string(), (1 + item % 31).to_string(), QUANTITY.to_string()]);
         }
