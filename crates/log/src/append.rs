@@ -111,6 +111,7 @@ impl Shared {
     }
 
     /// Makes the buffer ready for a frame and writes the frame's head; returns where it begins.
+    #[inline]
     fn begin_frame(&self, state: &mut State, time_us: u64, kind: u8) -> usize {
         let lsn = state.next;
         // A writer that panicked may have left half a frame.
@@ -144,6 +145,7 @@ impl Shared {
 
     /// Finds the frame from `start` its place in a segment, cutting to the next one if need be, and leaves others the room
     /// that they were promised. Returns whether that was possible at once, as it is for a record that was promised room.
+    #[inline]
     fn place(&self, state: &mut State, start: usize, time_us: u64, is_promised: bool) -> bool {
         let size = (state.buffer.bytes.len() - start) as u64;
         let kept = self.kept_bytes(state, is_promised);
@@ -300,6 +302,7 @@ impl Shared {
         self.chores.notify_one();
     }
 
+    #[inline]
     fn wake_committer(&self, mut state: MutexGuard<'_, State>) {
         let wake = match state.parked {
             Parked::Idle => true,

@@ -15,6 +15,7 @@
 
 mod append;
 mod buffer;
+mod checksum;
 mod commit;
 mod end_file;
 mod error;

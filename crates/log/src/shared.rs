@@ -138,6 +138,7 @@ impl fmt::Debug for Shared {
 
 impl Shared {
     /// A panic in a payload writer leaves at most bytes behind `Buffer::sealed`, which nobody reads.
+    #[inline]
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -198,6 +199,7 @@ impl Shared {
 }
 
 impl State {
+    #[inline]
     pub(crate) fn check(&self) -> Result<(), AppendError> {
         if let Some(failure) = &self.failure {
             return Err(AppendError::Failed(failure.clone()));

@@ -145,11 +145,15 @@ impl<'k> Keys<'k> {
                 debug_assert_eq!(*index, self.keyspace.shard_of(key), "the key's shard is locked");
                 guard
             }
-            several => {
-                let shard = several.shard(self.keyspace.shard_of(key));
-                shard.expect("every key that a command names has its shard locked")
-            }
+            Locked::Many(_) | Locked::All(_) => self.shard_of_several(key),
         }
+    }
+
+    /// Aside, so that commands of one key have little of this in their way.
+    #[cold]
+    fn shard_of_several(&self, key: &[u8]) -> &Shard {
+        let shard = self.locked.shard(self.keyspace.shard_of(key));
+        shard.expect("every key that a command names has its shard locked")
     }
 
     #[inline]
@@ -160,10 +164,7 @@ impl<'k> Keys<'k> {
                 debug_assert_eq!(*index, self.keyspace.shard_of(key), "the key's shard is locked");
                 guard
             }
-            several => {
-                let shard = several.shard_mut(self.keyspace.shard_of(key));
-                shard.expect("every key that a command names has its shard locked")
-            }
+            several => several_mut(several, self.keyspace.shard_of(key)),
         }
     }
 
@@ -507,14 +508,18 @@ impl<'k> Keys<'k> {
     }
 
     /// Removes the key if its time has come, so that a write starts from what clients see.
+    #[inline]
     pub(crate) fn drop_expired(&mut self, key: &[u8]) {
         let now = self.now_ms();
-        let database = self.database_mut(key);
         // Nearly always nothing here is due, which spares the search for the key.
-        if database.next_deadline().is_none_or(|earliest| earliest > now) {
-            return;
+        if self.database_mut(key).next_deadline().is_some_and(|earliest| earliest <= now) {
+            self.drop_if_expired(key, now);
         }
-        let hash = hash(key);
+    }
+
+    #[cold]
+    fn drop_if_expired(&mut self, key: &[u8], now: u64) {
+        let (database, hash) = (self.database_mut(key), hash(key));
         if database.get(hash, key).and_then(Entry::deadline).is_some_and(|at| at <= now) {
             database.remove(hash, key);
             let db = self.db();
@@ -725,4 +730,10 @@ impl<'k> Keys<'k> {
             self.note_new(key);
         }
     }
+}
+
+/// As [`Keys::shard_of_several`], to change it.
+#[cold]
+fn several_mut<'a>(locked: &'a mut Locked<'_>, index: usize) -> &'a mut Shard {
+    locked.shard_mut(index).expect("every key that a command names has its shard locked")
 }

@@ -11,6 +11,7 @@
 
 use super::codec::{Codec, Step};
 use super::raw;
+use crate::checksum;
 use crate::segment_header::{HEADER_BYTES, SegmentHeader, VERSION, VERSION_WITH_GAP};
 use crate::{Lsn, Record};
 
@@ -124,7 +125,7 @@ impl Codec for Binary {
         let Some((checksum, covered)) = raw::checked_part(bytes) else {
             return Step::Incomplete { needed: consumed };
         };
-        if crc32c::crc32c_append(salt, covered) != checksum {
+        if checksum::append(salt, covered) != checksum {
             return Step::Invalid("the frame's checksum does not match");
         }
         let Some((record, _)) = raw::split(bytes) else {

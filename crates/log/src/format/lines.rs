@@ -2,6 +2,7 @@
 
 use super::codec::{Codec, MARKER_BYTES_MAX, Step};
 use super::raw;
+use crate::checksum;
 use crate::segment_header::{SegmentHeader, VERSION, VERSION_WITH_GAP};
 use crate::{Lsn, Record};
 
@@ -49,7 +50,7 @@ impl<S: LineStyle> Lines<S> {
     fn seal_line(line: &mut [u8], salt: u32) {
         let (front, covered) = line.split_at_mut(Self::COVERED_AT);
         let covered = covered.strip_suffix(b"\n").expect("a line ends with a newline");
-        let checksum = format!("{:08x}", crc32c::crc32c_append(salt, covered));
+        let checksum = format!("{:08x}", checksum::append(salt, covered));
         front[S::OPENING.len()..S::OPENING.len() + Self::CHECKSUM_DIGITS]
             .copy_from_slice(checksum.as_bytes());
     }
@@ -61,7 +62,7 @@ impl<S: LineStyle> Lines<S> {
             .strip_prefix(S::OPENING.as_bytes())
             .and_then(|rest| rest.strip_suffix(S::BETWEEN.as_bytes()))
             .ok_or("the line does not begin like a record")?;
-        if digits != format!("{:08x}", crc32c::crc32c_append(salt, covered)).as_bytes() {
+        if digits != format!("{:08x}", checksum::append(salt, covered)).as_bytes() {
             return Err("the line's checksum does not match");
         }
         covered.strip_suffix(S::CLOSING.as_bytes()).ok_or("the line does not end like a record")

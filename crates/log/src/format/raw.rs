@@ -9,7 +9,7 @@
 //!                    |<------------------------ len bytes ---------------------------->|
 //! ```
 
-use crate::{Lsn, Record};
+use crate::{Lsn, Record, checksum};
 
 /// Bytes before the part that `len` counts.
 pub(crate) const PREFIX_BYTES: usize = 8;
@@ -50,7 +50,7 @@ pub(crate) fn finish(bytes: &mut [u8], start: usize) {
 #[inline]
 pub(crate) fn seal(frame: &mut [u8], salt: u32) {
     let (checksum, covered) = frame.split_at_mut(4);
-    checksum.copy_from_slice(&crc32c::crc32c_append(salt, covered).to_le_bytes());
+    checksum.copy_from_slice(&checksum::append(salt, covered).to_le_bytes());
 }
 
 /// The frame at the front of `bytes` as (checksum, bytes that it covers), if it is there entirely.
