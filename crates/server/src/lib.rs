@@ -40,6 +40,7 @@ mod connection;
 mod context;
 mod counters;
 mod cursor;
+mod data_directory;
 mod delivery;
 mod descriptors;
 mod dice;

@@ -2,6 +2,7 @@
 
 use crate::clock::now_us;
 use crate::config::{Config, LogStorage};
+use crate::data_directory::make_private;
 use crate::snapshots::{KEYSPACE, NAMED, WATCHED};
 use std::io;
 use std::path::PathBuf;
@@ -26,6 +27,18 @@ pub enum RecoverError {
         dir: PathBuf,
         /// What the system said.
         error: io::Error,
+    },
+    /// Others can read the directory.
+    #[error(
+        "other users of this machine can open the data directory {dir} (mode {mode:03o}), and read every value and the secrets of draws \
+         to come: run `chmod 700 {dir}`, or allow it with --private-dir no",
+        dir = dir.display()
+    )]
+    Readable {
+        /// The directory.
+        dir: PathBuf,
+        /// Its permission bits.
+        mode: u32,
     },
     /// The log cannot be opened.
     #[error(transparent)]
@@ -152,6 +165,9 @@ fn newest_state(
 }
 
 fn storage(config: &Config) -> Result<Arc<dyn Storage>, RecoverError> {
+    if config.private_dir && config.log_storage != LogStorage::Memory {
+        make_private(&config.dir)?;
+    }
     let failed = |error| RecoverError::Directory { dir: config.dir.clone(), error };
     Ok(match config.log_storage {
         LogStorage::File => Arc::new(FileStorage::new(&config.dir).map_err(failed)?),

@@ -4,16 +4,18 @@ use crate::abort_on_panic::abort_on_panic;
 use crate::config::{self, BindAddress, Config, ServeArgs};
 use crate::server::{Server, Stopper};
 use crate::version::TIDEMARK_VERSION;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::{Handle, Signals};
+use signal_hook::low_level::emulate_default_handler;
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
+use std::sync::{Arc, OnceLock};
 
 /// The exit code when a second signal cuts a graceful stop short.
 const EXIT_FORCED: i32 = 130;
 
-/// Serves until it is told to stop: by SIGTERM, by Ctrl-C, by `SHUTDOWN`. From then on a panic of
-/// any thread ends the process.
+/// Serves until it is told to stop: by SIGTERM, by Ctrl-C, by its terminal, which is closed, by
+/// `SHUTDOWN`. From then on a panic of any thread ends the process.
 pub fn run(args: &ServeArgs) -> anyhow::Result<()> {
     let config = args.configuration()?;
     if args.print_config {
@@ -21,8 +23,11 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<()> {
         return Ok(());
     }
     abort_on_panic();
-    let server = Server::start(config.clone())?;
-    let signals = stop_on_signals(server.stopper())?;
+    let stopper = Arc::new(OnceLock::new());
+    let signals = stop_on_signals(Arc::clone(&stopper))?;
+    let server = Server::start_with(config.clone(), |of_server| {
+        assert!(stopper.set(of_server).is_ok(), "the server starts once");
+    })?;
     // Whoever starts the server may not care to read what it says.
     let _ = io::stderr().write_all(greeting(&config, &server).as_bytes());
     let result = server.wait();
@@ -32,13 +37,27 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The first signal stops the server gracefully, the second at once.
-fn stop_on_signals(stopper: Stopper) -> io::Result<Handle> {
-    let mut signals = Signals::new([SIGINT, SIGTERM])?;
+/// Signals that stop the server: those of terminals and of whoever supervises it.
+const STOPPING: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
+/// Signals that mean nothing to the server. Without a handler each would end it as a crash does.
+const IGNORED: [i32; 3] = [SIGUSR1, SIGUSR2, SIGALRM];
+
+/// The first signal stops the server gracefully, the second at once. Before there is a stopper nobody has been served, and a signal does
+/// what it does to any program.
+fn stop_on_signals(stopper: Arc<OnceLock<Stopper>>) -> io::Result<Handle> {
+    for signal in IGNORED {
+        signal_hook::flag::register(signal, Arc::default())?;
+    }
+    let mut signals =
+        Signals::new(STOPPING.into_iter().filter(|&signal| signal != SIGHUP || !is_ignored(signal)))?;
     let handle = signals.handle();
     let wait = move || {
         let mut signals = signals.forever();
-        if signals.next().is_some() {
+        if let Some(signal) = signals.next() {
+            let Some(stopper) = stopper.get() else {
+                let _ = emulate_default_handler(signal);
+                std::process::exit(EXIT_FORCED);
+            };
             let _ = writeln!(io::stderr(), "stopping: answering what was read and completing the log …");
             stopper.stop();
         }
@@ -48,6 +67,14 @@ fn stop_on_signals(stopper: Stopper) -> io::Result<Handle> {
     };
     std::thread::Builder::new().name("tidemark-signals".to_owned()).spawn(wait)?;
     Ok(handle)
+}
+
+/// Whether whoever started this process lets it ignore a signal, as `nohup` does with SIGHUP.
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask >> (signal - 1) & 1 == 1
 }
 
 /// What a person needs to know to use the server.

@@ -96,7 +96,12 @@ pub struct Server {
 
 impl Server {
     /// Reads the data, listens, and serves clients on threads of its own from when this returns.
-    pub fn start(mut config: Config) -> Result<Server, StartError> {
+    pub fn start(config: Config) -> Result<Server, StartError> {
+        Self::start_with(config, |_| ())
+    }
+
+    /// As [`Server::start`], and lets the caller have the [`Stopper`] before the first client is served.
+    pub fn start_with(mut config: Config, before: impl FnOnce(Stopper)) -> Result<Server, StartError> {
         listener::check_free(&config)?;
         let warning = raise_descriptor_limit(&mut config);
         if config.disable_thp {
@@ -114,6 +119,7 @@ impl Server {
         if shared.engine.query_figures().0 > 0 {
             shared.watching_began(now_us());
         }
+        before(Stopper { shared: Arc::clone(&shared) });
         listen_to_log(&shared, inboxes);
         let snapshots = snapshot_taking::start(Arc::clone(&shared), requests)
             .map_err(|error| StartError::System { what: "start a thread", error })?;

@@ -1,11 +1,11 @@
 //! `tidemark log`: look at a log's files and put them right.
 
-use std::fs::File;
 use std::io::{self, BufRead, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use crate::private_file::private_file;
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -130,7 +130,7 @@ fn run_export(storage: &Arc<dyn Storage>, args: &ExportArgs) -> anyhow::Result<E
     let mut advance = |bytes| bar.inc(bytes);
     let (from, to) = (Lsn(args.from), Lsn(args.to.unwrap_or(u64::MAX)));
     let count = if let Some(path) = &args.output {
-        let file = File::create_new(path).with_context(|| format!("cannot make {}", path.display()))?;
+        let file = private_file(path).with_context(|| format!("cannot make {}", path.display()))?;
         let count = tools::export(storage, from, to, args.format, &mut BufWriter::new(&file), &mut advance)?;
         file.sync_all().with_context(|| format!("cannot finish {}", path.display()))?;
         count

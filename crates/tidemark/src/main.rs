@@ -5,6 +5,7 @@ mod cli;
 mod log_command;
 mod name;
 mod pool_command;
+mod private_file;
 mod serve_command;
 mod server_args;
 mod top;

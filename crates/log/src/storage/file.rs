@@ -1,13 +1,16 @@
 //! Storage in a directory of the file system.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use super::{Storage, StorageFile, StorageLock};
 
 const LOCK_NAME: &str = "LOCK";
+/// The permission bits of what is made, whatever the umask allows: a log has all that its owner's clients may know, secrets among it.
+const DIRECTORY_MODE: u32 = 0o700;
+const FILE_MODE: u32 = 0o600;
 
 /// A directory of ordinary files, locked against other processes.
 #[derive(Debug)]
@@ -18,11 +21,11 @@ pub struct FileStorage {
 }
 
 impl FileStorage {
-    /// Uses `directory`, which is made if it is missing.
+    /// Uses `directory`, which is made if it is missing. Nobody but its owner may read what is made there.
     pub fn new(directory: impl Into<PathBuf>) -> io::Result<Self> {
         let directory = directory.into();
         if !directory.is_dir() {
-            fs::create_dir_all(&directory)?;
+            DirBuilder::new().recursive(true).mode(DIRECTORY_MODE).create(&directory)?;
             // Without this the directory itself could vanish with a power failure.
             if let Some(parent) = directory.canonicalize()?.parent() {
                 File::open(parent)?.sync_all()?;
@@ -47,7 +50,8 @@ impl FileStorage {
     }
 
     pub(super) fn open_plain(&self, name: &str, create: bool) -> io::Result<File> {
-        OpenOptions::new().read(true).write(true).create_new(create).open(self.directory.join(name))
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create_new(create).mode(FILE_MODE).open(self.directory.join(name))
     }
 }
 
@@ -94,7 +98,8 @@ impl Storage for FileStorage {
             Err(_) => None,
         };
         let path = self.directory.join(LOCK_NAME);
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        let mut options = OpenOptions::new();
+        let file = options.read(true).write(true).create(true).truncate(false).mode(FILE_MODE).open(path)?;
         Ok(StorageLock::new((Locked::take(file)?, directory)))
     }
 

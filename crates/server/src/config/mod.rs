@@ -57,6 +57,8 @@ pub struct Config {
 
     /// Refuse other hosts while there is no password.
     pub protected_mode: bool,
+    /// Refuse a data directory that other users of the machine can open.
+    pub private_dir: bool,
     /// The password of the default user; empty means none.
     pub requirepass: String,
     /// How long a client may stay connected without giving the password; zero means for ever.
@@ -172,6 +174,7 @@ impl Default for Config {
             grpc: None,
             grpc_pool: String::new(),
             protected_mode: true,
+            private_dir: true,
             requirepass: String::new(),
             authentication_timeout: Duration::from_mins(1),
             http_allow_origin: Vec::new(),

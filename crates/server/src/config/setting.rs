@@ -308,6 +308,19 @@ pub static SETTINGS: &[Setting] = &[
         set: |_, config, text| yes_no(text).map(|value| config.protected_mode = value),
     },
     Setting {
+        name: "private-dir",
+        alias: None,
+        group: ACCESS,
+        placeholder: "yes|no",
+        help: "Refuse a data directory that other users of the machine can open: they could read every value, and the secrets \
+               of draws to come.",
+        literal: Literal::Switch,
+        changeable: false,
+        fallback: "",
+        get: |_, config| show_yes_no(config.private_dir),
+        set: |_, config, text| yes_no(text).map(|value| config.private_dir = value),
+    },
+    Setting {
         name: "requirepass",
         alias: Some("password"),
         group: ACCESS,

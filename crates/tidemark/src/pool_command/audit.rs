@@ -4,10 +4,10 @@ use super::format::{AuditFormat, Writer};
 use super::history::History;
 use super::scribe::Scribe;
 use super::{PoolName, progress};
+use crate::private_file::private_file;
 use anyhow::Context;
 use clap::Args;
 use std::ffi::OsString;
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -68,7 +68,7 @@ pub(super) fn run(args: &AuditArgs, dir: &Path) -> anyhow::Result<ExitCode> {
     let bar = progress(dir);
     let mut history = History::open(dir, &name.key, &bar)?;
     let draws = if let Some(path) = &args.output {
-        let file = File::create_new(path)
+        let file = private_file(path)
             .with_context(|| format!("cannot make {}, which must be a new file", path.display()))?;
         let draws = written(args, &name, &mut history, BufWriter::new(&file), &bar)?;
         file.sync_all().with_context(|| format!("cannot finish {}", path.display()))?;

@@ -26,6 +26,7 @@ mod leases;
 mod log_command;
 mod modes;
 mod named_watching;
+mod permissions;
 mod pool_campaign;
 mod pool_import;
 mod pool_verify;

@@ -59,6 +59,41 @@ fn sigterm_keeps_every_answered_write_in_every_mode() {
 }
 
 #[test]
+fn every_signal_that_stops_the_server_keeps_every_answered_write_and_others_do_not_stop_it() {
+    for stopping in ["TERM", "INT", "HUP", "QUIT"] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut server = Server::start(directory.path(), &[]);
+        let mut client = server.client();
+        for ignored in ["USR1", "USR2", "ALRM"] {
+            server.signal(ignored);
+        }
+        for n in 1..=500 {
+            assert_eq!(client.call(&["INCR", "visits"]).expect("an answer"), Answer::Integer(n));
+        }
+        server.signal(stopping);
+        assert!(server.child.wait().expect("the process ends").success(), "{stopping}");
+        let server = Server::start(directory.path(), &[]);
+        let answer = server.client().call(&["GET", "visits"]).expect("an answer");
+        assert_eq!(answer, Answer::Bulk("500".into()), "{stopping}");
+    }
+}
+
+#[test]
+fn under_nohup_a_closed_terminal_does_not_stop_the_server() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut command = Command::new("nohup");
+    command.arg(env!("CARGO_BIN_EXE_tidemark")).args(["serve", "--dir"]).arg(directory.path());
+    command.stdout(Stdio::null()).stderr(Stdio::piped());
+    let server = Server::spawn(command);
+    server.signal("HUP");
+    let mut client = server.client();
+    for n in 1..=100 {
+        assert_eq!(client.call(&["INCR", "visits"]).expect("an answer"), Answer::Integer(n));
+    }
+    assert!(server.terminate().success());
+}
+
+#[test]
 fn two_servers_never_share_a_directory() {
     let directory = tempfile::tempdir().expect("a directory");
     let _server = Server::start(directory.path(), &[]);

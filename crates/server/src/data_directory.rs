@@ -1,0 +1,30 @@
+//! Who else may read the data directory.
+
+use crate::recovery::RecoverError;
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+/// The permission bits of everybody but the owner.
+const OTHERS: u32 = 0o077;
+const PRIVATE: u32 = 0o700;
+
+/// Makes an existing directory private while it is empty. With files in it that others can reach it is refused: whether they may read
+/// every value, and the secrets of draws to come, is for its owner to say.
+pub(crate) fn make_private(directory: &Path) -> Result<(), RecoverError> {
+    let failed = |error| RecoverError::Directory { dir: directory.to_owned(), error };
+    let mode = match fs::metadata(directory) {
+        Ok(metadata) => metadata.permissions().mode() & 0o777,
+        // It is made soon, and private.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(failed(error)),
+    };
+    if mode & OTHERS == 0 {
+        return Ok(());
+    }
+    if fs::read_dir(directory).map_err(failed)?.next().is_some() {
+        return Err(RecoverError::Readable { dir: directory.to_owned(), mode });
+    }
+    fs::set_permissions(directory, Permissions::from_mode(PRIVATE)).map_err(failed)
+}
