@@ -15,6 +15,7 @@ mod leases;
 mod limits;
 mod lists;
 mod pools;
+mod randomness;
 mod reference;
 mod refused;
 mod replay;
