@@ -567,6 +567,12 @@ impl<'k> Keys<'k> {
         }
     }
 
+    /// Aborts transactions that watch the key, although the command has changed nothing: Redis counts it as a change.
+    pub(crate) fn abort_watches(&mut self, key: &[u8]) {
+        let db = self.db();
+        self.shard_mut(key).touch(db, key);
+    }
+
     /// Says that what is volatile of the key has changed, which nothing is logged of: transactions that watch the key abort, and
     /// clients that keep what they read of it are told.
     #[inline]
@@ -620,8 +626,9 @@ impl<'k> Keys<'k> {
     pub(crate) fn changed_everything(&mut self, db: u8, other: Option<u8>) {
         self.effects.changed = true;
         let (mut ready, mut noted) = (Vec::new(), self.effects.take_noted());
+        let expired_until_ms = self.expired_until_ms;
         for shard in self.shards_mut() {
-            shard.touch_database(db, other);
+            shard.touch_database(db, other, expired_until_ms);
             for db in [Some(db), other].into_iter().flatten() {
                 ready.extend(shard.waiting().keys(db).map(|key| (db, key.to_vec())));
                 shard.note_database(db, &mut noted);

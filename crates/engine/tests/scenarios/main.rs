@@ -23,4 +23,5 @@ mod sets;
 mod sort;
 mod sorted_sets;
 mod strings;
+mod watched_keys;
 mod watching;
