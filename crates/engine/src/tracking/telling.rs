@@ -45,8 +45,8 @@ impl Engine {
         for index in 0..self.keyspace().shard_count() {
             while totals.exceed_limits() {
                 let mut shard = self.keyspace().lock(index);
-                let forgotten = (0..FORGOTTEN_AT_ONCE).take_while(|_| self.forget_one(&mut shard)).count();
-                if forgotten < FORGOTTEN_AT_ONCE {
+                let forget = |_: &usize| totals.exceed_limits() && self.forget_one(&mut shard);
+                if (0..FORGOTTEN_AT_ONCE).take_while(forget).count() < FORGOTTEN_AT_ONCE {
                     break;
                 }
             }

@@ -204,6 +204,26 @@ fn an_expired_key_is_told_stale_when_it_leaves() {
 }
 
 #[test]
+fn a_lowered_limit_forgets_no_more_than_it_must() {
+    for (limit, forgotten) in [(1, 249), (10, 240), (100, 150)] {
+        let server = TestServer::new();
+        let (mut client, mut other) = (tracking(&server, ""), server.client());
+        for number in 0..250 {
+            client.ask(&format!("EXISTS key:{number}"), ":0\r\n");
+        }
+        other.ask(&format!("CONFIG SET tracking-table-max-keys {limit}"), OK);
+        let mut told = std::collections::BTreeSet::new();
+        for _ in 0..forgotten {
+            client.expect(format!(">2\r\n{}*1\r\n", bulk("invalidate")));
+            told.insert(client.bulk());
+        }
+        assert_eq!(told.len(), forgotten);
+        quiet(&mut client);
+        assert_eq!(figure(&mut client, "tracking_total_keys"), limit.to_string());
+    }
+}
+
+#[test]
 fn a_flush_and_a_swap_make_everything_stale() {
     let server = TestServer::new();
     let (mut reader, mut writer) = (tracking(&server, ""), server.client());
