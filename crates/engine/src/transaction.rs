@@ -7,7 +7,7 @@ use crate::committing::note_leases;
 use crate::context::{Keys, Locked};
 use crate::engine::Engine;
 use crate::error::CommandError;
-use crate::execution::Executed;
+use crate::execution::{Executed, expired_keys};
 use crate::keyspace::KeyId;
 use crate::logging::encode_effects;
 use crate::moment::Moment;
@@ -112,6 +112,7 @@ impl Engine {
         let mut payloads = Vec::new();
         let (mut ready, mut noted, mut durable) = (Vec::new(), Vec::new(), terms.durable);
         let (mut leased, mut awaited, mut tells_logged) = (Vec::new(), Lsn::ZERO, false);
+        let mut expired = Vec::new();
         for call in calls {
             keys.select(call.db);
             self.run(call, &mut keys, reply);
@@ -130,6 +131,7 @@ impl Engine {
             if let Some(reader) = terms.reader {
                 self.remember(&mut keys, call, reader);
             }
+            expired.extend(expired_keys(&keys, call).into_iter().map(|key| (call, key)));
         }
         if let Some(acknowledging) = &acknowledging {
             acknowledging.encode(&mut payloads);
@@ -158,6 +160,7 @@ impl Engine {
             self.tell_events(&mut keys, lsn, durable);
         }
         self.serve(keys, ready);
+        expired.into_iter().for_each(|(call, key)| self.remove_met(call, &[key], terms.reader));
         let awaited = Some(awaited).filter(|awaited| *awaited > Lsn::ZERO);
         let told = awaited.or_else(|| tells_logged.then(|| self.log().appended()));
         Executed { lsn: lsn.or(told), durable: durable || awaited.is_some(), block: None }
