@@ -204,26 +204,6 @@ fn an_expired_key_is_told_stale_when_it_leaves() {
 }
 
 #[test]
-fn a_lowered_limit_forgets_no_more_than_it_must() {
-    for (limit, forgotten) in [(1, 249), (10, 240), (100, 150)] {
-        let server = TestServer::new();
-        let (mut client, mut other) = (tracking(&server, ""), server.client());
-        for number in 0..250 {
-            client.ask(&format!("EXISTS key:{number}"), ":0\r\n");
-        }
-        other.ask(&format!("CONFIG SET tracking-table-max-keys {limit}"), OK);
-        let mut told = std::collections::BTreeSet::new();
-        for _ in 0..forgotten {
-            client.expect(format!(">2\r\n{}*1\r\n", bulk("invalidate")));
-            told.insert(client.bulk());
-        }
-        assert_eq!(told.len(), forgotten);
-        quiet(&mut client);
-        assert_eq!(figure(&mut client, "tracking_total_keys"), limit.to_string());
-    }
-}
-
-#[test]
 fn an_expired_key_is_told_stale_by_whoever_reads_it() {
     let server = TestServer::new();
     let (mut reader, mut writer) = (tracking(&server, ""), server.client());
@@ -262,6 +242,39 @@ fn an_expired_key_is_told_stale_by_whoever_reads_it() {
     reader.expect(stale(&["c"]));
     quiet(&mut reader);
     writer.ask("DBSIZE", ":1\r\n");
+}
+
+#[test]
+fn what_the_own_blocked_move_makes_stale_comes_behind_its_answer() {
+    let server = TestServer::new();
+    let (mut mover, mut other) = (tracking(&server, ""), server.client());
+    for round in 1..=50 {
+        mover.ask("EXISTS to", if round == 1 { ":0\r\n" } else { ":1\r\n" });
+        mover.send("BLMOVE from to LEFT RIGHT 0\r\n");
+        eventually("the client waits", || figure(&mut other, "blocked_clients") == "1");
+        other.ask("RPUSH from v", ":1\r\n");
+        mover.expect(format!("$1\r\nv\r\n{}", stale(&["to"])));
+    }
+}
+
+#[test]
+fn a_lowered_limit_forgets_no_more_than_it_must() {
+    for (limit, forgotten) in [(1, 249), (10, 240), (100, 150)] {
+        let server = TestServer::new();
+        let (mut client, mut other) = (tracking(&server, ""), server.client());
+        for number in 0..250 {
+            client.ask(&format!("EXISTS key:{number}"), ":0\r\n");
+        }
+        other.ask(&format!("CONFIG SET tracking-table-max-keys {limit}"), OK);
+        let mut told = std::collections::BTreeSet::new();
+        for _ in 0..forgotten {
+            client.expect(format!(">2\r\n{}*1\r\n", bulk("invalidate")));
+            told.insert(client.bulk());
+        }
+        assert_eq!(told.len(), forgotten);
+        quiet(&mut client);
+        assert_eq!(figure(&mut client, "tracking_total_keys"), limit.to_string());
+    }
 }
 
 #[test]
