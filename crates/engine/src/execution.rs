@@ -99,12 +99,24 @@ impl Engine {
         if let Some(block) = block {
             return Some(Box::new(Blocked::new(keys, call, block, reply, durable)));
         }
-        if !ready.is_empty() {
+        let expired = expired_keys(&keys, call);
+        if ready.is_empty() {
+            drop(keys);
+        } else {
             keys.effects = Effects::default();
             self.serve(keys, ready);
         }
+        self.remove_met(call, &expired, terms.reader);
         None
     }
+}
+
+/// The keys of a command that has met an expired one, as far as they have expired.
+pub(crate) fn expired_keys<'a>(keys: &Keys<'_>, call: &Call<'a>) -> Vec<&'a [u8]> {
+    if !keys.has_met_expired() || call.command.keys.concerns_all(call.args) {
+        return Vec::new();
+    }
+    call.command.keys.keys(call.args).filter(|key| keys.has_expired(key)).collect()
 }
 
 #[cold]

@@ -2,7 +2,7 @@
 //! aside for a time that is over is given back.
 
 use crate::call::Call;
-use crate::command;
+use crate::command::{self, flags};
 use crate::context::{Keys, Locked, RareEffects};
 use crate::engine::Engine;
 use crate::keyspace::{DATABASES, Shard, hash};
@@ -20,6 +20,22 @@ impl Engine {
     /// milliseconds since 1970.
     pub fn expire_due(&self, now_us: u64, budget: usize) -> Option<u64> {
         expire_due(self, now_us, budget)
+    }
+
+    /// Removes keys that a command has met expired, as if active expiry had come first, and logs it: clients that have read them
+    /// are told. If the command was a read of a client that keeps what it reads, the key counts as read behind that.
+    ///
+    /// Called without locks: the removal may need those of other shards.
+    #[cold]
+    pub(crate) fn remove_met(&self, call: &Call<'_>, expired: &[&[u8]], reader: Option<u64>) {
+        for key in expired {
+            if self.check_writable().is_ok() {
+                remove_read(self, call.db, key, call.now_us);
+            }
+            if let Some(reader) = reader.filter(|_| call.command.is(flags::READONLY)) {
+                self.remember_absent(call, key, reader);
+            }
+        }
     }
 
     /// Appends that keys were found expired and removed, if any were, and emits what watched reads answer without them.

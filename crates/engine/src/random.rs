@@ -73,6 +73,19 @@ impl Random {
         ((u128::from(self.next()) * bound as u128) >> 64) as usize
     }
 
+    /// Visits one of the items, each as likely as any other, `count` times, until `visit` fails. Without items it visits none.
+    pub(crate) fn repeat<T: Copy, E>(
+        &mut self,
+        items: &[T],
+        count: usize,
+        mut visit: impl FnMut(T) -> Result<(), E>,
+    ) -> Result<(), E> {
+        if items.is_empty() {
+            return Ok(());
+        }
+        (0..count).try_for_each(|_| visit(items[self.below(items.len())]))
+    }
+
     /// `wanted` different ones of `len` items (all, if there are fewer) in their order, each choice as likely as any
     /// other. One pass over the items: selection sampling (Knuth, volume 2, algorithm 3.4.2 S).
     pub(crate) fn select<T>(&mut self, items: impl Iterator<Item = T>, len: usize, wanted: usize) -> Vec<T> {

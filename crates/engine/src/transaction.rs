@@ -7,14 +7,14 @@ use crate::committing::note_leases;
 use crate::context::{Keys, Locked};
 use crate::engine::Engine;
 use crate::error::CommandError;
-use crate::execution::Executed;
+use crate::execution::{Executed, expired_keys};
 use crate::keyspace::KeyId;
 use crate::logging::encode_effects;
 use crate::moment::Moment;
 use crate::query::{Acknowledgement, Acknowledging, NotAcknowledged};
 use crate::reply::Reply;
 use crate::watch::Watch;
-use std::collections::hash_map::{Entry, HashMap};
+use std::collections::HashSet;
 use std::sync::Arc;
 use tidemark_log::{Lsn, Room};
 
@@ -25,8 +25,7 @@ const ACKNOWLEDGEMENT_BYTES: usize = 64;
 #[derive(Debug, Default)]
 pub struct WatchedKeys {
     watch: Arc<Watch>,
-    /// Each key with whether it had already expired when its watch began.
-    keys: HashMap<KeyId, bool>,
+    keys: HashSet<KeyId>,
 }
 
 impl WatchedKeys {
@@ -50,9 +49,9 @@ impl WatchedKeys {
         if self.watch.is_touched() {
             return true;
         }
-        self.keys.iter().any(|((db, key), was_expired)| {
+        self.keys.iter().any(|(db, key)| {
             keys.select(*db);
-            !was_expired && keys.has_expired(key)
+            keys.has_expired(key) && !keys.shard_mut(key).was_expired(*db, key, &self.watch)
         })
     }
 }
@@ -113,6 +112,7 @@ impl Engine {
         let mut payloads = Vec::new();
         let (mut ready, mut noted, mut durable) = (Vec::new(), Vec::new(), terms.durable);
         let (mut leased, mut awaited, mut tells_logged) = (Vec::new(), Lsn::ZERO, false);
+        let mut expired = Vec::new();
         for call in calls {
             keys.select(call.db);
             self.run(call, &mut keys, reply);
@@ -131,6 +131,7 @@ impl Engine {
             if let Some(reader) = terms.reader {
                 self.remember(&mut keys, call, reader);
             }
+            expired.extend(expired_keys(&keys, call).into_iter().map(|key| (call, key)));
         }
         if let Some(acknowledging) = &acknowledging {
             acknowledging.encode(&mut payloads);
@@ -159,6 +160,7 @@ impl Engine {
             self.tell_events(&mut keys, lsn, durable);
         }
         self.serve(keys, ready);
+        expired.into_iter().for_each(|(call, key)| self.remove_met(call, &[key], terms.reader));
         let awaited = Some(awaited).filter(|awaited| *awaited > Lsn::ZERO);
         let told = awaited.or_else(|| tells_logged.then(|| self.log().appended()));
         Executed { lsn: lsn.or(told), durable: durable || awaited.is_some(), block: None }
@@ -166,17 +168,15 @@ impl Engine {
 
     /// Starts watching a key for a transaction.
     pub fn watch(&self, watched: &mut WatchedKeys, db: u8, key: &[u8], now_us: u64) {
-        let Entry::Vacant(vacant) = watched.keys.entry((db, key.into())) else { return };
-        let mut shard = self.keyspace().lock(self.keyspace().shard_of(key));
-        let entry = shard.database(db as usize).get(crate::keyspace::hash(key), key);
-        let expired = entry.and_then(crate::keyspace::Entry::deadline).is_some_and(|at| at <= now_us / 1000);
-        shard.watch(db, key, &watched.watch);
-        vacant.insert(expired);
+        if watched.keys.insert((db, key.into())) {
+            let mut shard = self.keyspace().lock(self.keyspace().shard_of(key));
+            shard.watch(db, key, &watched.watch, now_us / 1000);
+        }
     }
 
     /// Ends a transaction's watches.
     pub fn unwatch(&self, watched: &WatchedKeys) {
-        for (db, key) in watched.keys.keys() {
+        for (db, key) in &watched.keys {
             self.keyspace().lock(self.keyspace().shard_of(key)).unwatch(*db, key, &watched.watch);
         }
     }
@@ -214,7 +214,7 @@ impl Engine {
             Locked::All(self.keyspace().lock_all())
         } else {
             let keys = || calls.iter().flat_map(|call| call.command.keys.keys(call.args));
-            let watched = watch.into_iter().flat_map(|watch| watch.keys.keys().map(|(_, key)| &**key));
+            let watched = watch.into_iter().flat_map(|watch| watch.keys.iter().map(|(_, key)| &**key));
             self.lock_destinations(self.lock_keys(keys().chain(watched)), keys)
         };
         self.keys(locked, 0, now_us)

@@ -219,7 +219,9 @@ impl Connection {
 
     /// Whether invalidations have waited for room that is there now.
     fn may_take(&self) -> bool {
-        !self.session.closing && self.session.untaken.may_catch_up(&self.session.output)
+        !self.session.closing
+            && self.session.untaken.may_catch_up(&self.session.output)
+            && !self.session.awaits_delivery()
     }
 
     /// Whether the client's protocol has a word for what it, or another, must not use any more.
@@ -235,7 +237,10 @@ impl Connection {
 
     fn may_catch_up(&self) -> bool {
         let session = &self.session;
-        !session.closing && session.subscriptions.may_catch_up(&session.output) && !self.pauses_emissions()
+        !session.closing
+            && session.subscriptions.may_catch_up(&session.output)
+            && !self.pauses_emissions()
+            && !session.awaits_delivery()
     }
 
     /// Whether emissions wait, although there may be room for them.

@@ -115,6 +115,12 @@ impl Session {
             && !(self.subscriptions.any() && self.output.reply.protocol() == Protocol::Resp2)
     }
 
+    /// Whether a blocking command of the client has been served and its answer is on its way. What serving has changed is told
+    /// behind the answer.
+    pub(crate) fn awaits_delivery(&self) -> bool {
+        self.wait.as_ref().is_some_and(Wait::awaits_delivery)
+    }
+
     /// Whether commands are being queued, or queued ones are being executed.
     pub(crate) fn is_in_transaction(&self) -> bool {
         self.transaction.is_some()

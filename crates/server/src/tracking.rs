@@ -53,11 +53,19 @@ pub(crate) fn catch_up(session: &mut Session, cx: &Context<'_>) {
     }
 }
 
-/// Takes what a tracker has for the connection; `false` if there was no room for all of it.
+/// Takes what a tracker has for the connection; `false` if some of it has to wait: for room, or for the answer to a blocking
+/// command, which comes first.
 fn take_all(session: &mut Session, tracker: &Tracker, is_redirected: bool, cx: &Context<'_>) -> bool {
     let is_redirected = is_redirected || session.tracking.as_ref().is_some_and(|own| own.redirect.is_some());
     loop {
         if !session.output.has_room() {
+            return false;
+        }
+        if !tracker.has_some(session.client.id) {
+            return true;
+        }
+        // Looked at behind the message: if the client has not been served by now, the message is not of what serving changed.
+        if session.awaits_delivery() {
             return false;
         }
         let Some(invalidation) = tracker.take(session.client.id) else { return true };

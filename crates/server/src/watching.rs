@@ -6,7 +6,7 @@ use crate::cursor::{Cursor, Older};
 use crate::delivery::Delivery;
 use crate::holders::{Tenancy, Tenure};
 use crate::inbox::Message;
-use crate::session::{Emitted, REPLACED, Session, TAKEN, Watching, write_ended};
+use crate::session::{Emitted, REPLACED, Session, TAKEN, Wait, Watching, write_ended};
 use crate::target::Target;
 use std::sync::Arc;
 use std::time::Instant;
@@ -131,8 +131,9 @@ fn leave(watching: &Watching, target: Target, worker: usize, cx: &Context<'_>) {
 pub(crate) fn emit(session: &mut Session, query: Lsn, cx: &Context<'_>) {
     let tell = teller(session, cx);
     let older = Older { backlogs: &cx.shared.backlogs, tell: &tell };
-    let Session { subscriptions, output, .. } = &mut *session;
-    if subscriptions.watchings.emit(query, output, &older, cx) == Emitted::Ended {
+    let Session { subscriptions, output, wait, .. } = &mut *session;
+    let awaits_delivery = || wait.as_ref().is_some_and(Wait::awaits_delivery);
+    if subscriptions.watchings.emit(query, output, &older, &awaits_delivery, cx) == Emitted::Ended {
         end(session, query, cx);
     }
 }

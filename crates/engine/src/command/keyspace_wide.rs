@@ -5,6 +5,7 @@ use super::{Command, Group, Handler, KeySpec, Run, flags::*};
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::keyspace::{DATABASES, Entry};
+use crate::random::Random;
 use crate::value::Type;
 
 const fn row(group: Group, id: u16, name: &'static str, arity: i16, flags: u32, run: Handler) -> Command {
@@ -29,7 +30,12 @@ pub(super) const COMMANDS: &[Command] = &[
         "cursor [MATCH pattern] [COUNT count] [TYPE type]",
         "Iterates over the keys of the database.",
     ),
-    visit(142, "randomkey", 1, randomkey).doc("1.0.0", "O(1)", "", "Returns a random key."),
+    visit(142, "randomkey", 1, randomkey).doc(
+        "1.0.0",
+        "O(1), and O(N) with N the number of keys in the database if nearly all of them have expired",
+        "",
+        "Returns a random key.",
+    ),
     row(Group::Server, 143, "dbsize", 1, READONLY | FAST, dbsize).doc(
         "1.0.0",
         "O(1)",
@@ -173,18 +179,19 @@ pub(super) fn scan_of(
     Ok(())
 }
 
+/// How often RANDOMKEY draws again because the key that it has drawn has expired, before it walks over all keys.
+const EXPIRED_DRAWS: usize = 100;
+
+/// Draws a key from all keys, each as likely as any other, and draws again if it has expired.
 fn randomkey(ctx: &mut Context<'_, '_>, _args: &[&[u8]]) -> Result<(), CommandError> {
     let db = ctx.keys.db() as usize;
-    let seed = ctx.keys.random();
-    let mut draws = (0_u64..).map(|n| crate::keyspace::hash(&(seed ^ n).to_le_bytes()));
-    let mut draw = || draws.next().expect("there are more draws than are made");
+    let mut random = Random::new(ctx.keys.random());
     let size = |index| ctx.keys.visit(index, |shard| shard.database(db).len());
     let sizes: Vec<usize> = (0..ctx.keys.shard_count()).map(size).collect();
     let total: usize = sizes.iter().sum();
-    // A database full of keys whose time has come and whose removal is still due must not keep us looking.
-    let tries = if total == 0 { 0 } else { 100 };
-    for _ in 0..tries {
-        let mut chosen = (draw() % total as u64) as usize;
+    let draws = if total == 0 { 0 } else { EXPIRED_DRAWS };
+    for _ in 0..draws {
+        let mut chosen = random.below(total);
         let index = sizes.iter().position(|&size| {
             let is_here = chosen < size;
             chosen = chosen.saturating_sub(size);
@@ -192,7 +199,7 @@ fn randomkey(ctx: &mut Context<'_, '_>, _args: &[&[u8]]) -> Result<(), CommandEr
         });
         let found = index.and_then(|index| {
             ctx.keys.visit(index, |shard| {
-                let entry = shard.database(db).table().random(&mut draw);
+                let entry = shard.database(db).table().random(|| random.next());
                 entry.filter(|entry| !ctx.keys.is_expired(entry)).map(|entry| entry.key().to_vec())
             })
         });
@@ -201,8 +208,31 @@ fn randomkey(ctx: &mut Context<'_, '_>, _args: &[&[u8]]) -> Result<(), CommandEr
             return Ok(());
         }
     }
-    ctx.reply.null();
+    let found = if total == 0 { None } else { random_among_expired(ctx, db, &mut random) };
+    ctx.reply.bulk_or_null(found.as_deref());
     Ok(())
+}
+
+/// A key at random that has not expired, found in one pass over all keys: the n-th such key takes the place of the one before
+/// with the probability 1/n (reservoir sampling).
+#[cold]
+fn random_among_expired(ctx: &Context<'_, '_>, db: usize, random: &mut Random) -> Option<Vec<u8>> {
+    let (mut seen, mut chosen) = (0, None);
+    for index in 0..ctx.keys.shard_count() {
+        ctx.keys.visit(index, |shard| {
+            let mut chosen_here = None;
+            for entry in shard.database(db).table().iter().filter(|entry| !ctx.keys.is_expired(entry)) {
+                seen += 1;
+                if random.below(seen) == 0 {
+                    chosen_here = Some(entry);
+                }
+            }
+            if let Some(entry) = chosen_here {
+                chosen = Some(entry.key().to_vec());
+            }
+        });
+    }
+    chosen
 }
 
 /// Counts with every shard locked: a count shard by shard would see a key twice or not at all that is renamed meanwhile,

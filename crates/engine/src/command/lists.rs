@@ -325,8 +325,11 @@ fn ltrim(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> 
         before - list.len()
     })?;
     match removed {
-        // As in Redis, it is an event all the same.
-        Some(0) => ctx.keys.happened(args[1], "ltrim"),
+        // As in Redis, it is an event all the same, and aborts transactions that watch the list.
+        Some(0) => {
+            ctx.keys.abort_watches(args[1]);
+            ctx.keys.happened(args[1], "ltrim");
+        }
         Some(_) => ctx.keys.changed(args[1], "ltrim"),
         None => {}
     }

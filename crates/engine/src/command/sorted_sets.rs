@@ -13,6 +13,7 @@ use super::parse::{self, is};
 use super::strings::{check_answer, check_length};
 use crate::context::Context;
 use crate::error::CommandError;
+use crate::random::Random;
 use crate::reply::{Protocol, Reply, format_double};
 use crate::value::SortedSet;
 use range::WITHSCORES;
@@ -320,18 +321,13 @@ fn zrandmember(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandE
             return Err(CommandError::Syntax);
         }
     };
-    let mut seed = ctx.keys.random();
+    let mut random = Random::new(ctx.keys.random());
     let Some(set) = ctx.keys.read::<SortedSet>(args[1])? else {
         ctx.reply.array(0);
         return Ok(());
     };
-    let mut below = |bound: usize| {
-        // Weyl's sequence, hashed: as good as its hash, and as cheap.
-        seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        ((u128::from(crate::keyspace::hash(&seed.to_le_bytes())) * bound as u128) >> 64) as usize
-    };
     let wanted = match wanted {
-        Wanted::Repeated(count) => return repeated_members(ctx.reply, set, count, with_scores, below),
+        Wanted::Repeated(count) => return repeated_members(ctx.reply, set, count, with_scores, random),
         Wanted::Different(wanted) => wanted,
     };
     if wanted >= set.len() {
@@ -341,7 +337,7 @@ fn zrandmember(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandE
     // Floyd's way to draw distinct ranks: the n-th draw is among n more ranks than remain to be drawn.
     let mut ranks = HashSet::with_capacity(wanted);
     for last in set.len() - wanted..set.len() {
-        let rank = below(last + 1);
+        let rank = random.below(last + 1);
         ranks.insert(if ranks.contains(&rank) { last } else { rank });
     }
     let mut ranks: Vec<usize> = ranks.into_iter().collect();
@@ -352,9 +348,9 @@ fn zrandmember(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandE
 }
 
 fn one_random_member(ctx: &mut Context<'_, '_>, key: &[u8]) -> Result<(), CommandError> {
-    let random = ctx.keys.random();
+    let mut random = Random::new(ctx.keys.random());
     let set = ctx.keys.read::<SortedSet>(key)?;
-    let member = set.and_then(|set| set.get((random % set.len().max(1) as u64) as usize));
+    let member = set.and_then(|set| set.get(random.below(set.len())));
     ctx.reply.bulk_or_null(member.map(|(member, _)| member));
     Ok(())
 }
@@ -365,13 +361,13 @@ fn repeated_members(
     set: &SortedSet,
     count: usize,
     with_scores: bool,
-    mut below: impl FnMut(usize) -> usize,
+    mut random: Random,
 ) -> Result<(), CommandError> {
     let mark = reply.len();
     let pairs = with_scores && reply.protocol() == Protocol::Resp3;
     reply.array(if with_scores && !pairs { count * 2 } else { count });
     for _ in 0..count {
-        let Some((member, score)) = set.get(below(set.len())) else { break };
+        let Some((member, score)) = set.get(random.below(set.len())) else { break };
         if pairs {
             reply.array(2);
         }

@@ -14,6 +14,7 @@ use crate::touched::{Moves, Touched};
 use crate::value::limit::NO_BOUND;
 use crate::value::{Collection, Object, Text, Type};
 use crate::waiter::{Block, Waiter};
+use std::cell::Cell;
 use std::io;
 use std::sync::Arc;
 use tidemark_log::Lsn;
@@ -23,8 +24,9 @@ const MAX_REWRITTEN_BYTES: usize = 192 << 20;
 
 /// Access to keys in the database that the client has selected.
 ///
-/// Reads treat an expired key as absent and change nothing. Writes remove an expired key first; the log gets to know it
-/// either by the command itself, which does the same when it is replayed with the same time, or by an expiry record.
+/// Reads treat an expired key as absent and change nothing: it is removed behind them, under locks that suffice for that
+/// ([`Keys::has_met_expired`]). Writes remove an expired key first; the log gets to know it either by the command itself,
+/// which does the same when it is replayed with the same time, or by an expiry record.
 pub struct Keys<'k> {
     keyspace: &'k Keyspace,
     locked: Locked<'k>,
@@ -42,6 +44,8 @@ pub struct Keys<'k> {
     wants_durable: bool,
     /// Why the command may not log anything, if it may not: it can change what is volatile.
     refusal: Option<Box<CommandError>>,
+    /// A key has been looked at whose time has come: see [`Keys::has_met_expired`].
+    has_met_expired: Cell<bool>,
     /// Bytes that [`Keys::log_instead`] has been given, by all commands under these locks.
     rewritten_bytes: usize,
     /// What the commands under these locks have done, as far as somebody wants to know.
@@ -70,6 +74,7 @@ impl<'k> Keys<'k> {
             is_replayed: false,
             wants_durable: false,
             refusal: None,
+            has_met_expired: Cell::new(false),
             rewritten_bytes: 0,
             events,
             effects: Effects::default(),
@@ -79,7 +84,7 @@ impl<'k> Keys<'k> {
     /// Whether anybody but the client and the log may have to do with what the commands under these locks have done.
     #[inline]
     pub(crate) fn concern_others(&self) -> bool {
-        self.effects.rare().is_some() || self.events.are_wanted()
+        self.effects.rare().is_some() || self.events.are_wanted() || self.has_met_expired.get()
     }
 
     /// Notes the record of what the commands under these locks have changed.
@@ -228,7 +233,17 @@ impl<'k> Keys<'k> {
     /// As [`Keys::entry`], for commands that ask about a key without using it.
     #[inline]
     pub fn peek(&self, key: &[u8]) -> Option<&Entry> {
-        self.database(key).get(hash(key), key).filter(|entry| !self.is_expired(entry))
+        let entry = self.database(key).get(hash(key), key)?;
+        if self.is_expired(entry) {
+            self.has_met_expired.set(true);
+            return None;
+        }
+        Some(entry)
+    }
+
+    /// Whether a command under these locks has looked at a key whose time has come.
+    pub(crate) fn has_met_expired(&self) -> bool {
+        self.has_met_expired.get()
     }
 
     /// Whether an entry's time has come.
@@ -572,6 +587,12 @@ impl<'k> Keys<'k> {
         }
     }
 
+    /// Aborts transactions that watch the key, although the command has changed nothing: Redis counts it as a change.
+    pub(crate) fn abort_watches(&mut self, key: &[u8]) {
+        let db = self.db();
+        self.shard_mut(key).touch(db, key);
+    }
+
     /// Says that what is volatile of the key has changed, which nothing is logged of: transactions that watch the key abort, and
     /// clients that keep what they read of it are told.
     #[inline]
@@ -625,8 +646,9 @@ impl<'k> Keys<'k> {
     pub(crate) fn changed_everything(&mut self, db: u8, other: Option<u8>) {
         self.effects.changed = true;
         let (mut ready, mut noted) = (Vec::new(), self.effects.take_noted());
+        let expired_until_ms = self.expired_until_ms;
         for shard in self.shards_mut() {
-            shard.touch_database(db, other);
+            shard.touch_database(db, other, expired_until_ms);
             for db in [Some(db), other].into_iter().flatten() {
                 ready.extend(shard.waiting().keys(db).map(|key| (db, key.to_vec())));
                 shard.note_database(db, &mut noted);

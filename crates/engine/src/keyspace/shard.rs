@@ -10,7 +10,7 @@ use crate::noted::Noted;
 use crate::query::{Index, SharedQuery};
 use crate::touched::Touched;
 use crate::waiting::Waiting;
-use crate::watch::Watch;
+use crate::watch::{KeyWatch, Presence, Watch};
 use std::collections::HashMap;
 use std::sync::Arc;
 use tidemark_log::Lsn;
@@ -24,7 +24,7 @@ pub struct Shard {
     /// Clients that wait for keys.
     waiting: Waiting,
     /// Transactions to abort when a key changes.
-    watching: HashMap<KeyId, Vec<Arc<Watch>>>,
+    watching: HashMap<KeyId, Vec<KeyWatch>>,
     /// Who is to be told of changes of keys, if there is anybody.
     interest: Option<Box<Interest>>,
     tally: Tally,
@@ -224,16 +224,23 @@ impl Shard {
             || self.interest.as_ref().is_some_and(|interest| interest.queries.reaches_further())
     }
 
-    /// Registers a transaction's watch on a key.
-    pub(crate) fn watch(&mut self, db: u8, key: &[u8], watch: &Arc<Watch>) {
-        self.watching.entry((db, key.into())).or_default().push(Arc::clone(watch));
+    /// Registers a transaction's watch on a key. Keys whose deadline is at `expired_until_ms` or earlier have expired.
+    pub(crate) fn watch(&mut self, db: u8, key: &[u8], watch: &Arc<Watch>, expired_until_ms: u64) {
+        let is_expired = presence(&self.databases[db as usize], key, expired_until_ms) == Presence::Expired;
+        self.watching.entry((db, key.into())).or_default().push(KeyWatch::new(watch, is_expired));
+    }
+
+    /// Whether a watched key is there and is as expired as it was when the watch began.
+    pub(crate) fn was_expired(&self, db: u8, key: &[u8], watch: &Arc<Watch>) -> bool {
+        let watches = self.watching.get(&(db, Box::from(key)) as &KeyId);
+        watches.is_some_and(|watches| watches.iter().any(|one| one.belongs_to(watch) && one.is_expired()))
     }
 
     /// Ends a transaction's watch on a key.
     pub(crate) fn unwatch(&mut self, db: u8, key: &[u8], watch: &Arc<Watch>) {
         let id: KeyId = (db, key.into());
         if let Some(watches) = self.watching.get_mut(&id) {
-            watches.retain(|other| !Arc::ptr_eq(other, watch));
+            watches.retain(|other| !other.belongs_to(watch));
             if watches.is_empty() {
                 self.watching.remove(&id);
             }
@@ -246,20 +253,35 @@ impl Shard {
         if self.watching.is_empty() {
             return;
         }
-        if let Some(watches) = self.watching.get(&(db, Box::from(key)) as &KeyId) {
-            watches.iter().for_each(|watch| watch.touch());
+        if let Some(watches) = self.watching.get_mut(&(db, Box::from(key)) as &KeyId) {
+            let exists = self.databases[db as usize].get(super::hash(key), key).is_some();
+            watches.iter_mut().for_each(|watch| watch.note_change(exists));
         }
     }
 
-    /// Tells the transactions that watch any key of a database that exists, now or after a swap with `other`.
-    pub(crate) fn touch_database(&mut self, db: u8, other: Option<u8>) {
-        for ((number, key), watches) in &self.watching {
-            let hash = super::hash(key);
-            let exists = |db: u8| self.databases[db as usize].get(hash, key).is_some();
-            if *number == db && (exists(db) || other.is_some_and(exists)) {
-                watches.iter().for_each(|watch| watch.touch());
+    /// Tells the transactions that watch keys of a database that it is about to be emptied, or that it has been swapped with
+    /// `other`.
+    pub(crate) fn touch_database(&mut self, db: u8, other: Option<u8>, expired_until_ms: u64) {
+        let databases = &self.databases;
+        for ((number, key), watches) in &mut self.watching {
+            if *number == db {
+                let presence = |db: u8| presence(&databases[db as usize], key, expired_until_ms);
+                let (before, after) = match other {
+                    None => (presence(db), Presence::Absent),
+                    Some(other) => (presence(other), presence(db)),
+                };
+                watches.iter_mut().for_each(|watch| watch.note_replaced(before, after));
             }
         }
+    }
+}
+
+/// What a database holds at a key, of which what has a deadline at `expired_until_ms` or earlier has expired.
+fn presence(database: &Database, key: &[u8], expired_until_ms: u64) -> Presence {
+    match database.get(super::hash(key), key) {
+        None => Presence::Absent,
+        Some(entry) if entry.deadline().is_some_and(|at| at <= expired_until_ms) => Presence::Expired,
+        Some(_) => Presence::Live,
     }
 }
 

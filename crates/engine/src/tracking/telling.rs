@@ -45,8 +45,8 @@ impl Engine {
         for index in 0..self.keyspace().shard_count() {
             while totals.exceed_limits() {
                 let mut shard = self.keyspace().lock(index);
-                let forgotten = (0..FORGOTTEN_AT_ONCE).take_while(|_| self.forget_one(&mut shard)).count();
-                if forgotten < FORGOTTEN_AT_ONCE {
+                let forget = |_: &usize| totals.exceed_limits() && self.forget_one(&mut shard);
+                if (0..FORGOTTEN_AT_ONCE).take_while(forget).count() < FORGOTTEN_AT_ONCE {
                     break;
                 }
             }
@@ -127,13 +127,32 @@ impl Engine {
         if !call.command.is(flags::READONLY) {
             return;
         }
-        let totals = &self.tracking().totals;
         for key in call.command.keys.keys(call.args) {
-            let shard = keys.shard_mut(key);
-            shard.interest_mut().tracked.remember(key, reader, totals);
-            // One key more is one too many at most, or a few if it is long.
-            while totals.exceed_limits() && self.forget_one(shard) {}
+            // An expired key counts as read when it has been removed.
+            if !(keys.has_met_expired() && keys.has_expired(key)) {
+                self.remember_key(keys.shard_mut(key), key, reader);
+            }
         }
+    }
+
+    /// Remembers that a tracker has read a key and has found none. If there is one by now, the tracker is told at once that its
+    /// answer is stale.
+    pub(crate) fn remember_absent(&self, call: &Call<'_>, key: &[u8], reader: u64) {
+        let locked = self.lock_keys(std::iter::once(key));
+        let mut keys = self.keys(locked, call.db, call.now_us);
+        if keys.exists(key) {
+            let readers = std::iter::once(reader).collect();
+            self.tell_readers(&Changed { key: key.into(), readers }, None);
+        } else {
+            self.remember_key(keys.shard_mut(key), key, reader);
+        }
+    }
+
+    fn remember_key(&self, shard: &mut Shard, key: &[u8], reader: u64) {
+        let totals = &self.tracking().totals;
+        shard.interest_mut().tracked.remember(key, reader, totals);
+        // One key more is one too many at most, or a few if it is long.
+        while totals.exceed_limits() && self.forget_one(shard) {}
     }
 
     /// Forgets who has read one of a shard's keys, and tells them; whether there was any.

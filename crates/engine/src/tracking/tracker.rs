@@ -92,6 +92,16 @@ impl Tracker {
         }
     }
 
+    /// Whether a message waits, if the connection `taker` is the one that takes them.
+    pub fn has_some(&self, taker: u64) -> bool {
+        let mut pending = self.lock();
+        if pending.taker != taker {
+            return false;
+        }
+        pending.is_told = !pending.queue.is_empty();
+        pending.is_told
+    }
+
     /// The next message, if the connection `taker` is the one that takes them.
     pub fn take(&self, taker: u64) -> Option<Invalidation> {
         let mut pending = self.lock();

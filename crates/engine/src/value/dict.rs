@@ -15,6 +15,10 @@ use crate::record::{Cursor, put_bytes, put_varint};
 use std::collections::HashSet;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+/// A table is walked once for all draws, unless it has so many pairs for each of them: a draw costs about as much as to walk
+/// over so many.
+const FEW_DRAWS: usize = 8;
+
 /// A map; see the module's description.
 pub(crate) struct Dict(Form);
 
@@ -262,29 +266,32 @@ impl Dict {
         chosen
     }
 
-    /// Draws `count` pairs at random, the same ones more than once perhaps, until `visit` fails. O(count).
+    /// Draws `count` pairs at random, the same ones more than once perhaps, until `visit` fails. O(count), or O(n) where that
+    /// is less than what so many draws from a table cost.
     pub(crate) fn draw<'a, E>(
         &'a self,
         count: usize,
         random: &mut Random,
         mut visit: impl FnMut(&'a [u8], &'a [u8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        if let Form::Table(large) = &self.0 {
-            for _ in 0..count {
-                let Some(entry) = large.table.random(|| random.next()) else { break };
-                visit(entry.key(), value(entry))?;
+        match &self.0 {
+            Form::Table(large) if count < large.table.len() / FEW_DRAWS => {
+                for _ in 0..count {
+                    let Some(entry) = large.table.random(|| random.next()) else { break };
+                    visit(entry.key(), value(entry))?;
+                }
+                Ok(())
             }
-            return Ok(());
+            Form::Table(large) => {
+                let entries: Vec<&Entry> = large.table.iter().collect();
+                random.repeat(&entries, count, |entry| visit(entry.key(), value(entry)))
+            }
+            // A block is walked to reach a pair, so it is walked once for all draws.
+            Form::Packed(packed) => {
+                let pairs: Vec<_> = packed.iter().collect();
+                random.repeat(&pairs, count, |(key, value)| visit(key, value))
+            }
         }
-        // A block is walked to reach a pair, so it is walked once for all draws.
-        let pairs: Vec<_> = self.iter().collect();
-        if pairs.is_empty() {
-            return Ok(());
-        }
-        (0..count).try_for_each(|_| {
-            let (key, value) = pairs[random.below(pairs.len())];
-            visit(key, value)
-        })
     }
 
     /// Appends the snapshot form: the number of pairs, then key and value of each.

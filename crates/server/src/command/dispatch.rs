@@ -29,7 +29,7 @@ pub(crate) fn run(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) {
             cx.shared.warn_of_http(&session.client.address);
             session.closing = true;
         }
-        Err(error) => refuse(session, error),
+        Err(error) => refuse(session, args, error, cx),
     }
     let reply = &session.output.reply;
     if reply.bytes().get(mark) == Some(&b'-') {
@@ -106,12 +106,12 @@ fn execute_durable(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> R
 #[cold]
 fn execute_guarded(session: &mut Session, command: &'static Command, args: &[&[u8]], cx: &Context<'_>) {
     if !session.authenticated && !command.is(flags::NO_AUTH) {
-        refuse(session, &CommandError::text("NOAUTH Authentication required."));
+        refuse(session, args, &CommandError::text("NOAUTH Authentication required."), cx);
     } else if session.is_reserved && !administers(command) {
-        refuse(session, &CommandError::text("ERR max number of clients reached"));
+        refuse(session, args, &CommandError::text("ERR max number of clients reached"), cx);
         session.closing = true;
     } else if let Some(error) = forbidden_while_subscribed(session, command) {
-        refuse(session, &error);
+        refuse(session, args, &error, cx);
     } else if session.transaction.is_some() && !transaction::runs_at_once(command) {
         transaction::queue(session, command, args, cx);
     } else {
@@ -197,8 +197,12 @@ fn is_http(args: &[&[u8]]) -> bool {
     args.first().is_some_and(|name| parse::is(name, "POST") || parse::is(name, "HOST:"))
 }
 
-/// Answers that a command does not run, which also spoils the transaction that it would have belonged to.
-fn refuse(session: &mut Session, error: &CommandError) {
+/// Answers that a command does not run, which also spoils the transaction that it would have belonged to. An `EXEC` that is
+/// refused ends it.
+fn refuse(session: &mut Session, args: &[&[u8]], error: &CommandError, cx: &Context<'_>) {
+    if args.first().is_some_and(|name| parse::is(name, "EXEC")) {
+        return exec::abort(session, error, cx);
+    }
     session.output.reply.error(error);
     if let Some(transaction) = &mut session.transaction {
         transaction.spoil();

@@ -34,6 +34,16 @@ pub(crate) fn exec(session: &mut Session, cx: &Context<'_>) -> Result<(), Comman
     Ok(())
 }
 
+/// Refuses an `EXEC`: the transaction, if there is one, ends without having run, and so do the client's watches.
+pub(crate) fn abort(session: &mut Session, error: &CommandError, cx: &Context<'_>) {
+    session.transaction = None;
+    end_watches(&std::mem::take(&mut session.watched), cx);
+    let reason = error.to_string();
+    let reason = reason.strip_prefix("ERR ").unwrap_or(&reason);
+    session.output.reply.error_text(&format!("EXECABORT Transaction discarded because of: {reason}"));
+    session.show_state();
+}
+
 fn end_watches(watched: &WatchedKeys, cx: &Context<'_>) {
     if !watched.is_empty() {
         cx.shared.engine.unwatch(watched);

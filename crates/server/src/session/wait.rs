@@ -43,6 +43,11 @@ impl Wait {
     pub(crate) fn new(what: WaitFor, timeout: Option<Duration>, durable: bool) -> Wait {
         Wait { what, deadline: timeout.and_then(deadline_in), durable, is_silent: false }
     }
+
+    /// Whether a blocking command has been served, and its answer is on its way.
+    pub(crate) fn awaits_delivery(&self) -> bool {
+        matches!(&self.what, WaitFor::Keys(waiter) if waiter.is_served())
+    }
 }
 
 fn deadline_in(timeout: Duration) -> Option<Instant> {

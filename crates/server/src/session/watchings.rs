@@ -123,18 +123,24 @@ impl Watchings {
         }
     }
 
-    /// Writes what a query has emitted, as far as the client has room.
+    /// Writes what a query has emitted, as far as the client has room. While `awaits_delivery`, an answer of the client comes
+    /// first, and nothing is written.
     pub(crate) fn emit(
         &mut self,
         query: Lsn,
         output: &mut Output,
         older: &Older<'_>,
+        awaits_delivery: &dyn Fn() -> bool,
         cx: &Context<'_>,
     ) -> Emitted {
         let Watchings { by_query, behind, times } = self;
         let Some((_, watching)) = by_query.get_mut(query) else { return Emitted::Waits };
         let mut batch = Vec::new();
         loop {
+            if awaits_delivery() {
+                behind.insert(query);
+                return Emitted::Waits;
+            }
             if watching.claimed().is_some()
                 && let Some(rest) = cx.shared.pause.rest(cx.now_us)
             {
@@ -153,6 +159,12 @@ impl Watchings {
                     return Emitted::Ended;
                 }
             };
+            // Looked at once more behind the emissions: if the client has not been served by now, none of them is of what
+            // serving changed. What is made again from the log is older than that.
+            if awaits_delivery() && !watching.cursor.is_behind_retention() {
+                behind.insert(query);
+                return Emitted::Waits;
+            }
             let claimed = watching.claimed();
             if let Some(claimed) = claimed {
                 if !output.has_room() {

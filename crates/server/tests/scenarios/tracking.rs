@@ -204,6 +204,80 @@ fn an_expired_key_is_told_stale_when_it_leaves() {
 }
 
 #[test]
+fn an_expired_key_is_told_stale_by_whoever_reads_it() {
+    let server = TestServer::new();
+    let (mut reader, mut writer) = (tracking(&server, ""), server.client());
+    writer.ask("DEBUG SET-ACTIVE-EXPIRE 0", OK);
+    let set = |writer: &mut Connection, key: &str| writer.ask(&format!("SET {key} v PX 200"), OK);
+    // What was set before has expired when this has; asked for itself, it would be removed.
+    let wait = |writer: &mut Connection| {
+        set(writer, "clock");
+        eventually("keys expire", || {
+            writer.command(&["EXISTS", "clock"]);
+            writer.line() == ":0"
+        });
+    };
+    set(&mut writer, "k");
+    reader.ask("GET k", "$1\r\nv\r\n");
+    wait(&mut writer);
+    assert_eq!(figure(&mut writer, "tracking_total_keys"), "1");
+    // The answer comes first, and the key counts as read behind its removal.
+    reader.ask("GET k", &format!("_\r\n{}", stale(&["k"])));
+    writer.ask("DBSIZE", ":0\r\n");
+    writer.ask("SET k w", OK);
+    reader.expect(stale(&["k"]));
+
+    for key in ["a", "b"] {
+        set(&mut writer, key);
+    }
+    reader.ask("MGET a b", "*2\r\n$1\r\nv\r\n$1\r\nv\r\n");
+    wait(&mut writer);
+    writer.ask("MGET a b k", "*3\r\n$-1\r\n$-1\r\n$1\r\nw\r\n");
+    reader.expect(format!("{}{}", stale(&["a"]), stale(&["b"])));
+    set(&mut writer, "c");
+    reader.ask("GET c", "$1\r\nv\r\n");
+    wait(&mut writer);
+    writer.send("MULTI\r\nGET c\r\nEXEC\r\n");
+    writer.expect("+OK\r\n+QUEUED\r\n*1\r\n$-1\r\n");
+    reader.expect(stale(&["c"]));
+    quiet(&mut reader);
+    writer.ask("DBSIZE", ":1\r\n");
+}
+
+#[test]
+fn what_the_own_blocked_move_makes_stale_comes_behind_its_answer() {
+    let server = TestServer::new();
+    let (mut mover, mut other) = (tracking(&server, ""), server.client());
+    for round in 1..=50 {
+        mover.ask("EXISTS to", if round == 1 { ":0\r\n" } else { ":1\r\n" });
+        mover.send("BLMOVE from to LEFT RIGHT 0\r\n");
+        eventually("the client waits", || figure(&mut other, "blocked_clients") == "1");
+        other.ask("RPUSH from v", ":1\r\n");
+        mover.expect(format!("$1\r\nv\r\n{}", stale(&["to"])));
+    }
+}
+
+#[test]
+fn a_lowered_limit_forgets_no_more_than_it_must() {
+    for (limit, forgotten) in [(1, 249), (10, 240), (100, 150)] {
+        let server = TestServer::new();
+        let (mut client, mut other) = (tracking(&server, ""), server.client());
+        for number in 0..250 {
+            client.ask(&format!("EXISTS key:{number}"), ":0\r\n");
+        }
+        other.ask(&format!("CONFIG SET tracking-table-max-keys {limit}"), OK);
+        let mut told = std::collections::BTreeSet::new();
+        for _ in 0..forgotten {
+            client.expect(format!(">2\r\n{}*1\r\n", bulk("invalidate")));
+            told.insert(client.bulk());
+        }
+        assert_eq!(told.len(), forgotten);
+        quiet(&mut client);
+        assert_eq!(figure(&mut client, "tracking_total_keys"), limit.to_string());
+    }
+}
+
+#[test]
 fn a_flush_and_a_swap_make_everything_stale() {
     let server = TestServer::new();
     let (mut reader, mut writer) = (tracking(&server, ""), server.client());

@@ -43,6 +43,28 @@ fn a_refused_command_spoils_the_transaction() {
 }
 
 #[test]
+fn an_exec_that_is_refused_ends_the_transaction() {
+    const REFUSED: &str =
+        "-EXECABORT Transaction discarded because of: wrong number of arguments for 'exec' command\r\n";
+    let server = TestServer::new();
+    let mut client = server.client();
+    client.send("MULTI\r\nSET foo 1\r\nEXEC blah\r\nGET foo\r\nEXEC\r\n");
+    client.expect(format!("+OK\r\n+QUEUED\r\n{REFUSED}$-1\r\n-ERR EXEC without MULTI\r\n"));
+    client.ask("exec blah", REFUSED);
+    // What was watched is not any more.
+    client.send("WATCH w\r\nMULTI\r\nEXEC x\r\nSET w 1\r\nMULTI\r\nPING\r\nEXEC\r\n");
+    client.expect(format!("+OK\r\n+OK\r\n{REFUSED}+OK\r\n+OK\r\n+QUEUED\r\n*1\r\n+PONG\r\n"));
+    for other in ["DISCARD", "MULTI"] {
+        client.send(format!("MULTI\r\n{other} x\r\nEXEC\r\n"));
+        client.expect(format!(
+            "+OK\r\n-ERR wrong number of arguments for '{}' command\r\n\
+             -EXECABORT Transaction discarded because of previous errors.\r\n",
+            other.to_lowercase()
+        ));
+    }
+}
+
+#[test]
 fn a_failing_command_does_not_stop_the_others() {
     let server = TestServer::new();
     let mut client = server.client();

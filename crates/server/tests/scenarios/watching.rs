@@ -34,6 +34,23 @@ fn a_watched_read_is_answered_and_emits_its_changes_in_order() {
 }
 
 #[test]
+fn what_the_own_blocked_move_emits_comes_behind_its_answer() {
+    let server = TestServer::new();
+    let (mut mover, mut other) = (resp3(&server), server.client());
+    mover.ask("LLEN.WATCH to", &begun("1-0", 1, 0, ":0\r\n"));
+    for round in 1..=50 {
+        mover.send("BLMOVE from to LEFT RIGHT 0\r\n");
+        eventually("the client waits", || {
+            other.command(&["INFO", "clients"]);
+            other.bulk().contains("blocked_clients:1")
+        });
+        other.ask("RPUSH from v", ":1\r\n");
+        mover.expect("$1\r\nv\r\n");
+        mover.expect(emission("1-0", 1 + 2 * round, round, &format!(":{round}\r\n")));
+    }
+}
+
+#[test]
 fn in_resp2_emissions_are_arrays_and_only_subscriptions_may_change() {
     let server = TestServer::new();
     let (mut watcher, mut writer) = (server.client(), server.client());

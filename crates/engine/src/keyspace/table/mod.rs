@@ -8,7 +8,10 @@
 //! size, in order, so no single command pays for all, and a lookup still probes one place: old buckets below the
 //! frontier have moved, the others have not.
 //!
-//! Lookups, insertions and removals are O(1) expected; a scan step is O(entries of one bucket).
+//! Lookups, insertions and removals are O(1) expected; a scan step is O(entries of one bucket). What a random entry costs
+//! stands in `random`.
+
+mod random;
 
 /// What a table stores: something with a key.
 pub trait Keyed {
@@ -30,15 +33,13 @@ const FULL: usize = 5;
 const MOVES: usize = 2;
 /// A table this many times too large is rebuilt smaller.
 const SPARSE: usize = 16;
-/// Buckets that a random draw tries before it looks for the nearest entry: a table that is not sparse holds an entry in
-/// every sixteenth bucket, so hardly a draw misses so often.
-const PROBES: usize = 64;
 
 #[repr(align(64))]
 struct Bucket<E> {
     /// Low byte of the hash of each slot's entry, never 0; 0 marks a free slot.
     tags: [u8; 8],
     slots: [Option<E>; SLOTS],
+    /// The next bucket of the chain. Every bucket that has one is full.
     overflow: Option<Box<Bucket<E>>>,
 }
 
@@ -49,16 +50,36 @@ impl<E> Bucket<E> {
         Self { tags: [0; 8], slots: [const { None }; SLOTS], overflow: None }
     }
 
-    fn put(&mut self, tag: u8, entry: E) {
-        let mut bucket = self;
+    /// Puts an entry into the chain. Returns the depth of the bucket that this added to the chain, or 0.
+    fn put(&mut self, tag: u8, entry: E) -> usize {
+        let (mut bucket, mut depth, mut added) = (self, 0, 0);
         loop {
             if let Some(free) = bucket.tags[..SLOTS].iter().position(|&tag| tag == 0) {
                 bucket.tags[free] = tag;
                 bucket.slots[free] = Some(entry);
-                return;
+                return added;
+            }
+            depth += 1;
+            if bucket.overflow.is_none() {
+                added = depth;
             }
             bucket = bucket.overflow.get_or_insert_with(|| Box::new(Self::new()));
         }
+    }
+
+    /// Takes an entry out of the last bucket of the chain, which has one.
+    fn pop(&mut self) -> (u8, Option<E>) {
+        let mut bucket = self;
+        while bucket.overflow.is_some() {
+            bucket = bucket.overflow.as_deref_mut().expect("the loop has just seen it");
+        }
+        let slot = bucket.tags.iter().position(|&tag| tag != 0).expect("no bucket of a chain is empty");
+        (std::mem::take(&mut bucket.tags[slot]), bucket.slots[slot].take())
+    }
+
+    /// The depth of the last bucket of the chain: 0 without overflow.
+    fn depth(&self) -> usize {
+        std::iter::successors(self.overflow.as_deref(), |bucket| bucket.overflow.as_deref()).count()
     }
 
     fn for_each<'a>(&'a self, visit: &mut impl FnMut(&'a E)) {
@@ -114,35 +135,37 @@ impl<E: Keyed> Bucket<E> {
         }
     }
 
-    fn take(&mut self, tag: u8, key: &[u8]) -> Option<E> {
+    /// Takes an entry out of the chain. Returns it with the depth of the bucket that this removed from the chain, or 0.
+    fn take(&mut self, tag: u8, key: &[u8]) -> Option<(E, usize)> {
         let mut bucket = &mut *self;
         loop {
             let found = candidates(bucket.tags, tag)
                 .find(|&slot| bucket.slots[slot].as_ref().is_some_and(|entry| entry.key() == key));
             if let Some(slot) = found {
                 bucket.tags[slot] = 0;
-                let entry = bucket.slots[slot].take();
-                self.drop_empty_overflow();
-                return entry;
+                let entry = bucket.slots[slot].take()?;
+                // An entry from the end of the chain fills the gap: chains stay as short as what is in them.
+                if let Some(next) = &mut bucket.overflow {
+                    (bucket.tags[slot], bucket.slots[slot]) = next.pop();
+                }
+                return Some((entry, self.unlink_empty()));
             }
             bucket = bucket.overflow.as_deref_mut()?;
         }
     }
 
-    /// Unlinks chained buckets that a removal has emptied, so that sparse tables do not keep them.
-    fn drop_empty_overflow(&mut self) {
-        let mut bucket = self;
-        while let Some(next) = &mut bucket.overflow {
+    /// Removes the last bucket of the chain if it is empty. Returns its depth, or 0.
+    fn unlink_empty(&mut self) -> usize {
+        let (mut bucket, mut depth) = (self, 0);
+        while let Some(next) = &bucket.overflow {
+            depth += 1;
             if next.tags == [0; 8] {
-                let after = next.overflow.take();
-                bucket.overflow = after;
-            } else {
-                match &mut bucket.overflow {
-                    Some(next) => bucket = next,
-                    None => return,
-                }
+                bucket.overflow = None;
+                return depth;
             }
+            bucket = bucket.overflow.as_deref_mut().expect("the loop has just seen it");
         }
+        0
     }
 }
 
@@ -178,11 +201,13 @@ pub struct Table<E> {
     next: Vec<Bucket<E>>,
     growing: bool,
     len: usize,
+    /// How many buckets there are at each depth of a chain, from depth 1 on; the last number is not 0.
+    chained: Vec<usize>,
 }
 
 impl<E> Default for Table<E> {
     fn default() -> Self {
-        Self { buckets: Vec::new(), bits: 0, next: Vec::new(), growing: false, len: 0 }
+        Self { buckets: Vec::new(), bits: 0, next: Vec::new(), growing: false, len: 0, chained: Vec::new() }
     }
 }
 
@@ -270,13 +295,19 @@ impl<E: Keyed> Table<E> {
         }
         self.len += 1;
         let bucket = self.bucket_mut(hash).expect("an allocated table has a bucket for every hash");
-        bucket.put(tag(hash), entry);
+        let added = bucket.put(tag(hash), entry);
+        if added > 0 {
+            self.count_chained(added);
+        }
     }
 
     /// Takes the entry of a key out of the table.
     pub fn remove(&mut self, hash: u64, key: &[u8]) -> Option<E> {
-        let entry = self.bucket_mut(hash)?.take(tag(hash), key)?;
+        let (entry, removed) = self.bucket_mut(hash)?.take(tag(hash), key)?;
         self.len -= 1;
+        if removed > 0 {
+            self.uncount_chained(removed);
+        }
         if self.growing {
             // Otherwise a table that is emptied while it grows would keep its size, because only whole ones shrink.
             self.grow_step(MOVES);
@@ -350,34 +381,27 @@ impl<E: Keyed> Table<E> {
             .flat_map(|bucket| bucket.slots.iter().flatten())
     }
 
-    /// An entry at random: a random bucket, then a random entry in it. Buckets differ in size, so entries differ a
-    /// little in probability, as with `RANDOMKEY` and its kin in Redis. O(1) expected.
-    pub fn random(&self, mut random: impl FnMut() -> u64) -> Option<&E> {
-        if self.is_empty() {
-            return None;
+    /// Notes that a bucket was added to a chain at this depth.
+    #[cold]
+    fn count_chained(&mut self, depth: usize) {
+        if self.chained.len() < depth {
+            self.chained.resize(depth, 0);
         }
-        for _ in 0..PROBES {
-            if let Some(bucket) = self.bucket(random()) {
-                let mut count = 0;
-                bucket.for_each(&mut |_| count += 1);
-                if count > 0 {
-                    let chosen = (random() % count as u64) as usize;
-                    let chain = std::iter::successors(Some(bucket), |bucket| bucket.overflow.as_deref());
-                    return chain.flat_map(|bucket| bucket.slots.iter().flatten()).nth(chosen);
-                }
-            }
-        }
-        self.next_from(random())
+        self.chained[depth - 1] += 1;
     }
 
-    /// The first entry from a position in hash order on; behind the end, the first of all.
-    fn next_from(&self, position: u64) -> Option<&E> {
-        let mut cursor = position;
-        let mut found = None;
-        while found.is_none() && !self.is_empty() {
-            cursor = self.scan(cursor, 1, |entry| found = found.or(Some(entry)));
+    /// Notes that a bucket was removed from a chain at this depth.
+    #[cold]
+    fn uncount_chained(&mut self, depth: usize) {
+        let (known, count) = (self.chained.len(), self.chained.get_mut(depth - 1));
+        let count = count.unwrap_or_else(|| {
+            panic!("a bucket goes from depth {depth} of a chain, and the deepest is at {known}")
+        });
+        *count -= 1;
+        if *count == 0 {
+            // A chain has no gaps, so what is deeper is gone as well.
+            self.chained.truncate(depth - 1);
         }
-        found
     }
 
     fn allocate(&mut self, bits: u32) {
@@ -394,6 +418,7 @@ impl<E: Keyed> Table<E> {
             let index = self.next.len() / 2;
             let Some(old) = self.buckets.get_mut(index) else { break };
             let (mut left, mut right) = (Bucket::new(), Bucket::new());
+            let depth = old.depth();
             old.drain(|entry| {
                 let hash = super::hash(entry.key());
                 assert_eq!(position(hash, bits) / 2, index, "an entry stays in hash order");
@@ -401,6 +426,8 @@ impl<E: Keyed> Table<E> {
                 side.put(tag(hash), entry);
             });
             old.overflow = None;
+            (1..=left.depth()).chain(1..=right.depth()).for_each(|depth| self.count_chained(depth));
+            (1..=depth).rev().for_each(|depth| self.uncount_chained(depth));
             self.next.push(left);
             self.next.push(right);
         }
@@ -433,7 +460,7 @@ mod tests {
     use super::super::{Entry, Payload, hash};
     use super::*;
     use proptest::prelude::*;
-    use std::collections::{BTreeSet, HashMap, HashSet};
+    use std::collections::{HashMap, HashSet};
 
     fn put(table: &mut Table<Entry>, key: &[u8], value: i64) {
         match table.get_mut(hash(key), key) {
@@ -497,38 +524,6 @@ mod tests {
             assert_eq!(value(&table, &0_i64.to_le_bytes()), Some(0));
         }
         assert!(!table.growing && table.buckets.len() <= 8, "{} buckets", table.buckets.len());
-    }
-
-    /// Numbers that look random.
-    fn numbers() -> impl FnMut() -> u64 {
-        let mut state = 1_u64;
-        move || {
-            state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-            state ^ (state >> 29)
-        }
-    }
-
-    #[test]
-    fn a_random_entry_of_an_almost_empty_table_takes_few_draws() {
-        let mut table = Table::with_capacity(1 << 16);
-        put(&mut table, b"only", 1);
-        let (mut random, mut draws) = (numbers(), 0);
-        let found = table.random(|| {
-            draws += 1;
-            random()
-        });
-        assert_eq!(found.map(Entry::key), Some(&b"only"[..]));
-        assert!(draws <= 100, "{draws} draws");
-    }
-
-    #[test]
-    fn a_random_entry_comes_from_everywhere() {
-        let mut table = Table::new();
-        (0..50_i64).for_each(|n| put(&mut table, &n.to_le_bytes(), n));
-        let mut random = numbers();
-        let seen: BTreeSet<Vec<u8>> =
-            (0..5_000).filter_map(|_| table.random(&mut random).map(|entry| entry.key().to_vec())).collect();
-        assert_eq!(seen.len(), 50);
     }
 
     proptest! {
