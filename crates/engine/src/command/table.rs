@@ -1,5 +1,6 @@
 //! The table: all rows, found by their names and numbers.
 
+use super::missing;
 use super::row::Command;
 use super::rows::{logged_rows, rows};
 use super::watching;
@@ -146,8 +147,8 @@ fn resolve_subcommand(
     }
 }
 
-/// The text for a name that is not in the table: Redis's, which names the first arguments, and below it what may have
-/// been meant.
+/// The text for a name that is not in the table: Redis's, which names the first arguments, and behind it what is missing, or
+/// what may have been meant.
 fn unknown_command(args: &[&[u8]]) -> CommandError {
     let show = |arg: &[u8]| String::from_utf8_lossy(&arg[..arg.len().min(128)]).into_owned();
     let name = args.first().map(|arg| show(arg)).unwrap_or_default();
@@ -160,7 +161,9 @@ fn unknown_command(args: &[&[u8]]) -> CommandError {
     }
     let mut text = format!("ERR unknown command '{name}', with args beginning with: {beginning}");
     let close = nearest(&name);
-    if !close.is_empty() {
+    if let Some(family) = missing::family_of(&name) {
+        text.extend(["(", family, " not there yet: see docs/compatibility.md)"]);
+    } else if !close.is_empty() {
         text.extend(["(did you mean ", &close.join(" or "), "?)"]);
     }
     CommandError::Text(text.into())
@@ -295,5 +298,13 @@ mod tests {
     fn a_slip_is_answered_with_what_was_meant() {
         let error = resolve(&[b"GTE", b"x"]).expect_err("no such command").to_string();
         assert_eq!(error, "ERR unknown command 'GTE', with args beginning with: 'x' (did you mean GET?)");
+    }
+
+    #[test]
+    fn what_redis_has_and_is_missing_is_said() {
+        let error = resolve(&[b"XADD", b"s"]).expect_err("no such command").to_string();
+        let expected = "ERR unknown command 'XADD', with args beginning with: 's' \
+                        (streams are not there yet: see docs/compatibility.md)";
+        assert_eq!(error, expected);
     }
 }

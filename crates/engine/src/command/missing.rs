@@ -1,0 +1,75 @@
+//! What Redis has and the table has not, for whoever asks for it.
+
+/// Commands of Redis that are not there, by family: what is said of the family, and the names.
+const FAMILIES: &[(&str, &[&str])] = &[
+    (
+        "streams are",
+        &[
+            "xack",
+            "xadd",
+            "xautoclaim",
+            "xclaim",
+            "xdel",
+            "xgroup",
+            "xinfo",
+            "xlen",
+            "xpending",
+            "xrange",
+            "xread",
+            "xreadgroup",
+            "xrevrange",
+            "xsetid",
+            "xtrim",
+        ],
+    ),
+    (
+        "scripts and functions are",
+        &["eval", "eval_ro", "evalsha", "evalsha_ro", "fcall", "fcall_ro", "function", "script"],
+    ),
+    (
+        "geographic commands are",
+        &[
+            "geoadd",
+            "geodist",
+            "geohash",
+            "geopos",
+            "georadius",
+            "georadius_ro",
+            "georadiusbymember",
+            "georadiusbymember_ro",
+            "geosearch",
+            "geosearchstore",
+        ],
+    ),
+    ("HyperLogLogs are", &["pfadd", "pfcount", "pfdebug", "pfmerge", "pfselftest"]),
+    ("users with rights are", &["acl"]),
+    ("clusters are", &["asking", "cluster", "readonly", "readwrite"]),
+    ("replicas are", &["failover", "psync", "replconf", "replicaof", "slaveof", "sync"]),
+    ("modules are", &["module"]),
+    ("DUMP, RESTORE and MIGRATE are", &["dump", "migrate", "restore", "restore-asking"]),
+    ("SLOWLOG, LATENCY, MEMORY and MONITOR are", &["latency", "memory", "monitor", "slowlog"]),
+];
+
+/// What is missing, as the beginning of a sentence, if a name that is not in the table is one of Redis's.
+pub(super) fn family_of(name: &str) -> Option<&'static str> {
+    let name = name.to_ascii_lowercase();
+    FAMILIES.iter().find(|(_, names)| names.contains(&name.as_str())).map(|(family, _)| *family)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::find;
+
+    #[test]
+    fn what_is_missing_is_in_no_table_and_named_once() {
+        let mut names: Vec<&str> = FAMILIES.iter().flat_map(|(_, names)| *names).copied().collect();
+        for name in &names {
+            assert!(find(name.as_bytes()).is_none(), "{name} is there");
+        }
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+}
