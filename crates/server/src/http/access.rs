@@ -1,4 +1,4 @@
-//! Who may watch reads over HTTP: the same as may send commands, and no web page of somebody else.
+//! Who is served over HTTP: the same as may send commands, and no web page of somebody else.
 
 use crate::command::handshake::same_secret;
 use crate::config::Config;
@@ -35,18 +35,24 @@ const NO_PASSWORD: Denied = Denied {
              header can be set",
 };
 
-/// Whether somebody at `peer` may watch. `token` is what the target of the request has for a password.
+/// Whether somebody at `peer` is served who needs no password: for figures.
+pub(crate) fn check_visitor(config: &Config, peer: SocketAddr, headers: &HeaderMap) -> Result<(), Denied> {
+    if config.protected_mode && config.requirepass.is_empty() && !is_this_machine(peer) {
+        return Err(STRANGER);
+    }
+    check_origin(config, headers)?;
+    check_embedding(headers)
+}
+
+/// Whether somebody at `peer` is served. `token` is what the target of the request has for a password.
 pub(crate) fn check(
     config: &Config,
     peer: SocketAddr,
     headers: &HeaderMap,
     token: Option<&[u8]>,
 ) -> Result<(), Denied> {
+    check_visitor(config, peer, headers)?;
     let is_guarded = !config.requirepass.is_empty();
-    if config.protected_mode && !is_guarded && !is_this_machine(peer) {
-        return Err(STRANGER);
-    }
-    check_origin(config, headers)?;
     if is_guarded && !knows_password(config.requirepass.as_bytes(), headers, token) {
         return Err(NO_PASSWORD);
     }
@@ -76,8 +82,8 @@ pub(crate) fn check_origin(config: &Config, headers: &HeaderMap) -> Result<(), D
 }
 
 /// Refuses what a page of somebody else has its visitor's browser fetch without a say in the answer, as an image is fetched: then no
-/// origin is said. To be asked where `GET` changes something, behind [`check`].
-pub(crate) fn check_embedding(headers: &HeaderMap) -> Result<(), Denied> {
+/// origin is said. Each of many images that are watched reads would be work for the server, or a change.
+fn check_embedding(headers: &HeaderMap) -> Result<(), Denied> {
     let site = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
     let is_foreign = matches!(site, Some(b"cross-site" | b"same-site"));
     if is_foreign && !headers.contains_key(header::ORIGIN) { Err(FOREIGN_ORIGIN) } else { Ok(()) }
@@ -223,6 +229,15 @@ mod tests {
             assert_eq!(embedded(allowed), Ok(()), "{allowed:?}");
         }
         assert_eq!(embedded(&[("sec-fetch-site", "cross-site"), ("origin", "https://a.example")]), Ok(()));
+    }
+
+    #[test]
+    fn every_door_is_closed_to_what_a_page_of_others_embeds() {
+        for (password, token) in [("", None), ("secret", Some(&b"secret"[..]))] {
+            let (config, image) = (config(password, &["*"]), headers(&[("sec-fetch-site", "cross-site")]));
+            assert_eq!(check_visitor(&config, HERE, &image), Err(FOREIGN_ORIGIN));
+            assert_eq!(check(&config, HERE, &image, token), Err(FOREIGN_ORIGIN));
+        }
     }
 
     #[test]

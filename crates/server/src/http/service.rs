@@ -3,11 +3,12 @@
 
 use crate::clock::now_us;
 use crate::http::listener::{FewListener, Patience, Visit};
-use crate::http::{api_key, changes, limiting, stream, watching};
+use crate::http::refusal::Refusal;
+use crate::http::{access, api_key, changes, limiting, stream, watching};
 use crate::metrics;
 use crate::shared::Shared;
 use axum::extract::{ConnectInfo, Request, State};
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::MethodRouter;
@@ -120,8 +121,15 @@ async fn note_request(ConnectInfo(visit): ConnectInfo<Visit>, request: Request, 
     next.run(request).await
 }
 
-async fn metrics(State(shared): State<Arc<Shared>>) -> Response {
+async fn metrics(
+    State(shared): State<Arc<Shared>>,
+    ConnectInfo(visit): ConnectInfo<Visit>,
+    headers: HeaderMap,
+) -> Response {
     const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    if let Err(denied) = access::check_visitor(&shared.settings.current(), visit.address, &headers) {
+        return Refusal::from(denied).into_response();
+    }
     match metrics::encode(&shared) {
         Ok(text) => ([(header::CONTENT_TYPE, OPEN_METRICS)], text).into_response(),
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),

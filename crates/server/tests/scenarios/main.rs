@@ -5,6 +5,7 @@ mod changes;
 mod common;
 mod counter_top;
 mod dice;
+mod http_access;
 mod http_changes;
 mod http_limits;
 mod http_watching;

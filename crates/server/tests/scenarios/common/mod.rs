@@ -77,10 +77,15 @@ impl TestServer {
     }
 
     pub(crate) fn http(&self, path: &str) -> String {
+        self.http_with(path, "Host: localhost\r\n")
+    }
+
+    /// What a request with these headers is answered.
+    pub(crate) fn http_with(&self, path: &str, headers: &str) -> String {
         let address = self.http_address();
         let mut stream = TcpStream::connect(address).expect("HTTP listens");
         stream.set_read_timeout(Some(PATIENCE)).expect("a socket option");
-        let request = format!("GET {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n");
+        let request = format!("GET {path} HTTP/1.1\r\n{headers}Connection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).expect("HTTP reads");
         let mut response = String::new();
         stream.read_to_string(&mut response).expect("HTTP answers");
