@@ -112,6 +112,10 @@ impl Keys<'_> {
         };
         let was_at_rest = counter.open() == 0 || committed != 0;
         counter.set_books(durable + committed, to - (durable + committed));
+        if committed > 0 && is_exact(counter) {
+            let listing = counter.begin_listing(now_ms);
+            listing.reserved = listing.reserved.saturating_add(committed.unsigned_abs());
+        }
         let consequence = Consequence {
             committed,
             listed: list(counter, was_at_rest, now_ms, interval_ms),
@@ -233,7 +237,7 @@ impl Keys<'_> {
 fn committed_for(position: i64, counter: &Counter) -> i64 {
     let durable = counter.durable();
     let Some(open) = position.checked_sub(durable) else { return position };
-    let mut account = Account::resume(counter.kind(), counter.terms().promise, durable, open);
+    let mut account = Account::resume(counter.kind(), counter.earned_promise(), durable, open);
     durable + account.seal_for(0).unwrap_or(0)
 }
 

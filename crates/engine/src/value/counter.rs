@@ -81,7 +81,14 @@ pub(crate) struct Listing {
     pub(crate) due_ms: u64,
     /// The record that committed it last, if what it does may be told only when that is durable; [`Lsn::ZERO`] otherwise.
     pub(crate) lease: Lsn,
+    /// Of an exact counter, by how many units its commits have gone up since this process began with it: see
+    /// [`Counter::earned_promise`].
+    pub(crate) reserved: u64,
 }
+
+/// So many times what it reserves ahead an exact counter has granted before, since the process began: a crash does not take more of a
+/// quota than a 16th of what the quota gave before it.
+const EARNED_DIVISOR: u64 = 8;
 
 impl Counter {
     /// A counter at 0.
@@ -111,6 +118,19 @@ impl Counter {
     pub(crate) fn set_terms(&mut self, terms: Terms) {
         assert!(self.open == 0 && terms.are_sound(), "{terms:?} are to be the terms of {self:?}");
         self.terms = terms.shared();
+    }
+
+    /// The promise by which it reserves now. Of an exact counter the block is what it has earned, and at most its own: so a crash
+    /// soon after a start costs nothing, and many of them never cost more than what was granted between them. (Half of a block lies
+    /// ahead of the position.)
+    pub(crate) fn earned_promise(&self) -> Promise {
+        match self.terms.promise {
+            Promise::Exact { block } => {
+                let reserved = self.listing.as_ref().map_or(0, |listing| listing.reserved);
+                Promise::Exact { block: (reserved / EARNED_DIVISOR).clamp(1, block) }
+            }
+            relaxed @ Promise::Relaxed { .. } => relaxed,
+        }
     }
 
     /// The books as they are.
@@ -169,8 +189,9 @@ impl Counter {
     /// As [`Counter::listing_mut`]; begun at `now_ms` if nothing is known.
     #[inline]
     pub(crate) fn begin_listing(&mut self, now_ms: u64) -> &mut Listing {
-        self.listing
-            .get_or_insert_with(|| Box::new(Listing { since_ms: now_ms, due_ms: 0, lease: Lsn::ZERO }))
+        self.listing.get_or_insert_with(|| {
+            Box::new(Listing { since_ms: now_ms, due_ms: 0, lease: Lsn::ZERO, reserved: 0 })
+        })
     }
 
     /// Forgets when it is to be committed, unless a lease has to be remembered.
@@ -259,7 +280,7 @@ mod tests {
         assert_eq!(counter.listing(), None);
         counter.begin_listing(7).lease = Lsn(3);
         counter.end_listing();
-        assert_eq!(counter.listing(), Some(&Listing { since_ms: 7, due_ms: 0, lease: Lsn(3) }));
+        assert_eq!(counter.listing(), Some(&Listing { since_ms: 7, due_ms: 0, lease: Lsn(3), reserved: 0 }));
     }
 
     proptest! {
