@@ -6,7 +6,7 @@ use crate::common::TestServer;
 const DOORS: [&str; 6] = [
     "/metrics",
     "/v1/watch?command=KEYS&arg=*i*",
-    "/v1/changes",
+    "/v1/changes?from=0",
     "/check?api_key=k",
     "/release?api_key=k",
     "/v1/watch?key=k",

@@ -110,7 +110,7 @@ fn outcomes(flaw: Flaw, names: &str) -> Vec<anyhow::Result<()>> {
 #[test]
 fn an_honest_server_is_measured() {
     let outcomes = outcomes(Flaw::None, "WireOps.");
-    assert_eq!(outcomes.len(), 6);
+    assert_eq!(outcomes.len(), 7);
     for outcome in outcomes {
         outcome.unwrap();
     }
