@@ -9,7 +9,20 @@
 //!
 //! Whether a later draw is possible may depend on what the first ones have given. Then the call is not refused: its draws are made, and
 //! what is not possible any more gives nothing. A refusal behind the first draw, taken back, would say where the last prize lies, and the
-//! same numbers would be drawn by whoever comes next.
+//! next caller would draw the same numbers.
+//!
+//! What else a client can see tells nothing of later draws either:
+//!
+//! | what | follows from |
+//! |---|---|
+//! | odds, stock, history, what is counted of users | draws that were made |
+//! | a request that is sent again | the draws that are kept of it; refused, from what it asks for |
+//! | a reservation that is cancelled | the units come back, the numbers do not |
+//! | room for reservations, requests, users and bytes of the log | counts, before anything is drawn |
+//! | the time that a refusal takes | the state: no number is looked at |
+//! | the time that draws take | the numbers of these draws; those computed ahead take as long whatever they are |
+//!
+//! Only a program that takes draws back, [`revert`](Pool::revert) or [`back_to`](Pool::back_to), knows what comes next.
 
 use super::Pool;
 use super::draw::{DRAWS_MAX, Draw};
