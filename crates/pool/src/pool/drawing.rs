@@ -124,9 +124,9 @@ impl<S: Selector> Pool<S> {
         Ok(drawn.pop().expect("a draw that is not refused is there"))
     }
 
-    /// Draws so many at once, or none of them, and adds them to `into`. A draw behind the first for which nothing is left gives nothing where
-    /// that depends on what the others have given: in pools that give another item or nothing in place of what is sold out, and by rules for
-    /// users. Otherwise the call is refused beforehand. 1 to [`DRAWS_MAX`]; where [rules](Self::rules) name items, at most
+    /// Draws so many at once, or none of them, and adds them to `into`. The call is refused only for what the state alone says, or for its
+    /// first draw. If nothing is left for a later one, and that depends on what the others gave, the later one gives nothing: in pools that
+    /// give a fallback or nothing in place of what is sold out, and at limits of wins. 1 to [`DRAWS_MAX`]; where [rules](Self::rules) name items, at most
     /// 16,777,216 divided by how many they name, but always 1,024.
     ///
     /// # Errors
@@ -178,7 +178,7 @@ impl<S: Selector> Pool<S> {
         Ok(())
     }
 
-    /// Writes down draws of one call that would not have come to the same alone: without repeats, or beyond what was possible.
+    /// Records the draws of one call as one event: those without repeats, or beyond what was possible, give something else alone.
     #[cold]
     fn record_together(&mut self, repeats: Repeats, draws: &[Draw]) {
         let items = draws.iter().map(|draw| draw.item).collect();
@@ -191,7 +191,7 @@ impl<S: Selector> Pool<S> {
         self.recorder.record(&event);
     }
 
-    /// Refuses several draws at once of which the state says that not all can be made. Whether the first can is for that to say.
+    /// Refuses several draws at once if the state says that not all of them are possible. If none is, the first draw says why.
     #[inline]
     fn check_possible(
         &self,
@@ -208,7 +208,7 @@ impl<S: Selector> Pool<S> {
         }
     }
 
-    /// Draws so many, and says how many were possible.
+    /// Makes so many draws, and returns how many were possible; the others give nothing.
     fn draw_repeatedly(
         &mut self,
         count: usize,

@@ -74,8 +74,8 @@ impl<S: Selector> Pool<S> {
         Some(Counted { limits: standing.used(&ruled.rules), misses })
     }
 
-    /// How somebody stands who wants to draw so often at once; `None` if there are no rules. A limit of draws that would be reached on the
-    /// way refuses all of them before any is made.
+    /// How somebody stands who wants to draw so often at once; `None` if there are no rules. A limit of draws that would be reached on
+    /// the way refuses all of them.
     pub(super) fn standing(&self, by: &By<'_>, count: usize) -> Result<Option<Standing>, Refusal> {
         let Some(ruled) = &self.ruled else { return Ok(None) };
         let limits = ruled.rules.limits().iter().filter(|limit| limit.wins_of.is_none());
@@ -100,7 +100,7 @@ impl<S: Selector> Pool<S> {
         }
     }
 
-    /// Refuses several draws of somebody who stands like this where the state says that not all of them are possible.
+    /// Refuses several draws if the state and the user's standing say that not all of them are possible.
     pub(super) fn check_possible_standing(
         &self,
         standing: &Standing,
@@ -116,14 +116,13 @@ impl<S: Selector> Pool<S> {
                 standing.next_relief(rules).filter(|_| barred.is_some_and(|barred| !barred.is_empty()));
             reached.map_or(too_few, Refusal::from)
         })?;
-        // What is drawn later in a call weighs no more than what is there before: that weights are never too large behind the first
-        // draw, it is asked of the most that guarantees can make of them.
+        // Weights only fall during a call, so draws behind the first are never too heavy if the largest boosts fit now.
         let boosts = standing.boosts_within(rules, count);
         if self.urn.bears(&boosts) { Ok(()) } else { Err(Refusal::TooHeavy) }
     }
 
-    /// Draws once for somebody who stands like this, and has not reached a limit of draws. What is hidden is hidden from it as well.
-    /// Whether it is refused follows from the state and the standing alone.
+    /// Draws once for this standing, which has reached no limit of draws. `hidden` items are not drawn. Whether the draw is refused
+    /// follows from the state and the standing, never from the secret.
     pub(super) fn draw_standing(
         &mut self,
         standing: &mut Standing,
@@ -148,7 +147,7 @@ impl<S: Selector> Pool<S> {
         Ok(self.made(item))
     }
 
-    /// Counts a draw for somebody that gives nothing, because nothing is possible any more.
+    /// Makes a draw that gives nothing, because nothing is possible any more for this standing.
     pub(super) fn draw_nothing_standing(&mut self, standing: &mut Standing) -> Draw {
         let ruled = self.ruled.as_ref().expect("a user has a standing only in a pool that has rules");
         standing.count(&ruled.rules, None);

@@ -148,8 +148,8 @@ impl<S: Selector> Urn<S> {
         if self.on_sale == 0 { Err(Empty) } else { Ok(None) }
     }
 
-    /// What a draw gives if no weight is in force, or all that has one is sold out: the same whatever its number would be, so it looks at
-    /// none. What is refused has told nothing of the next draw then, not even by the time that it took.
+    /// What a draw gives if no weight is in force, or all that has one is sold out. Every number would lead to the same, so none is used:
+    /// a refusal takes the same time whatever the secret.
     #[cold]
     pub(super) fn draw_behind_all(&mut self) -> Result<Option<u32>, Empty> {
         let fallback = match self.rule {

@@ -118,7 +118,7 @@ impl<S: Selector> Urn<S> {
         .map_err(|_| NotDrawn::Empty)
     }
 
-    /// What each boost adds to the weights, and the sum of all; `None` if that is too much.
+    /// What each boost adds to the weights, and the sum of all weights; `None` if that is more than [`AMOUNT_MAX`].
     fn spans(&self, favour: &Favour<'_>) -> Option<(Vec<u64>, u64)> {
         let mut spans = Vec::with_capacity(favour.boosts.len());
         let mut sum = self.selector.total();
@@ -130,7 +130,7 @@ impl<S: Selector> Urn<S> {
         Some((spans, sum))
     }
 
-    /// Whether weights are not too large with these boosts.
+    /// Whether all weights together are at most [`AMOUNT_MAX`] with these boosts.
     pub(crate) fn bears(&self, boosts: &[(&[u32], u64)]) -> bool {
         self.spans(&Favour { boosts, ..Favour::default() }).is_some()
     }

@@ -1,4 +1,4 @@
-//! How many draws of one call are possible, as far as what is left says so, and no number is asked.
+//! How many draws of one call are possible, by what is left alone: no random number is used.
 
 use super::{Rule, Urn};
 use crate::item::AMOUNT_MAX;
@@ -6,12 +6,12 @@ use crate::repeats::Repeats;
 use crate::selector::Selector;
 
 impl<S: Selector> Urn<S> {
-    /// How many of so many draws can be made in one call, as far as that is the same for all numbers: where it depends on what the first of
-    /// them give, all. Where items may come to count as sold out during the call, `barred` has those that do already, sorted. O(log n) for each
-    /// item that is looked at; so many are enough of which each has something, and tables are looked at once each.
+    /// Counts how many of `count` draws one call can make, if that is the same for every secret; `count` otherwise. `barred` has the items
+    /// that limits of wins exclude now, sorted, in a pool with such limits. O(log n) for each item that is looked at, until `count` is
+    /// reached; each table is looked at once.
     #[inline]
     pub(crate) fn possible(&self, count: usize, repeats: Repeats, barred: Option<&[u32]>) -> usize {
-        // What is met and not there is a draw as well: of the fallback, or of nothing.
+        // A draw that meets a sold out item gives the fallback or nothing, and counts.
         if self.keeps_odds() && (repeats == Repeats::Allowed || barred.is_some()) {
             return count;
         }
@@ -29,7 +29,7 @@ impl<S: Selector> Urn<S> {
         possible.min(count as u64) as usize
     }
 
-    /// How many draws the item gives that follows behind the last ticket.
+    /// Counts the draws of the fallback of a raffle, which follows behind the last ticket.
     fn behind(&self, tickets: &Counting<'_, S>) -> u64 {
         let Rule::PerUnit { fallback: Some(fallback) } = self.rule else { return 0 };
         if self.weights[fallback as usize] > 0 || tickets.bars(fallback) {
@@ -37,7 +37,7 @@ impl<S: Selector> Urn<S> {
         }
         match tickets.repeats {
             Repeats::Allowed => self.stocks.left(fallback).min(AMOUNT_MAX),
-            // What has no tickets is drawn only where no others were.
+            // Without repeats it is drawn only if there are no tickets at all.
             Repeats::Excluded => u64::from(tickets.possible == 0 && self.stocks.left(fallback) > 0),
         }
     }
@@ -56,13 +56,13 @@ struct Counting<'a, S> {
 }
 
 impl<S: Selector> Counting<'_, S> {
-    /// Counts what the items of a table, or of the first, can give; whether that is enough.
+    /// Counts the draws of the items of a table; `None` is the first. Returns whether they are enough.
     fn items_of(&mut self, table: Option<u32>) -> bool {
         let (first, selector) = self.urn.selector_of(table);
         in_force(selector).any(|place| self.item(first + place as u32))
     }
 
-    /// Counts what an item can give that a draw may meet; whether that is enough.
+    /// Counts the draws of an item that a draw can meet. Returns whether all so far are enough.
     fn item(&mut self, item: u32) -> bool {
         if let Some(table) = self.urn.leads_to(item) {
             self.seen.resize(self.urn.tables() as usize, false);
@@ -72,7 +72,7 @@ impl<S: Selector> Counting<'_, S> {
             return false;
         }
         self.possible += match (self.urn.stocks.left(item), self.repeats) {
-            // It can be met, and is not there: a draw of something else, as often as it is met.
+            // Sold out, and met as often as chance has it: the count depends on the secret.
             (0, _) => return true,
             (left, Repeats::Allowed) => left.min(AMOUNT_MAX),
             (_, Repeats::Excluded) => 1,
@@ -85,7 +85,7 @@ impl<S: Selector> Counting<'_, S> {
     }
 }
 
-/// The places that have a weight. O(log n) for each where they lie in their order, whatever lies between them.
+/// The places with a weight. O(log n) for each, whatever lies between them; with a selector that is not in order, O(1) for every place.
 fn in_force<S: Selector>(selector: &S) -> impl Iterator<Item = usize> {
     let (total, len, in_order) = (selector.total(), selector.len(), selector.in_order());
     let (mut point, mut next) = (0, 0);

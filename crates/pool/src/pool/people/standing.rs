@@ -53,7 +53,7 @@ impl Standing {
         standing
     }
 
-    /// Of the limits of all draws that are reached before so many have been made, the one that is reached first.
+    /// The limit of draws that is reached first, if one is reached before the last of so many draws.
     pub(in crate::pool) fn reached_within(&self, rules: &Rules<u32>, draws: usize) -> Option<Reached> {
         let limits = self.tallies.iter().zip(rules.limits()).filter(|(_, limit)| limit.wins_of.is_none());
         let left = |(tally, limit): &(&Tally, &Limit<u32>)| limit.max.saturating_sub(tally.count);
@@ -61,7 +61,7 @@ impl Standing {
         Some(Reached { max: limit.max, again_ms: window_end(limit, *tally) })
     }
 
-    /// The most that guarantees can make of weights in one of so many draws: items, and how many times more their weights count.
+    /// The largest boosts that any of so many draws can have: items, and how many times more their weights count. `draws` is at least 1.
     pub(in crate::pool) fn boosts_within<'r>(
         &self,
         rules: &'r Rules<u32>,

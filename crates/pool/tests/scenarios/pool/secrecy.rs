@@ -1,8 +1,8 @@
-//! What a client is told does not depend on draws that have not been made.
+//! No answer depends on draws that have not been made.
 //!
-//! Pools of one state and of different secrets are asked for the same. What one of them has done is done again in all, so that their
-//! states stay equal, whatever their own numbers would have given. Then a refusal, its words and the work that it takes are the same in
-//! all of them: whoever has been refused knows of the secret what is known without.
+//! Pools of one state and of different secrets are asked for the same. The events of the first are then applied to all, which keeps their
+//! states equal whatever their own numbers would have given. A refusal, its words and the work that it takes must be the same in all of
+//! them: a client that is refused learns nothing of the secret.
 
 use super::properties::{Step, Who, catalogue, id, step};
 use proptest::collection::vec;
@@ -14,7 +14,7 @@ use tidemark_pool::{
     SoldOut,
 };
 
-/// How many pools are compared: one is the client's, and the secrets of the others could as well have been its own.
+/// How many pools are compared. The client's is the first; its secret could as well be that of another.
 const WORLDS: u8 = 4;
 
 thread_local! {
@@ -84,7 +84,7 @@ fn call<S: Selector>(pool: &mut Pool<S>, step: &Step, now_ms: u64) -> Outcome {
         Step::Draw => pool.draw().map(|draw| draws.push(draw))?,
         Step::DrawMany(count, repeats) => pool.draw_many(*count, *repeats, &mut draws)?,
         Step::Reserve(count, repeats, until_us) => {
-            draws = pool.reserve(*count, *repeats, *until_us)?.draws.into()
+            draws = pool.reserve(*count, *repeats, *until_us)?.draws.into();
         }
         Step::Ask(Who { user, request }, count, repeats, until_us) => {
             let (user, request) = (user.map(|user| [user]), request.map(|request| [request]));
@@ -184,7 +184,7 @@ impl<S: Selector> Worlds<S> {
     }
 }
 
-/// Takes the steps, and after each asks for far more than can be there, in all ways.
+/// Takes the steps, and then asks for more than there can be, in all ways.
 fn attack<S: Selector>(catalogue: &Catalogue, seed: u8, steps: &[Step], greed: usize) {
     let mut worlds = Worlds::<S>::new(catalogue, seed);
     let mut now_ms = 0;
@@ -249,7 +249,7 @@ fn told_last(pool: &mut Pool<WideTree>, repeats: Repeats) -> Option<u64> {
 }
 
 #[test]
-fn nobody_learns_which_draw_takes_the_last_prize() {
+fn no_refusal_tells_which_draw_takes_the_last_prize() {
     for secret in 0..20 {
         for repeats in [Repeats::Allowed, Repeats::Excluded] {
             let told = told_last(&mut prizes([2, 5, 3], secret), repeats);
