@@ -58,7 +58,8 @@ pub enum Event<'a> {
         /// Until when. Microseconds since 1970-01-01 UTC.
         until_us: u64,
     },
-    /// Somebody who has said who they are, or what they call their request, has drawn, or has set draws aside.
+    /// Somebody who has said who they are, or what they call their request, has drawn, or has set draws aside; or one call has drawn
+    /// more than was left.
     Asked(Box<Asked<'a>>),
     /// A reservation has ended.
     Ended {

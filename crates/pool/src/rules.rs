@@ -61,6 +61,15 @@ pub struct Soft {
     pub step: u64,
 }
 
+impl Soft {
+    /// How many times more the weights count in the draw behind so many in vain, if they do.
+    pub(crate) fn times(self, misses: u64) -> Option<u64> {
+        // The draw that comes is one more than were in vain.
+        let draw = misses.saturating_add(1);
+        (draw >= self.from).then(|| (draw - self.from).saturating_add(1).saturating_mul(self.step))
+    }
+}
+
 /// All rules of a pool, checked.
 ///
 /// ```

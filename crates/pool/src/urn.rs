@@ -7,6 +7,7 @@ mod drawing;
 mod favouring;
 mod image;
 mod odds;
+mod possible;
 mod tables;
 mod timetable;
 

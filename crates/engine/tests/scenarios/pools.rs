@@ -136,6 +136,59 @@ fn several_draws_at_once_are_all_or_nothing() {
     comes_back(&engine);
 }
 
+/// How many draws are possible, as far as a refusal says so.
+fn told_possible(answer: &str) -> Option<u64> {
+    answer.split_once("only ")?.1.split(' ').next()?.parse().ok()
+}
+
+#[test]
+fn a_refusal_does_not_say_which_draw_takes_the_last_prize() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    let (mut told, mut predicted) = (0, 0);
+    for pool in 0..20 {
+        client.run(&format!("POOL.CREATE {pool} SOLDOUT NOPRIZE ITEMS car 1 3 mug 9 30"));
+        let greedy = client.run(&format!("POOL.DRAW {pool} COUNT 100000"));
+        if let Some(last) = told_possible(&greedy) {
+            told += 1;
+            // The same numbers are drawn one by one: only the draw that was told takes the last prize.
+            let is_any_left = || stocks(&client, &pool.to_string()).values().any(|(left, _)| left != ":0");
+            (1..last).for_each(|_| _ = client.run(&format!("POOL.DRAW {pool}")));
+            let was_left = is_any_left();
+            client.run(&format!("POOL.DRAW {pool}"));
+            predicted += u32::from(was_left && !is_any_left());
+            continue;
+        }
+        let answer = plain(&greedy);
+        assert_eq!((answer[0], answer[1], answer[2]), ("*100000", "*2", ":0"));
+        let prizes = answer.iter().filter(|word| ["car", "mug"].contains(word)).count();
+        assert_eq!(prizes, 33, "all that was there");
+        let empty = "-EMPTY the pool is empty: restock it, or add items";
+        client.expect(&[
+            (&format!("POOL.DRAW {pool} COUNT 2"), empty),
+            (&format!("POOL.DRAW {pool} UNIQUE"), empty),
+            (&format!("POOL.HISTORY {pool} COUNT 1"), "*1 *3 :99999 :1767225600000 $-1"),
+        ]);
+    }
+    assert_eq!((told, predicted), (0, 0), "pools of 20 that told a number, and where that was right");
+    comes_back(&engine);
+}
+
+#[test]
+fn a_call_beyond_what_is_left_is_answered_again_as_it_was() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    client.run("POOL.CREATE box SOLDOUT NOPRIZE LIMIT WINS 2 OF 1 car ITEMS car 1 5");
+    let ask = "POOL.DRAW box COUNT 4 USER mira REQUEST order-17";
+    let first = client.run(ask);
+    assert_eq!(first, "*4 *2 :0 $3 car *2 :1 $3 car *2 :2 $-1 *2 :3 $-1");
+    assert_eq!(client.run(ask), first);
+    let reserved = client.run("POOL.RESERVE box 1000 COUNT 3 UNIQUE USER noah");
+    assert_eq!(plain(&reserved)[..3], ["*6", "reservation", ":4"]);
+    let again = comes_back(&engine);
+    assert_eq!(Client::new(&again).run(ask), first);
+}
+
 #[test]
 fn what_is_sold_out_leads_where_the_rule_says() {
     let engine = engine();

@@ -5,7 +5,8 @@
 //! ```
 //!
 //! *What* is one byte. Below 64 it is the length of the request less 1, and all else is missing: one draw of a request. From 64 on its bits
-//! say what is there, names with their lengths in front.
+//! say what is there, names with their lengths in front. Without a request and a user it is a call of several draws of which the last had
+//! nothing left to give: what these give follows from the call, and not from each draw alone.
 
 use super::Event;
 use super::read::drawn;
@@ -16,7 +17,8 @@ use crate::repeats::Repeats;
 /// Draws that somebody has asked for in one call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked<'a> {
-    /// Who, and as which request: one of both is known. The time is 0 where nothing depends on it.
+    /// Who, and as which request. Where both are missing, these are several draws with repeats, not set aside, of which the last had
+    /// nothing left to give: all others are spelled as other events. The time is 0 where nothing depends on it.
     pub by: By<'a>,
     /// What each draw has given.
     pub items: Vec<Option<u32>>,
@@ -47,11 +49,18 @@ impl Asked<'_> {
             | flag(self.by.now_ms > 0, TIMED)
     }
 
+    /// Whether no other event stands for the same draws.
+    pub(crate) fn is_own_event(&self) -> bool {
+        !self.items.is_empty() && (!self.by.is_nobody() || self.flags() == SEVERAL)
+    }
+
     /// Appends all that stands behind the tag but the items.
     pub(super) fn write_head(&self, into: &mut Vec<u8>) {
-        assert!(!self.by.is_nobody(), "draws without a user and a request are other events");
-        assert!(!self.items.is_empty(), "a request that has drawn nothing is no event");
-        let flags = self.flags();
+        let (flags, draws) = (self.flags(), self.items.len());
+        assert!(
+            self.is_own_event(),
+            "{draws} draws with the flags {flags} are no event, or another: nobody has asked for them"
+        );
         if let (HAS_REQUEST, Some(request)) = (flags, self.by.request) {
             put_number(into, request.len() as u64 - 1);
             into.extend_from_slice(request);
@@ -74,7 +83,8 @@ pub(super) fn read<'a>(reader: &mut Reader<'a>) -> Option<Event<'a>> {
         return Some(asked(Asked { by, items, repeats: Repeats::Allowed, until_us: None }));
     };
     // What has a shorter form is not spelled like this.
-    if flags >= 2 * TIMED || flags & (HAS_REQUEST | HAS_USER) == 0 || flags == HAS_REQUEST {
+    let is_nobody = flags & (HAS_REQUEST | HAS_USER) == 0;
+    if flags >= 2 * TIMED || (is_nobody && flags != SEVERAL) || flags == HAS_REQUEST {
         return None;
     }
     let has = |flag| flags & flag != 0;

@@ -185,12 +185,16 @@ mod tests {
             }
         }
 
-        /// Draws by somebody, or of nobody where there is no name.
+        /// Draws by somebody, or of a call by nobody where there is no name.
         fn asked(&self) -> Event<'_> {
             let (user, request) = (self.names.0.as_deref(), self.names.1.as_deref());
             let (items, number) = (self.items.clone(), self.numbers.0);
             if user.is_none() && request.is_none() {
-                return Event::DrewDifferent { items };
+                let asked = Asked { by: By::default(), items, repeats: Repeats::Allowed, until_us: None };
+                return match asked.items.len() {
+                    1 => Event::DrewDifferent { items: asked.items },
+                    _ => Event::Asked(Box::new(asked)),
+                };
             }
             let until_us = (self.seed.len() == 2).then_some(number);
             let now_ms = if self.seed.len() == 3 { self.numbers.1 } else { 0 };

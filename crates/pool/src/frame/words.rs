@@ -10,7 +10,7 @@
 //! |---|---|
 //! | `different` count item … | one call's draws without repeats |
 //! | `reserve` until `allowed` or `excluded` count item … | draws that are set aside; whether an item may be among them twice |
-//! | `asked` [`user=`id] [`request=`id] [`now` time] [`until` time] `allowed` or `excluded` count item … | the same of somebody who has said who they are; blanks in ids are spelled `%20`, and so on |
+//! | `asked` [`user=`id] [`request=`id] [`now` time] [`until` time] `allowed` or `excluded` count item … | the same of somebody who has said who they are, or of a call of which the last draws had nothing left to give; blanks in ids are spelled `%20`, and so on |
 //! | `confirm`, `cancel`, `expire` number | how a reservation has ended |
 //! | `set` item `weight` weight `stock` stock | stock is a number or `unlimited` |
 //! | `add` id `weight` weight `stock` stock | blanks in an id are spelled `%20`, and so on |
@@ -259,9 +259,9 @@ impl<'a> Words<'a> {
             }
         };
         let by = By { user: user.as_deref(), request: request.as_deref(), now_ms };
-        by.check().ok().filter(|()| !by.is_nobody())?;
-        let items = self.items().filter(|items| !items.is_empty())?;
-        into.record(&Event::Asked(Box::new(Asked { by, items, repeats, until_us })));
+        by.check().ok()?;
+        let asked = Asked { by, items: self.items()?, repeats, until_us };
+        into.record(&Event::Asked(Box::new(Some(asked).filter(Asked::is_own_event)?)));
         Some(())
     }
 
@@ -467,6 +467,12 @@ mod tests {
                 repeats: Repeats::Allowed,
                 until_us: Some(90),
             })),
+            Event::Asked(Box::new(Asked {
+                by: By::default(),
+                items: vec![Some(3), None, None],
+                repeats: Repeats::Allowed,
+                until_us: None,
+            })),
             Event::Advanced { now_ms: 77 },
             Event::Epoch { client_seed: &seed, after: secret },
         ] {
@@ -478,7 +484,7 @@ mod tests {
         let said = words.split_once(": ").expect("events").1;
         let expected = "3 - different 2 1 2 reserve 60 excluded 1 4 expire 5 set 3 weight 5 stock unlimited \
                         add a%20new%20one weight 2 stock 9 remove 1 return 2 8 return-by user=mira now 4 2 1 \
-                        asked user=mira request=order%207 now 5 until 90 allowed 2 3 - advance 77 epoch ab ";
+                        asked user=mira request=order%207 now 5 until 90 allowed 2 3 - asked allowed 3 3 - - advance 77 epoch ab ";
         assert_eq!(said, format!("{expected}{}", "07".repeat(32)));
         assert!(words.starts_with("draws from 17 at 9 chain "), "{words}");
         assert_eq!(again(&frame), Ok(frame));

@@ -1,10 +1,34 @@
 //! Drawing: one, or several at once.
+//!
+//! Draws follow from the secret and their numbers, so what is refused must not tell of numbers that are drawn later. A call is refused in two
+//! cases only:
+//!
+//! * The state alone says so, before a number is looked at: there are too few units or different items, a limit of draws would be reached on
+//!   the way, or guarantees may make weights too large.
+//! * Its first draw is not possible. That follows from the state as well: an urn looks at no number where nothing can be given.
+//!
+//! Whether a later draw is possible may depend on what the first ones have given. Then the call is not refused: its draws are made, and
+//! what is not possible any more gives nothing. A refusal behind the first draw, taken back, would say where the last prize lies, and the
+//! next caller would draw the same numbers.
+//!
+//! What else a client can see tells nothing of later draws either:
+//!
+//! | what | follows from |
+//! |---|---|
+//! | odds, stock, history, what is counted of users | draws that were made |
+//! | a request that is sent again | the draws that are kept of it; refused, from what it asks for |
+//! | a reservation that is cancelled | the units come back, the numbers do not |
+//! | room for reservations, requests, users and bytes of the log | counts, before anything is drawn |
+//! | the time that a refusal takes | the state: no number is looked at |
+//! | the time that draws take | the numbers of these draws; those computed ahead take as long whatever they are |
+//!
+//! Only a program that takes draws back, [`revert`](Pool::revert) or [`back_to`](Pool::back_to), knows what comes next.
 
 use super::Pool;
 use super::draw::{DRAWS_MAX, Draw};
 use super::people::Standing;
 use crate::by::By;
-use crate::event::Event;
+use crate::event::{Asked, Event};
 use crate::refusal::{Empty, Refusal};
 use crate::repeats::Repeats;
 use crate::selector::Selector;
@@ -41,6 +65,14 @@ impl<S: Selector> Pool<S> {
         self.next_draw += 1;
         self.keep_draw(item);
         Ok(item)
+    }
+
+    /// Gives the next number to a draw that has given this.
+    pub(super) fn made(&mut self, item: Option<u32>) -> Draw {
+        let number = self.next_draw;
+        self.next_draw += 1;
+        self.keep_draw(item);
+        Draw { number, item }
     }
 
     /// As [`draw_item`](Self::draw_item) so often, while steps are kept. Several items are looked for together where that can be: whenever
@@ -92,7 +124,9 @@ impl<S: Selector> Pool<S> {
         Ok(drawn.pop().expect("a draw that is not refused is there"))
     }
 
-    /// Draws so many at once, or none of them, and adds them to `into`. 1 to [`DRAWS_MAX`]; where [rules](Self::rules) name items, at most
+    /// Draws so many at once, or none of them, and adds them to `into`. The call is refused only for what the state alone says, or for its
+    /// first draw. If nothing is left for a later one, and that depends on what the others gave, the later one gives nothing: in pools that
+    /// give a fallback or nothing in place of what is sold out, and at limits of wins. 1 to [`DRAWS_MAX`]; where [rules](Self::rules) name items, at most
     /// 16,777,216 divided by how many they name, but always 1,024.
     ///
     /// # Errors
@@ -113,6 +147,7 @@ impl<S: Selector> Pool<S> {
         if !(1..=DRAWS_MAX).contains(&count) {
             return Err(Refusal::Count { count, max: DRAWS_MAX });
         }
+        self.check_possible(count, repeats, standing.as_deref())?;
         let (begin, was_staging) = (into.len(), self.staging);
         let (mark, recorded) = (self.steps.len(), self.recorder.mark());
         self.staging = true;
@@ -121,30 +156,76 @@ impl<S: Selector> Pool<S> {
             Repeats::Excluded => self.draw_different(count, standing, into),
         };
         self.staging = was_staging;
-        if drawn.is_err() {
-            into.truncate(begin);
-            self.revert_to(mark);
-            self.recorder.back_to(recorded);
-        } else if !was_staging {
+        let (made, steps) = (into.len() - begin, self.steps.len() - mark);
+        let given = match drawn {
+            Ok(given) => given,
+            Err(refusal) => {
+                let kept = made + steps;
+                assert!(kept == 0, "{count} draws were refused behind {made}, which are {steps} steps");
+                return Err(refusal);
+            }
+        };
+        assert!(
+            made == count && steps == count && (1..=count).contains(&given),
+            "{count} draws of one call are {made}, of which {given} were possible, and {steps} steps"
+        );
+        if !was_staging {
             self.commit();
-        } else if repeats == Repeats::Excluded {
-            let items = into[begin..].iter().map(|draw| draw.item).collect();
+        } else if repeats == Repeats::Excluded || given < count {
             self.recorder.back_to(recorded);
-            self.recorder.record(&Event::DrewDifferent { items });
+            self.record_together(repeats, &into[begin..]);
         }
-        drawn
+        Ok(())
     }
 
+    /// Records the draws of one call as one event: those without repeats, or beyond what was possible, give something else alone.
+    #[cold]
+    fn record_together(&mut self, repeats: Repeats, draws: &[Draw]) {
+        let items = draws.iter().map(|draw| draw.item).collect();
+        let event = match repeats {
+            Repeats::Excluded => Event::DrewDifferent { items },
+            Repeats::Allowed => {
+                Event::Asked(Box::new(Asked { by: By::default(), items, repeats, until_us: None }))
+            }
+        };
+        self.recorder.record(&event);
+    }
+
+    /// Refuses several draws at once if the state says that not all of them are possible. If none is, the first draw says why.
+    #[inline]
+    fn check_possible(
+        &self,
+        count: usize,
+        repeats: Repeats,
+        standing: Option<&Standing>,
+    ) -> Result<(), Refusal> {
+        if count == 1 {
+            return Ok(());
+        }
+        match standing {
+            Some(standing) => self.check_possible_standing(standing, count, repeats),
+            None => too_few(count, self.urn.possible(count, repeats, None), repeats),
+        }
+    }
+
+    /// Makes so many draws, and returns how many were possible; the others give nothing.
     fn draw_repeatedly(
         &mut self,
         count: usize,
         standing: Option<&mut Standing>,
         into: &mut Vec<Draw>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<usize, Refusal> {
         let Some(standing) = standing else {
             assert!(self.ruled.is_none() && self.staging, "steps are kept, and rules have a standing");
             let (first, draws) = (self.next_draw, self.steps.draws());
-            self.draw_items(count).map_err(|Empty| too_few(count, self.steps.draws() - draws))?;
+            let drawn = self.draw_items(count);
+            let given = self.steps.draws() - draws;
+            if drawn.is_err() {
+                if given == 0 {
+                    return Err(Refusal::Empty);
+                }
+                (given..count).for_each(|_| _ = self.made(None));
+            }
             // All at once from bare numbers: a draw that is moved as a whole right behind the stores of its parts waits for them.
             let drawn = self.steps.drawn_since(draws);
             let (next, kept) = (self.next_draw, drawn.len());
@@ -153,52 +234,68 @@ impl<S: Selector> Pool<S> {
                 "{count} draws from number {first} on are {kept} steps, and the next one is {next}"
             );
             into.extend(drawn.zip(first..).map(|(item, number)| Draw { number, item }));
-            return Ok(());
+            return Ok(given);
         };
-        (0..count).try_for_each(|drawn| {
-            let draw = self.draw_standing(standing, None).map_err(|refusal| match refusal {
-                Refusal::Empty => too_few(count, drawn),
-                refusal => refusal,
-            })?;
-            into.push(draw);
-            Ok(())
-        })
+        for given in 0..count {
+            match self.draw_standing(standing, None) {
+                Ok(draw) => into.push(draw),
+                Err(refusal) if given == 0 => return Err(refusal),
+                Err(_) => {
+                    // What is impossible stays so for the rest of the call: stock and what limits allow only become less.
+                    into.extend((given..count).map(|_| self.draw_nothing_standing(standing)));
+                    return Ok(given);
+                }
+            }
+        }
+        Ok(count)
     }
 
-    /// What has been drawn is hidden from the rest of the call.
+    /// As [`draw_repeatedly`](Self::draw_repeatedly), and what has been drawn is hidden from the rest of the call.
     fn draw_different(
         &mut self,
         count: usize,
         mut standing: Option<&mut Standing>,
         into: &mut Vec<Draw>,
-    ) -> Result<(), Refusal> {
-        let (rule, mut hidden) = (self.urn.rule(), Hidden::default());
-        let drawn = (0..count).try_for_each(|drawn| {
-            let too_few = Refusal::NotSoManyItems { wanted: count, left: drawn };
-            if drawn > 0 && self.urn.total_weight() == 0 {
-                return Err(too_few);
+    ) -> Result<usize, Refusal> {
+        let (rule, mut hidden, mut given) = (self.urn.rule(), Hidden::default(), 0);
+        while given < count {
+            // Behind the first, what has no tickets is not drawn: nothing would hide it.
+            if given > 0 && self.urn.total_weight() == 0 {
+                break;
             }
             let draw = match &mut standing {
                 None => self.draw().map_err(Refusal::from),
                 Some(standing) => self.draw_standing(standing, Some(&hidden)),
             };
-            let draw = draw.map_err(|refusal| match refusal {
-                Refusal::Empty if drawn > 0 => too_few,
-                refusal => refusal,
-            })?;
-            into.push(draw);
-            if let Some(item) = draw.item {
-                self.urn.hide(item);
-                hidden.insert(item);
+            match draw {
+                Ok(draw) => {
+                    into.push(draw);
+                    if let Some(item) = draw.item {
+                        self.urn.hide(item);
+                        hidden.insert(item);
+                    }
+                }
+                Err(refusal) if given == 0 => return Err(refusal),
+                Err(_) => break,
             }
-            Ok(())
-        });
+            given += 1;
+        }
         self.urn.show(hidden.into_iter(), rule);
-        drawn
+        // As in `draw_repeatedly`, what is impossible stays so.
+        into.extend((given..count).map(|_| match &mut standing {
+            None => self.made(None),
+            Some(standing) => self.draw_nothing_standing(standing),
+        }));
+        Ok(given)
     }
 }
 
-/// Why so many are not drawn where so many are possible.
-fn too_few(wanted: usize, left: usize) -> Refusal {
-    if left == 0 { Refusal::Empty } else { Refusal::NotSoMany { wanted, left } }
+/// Refuses more draws than are possible. If none is, the first draw says why.
+#[inline]
+pub(super) fn too_few(wanted: usize, left: usize, repeats: Repeats) -> Result<(), Refusal> {
+    match repeats {
+        _ if left == 0 || left >= wanted => Ok(()),
+        Repeats::Allowed => Err(Refusal::NotSoMany { wanted, left }),
+        Repeats::Excluded => Err(Refusal::NotSoManyItems { wanted, left }),
+    }
 }

@@ -2,12 +2,14 @@
 
 use super::Pool;
 use super::draw::{Draw, draws_max};
+use super::drawing::too_few;
 use super::people::{Before, People, Standing};
 use super::step::Step;
 use crate::by::By;
 use crate::event::Event;
 use crate::nesting::Layout;
 use crate::refusal::Refusal;
+use crate::repeats::Repeats;
 use crate::rules::Rules;
 use crate::selector::Selector;
 use crate::urn::{Hidden, NotDrawn};
@@ -72,7 +74,8 @@ impl<S: Selector> Pool<S> {
         Some(Counted { limits: standing.used(&ruled.rules), misses })
     }
 
-    /// How somebody stands who wants to draw so often at once; `None` if there are no rules.
+    /// How somebody stands who wants to draw so often at once; `None` if there are no rules. A limit of draws that would be reached on
+    /// the way refuses all of them.
     pub(super) fn standing(&self, by: &By<'_>, count: usize) -> Result<Option<Standing>, Refusal> {
         let Some(ruled) = &self.ruled else { return Ok(None) };
         let limits = ruled.rules.limits().iter().filter(|limit| limit.wins_of.is_none());
@@ -90,10 +93,36 @@ impl<S: Selector> Pool<S> {
             }
             _ => {}
         }
-        Ok(Some(ruled.standing(by)))
+        let standing = ruled.standing(by);
+        match standing.reached_within(&ruled.rules, count) {
+            Some(reached) => Err(reached.into()),
+            None => Ok(Some(standing)),
+        }
     }
 
-    /// Draws once for somebody who stands like this. What is hidden is hidden from it as well.
+    /// Refuses several draws if the state and the user's standing say that not all of them are possible.
+    pub(super) fn check_possible_standing(
+        &self,
+        standing: &Standing,
+        count: usize,
+        repeats: Repeats,
+    ) -> Result<(), Refusal> {
+        let rules = &self.ruled.as_ref().expect("a user has a standing only in a pool that has rules").rules;
+        let may_bar = rules.limits().iter().any(|limit| limit.wins_of.is_some());
+        let barred = may_bar.then(|| standing.barred(rules));
+        let left = self.urn.possible(count, repeats, barred.as_deref());
+        too_few(count, left, repeats).map_err(|too_few| {
+            let reached =
+                standing.next_relief(rules).filter(|_| barred.is_some_and(|barred| !barred.is_empty()));
+            reached.map_or(too_few, Refusal::from)
+        })?;
+        // Weights only fall during a call, so draws behind the first are never too heavy if the largest boosts fit now.
+        let boosts = standing.boosts_within(rules, count);
+        if self.urn.bears(&boosts) { Ok(()) } else { Err(Refusal::TooHeavy) }
+    }
+
+    /// Draws once for this standing, which has reached no limit of draws. `hidden` items are not drawn. Whether the draw is refused
+    /// follows from the state and the standing, never from the secret.
     pub(super) fn draw_standing(
         &mut self,
         standing: &mut Standing,
@@ -103,9 +132,6 @@ impl<S: Selector> Pool<S> {
             unreachable!("a user has a standing in a pool that has no rules")
         };
         let rules = &ruled.rules;
-        if let Some(reached) = standing.refusal(rules) {
-            return Err(reached.into());
-        }
         let terms = standing.terms(rules);
         let number = self.next_draw;
         let drawn = urn.draw_favouring(&terms.favour(hidden), numbers.of_draw(number));
@@ -118,9 +144,14 @@ impl<S: Selector> Pool<S> {
             }
         };
         standing.count(rules, item);
-        self.next_draw += 1;
-        self.keep_draw(item);
-        Ok(Draw { number, item })
+        Ok(self.made(item))
+    }
+
+    /// Makes a draw that gives nothing, because nothing is possible any more for this standing.
+    pub(super) fn draw_nothing_standing(&mut self, standing: &mut Standing) -> Draw {
+        let ruled = self.ruled.as_ref().expect("a user has a standing only in a pool that has rules");
+        standing.count(&ruled.rules, None);
+        self.made(None)
     }
 
     /// Keeps how somebody stands who has drawn.

@@ -63,6 +63,8 @@ impl<S: Selector> Pool<S> {
 
     /// Undoes all that is staged, the last first: it is as if it had not been done. What follows is staged no more. O(log n) a step with
     /// most selectors.
+    ///
+    /// Draws that are undone are drawn again: the same numbers give the same items. Show no client what they gave.
     pub fn revert(&mut self) {
         self.staging = false;
         self.revert_to(0);
@@ -82,7 +84,7 @@ impl<S: Selector> Pool<S> {
     }
 
     /// Undoes what was staged behind a savepoint, which was made since the last [`commit`](Self::commit), [`revert`](Self::revert) or
-    /// [`hand_over`](Self::hand_over).
+    /// [`hand_over`](Self::hand_over). Draws that are undone are drawn again, as by [`revert`](Self::revert).
     ///
     /// # Panics
     /// If less is staged than was at the savepoint, or more has been handed over.

@@ -6,14 +6,14 @@ use crate::selector::Selector;
 
 impl<S: Selector> Urn<S> {
     /// Draws the item that a number belongs to, which `choose` is asked for: any below what it is given, each as likely as another. It is asked
-    /// once for each table that the draw goes through. Nothing is drawn, `None`, if the number leads to what is sold out and the rule is to give nothing then.
+    /// once for each table that the draw goes through, and not at all where every number leads to the same. Nothing is drawn, `None`, if the number leads to what is sold out and the rule is to give nothing then.
     ///
     /// # Errors
     /// [`Empty`], if nothing at all can be drawn.
     #[inline]
     pub fn draw(&mut self, mut choose: impl FnMut(u64) -> u64) -> Result<Option<u32>, Empty> {
         let total = self.selector.total();
-        if total == 0 {
+        if total == 0 || self.on_sale == 0 {
             return self.draw_behind_all();
         }
         if let Some(weight) = self.unit_weight {
@@ -38,13 +38,13 @@ impl<S: Selector> Urn<S> {
         met
     }
 
-    /// The weight of all, if each draw takes one number below it and leaves it as it is, as long as nothing is sold out: then draws can be
-    /// made with [`draw_each`](Self::draw_each).
+    /// The weight of all, if each draw takes one number below it and leaves it as it is, as long as nothing is sold out, and something is
+    /// left: then draws can be made with [`draw_each`](Self::draw_each).
     #[inline]
     pub(crate) fn lasting_weight(&self) -> Option<u64> {
         let total = self.selector.total();
         let is_lasting = self.tables.is_none() && !matches!(self.rule, Rule::PerUnit { .. });
-        (is_lasting && total > 0).then_some(total)
+        (is_lasting && total > 0 && self.on_sale > 0).then_some(total)
     }
 
     /// Draws with a number below the [lasting weight](Self::lasting_weight), as [`draw`](Self::draw) does.
@@ -148,14 +148,18 @@ impl<S: Selector> Urn<S> {
         if self.on_sale == 0 { Err(Empty) } else { Ok(None) }
     }
 
-    /// What a draw gives if no weight is in force.
+    /// What a draw gives if no weight is in force, or all that has one is sold out. Every number would lead to the same, so none is used:
+    /// a refusal takes the same time whatever the secret.
     #[cold]
     pub(super) fn draw_behind_all(&mut self) -> Result<Option<u32>, Empty> {
-        match self.rule {
-            Rule::PerUnit { fallback: Some(fallback) } if self.stocks.left(fallback) > 0 => {
-                Ok(Some(self.take_fallback(fallback)))
-            }
-            _ => Err(Empty),
+        let fallback = match self.rule {
+            Rule::PerUnit { fallback } => fallback,
+            Rule::Keep { fallback } if self.selector.total() > 0 => fallback,
+            Rule::Keep { .. } | Rule::Renormalise => None,
+        };
+        match fallback.filter(|&fallback| self.stocks.left(fallback) > 0) {
+            Some(fallback) => Ok(Some(self.take_fallback(fallback))),
+            None => Err(Empty),
         }
     }
 

@@ -100,15 +100,8 @@ impl<S: Selector> Urn<S> {
         choose: &mut impl FnMut(u64) -> u64,
     ) -> Result<Option<u32>, NotDrawn> {
         let total = self.selector.total();
-        let mut spans = Vec::with_capacity(favour.boosts.len());
-        let mut sum = total;
-        for (items, times) in favour.boosts {
-            let span = self.weight_of(items, favour).and_then(|weight| weight.checked_mul(*times));
-            let span = span.ok_or(NotDrawn::TooHeavy)?;
-            sum = sum.checked_add(span).filter(|&sum| sum <= AMOUNT_MAX).ok_or(NotDrawn::TooHeavy)?;
-            spans.push(span);
-        }
-        if sum == 0 {
+        let (spans, sum) = self.spans(favour).ok_or(NotDrawn::TooHeavy)?;
+        if sum == 0 || self.on_sale == 0 {
             return self.draw_behind_all().map_err(|_| NotDrawn::Empty);
         }
         let point = choose(sum);
@@ -123,6 +116,23 @@ impl<S: Selector> Urn<S> {
             _ => self.meet(met),
         }
         .map_err(|_| NotDrawn::Empty)
+    }
+
+    /// What each boost adds to the weights, and the sum of all weights; `None` if that is more than [`AMOUNT_MAX`].
+    fn spans(&self, favour: &Favour<'_>) -> Option<(Vec<u64>, u64)> {
+        let mut spans = Vec::with_capacity(favour.boosts.len());
+        let mut sum = self.selector.total();
+        for (items, times) in favour.boosts {
+            let span = self.weight_of(items, favour)?.checked_mul(*times)?;
+            sum = sum.checked_add(span).filter(|&sum| sum <= AMOUNT_MAX)?;
+            spans.push(span);
+        }
+        Some((spans, sum))
+    }
+
+    /// Whether all weights together are at most [`AMOUNT_MAX`] with these boosts.
+    pub(crate) fn bears(&self, boosts: &[(&[u32], u64)]) -> bool {
+        self.spans(&Favour { boosts, ..Favour::default() }).is_some()
     }
 
     /// The item at a point behind the usual weights.

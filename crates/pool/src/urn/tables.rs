@@ -151,6 +151,17 @@ impl<S: Selector> Urn<S> {
         }
     }
 
+    /// What finds the items of a table, and the number of the first of them.
+    pub(super) fn selector_of(&self, table: Option<u32>) -> (u32, &S) {
+        match (table, &self.tables) {
+            (Some(table), Some(tables)) => {
+                let Inner { items, selector, .. } = &tables.inner[table as usize];
+                (items.start, selector)
+            }
+            _ => (0, &self.selector),
+        }
+    }
+
     pub(crate) fn layout(&self) -> Option<&Layout> {
         self.tables.as_ref().map(|tables| &tables.layout)
     }

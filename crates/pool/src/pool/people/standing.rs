@@ -53,9 +53,25 @@ impl Standing {
         standing
     }
 
-    /// The limit of all draws that has been reached, if one has.
-    pub(in crate::pool) fn refusal(&self, rules: &Rules<u32>) -> Option<Reached> {
-        self.reached(rules).find(|(limit, _)| limit.wins_of.is_none()).map(|(_, reached)| reached)
+    /// The limit of draws that is reached first, if one is reached before the last of so many draws.
+    pub(in crate::pool) fn reached_within(&self, rules: &Rules<u32>, draws: usize) -> Option<Reached> {
+        let limits = self.tallies.iter().zip(rules.limits()).filter(|(_, limit)| limit.wins_of.is_none());
+        let left = |(tally, limit): &(&Tally, &Limit<u32>)| limit.max.saturating_sub(tally.count);
+        let (tally, limit) = limits.min_by_key(left).filter(|limit| left(limit) < draws as u64)?;
+        Some(Reached { max: limit.max, again_ms: window_end(limit, *tally) })
+    }
+
+    /// The largest boosts that any of so many draws can have: items, and how many times more their weights count. `draws` is at least 1.
+    pub(in crate::pool) fn boosts_within<'r>(
+        &self,
+        rules: &'r Rules<u32>,
+        draws: usize,
+    ) -> Vec<(&'r [u32], u64)> {
+        let boosts = self.misses(rules).filter_map(|(guarantee, misses)| {
+            let misses = guarantee.after.min(misses.saturating_add(draws as u64 - 1));
+            Some((&*guarantee.of, guarantee.soft?.times(misses)?))
+        });
+        boosts.collect()
     }
 
     /// Of the limits of wins that have been reached, the one that begins anew first.
@@ -64,23 +80,24 @@ impl Standing {
         reached.min_by_key(|reached| reached.again_ms.unwrap_or(NEVER))
     }
 
+    /// The items of which as many have been won as limits allow, sorted.
+    pub(in crate::pool) fn barred(&self, rules: &Rules<u32>) -> Vec<u32> {
+        let mut barred = Vec::new();
+        self.reached(rules).for_each(|(limit, _)| barred.extend(limit.wins_of.iter().flatten()));
+        barred.sort_unstable();
+        barred.dedup();
+        barred
+    }
+
     /// What the rules make of the next draw.
     pub(in crate::pool) fn terms<'r>(&self, rules: &'r Rules<u32>) -> Terms<'r> {
-        let mut terms = Terms::default();
-        for (limit, _) in self.reached(rules) {
-            terms.barred.extend(limit.wins_of.iter().flatten());
-        }
-        terms.barred.sort_unstable();
-        terms.barred.dedup();
+        let mut terms = Terms { barred: self.barred(rules), ..Terms::default() };
         for (guarantee, misses) in self.misses(rules) {
             if misses >= guarantee.after {
                 terms.alone = terms.alone.or(Some(&guarantee.of));
             }
-            // The draw that comes is one more than were in vain.
-            if let Some(soft) = guarantee.soft
-                && misses + 1 >= soft.from
-            {
-                terms.boosts.push((&guarantee.of, (misses + 2 - soft.from).saturating_mul(soft.step)));
+            if let Some(times) = guarantee.soft.and_then(|soft| soft.times(misses)) {
+                terms.boosts.push((&guarantee.of, times));
             }
         }
         terms

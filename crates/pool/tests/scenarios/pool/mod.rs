@@ -11,4 +11,5 @@ mod reservations;
 mod rules;
 mod scenarios;
 mod schedules;
+mod secrecy;
 mod tables;

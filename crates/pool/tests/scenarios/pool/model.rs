@@ -328,6 +328,74 @@ impl Model {
         Ok(drawn)
     }
 
+    /// How many of so many draws of one call are possible, where that follows from what is left: what they come to with other numbers.
+    /// Those of a user who has won often enough do without what that is.
+    pub(crate) fn possible(&self, user: Option<u8>, count: usize, repeats: Repeats) -> Result<usize, Stop> {
+        let keeps = self.mode == Mode::FixedOdds && self.sold_out != SoldOut::Renormalise;
+        let has_wins = self.rules.limits().iter().any(|limit| limit.wins_of.is_some());
+        if keeps && (repeats == Repeats::Allowed || has_wins || self.meets_sold_out(None)) {
+            return Ok(count);
+        }
+        let (mut other, terms) = (self.clone(), self.terms(user)?);
+        other.rules = Rules::default();
+        terms.barred.iter().for_each(|&item| other.rows[item].item.stock = Stock::Limited(0));
+        let (mut numbers, mut hidden) = (Numbers::new([255; 32]), Vec::new());
+        let possible = (0..count).find(|&drawn| {
+            let is_over =
+                drawn > 0 && repeats == Repeats::Excluded && other.sum_of_table(None, &hidden, &[]) == 0;
+            let drawn = if is_over { Err(Stop::Empty) } else { other.draw(&mut numbers, None, &hidden) };
+            hidden.extend(drawn.iter().flatten().filter(|_| repeats == Repeats::Excluded));
+            drawn.is_err()
+        });
+        let possible = possible.unwrap_or(count);
+        match terms.relief {
+            Some((max, again_ms)) if possible < count => Err(Stop::Limited(max, again_ms)),
+            _ => Ok(possible),
+        }
+    }
+
+    /// Whether a draw from a table, or from the first, can meet what is sold out.
+    fn meets_sold_out(&self, table: Option<&str>) -> bool {
+        self.items_of(table).into_iter().filter(|&item| self.share(item, &[], &[]) > 0).any(|item| match self
+            .leads
+            .get(&item)
+        {
+            Some(table) => self.meets_sold_out(Some(table)),
+            None => !Self::has(&self.rows[item]),
+        })
+    }
+
+    /// The limit of draws that a user reaches before so many are made.
+    pub(crate) fn reached_within(&self, user: Option<u8>, count: usize) -> Option<(u64, Option<u64>)> {
+        let tallies = self.tallies(user);
+        let reached = (0..count as u64).find_map(|draws| {
+            let limits = tallies.limits.iter().zip(self.rules.limits());
+            let mut of_draws = limits.filter(|(_, limit)| limit.wins_of.is_none());
+            of_draws.find(|((_, used), limit)| used + draws >= limit.max)
+        });
+        reached.map(|(&(window, _), limit)| (limit.max, Self::window_end(window, limit.per_ms)))
+    }
+
+    /// Whether the weights would be too large if the last of so many draws came behind nothing but draws in vain.
+    pub(crate) fn may_be_too_heavy(&self, user: Option<u8>, count: usize) -> bool {
+        let tallies = self.tallies(user);
+        let boosted =
+            tallies.misses.iter().zip(self.rules.guarantees()).filter_map(|(&misses, guarantee)| {
+                let (misses, soft) = (guarantee.after.min(misses + count as u64 - 1), guarantee.soft?);
+                let items = self.items(&guarantee.of).into_iter().filter(|&item| Self::has(&self.rows[item]));
+                let weight: u128 = items.map(|item| u128::from(self.share(item, &[], &[]))).sum();
+                let times = u128::from((misses + 2).saturating_sub(soft.from)) * u128::from(soft.step);
+                Some(weight * times)
+            });
+        boosted.sum::<u128>() + u128::from(self.sum_of_table(None, &[], &[])) > u128::from(AMOUNT_MAX)
+    }
+
+    /// A draw that gives nothing, because nothing is possible any more.
+    pub(crate) fn draw_nothing(&mut self, user: Option<u8>) {
+        self.next_draw += 1;
+        self.count(user, None);
+    }
+
     /// Counts what a draw has given.
     fn count(&mut self, user: Option<u8>, drawn: Option<usize>) {
         let mut tallies = self.tallies(user);

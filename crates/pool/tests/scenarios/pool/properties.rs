@@ -12,7 +12,7 @@ use tidemark_pool::{
 };
 
 #[derive(Debug, Clone)]
-enum Step {
+pub(super) enum Step {
     Draw,
     DrawMany(usize, Repeats),
     Reweight(u8, u64),
@@ -35,9 +35,9 @@ enum Step {
 
 /// Who asks, and as which request.
 #[derive(Debug, Clone, Copy)]
-struct Who {
-    user: Option<u8>,
-    request: Option<u8>,
+pub(super) struct Who {
+    pub(super) user: Option<u8>,
+    pub(super) request: Option<u8>,
 }
 
 fn who() -> impl Strategy<Value = Who> {
@@ -65,7 +65,7 @@ fn until_us() -> impl Strategy<Value = u64> {
     ]
 }
 
-fn step() -> impl Strategy<Value = Step> {
+pub(super) fn step() -> impl Strategy<Value = Step> {
     let id = || 0_u8..12;
     let repeats = || prop_oneof![Just(Repeats::Allowed), Just(Repeats::Excluded)];
     let ending = prop_oneof![Just(Ending::Confirmed), Just(Ending::Cancelled)];
@@ -91,7 +91,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn id(number: u8) -> String {
+pub(super) fn id(number: u8) -> String {
     format!("item {number}")
 }
 
@@ -195,7 +195,7 @@ fn lists(first: Vec<(u64, Stock)>, (tables, others): TableNumbers) -> (Vec<Vec<I
 }
 
 /// Catalogues of the first items; the other ids are for those that are added.
-fn catalogue() -> impl Strategy<Value = Catalogue> {
+pub(super) fn catalogue() -> impl Strategy<Value = Catalogue> {
     let items = vec((0_u64..6, stock()), 1..6);
     let sold_out = prop_oneof![
         3 => Just(None), 2 => Just(Some(None)), 3 => (0_u8..6).prop_map(|item| Some(Some(item)))
@@ -305,47 +305,69 @@ impl<S: Selector> Both<S> {
             assert_eq!((said, &drawn), (Err(Refusal::NoUser), &Vec::new()));
             return drawn;
         }
-        let before = self.model.clone();
-        let (mut expected, mut hidden, mut stop) = (Vec::new(), Vec::new(), Stop::Empty);
-        while expected.len() < count {
-            let number = self.model.next_draw;
-            // Whoever has drawn all that there is has drawn too few, whatever limits say.
-            let is_over = self.model.sum_of_table(None, &hidden, &[]) == 0;
-            if !hidden.is_empty() && is_over {
-                break;
-            }
-            match self.model.draw(&mut self.numbers, user, &hidden) {
-                Ok(item) => {
-                    expected.push(Draw { number, item: item.map(|item| item as u32) });
-                    hidden.extend(item.filter(|_| repeats == Repeats::Excluded));
-                }
-                Err(other) => {
-                    stop = other;
-                    break;
-                }
-            }
-        }
-        if expected.len() == count && count > 0 {
-            assert_eq!((said, &drawn), (Ok(()), &expected));
+        let refused = |refusal| assert_eq!((&said, &drawn), (&Err(refusal), &Vec::new()));
+        if count == 0 {
+            assert!(matches!(said, Err(Refusal::Count { count: 0, .. })), "{said:?}");
             return drawn;
         }
-        let left = expected.len();
-        self.model = before;
-        assert_eq!(drawn, []);
-        match (count, repeats, stop) {
-            (0, ..) => assert!(matches!(said, Err(Refusal::Count { count: 0, .. })), "{said:?}"),
-            (.., Stop::Limited(max, again_ms)) => assert_eq!(said, Err(Refusal::Limited { max, again_ms })),
-            (.., Stop::TooHeavy) => assert_eq!(said, Err(Refusal::TooHeavy)),
-            (_, Repeats::Excluded, _) if left > 0 => {
-                assert_eq!(said, Err(Refusal::NotSoManyItems { wanted: count, left }));
-            }
-            _ => {
-                let next_ms = self.pool.urn().next_release_ms();
-                let too_few =
-                    if left == 0 { Refusal::Empty } else { Refusal::NotSoMany { wanted: count, left } };
-                assert_eq!(said, Err(next_ms.map_or(too_few, |at_ms| Refusal::EmptyUntil { at_ms })));
+        if let Some((max, again_ms)) = self.model.reached_within(user, count) {
+            refused(Refusal::Limited { max, again_ms });
+            return drawn;
+        }
+        let next_ms = self.pool.urn().next_release_ms();
+        let too_few = |refusal| next_ms.map_or(refusal, |at_ms| Refusal::EmptyUntil { at_ms });
+        let stopped = |stop| match stop {
+            Stop::Empty => too_few(Refusal::Empty),
+            Stop::Limited(max, again_ms) => Refusal::Limited { max, again_ms },
+            Stop::TooHeavy => Refusal::TooHeavy,
+        };
+        if count > 1 {
+            let left = match self.model.possible(user, count, repeats) {
+                Ok(0) => None,
+                Ok(left) if left < count && repeats == Repeats::Allowed => {
+                    Some(too_few(Refusal::NotSoMany { wanted: count, left }))
+                }
+                Ok(left) if left < count => Some(Refusal::NotSoManyItems { wanted: count, left }),
+                Ok(_) if self.model.may_be_too_heavy(user, count) => Some(Refusal::TooHeavy),
+                Ok(_) => None,
+                Err(stop) => Some(stopped(stop)),
+            };
+            if let Some(left) = left {
+                refused(left);
+                return drawn;
             }
         }
+        let (mut expected, mut hidden) = (Vec::new(), Vec::new());
+        let mut is_over = false;
+        while expected.len() < count {
+            let number = self.model.next_draw;
+            // What has no tickets is drawn only where no others were.
+            is_over |= !expected.is_empty()
+                && repeats == Repeats::Excluded
+                && self.model.sum_of_table(None, &hidden, &[]) == 0;
+            let item = if is_over {
+                None
+            } else {
+                match self.model.draw(&mut self.numbers, user, &hidden) {
+                    Ok(item) => item,
+                    Err(stop) if expected.is_empty() => {
+                        refused(stopped(stop));
+                        return drawn;
+                    }
+                    Err(stop) => {
+                        assert_ne!(stop, Stop::TooHeavy, "that is known beforehand");
+                        is_over = true;
+                        None
+                    }
+                }
+            };
+            if is_over {
+                self.model.draw_nothing(user);
+            }
+            expected.push(Draw { number, item: item.map(|item| item as u32) });
+            hidden.extend(item.filter(|_| repeats == Repeats::Excluded));
+        }
+        assert_eq!((said, &drawn), (Ok(()), &expected));
         drawn
     }
 
@@ -671,7 +693,20 @@ fn taken_back_is_not_done<S: Selector>(catalogue: &Catalogue, groups: &[(Vec<Ste
     groups.iter().flat_map(|(steps, _)| steps).for_each(|step| both.take(step));
 }
 
-/// One pool draws with calls of so many, the other with a call for each; and nothing at all where there are not so many.
+/// Does again what a pool has staged since it was made, as it is said and from the secret.
+fn does_again<S: Selector>(catalogue: &Catalogue, pool: &Pool<S>) {
+    for do_again in [Pool::<S>::apply, Pool::<S>::verify] {
+        let mut again = Pool::<S>::new(catalogue, secret(1), secret(2));
+        for event in Events::new(pool.staged()) {
+            let event = event.expect("what was staged is events");
+            do_again(&mut again, &event).unwrap_or_else(|divergence| panic!("{event:?}: {divergence}"));
+        }
+        assert_eq!(seen(&again), seen(pool));
+    }
+}
+
+/// One pool draws with calls of so many, the other with a call for each. Where there are not so many, one call makes none of them; or the
+/// others too, without a prize, where what is sold out leads to something else.
 fn one_call_gives_what_many_give<S: Selector>(catalogue: &Catalogue, counts: &[usize]) {
     let new = || {
         let mut pool = Pool::<S>::new(catalogue, secret(1), secret(2));
@@ -686,6 +721,12 @@ fn one_call_gives_what_many_give<S: Selector>(catalogue: &Catalogue, counts: &[u
         let left = one_by_one.len();
         if left == count {
             assert_eq!((drawn, draws), (Ok(()), one_by_one));
+        } else if left > 0 && together.urn().keeps_odds() {
+            assert_eq!((drawn, &draws[..left]), (Ok(()), &one_by_one[..]));
+            let behind = draws[left..].iter().map(|draw| (draw.number, draw.item));
+            assert!(behind.eq((singly.next_draw()..).map(|number| (number, None)).take(count - left)));
+            assert_eq!(together.next_draw(), singly.next_draw() + (count - left) as u64);
+            break;
         } else {
             let too_few = if left == 0 { Refusal::Empty } else { Refusal::NotSoMany { wanted: count, left } };
             assert_eq!((drawn, draws), (Err(too_few), Vec::new()));
@@ -694,6 +735,7 @@ fn one_call_gives_what_many_give<S: Selector>(catalogue: &Catalogue, counts: &[u
         assert_eq!(together.staged(), singly.staged());
         assert_eq!(seen(&together), seen(&singly));
     }
+    does_again(catalogue, &together);
     let fresh = image(&Pool::<S>::new(catalogue, secret(1), secret(2)));
     together.revert();
     assert_eq!(image(&together), fresh, "all of it can be taken back");

@@ -201,6 +201,34 @@ fn weights_that_a_guarantee_makes_too_large_are_refused() {
 }
 
 #[test]
+fn a_call_whose_weights_might_become_too_large_is_refused_before_it_draws() {
+    // In the second draw the car may count 7 times, in the third 10 times: only then all weights are too large.
+    let items = [Item::unlimited("car", AMOUNT_MAX / 8), Item::unlimited("mug", AMOUNT_MAX / 8)];
+    let soft = Some(Soft { from: 1, step: 3 });
+    let mut pool = pool(&items, &[], &[Guarantee { soft, ..guarantee(9, "car") }]);
+    assert_eq!(ask(&mut pool, &user("mira", 0), 3), Err(Refusal::TooHeavy));
+    assert_eq!((pool.next_draw(), pool.users()), (0, 0));
+    ask(&mut pool, &user("mira", 0), 2).expect("7 times at most");
+}
+
+#[test]
+fn a_call_beyond_what_a_user_may_win_gives_nothing_in_the_end() {
+    let items = [Item::unlimited("car", 1), Item::unlimited("mug", 1)];
+    let limits = [wins(2, None, &["car"]), wins(3, None, &["mug"]), draws(9, None)];
+    for sold_out in [SoldOut::Renormalise, SoldOut::NoPrize, SoldOut::Fallback("mug".into())] {
+        let mut pool = pool_with(&items, sold_out, &limits, &[guarantee(5, "car")]);
+        let drawn = ask(&mut pool, &user("mira", 0), 8).expect("the first is possible");
+        let count = |item| drawn.iter().filter(|drawn| **drawn == item).count();
+        assert!(drawn.len() == 8 && count(Some(0)) <= 2 && count(Some(1)) <= 3, "{drawn:?}");
+        let counted = pool.counted(b"mira").expect("there are rules");
+        let wins: Vec<u64> = counted.limits.iter().map(|(count, _)| *count).collect();
+        assert_eq!(wins, [count(Some(0)) as u64, count(Some(1)) as u64, 8], "all of them are draws");
+        let limited = Err(Refusal::Limited { max: 9, again_ms: None });
+        assert_eq!(ask(&mut pool, &user("mira", 0), 2), limited, "one is left");
+    }
+}
+
+#[test]
 fn different_items_are_drawn_within_limits() {
     let items = [Item::unlimited("a", 5), Item::unlimited("b", 5), Item::unlimited("c", 5)];
     let mut pool = pool(&items, &[wins(1, None, &["a"])], &[guarantee(1, "b")]);
