@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 
 /// Looks at what every thread is at, so many times in a second of its own.
 const FREQUENCY: &str = "999";
+/// How often `perf` is begun before it is given up.
+const ATTEMPTS: u32 = 3;
 /// How long `perf` is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
 const ASK_INTERVAL: Duration = Duration::from_millis(1);
@@ -31,6 +33,12 @@ pub(super) struct Profiler {
 impl Profiler {
     /// Has `perf` look at this process, and makes the folder if it is missing.
     pub(super) fn attach(directory: &Path) -> anyhow::Result<Self> {
+        // A thread of this process that ends while perf looks for them all makes it give up.
+        let tries = (1..ATTEMPTS).find_map(|_| Self::try_attach(directory).ok());
+        tries.map_or_else(|| Self::try_attach(directory), Ok)
+    }
+
+    fn try_attach(directory: &Path) -> anyhow::Result<Self> {
         fs::create_dir_all(directory).with_context(|| format!("cannot create {}", directory.display()))?;
         let control = Pipe::make(directory.join("perf.control"))?;
         let acknowledged = Pipe::make(directory.join("perf.acknowledged"))?;

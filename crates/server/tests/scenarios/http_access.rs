@@ -9,7 +9,7 @@ const DOORS: [&str; 6] = [
     "/v1/changes?from=0",
     "/check?api_key=k",
     "/release?api_key=k",
-    "/v1/watch?key=k",
+    "/v1/watch?command=GET&arg=k",
 ];
 
 fn status(answer: &str) -> &str {
