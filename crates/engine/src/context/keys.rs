@@ -25,7 +25,7 @@ const MAX_REWRITTEN_BYTES: usize = 192 << 20;
 /// Access to keys in the database that the client has selected.
 ///
 /// Reads treat an expired key as absent and change nothing: it is removed behind them, under locks that suffice for that
-/// ([`Keys::has_met_expired`]). Writes remove an expired key first; the log gets to know it either by the command itself,
+/// (`has_met_expired`). Writes remove an expired key first; the log gets to know it either by the command itself,
 /// which does the same when it is replayed with the same time, or by an expiry record.
 pub struct Keys<'k> {
     keyspace: &'k Keyspace,
