@@ -37,13 +37,13 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Signals that stop the server: those of terminals and of whoever supervises it.
+/// Signals that stop the server. Terminals and supervisors send them.
 const STOPPING: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
 /// Signals that mean nothing to the server. Without a handler each would end it as a crash does.
 const IGNORED: [i32; 3] = [SIGUSR1, SIGUSR2, SIGALRM];
 
-/// The first signal stops the server gracefully, the second at once. Before there is a stopper nobody has been served, and a signal does
-/// what it does to any program.
+/// The first signal stops the server gracefully, and the second ends the process at once. While there is no stopper the server has
+/// served nobody, and the signal's default action ends the process.
 fn stop_on_signals(stopper: Arc<OnceLock<Stopper>>) -> io::Result<Handle> {
     for signal in IGNORED {
         signal_hook::flag::register(signal, Arc::default())?;

@@ -86,8 +86,8 @@ pub(crate) struct Listing {
     pub(crate) reserved: u64,
 }
 
-/// So many times what it reserves ahead an exact counter has granted before, since the process began: a crash does not take more of a
-/// quota than a 16th of what the quota gave before it.
+/// An exact counter reserves by a block of at most its grants since the process began, divided by this. Half of a block lies ahead of
+/// the position, so a crash takes at most a 16th of those grants from a quota.
 const EARNED_DIVISOR: u64 = 8;
 
 impl Counter {
@@ -120,9 +120,8 @@ impl Counter {
         self.terms = terms.shared();
     }
 
-    /// The promise by which it reserves now. Of an exact counter the block is what it has earned, and at most its own: so a crash
-    /// soon after a start costs nothing, and many of them never cost more than what was granted between them. (Half of a block lies
-    /// ahead of the position.)
+    /// The promise by which the counter reserves now. The block of an exact counter grows with its grants since the process began, up to
+    /// the block of its terms: so a crash soon after a start costs nothing.
     pub(crate) fn earned_promise(&self) -> Promise {
         match self.terms.promise {
             Promise::Exact { block } => {

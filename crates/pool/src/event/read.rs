@@ -185,7 +185,7 @@ mod tests {
             }
         }
 
-        /// Draws by somebody, or of a call by nobody where there is no name.
+        /// The draws of a call by a user, or of a call that names no user.
         fn asked(&self) -> Event<'_> {
             let (user, request) = (self.names.0.as_deref(), self.names.1.as_deref());
             let (items, number) = (self.items.clone(), self.numbers.0);

@@ -74,8 +74,8 @@ impl<S: Selector> Pool<S> {
         Some(Counted { limits: standing.used(&ruled.rules), misses })
     }
 
-    /// How somebody stands who wants to draw so often at once; `None` if there are no rules. A limit of draws that would be reached on
-    /// the way refuses all of them.
+    /// The standing of a user who wants `count` draws at once; `None` if the pool has no rules. The call is refused if the user would
+    /// reach a limit of draws before the last one.
     pub(super) fn standing(&self, by: &By<'_>, count: usize) -> Result<Option<Standing>, Refusal> {
         let Some(ruled) = &self.ruled else { return Ok(None) };
         let limits = ruled.rules.limits().iter().filter(|limit| limit.wins_of.is_none());

@@ -35,7 +35,7 @@ const NO_PASSWORD: Denied = Denied {
              header can be set",
 };
 
-/// Whether somebody at `peer` is served who needs no password: for figures.
+/// Whether the server answers a client at `peer` that has given no password. Metrics ask for none.
 pub(crate) fn check_visitor(config: &Config, peer: SocketAddr, headers: &HeaderMap) -> Result<(), Denied> {
     if config.protected_mode && config.requirepass.is_empty() && !is_this_machine(peer) {
         return Err(STRANGER);

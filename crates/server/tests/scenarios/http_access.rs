@@ -28,7 +28,7 @@ fn a_page_of_others_gets_nothing_at_any_door() {
             "Host: localhost\r\nSec-Fetch-Site: same-site\r\n",
             "Host: localhost\r\nOrigin: https://a.example\r\n",
             "Host: localhost\r\nOrigin: null\r\n",
-            // A name that somebody lets mean this machine.
+            // DNS rebinding: an attacker's name that resolves to this machine.
             "Host: a.example\r\n",
             "Host: a.example\r\nOrigin: http://a.example\r\n",
         ] {
