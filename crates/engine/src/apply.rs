@@ -130,6 +130,7 @@ fn apply_notice(engine: &Engine, record: &Record<'_>) -> Result<(), ApplyError> 
         kind::WATCH => engine.apply_watch(record.lsn, record.time_us, &mut cursor),
         kind::UNWATCH => engine.apply_unwatch(record.time_us, &mut cursor),
         kind::NAMED => engine.apply_named(&mut cursor),
+        kind::WAKE => engine.apply_wake(record.time_us, &mut cursor),
         kind::UNNAMED => engine.apply_unnamed(record.time_us, &mut cursor),
         other => Err(ApplyError::UnknownKind(other)),
     }?;

@@ -8,6 +8,7 @@
 //! unwatch      LSN of the watch varint
 //! named        length varint │ name │ LSN of the watch varint │ number before its first varint │ position varint │ guarantee u8 │ first answer done u8
 //! unnamed      length varint │ name
+//! wake         LSN of the watch varint │ emissions so far varint │ LSN of the last one varint │ with a filter: what it remembers
 //! ```
 //!
 //! Integers are little endian, varints LEB128. The command's name is not among the arguments: its id, which never
@@ -32,6 +33,8 @@ pub mod kind {
     pub const NAMED: u8 = 6;
     /// A name ends.
     pub const UNNAMED: u8 = 7;
+    /// A watched read goes on behind emissions that were made from the log: see [`crate::query`].
+    pub const WAKE: u8 = 8;
 }
 
 /// The id of `EMITACK`, which moves a position and no keys.

@@ -188,6 +188,11 @@ impl Cursor {
         self.backlog.is_some()
     }
 
+    /// Whether the query does not retain all that comes next, so that what comes is made again from the log, now or soon.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.is_behind_retention() || self.query.is_dormant()
+    }
+
     /// The next emissions, at most `most`, into `into`. None may mean that the subscriber will be told of some.
     pub(crate) fn next(
         &mut self,
@@ -195,6 +200,7 @@ impl Cursor {
         into: &mut Vec<Emission>,
         older: &Older<'_>,
     ) -> Result<(), Gone> {
+        self.check_goes_on()?;
         loop {
             match self.query.emissions_after(self.seen, most, into) {
                 Ok(()) => {
@@ -213,6 +219,7 @@ impl Cursor {
 
     /// The latest emission, if the subscriber has not got it.
     pub(crate) fn latest(&mut self, older: &Older<'_>) -> Result<Option<Emission>, Gone> {
+        self.check_goes_on()?;
         loop {
             match self.query.latest_after(self.seen) {
                 Ok(latest) => {
@@ -228,6 +235,11 @@ impl Cursor {
                 }
             }
         }
+    }
+
+    /// Whether there will be any: an operator may have ended the query.
+    fn check_goes_on(&self) -> Result<(), Gone> {
+        if self.query.has_ended() { Err(Gone { floor: self.lsn }) } else { Ok(()) }
     }
 
     /// Takes emissions that the query does not retain any more; `false` if it may retain what comes next.

@@ -81,6 +81,12 @@ fn encode_clients(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt::
     )?;
     let (queries, retained) = shared.engine.query_figures();
     gauge(encoder, "watched_reads", "Different reads that are watched", queries as f64)?;
+    gauge(
+        encoder,
+        "watched_reads_dormant",
+        "Watched reads that changes do not answer, because it would cost too much",
+        shared.engine.dormant_queries() as f64,
+    )?;
     let (evaluated, spared) = shared.engine.evaluation_figures();
     counter(encoder, "watched_answers", "Answers of watched reads that were looked at anew", evaluated)?;
     counter(

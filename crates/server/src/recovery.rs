@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tidemark_engine::keyspace::SHARDS;
-use tidemark_engine::query::{QueryLimits, RetentionLimits};
+use tidemark_engine::query::{QueryLimits, RetentionLimits, WriteBudget};
 use tidemark_engine::{ApplyError, Engine, Protocol, Reply};
 use tidemark_log::{
     FileStorage, Log, Lsn, MemoryStorage, MmapStorage, OpenError, Options, Recovery, ReplayError, Retention,
@@ -148,6 +148,10 @@ fn newest_state(
         engine.limit_retention(RetentionLimits {
             bytes: config.watch_retention_bytes,
             age_us: config.watch_retention_age.as_micros() as u64,
+        });
+        engine.limit_writes(WriteBudget {
+            write_us: config.watch_write_budget_us,
+            unheard_us: config.watch_unsubscribed_budget_us,
         });
         let Some(snapshot) = snapshot else { return Ok((engine, None)) };
         let (began, lsn) = (Instant::now(), snapshot.lsn());

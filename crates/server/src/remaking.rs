@@ -2,13 +2,15 @@
 
 use crate::backlog::{End, Maker, Put};
 use crate::backlogs::{Job, Wanted};
+use crate::clock::now_us;
 use crate::shared::Shared;
 use crate::snapshots::{KEYSPACE, WATCHED};
 use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use tidemark_engine::query::{Emission, Past, PastError, SharedQuery, count_in_frame};
+use tidemark_engine::CommandError;
+use tidemark_engine::query::{Emission, Past, PastError, SharedQuery, Waking, count_in_frame};
 use tidemark_log::snapshot::FrameEntry;
 use tidemark_log::{Log, Lsn, RecordBatch, ReplayError, Snapshot, SnapshotError, Snapshots, Tail};
 
@@ -18,6 +20,14 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
 /// How long a thread waits for records that have their place in the log and are not written yet.
 const WRITE_PAUSE: Duration = Duration::from_millis(1);
+/// A dormant query is woken by a thread that has no more records than this to apply: what the query reads is locked meanwhile.
+const NEAR: u64 = 256;
+/// What a query reads is locked for so long at most while its past is brought to the end of the log.
+const WAKE_HOLD: Duration = Duration::from_millis(10);
+/// How long a thread waits for a record to be written while what a query reads is locked.
+const HANDOVER_PAUSE: Duration = Duration::from_micros(20);
+/// A query that could not be woken is tried again after so long.
+const WAKE_PAUSE: Duration = Duration::from_millis(100);
 
 /// Starts the threads, which end with [`crate::backlogs::Backlogs::stop`].
 pub(crate) fn start(shared: &Arc<Shared>) -> io::Result<Vec<JoinHandle<()>>> {
@@ -46,12 +56,14 @@ fn serve(shared: &Shared, job: Job) {
         seen,
         is_found: false,
         kept_waiting: Duration::ZERO,
+        next_wake: Instant::now(),
+        at_end_since: None,
     };
     let end = match making.run() {
         Ok(()) | Err(Stop::Left | Stop::GivenUp) => End::Done,
         Err(Stop::Stopping) => End::Stopping,
         Err(why) => {
-            if !matches!(why, Stop::OutOfReach | Stop::Past(PastError::Forgotten)) {
+            if !matches!(why, Stop::OutOfReach | Stop::Past(PastError::Forgotten | PastError::Dormant)) {
                 shared.backlogs.warn(&why);
             }
             End::Stale(making.floor(&why))
@@ -79,6 +91,14 @@ enum Stop {
     TooLarge(PastError),
     #[error(transparent)]
     Past(PastError),
+    #[error("the log takes no record of the waking: {0}")]
+    Unwritable(CommandError),
+}
+
+impl From<CommandError> for Stop {
+    fn from(error: CommandError) -> Stop {
+        Stop::Unwritable(error)
+    }
 }
 
 impl From<PastError> for Stop {
@@ -103,6 +123,10 @@ struct Making<'a> {
     is_found: bool,
     /// How long the subscription has not taken what there was.
     kept_waiting: Duration,
+    /// A dormant query is not tried to be woken before.
+    next_wake: Instant,
+    /// Since when the subscription has everything that a query has emitted which remains dormant.
+    at_end_since: Option<Instant>,
 }
 
 impl Making<'_> {
@@ -129,7 +153,7 @@ impl Making<'_> {
                     Err(
                         Stop::Snapshot(_)
                         | Stop::Log(ReplayError::Released { .. })
-                        | Stop::Past(PastError::Apply(_)),
+                        | Stop::Past(PastError::Apply(_) | PastError::Dormant),
                     ) => {}
                     _ => return result,
                 }
@@ -237,6 +261,9 @@ impl Making<'_> {
             if self.is_found && self.seen.is_some_and(|seen| self.is_retained_behind(seen)) {
                 return Ok(());
             }
+            if self.is_found && self.query.is_dormant() && self.is_near_end(&tail) {
+                self.wake(past, &mut tail)?;
+            }
             if !has_more {
                 if self.shared.log_has_failed() {
                     // What is not written by now never will be.
@@ -252,16 +279,69 @@ impl Making<'_> {
             if record.lsn > self.wanted.lsn() {
                 self.found(past.count());
             }
-            let Some(emission) = past.apply(&record)? else { continue };
-            if self.seen.is_some_and(|seen| emission.number > seen) {
-                if self.seen.is_some_and(|seen| emission.number > seen + 1) {
-                    // The snapshot was newer than it was taken for: rather none than one that leaves others out.
-                    return Err(Stop::OutOfReach);
-                }
-                self.pass(&emission)?;
-                self.seen = Some(emission.number);
-                self.wanted = Wanted::After(emission.number, emission.lsn);
+            if let Some(emission) = past.apply(&record)? {
+                self.deliver(&emission)?;
             }
+        }
+        Ok(())
+    }
+
+    /// Passes an emission on, if the subscription has not got it.
+    fn deliver(&mut self, emission: &Emission) -> Result<(), Stop> {
+        let Some(seen) = self.seen.filter(|seen| emission.number > *seen) else { return Ok(()) };
+        if emission.number > seen + 1 {
+            // The snapshot was newer than it was taken for: rather none than one that leaves others out.
+            return Err(Stop::OutOfReach);
+        }
+        self.pass(emission)?;
+        self.seen = Some(emission.number);
+        self.wanted = Wanted::After(emission.number, emission.lsn);
+        Ok(())
+    }
+
+    /// Whether few records of the log are left to be applied.
+    fn is_near_end(&self, tail: &Tail) -> bool {
+        let applied = Lsn(tail.position().0.saturating_sub(1));
+        self.log().records_between(applied, self.log().appended()) <= NEAR
+    }
+
+    /// Lets writers answer a dormant query again, if they can. As long as they cannot, this thread answers it.
+    fn wake(&mut self, past: &mut Past, tail: &mut Tail) -> Result<(), Stop> {
+        if Instant::now() < self.next_wake {
+            return self.leave_turn();
+        }
+        let (engine, log, mut made) = (&self.shared.engine, self.log(), Vec::new());
+        let waking = engine.wake(self.query, past, now_us(), |past, head| {
+            let deadline = Instant::now() + WAKE_HOLD;
+            while tail.position() <= head {
+                log.write_or_request(head);
+                match tail.next_batch()? {
+                    Some(batch) => {
+                        for record in batch {
+                            made.extend(past.apply(&record)?);
+                        }
+                    }
+                    None if Instant::now() > deadline => return Ok(false),
+                    None => std::thread::sleep(HANDOVER_PAUSE),
+                }
+            }
+            Ok(true)
+        });
+        self.next_wake = Instant::now() + WAKE_PAUSE;
+        // With nothing locked: the subscription may have no room for them.
+        made.iter().try_for_each(|emission| self.deliver(emission))?;
+        match waking {
+            Ok(Waking::Awake) => Ok(()),
+            Ok(Waking::TooCostly | Waking::NotYet) | Err(Stop::Unwritable(_)) => self.leave_turn(),
+            Err(why) => Err(why),
+        }
+    }
+
+    /// Leaves the turn to those that wait, when the subscription has had everything for a while.
+    fn leave_turn(&mut self) -> Result<(), Stop> {
+        let since = *self.at_end_since.get_or_insert_with(Instant::now);
+        if since.elapsed() >= PATIENCE && self.shared.backlogs.is_waited_for() {
+            return Err(Stop::GivenUp);
         }
         Ok(())
     }

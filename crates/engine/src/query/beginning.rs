@@ -1,5 +1,6 @@
 //! How a watched read begins or comes back, and what it takes.
 
+use super::budget::Cost;
 use super::emission::Emissions;
 use super::filter::Filtering;
 use super::listeners::Listeners;
@@ -52,7 +53,7 @@ impl Query {
         let (reach, listing) = (read.reach(keyspace), Listing::of(&read));
         let is_plain = filtered.is_none() && listing.is_none();
         let more = (!is_plain).then(|| Box::new(More { filtered, listing, ..More::default() }));
-        let emissions = Emissions::new(count, floor);
+        let (emissions, cost) = (Emissions::new(count, floor), Cost::of_bytes(answer.len()));
         let state = State { answer, emissions, listeners: Listeners::NoneSince(now_us), more };
         let wide = (!matches!(reach, Reach::One(_))).then_some(reach);
         let is_special = wide.is_some() || part != Part::Everything;
@@ -63,6 +64,8 @@ impl Query {
             saved: AtomicU32::new(0),
             noted: AtomicBool::new(false),
             is_removed: AtomicBool::new(false),
+            is_dormant: AtomicBool::new(false),
+            cost,
             state: Mutex::new(state),
         }
     }

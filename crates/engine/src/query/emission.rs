@@ -32,12 +32,19 @@ pub struct Gone {
     pub floor: Lsn,
 }
 
+/// What is retained of a query that is not silent.
+#[derive(Debug, Default)]
+struct Retained {
+    emissions: VecDeque<Emission>,
+    /// How many were let go out of turn: the order in which all queries' emissions are let go still has a place for each.
+    gone: usize,
+}
+
 /// Emissions in order. Numbers are dense, so the position of one follows from its number.
 #[derive(Debug)]
 pub(super) struct Emissions {
     /// A query that is silent keeps nothing for them.
-    #[expect(clippy::box_collection, reason = "most queries are silent")]
-    retained: Option<Box<VecDeque<Emission>>>,
+    retained: Option<Box<Retained>>,
     /// Number of the latest, retained or not.
     count: u64,
     /// Every emission behind this LSN is retained.
@@ -76,22 +83,55 @@ impl Emissions {
         let before = if self.retained().is_empty() { emission.before.len() } else { 0 };
         let bytes = OVERHEAD_BYTES + before + emission.answer.len();
         self.count = emission.number;
-        self.retained.get_or_insert_default().push_back(emission);
+        self.retained.get_or_insert_default().emissions.push_back(emission);
         bytes
     }
 
     /// Lets the oldest go; what is free now. Its answer is what was before the next one, or the present answer.
     pub(super) fn drop_oldest(&mut self) -> Option<usize> {
         let retained = self.retained.as_mut()?;
-        let oldest = retained.pop_front()?;
-        self.floor = oldest.lsn;
-        let mut bytes = OVERHEAD_BYTES + oldest.before.len();
-        if retained.is_empty() {
-            bytes += oldest.answer.len();
+        let bytes = if retained.gone > 0 {
+            retained.gone -= 1;
+            0
+        } else {
+            let oldest = retained.emissions.pop_front()?;
+            self.floor = oldest.lsn;
+            let answer = if retained.emissions.is_empty() { oldest.answer.len() } else { 0 };
+            OVERHEAD_BYTES + oldest.before.len() + answer
+        };
+        if retained.emissions.is_empty() && retained.gone == 0 {
             // A query that was busy once and is silent now keeps nothing.
             self.retained = None;
         }
         Some(bytes)
+    }
+
+    /// Goes on behind emission `count`, which was at `last`: those between were made elsewhere, and what was before them is let
+    /// go. What is free now.
+    ///
+    /// # Panics
+    /// There have been more emissions than that.
+    pub(super) fn go_on_behind(&mut self, count: u64, last: Lsn) -> usize {
+        let (had, had_last) = (self.count, self.last());
+        assert!(
+            count > had || (count == had && last == had_last),
+            "{had} emissions, the last at record {had_last}, are gone on with behind emission {count} at record {last}"
+        );
+        if count == had {
+            return 0;
+        }
+        let mut bytes = 0;
+        if let Some(retained) = &mut self.retained {
+            if let (Some(oldest), emissions) = (retained.emissions.front(), &retained.emissions) {
+                let answers: usize =
+                    emissions.iter().map(|emission| OVERHEAD_BYTES + emission.answer.len()).sum();
+                bytes = oldest.before.len() + answers;
+            }
+            retained.gone += retained.emissions.len();
+            retained.emissions = VecDeque::new();
+        }
+        (self.count, self.floor) = (count, last);
+        bytes
     }
 
     pub(super) fn after(&self, after: u64, most: usize, into: &mut Vec<Emission>) -> Result<(), Gone> {
@@ -119,7 +159,7 @@ impl Emissions {
 
     fn retained(&self) -> &VecDeque<Emission> {
         static NONE: VecDeque<Emission> = VecDeque::new();
-        self.retained.as_deref().unwrap_or(&NONE)
+        self.retained.as_ref().map_or(&NONE, |retained| &retained.emissions)
     }
 
     /// How many there were before the first that is retained.

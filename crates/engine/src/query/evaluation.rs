@@ -1,5 +1,6 @@
 //! Emitting: the answers of queries behind a record that may have changed them.
 
+use super::budget::Spending;
 use super::emission::Emission;
 use super::reach::Reach;
 use super::read::Read;
@@ -29,9 +30,9 @@ impl Engine {
     /// of what clients keep. Without a record, because nothing was logged after all, queries emit nothing.
     #[cold]
     pub(crate) fn emit(&self, keys: &mut Keys<'_>, noted: Vec<Noted>, moment: Option<Moment>) {
-        self.each_query(noted, moment, |query| {
+        self.each_query(noted, moment, |query, is_heard, spending| {
             if let Some(moment) = moment {
-                self.emit_one(keys, query, moment);
+                self.emit_within(keys, query, moment, is_heard, spending);
             }
         });
     }
@@ -39,25 +40,36 @@ impl Engine {
     /// As [`Engine::emit`], at a replay: no locks are held, and nobody else changes anything.
     #[cold]
     pub(crate) fn emit_replayed(&self, noted: Vec<Noted>, moment: Moment) {
-        self.each_query(noted, Some(moment), |query| {
+        self.each_query(noted, Some(moment), |query, is_heard, spending| {
             let mut keys = self.keys_of(&query.reach(self.keyspace()), query.read.db(), moment.time_us);
-            self.emit_one(&mut keys, query, moment);
+            self.emit_within(&mut keys, query, moment, is_heard, spending);
         });
     }
 
-    /// Lets queries emit, and tells everybody else who is noted.
-    fn each_query(&self, noted: Vec<Noted>, moment: Option<Moment>, mut emit: impl FnMut(&SharedQuery)) {
+    /// Lets queries emit, first those that have listeners, and tells everybody else who is noted.
+    fn each_query(
+        &self,
+        noted: Vec<Noted>,
+        moment: Option<Moment>,
+        mut emit: impl FnMut(&SharedQuery, bool, &mut Spending<'_>),
+    ) {
         let (mut is_everything, mut broadcasts) = (false, Vec::new());
+        let (mut spending, mut unheard) = (Spending::begin(&self.registry().budget), Vec::new());
         for noted in noted {
             match noted {
                 Noted::Query(query) => {
                     query.noted.store(false, Ordering::Relaxed);
-                    emit(&query);
+                    if query.is_heard() {
+                        emit(&query, true, &mut spending);
+                    } else {
+                        unheard.push(query);
+                    }
                 }
                 Noted::Key(changed) => self.invalidate(&changed, moment, &mut broadcasts),
                 Noted::Everything => is_everything = true,
             }
         }
+        unheard.iter().for_each(|query| emit(query, false, &mut spending));
         if is_everything {
             self.invalidate_everything(moment);
         }
@@ -80,6 +92,24 @@ impl Engine {
         let keys = self.keys_of(reach, read.db(), now_us);
         let (locked, named) = (keys.into_locked(), read.keys());
         self.keys(self.lock_destinations(locked, || named.iter().copied()), read.db(), now_us)
+    }
+
+    /// Lets a query emit, unless that costs more than it may: then it is dormant from before this record on.
+    fn emit_within(
+        &self,
+        keys: &mut Keys<'_>,
+        query: &SharedQuery,
+        moment: Moment,
+        is_heard: bool,
+        spending: &mut Spending<'_>,
+    ) {
+        if !spending.affords(is_heard) {
+            return self.make_dormant(keys, query);
+        }
+        self.emit_one(keys, query, moment);
+        if spending.note(&query.cost, is_heard) {
+            self.make_dormant(keys, query);
+        }
     }
 
     fn emit_one(&self, keys: &mut Keys<'_>, query: &SharedQuery, moment: Moment) {

@@ -1,9 +1,12 @@
 //! How queries leave to which nobody listens, and emissions that are too old.
 
+use super::registry::Queries;
 use super::watched_read::{Query, SharedQuery};
+use crate::context::Keys;
 use crate::engine::Engine;
+use crate::error::CommandError;
 use crate::record::{self, kind};
-use tidemark_log::Room;
+use tidemark_log::{AppendError, Lsn, Room};
 
 /// How many queries are forgotten at once, so that nobody waits for it.
 const FORGOTTEN_AT_ONCE: usize = 1000;
@@ -70,7 +73,51 @@ impl Engine {
         }
     }
 
-    /// Removes a query, with a record, unless somebody has come back to it. Without a log that takes the record it stays.
+    /// Ends a query for all its subscribers, with a record; whether it was there. They find that what comes next is gone.
+    ///
+    /// # Errors
+    /// The query has names, which end first; or the log takes no record.
+    pub fn end_query(&self, id: Lsn, now_us: u64) -> Result<bool, CommandError> {
+        self.check_writable()?;
+        let mut room = Room::NONE;
+        self.make_room(0, &mut room)?;
+        let Some(query) = self.query(id) else { return Ok(false) };
+        let mut keys = self.keys_of(&query.reach(self.keyspace()), query.read.db(), now_us);
+        let mut queries = self.registry().lock();
+        if queries.of_id(id).is_none() {
+            return Ok(false);
+        }
+        let names = query.lock().names();
+        if names > 0 {
+            return Err(CommandError::Text(
+                format!("ERR query {id} has {names} named subscriptions; end them with UNWATCH NAMED first")
+                    .into(),
+            ));
+        }
+        self.log_end(&mut keys, &mut queries, &query, room)
+            .map_err(|error| CommandError::LogFailed(error.to_string()))?;
+        if let Some(audience) = self.registry().audience.get() {
+            query.lock().listeners.tell(|listener| audience.tell(listener, &query));
+        }
+        Ok(true)
+    }
+
+    /// Removes a query with the record of its end. Everything that it reads is locked.
+    fn log_end(
+        &self,
+        keys: &mut Keys<'_>,
+        queries: &mut Queries,
+        query: &SharedQuery,
+        room: Room<'_>,
+    ) -> Result<(), AppendError> {
+        let encode = |into: &mut Vec<u8>| record::put_varint(into, query.id.0);
+        let lsn = self.log().append_into(room, keys.now_us(), kind::UNWATCH, encode)?;
+        keys.note_logged(lsn);
+        self.unregister(keys, queries, query);
+        Ok(())
+    }
+
+    /// Removes a query, with a record, unless a subscriber has come back to it.
     fn abandon(&self, query: &SharedQuery, abandoned_before: u64, now_us: u64) {
         let mut room = Room::NONE;
         if self.check_writable().is_err() || self.make_room(0, &mut room).is_err() {
@@ -81,11 +128,8 @@ impl Engine {
         if !query.is_abandoned(abandoned_before) || queries.of_id(query.id).is_none() {
             return;
         }
-        let encode = |into: &mut Vec<u8>| record::put_varint(into, query.id.0);
-        if let Ok(lsn) = self.log().append_into(room, now_us, kind::UNWATCH, encode) {
-            keys.note_logged(lsn);
-            self.unregister(&mut keys, &mut queries, query);
-        }
+        // Without a log that takes the record it stays.
+        let _ = self.log_end(&mut keys, &mut queries, query, room);
     }
 }
 

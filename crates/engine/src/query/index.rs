@@ -139,9 +139,9 @@ impl Index {
         reached
     }
 
-    /// How many queries read every key.
-    pub(super) fn everywhere_len(&self) -> usize {
-        self.everywhere.len()
+    /// The queries that read every key.
+    pub(super) fn everywhere(&self) -> &[SharedQuery] {
+        &self.everywhere
     }
 
     /// The queries that name a key.

@@ -16,6 +16,11 @@ impl Engine {
         self.registry().lock().of_read(read).cloned()
     }
 
+    /// All queries, by their ids. O(number of them).
+    pub fn all_queries(&self) -> Vec<SharedQuery> {
+        self.registry().lock().iter().cloned().collect()
+    }
+
     /// The query of this id.
     pub fn query(&self, id: Lsn) -> Option<SharedQuery> {
         self.registry().lock().of_id(id).cloned()

@@ -30,7 +30,9 @@
 mod answer;
 mod audience;
 mod beginning;
+mod budget;
 mod by_id;
+mod dormancy;
 mod emission;
 mod evaluation;
 mod filter;
@@ -62,7 +64,9 @@ mod watched_key;
 mod watched_read;
 
 pub use audience::Audience;
+pub use budget::WriteBudget;
 pub use by_id::{ById, OfQuery};
+pub use dormancy::Waking;
 pub use emission::{Emission, Gone};
 pub use filter::Filter;
 pub use guarantee::Guarantee;
@@ -75,7 +79,7 @@ pub use registry::QueryLimits;
 pub use retention::RetentionLimits;
 pub use subscribing::{Resumed, Subscribed};
 pub use watchable::{Watchable, watchable};
-pub use watched_read::{Query, SharedQuery};
+pub use watched_read::{Query, QueryFigures, SharedQuery};
 
 pub(crate) use index::Index;
 pub(crate) use named::encode as encode_named;

@@ -13,11 +13,12 @@
 //! Which keys these are is a guess at first: those that the read names. A record that makes something of them out of others shows that
 //! they are not enough. Then the records are looked through for what depends on what ([`Widening`]), and all begins anew.
 
+use super::dormancy::Rest;
 use super::emission::Emission;
 use super::retention::RetentionLimits;
 use super::scope::Scope;
 use super::scope::{Concern, Dependencies, for_each_command};
-use super::watched_read::Query;
+use super::watched_read::{Query, SharedQuery};
 use crate::apply_error::ApplyError;
 use crate::command::parse;
 use crate::engine::Engine;
@@ -25,6 +26,7 @@ use crate::keyspace::{Entry, ValueRef, form, hash};
 use crate::loader::Loader;
 use crate::record::{Cursor, kind};
 use crate::reply::{Protocol, Reply};
+use crate::shared_bytes::SharedBytes;
 use crate::value::Object;
 use std::sync::Arc;
 use tidemark_log::{Log, Lsn, Record};
@@ -66,6 +68,9 @@ pub enum PastError {
     /// The read is not watched any more from here on.
     #[error("the read was forgotten")]
     Forgotten,
+    /// The read is dormant in the snapshot, which does not know its number.
+    #[error("the read is dormant in the snapshot")]
+    Dormant,
     /// A record or frame makes no sense.
     #[error(transparent)]
     Apply(#[from] ApplyError),
@@ -107,7 +112,11 @@ impl Past {
     /// keys are loaded.
     pub fn load_query(&mut self, lsn: Lsn, frame: &[u8]) -> Result<(), PastError> {
         self.engine.load_queries_if(lsn, 0, frame, |id| id == self.id)?;
-        self.count = self.engine.query(self.id).map_or(0, |query| query.count());
+        let Some(query) = self.engine.query(self.id) else { return Ok(()) };
+        if query.is_dormant() {
+            return Err(PastError::Dormant);
+        }
+        self.count = query.count();
         Ok(())
     }
 
@@ -128,6 +137,8 @@ impl Past {
             kind::WATCH if record.lsn != self.id => return Ok(None),
             // How far subscribers are changes no answer.
             kind::NAMED | kind::UNNAMED => return Ok(None),
+            // What was dormant elsewhere has emitted here, and goes on behind the same number.
+            kind::WAKE => return self.check_wake(record),
             kind::UNWATCH => {
                 let mut bytes = Cursor::new(record.payload);
                 let ended = bytes.varint();
@@ -150,6 +161,51 @@ impl Past {
             self.count_bytes()?;
         }
         Ok(self.latest())
+    }
+
+    /// The last record that was applied or passed over.
+    pub fn last(&self) -> Lsn {
+        self.last
+    }
+
+    /// What an answer costs. Nanoseconds.
+    pub(super) fn cost_ns(&self) -> u64 {
+        self.query().map_or(0, |query| query.cost.ns())
+    }
+
+    /// What the read's operators remember takes in a record, at most.
+    pub(super) fn filter_bytes(&self) -> usize {
+        let mut bytes = Vec::new();
+        if let Some(filtered) = self.query().and_then(|query| query.lock().rest().0.filtered) {
+            crate::record::put_bytes(&mut bytes, &filtered.shown);
+            filtered.filtering.encode(&mut bytes);
+        }
+        bytes.len()
+    }
+
+    /// Where the read goes on behind the last record, and its answer there.
+    ///
+    /// # Panics
+    /// The records have not begun the read yet.
+    pub(super) fn rest(&self) -> (Rest, SharedBytes) {
+        let query = self.query().expect("the past of a read begins with the read");
+        let state = query.lock();
+        state.rest()
+    }
+
+    fn query(&self) -> Option<SharedQuery> {
+        self.engine.query(self.id)
+    }
+
+    /// A record of this read's waking must say what was found here too.
+    fn check_wake(&self, record: &Record<'_>) -> Result<Option<Emission>, PastError> {
+        let mut bytes = Cursor::new(record.payload);
+        if bytes.varint() == Some(self.id.0) {
+            self.engine
+                .apply_wake(record.time_us, &mut Cursor::new(record.payload))
+                .map_err(|error| error.in_record(record.lsn))?;
+        }
+        Ok(None)
     }
 
     /// The emission that the last record has made, if it has.

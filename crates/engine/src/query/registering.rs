@@ -29,11 +29,7 @@ impl Engine {
         let answer = with_answer(&mut keys, &read, |answer| SharedBytes::from(answer));
         let query = Query::new(lsn, self.registry().with_part(read), self.keyspace(), answer, time_us);
         let query = SharedQuery::new(query);
-        let mut queries = self.registry().lock();
-        if let Some(known) = queries.of_read(&query.read) {
-            return Err(bytes.malformed(format!("the read is watched since record {}", known.id)));
-        }
-        self.register(&mut keys, &mut queries, &query);
+        self.register(&mut keys, &mut self.registry().lock(), &query);
         Ok(())
     }
 
@@ -76,20 +72,28 @@ impl Engine {
         is_wanted: impl Fn(Lsn) -> bool,
     ) -> Result<(), ApplyError> {
         let Kept { id, count, last, read, answers } = decode_query(bytes)?;
+        let is_dormant = answers.is_none();
         if !is_wanted(id) {
             return Ok(());
         }
         let mut keys = self.keys_of(&read.reach(self.keyspace()), read.db(), now_us);
         let read = self.registry().with_part(read);
-        let query =
-            SharedQuery::new(Query::restored(id, read, self.keyspace(), answers, (count, last), now_us));
+        let query = SharedQuery::new(Query::restored(
+            id,
+            read,
+            self.keyspace(),
+            answers.unwrap_or_default(),
+            (count, last),
+            now_us,
+        ));
+        query.is_dormant.store(is_dormant, Ordering::Relaxed);
         let mut queries = self.registry().lock();
         if id > last || last > lsn {
             return Err(bytes.malformed(format!(
                 "the read watched since record {id} has changed last at record {last}, and the snapshot is of record {lsn}"
             )));
         }
-        if queries.of_read(&query.read).is_some() || queries.of_id(id).is_some() {
+        if queries.of_id(id).is_some() {
             return Err(bytes.malformed(format!("the read watched since record {id} is there twice")));
         }
         self.register(&mut keys, &mut queries, &query);
@@ -99,20 +103,21 @@ impl Engine {
     pub(super) fn register(&self, keys: &mut Keys<'_>, queries: &mut Queries, query: &SharedQuery) {
         queries.insert(query);
         assert_eq!(keys.db(), query.read.db(), "what the query reads is locked");
+        let is_dormant = query.is_dormant();
         {
             let mut state = query.lock();
-            if let Some(listing) = state.listing() {
+            if is_dormant {
+                state.more = None;
+            } else if let Some(listing) = state.listing() {
                 listing.update(keys);
             }
             self.registry().resize(0, query.fixed_bytes());
             self.registry().count(&mut state, 0);
         }
-        if query.wide() == Some(&Reach::All) {
-            keys.shards_mut().for_each(|shard| shard.index_mut().insert_everywhere(query));
+        if is_dormant {
+            self.registry().dormant.fetch_add(1, Ordering::Relaxed);
         } else {
-            for key in query.read.keys() {
-                keys.shard_mut(key).index_mut().insert(query.read.db(), key, query);
-            }
+            Query::join_index(query, keys);
         }
     }
 
@@ -126,6 +131,28 @@ impl Engine {
         }
         // Behind its being saved: a snapshot that does not find it here any more finds it there.
         queries.remove(query);
+        if query.is_dormant() {
+            self.registry().dormant.fetch_sub(1, Ordering::Relaxed);
+        } else {
+            Query::leave_index(query, keys);
+        }
+    }
+}
+
+impl Query {
+    /// Lets the changes of what a query reads be noted. Everything that it reads is locked.
+    pub(super) fn join_index(query: &SharedQuery, keys: &mut Keys<'_>) {
+        if query.wide() == Some(&Reach::All) {
+            keys.shards_mut().for_each(|shard| shard.index_mut().insert_everywhere(query));
+        } else {
+            for key in query.read.keys() {
+                keys.shard_mut(key).index_mut().insert(query.read.db(), key, query);
+            }
+        }
+    }
+
+    /// Takes a query out of the indices that it has joined. Everything that it reads is locked.
+    pub(super) fn leave_index(query: &SharedQuery, keys: &mut Keys<'_>) {
         if query.wide() == Some(&Reach::All) {
             keys.shards_mut().for_each(|shard| shard.forget_everywhere(query));
         } else {
@@ -137,13 +164,13 @@ impl Engine {
 }
 
 /// How many emissions query `id` has had, according to a frame of those that [`Engine::load_queries`] reads; `None` if it is not
-/// in it.
+/// in it, or is dormant there.
 pub fn count_in_frame(frame: &[u8], id: Lsn) -> Result<Option<u64>, ApplyError> {
     let mut bytes = Cursor::new(frame);
     while !bytes.is_empty() {
         let kept = decode_query(&mut bytes)?;
         if kept.id == id {
-            return Ok(Some(kept.count));
+            return Ok(kept.answers.is_some().then_some(kept.count));
         }
     }
     Ok(None)
@@ -156,8 +183,8 @@ struct Kept {
     count: u64,
     last: Lsn,
     read: Read,
-    /// The latest answer, and what came of it.
-    answers: (SharedBytes, Option<Box<Filtered>>),
+    /// The latest answer, and what came of it; `None` if the query is dormant.
+    answers: Option<(SharedBytes, Option<Box<Filtered>>)>,
 }
 
 fn decode_query(bytes: &mut Cursor<'_>) -> Result<Kept, ApplyError> {
@@ -168,16 +195,17 @@ fn decode_query(bytes: &mut Cursor<'_>) -> Result<Kept, ApplyError> {
 }
 
 fn read_query(bytes: &mut Cursor<'_>) -> Option<Kept> {
-    let (id, count, last) = (Lsn(bytes.varint()?), bytes.varint()?, Lsn(bytes.varint()?));
-    let read = Read::decode(bytes)?;
+    let first = bytes.varint()?;
+    let is_dormant = first == 0;
+    let id = Lsn(if is_dormant { bytes.varint()? } else { first });
+    let (count, last, read) = (bytes.varint()?, Lsn(bytes.varint()?), Read::decode(bytes)?);
+    if is_dormant {
+        return Some(Kept { id, count, last, read, answers: None });
+    }
     let answer = SharedBytes::from(bytes.bytes()?);
     let filtered = match Filtering::new(&read.filter(), read.protocol()) {
         None => None,
-        Some(mut filtering) => {
-            let shown = SharedBytes::from(bytes.bytes()?);
-            filtering.decode(bytes)?;
-            Some(Box::new(Filtered { filtering, shown }))
-        }
+        Some(filtering) => Some(Filtered::decode(filtering, bytes)?),
     };
-    Some(Kept { id, count, last, read, answers: (answer, filtered) })
+    Some(Kept { id, count, last, read, answers: Some((answer, filtered)) })
 }

@@ -1,13 +1,14 @@
 //! All queries, by what they read and by their ids.
 
 use super::audience::Audience;
+use super::budget::{Budget, WriteBudget};
 use super::by_id::ById;
 use super::named::Names;
 use super::read::Read;
 use super::retention::Retention;
 use super::saving::Saving;
 use super::state::State;
-use super::watched_read::{Query, SharedQuery};
+use super::watched_read::SharedQuery;
 use crate::error::CommandError;
 use crate::part::Part;
 use crate::tracking::Broadcast;
@@ -46,6 +47,9 @@ pub(crate) struct Registry {
     /// Says in place of the command table what reads look at.
     #[cfg(test)]
     pub(super) part_of: OnceLock<fn(&Read) -> Part>,
+    /// How many queries are dormant.
+    pub(super) dormant: AtomicUsize,
+    pub(super) budget: Budget,
     pub(super) retention: Retention,
     pub(super) saving: Saving,
     pub(crate) names: Names,
@@ -93,6 +97,8 @@ impl Default for Registry {
             evaluated: AtomicU64::new(0),
             #[cfg(test)]
             part_of: OnceLock::new(),
+            dormant: AtomicUsize::new(0),
+            budget: Budget::default(),
             retention: Retention::default(),
             saving: Saving::default(),
             names: Names::default(),
@@ -109,6 +115,10 @@ impl Registry {
     pub(super) fn set_limits(&self, limits: QueryLimits) {
         self.max_queries.store(limits.queries, Ordering::Relaxed);
         self.max_bytes.store(limits.bytes, Ordering::Relaxed);
+    }
+
+    pub(super) fn set_budget(&self, budget: WriteBudget) {
+        self.budget.set(budget);
     }
 
     /// Whether a further query may begin, beside so many.
@@ -182,29 +192,40 @@ impl Queries {
         self.by_read.get(read).map(|query| &query.0)
     }
 
+    /// The query of a read that writers answer.
+    pub(super) fn awake_of_read(&self, read: &Read) -> Option<&SharedQuery> {
+        self.of_read(read).filter(|query| !query.is_dormant())
+    }
+
     pub(super) fn of_id(&self, id: Lsn) -> Option<&SharedQuery> {
         self.by_id.get(id)
     }
 
     pub(super) fn insert(&mut self, query: &SharedQuery) {
-        self.by_read.insert(ByRead(query.clone()));
+        self.find_by_read(query);
         self.by_id.insert(query.clone());
         self.check_len();
     }
 
-    pub(super) fn remove(&mut self, query: &Query) {
-        let (by_read, by_id) = (self.by_read.remove(&query.read), self.by_id.remove(query.id).is_some());
-        assert!(
-            by_read && by_id,
-            "the query of record {} leaves and is not there: {by_read}, {by_id}",
-            query.id
-        );
+    /// Lets a query be found by what it reads, unless an equal read is found that writers answer.
+    pub(super) fn find_by_read(&mut self, query: &SharedQuery) {
+        if self.of_read(&query.read).is_none_or(|known| known.is_dormant()) {
+            self.by_read.replace(ByRead(query.clone()));
+        }
+    }
+
+    pub(super) fn remove(&mut self, query: &SharedQuery) {
+        if self.of_read(&query.read).is_some_and(|known| SharedQuery::ptr_eq(known, query)) {
+            self.by_read.remove(&query.read);
+        }
+        let was_there = self.by_id.remove(query.id).is_some();
+        assert!(was_there, "the query of record {} leaves and is not there", query.id);
         self.check_len();
     }
 
     fn check_len(&self) {
         let (by_read, by_id) = (self.by_read.len(), self.by_id.len());
-        assert!(by_read == by_id, "{by_read} queries are found by what they read, and {by_id} by their ids");
+        assert!(by_read <= by_id, "{by_read} queries are found by what they read, and {by_id} by their ids");
     }
 
     /// At most `most` of those with ids behind `after` and up to `last`, by their ids.

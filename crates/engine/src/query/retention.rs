@@ -71,6 +71,12 @@ impl Retention {
         self.trim(order, time_us);
     }
 
+    /// Notes that a query has let go of emissions out of turn, which took so many bytes.
+    pub(super) fn give_back(&self, bytes: usize) {
+        let retained = self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        assert!(bytes <= retained, "emissions of {bytes} bytes go, and all together had {retained}");
+    }
+
     /// Lets go what has become too old.
     pub(super) fn drop_old(&self, now_us: u64) {
         self.trim(self.lock(), now_us);
@@ -95,8 +101,7 @@ impl Retention {
             let dropped = query.lock().emissions.drop_oldest();
             let bytes =
                 dropped.unwrap_or_else(|| panic!("the query of record {} retains no emission", query.id()));
-            let retained = self.bytes.fetch_sub(bytes, Ordering::Relaxed);
-            assert!(bytes <= retained, "an emission of {bytes} bytes goes, and all together had {retained}");
+            self.give_back(bytes);
         }
     }
 

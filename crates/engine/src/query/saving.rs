@@ -27,29 +27,35 @@ pub(super) struct Saved {
     query: SharedQuery,
     count: u64,
     last: Lsn,
-    answer: SharedBytes,
-    filtered: Option<Box<Filtered>>,
+    /// `None` if the query was dormant.
+    answers: Option<(SharedBytes, Option<Box<Filtered>>)>,
 }
 
 impl Saved {
     fn of(query: &SharedQuery, state: &State) -> Self {
         let State { emissions, answer, more, .. } = state;
-        let (count, last, answer) = (emissions.count(), emissions.last(), answer.clone());
-        let filtered = more.as_ref().and_then(|more| more.filtered.clone());
-        Self { query: query.clone(), count, last, answer, filtered }
+        let (count, last) = (emissions.count(), emissions.last());
+        let filtered = || more.as_ref().and_then(|more| more.filtered.clone());
+        let answers = (!query.is_dormant()).then(|| (answer.clone(), filtered()));
+        Self { query: query.clone(), count, last, answers }
     }
 
     /// ```text
     /// id varint │ emissions so far varint │ LSN of the last one varint │ the read │ length of the answer varint │ answer
     ///    │ with a filter: length varint of what came of it │ that │ what its operators remember
+    /// dormant: 0 │ id varint │ emissions at least varint │ LSN of the last of them varint │ the read
     /// ```
     pub(super) fn encode(&self, into: &mut Vec<u8>) {
+        if self.answers.is_none() {
+            put_varint(into, 0);
+        }
         put_varint(into, self.query.id.0);
         put_varint(into, self.count);
         put_varint(into, self.last.0);
         self.query.read.encode(into);
-        put_bytes(into, &self.answer);
-        if let Some(filtered) = &self.filtered {
+        let Some((answer, filtered)) = &self.answers else { return };
+        put_bytes(into, answer);
+        if let Some(filtered) = filtered {
             put_bytes(into, &filtered.shown);
             filtered.filtering.encode(into);
         }

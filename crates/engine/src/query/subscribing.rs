@@ -1,6 +1,7 @@
 //! How a subscription begins, resumes and ends.
 
 use super::audience::Audience;
+use super::budget::WriteBudget;
 use super::emission::Gone;
 use super::evaluation::with_answer;
 use super::reach::Reach;
@@ -57,7 +58,7 @@ const READS_OF_EVERYTHING: usize = 256;
 /// Refuses a read whose keys are read by so many others that a change would take too long.
 fn admit_beside_others(keys: &mut Keys<'_>, read: &Read, reach: &Reach) -> Result<(), CommandError> {
     let (present, most) = if *reach == Reach::All {
-        let most = keys.shards().map(|shard| shard.index().everywhere_len()).max();
+        let most = keys.shards().map(|shard| shard.index().everywhere().len()).max();
         (most.unwrap_or(0), READS_OF_EVERYTHING)
     } else {
         let db = read.db();
@@ -82,6 +83,11 @@ impl Engine {
         self.registry().retention.set_limits(limits);
     }
 
+    /// Limits what answering queries may cost those who write. Queries beyond it become dormant: see [`Query::is_dormant`].
+    pub fn limit_writes(&self, budget: WriteBudget) {
+        self.registry().set_budget(budget);
+    }
+
     /// Limits how many queries there may be.
     pub fn limit_queries(&self, limits: QueryLimits) {
         self.registry().set_limits(limits);
@@ -94,13 +100,14 @@ impl Engine {
     }
 
     /// Lets a listener watch a read, and answers it: nothing is missed and nothing told twice between the answer and the
-    /// first emission. A read that nobody watches yet is noted in the log first. Costs the read itself.
+    /// first emission. A read that nobody watches yet is noted in the log first, and so is one whose query is dormant: that one
+    /// is for those who come back to it. Costs the read itself.
     ///
     /// An answer that is an error is no beginning: it becomes the error, and nothing is watched.
     pub fn subscribe(&self, read: Read, listener: usize, now_us: u64) -> Result<Subscribed, CommandError> {
         // Before the locks: making room may wait for the disk.
         let mut room = Room::NONE;
-        let is_known = self.registry().lock().of_read(&read).is_some();
+        let is_known = self.registry().lock().awake_of_read(&read).is_some();
         if !is_known {
             self.check_writable()?;
             self.make_place(now_us);
@@ -110,7 +117,7 @@ impl Engine {
         let mut keys = self.keys_to_expire(&reach, &read, now_us);
         let expired = self.expire_read(&mut keys, &read);
         let mut queries = self.registry().lock();
-        if let Some(query) = queries.of_read(&read).cloned() {
+        if let Some(query) = queries.awake_of_read(&read).cloned() {
             drop(queries);
             return Ok(self.join(&keys, query, listener, expired));
         }
@@ -150,6 +157,9 @@ impl Engine {
         if lsn > head || self.log().is_lost(lsn) {
             return Resumed::Beyond(head);
         }
+        if query.is_dormant() {
+            return Resumed::Gone(Gone { floor: head });
+        }
         if may_be_lost {
             return Resumed::Gone(Gone { floor: state.emissions.last() });
         }
@@ -169,6 +179,9 @@ impl Engine {
         let queries = self.registry().lock();
         let Some(query) = queries.of_id(id).cloned() else { return Resumed::Unknown };
         let mut state = query.lock();
+        if query.is_dormant() {
+            return Resumed::Gone(Gone { floor: self.log().appended() });
+        }
         if number > state.emissions.count() {
             return Resumed::Beyond(self.log().appended());
         }
@@ -192,10 +205,11 @@ impl Engine {
         Some(query)
     }
 
-    /// Up to where a query's emissions are complete, whatever is going on, and how many there are up to there.
-    pub fn progress(&self, query: &Query) -> (Lsn, u64) {
+    /// Up to where a query's emissions are complete, whatever is going on, and how many there are up to there. `None` if it is
+    /// dormant.
+    pub fn progress(&self, query: &Query) -> Option<(Lsn, u64)> {
         let _keys = self.keys_of(&query.reach(self.keyspace()), query.read.db(), 0);
-        (self.log().appended(), query.count())
+        (!query.is_dormant()).then(|| (self.log().appended(), query.count()))
     }
 
     /// Ends that a listener is told of a query's emissions.

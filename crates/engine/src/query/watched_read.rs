@@ -1,5 +1,6 @@
 //! A watched read, as all have it who are concerned with it.
 
+use super::budget::Cost;
 use super::emission::{Emission, Gone};
 use super::reach::Reach;
 use super::read::Read;
@@ -27,7 +28,26 @@ pub struct Query {
     pub(super) noted: AtomicBool,
     /// It is in the registry no more: nobody may join it. Changes under the lock of the state.
     pub(super) is_removed: AtomicBool,
+    /// Writers do not answer it: see [`super::dormancy`]. Changes under the locks of what it reads and of the state.
+    pub(super) is_dormant: AtomicBool,
+    /// What an answer costs.
+    pub(super) cost: Cost,
     pub(super) state: Mutex<State>,
+}
+
+/// What an operator may want to know of a watched read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueryFigures {
+    /// Whether it has a subscriber.
+    pub is_subscribed: bool,
+    /// How many named subscriptions it has.
+    pub names: usize,
+    /// How many emissions there have been; at least so many, if it is dormant.
+    pub emissions: u64,
+    /// Whether changes do not answer it, because that would cost them too much.
+    pub is_dormant: bool,
+    /// What one answer costs, about. Nanoseconds.
+    pub cost_ns: u64,
 }
 
 // With the counts in front of it, what one of a million plain reads takes of the allocator.
@@ -52,9 +72,31 @@ impl Query {
         &self.read
     }
 
-    /// The number of the latest emission: how many there have been.
+    /// The number of the latest emission: how many there have been. At least so many, if it is dormant.
     pub fn count(&self) -> u64 {
         self.lock().emissions.count()
+    }
+
+    /// Whether it has a listener.
+    pub(super) fn is_heard(&self) -> bool {
+        self.lock().listeners.none_since_us().is_none()
+    }
+
+    /// Whether it has ended: nothing is emitted any more.
+    pub fn has_ended(&self) -> bool {
+        self.is_removed.load(Ordering::Relaxed)
+    }
+
+    /// Figures for operators.
+    pub fn figures(&self) -> QueryFigures {
+        let state = self.lock();
+        QueryFigures {
+            is_subscribed: state.listeners.none_since_us().is_none(),
+            names: state.names(),
+            emissions: state.emissions.count(),
+            is_dormant: self.is_dormant(),
+            cost_ns: self.cost.ns(),
+        }
     }
 
     /// Notes that a listener looks: from the next emission on it is told again.
@@ -62,20 +104,31 @@ impl Query {
         self.lock().listeners.look(listener);
     }
 
-    /// Up to `most` emissions behind number `after`, oldest first, into `into`. O(number of them).
+    /// Up to `most` emissions behind number `after`, oldest first, into `into`. O(number of them). Of a dormant query those
+    /// that it retains; behind them what comes is to be made from the log.
     pub fn emissions_after(&self, after: u64, most: usize, into: &mut Vec<Emission>) -> Result<(), Gone> {
-        self.lock().emissions.after(after, most, into)
+        let (state, before) = (self.lock(), into.len());
+        state.emissions.after(after, most, into)?;
+        if into.len() == before && self.is_dormant() {
+            return Err(Gone { floor: state.emissions.last() });
+        }
+        Ok(())
     }
 
-    /// The latest emission, if it is behind number `after`.
+    /// The latest emission, if it is behind number `after`. Of a dormant query the latest that it retains.
     pub fn latest_after(&self, after: u64) -> Result<Option<Emission>, Gone> {
-        self.lock().emissions.latest_after(after)
+        let state = self.lock();
+        let latest = state.emissions.latest_after(after)?;
+        if latest.is_none() && self.is_dormant() {
+            return Err(Gone { floor: state.emissions.last() });
+        }
+        Ok(latest)
     }
 
     /// What subscribers saw when there had been so many emissions; `None` if that is not retained.
     pub fn shown_at(&self, count: u64) -> Option<SharedBytes> {
         let state = self.lock();
-        if state.emissions.count() == count {
+        if state.emissions.count() == count && !self.is_dormant() {
             return Some(state.shown().clone());
         }
         let mut next = Vec::new();
@@ -108,9 +161,10 @@ impl Query {
     }
 
     /// Whether an LSN may be one that a crash has taken back: the log does not reach back to it any more, so it does not know
-    /// of gaps there, and no emission of the query, behind which one goes on wherever in between one was, is newer.
+    /// of gaps there, and no emission of the query, behind which one goes on wherever in between one was, is newer. A dormant
+    /// query does not know: the log is asked where its subscriber goes on.
     pub(super) fn may_be_lost(&self, lsn: Lsn, log: &Log) -> bool {
-        lsn < log.floor() && lsn > self.lock().emissions.last()
+        lsn < log.floor() && !self.is_dormant() && lsn > self.lock().emissions.last()
     }
 
     /// The shards that it reads, if they are more than its key's.

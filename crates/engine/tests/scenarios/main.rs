@@ -8,6 +8,7 @@ mod blocking;
 mod counter_figures;
 mod counters;
 mod crash;
+mod dormancy;
 mod events;
 mod hashes;
 mod keyspace;

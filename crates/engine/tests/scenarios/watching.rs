@@ -16,10 +16,10 @@ use tidemark_engine::{Call, Engine, Protocol, Reply, Terms, command, encoded};
 use tidemark_log::{Durability, Log, Lsn, MemoryStorage, Options, Record};
 
 /// The only listener of most tests.
-const LISTENER: usize = 0;
+pub(crate) const LISTENER: usize = 0;
 
 /// A read, and operators behind `|`.
-fn read(line: &str) -> Read {
+pub(crate) fn read(line: &str) -> Read {
     let words = support::words(line);
     let words: Vec<&[u8]> = words.iter().map(String::as_bytes).collect();
     let at = words.iter().position(|word| *word == b"|").unwrap_or(words.len());
@@ -27,7 +27,7 @@ fn read(line: &str) -> Read {
     Read::new(0, Protocol::Resp3, &words[..at], filter).expect("a read")
 }
 
-fn watch(engine: &Engine, line: &str) -> Subscribed {
+pub(crate) fn watch(engine: &Engine, line: &str) -> Subscribed {
     engine.subscribe(read(line), LISTENER, START_US).expect("a beginning")
 }
 
@@ -38,7 +38,7 @@ fn emissions(query: &Query) -> Vec<Emission> {
 }
 
 /// What a query has emitted, as text.
-fn answers(subscribed: &Subscribed) -> Vec<String> {
+pub(crate) fn answers(subscribed: &Subscribed) -> Vec<String> {
     emissions(&subscribed.query).iter().map(|emission| shown(&emission.answer)).collect()
 }
 
@@ -888,7 +888,7 @@ const READS: [&str; 26] = [
 ];
 
 #[derive(Debug, Clone)]
-enum Step {
+pub(crate) enum Step {
     Change(String),
     Transaction(Vec<String>),
     Watch(usize),
@@ -896,7 +896,7 @@ enum Step {
     Expire,
 }
 
-fn step() -> impl Strategy<Value = Step> {
+pub(crate) fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         8 => change().prop_map(Step::Change),
         1 => proptest::collection::vec(change(), 1..5).prop_map(Step::Transaction),
@@ -1000,7 +1000,7 @@ fn in_order(client: &Client<'_>, line: &str) -> String {
 }
 
 /// Does all steps, and calls `between` behind each; which reads were watched, by their ids.
-fn run<'e>(
+pub(crate) fn run<'e>(
     engine: &'e Engine,
     steps: &[Step],
     mut between: impl FnMut(&'e Engine, usize),
@@ -1035,14 +1035,14 @@ fn run<'e>(
 }
 
 /// A snapshot in memory.
-struct Cut {
-    lsn: Lsn,
-    keys: Vec<Vec<u8>>,
-    queries: Vec<Vec<u8>>,
+pub(crate) struct Cut {
+    pub(crate) lsn: Lsn,
+    pub(crate) keys: Vec<Vec<u8>>,
+    pub(crate) queries: Vec<Vec<u8>>,
 }
 
 impl Cut {
-    fn of(engine: &Engine) -> Self {
+    pub(crate) fn of(engine: &Engine) -> Self {
         let mut snapshot = engine.snapshot();
         let queries = snapshot.query_frames().collect();
         let keys = std::iter::from_fn(|| snapshot.next_frame()).collect();
@@ -1050,7 +1050,7 @@ impl Cut {
         Self { lsn: snapshot.lsn(), keys, queries }
     }
 
-    fn load(&self, past: &mut Past) {
+    pub(crate) fn load(&self, past: &mut Past) {
         past.load(|load| self.keys.iter().try_for_each(|frame| load(frame))).expect("loads");
         self.queries.iter().for_each(|frame| past.load_query(self.lsn, frame).expect("loads"));
     }

@@ -46,7 +46,7 @@ fn is_change(command: &Command, args: &[&[u8]]) -> bool {
         // That a read is watched from now on, and that somebody has a name, are records.
         C::Publish | C::Spublish | C::WatchRead => true,
         C::EmitAck => named_command::acknowledgement(args).is_some(),
-        C::Unwatch => args.get(1).is_some_and(|word| parse::is(word, "NAMED")),
+        C::Unwatch => args.get(1).is_some_and(|word| parse::is(word, "NAMED") || parse::is(word, "QUERY")),
         _ => command.is(flags::WRITE),
     }
 }

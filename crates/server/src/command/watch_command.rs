@@ -9,10 +9,14 @@ use crate::not_resumed::NotResumed;
 use crate::session::{Asked, NAMES_LIMIT, Returning, Session, Watching};
 use crate::watch_answer::{begun, integer, refusal, refuse};
 use crate::{returning, watching};
+use std::cmp::Reverse;
 use tidemark_engine::command::{parse, watching::read_of};
-use tidemark_engine::query::{Filter, Read};
+use tidemark_engine::query::{Filter, QueryFigures, Read, SharedQuery};
 use tidemark_engine::{Command, CommandError};
 use tidemark_log::Lsn;
+
+/// So many reads are listed at most: one who looks for others gives a pattern.
+const LISTED: usize = 1000;
 
 /// What stands between a read and the options of its subscription.
 const OPTIONS: &[u8] = b"|";
@@ -42,6 +46,18 @@ pub(crate) fn watch(
     if matches!(start, Start::Resume(_)) && engine.query_of(&read).is_none() {
         // Nobody has had an emission that could be gone on behind, and nothing begins for one who asks for that.
         return Err(CommandError::Text(refusal(NotResumed::NotFound).into()));
+    }
+    if let Some(query) = engine.query_of(&read).filter(|query| query.is_dormant()) {
+        if let Start::Resume(lsn) = start {
+            let known = session.subscriptions.watchings.get_mut(query.id());
+            let asked = Asked::Watch(known.map(|known| known.cursor.base()), engine.log().appended());
+            return returning::go_on(session, Returning { query, lsn, delivery, asked }, cx);
+        }
+        if session.subscriptions.watchings.contains(query.id()) {
+            return Err(CommandError::text(
+                "TRYAGAIN the read is watched already, and its emissions are being made from the log",
+            ));
+        }
     }
     let subscribed = engine.subscribe(read, listener, cx.now_us)?;
     cx.shared.watching_began(cx.now_us);
@@ -76,6 +92,11 @@ pub(crate) fn unwatch(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -
     {
         return named_command::end(session, names, cx);
     }
+    if let [_, query, ids @ ..] = args
+        && parse::is(query, "QUERY")
+    {
+        return end_queries(session, ids, cx);
+    }
     let mut ended = 0;
     for name in args.iter().skip(1) {
         let named = cursor::query_of(&cx.shared.engine, name);
@@ -90,12 +111,72 @@ fn is_named(session: &mut Session, query: Lsn, name: &[u8]) -> bool {
     session.subscriptions.watchings.get_mut(query).is_some_and(|watching| *watching.name() == *name)
 }
 
-/// `WATCHES`, `WATCHES NAMED [pattern]`
+/// `UNWATCH QUERY id ...`: how many watched reads it has ended, for all their subscribers.
+fn end_queries(session: &mut Session, ids: &[&[u8]], cx: &Context<'_>) -> Result<(), CommandError> {
+    if ids.is_empty() {
+        return Err(CommandError::Arity("unwatch".into()));
+    }
+    let mut ended = 0;
+    for id in ids {
+        ended += usize::from(cx.shared.engine.end_query(position(id)?, cx.now_us)?);
+    }
+    session.output.reply.count(ended);
+    Ok(())
+}
+
+/// `WATCHES ALL [pattern]`: the reads that any client watches, the costliest first.
+fn list_all(session: &mut Session, pattern: Option<&[u8]>, cx: &Context<'_>) {
+    let fits = |query: &SharedQuery| {
+        pattern.is_none_or(|pattern| query.read().args().any(|arg| parse::glob(pattern, arg)))
+    };
+    let mut all: Vec<(QueryFigures, SharedQuery)> = cx
+        .shared
+        .engine
+        .all_queries()
+        .into_iter()
+        .filter(fits)
+        .map(|query| (query.figures(), query))
+        .collect();
+    all.sort_by_key(|(figures, query)| (Reverse(figures.cost_ns), query.id()));
+    all.truncate(LISTED);
+    let reply = &mut session.output.reply;
+    reply.array(all.len());
+    for (figures, query) in all {
+        reply.map(9);
+        reply.bulk(b"query");
+        integer(reply, query.id().0);
+        reply.bulk(b"command");
+        let read = query.read();
+        reply.array(read.args().len());
+        read.args().for_each(|arg| reply.bulk(arg));
+        reply.bulk(b"operators");
+        reply.array(read.operators().len());
+        read.operators().for_each(|word| reply.bulk(word));
+        reply.bulk(b"db");
+        reply.count(read.db().into());
+        reply.bulk(b"subscribed");
+        reply.count(figures.is_subscribed.into());
+        reply.bulk(b"names");
+        reply.count(figures.names);
+        reply.bulk(b"emissions");
+        integer(reply, figures.emissions);
+        reply.bulk(b"dormant");
+        reply.count(figures.is_dormant.into());
+        reply.bulk(b"cost-ns");
+        integer(reply, figures.cost_ns);
+    }
+}
+
+/// `WATCHES`, `WATCHES NAMED [pattern]`, `WATCHES ALL [pattern]`
 pub(crate) fn watches(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> Result<(), CommandError> {
     match args {
         [_] => {}
         [_, named] | [_, named, _] if parse::is(named, "NAMED") => {
             named_command::list(session, args.get(2).copied(), cx);
+            return Ok(());
+        }
+        [_, all] | [_, all, _] if parse::is(all, "ALL") => {
+            list_all(session, args.get(2).copied(), cx);
             return Ok(());
         }
         _ => return Err(CommandError::Syntax),

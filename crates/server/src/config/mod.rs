@@ -133,6 +133,10 @@ pub struct Config {
     pub watch_backlogs: usize,
     /// What the keys may take from which the emissions of one of them are made again.
     pub watch_backlog_bytes: usize,
+    /// What one change may spend on answers of watched reads, in microseconds.
+    pub watch_write_budget_us: u64,
+    /// What watched reads without subscribers may spend of each second, in microseconds.
+    pub watch_unsubscribed_budget_us: u64,
     /// How many different reads may be watched.
     pub watch_max_queries: usize,
     /// How many named subscriptions there may be.
@@ -210,6 +214,8 @@ impl Default for Config {
             watch_retention_age: Duration::from_hours(1),
             watch_backlogs: 2,
             watch_backlog_bytes: 256 << 20,
+            watch_write_budget_us: 500,
+            watch_unsubscribed_budget_us: 20_000,
             watch_max_queries: 1_000_000,
             watch_max_names: 10_000,
             watch_max_bytes: 1 << 30,

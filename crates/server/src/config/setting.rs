@@ -864,6 +864,34 @@ pub static SETTINGS: &[Setting] = &[
         },
     },
     Setting {
+        name: "watch-write-budget-us",
+        alias: None,
+        group: WATCHING,
+        placeholder: "MICROSECONDS",
+        help: "What one change may spend on answering watched reads. Reads beyond it become dormant: their emissions are made \
+               from the log, beside the writers, and are late. 0 means that no change answers any.",
+        literal: Literal::Number,
+        changeable: false,
+        fallback: "",
+        get: |_, config| config.watch_write_budget_us.to_string(),
+        set: |_, config, text| number(text, 0, 10_000_000).map(|value| config.watch_write_budget_us = value),
+    },
+    Setting {
+        name: "watch-unsubscribed-budget-us",
+        alias: None,
+        group: WATCHING,
+        placeholder: "MICROSECONDS",
+        help: "What all changes may spend of each second on watched reads without a subscriber. Reads beyond it become dormant: \
+               when a subscriber comes back, their emissions are made from the log.",
+        literal: Literal::Number,
+        changeable: false,
+        fallback: "",
+        get: |_, config| config.watch_unsubscribed_budget_us.to_string(),
+        set: |_, config, text| {
+            number(text, 0, 1_000_000).map(|value| config.watch_unsubscribed_budget_us = value)
+        },
+    },
+    Setting {
         name: "watch-max-queries",
         alias: None,
         group: WATCHING,

@@ -183,10 +183,10 @@ impl Watching {
         if self.delivery().squash.is_some() {
             batch.extend(self.cursor.latest(older)?);
             // Behind what is made again from the log there may be something newer.
-            return Ok(self.cursor.is_behind_retention() && !batch.is_empty());
+            return Ok(self.cursor.is_behind() && !batch.is_empty());
         }
         self.cursor.next(BATCH, batch, older)?;
-        Ok(batch.len() == BATCH || (self.cursor.is_behind_retention() && !batch.is_empty()))
+        Ok(batch.len() == BATCH || (self.cursor.is_behind() && !batch.is_empty()))
     }
 
     /// If everything is given away at most once: up to where this connection has moved the position.
@@ -260,8 +260,10 @@ impl Watching {
         }
         let mut told = None;
         if output.has_room() {
-            let (lsn, count) = cx.shared.engine.progress(self.cursor.query());
-            if self.cursor.has_all(count) {
+            let progress = cx.shared.engine.progress(self.cursor.query());
+            if let Some((lsn, count)) = progress
+                && self.cursor.has_all(count)
+            {
                 self.write_place(b"progress", lsn, output, cx);
                 told = Some(lsn);
             }
@@ -307,7 +309,7 @@ impl Watching {
 
     /// Whether the client is to be told, once, that it has got what it had missed.
     pub(super) fn has_returned(&mut self) -> bool {
-        let is_behind = self.cursor.is_behind_retention();
+        let is_behind = self.cursor.is_behind();
         let more = self.more.as_mut().filter(|_| !is_behind);
         more.is_some_and(|more| std::mem::take(&mut more.is_returning))
     }

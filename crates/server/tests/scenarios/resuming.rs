@@ -2,7 +2,7 @@
 //! as it was.
 
 use crate::common::watching::resp3;
-use crate::common::{Client, TestServer, eventually};
+use crate::common::{Client, TestServer, eventually, serve_http};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tidemark_server::config::Config;
@@ -455,4 +455,192 @@ fn damage_ends_a_subscription_and_never_leaves_a_gap() {
     assert_eq!(end, format!(">4 $5 stale $3 1-0 :{next} :6001"), "and from where it can be gone on");
     assert_eq!(ask(&mut watcher, "EMITRECONNECT k 1-0 6001"), "*2 $2 OK :6001");
     assert_eq!(told(&mut watcher).frame, of_k(6001));
+}
+
+fn answer_no_unheard(config: &mut Config) {
+    serve_http(config);
+    config.watch_unsubscribed_budget_us = 0;
+}
+
+/// The number in an emission of `GET.WATCH k`, which is its value too, whatever record it is of.
+fn number_of_k(watcher: &mut Client<TcpStream>) -> u64 {
+    let frame = told(watcher).frame;
+    let words: Vec<&str> = frame.split(' ').collect();
+    assert_eq!(words[6][1..], *words[8], "{frame}");
+    words[8].parse().expect("a number")
+}
+
+/// Ends a thread that looks at it, also if the test fails.
+struct SetOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for SetOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Waits until so many reads are dormant.
+fn wait_dormant(server: &TestServer, count: u64) {
+    let line = format!("\ntidemark_watched_reads_dormant {count}.0\n");
+    eventually("so many reads are dormant", || server.http("/metrics").contains(&line));
+}
+
+#[test]
+fn a_read_that_nobody_listened_to_goes_on_where_its_subscriber_was() {
+    let server = TestServer::with(answer_no_unheard);
+    assert!(ask(&mut resp3(&server), "GET.WATCH k").starts_with("%4 $6 sub_id $3 1-0"));
+    assert!(ask(&mut resp3(&server), "KEYS.WATCH *").starts_with("%4 $6 sub_id $3 2-0"));
+    set_all(&server, 1..=500);
+    wait_dormant(&server, 2);
+    // Behind a snapshot, the log, and a start.
+    ask(&mut resp3(&server), "SAVE");
+    set_all(&server, 501..=600);
+    let server = TestServer::in_dir(server.stop(), answer_no_unheard);
+    let mut watcher = resp3(&server);
+    for seen in [0, 599, 600] {
+        let lsn = if seen == 0 { 1 } else { seen + 2 };
+        assert_eq!(
+            ask(&mut watcher, &format!("EMITRECONNECT k 1-0 {lsn}")),
+            format!("*2 $2 OK :{}", seen + 1)
+        );
+        for number in seen + 1..=600 {
+            assert_eq!(number_of_k(&mut watcher), number);
+        }
+        ask(&mut watcher, "UNWATCH 1-0");
+    }
+    assert_eq!(ask(&mut watcher, "EMITRECONNECT k 1-0 602"), "*2 $2 OK :601");
+    ask(&mut resp3(&server), "SET k 601");
+    assert_eq!(number_of_k(&mut watcher), 601);
+    wait_dormant(&server, 1);
+    assert_eq!(ask(&mut watcher, "EMITRECONNECT * 2-0 2"), "*2 $2 OK :1");
+    let keys = told(&mut watcher).frame;
+    assert!(keys.starts_with(">5 $8 emission $3 2-0 :3 :1 *1 $1 k"), "{keys}");
+    assert_eq!(ask(&mut watcher, "PING"), "+PONG");
+    wait_dormant(&server, 0);
+    // Both the numbers and the waking are in the log.
+    let server = TestServer::in_dir(server.stop(), answer_no_unheard);
+    let mut watcher = resp3(&server);
+    assert_eq!(ask(&mut watcher, "EMITRECONNECT k 1-0 500"), "*2 $2 OK :499");
+    for number in 499..=601 {
+        assert_eq!(number_of_k(&mut watcher), number);
+    }
+}
+
+#[test]
+fn reads_that_cost_writers_too_much_are_late_and_complete() {
+    let server = TestServer::with_http(|config| config.watch_write_budget_us = 0);
+    let mut watchers: Vec<_> = (0..3).map(|_| resp3(&server)).collect();
+    for watcher in &mut watchers {
+        assert!(ask(watcher, "GET.WATCH k").starts_with("%4 $6 sub_id"));
+    }
+    set_all(&server, 1..=300);
+    wait_dormant(&server, 1);
+    for watcher in &mut watchers {
+        for number in 1..=300 {
+            assert_eq!(number_of_k(watcher), number);
+        }
+    }
+    set_all(&server, 301..=400);
+    for watcher in &mut watchers {
+        for number in 301..=400 {
+            assert_eq!(number_of_k(watcher), number);
+        }
+        assert_eq!(
+            ask(watcher, "GET.WATCH k"),
+            "-TRYAGAIN the read is watched already, and its emissions are being made from the log"
+        );
+        assert_eq!(ask(watcher, "PING"), "+PONG");
+    }
+}
+
+#[test]
+fn a_dormant_read_is_woken_while_writers_go_on() {
+    let server = TestServer::with(answer_no_unheard);
+    ask(&mut resp3(&server), "GET.WATCH k");
+    set_all(&server, 1..=2000);
+    let (done, port) = (AtomicBool::new(false), server.port);
+    std::thread::scope(|scope| {
+        let _ends_the_writer = SetOnDrop(&done);
+        let writing = scope.spawn(|| {
+            let mut writer = TcpStream::connect(("127.0.0.1", port)).map(Client::over).expect("it listens");
+            let mut number = 2000;
+            while !done.load(Ordering::Relaxed) {
+                number += 1;
+                writer.ask(&format!("SET k {number}"), "+OK\r\n");
+            }
+        });
+        for _ in 0..3 {
+            let mut watcher = resp3(&server);
+            assert_eq!(ask(&mut watcher, "EMITRECONNECT k 1-0 2 | MARK"), "*2 $2 OK :2");
+            let mut next = 2;
+            loop {
+                let frame = value(&mut watcher);
+                if frame.starts_with(">3 $9 caught-up") {
+                    break;
+                }
+                assert!(frame.ends_with(&format!(" :{next} ${} {next}", next.to_string().len())), "{frame}");
+                next += 1;
+            }
+            assert!(next > 2000, "what was missed has come");
+            for number in next..next + 100 {
+                assert_eq!(number_of_k(&mut watcher), number);
+            }
+            wait_dormant(&server, 0);
+        }
+        done.store(true, Ordering::Relaxed);
+        writing.join().expect("it writes");
+    });
+}
+
+#[test]
+fn a_name_keeps_its_place_while_its_read_is_dormant() {
+    let server = TestServer::with(answer_no_unheard);
+    let mut first = resp3(&server);
+    assert!(ask(&mut first, "GET.WATCH k | AS mine").starts_with("%4 $6 sub_id $4 mine $3 lsn :1"));
+    ask(&mut first, "EMITACK k mine 1");
+    drop(first);
+    set_all(&server, 1..=100);
+    wait_dormant(&server, 1);
+    let mut watcher = resp3(&server);
+    assert!(ask(&mut watcher, "GET.WATCH k | AS mine").starts_with("%4 $6 sub_id $4 mine"));
+    let mut last = 0;
+    for number in 1..=100 {
+        let told = told(&mut watcher);
+        assert!(told.frame.ends_with(&format!(" {number}")), "{}", told.frame);
+        last = told.lsn;
+    }
+    assert_eq!(ask(&mut watcher, &format!("EMITACK k mine {last}")), "+OK");
+    drop(watcher);
+    set_all(&server, 101..=110);
+    let mut watcher = resp3(&server);
+    ask(&mut watcher, "GET.WATCH k | AS mine");
+    for number in 101..=110 {
+        assert!(told(&mut watcher).frame.ends_with(&format!(" {number}")));
+    }
+}
+
+#[test]
+fn operators_list_and_end_any_watched_read() {
+    let server = TestServer::with(|_| ());
+    let mut watcher = resp3(&server);
+    assert!(ask(&mut watcher, "GET.WATCH k").starts_with("%4 $6 sub_id $3 1-0"));
+    ask(&mut resp3(&server), "KEYS.WATCH user:*");
+    ask(&mut resp3(&server), "GET.WATCH mine | AS name");
+    let mut operator = resp3(&server);
+    let all = ask(&mut operator, "WATCHES ALL");
+    assert!(all.starts_with("*3 %9 $5 query :"), "{all}");
+    let one = ask(&mut operator, "WATCHES ALL user:*");
+    let start = "*1 %9 $5 query :2 $7 command *2 $4 keys $6 user:* $9 operators *0 $2 db :0 $10 subscribed :";
+    assert!(one.starts_with(start), "{one}");
+    assert_eq!(ask(&mut operator, "WATCHES ALL none"), "*0");
+    assert_eq!(ask(&mut operator, "UNWATCH QUERY 1 2 77"), ":2");
+    assert_eq!(
+        ask(&mut operator, "UNWATCH QUERY 3"),
+        "-ERR query 3 has 1 named subscriptions; end them with UNWATCH NAMED first"
+    );
+    assert!(ask(&mut operator, "UNWATCH QUERY x").starts_with("-ERR the LSN is not an integer"));
+    assert!(ask(&mut operator, "UNWATCH QUERY").starts_with("-ERR wrong number of arguments"));
+    assert_eq!(value(&mut watcher), ">4 $5 stale $3 1-0 :1 :1", "it is to watch anew");
+    ask(&mut operator, "SET k 1");
+    assert!(ask(&mut watcher, "GET.WATCH k").contains("value $1 1"));
 }
