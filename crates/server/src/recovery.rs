@@ -151,6 +151,7 @@ fn newest_state(
         });
         engine.limit_writes(WriteBudget {
             write_us: config.watch_write_budget_us,
+            heard_us: config.watch_subscribed_budget_us.saturating_mul(config.threads as u64),
             unheard_us: config.watch_unsubscribed_budget_us,
         });
         let Some(snapshot) = snapshot else { return Ok((engine, None)) };

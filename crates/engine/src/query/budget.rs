@@ -1,10 +1,11 @@
 //! What answering watched reads may cost those who write.
 //!
-//! Two limits keep any set of watched reads from delaying writers, and with them all other clients:
+//! Three limits keep any set of watched reads from delaying writers, and with them all other clients. A read beyond one of them
+//! becomes dormant (see [`super::dormancy`]): it is answered beside the writers, later.
 //!
-//! - One record spends at most [`WriteBudget::write_us`] on answers. Reads beyond it become dormant
-//!   (see [`super::dormancy`]): they are answered beside the writers, later.
-//! - Reads that have no subscriber share [`WriteBudget::unheard_us`] of each second. Beyond it they become dormant too.
+//! - One record spends at most [`WriteBudget::write_us`] on answers.
+//! - Reads that have a subscriber share [`WriteBudget::heard_us`] of each second.
+//! - Reads that have none share [`WriteBudget::unheard_us`] of each second.
 //!
 //! Costs are estimates that follow the measured time, but at most [`RISE`] times upwards per answer. So a thread that loses
 //! its processor in the middle of an answer does not make a cheap read look expensive.
@@ -17,20 +18,22 @@ use std::time::{Duration, Instant};
 pub struct WriteBudget {
     /// What one record may spend on answers. Microseconds.
     pub write_us: u64,
-    /// What reads without a subscriber may spend of each second, all together. Microseconds.
+    /// What reads with a subscriber may spend of each second, all together. Microseconds of all threads.
+    pub heard_us: u64,
+    /// What reads without a subscriber may spend of each second, all together. Microseconds of all threads.
     pub unheard_us: u64,
 }
 
 impl WriteBudget {
     /// No limit: the default of an engine, for replays of the past and for programs without other clients.
-    pub const UNLIMITED: Self = Self { write_us: u64::MAX, unheard_us: u64::MAX };
+    pub const UNLIMITED: Self = Self { write_us: u64::MAX, heard_us: u64::MAX, unheard_us: u64::MAX };
 }
 
 /// An estimate rises at most so many times its value with one answer.
 const RISE: u64 = 8;
 /// A record that has taken so many times its budget on the clock answers no further read, whatever the estimates say.
 const CLOCK_FACTOR: u64 = 20;
-/// Reads without a subscriber may save up what they may spend in so long.
+/// Reads may save up what they may spend in so long.
 const SAVED_UP: Duration = Duration::from_millis(2500);
 
 /// The estimated cost of an answer in one byte, as a tiny floating-point number: rounded down by less than an eighth.
@@ -67,13 +70,46 @@ fn code(ns: u64) -> u8 {
     u8::try_from((behind + 1) * 8 + (ns >> behind) % 8).unwrap_or(u8::MAX)
 }
 
-/// The limits, and what reads without a subscriber have spent.
+/// What a class of reads may spend of each second, and has spent: the generic cell rate algorithm (ITU-T I.371), one word in
+/// place of a bucket and the time at which it was filled.
+struct Share {
+    us: AtomicU64,
+    /// All that may be spent up to this moment has been. Nanoseconds since the budget began.
+    spent_until_ns: AtomicU64,
+}
+
+impl Share {
+    const fn unlimited() -> Self {
+        Self { us: AtomicU64::new(u64::MAX), spent_until_ns: AtomicU64::new(0) }
+    }
+
+    fn may_spend(&self, now_ns: u64) -> bool {
+        match self.us.load(Ordering::Relaxed) {
+            0 => false,
+            u64::MAX => true,
+            _ => self.spent_until_ns.load(Ordering::Relaxed) <= now_ns + nanoseconds(SAVED_UP),
+        }
+    }
+
+    fn spend(&self, now_ns: u64, cost_ns: u64) {
+        let us = self.us.load(Ordering::Relaxed);
+        if us == 0 || us == u64::MAX {
+            return;
+        }
+        // A cost of `us` takes a second to earn.
+        let earned_in = cost_ns.saturating_mul(1_000_000) / us;
+        let spent = |until: u64| Some(until.max(now_ns).saturating_add(earned_in));
+        self.spent_until_ns
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, spent)
+            .expect("the update is never refused");
+    }
+}
+
+/// The limits, and what reads have spent.
 pub(super) struct Budget {
     write_ns: AtomicU64,
-    unheard_us: AtomicU64,
-    /// Reads without a subscriber have spent what they may up to this moment, in nanoseconds since `began`. A generic cell
-    /// rate algorithm (ITU-T I.371): one word in place of a bucket and the time it was filled.
-    spent_until_ns: AtomicU64,
+    heard: Share,
+    unheard: Share,
     began: Instant,
 }
 
@@ -81,8 +117,8 @@ impl Default for Budget {
     fn default() -> Self {
         Self {
             write_ns: AtomicU64::new(u64::MAX),
-            unheard_us: AtomicU64::new(u64::MAX),
-            spent_until_ns: AtomicU64::new(0),
+            heard: Share::unlimited(),
+            unheard: Share::unlimited(),
             began: Instant::now(),
         }
     }
@@ -91,7 +127,8 @@ impl Default for Budget {
 impl Budget {
     pub(super) fn set(&self, budget: WriteBudget) {
         self.write_ns.store(budget.write_us.saturating_mul(1000), Ordering::Relaxed);
-        self.unheard_us.store(budget.unheard_us, Ordering::Relaxed);
+        self.heard.us.store(budget.heard_us, Ordering::Relaxed);
+        self.unheard.us.store(budget.unheard_us, Ordering::Relaxed);
     }
 
     /// What one record may spend. Nanoseconds.
@@ -99,29 +136,13 @@ impl Budget {
         self.write_ns.load(Ordering::Relaxed)
     }
 
-    fn may_spend_unheard(&self, now: Instant) -> bool {
-        match self.unheard_us.load(Ordering::Relaxed) {
-            0 => false,
-            u64::MAX => true,
-            _ => {
-                self.spent_until_ns.load(Ordering::Relaxed)
-                    <= self.since_beginning(now) + nanoseconds(SAVED_UP)
-            }
-        }
+    /// Whether reads with a subscriber have something to spend.
+    pub(super) fn may_be_heard(&self) -> bool {
+        self.heard.may_spend(self.since_beginning(Instant::now()))
     }
 
-    fn spend_unheard(&self, now: Instant, cost_ns: u64) {
-        let unheard_us = self.unheard_us.load(Ordering::Relaxed);
-        if unheard_us == 0 || unheard_us == u64::MAX {
-            return;
-        }
-        let now_ns = self.since_beginning(now);
-        // A cost of `unheard_us` takes a second to earn.
-        let earned_in = cost_ns.saturating_mul(1_000_000) / unheard_us;
-        let spent = |until: u64| Some(until.max(now_ns).saturating_add(earned_in));
-        self.spent_until_ns
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, spent)
-            .expect("the update is never refused");
+    fn share(&self, is_heard: bool) -> &Share {
+        if is_heard { &self.heard } else { &self.unheard }
     }
 
     fn since_beginning(&self, now: Instant) -> u64 {
@@ -150,7 +171,7 @@ impl<'a> Spending<'a> {
         let on_the_clock = nanoseconds(self.now.saturating_duration_since(self.began));
         self.spent_ns < limit
             && on_the_clock < limit.saturating_mul(CLOCK_FACTOR)
-            && (is_heard || self.budget.may_spend_unheard(self.now))
+            && self.budget.share(is_heard).may_spend(self.budget.since_beginning(self.now))
     }
 
     /// Notes that a read has been answered since the last one was; whether that alone is more than a record may spend.
@@ -158,9 +179,7 @@ impl<'a> Spending<'a> {
         let before = std::mem::replace(&mut self.now, Instant::now());
         let cost_ns = cost.note(nanoseconds(self.now.saturating_duration_since(before)));
         self.spent_ns = self.spent_ns.saturating_add(cost_ns);
-        if !is_heard {
-            self.budget.spend_unheard(self.now, cost_ns);
-        }
+        self.budget.share(is_heard).spend(self.budget.since_beginning(self.now), cost_ns);
         cost_ns > self.budget.write_ns()
     }
 }
@@ -196,20 +215,19 @@ mod tests {
     }
 
     #[test]
-    fn reads_without_a_subscriber_spend_their_share_and_earn_it_again() {
-        let budget = Budget::default();
-        let at = |ms: u64| budget.began + Duration::from_millis(ms);
-        assert!(budget.may_spend_unheard(at(0)), "there is no limit at first");
-        budget.set(WriteBudget { write_us: 500, unheard_us: 20_000 });
+    fn a_class_of_reads_spends_its_share_and_earns_it_again() {
+        let share = Share::unlimited();
+        assert!(share.may_spend(0), "there is no limit at first");
         // 20 ms of each second: what is saved up is 50 ms.
+        share.us.store(20_000, Ordering::Relaxed);
         for _ in 0..51 {
-            assert!(budget.may_spend_unheard(at(0)));
-            budget.spend_unheard(at(0), MS);
+            assert!(share.may_spend(0));
+            share.spend(0, MS);
         }
-        assert!(!budget.may_spend_unheard(at(0)) && !budget.may_spend_unheard(at(49)));
-        assert!(budget.may_spend_unheard(at(51)), "a millisecond is earned in fifty");
-        budget.set(WriteBudget { write_us: 500, unheard_us: 0 });
-        assert!(!budget.may_spend_unheard(at(1_000_000)));
+        assert!(!share.may_spend(0) && !share.may_spend(49 * MS));
+        assert!(share.may_spend(51 * MS), "a millisecond is earned in fifty");
+        share.us.store(0, Ordering::Relaxed);
+        assert!(!share.may_spend(1_000_000 * MS));
     }
 
     #[test]
@@ -217,10 +235,10 @@ mod tests {
         let budget = Budget::default();
         let mut spending = Spending::begin(&budget);
         assert!(!spending.note(&Cost::of_bytes(1 << 30), true) && spending.affords(true));
-        budget.set(WriteBudget { write_us: 0, unheard_us: u64::MAX });
+        budget.set(WriteBudget { write_us: 0, ..WriteBudget::UNLIMITED });
         assert!(!spending.affords(true));
         assert!(spending.note(&Cost::of_bytes(0), true), "any cost is more than nothing");
-        budget.set(WriteBudget { write_us: 3_600_000_000, unheard_us: 0 });
+        budget.set(WriteBudget { write_us: 3_600_000_000, heard_us: u64::MAX, unheard_us: 0 });
         assert!(spending.affords(true) && !spending.affords(false));
     }
 }

@@ -221,9 +221,10 @@ impl Engine {
     /// Whether writers can answer a query that costs so much beside the others of the same keys. Everything that it reads is
     /// locked.
     fn affords(&self, keys: &mut Keys<'_>, query: &Query, cost_ns: u64) -> bool {
-        let limit = self.registry().budget.write_ns();
+        let budget = &self.registry().budget;
+        let limit = budget.write_ns();
         if limit == u64::MAX {
-            return true;
+            return budget.may_be_heard();
         }
         let sum = |queries: &[SharedQuery]| queries.iter().map(|other| other.cost.ns()).sum::<u64>();
         let db = query.read.db();
@@ -237,7 +238,7 @@ impl Engine {
         // A write touches one of the keys, and is answered by all that read everything.
         let others = of_keys.into_iter().max().unwrap_or(0) + everywhere.unwrap_or(0);
         // Half of it: answers may grow, and to become dormant again at once would cost more than to wait.
-        others.saturating_add(cost_ns) <= limit / 2
+        others.saturating_add(cost_ns) <= limit / 2 && budget.may_be_heard()
     }
 }
 

@@ -15,7 +15,7 @@ use tidemark_log::Lsn;
 /// Reads without a subscriber may spend nothing, all others what they want.
 const NOTHING_UNHEARD: WriteBudget = WriteBudget { unheard_us: 0, ..WriteBudget::UNLIMITED };
 /// No read may spend anything.
-const NOTHING: WriteBudget = WriteBudget { write_us: 0, unheard_us: 0 };
+const NOTHING: WriteBudget = WriteBudget { write_us: 0, heard_us: 0, unheard_us: 0 };
 
 /// The past of a query at the end of the log, from a cut or from the log's beginning.
 fn past_at_end(engine: &Engine, query: &Query, cut: Option<&Cut>) -> (Past, Vec<Emission>) {

@@ -135,6 +135,8 @@ pub struct Config {
     pub watch_backlog_bytes: usize,
     /// What one change may spend on answers of watched reads, in microseconds.
     pub watch_write_budget_us: u64,
+    /// What watched reads with subscribers may spend of each second of each thread, in microseconds.
+    pub watch_subscribed_budget_us: u64,
     /// What watched reads without subscribers may spend of each second, in microseconds.
     pub watch_unsubscribed_budget_us: u64,
     /// How many different reads may be watched.
@@ -215,6 +217,7 @@ impl Default for Config {
             watch_backlogs: 2,
             watch_backlog_bytes: 256 << 20,
             watch_write_budget_us: 500,
+            watch_subscribed_budget_us: 500_000,
             watch_unsubscribed_budget_us: 20_000,
             watch_max_queries: 1_000_000,
             watch_max_names: 10_000,

@@ -877,6 +877,21 @@ pub static SETTINGS: &[Setting] = &[
         set: |_, config, text| number(text, 0, 10_000_000).map(|value| config.watch_write_budget_us = value),
     },
     Setting {
+        name: "watch-subscribed-budget-us",
+        alias: None,
+        group: WATCHING,
+        placeholder: "MICROSECONDS",
+        help: "What changes may spend of each second of each thread on watched reads with subscribers. Reads beyond it become \
+               dormant: their emissions are late.",
+        literal: Literal::Number,
+        changeable: false,
+        fallback: "",
+        get: |_, config| config.watch_subscribed_budget_us.to_string(),
+        set: |_, config, text| {
+            number(text, 0, 1_000_000).map(|value| config.watch_subscribed_budget_us = value)
+        },
+    },
+    Setting {
         name: "watch-unsubscribed-budget-us",
         alias: None,
         group: WATCHING,

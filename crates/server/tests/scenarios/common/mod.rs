@@ -54,6 +54,7 @@ impl TestServer {
             log_segment_bytes: 256 * 1024,
             // Which record an emission is of must not depend on how busy the machine is.
             watch_write_budget_us: 10_000_000,
+            watch_subscribed_budget_us: 1_000_000,
             watch_unsubscribed_budget_us: 1_000_000,
             ..Config::default()
         };
