@@ -14,6 +14,7 @@ use crate::holders::Tenure;
 use crate::inbox::Unblock;
 use crate::invalidation_source::Source;
 use crate::output::{Reached, Until};
+use crate::pace::Pace;
 use crate::publication::Publication;
 use crate::resp::request::{RequestLimits, RequestParser};
 use crate::session::{Session, WaitFor};
@@ -573,6 +574,7 @@ impl Connection {
         self.has_command = true;
         self.limit_output(cx.config);
         self.session.settings_changed = false;
+        let mut pace = Pace::new(cx.turn);
         while self.may_run() && !self.session.settings_changed {
             let rest = &bytes[start..];
             let step = match &mut self.language {
@@ -580,7 +582,12 @@ impl Connection {
                 Language::Unknown | Language::Resp => self.resp_step(rest, cx),
             };
             match step {
-                Step::Ran(consumed) => start += consumed,
+                Step::Ran(consumed) => {
+                    start += consumed;
+                    if pace.is_over() {
+                        break;
+                    }
+                }
                 Step::Postponed => break,
                 Step::Incomplete => {
                     self.has_command = false;

@@ -4,6 +4,7 @@ use crate::config::Config;
 use crate::counters::Counters;
 use crate::shared::Shared;
 use crate::watchers::Watchers;
+use std::time::Duration;
 
 /// What commands run against: the server, and the moment.
 pub(crate) struct Context<'a> {
@@ -12,6 +13,8 @@ pub(crate) struct Context<'a> {
     pub(crate) counters: &'a Counters,
     /// Subscribers of the worker that runs the command.
     pub(crate) watchers: &'a Watchers,
+    /// How long a connection runs before others have their turn: see [`crate::pace`].
+    pub(crate) turn: Duration,
     /// Time of admission, in microseconds since 1970.
     pub(crate) now_us: u64,
 }

@@ -148,6 +148,7 @@ impl Bench {
             config: &self.config,
             counters: &self.counters,
             watchers: &self.watchers,
+            turn: std::time::Duration::from_hours(1),
             now_us: 1_000_000,
         }
     }

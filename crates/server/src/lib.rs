@@ -61,6 +61,7 @@ mod log_state;
 mod metrics;
 mod not_resumed;
 mod output;
+mod pace;
 mod pause;
 mod publication;
 mod pubsub;

@@ -82,6 +82,7 @@ impl Environment {
             config: &self.config,
             counters: self.counters(),
             watchers: &self.watchers,
+            turn: crate::pace::TURN,
             now_us: now_us(),
         }
     }

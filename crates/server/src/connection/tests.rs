@@ -21,6 +21,7 @@ struct Bench {
     config: Config,
     counters: Counters,
     watchers: Watchers,
+    turn: Duration,
     _poll: Poll,
 }
 
@@ -45,7 +46,8 @@ impl Bench {
         let snapshots = crate::snapshots::Snapshots::new(tidemark_log::Lsn::default()).0;
         let shared = Shared::new(engine, snapshots, config.clone(), vec![Arc::new(Inbox::new(waker))]);
         let watchers = Watchers::default();
-        Bench { shared, config, counters: Counters::default(), watchers, _poll: poll }
+        let turn = Duration::from_hours(1);
+        Bench { shared, config, counters: Counters::default(), watchers, turn, _poll: poll }
     }
 
     /// Makes everything durable and tells a connection.
@@ -84,6 +86,8 @@ impl Bench {
             config: &self.config,
             counters: &self.counters,
             watchers: &self.watchers,
+            // Which commands a test runs in one turn does not depend on the machine.
+            turn: self.turn,
             now_us: 1_000_000,
         }
     }
@@ -141,6 +145,26 @@ fn a_batch_is_answered_by_one_output() {
     connection.receive(b"NG\r\n", &bench.context());
     assert_eq!(connection.take(), "+PONG\r\n");
     assert!(connection.wants_input());
+}
+
+#[test]
+fn a_long_pipeline_leaves_the_turn_to_other_connections_and_goes_on() {
+    let mut bench = Bench::new(|_| {});
+    bench.turn = Duration::ZERO;
+    let (mut long, mut other) = (bench.connect(), bench.connect());
+    long.receive("INCR n\r\n".repeat(10).as_bytes(), &bench.context());
+    assert_eq!(long.take(), ":1\r\n:2\r\n:3\r\n", "its turn is over");
+    assert!(long.can_resume() && long.holds_bytes());
+    other.receive(b"GET n\r\n", &bench.context());
+    assert_eq!(other.take(), "$1\r\n3\r\n");
+    assert!(!other.can_resume());
+    let mut rest = String::new();
+    while long.can_resume() {
+        long.resume(&bench.context());
+        rest += &long.take();
+    }
+    assert_eq!(rest, ":4\r\n:5\r\n:6\r\n:7\r\n:8\r\n:9\r\n:10\r\n");
+    assert!(!long.holds_bytes());
 }
 
 #[test]
