@@ -5,7 +5,7 @@ use super::{Command, Group, Handler, KeySpec, Run, flags::*};
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::keyspace::{Entry, ValueRef, form};
-use crate::value::{Object, Type};
+use crate::value::Type;
 
 const fn row(id: u16, name: &'static str, arity: i16, flags: u32, keys: KeySpec, run: Handler) -> Command {
     Command::new(Group::Generic, id, name, arity, flags, keys, Run::Keys(run))
@@ -21,15 +21,15 @@ const EXPIRE_SYNTAX: [&str; 4] = [
 pub(super) const COMMANDS: &[Command] = &[
     row(100, "del", -2, WRITE, KeySpec::REST, del).doc(
         "1.0.0",
-        "O(N) with N the number of keys, and of elements where a key holds a collection",
+        "O(N) with N the number of keys; memory of large collections is freed in the background",
         "key [key ...]",
         "Deletes keys.",
     ),
-    row(101, "unlink", -2, WRITE | FAST, KeySpec::REST, unlink).doc(
+    row(101, "unlink", -2, WRITE | FAST, KeySpec::REST, del).doc(
         "4.0.0",
-        "O(1) for each key; memory of large collections is freed in the background",
+        "O(N) with N the number of keys; memory of large collections is freed in the background",
         "key [key ...]",
-        "Deletes keys and frees their memory in the background.",
+        "Deletes keys; the same as DEL.",
     ),
     row(102, "exists", -2, READONLY | FAST, KeySpec::REST, exists).doc(
         "1.0.0",
@@ -174,26 +174,6 @@ fn del(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
             ctx.keys.changed(key, "del");
             removed += 1;
         }
-    }
-    ctx.reply.integer(removed);
-    Ok(())
-}
-
-/// Entries whose value is a collection are freed by a thread of their own.
-fn unlink(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
-    let (mut removed, mut large) = (0, Vec::new());
-    for key in &args[1..] {
-        if let Some(entry) = ctx.keys.unlink(key) {
-            ctx.keys.changed(key, "del");
-            removed += 1;
-            if entry.object().is_some_and(Object::is_large) {
-                large.push(entry);
-            }
-        }
-    }
-    if !large.is_empty() {
-        // If no thread can be had, the entries are freed here and now instead.
-        let _ = std::thread::Builder::new().name("free".into()).spawn(move || drop(large));
     }
     ctx.reply.integer(removed);
     Ok(())

@@ -4,7 +4,7 @@ use super::parse::{self, glob, is};
 use super::{Command, Group, Handler, KeySpec, Run, flags::*};
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::keyspace::{DATABASES, Entry};
+use crate::keyspace::{DATABASES, Entry, reclaim};
 use crate::random::Random;
 use crate::value::Type;
 
@@ -44,13 +44,13 @@ pub(super) const COMMANDS: &[Command] = &[
     ),
     row(Group::Server, 144, "flushdb", -1, WRITE, flushdb).doc(
         "1.0.0",
-        "O(N) with N the number of keys in the database, in the background with ASYNC",
+        "O(N) with N the number of keys in the database, in the background unless SYNC is given",
         "[ASYNC | SYNC]",
         "Removes all keys of the database.",
     ),
     row(Group::Server, 145, "flushall", -1, WRITE, flushall).doc(
         "1.0.0",
-        "O(N) with N the number of keys, in the background with ASYNC",
+        "O(N) with N the number of keys, in the background unless SYNC is given",
         "[ASYNC | SYNC]",
         "Removes all keys of all databases.",
     ),
@@ -244,10 +244,10 @@ fn dbsize(ctx: &mut Context<'_, '_>, _args: &[&[u8]]) -> Result<(), CommandError
     Ok(())
 }
 
-/// Reads `[ASYNC | SYNC]`; whether the memory may be freed in the background.
+/// Reads `[ASYNC | SYNC]`; whether the memory may be freed beside the command.
 fn flush_mode(args: &[&[u8]]) -> Result<bool, CommandError> {
     match args {
-        [_] => Ok(false),
+        [_] => Ok(true),
         [_, mode] if is(mode, "ASYNC") => Ok(true),
         [_, mode] if is(mode, "SYNC") => Ok(false),
         _ => Err(CommandError::Syntax),
@@ -259,7 +259,7 @@ fn flush(
     args: &[&[u8]],
     databases: std::ops::Range<usize>,
 ) -> Result<(), CommandError> {
-    let background = flush_mode(args)?;
+    let is_beside = flush_mode(args)?;
     for db in databases.clone() {
         ctx.keys.changed_everything(db as u8, None);
     }
@@ -271,9 +271,8 @@ fn flush(
         })
         .filter(|table| !table.is_empty())
         .collect();
-    if background && !tables.is_empty() {
-        // If no thread can be had, the tables are freed here and now instead.
-        let _ = std::thread::Builder::new().name("free".into()).spawn(move || drop(tables));
+    if is_beside && !tables.is_empty() {
+        reclaim(tables);
     }
     ctx.reply.ok();
     Ok(())

@@ -20,6 +20,7 @@
 //!   taken back exactly once, by `take_object` or by `drop`.
 #![allow(unsafe_code)]
 
+use super::reclaim::reclaim;
 use crate::error::CommandError;
 use crate::value::{Collection, Decimal, Object, Text, Type};
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
@@ -376,7 +377,11 @@ impl Entry {
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        drop(self.take_object());
+        if let Some(object) = self.take_object() {
+            if object.is_large() {
+                reclaim(object);
+            }
+        }
         let layout = Self::layout(self.header());
         // SAFETY: the block was allocated with this layout and nobody can reach it any more.
         unsafe { dealloc(self.0.cast::<u8>().as_ptr(), layout) }

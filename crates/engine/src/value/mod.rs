@@ -153,7 +153,7 @@ impl Object {
 
     /// Whether freeing the value takes long enough to be worth another thread.
     pub fn is_large(&self) -> bool {
-        const LARGE: usize = 64;
+        const LARGE: usize = 1024;
         match self {
             Self::Bytes(_) | Self::Counter(_) | Self::Limit(_) => false,
             Self::List(list) => list.len() > LARGE,
