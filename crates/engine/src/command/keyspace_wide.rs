@@ -6,6 +6,7 @@ use crate::context::Context;
 use crate::error::CommandError;
 use crate::keyspace::{DATABASES, Entry, reclaim};
 use crate::random::Random;
+use crate::reply::Reply;
 use crate::value::Type;
 
 const fn row(group: Group, id: u16, name: &'static str, arity: i16, flags: u32, run: Handler) -> Command {
@@ -18,7 +19,7 @@ const fn visit(id: u16, name: &'static str, arity: i16, run: Handler) -> Command
 }
 
 pub(super) const COMMANDS: &[Command] = &[
-    row(Group::Generic, 140, "keys", 2, READONLY, keys).doc(
+    visit(140, "keys", 2, keys).doc(
         "1.0.0",
         "O(N) with N the number of keys in the database",
         "pattern",
@@ -65,13 +66,22 @@ pub(super) const COMMANDS: &[Command] = &[
 fn keys(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     let db = ctx.keys.db() as usize;
     let all = args[1] == b"*";
-    let mut found = Vec::new();
-    for shard in ctx.keys.shards() {
-        let live = shard.database(db).table().iter().filter(|entry| !ctx.keys.is_expired(entry));
-        found.extend(live.map(Entry::key).filter(|key| all || glob(args[1], key)));
+    let (mut count, mut found) = (0, Reply::new(ctx.reply.protocol()));
+    found.set_limit(ctx.reply.room());
+    for index in 0..ctx.keys.shard_count() {
+        ctx.keys.visit(index, |shard| {
+            let live = shard.database(db).table().iter().filter(|entry| !ctx.keys.is_expired(entry));
+            for key in live.map(Entry::key).filter(|key| all || glob(args[1], key)) {
+                found.bulk(key);
+                count += 1;
+            }
+        });
     }
-    ctx.reply.array(found.len());
-    found.into_iter().for_each(|key| ctx.reply.bulk(key));
+    ctx.reply.array(count);
+    ctx.reply.encoded(found.bytes());
+    if found.has_overflowed() {
+        ctx.reply.overflow();
+    }
     Ok(())
 }
 
