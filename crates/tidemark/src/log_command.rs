@@ -174,7 +174,7 @@ fn carry_out(storage: &dyn Storage, cut: &Cut, confirm: &ConfirmArgs) -> anyhow:
         last => println!("afterwards the last record is {last}"),
     }
     if let Some(missing) = &cut.missing {
-        let (first, last) = (missing.last.next(), missing.closed_at);
+        let (first, last) = (missing.last.next(), missing.durable);
         println!("the records {first} to {last} are missing; the server goes on without them");
     }
     if let Some((first, last)) = cut.lost {

@@ -115,8 +115,8 @@ impl Cut {
     fn note_newest(&self, storage: &dyn Storage) -> io::Result<()> {
         let file = EndFile::find(storage, &storage.list()?)?;
         let left = file.as_ref().map(EndFile::read).transpose()?.flatten();
-        let begun = left.map_or(Lsn::ZERO, |left| left.next);
-        let end = LogEnd { closed_at: None, next: begun.max(self.newest.next()) };
+        let noted = left.map_or(Lsn::ZERO, |left| left.next.max(left.durable.next()));
+        let end = LogEnd { closed: false, durable: Lsn::ZERO, next: noted.max(self.newest.next()) };
         match file {
             Some(file) => file.write(end),
             None => EndFile::create(storage, end).map(drop),
