@@ -89,29 +89,15 @@ fn inspect(inspection: &Inspection) -> anyhow::Result<ExitCode> {
 }
 
 fn verify(inspection: &Inspection) -> anyhow::Result<ExitCode> {
-    if let Some(damage) = inspection.damage() {
-        bail!("{damage}");
-    }
-    if let Some(missing) = &inspection.missing {
-        bail!("{missing}");
-    }
-    if let Some(error) = &inspection.no_base {
-        bail!("{error}");
-    }
+    check_start(inspection)?;
     for snapshot in &inspection.snapshots {
         if let Err(error) = &snapshot.content {
             bail!("{error}; an older snapshot is used if the log reaches back to it");
         }
     }
-    let (first, last) = (inspection.first_lsn(), inspection.last_lsn());
-    let records: u64 = inspection.segments.iter().map(SegmentReport::records).sum();
     let gaps = inspection.segments.iter().filter_map(SegmentReport::gap).count();
     let mut out = io::stdout().lock();
-    match records {
-        0 => write!(out, "no records")?,
-        records => write!(out, "{records} records ({first} to {last})")?,
-    }
-    writeln!(out, " in {} segments: good", inspection.segments.len())?;
+    writeln!(out, "{}: good", content(inspection))?;
     if gaps > 0 {
         writeln!(
             out,
@@ -123,6 +109,31 @@ fn verify(inspection: &Inspection) -> anyhow::Result<ExitCode> {
         writeln!(out, "{bytes} bytes of unfinished writes at the end; the next start cuts them")?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Fails if the server would not start from what is there, with what it would say.
+fn check_start(inspection: &Inspection) -> anyhow::Result<()> {
+    if let Some(damage) = inspection.damage() {
+        bail!("{damage}");
+    }
+    if let Some(missing) = &inspection.missing {
+        bail!("{missing}");
+    }
+    if let Some(error) = &inspection.no_base {
+        bail!("{error}");
+    }
+    Ok(())
+}
+
+/// The records in words.
+fn content(inspection: &Inspection) -> String {
+    let (first, last) = (inspection.first_lsn(), inspection.last_lsn());
+    let records: u64 = inspection.segments.iter().map(SegmentReport::records).sum();
+    let segments = inspection.segments.len();
+    match records {
+        0 => format!("no records in {segments} segments"),
+        records => format!("{records} records ({first} to {last}) in {segments} segments"),
+    }
 }
 
 fn run_export(storage: &Arc<dyn Storage>, args: &ExportArgs) -> anyhow::Result<ExitCode> {
@@ -157,18 +168,18 @@ fn repair(storage: &Arc<dyn Storage>, confirm: &ConfirmArgs) -> anyhow::Result<E
         println!("nothing is damaged or missing");
         return Ok(ExitCode::SUCCESS);
     };
-    carry_out(&**storage, &cut, confirm)
+    carry_out(storage, &cut, confirm)
 }
 
 fn run_truncate(storage: &Arc<dyn Storage>, args: &TruncateArgs) -> anyhow::Result<ExitCode> {
     let bar = progress_bar(storage);
     let cut = tools::plan_truncate(storage, Lsn(args.after), &mut |bytes| bar.inc(bytes))?;
     bar.finish_and_clear();
-    carry_out(&**storage, &cut, &args.confirm)
+    carry_out(storage, &cut, &args.confirm)
 }
 
-/// Says what is going to happen, asks, does it.
-fn carry_out(storage: &dyn Storage, cut: &Cut, confirm: &ConfirmArgs) -> anyhow::Result<ExitCode> {
+/// Says what is going to happen, asks, does it, and reads what that has left.
+fn carry_out(storage: &Arc<dyn Storage>, cut: &Cut, confirm: &ConfirmArgs) -> anyhow::Result<ExitCode> {
     match cut.last_lsn {
         Lsn::ZERO => println!("afterwards there are no records"),
         last => println!("afterwards the last record is {last}"),
@@ -181,6 +192,9 @@ fn carry_out(storage: &dyn Storage, cut: &Cut, confirm: &ConfirmArgs) -> anyhow:
         println!(
             "the records {first} to {last} are set aside; those that are readable there are lost to the server"
         );
+    }
+    for (name, _) in &cut.headers {
+        println!("to be rewritten: the header of {}", storage.path(name));
     }
     for name in &cut.files {
         println!("to be set aside: {}", storage.path(name));
@@ -195,10 +209,17 @@ fn carry_out(storage: &dyn Storage, cut: &Cut, confirm: &ConfirmArgs) -> anyhow:
         println!("nothing was changed");
         return Ok(ExitCode::FAILURE);
     }
-    for name in cut.apply(storage)? {
+    for name in cut.apply(&**storage)? {
         println!("kept as {}", storage.path(&name));
     }
-    println!("done; `tidemark serve` starts from here");
+    let bar = progress_bar(storage);
+    let left = tools::inspect(storage, &mut |bytes| bar.inc(bytes))?;
+    bar.finish_and_clear();
+    check_start(&left).context("the server does not start from what is left")?;
+    let usable = left.snapshots.iter().rev().find(|snapshot| snapshot.content.is_ok());
+    let base =
+        usable.map_or_else(String::new, |snapshot| format!(", and a snapshot at record {}", snapshot.lsn));
+    println!("done; there are {}{base}: `tidemark serve` starts from here", content(&left));
     Ok(ExitCode::SUCCESS)
 }
 

@@ -169,6 +169,8 @@ fn assert_repairs_without_last_segment(path: &Path) {
     assert_refused(path, &reason);
     let repaired = log(path, &["repair", "--yes"]);
     assert!(repaired.status.success(), "{repaired:?}");
+    let said = format!("done; there are {end} records (1 to {end}) in ");
+    assert!(text(&repaired.stdout).lines().any(|line| line.starts_with(&said)), "{repaired:?}");
     assert!(log(path, &["verify"]).status.success());
     assert_eq!(keys(path), Answer::Integer(end));
 }
@@ -188,6 +190,21 @@ fn assert_goes_on_without_records(path: &Path) {
     assert_eq!(keys(path), Answer::Integer(0));
     let verified = log(path, &["verify"]);
     assert!(text(&verified.stdout).starts_with("no records in 0 segments: good\n"), "{verified:?}");
+}
+
+#[test]
+fn a_bit_in_a_header_costs_no_record() {
+    let directory = stopped(0);
+    let path = directory.path();
+    let first = &files(path, "segment-")[0];
+    let mut bytes = std::fs::read(first).expect("the segment");
+    bytes[30] ^= 1;
+    std::fs::write(first, bytes).expect("is written");
+    assert_refused(path, "the header's checksum does not match");
+    let repaired = log(path, &["repair", "--yes"]);
+    let said = "done; there are 300 records (1 to 300) in ";
+    assert!(text(&repaired.stdout).contains(said), "{repaired:?}");
+    assert_eq!(keys(path), Answer::Integer(300));
 }
 
 #[test]
