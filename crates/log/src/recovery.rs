@@ -45,8 +45,8 @@ pub struct Recovery {
     pub bytes: u64,
     /// The unfinished writes that were cut, if any.
     pub torn: Option<TornTail>,
-    /// The positions between the newest record and the next one, unless that follows it at once: the log was not closed,
-    /// so they may have been handed out for records that are lost.
+    /// The positions between the newest record and the next one if the log was not closed: they may have been handed out for
+    /// records that are lost. `None` if it was, although the gap of an earlier start may be there.
     pub gap: Option<Gap>,
     /// Time that opening took.
     pub elapsed: Duration,
@@ -108,7 +108,7 @@ pub(crate) fn recover(storage: &dyn Storage, verify: Verify) -> Result<Recovered
         last_lsn: last,
         records: gaps.records_between(first.previous(), last),
         bytes: ends.iter().map(|end| end.offset).sum(),
-        gap: gaps.behind(last).first().copied(),
+        gap: gaps.behind(last).first().copied().filter(|_| !is_clean),
         ..Recovery::default()
     };
     let goes_on = tail.filter(|end| end.expected == next);
