@@ -76,7 +76,7 @@ fn inspect(storage: &MemoryStorage) -> Inspection {
 
 fn files(storage: &MemoryStorage, prefix: &str) -> Vec<String> {
     let mut names = storage.list().expect("lists");
-    names.retain(|name| name.starts_with(prefix) && name.ends_with(".tide"));
+    names.retain(|name| name.starts_with(prefix));
     names.sort();
     names
 }

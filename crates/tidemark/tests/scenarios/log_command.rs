@@ -35,7 +35,25 @@ fn a_log_is_shown_verified_and_exported() {
     assert!(shown.status.success() && text(&shown.stdout).contains("1 to 3"), "{shown:?}");
     let exported = log(directory.path(), &["export"]);
     assert!(exported.status.success());
-    assert_eq!(text(&exported.stdout).lines().count(), 3, "{exported:?}");
+    let lines = text(&exported.stdout);
+    assert_eq!(lines.lines().count(), 3, "{exported:?}");
+    let first = lines.lines().next().expect("a line");
+    let command = r#","kind":"command","commands":[{"db":0,"command":"set","args":["key:0","value"]}]}"#;
+    assert!(first.starts_with(r#"{"lsn":1,"time_us":"#) && first.ends_with(command), "{first}");
+    assert_eq!(text(&exported.stderr), "3 records exported as commands; 0 change no data\n");
+    let raw = log(directory.path(), &["export", "--format", "jsonl", "--to", "2"]);
+    assert_eq!(text(&raw.stderr), "2 records exported as jsonl\n");
+    assert_eq!(text(&raw.stdout).lines().count(), 2, "{raw:?}");
+
+    let refused = log(directory.path(), &["export", "--from", "10", "--to", "5"]);
+    assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+    assert_eq!(
+        text(&refused.stderr),
+        "tidemark: --from 10 comes after --to 5: no record can lie between them\n"
+    );
+    let shown = text(&shown.stdout);
+    let since = shown.lines().next().and_then(|line| line.rsplit_once("  since ")).expect("a time").1;
+    assert!(since.len() == "2026-11-21T03:29:18.000250Z".len() && since.ends_with('Z'), "{since}");
 }
 
 #[test]
