@@ -50,7 +50,7 @@ pub enum OpenError {
 #[error(
     "the log is damaged: {path} at byte {offset}, where record {expected} should begin: {what}; \
      `tidemark log inspect --dir DIR` shows what is left, \
-     `tidemark log repair --dir DIR` keeps every record before {expected} and sets the rest aside"
+     `tidemark log repair --dir DIR` says what it can keep, and asks before it sets the rest aside"
 )]
 pub struct Damage {
     /// The file.

@@ -194,6 +194,23 @@ fn a_repair_keeps_what_is_left_of_the_missing_records() {
 }
 
 #[test]
+fn an_incremental_snapshot_proves_the_records_before_it_without_end() {
+    let storage = MemoryStorage::new();
+    let (log, _) = open(&storage);
+    (0..10).for_each(|_| _ = append(&log));
+    take_snapshot(&log);
+    (0..30).for_each(|_| _ = append(&log));
+    let mut writer = SnapshotWriter::create_on(shared(&storage), LAST, Lsn(10)).expect("begins");
+    writer.write_frame(0, b"state").expect("writes");
+    log.finish_snapshot(writer).expect("finishes");
+    log.close().expect("closes");
+    storage.remove("END").expect("is removed");
+    storage.remove(segments(&storage).last().expect("there is one")).expect("is removed");
+    assert!(matches!(try_open(&storage), Err(OpenError::Damaged(_))));
+    assert!(inspect(&storage).damage().is_some());
+}
+
+#[test]
 fn a_log_of_which_only_snapshots_or_nothing_is_left_is_missed() {
     let storage = closed_log(Some(30));
     let snapshots = storage.fork();
