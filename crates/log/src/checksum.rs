@@ -17,6 +17,18 @@ pub(crate) fn append(before: u32, bytes: &[u8]) -> u32 {
     crc32c::crc32c_append(before, bytes)
 }
 
+/// The start value from which these bytes lead to the checksum `after`: the inverse of [`append`]. O(bits).
+pub(crate) fn before(after: u32, bytes: &[u8]) -> u32 {
+    /// The polynomial, lowest power first.
+    const POLYNOMIAL: u32 = 0x82f6_3b78;
+    let undo_bit = |crc: u32| {
+        // A step to the right that shifted a 1 out has added the polynomial, whose highest bit shows it.
+        if crc >> 31 == 1 { (crc ^ POLYNOMIAL) << 1 | 1 } else { crc << 1 }
+    };
+    let undo_byte = |crc: u32, byte: &u8| (0..8).fold(crc, |crc, _| undo_bit(crc)) ^ u32::from(*byte);
+    !bytes.iter().rev().fold(!after, undo_byte)
+}
+
 /// The checksum by the processor's own instruction.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "sse4.2")]
@@ -61,6 +73,7 @@ mod tests {
             prop_assert_eq!(append(before, &bytes), crc32c::crc32c_append(before, &bytes));
             let (front, back) = bytes.split_at(cut.min(bytes.len()));
             prop_assert_eq!(append(append(before, front), back), append(before, &bytes));
+            prop_assert_eq!(super::before(append(before, &bytes), &bytes), before);
         }
     }
 }

@@ -470,8 +470,12 @@ impl Committer {
             let _ = storage.remove(&empty.name);
         }
         self.segment = Some(segment);
-        self.shared.lock().retention_due = true;
+        let mut state = self.shared.lock();
+        state.retention_due = true;
+        state.sealed = header.follows;
+        drop(state);
         self.shared.chores.notify_one();
+        self.shared.advanced.notify_all();
         Ok(())
     }
 

@@ -1,17 +1,19 @@
-//! The file `END`: how the log was left, so that the next start knows whether any LSN may have been handed out that is
-//! not in the log.
+//! The file `END`: how the log was left, so that the next start knows whether durable records are gone, and whether any LSN
+//! may have been handed out that is not in the log.
 //!
 //! ```text
 //!  0            8          12         16         24         32     36
 //!  +------------+----------+----------+----------+----------+------+
-//!  | TIDEEND\n  | version  | closed   | last lsn | next lsn | crc  |     the same again at 4096
+//!  | TIDEEND\n  | version  | closed   | durable  | next lsn | crc  |     the same again at 4096
 //!  +------------+----------+----------+----------+----------+------+
 //! ```
 //!
-//! A process that opens the log writes where its records begin, before it accepts any. One that closes it writes, when
-//! everything is durable, which record is the last. So the file is there as long as the log is. What it calls closed is a
-//! clean stop only if the log ends exactly there; of a log that ends earlier, records are [missing](MissingTail). It is
-//! overwritten in place, which needs no space on a full disk; each of the two copies is in a sector of its own.
+//! A process that opens the log writes where its records begin, before it accepts any, and goes on to write which records
+//! are durable (`high_water`). One that closes it writes, when everything is durable, which record is
+//! the last. So the file is there as long as the log is. Of a log that ends before what it calls durable, records are
+//! [missing](MissingTail). What it calls closed is a clean stop only if the log ends exactly there. It is overwritten in
+//! place, which needs no space on a full disk; each of the two copies is in a sector of its own, so that a write that a
+//! power failure interrupts leaves what was written before, or what was to be written.
 
 use std::io;
 
@@ -31,8 +33,10 @@ const SECOND_OFFSET: usize = 4096;
 /// How a log was left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LogEnd {
-    /// The last record, if the log was closed and everything was durable.
-    pub(crate) closed_at: Option<Lsn>,
+    /// Whether the log was closed, and `durable` is its last record.
+    pub(crate) closed: bool,
+    /// A record that was durable, with all before it, when this was written; 0 if nothing is known of any.
+    pub(crate) durable: Lsn,
     /// The LSN at which the next record is to begin; of a log that was not closed, that at which its process began.
     pub(crate) next: Lsn,
 }
@@ -42,19 +46,23 @@ impl LogEnd {
         let mut copy = Vec::with_capacity(COPY_BYTES);
         copy.extend_from_slice(&MAGIC);
         copy.extend_from_slice(&VERSION.to_le_bytes());
-        copy.extend_from_slice(&u32::from(self.closed_at.is_some()).to_le_bytes());
-        copy.extend_from_slice(&self.closed_at.unwrap_or(Lsn::ZERO).0.to_le_bytes());
+        copy.extend_from_slice(&u32::from(self.closed).to_le_bytes());
+        copy.extend_from_slice(&self.durable.0.to_le_bytes());
         copy.extend_from_slice(&self.next.0.to_le_bytes());
         copy.extend_from_slice(&crc32c::crc32c(&copy).to_le_bytes());
         assert!(copy.len() == COPY_BYTES, "a copy of {} bytes", copy.len());
         copy
     }
 
-    /// What is missing of a log whose last record is `last`. What was durable when it was closed does not go away by itself:
-    /// nobody writes to a log that is closed before it is noted that it is open.
+    /// Whether the log was closed behind the record `last`.
+    pub(crate) fn is_closed_at(self, last: Lsn) -> bool {
+        self.closed && self.durable == last
+    }
+
+    /// What is missing of a log whose last record is `last`: neither a kill nor a power failure takes back what was durable.
     pub(crate) fn missing(self, storage: &dyn Storage, last: Lsn) -> Option<MissingTail> {
-        let closed_at = self.closed_at.filter(|closed_at| *closed_at > last)?;
-        Some(MissingTail { path: path(storage), closed_at, last })
+        let durable = Some(self.durable).filter(|durable| *durable > last)?;
+        Some(MissingTail { path: path(storage), durable, last })
     }
 
     /// The content of a copy; `None` if it is damaged, or of another version.
@@ -63,12 +71,16 @@ impl LogEnd {
         let (covered, checksum) = copy.split_at(CHECKSUM_OFFSET);
         let rest = covered.strip_prefix(&MAGIC)?.strip_prefix(&VERSION.to_le_bytes())?;
         let (closed, rest) = rest.split_first_chunk()?;
-        let (last, rest) = rest.split_first_chunk()?;
+        let (durable, rest) = rest.split_first_chunk()?;
         let (next, _) = rest.split_first_chunk()?;
-        let (last, next) = (Lsn(u64::from_le_bytes(*last)), Lsn(u64::from_le_bytes(*next)));
-        let closed = u32::from_le_bytes(*closed);
-        let is_whole = checksum == crc32c::crc32c(covered).to_le_bytes() && closed <= 1 && last < next;
-        is_whole.then_some(Self { closed_at: (closed == 1).then_some(last), next })
+        let (durable, next) = (Lsn(u64::from_le_bytes(*durable)), Lsn(u64::from_le_bytes(*next)));
+        let closed = match u32::from_le_bytes(*closed) {
+            0 => false,
+            1 if durable < next => true,
+            _ => return None,
+        };
+        let is_whole = checksum == crc32c::crc32c(covered).to_le_bytes();
+        is_whole.then_some(Self { closed, durable, next })
     }
 }
 
@@ -144,7 +156,7 @@ mod tests {
     use super::*;
     use crate::MemoryStorage;
 
-    const CLOSED: LogEnd = LogEnd { closed_at: Some(Lsn(41)), next: Lsn(42) };
+    const CLOSED: LogEnd = LogEnd { closed: true, durable: Lsn(41), next: Lsn(42) };
 
     #[test]
     fn it_says_what_was_written_last() {
@@ -152,7 +164,7 @@ mod tests {
         assert!(EndFile::find(&storage, &storage.list().expect("names")).expect("looks").is_none());
         let file = EndFile::create(&storage, CLOSED).expect("is made");
         assert_eq!(file.read().expect("reads"), Some(CLOSED));
-        let open = LogEnd { closed_at: None, next: Lsn(42) };
+        let open = LogEnd { closed: false, durable: Lsn(99), next: Lsn(42) };
         file.write(open).expect("writes");
         let file =
             EndFile::find(&storage, &storage.list().expect("names")).expect("looks").expect("is there");
@@ -184,21 +196,46 @@ mod tests {
     }
 
     #[test]
-    fn only_a_log_that_was_closed_can_miss_records() {
+    fn a_log_that_ends_before_what_was_durable_misses_records() {
         let storage = MemoryStorage::new();
         let missing = |end: LogEnd, last| end.missing(&storage, Lsn(last));
         let found = missing(CLOSED, 40).expect("one is missing");
-        assert_eq!((found.closed_at, found.last), (Lsn(41), Lsn(40)));
+        assert_eq!((found.durable, found.last), (Lsn(41), Lsn(40)));
         assert_eq!(found.path, path(&storage));
         assert!(missing(CLOSED, 0).is_some());
         assert_eq!((missing(CLOSED, 41), missing(CLOSED, 42)), (None, None));
-        assert_eq!(missing(LogEnd { closed_at: None, next: Lsn(42) }, 0), None);
-        assert_eq!(missing(LogEnd { closed_at: Some(Lsn::ZERO), next: Lsn(1) }, 0), None);
+        let open = LogEnd { closed: false, ..CLOSED };
+        assert_eq!(missing(open, 40).map(|missing| missing.durable), Some(Lsn(41)));
+        assert_eq!((missing(open, 41), missing(LogEnd { durable: Lsn::ZERO, ..open }, 0)), (None, None));
+        assert_eq!(missing(LogEnd { closed: true, durable: Lsn::ZERO, next: Lsn(1) }, 0), None);
     }
 
     #[test]
     fn a_log_that_ends_behind_where_it_goes_on_is_not_believed() {
-        let wrong = LogEnd { closed_at: Some(Lsn(42)), next: Lsn(42) };
+        let wrong = LogEnd { closed: true, durable: Lsn(42), next: Lsn(42) };
         assert_eq!(LogEnd::decode(&wrong.encode()), None);
+    }
+
+    #[test]
+    fn a_write_that_a_power_failure_interrupts_leaves_the_old_content_or_the_new() {
+        let storage = MemoryStorage::with_crashes();
+        let file = EndFile::create(&storage, CLOSED).expect("is made");
+        let open = LogEnd { closed: false, durable: Lsn(57), next: Lsn(42) };
+        let bytes = {
+            file.write(open).expect("writes");
+            storage.read(NAME).expect("is there")
+        };
+        file.write(CLOSED).expect("writes");
+        storage.open(NAME).expect("opens").write_at(&bytes, 0).expect("is not synced");
+        let mut found = Vec::new();
+        for seed in 0..100 {
+            let survivor = storage.crash(seed);
+            let names = survivor.list().expect("names");
+            let file = EndFile::find(&survivor, &names).expect("looks").expect("is there");
+            let left = file.read().expect("reads").expect("a copy is whole");
+            assert!(left == CLOSED || left == open, "seed {seed}: {left:?}");
+            found.push(left);
+        }
+        assert!(found.contains(&CLOSED) && found.contains(&open));
     }
 }

@@ -21,7 +21,7 @@ pub enum OpenError {
     /// Records that were durable are unreadable.
     #[error(transparent)]
     Damaged(#[from] Damage),
-    /// Records that were durable when the log was closed are not there.
+    /// Records that were durable, as `END` proves, are not there.
     #[error(transparent)]
     Missing(#[from] MissingTail),
     /// The options contradict each other.
@@ -50,7 +50,7 @@ pub enum OpenError {
 #[error(
     "the log is damaged: {path} at byte {offset}, where record {expected} should begin: {what}; \
      `tidemark log inspect --dir DIR` shows what is left, \
-     `tidemark log repair --dir DIR` keeps every record before {expected} and sets the rest aside"
+     `tidemark log repair --dir DIR` says what it can keep, and asks before it sets the rest aside"
 )]
 pub struct Damage {
     /// The file.
@@ -63,14 +63,14 @@ pub struct Damage {
     pub what: String,
 }
 
-/// Records at the end of a log that were durable when it was closed, and that are not there any more: files were lost, or
-/// cut, or come from an older copy.
+/// Records at the end of a log that were durable, and that are not there any more: files were lost, or cut, or come from an
+/// older copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MissingTail {
-    /// The file that says where the log was closed.
+    /// The file that says what was durable.
     pub path: String,
-    /// The last record when it was closed.
-    pub closed_at: Lsn,
+    /// The last record that is known to have been durable.
+    pub durable: Lsn,
     /// The last one that is there, or that a snapshot covers of which no log is left; 0 if there is none.
     pub last: Lsn,
 }
@@ -79,14 +79,14 @@ impl std::error::Error for MissingTail {}
 
 impl fmt::Display for MissingTail {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { path, closed_at, last } = self;
-        write!(f, "{path} says that the log was closed after record {closed_at}, but ")?;
+        let Self { path, durable, last } = self;
+        write!(f, "{path} says that the records up to {durable} were durable, but ")?;
         match last {
             &Lsn::ZERO => f.write_str("there are no records: ")?,
-            last => write!(f, "it ends at record {last}: ")?,
+            last => write!(f, "the log ends at record {last}: ")?,
         }
         // Between two records of which it is not known whether a gap lies between them, some positions may be of none.
-        let (records, between) = (records_at_least(*last, *closed_at), closed_at.0.saturating_sub(last.0));
+        let (records, between) = (records_at_least(*last, *durable), durable.0.saturating_sub(last.0));
         let at_least = if records < between { "at least " } else { "" };
         write!(
             f,
@@ -210,11 +210,12 @@ mod tests {
 
     #[test]
     fn missing_records_are_counted_as_far_as_that_is_certain() {
-        let text = |last, closed_at| {
-            MissingTail { path: "END".to_owned(), closed_at: Lsn(closed_at), last: Lsn(last) }.to_string()
+        let text = |last, durable| {
+            MissingTail { path: "END".to_owned(), durable: Lsn(durable), last: Lsn(last) }.to_string()
         };
         let said = text(7896, 8177);
-        let expected = "END says that the log was closed after record 8177, but it ends at record 7896: 281 records are missing; ";
+        let expected = "END says that the records up to 8177 were durable, but the log ends at record 7896: \
+                        281 records are missing; ";
         assert!(said.starts_with(expected), "{said}");
         assert!(said.ends_with("`tidemark log repair --dir DIR`"), "{said}");
         assert!(text(0, 3).contains(", but there are no records: 3 records are missing;"), "{}", text(0, 3));

@@ -33,6 +33,11 @@ pub(crate) fn next_behind(newest: Lsn) -> Option<Lsn> {
     newest.0.checked_add(MARGIN)?.checked_next_multiple_of(STRIDE).map(Lsn)
 }
 
+/// Whether the record `first` may have a gap before it.
+pub(crate) fn may_be_before(first: Lsn) -> bool {
+    first.0.is_multiple_of(STRIDE)
+}
+
 /// How many records there were behind `after`, up to the record `last`, if it is not known where the gaps between them are: no
 /// gap is behind the newest multiple of the stride, so that the number is exact where none is between them.
 pub(crate) fn records_at_least(after: Lsn, last: Lsn) -> u64 {

@@ -7,11 +7,12 @@
 //! | a record on its way to disk | `append` → `buffer` → `commit` |
 //! | a start after a crash | `recovery` → `reader` → `format` |
 //! | why no LSN comes twice | `gap`, `end_file`, and `recovery` where it uses them |
+//! | why the loss of durable records is noticed | `high_water`, `end_file` |
 //! | where segments come from and go to | `housekeeper`, `ready`, `segment` |
 //! | everything outside of memory | [`storage`] |
 //!
 //! Each uses only what stands before it: `lsn`, `error`, [`storage`] ─► `record`, `segment_header` ─► `format` ─► `segment`,
-//! `record_batch`, `buffer` ─► `reader`, `shared` ─► `append`, `commit`, `housekeeper`, `recovery` ─► `replay`, `log` ─► [`tools`].
+//! `record_batch`, `buffer` ─► `reader`, `shared` ─► `append`, `commit`, `housekeeper`, `high_water`, `recovery` ─► `replay`, `log` ─► [`tools`].
 
 mod append;
 mod buffer;
@@ -21,6 +22,7 @@ mod end_file;
 mod error;
 mod format;
 mod gap;
+mod high_water;
 mod housekeeper;
 mod log;
 mod lsn;

@@ -15,6 +15,7 @@ use crate::buffer::Buffer;
 use crate::commit::{self, Committer};
 use crate::end_file::{self, EndFile, LogEnd};
 use crate::error::{AppendError, Failure, OpenError, ReplayError};
+use crate::high_water::HighWater;
 use crate::housekeeper::Housekeeper;
 use crate::random::Random;
 use crate::ready::Ready;
@@ -34,15 +35,15 @@ pub struct Log {
     /// Freed by `close`, so that the directory can be opened again while handles are still around.
     lock: Mutex<Option<StorageLock>>,
     /// Where `close` says that it was there.
-    end_file: EndFile,
+    end_file: Arc<EndFile>,
 }
 
 impl Log {
-    /// Takes the directory, verifies what is there, cuts a torn tail and starts the log's two threads.
+    /// Takes the directory, verifies what is there, cuts a torn tail and starts the log's three threads.
     ///
     /// Everything recovered is durable when this returns. If the log was not closed, the next record is not numbered one more than
     /// the last, but has an LSN that nobody can have been told of ([`Recovery::gap`]). Damage to records that were durable is an error which
-    /// names file, offset and the repair command. So is a log that ends before the record behind which it was closed.
+    /// names file, offset and the repair command. So is a log that ends before what is known to have been durable.
     pub fn open(storage: Arc<dyn Storage>, options: Options) -> Result<(Self, Recovery), OpenError> {
         let began = Instant::now();
         options.check().map_err(OpenError::Options)?;
@@ -52,16 +53,19 @@ impl Log {
         let segment = recovered.continued(&options);
         let end_offset = recovered.end_offset;
         let marked = recovered.marked;
-        let end_file = begin(&*storage, recovered.end_file.take(), recovered.next)?;
+        let (last, next) = (recovered.recovery.last_lsn, recovered.next);
+        let end_file = Arc::new(begin(&*storage, recovered.end_file.take(), last, next)?);
         let shared = Arc::new(share(storage, options, &recovered, ready)?);
         *shared.table() = recovered.table;
         let committer = Arc::new(Mutex::new(Committer::new(shared.clone(), segment, end_offset, marked)));
         let housekeeper = Housekeeper::new(shared.clone(), next_spare);
+        let high_water = HighWater::new(shared.clone(), end_file.clone(), next, last);
         let (thread_shared, thread_committer) = (shared.clone(), committer.clone());
         let log =
             Self { shared, committer, threads: Mutex::default(), lock: Mutex::new(Some(lock)), end_file };
         log.spawn("tidemark-log-commit", move || commit::run(&thread_shared, &thread_committer))?;
         log.spawn("tidemark-log-keep", move || housekeeper.run())?;
+        log.spawn("tidemark-log-end", move || high_water.run())?;
         recovered.recovery.elapsed = began.elapsed();
         Ok((log, recovered.recovery))
     }
@@ -338,6 +342,8 @@ impl Log {
         self.shared.work.notify_all();
         self.shared.chores.notify_all();
         self.shared.space.notify_all();
+        self.shared.advanced.notify_all();
+        self.shared.ending.notify_all();
         // Held until the end: a second caller must not free the directory before the threads have ended.
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         for thread in threads.drain(..) {
@@ -361,7 +367,7 @@ impl Log {
         let (last, next) = (self.appended(), self.shared.lock().next);
         if self.durable() == last {
             // Every record is durable whether this succeeds or not; without it the next start leaves a gap.
-            let _ = self.end_file.write(LogEnd { closed_at: Some(last), next });
+            let _ = self.end_file.write(LogEnd { closed: true, durable: last, next });
         }
     }
 
@@ -426,15 +432,16 @@ fn find_spares(
     Ok((ready, next_spare))
 }
 
-/// Says durably where the records of this process begin, before there are any. Names of files that an earlier process
-/// made and did not sync are durable then as well.
-fn begin(storage: &dyn Storage, file: Option<EndFile>, next: Lsn) -> Result<EndFile, OpenError> {
-    let end = LogEnd { closed_at: None, next };
-    match file {
-        Some(file) => file.write(end).and_then(|()| storage.sync_dir()).map(|()| file),
+/// Says durably that the records up to `last`, which were recovered, are durable, and where those of this process begin,
+/// before there are any.
+fn begin(storage: &dyn Storage, file: Option<EndFile>, last: Lsn, next: Lsn) -> Result<EndFile, OpenError> {
+    let end = LogEnd { closed: false, durable: last, next };
+    // First the names of files, which an earlier process may have made and not synced: records are found by them.
+    let begun = storage.sync_dir().and_then(|()| match file {
+        Some(file) => file.write(end).map(|()| file),
         None => EndFile::create(storage, end),
-    }
-    .map_err(|error| OpenError::storage(format!("writing {}", end_file::path(storage)), error))
+    });
+    begun.map_err(|error| OpenError::storage(format!("writing {}", end_file::path(storage)), error))
 }
 
 impl Recovered {
@@ -486,6 +493,7 @@ fn share(
         write_wanted: Lsn::ZERO,
         durability: options.durability,
         released,
+        sealed: Lsn::ZERO,
         // Not before the next segment: whoever recovers from this log may yet need all of it.
         retention_due: false,
         retention_failure: None,
@@ -504,6 +512,7 @@ fn share(
         chores: Condvar::new(),
         space: Condvar::new(),
         advanced: Condvar::new(),
+        ending: Condvar::new(),
         appended: AtomicU64::new(last.0),
         written: AtomicU64::new(last.0),
         durable: AtomicU64::new(last.0),

@@ -3,11 +3,11 @@
 //! The end of the log is where frames stop being valid and dense. Whether that is the end of what was written, an
 //! unfinished write or damage is decided by proof: a later marker that calls the missing record durable, a segment
 //! or a snapshot behind it. Without proof the tail is cut. A marker follows a batch with the next one, or after a
-//! tenth of a second of silence: only damage to what was acknowledged within that time before a crash passes for a torn
-//! tail.
+//! tenth of a second of silence, and `END` is written within [a second](crate::high_water): only damage to what was
+//! acknowledged within that time before a crash passes for a torn tail.
 //!
-//! A log that was closed has records up to where it says that it was: if it ends earlier, files are missing or were cut, and
-//! that is refused like damage.
+//! A log has the records that `END` calls durable: if it ends earlier, files are missing or were cut, and that is refused like
+//! damage.
 //!
 //! Where the next record goes on depends on how the log was left ([`end_file`](crate::end_file)): unless it was closed, there
 //! is a [gap](crate::gap) before it.
@@ -45,8 +45,8 @@ pub struct Recovery {
     pub bytes: u64,
     /// The unfinished writes that were cut, if any.
     pub torn: Option<TornTail>,
-    /// The positions between the newest record and the next one, unless that follows it at once: the log was not closed,
-    /// so they may have been handed out for records that are lost.
+    /// The positions between the newest record and the next one if the log was not closed: they may have been handed out for
+    /// records that are lost. `None` if it was, although the gap of an earlier start may be there.
     pub gap: Option<Gap>,
     /// Time that opening took.
     pub elapsed: Duration,
@@ -96,7 +96,7 @@ pub(crate) fn recover(storage: &dyn Storage, verify: Verify) -> Result<Recovered
     let next = if is_new { last.next() } else { next_lsn(left, &table, last, is_torn)? };
     let mut gaps = known_gaps(&table);
     gaps.add(last, next);
-    let is_clean = is_new || left.is_some_and(|left| left.closed_at == Some(last) && left.next == next);
+    let is_clean = is_new || left.is_some_and(|left| left.is_closed_at(last) && left.next == next);
     assert!(
         next > last && (is_clean || next.0 - last.0 > MARGIN),
         "a log that was not closed behind record {last} goes on at {next}: within {MARGIN} records, an LSN \
@@ -108,7 +108,7 @@ pub(crate) fn recover(storage: &dyn Storage, verify: Verify) -> Result<Recovered
         last_lsn: last,
         records: gaps.records_between(first.previous(), last),
         bytes: ends.iter().map(|end| end.offset).sum(),
-        gap: gaps.behind(last).first().copied(),
+        gap: gaps.behind(last).first().copied().filter(|_| !is_clean),
         ..Recovery::default()
     };
     let goes_on = tail.filter(|end| end.expected == next);
@@ -147,7 +147,7 @@ fn remove_replaced(storage: &dyn Storage, segment: &Arc<Segment>) -> Result<(), 
 fn next_lsn(left: Option<LogEnd>, table: &SegmentTable, last: Lsn, is_torn: bool) -> Result<Lsn, OpenError> {
     let newest = table.iter().last().map_or(Lsn::ZERO, |segment| segment.header.first_lsn);
     match left {
-        Some(left) if left.closed_at == Some(last) && left.next >= newest && !is_torn => Ok(left.next),
+        Some(left) if left.is_closed_at(last) && left.next >= newest && !is_torn => Ok(left.next),
         _ => {
             if is_planted(Fault::Gap) {
                 return Ok(last.next());

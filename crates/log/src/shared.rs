@@ -57,6 +57,8 @@ pub(crate) struct Shared {
     pub(crate) space: Condvar,
     /// Waiters for durability sleep here.
     pub(crate) advanced: Condvar,
+    /// The thread that notes the high-water mark sleeps here before it does.
+    pub(crate) ending: Condvar,
     pub(crate) appended: AtomicU64,
     pub(crate) written: AtomicU64,
     pub(crate) durable: AtomicU64,
@@ -98,6 +100,8 @@ pub(crate) struct State {
     pub(crate) durability: Durability,
     /// Records before this may be dropped.
     pub(crate) released: Lsn,
+    /// The last record of the newest segment that has a successor, and so is durable; 0 if this process has begun none.
+    pub(crate) sealed: Lsn,
     /// Retention has something to look at.
     pub(crate) retention_due: bool,
     /// Why an old segment stays that should have gone.
@@ -194,6 +198,7 @@ impl Shared {
         self.space.notify_all();
         self.chores.notify_all();
         self.work.notify_all();
+        self.ending.notify_all();
         self.announce();
     }
 }

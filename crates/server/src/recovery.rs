@@ -254,7 +254,7 @@ fn torn_tail(recovery: &Recovery) -> Option<String> {
     ))
 }
 
-/// Said as long as nothing was appended behind the gap.
+/// Said by the start that leaves the gap, and by no later one.
 fn gap(recovery: &Recovery) -> Option<String> {
     let gap = recovery.gap?;
     Some(format!(

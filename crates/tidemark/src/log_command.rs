@@ -1,15 +1,19 @@
 //! `tidemark log`: look at a log's files and put them right.
 
+use std::fmt;
 use std::io::{self, BufRead, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use crate::private_file::private_file;
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
-use tidemark_log::tools::{self, Cut, Inspection, SegmentReport, SegmentState};
+use tidemark_changes::Selection;
+use tidemark_lab::wall_time::rfc3339_us;
+use tidemark_log::tools::{self, Cut, Inspection, Records, SegmentReport, SegmentState};
 use tidemark_log::{FileStorage, Format, Lsn, Storage};
 
 /// Look at a log's files and put them right
@@ -29,7 +33,7 @@ enum LogCommand {
     Inspect,
     /// Read everything and fail if anything is damaged
     Verify,
-    /// Write records in any format
+    /// Write records as the commands that they are, or in any format of the log
     Export(ExportArgs),
     /// Set aside what is damaged, so that the server starts again
     Repair(ConfirmArgs),
@@ -45,12 +49,44 @@ struct ExportArgs {
     /// Last LSN [default: the end of the log]
     #[arg(long)]
     to: Option<u64>,
-    /// jsonl, text or binary
-    #[arg(long, default_value_t = Format::Jsonl)]
-    format: Format,
+    /// commands, as CHANGES tells them, in lines of JSON; or records in a format of the log: jsonl, text or binary
+    #[arg(long, default_value_t = ExportFormat::Commands)]
+    format: ExportFormat,
     /// File to write [default: standard output]
     #[arg(long)]
     output: Option<PathBuf>,
+}
+
+/// What is written of a record.
+#[derive(Debug, Clone, Copy)]
+enum ExportFormat {
+    /// What `CHANGES` tells of it; nothing if it changes no data.
+    Commands,
+    /// All of it, its payload as the log has it.
+    Records(Format),
+}
+
+impl fmt::Display for ExportFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Commands => f.write_str("commands"),
+            Self::Records(format) => format.fmt(f),
+        }
+    }
+}
+
+impl FromStr for ExportFormat {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "commands" => Ok(Self::Commands),
+            _ => text
+                .parse()
+                .map(Self::Records)
+                .map_err(|_| "the format must be commands, jsonl, text or binary"),
+        }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -89,29 +125,15 @@ fn inspect(inspection: &Inspection) -> anyhow::Result<ExitCode> {
 }
 
 fn verify(inspection: &Inspection) -> anyhow::Result<ExitCode> {
-    if let Some(damage) = inspection.damage() {
-        bail!("{damage}");
-    }
-    if let Some(missing) = &inspection.missing {
-        bail!("{missing}");
-    }
-    if let Some(error) = &inspection.no_base {
-        bail!("{error}");
-    }
+    check_start(inspection)?;
     for snapshot in &inspection.snapshots {
         if let Err(error) = &snapshot.content {
             bail!("{error}; an older snapshot is used if the log reaches back to it");
         }
     }
-    let (first, last) = (inspection.first_lsn(), inspection.last_lsn());
-    let records: u64 = inspection.segments.iter().map(SegmentReport::records).sum();
     let gaps = inspection.segments.iter().filter_map(SegmentReport::gap).count();
     let mut out = io::stdout().lock();
-    match records {
-        0 => write!(out, "no records")?,
-        records => write!(out, "{records} records ({first} to {last})")?,
-    }
-    writeln!(out, " in {} segments: good", inspection.segments.len())?;
+    writeln!(out, "{}: good", content(inspection))?;
     if gaps > 0 {
         writeln!(
             out,
@@ -125,28 +147,94 @@ fn verify(inspection: &Inspection) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Fails if the server would not start from what is there, with what it would say.
+fn check_start(inspection: &Inspection) -> anyhow::Result<()> {
+    if let Some(damage) = inspection.damage() {
+        bail!("{damage}");
+    }
+    if let Some(missing) = &inspection.missing {
+        bail!("{missing}");
+    }
+    if let Some(error) = &inspection.no_base {
+        bail!("{error}");
+    }
+    Ok(())
+}
+
+/// The records in words.
+fn content(inspection: &Inspection) -> String {
+    let (first, last) = (inspection.first_lsn(), inspection.last_lsn());
+    let records: u64 = inspection.segments.iter().map(SegmentReport::records).sum();
+    let segments = inspection.segments.len();
+    match records {
+        0 => format!("no records in {segments} segments"),
+        records => format!("{records} records ({first} to {last}) in {segments} segments"),
+    }
+}
+
 fn run_export(storage: &Arc<dyn Storage>, args: &ExportArgs) -> anyhow::Result<ExitCode> {
+    let (from, to) = (Lsn(args.from), Lsn(args.to.unwrap_or(u64::MAX)));
+    if from > to {
+        bail!("--from {from} comes after --to {to}: no record can lie between them");
+    }
     let bar = progress_bar(storage);
     let mut advance = |bytes| bar.inc(bytes);
-    let (from, to) = (Lsn(args.from), Lsn(args.to.unwrap_or(u64::MAX)));
-    let count = if let Some(path) = &args.output {
+    let mut write = |output: &mut dyn Write| match args.format {
+        ExportFormat::Commands => export_commands(storage, from, to, output, &mut advance),
+        ExportFormat::Records(format) => tools::export(storage, from, to, format, output, &mut advance)
+            .map(|count| format!("{count} records exported as {format}"))
+            .map_err(anyhow::Error::from),
+    };
+    let said = if let Some(path) = &args.output {
         let file = private_file(path).with_context(|| format!("cannot make {}", path.display()))?;
-        let count = tools::export(storage, from, to, args.format, &mut BufWriter::new(&file), &mut advance)?;
+        let said = write(&mut BufWriter::new(&file))?;
         file.sync_all().with_context(|| format!("cannot finish {}", path.display()))?;
-        count
+        said
     } else {
-        let result = tools::export(storage, from, to, args.format, &mut io::stdout().lock(), &mut advance);
-        match result {
+        match write(&mut BufWriter::new(io::stdout().lock())) {
             // Whoever reads our output, `head` for one, has seen enough.
-            Err(tools::ToolError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
-                return Ok(ExitCode::SUCCESS);
-            }
+            Err(error) if is_closed_output(&error) => return Ok(ExitCode::SUCCESS),
             other => other?,
         }
     };
     bar.finish_and_clear();
-    eprintln!("{count} records exported as {}", args.format);
+    eprintln!("{said}");
     Ok(ExitCode::SUCCESS)
+}
+
+fn is_closed_output(error: &anyhow::Error) -> bool {
+    let output = error.downcast_ref::<tools::ToolError>();
+    matches!(output, Some(tools::ToolError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+/// Writes what `CHANGES` would tell of the records, a line of JSON each. Returns what there was, in words.
+fn export_commands(
+    storage: &Arc<dyn Storage>,
+    from: Lsn,
+    to: Lsn,
+    output: &mut dyn Write,
+    progress: &mut dyn FnMut(u64),
+) -> anyhow::Result<String> {
+    let mut records = Records::open(storage, from, to)?;
+    let (all, mut told, mut untold) = (Selection::default(), 0_u64, 0_u64);
+    while let Some(batch) = records.next_batch(progress)? {
+        for record in batch {
+            // What is told of a record is bounded by the record, which has a limit of its own.
+            let line = tidemark_changes::Format::Json.tell(&record, &all, usize::MAX).context(
+                "the log is not a server's, or another version's; `--format jsonl` writes its records as they are",
+            )?;
+            let Some(mut line) = line else {
+                untold += 1;
+                continue;
+            };
+            line.push(b'\n');
+            output.write_all(&line).map_err(tools::ToolError::Output)?;
+            told += 1;
+        }
+    }
+    output.flush().map_err(tools::ToolError::Output)?;
+    records.check_end()?;
+    Ok(format!("{told} records exported as commands; {untold} change no data"))
 }
 
 fn repair(storage: &Arc<dyn Storage>, confirm: &ConfirmArgs) -> anyhow::Result<ExitCode> {
@@ -157,30 +245,33 @@ fn repair(storage: &Arc<dyn Storage>, confirm: &ConfirmArgs) -> anyhow::Result<E
         println!("nothing is damaged or missing");
         return Ok(ExitCode::SUCCESS);
     };
-    carry_out(&**storage, &cut, confirm)
+    carry_out(storage, &cut, confirm)
 }
 
 fn run_truncate(storage: &Arc<dyn Storage>, args: &TruncateArgs) -> anyhow::Result<ExitCode> {
     let bar = progress_bar(storage);
     let cut = tools::plan_truncate(storage, Lsn(args.after), &mut |bytes| bar.inc(bytes))?;
     bar.finish_and_clear();
-    carry_out(&**storage, &cut, &args.confirm)
+    carry_out(storage, &cut, &args.confirm)
 }
 
-/// Says what is going to happen, asks, does it.
-fn carry_out(storage: &dyn Storage, cut: &Cut, confirm: &ConfirmArgs) -> anyhow::Result<ExitCode> {
+/// Says what is going to happen, asks, does it, and reads what that has left.
+fn carry_out(storage: &Arc<dyn Storage>, cut: &Cut, confirm: &ConfirmArgs) -> anyhow::Result<ExitCode> {
     match cut.last_lsn {
         Lsn::ZERO => println!("afterwards there are no records"),
         last => println!("afterwards the last record is {last}"),
     }
     if let Some(missing) = &cut.missing {
-        let (first, last) = (missing.last.next(), missing.closed_at);
+        let (first, last) = (missing.last.next(), missing.durable);
         println!("the records {first} to {last} are missing; the server goes on without them");
     }
     if let Some((first, last)) = cut.lost {
         println!(
             "the records {first} to {last} are set aside; those that are readable there are lost to the server"
         );
+    }
+    for (name, _) in &cut.headers {
+        println!("to be rewritten: the header of {}", storage.path(name));
     }
     for name in &cut.files {
         println!("to be set aside: {}", storage.path(name));
@@ -195,10 +286,17 @@ fn carry_out(storage: &dyn Storage, cut: &Cut, confirm: &ConfirmArgs) -> anyhow:
         println!("nothing was changed");
         return Ok(ExitCode::FAILURE);
     }
-    for name in cut.apply(storage)? {
+    for name in cut.apply(&**storage)? {
         println!("kept as {}", storage.path(&name));
     }
-    println!("done; `tidemark serve` starts from here");
+    let bar = progress_bar(storage);
+    let left = tools::inspect(storage, &mut |bytes| bar.inc(bytes))?;
+    bar.finish_and_clear();
+    check_start(&left).context("the server does not start from what is left")?;
+    let usable = left.snapshots.iter().rev().find(|snapshot| snapshot.content.is_ok());
+    let base =
+        usable.map_or_else(String::new, |snapshot| format!(", and a snapshot at record {}", snapshot.lsn));
+    println!("done; there are {}{base}: `tidemark serve` starts from here", content(&left));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -250,8 +348,11 @@ fn print_inspection(inspection: &Inspection) -> io::Result<()> {
         };
         writeln!(
             out,
-            "{}  {format}  {records}  {} of {} bytes  since {} us",
-            segment.name, segment.used_bytes, segment.file_bytes, segment.created_us,
+            "{}  {format}  {records}  {} of {} bytes  since {}",
+            segment.name,
+            segment.used_bytes,
+            segment.file_bytes,
+            rfc3339_us(segment.created_us),
         )?;
         match &segment.state {
             SegmentState::Whole => {}

@@ -140,6 +140,11 @@ impl Codec for Binary {
         }
     }
 
+    fn salt_of(&self, bytes: &[u8]) -> Option<u32> {
+        let (checksum, covered) = raw::checked_part(bytes)?;
+        Some(checksum::before(checksum, covered))
+    }
+
     fn find_proof(&self, window: &[u8], salt: u32, lsn: Lsn) -> Option<usize> {
         // Only frames of a marker's exact size and kind are tried, so hostile payloads cannot make this slow.
         let length = ((raw::MARKER_BYTES - raw::PREFIX_BYTES) as u32).to_le_bytes();

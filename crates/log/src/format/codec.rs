@@ -51,6 +51,9 @@ pub(crate) trait Codec: Sync {
     /// Examines the front of `bytes`. A format that is not binary appends the raw form of a valid frame to `raw`.
     fn decode(&self, bytes: &[u8], salt: u32, raw: &mut Vec<u8>) -> Step;
 
+    /// The salt with which the frame at the front of `bytes` is valid; `None` if no whole frame is there.
+    fn salt_of(&self, bytes: &[u8]) -> Option<u32>;
+
     /// Offset of the first valid marker in `window` that proves durability of `lsn`.
     fn find_proof(&self, window: &[u8], salt: u32, lsn: Lsn) -> Option<usize>;
 }

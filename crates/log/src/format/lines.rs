@@ -171,6 +171,14 @@ impl<S: LineStyle> Codec for Lines<S> {
         }
     }
 
+    fn salt_of(&self, bytes: &[u8]) -> Option<u32> {
+        let line = bytes.split(|byte| *byte == b'\n').next().filter(|line| line.len() < bytes.len())?;
+        let (front, covered) = line.split_at_checked(Self::COVERED_AT)?;
+        let digits = front.get(S::OPENING.len()..)?.get(..Self::CHECKSUM_DIGITS)?;
+        let checksum = u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
+        Some(checksum::before(checksum, covered))
+    }
+
     /// Markers are looked for at every byte, because the newline before one may be what is damaged.
     fn find_proof(&self, window: &[u8], salt: u32, lsn: Lsn) -> Option<usize> {
         (0..window.len()).find(|start| {

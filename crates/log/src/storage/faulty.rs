@@ -82,6 +82,8 @@ pub struct Plan {
 pub struct FaultyStorage {
     inner: Arc<dyn Storage>,
     script: Arc<Script>,
+    /// The one file whose calls count; `None` if all calls do.
+    only: Option<&'static str>,
 }
 
 impl FaultyStorage {
@@ -95,7 +97,12 @@ impl FaultyStorage {
             fired: AtomicBool::new(false),
             random,
         };
-        Self { inner, script: Arc::new(script) }
+        Self { inner, script: Arc::new(script), only: None }
+    }
+
+    /// Wraps `inner` so that only reads, writes and syncs of the file count that is made or opened by this name.
+    pub fn of_file(inner: Arc<dyn Storage>, name: &'static str) -> Self {
+        Self { only: Some(name), ..Self::new(inner, None) }
     }
 
     /// Replaces the plan; calls go on being counted from where they are.
@@ -118,43 +125,51 @@ impl FaultyStorage {
         self.script.fired.load(Ordering::Acquire)
     }
 
-    fn file(&self, inner: Box<dyn StorageFile>) -> Box<dyn StorageFile> {
+    fn file(&self, name: &str, inner: Box<dyn StorageFile>) -> Box<dyn StorageFile> {
+        if self.only.is_some_and(|only| only != name) {
+            return inner;
+        }
         Box::new(FaultyFile { inner, script: self.script.clone() })
+    }
+
+    /// A call on the directory that can only work or return an error.
+    fn plain(&self, site: Site) -> io::Result<()> {
+        if self.only.is_some() { Ok(()) } else { self.script.plain(site) }
     }
 }
 
 impl Storage for FaultyStorage {
     fn list(&self) -> io::Result<Vec<String>> {
-        self.script.plain(Site::List)?;
+        self.plain(Site::List)?;
         self.inner.list()
     }
 
     fn create(&self, name: &str) -> io::Result<Box<dyn StorageFile>> {
-        self.script.plain(Site::Create)?;
-        self.inner.create(name).map(|file| self.file(file))
+        self.plain(Site::Create)?;
+        self.inner.create(name).map(|file| self.file(name, file))
     }
 
     fn open(&self, name: &str) -> io::Result<Box<dyn StorageFile>> {
-        self.script.plain(Site::Open)?;
-        self.inner.open(name).map(|file| self.file(file))
+        self.plain(Site::Open)?;
+        self.inner.open(name).map(|file| self.file(name, file))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.script.plain(Site::Rename)?;
+        self.plain(Site::Rename)?;
         self.inner.rename(from, to)
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        self.script.plain(Site::Remove)?;
+        self.plain(Site::Remove)?;
         self.inner.remove(name)
     }
 
     fn sync_dir(&self) -> io::Result<()> {
-        if self.script.sync(Site::SyncDir)? { self.inner.sync_dir() } else { Ok(()) }
+        if self.only.is_some() || self.script.sync(Site::SyncDir)? { self.inner.sync_dir() } else { Ok(()) }
     }
 
     fn lock(&self) -> io::Result<StorageLock> {
-        self.script.plain(Site::Lock)?;
+        self.plain(Site::Lock)?;
         self.inner.lock()
     }
 

@@ -5,6 +5,9 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+
 use super::{Storage, StorageFile, StorageLock};
 
 const LOCK_NAME: &str = "LOCK";
@@ -51,7 +54,12 @@ impl FileStorage {
 
     pub(super) fn open_plain(&self, name: &str, create: bool) -> io::Result<File> {
         let mut options = OpenOptions::new();
-        options.read(true).write(true).create_new(create).mode(FILE_MODE).open(self.directory.join(name))
+        options.read(true).write(true).create_new(create).mode(FILE_MODE);
+        options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
+        options.open(self.directory.join(name)).map_err(|error| match Errno::from_io_error(&error) {
+            Some(Errno::LOOP) => io::Error::other("it is a symbolic link; put the file itself there"),
+            _ => error,
+        })
     }
 }
 
@@ -59,10 +67,9 @@ impl Storage for FileStorage {
     fn list(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in fs::read_dir(&self.directory)? {
-            let entry = entry?;
-            if entry.file_type()?.is_file()
-                && let Ok(name) = entry.file_name().into_string()
-            {
+            // What is not a plain file, a symbolic link for one, is refused where it is opened: passing it over here would be
+            // to lose it.
+            if let Ok(name) = entry?.file_name().into_string() {
                 names.push(name);
             }
         }
@@ -169,7 +176,6 @@ pub(super) fn allocate(file: &File, bytes: u64) -> io::Result<bool> {
 
 /// Reserves every block below `bytes`; `false` where the file system cannot.
 pub(super) fn reserve(file: &File, bytes: u64) -> io::Result<bool> {
-    use rustix::io::Errno;
     loop {
         return match rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, bytes) {
             Ok(()) => Ok(true),

@@ -14,7 +14,7 @@ use std::io;
 /// Names are plain (no separators). Names change durably only with `sync_dir`, contents with
 /// [`StorageFile::sync_data`]; until then a power failure may keep or lose each change on its own.
 pub trait Storage: Send + Sync + fmt::Debug {
-    /// All file names, in no order.
+    /// The names of all that is in the directory, in no order.
     fn list(&self) -> io::Result<Vec<String>>;
     /// Makes a new empty file; fails when the name exists.
     fn create(&self, name: &str) -> io::Result<Box<dyn StorageFile>>;

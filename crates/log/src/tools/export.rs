@@ -20,6 +20,7 @@ const WRITE_BYTES: usize = 256 << 10;
 ///
 /// Lines carry checksums with salt 0. Binary output begins with a segment header, so that it is a segment itself; records on
 /// both sides of a gap are refused, because no segment has a gap in it.
+/// A log that ends in damage, or before what was durable, is an error behind all that could be written.
 /// `progress` is told the bytes read since it was last called.
 pub fn export(
     storage: &Arc<dyn Storage>,
@@ -41,6 +42,7 @@ pub fn export(
     }
     output.write_all(&exporter.buffer)?;
     output.flush()?;
+    records.check_end()?;
     Ok(exporter.count)
 }
 

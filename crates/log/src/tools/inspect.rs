@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::ToolError;
+use super::salvage::Headers;
 use crate::end_file;
 use crate::error::{Damage, Failure, MissingTail, OpenError};
 use crate::reader::{SegmentReader, Stop};
@@ -57,6 +58,14 @@ impl SegmentReport {
         self.last_lsn.next().0.saturating_sub(self.first_lsn.0)
     }
 
+    /// What is wrong with it.
+    pub(super) fn damage(&self) -> Option<&Damage> {
+        match &self.state {
+            SegmentState::Damaged(damage) => Some(damage),
+            SegmentState::Whole | SegmentState::Torn(_) => None,
+        }
+    }
+
     /// The gap before it, if there is one.
     pub fn gap(&self) -> Option<Gap> {
         let gap = Gap { first: self.follows.next(), last: self.first_lsn.previous() };
@@ -92,10 +101,7 @@ pub struct SnapshotReport {
 impl Inspection {
     /// The first damage in the segments.
     pub fn damage(&self) -> Option<&Damage> {
-        self.segments.iter().find_map(|segment| match &segment.state {
-            SegmentState::Damaged(damage) => Some(damage),
-            SegmentState::Whole | SegmentState::Torn(_) => None,
-        })
+        self.segments.iter().find_map(SegmentReport::damage)
     }
 
     /// The newest record before any damage.
@@ -120,7 +126,7 @@ impl Inspection {
     }
 
     /// The last record: of the segments, or that the newest snapshot covers where a repair has left no log.
-    fn end(&self) -> Lsn {
+    pub(super) fn end(&self) -> Lsn {
         self.segments.last().map_or(self.newest_snapshot(), |segment| segment.last_lsn)
     }
 
@@ -133,6 +139,15 @@ impl Inspection {
 
 /// Reads every segment and snapshot to its end. `progress` is told the bytes verified since it was last called.
 pub fn inspect(storage: &Arc<dyn Storage>, progress: &mut dyn FnMut(u64)) -> Result<Inspection, ToolError> {
+    inspect_with(storage, &Headers::new(), progress)
+}
+
+/// As [`inspect`], as if segments whose header cannot be read had those in `headers`.
+pub(super) fn inspect_with(
+    storage: &Arc<dyn Storage>,
+    headers: &Headers,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Inspection, ToolError> {
     let names = storage.list().map_err(|error| Failure::new("listing the directory", error))?;
     // First, because a server may be at work: whatever it does from now on is behind the end that this says.
     let (_, left) = end_file::find(&**storage, &names)?;
@@ -142,7 +157,7 @@ pub fn inspect(storage: &Arc<dyn Storage>, progress: &mut dyn FnMut(u64)) -> Res
     let verified = verify_snapshots(storage)?;
     let newest = verified.last().map_or(Lsn::ZERO, |(name, _)| name.lsn);
     let mut segments: Vec<SegmentReport> = Vec::new();
-    let mut opened = open_segments(&**storage, &firsts)?.into_iter().peekable();
+    let mut opened = open_segments(&**storage, &firsts, headers)?.into_iter().peekable();
     while let Some((first, segment)) = opened.next() {
         // A header that cannot be read does not say whether a gap is before it.
         let follower = opened.peek().and_then(|(_, next)| Some(next.as_ref().ok()?.header.follows));
@@ -188,12 +203,15 @@ fn report_snapshot((name, content): &Verified) -> SnapshotReport {
 type Opened = (Lsn, Result<Arc<Segment>, Damage>);
 
 /// Reads the headers. Leaves out segments without records whose place another has taken, which the next start removes.
-fn open_segments(storage: &dyn Storage, firsts: &[Lsn]) -> Result<Vec<Opened>, ToolError> {
+fn open_segments(storage: &dyn Storage, firsts: &[Lsn], headers: &Headers) -> Result<Vec<Opened>, ToolError> {
     let mut opened: Vec<Opened> = Vec::new();
     for first in firsts {
         let segment = match load_segment(storage, segment_name(*first), *first) {
             Ok(segment) => Ok(Arc::new(segment)),
-            Err(OpenError::Damaged(damage)) => Err(damage),
+            Err(OpenError::Damaged(damage)) => match headers.get(first) {
+                Some(header) => Ok(Arc::new(header.segment(storage)?)),
+                None => Err(damage),
+            },
             Err(error) => return Err(error.into()),
         };
         if let Ok(segment) = &segment {

@@ -5,6 +5,7 @@ mod export;
 mod inspect;
 mod records;
 mod repair;
+mod salvage;
 
 pub use export::export;
 pub use inspect::{Inspection, SegmentReport, SegmentState, SnapshotReport, inspect};
@@ -36,10 +37,11 @@ pub enum ToolError {
         /// The newest record.
         last: crate::Lsn,
     },
-    /// A truncated log could not be opened: what its first records build on would be missing.
+    /// A truncated or repaired log could not be opened: what its first records build on would be missing.
     #[error(
         "the log begins at {first} and no readable snapshot between {} and {last} is under it, so nothing could start \
-         from {last}; nothing was changed; truncate after a snapshot that `tidemark log inspect` calls good",
+         from {last}; nothing was changed; truncate after a snapshot that `tidemark log inspect` calls good, or restore the \
+         directory from a backup",
         first.previous()
     )]
     NoBase {

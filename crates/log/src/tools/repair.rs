@@ -7,6 +7,8 @@
 //!
 //! Records that are [missing](MissingTail) cannot be brought back: repairing is the decision to go on without them.
 //!
+//! A segment whose header alone is damaged loses nothing: its header is [made anew](super::salvage).
+//!
 //! A snapshot behind the damage saves everything it covers: the log then goes on from the snapshot, and it is the
 //! records before it that are set aside.
 
@@ -14,14 +16,15 @@ use std::io;
 use std::sync::Arc;
 
 use super::ToolError;
-use super::inspect::{Inspection, SegmentReport, SegmentState, SnapshotReport, inspect};
+use super::inspect::{Inspection, SegmentReport, SegmentState, SnapshotReport, inspect, inspect_with};
+use super::salvage::{Headers, find_headers};
 use crate::buffer::Buffer;
 use crate::end_file::{EndFile, LogEnd};
 use crate::error::{Failure, MissingTail};
 use crate::log::take_lock;
 use crate::reader::{SegmentReader, Stop};
 use crate::recovery::load_segment;
-use crate::segment::{TEMPORARY_SUFFIX, parse_segment_name};
+use crate::segment::{TEMPORARY_SUFFIX, parse_segment_name, segment_name};
 use crate::storage::{Storage, read_full, write_all, write_zeros};
 use crate::{Lsn, RecordBatch};
 
@@ -43,29 +46,74 @@ pub struct Cut {
     pub newest: Lsn,
     /// What is missing already, without which the log goes on.
     pub missing: Option<MissingTail>,
+    /// Segments whose damaged header is written anew, each with the header's bytes.
+    pub headers: Vec<(String, Vec<u8>)>,
 }
 
-/// What repairing would do; `None` when nothing is damaged or missing. Refuses where that is not what keeps the log from being
-/// used.
+/// What repairing would do; `None` when nothing is damaged or missing. Refuses where nothing could start from what would be
+/// left.
 pub fn plan_repair(
     storage: &Arc<dyn Storage>,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Option<Cut>, ToolError> {
-    let inspection = inspect(storage, progress)?;
-    let is_damaged = |segment: &SegmentReport| matches!(segment.state, SegmentState::Damaged(_));
-    let Some(index) = inspection.segments.iter().position(is_damaged) else {
-        return inspection.no_base.clone().map_or_else(|| Ok(go_on(&inspection)), |error| Err(error.into()));
+    let mut inspection = inspect(storage, progress)?;
+    let mut headers = Headers::new();
+    // Each may need the segment before it, so it is looked for again as long as one is found.
+    while let found = find_headers(&**storage, &inspection)?
+        && !found.is_empty()
+    {
+        headers.extend(found);
+        inspection = inspect_with(storage, &headers, progress)?;
+    }
+    let Some(mut cut) = plan(&inspection)? else {
+        return Ok((!headers.is_empty()).then(|| Cut { headers: spell(&headers), ..nothing(&inspection) }));
     };
-    let kept = inspection.last_lsn();
-    let saving = inspection.snapshots.iter().rev().find(|snapshot| snapshot.content.is_ok());
-    Ok(Some(match saving.map(|snapshot| snapshot.lsn).filter(|lsn| *lsn > kept) {
-        Some(snapshot) => continue_from_snapshot(&inspection, index, snapshot),
-        None => cut_after(&inspection, index, kept),
-    }))
+    cut.headers = spell(&headers).into_iter().filter(|(name, _)| !cut.files.contains(name)).collect();
+    Ok(Some(cut))
 }
 
-/// What dropping every record after `last` would do. Refuses where nothing could start from what is left: the log begins
-/// later than its first record and every snapshot that reaches back to there covers more than `last`.
+fn plan(inspection: &Inspection) -> Result<Option<Cut>, ToolError> {
+    let is_damaged = |segment: &SegmentReport| matches!(segment.state, SegmentState::Damaged(_));
+    let saving = inspection.snapshots.iter().rev().find(|snapshot| snapshot.content.is_ok());
+    let saving = saving.map(|snapshot| snapshot.lsn);
+    let Some(index) = inspection.segments.iter().position(is_damaged) else {
+        let newest = inspection.snapshots.last().map(|snapshot| snapshot.lsn);
+        let older = saving.filter(|_| inspection.segments.is_empty() && saving < newest);
+        if let Some(snapshot) = older {
+            // The log goes on behind the newest snapshot that is there, so that has to be one that can be read.
+            return Ok(Some(continue_from_snapshot(inspection, 0, snapshot)));
+        }
+        if let Some(error) = &inspection.no_base {
+            return Err(error.clone().into());
+        }
+        return go_on(inspection).map(|cut| with_base(inspection, cut)).transpose();
+    };
+    let kept = inspection.last_lsn();
+    match saving.filter(|lsn| *lsn > kept) {
+        Some(snapshot) => Ok(Some(continue_from_snapshot(inspection, index, snapshot))),
+        None => with_base(inspection, cut_after(inspection, index, kept)).map(Some),
+    }
+}
+
+/// The cut, if something can start from what it leaves: the whole log, or a snapshot and the log behind it.
+fn with_base(inspection: &Inspection, cut: Cut) -> Result<Cut, ToolError> {
+    let (first, last) = (inspection.floor(), cut.last_lsn);
+    let carries = |snapshot: &SnapshotReport| {
+        snapshot.content.is_ok() && snapshot.lsn <= last && snapshot.lsn.next() >= first
+    };
+    if first > Lsn::FIRST && !inspection.snapshots.iter().any(carries) {
+        return Err(ToolError::NoBase { last, first });
+    }
+    Ok(cut)
+}
+
+/// The files whose headers are made anew, with the bytes of those.
+fn spell(headers: &Headers) -> Vec<(String, Vec<u8>)> {
+    headers.iter().map(|(first, salvaged)| (segment_name(*first), salvaged.bytes())).collect()
+}
+
+/// What dropping every record after `last` would do. Refuses where nothing could start from what is left: it is damaged before
+/// `last`, or the log begins later than its first record and every snapshot that reaches back to there covers more than `last`.
 pub fn plan_truncate(
     storage: &Arc<dyn Storage>,
     last: Lsn,
@@ -77,14 +125,10 @@ pub fn plan_truncate(
         let (first, end) = (inspection.first_lsn(), inspection.last_lsn());
         return Err(ToolError::NoSuchRecord { wanted: last, first, last: end });
     };
-    let first = inspection.floor();
-    let carries = |snapshot: &SnapshotReport| {
-        snapshot.content.is_ok() && snapshot.lsn <= last && snapshot.lsn.next() >= first
-    };
-    if first > Lsn::FIRST && !inspection.snapshots.iter().any(carries) {
-        return Err(ToolError::NoBase { last, first });
+    if let Some(damage) = inspection.segments[..index].iter().find_map(SegmentReport::damage) {
+        return Err(damage.clone().into());
     }
-    let mut cut = cut_after(&inspection, index, last);
+    let mut cut = with_base(&inspection, cut_after(&inspection, index, last))?;
     if let Some(segment) = inspection.segments.get(index) {
         cut.part = Some((segment.name.clone(), offset_after(&**storage, segment, last)?));
     }
@@ -98,6 +142,10 @@ impl Cut {
         let failed = |error| Failure::new("noting that LSNs must not be used again", error);
         self.note_newest(storage).map_err(failed)?;
         let mut aside = Vec::new();
+        for (name, header) in &self.headers {
+            let failed = |error| Failure::new(format!("writing the header of {}", storage.path(name)), error);
+            aside.push(write_header(storage, name, header).map_err(failed)?);
+        }
         for name in &self.files {
             let failed = |error| Failure::new(format!("setting {} aside", storage.path(name)), error);
             let target = free_name(storage, &format!("{PREFIX}{name}")).map_err(failed)?;
@@ -115,13 +163,19 @@ impl Cut {
     fn note_newest(&self, storage: &dyn Storage) -> io::Result<()> {
         let file = EndFile::find(storage, &storage.list()?)?;
         let left = file.as_ref().map(EndFile::read).transpose()?.flatten();
-        let begun = left.map_or(Lsn::ZERO, |left| left.next);
-        let end = LogEnd { closed_at: None, next: begun.max(self.newest.next()) };
+        let noted = left.map_or(Lsn::ZERO, |left| left.next.max(left.durable.next()));
+        let end = LogEnd { closed: false, durable: Lsn::ZERO, next: noted.max(self.newest.next()) };
         match file {
             Some(file) => file.write(end),
             None => EndFile::create(storage, end).map(drop),
         }
     }
+}
+
+/// Takes nothing out.
+fn nothing(inspection: &Inspection) -> Cut {
+    let (last_lsn, newest) = (inspection.end(), inspection.newest());
+    Cut { last_lsn, lost: None, files: Vec::new(), part: None, newest, missing: None, headers: Vec::new() }
 }
 
 /// Without what is missing: what is left of it behind the last record is set aside.
@@ -151,21 +205,24 @@ fn cut_after(inspection: &Inspection, index: usize, last: Lsn) -> Cut {
     let readable = inspection.segments.iter().skip(index).map(|segment| segment.last_lsn).max();
     let lost = readable.filter(|end| *end > last).map(|end| (last.next(), end));
     let missing = inspection.missing.clone();
-    Cut { last_lsn: last, lost, files, part, newest: inspection.newest(), missing }
+    Cut { last_lsn: last, lost, files, part, missing, ..nothing(inspection) }
 }
 
-/// The snapshot replaces the segments up to the damage, oldest first. Segments behind it stay if they continue it.
+/// The snapshot replaces the segments up to the damage, oldest first. Segments behind it stay if they continue it; newer
+/// snapshots, which cannot be read, do not.
 fn continue_from_snapshot(inspection: &Inspection, damaged: usize, snapshot: Lsn) -> Cut {
-    let later = &inspection.segments[damaged + 1..];
+    let later = inspection.segments.get(damaged + 1..).unwrap_or_default();
     let whole = later.iter().all(|segment| !matches!(segment.state, SegmentState::Damaged(_)));
     let continues = later.iter().rposition(|segment| segment.follows <= snapshot);
     let end = later.last().map_or(Lsn::ZERO, |segment| segment.last_lsn);
     let kept = continues.filter(|_| whole && end >= snapshot);
     let count = kept.map_or(inspection.segments.len(), |index| damaged + 1 + index);
-    let files = inspection.segments.iter().take(count).map(|segment| segment.name.clone()).collect();
+    let newer = inspection.snapshots.iter().rev().take_while(|newer| newer.lsn > snapshot);
+    let replaced = inspection.segments.iter().take(count).map(|segment| segment.name.clone());
+    let files = newer.map(|snapshot| snapshot.name.clone()).chain(replaced).collect();
     let lost = (kept.is_none() && end > snapshot).then_some((snapshot.next(), end));
     let last_lsn = if kept.is_some() { end } else { snapshot };
-    Cut { last_lsn, lost, files, part: None, newest: inspection.newest(), missing: None }
+    Cut { last_lsn, lost, files, ..nothing(inspection) }
 }
 
 /// Where the record `last` ends.
@@ -176,6 +233,21 @@ fn offset_after(storage: &dyn Storage, segment: &SegmentReport, last: Lsn) -> Re
     let failed = |error| Failure::new(format!("reading {}", storage.path(&segment.name)), error);
     while reader.read(&mut batch, last).map_err(failed)? == Stop::More {}
     Ok(reader.offset())
+}
+
+/// Writes a segment's header anew, and returns the name of the file that has what was there.
+fn write_header(storage: &dyn Storage, name: &str, header: &[u8]) -> io::Result<String> {
+    let file = storage.open(name)?;
+    let mut before = vec![0; header.len()];
+    let filled = read_full(&*file, &mut before, 0)?;
+    let target = free_name(storage, &format!("{PREFIX}{name}-header"))?;
+    let copy = storage.create(&target)?;
+    write_all(&*copy, &before[..filled], 0)?;
+    copy.sync_data()?;
+    storage.sync_dir()?;
+    write_all(&*file, header, 0)?;
+    file.sync_data()?;
+    Ok(target)
 }
 
 /// Copies what follows `offset` to a file of its own, then removes it. Returns that file's name.

@@ -7,5 +7,6 @@ mod gaps;
 mod log;
 mod missing;
 mod recovery;
+mod repair;
 mod retention;
 mod tools;

@@ -1,14 +1,17 @@
-//! Records that were durable when the log was closed, which the file `END` proves, and that are not there any more: the log
-//! is refused until somebody has decided to go on without them. Whatever a stop may leave is not.
+//! Records that were durable, which the file `END` proves, and that are not there any more: the log is refused until an
+//! operator has decided to go on without them. Whatever a stop may leave is not refused.
 
 use std::io;
+use std::os::unix::fs::symlink;
 use std::sync::Arc;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use tidemark_log::storage::faulty::{Fault, Plan};
 use tidemark_log::tools::{self, Inspection, Records, SegmentState, ToolError};
 use tidemark_log::{
-    Durability, FaultyStorage, Format, Gap, Log, Lsn, MemoryStorage, MissingTail, OpenError, Options,
-    Recovery, SnapshotWriter, Snapshots, Storage, Verify,
+    Durability, FaultyStorage, FileStorage, Format, Gap, Health, Log, Lsn, MemoryStorage, MissingTail,
+    OpenError, Options, Recovery, SnapshotWriter, Snapshots, Storage, Verify,
 };
 
 const STRIDE: u64 = 1 << 32;
@@ -90,12 +93,12 @@ fn files(storage: &MemoryStorage) -> Vec<(String, Vec<u8>)> {
 }
 
 /// Everybody who is asked says that the records behind `last` are missing, and nothing is changed by asking.
-fn assert_misses(storage: &MemoryStorage, last: Lsn, closed_at: Lsn, case: &str) -> MissingTail {
+fn assert_misses(storage: &MemoryStorage, last: Lsn, durable: Lsn, case: &str) -> MissingTail {
     let before = files(storage);
     let found = inspect(storage);
     assert_eq!(found.damage(), None, "{case}");
     let missing = found.missing.unwrap_or_else(|| panic!("{case}: nothing is missing"));
-    assert_eq!((missing.closed_at, missing.last), (closed_at, last), "{case}");
+    assert_eq!((missing.durable, missing.last), (durable, last), "{case}");
     for verify in [Verify::All, Verify::Tail] {
         match Log::open(shared(storage), Options { verify, ..options() }) {
             Err(OpenError::Missing(refused)) => assert_eq!(refused, missing, "{case}"),
@@ -191,6 +194,23 @@ fn a_repair_keeps_what_is_left_of_the_missing_records() {
 }
 
 #[test]
+fn an_incremental_snapshot_proves_the_records_before_it_without_end() {
+    let storage = MemoryStorage::new();
+    let (log, _) = open(&storage);
+    (0..10).for_each(|_| _ = append(&log));
+    take_snapshot(&log);
+    (0..30).for_each(|_| _ = append(&log));
+    let mut writer = SnapshotWriter::create_on(shared(&storage), LAST, Lsn(10)).expect("begins");
+    writer.write_frame(0, b"state").expect("writes");
+    log.finish_snapshot(writer).expect("finishes");
+    log.close().expect("closes");
+    storage.remove("END").expect("is removed");
+    storage.remove(segments(&storage).last().expect("there is one")).expect("is removed");
+    assert!(matches!(try_open(&storage), Err(OpenError::Damaged(_))));
+    assert!(inspect(&storage).damage().is_some());
+}
+
+#[test]
 fn a_log_of_which_only_snapshots_or_nothing_is_left_is_missed() {
     let storage = closed_log(Some(30));
     let snapshots = storage.fork();
@@ -211,7 +231,7 @@ fn a_log_of_which_only_snapshots_or_nothing_is_left_is_missed() {
 fn the_message_says_how_many_are_missing_and_what_to_do() {
     let storage = closed_log(Some(30));
     remove_all(&storage, |name| name.starts_with("segment-"));
-    let expected = "memory:END says that the log was closed after record 40, but it ends at record 30: 10 records are missing; \
+    let expected = "memory:END says that the records up to 40 were durable, but the log ends at record 30: 10 records are missing; \
                     restore the directory from a backup, or go on without them with `tidemark log repair --dir DIR`";
     assert_eq!(try_open(&storage).expect_err("is refused").to_string(), expected);
 }
@@ -362,4 +382,183 @@ fn truncating_what_is_left_is_a_decision_as_well() {
     assert!(cut.missing.is_some());
     cut.apply(&storage).expect("truncates");
     assert_opens(&storage, Lsn(17), "truncated");
+}
+
+/// Waits until `END` proves the records up to `durable` of a log that is open; returns what a kill leaves then.
+fn kill_once_proven(storage: &MemoryStorage, durable: Lsn) -> MemoryStorage {
+    let deadline = Instant::now() + Duration::from_mins(1);
+    loop {
+        let killed = storage.fork();
+        let without_records = killed.fork();
+        remove_all(&without_records, |name| name != "END");
+        let missing = inspect(&without_records).missing;
+        if missing.as_ref().is_some_and(|missing| missing.durable >= durable) {
+            return killed;
+        }
+        assert!(Instant::now() < deadline, "END proves {missing:?}, not the records up to {durable}");
+        sleep(Duration::from_millis(10));
+    }
+}
+
+/// What a kill leaves of a log of 40 records once `END` proves them all.
+fn killed_log(options: Options) -> MemoryStorage {
+    let storage = MemoryStorage::new();
+    let (log, _) = Log::open(shared(&storage), options).expect("opens");
+    while append(&log) < LAST {}
+    kill_once_proven(&storage, LAST)
+}
+
+#[test]
+fn a_segment_that_is_gone_after_a_kill_is_missed() {
+    for format in Format::ALL {
+        let storage = killed_log(Options { format, ..options() });
+        let names = segments(&storage);
+        for gone in 1..names.len() {
+            let first = inspect(&storage).segments[names.len() - gone].first_lsn;
+            let short = storage.fork();
+            names.iter().rev().take(gone).for_each(|name| short.remove(name).expect("is removed"));
+            let case = format!("{format}, without the last {gone}");
+            assert_misses(&short, first.previous(), LAST, &case);
+            assert_goes_on(&short, first.previous(), &case);
+        }
+        remove_all(&storage, |name| name.starts_with("segment-"));
+        assert_misses(&storage, Lsn(0), LAST, &format!("{format}, without any"));
+    }
+}
+
+#[test]
+fn a_segment_that_is_cut_after_a_kill_is_missed() {
+    for format in Format::ALL {
+        let storage = killed_log(Options { format, segment_bytes: 1 << 20, ..options() });
+        let found = inspect(&storage).segments.pop().expect("there is one");
+        assert_eq!(found.records(), LAST.0);
+        let mut bytes = storage.read(&found.name).expect("exists");
+        bytes.truncate(found.used_bytes as usize / 2);
+        storage.put(&found.name, bytes);
+        let last = inspect(&storage).segments.pop().expect("there is one").last_lsn;
+        assert!(last < LAST && last > Lsn::ZERO, "{format}: {last}");
+        assert_misses(&storage, last, LAST, &format!("{format}"));
+        assert_goes_on(&storage, last, &format!("{format}"));
+    }
+}
+
+#[test]
+fn segments_that_were_begun_prove_those_before_them_without_any_sync_that_was_asked_for() {
+    let storage = MemoryStorage::new();
+    let options = Options { durability: Durability::Off, ..options() };
+    let (log, _) = Log::open(shared(&storage), options).expect("opens");
+    while segments(&storage).len() < 4 {
+        let lsn = log.append(0, 1, |buffer| buffer.extend_from_slice(&[b'7'; 500])).expect("is accepted");
+        log.write_or_request(lsn);
+    }
+    wait_until("all is written", || log.written() == log.appended());
+    assert_eq!(log.durable(), Lsn::ZERO);
+    let ends: Vec<Lsn> = inspect(&storage).segments.iter().map(|segment| segment.last_lsn).collect();
+    let [.., left, sealed, _] = *ends else { panic!("{ends:?}") };
+    let killed = kill_once_proven(&storage, sealed);
+    let names = segments(&killed);
+    let [.., before, last] = &*names else { panic!("{names:?}") };
+    killed.remove(last).expect("is removed");
+    assert_opens(&killed.fork(), sealed, "a last segment that was never synced");
+    killed.remove(before).expect("is removed");
+    assert_misses(&killed, left, sealed, "one that was");
+}
+
+#[test]
+fn what_a_power_failure_takes_back_is_not_called_missing() {
+    let storage = MemoryStorage::with_crashes();
+    let options = Options { durability: Durability::Off, ..options() };
+    let (log, _) = Log::open(shared(&storage), options).expect("opens");
+    (0..20).for_each(|_| _ = append(&log));
+    let durable = log.durable();
+    let unsynced = log.append(0, 1, |buffer| buffer.extend_from_slice(&[b'7'; 500])).expect("is accepted");
+    while log.written() < unsynced {
+        log.write_or_request(unsynced);
+    }
+    let proven = kill_once_proven(&storage, durable);
+    drop(proven);
+    for seed in 0..50 {
+        let survivor = storage.crash(seed);
+        let (_, recovery) = try_open(&survivor).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        assert!(recovery.last_lsn >= durable, "seed {seed}: {recovery:?}");
+    }
+}
+
+#[test]
+fn what_was_recovered_is_proven_from_the_start_on() {
+    let storage = killed_log(options());
+    storage.remove("END").expect("is removed");
+    let (log, _) = open(&storage);
+    let killed = storage.fork();
+    drop(log);
+    remove_all(&killed, |name| name.starts_with("segment-"));
+    assert_misses(&killed, Lsn(0), LAST, "recovered");
+}
+
+/// A log in which only `END` can fail.
+fn log_with_faulty_end(memory: &MemoryStorage) -> (FaultyStorage, Log) {
+    let storage = FaultyStorage::of_file(shared(memory), "END.tmp");
+    let (log, _) = Log::open(Arc::new(storage.clone()), options()).expect("opens");
+    (storage, log)
+}
+
+fn fail_from_now_on(storage: &FaultyStorage, kind: io::ErrorKind) {
+    storage.set_plan(Some(Plan { fault: Fault::Error(kind), at: 1, site: None, forever: true, seed: 0 }));
+}
+
+fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_mins(1);
+    while !is_so() {
+        assert!(Instant::now() < deadline, "{what}");
+        sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn a_log_whose_end_cannot_be_noted_fails() {
+    let (storage, log) = log_with_faulty_end(&MemoryStorage::new());
+    fail_from_now_on(&storage, io::ErrorKind::Other);
+    append(&log);
+    wait_until("the log has not failed", || matches!(log.health(), Health::Failed(_)));
+    assert!(log.close().expect_err("has failed").to_string().starts_with("writing memory:END failed"));
+}
+
+#[test]
+fn a_full_disk_makes_the_note_of_the_end_wait() {
+    let memory = MemoryStorage::new();
+    let (storage, log) = log_with_faulty_end(&memory);
+    fail_from_now_on(&storage, io::ErrorKind::StorageFull);
+    append(&log);
+    wait_until("nothing was noted", || storage.fired());
+    let last = append(&log);
+    assert!(matches!(log.health(), Health::Ok));
+    storage.set_plan(None);
+    kill_once_proven(&memory, last);
+}
+
+#[test]
+fn a_symbolic_link_in_place_of_a_file_is_refused() {
+    let closed = closed_log(Some(30));
+    let snapshot = "snapshot-00000000000000000030.tide";
+    for linked in [segments(&closed).pop().expect("there is one"), "END".to_owned(), snapshot.to_owned()] {
+        let (directory, elsewhere) =
+            (tempfile::tempdir().expect("is made"), tempfile::tempdir().expect("is made"));
+        for (name, bytes) in files(&closed) {
+            let place = if name == linked { elsewhere.path() } else { directory.path() };
+            std::fs::write(place.join(name), bytes).expect("is written");
+        }
+        symlink(elsewhere.path().join(&linked), directory.path().join(&linked)).expect("is linked");
+        let storage: Arc<dyn Storage> = Arc::new(FileStorage::existing(directory.path()).expect("is there"));
+        let is_told = |text: String| text.contains("it is a symbolic link; put the file itself there");
+        if linked == snapshot {
+            let found =
+                tools::inspect(&storage, &mut |_| ()).expect("reads").snapshots.pop().expect("is there");
+            assert!(is_told(found.content.expect_err("is not read")));
+        } else {
+            let error = Log::open(storage.clone(), options()).expect_err("is refused");
+            assert!(is_told(error.to_string()), "{error}");
+            let error = tools::inspect(&storage, &mut |_| ()).expect_err("is refused");
+            assert!(is_told(error.to_string()), "{error}");
+        }
+    }
 }

@@ -101,6 +101,8 @@ fn repair_sets_a_segment_with_an_unreadable_header_aside() {
     let segment = inspect(&storage).segments[3].clone();
     let mut bytes = storage.read(&segment.name).expect("exists");
     bytes[20] ^= 1;
+    // Without its first record, too, nothing says what the header was.
+    bytes[4096 + 10] ^= 1;
     storage.put(&segment.name, bytes);
     repair(&storage);
     assert_ends_at(&storage, Lsn(1), segment.first_lsn.previous());
@@ -347,11 +349,14 @@ fn truncating_on_either_side_of_a_gap_leaves_another() {
 #[test]
 fn damage_behind_a_gap_is_repaired_back_to_before_it() {
     let behind = format!("segment-{BEHIND:020}.tide", BEHIND = BEHIND.0);
-    // The header, and the first record.
-    for offset in [20, 4096 + 10] {
+    // The first record, alone and with the header.
+    for offset in [4096 + 10, 20] {
         let storage = sample_with_gap();
         let mut bytes = storage.read(&behind).expect("is there");
-        bytes[offset] ^= 1;
+        bytes[4096 + 10] ^= 1;
+        if offset < 4096 {
+            bytes[offset] ^= 1;
+        }
         storage.put(&behind, bytes);
         assert!(matches!(Log::open(shared(&storage), options()), Err(OpenError::Damaged(_))));
         let (cut, _) = repair(&storage);

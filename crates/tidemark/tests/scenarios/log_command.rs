@@ -3,6 +3,8 @@
 use crate::support::{Answer, Server, free_port};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 fn log(directory: &Path, arguments: &[&str]) -> Output {
@@ -33,7 +35,25 @@ fn a_log_is_shown_verified_and_exported() {
     assert!(shown.status.success() && text(&shown.stdout).contains("1 to 3"), "{shown:?}");
     let exported = log(directory.path(), &["export"]);
     assert!(exported.status.success());
-    assert_eq!(text(&exported.stdout).lines().count(), 3, "{exported:?}");
+    let lines = text(&exported.stdout);
+    assert_eq!(lines.lines().count(), 3, "{exported:?}");
+    let first = lines.lines().next().expect("a line");
+    let command = r#","kind":"command","commands":[{"db":0,"command":"set","args":["key:0","value"]}]}"#;
+    assert!(first.starts_with(r#"{"lsn":1,"time_us":"#) && first.ends_with(command), "{first}");
+    assert_eq!(text(&exported.stderr), "3 records exported as commands; 0 change no data\n");
+    let raw = log(directory.path(), &["export", "--format", "jsonl", "--to", "2"]);
+    assert_eq!(text(&raw.stderr), "2 records exported as jsonl\n");
+    assert_eq!(text(&raw.stdout).lines().count(), 2, "{raw:?}");
+
+    let refused = log(directory.path(), &["export", "--from", "10", "--to", "5"]);
+    assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+    assert_eq!(
+        text(&refused.stderr),
+        "tidemark: --from 10 comes after --to 5: no record can lie between them\n"
+    );
+    let shown = text(&shown.stdout);
+    let since = shown.lines().next().and_then(|line| line.rsplit_once("  since ")).expect("a time").1;
+    assert!(since.len() == "2026-11-21T03:29:18.000250Z".len() && since.ends_with('Z'), "{since}");
 }
 
 #[test]
@@ -64,8 +84,8 @@ fn a_kill_leaves_a_gap_that_is_shown_and_a_stop_does_not() {
     );
 }
 
-/// A server's directory after a clean stop: 300 changes in several segments, and a snapshot behind a part of them where asked.
-fn stopped(snapshots: usize) -> TempDir {
+/// A server with 300 changes in several segments, and a snapshot behind a part of them where asked.
+fn filled(snapshots: usize) -> (TempDir, Server) {
     let directory = tempfile::tempdir().expect("a directory");
     let server = Server::start(directory.path(), &["--log-segment-bytes", "65536", "--snapshot-after", "0"]);
     let mut client = server.client();
@@ -77,7 +97,29 @@ fn stopped(snapshots: usize) -> TempDir {
         let ok = client.call(&["SET", &format!("key:{n}"), &value]).expect("an answer");
         assert_eq!(ok, Answer::Status("OK".into()));
     }
+    (directory, server)
+}
+
+/// Its directory after a clean stop.
+fn stopped(snapshots: usize) -> TempDir {
+    let (directory, server) = filled(snapshots);
     assert!(server.terminate().success());
+    directory
+}
+
+/// Its directory after a kill, once all changes have been durable for so long that `END` says so.
+fn killed() -> TempDir {
+    let (directory, server) = filled(0);
+    let deadline = Instant::now() + Duration::from_mins(1);
+    let durable = || {
+        let end = std::fs::read(directory.path().join("END")).expect("the file");
+        u64::from_le_bytes(end[16..24].try_into().expect("eight bytes"))
+    };
+    while durable() < 300 {
+        assert!(Instant::now() < deadline, "END says that the records up to {} are durable", durable());
+        sleep(Duration::from_millis(10));
+    }
+    server.kill();
     directory
 }
 
@@ -122,15 +164,21 @@ fn keys(directory: &Path) -> Answer {
 }
 
 #[test]
-fn a_log_that_ends_before_it_was_closed_is_refused_until_it_is_repaired() {
-    let directory = stopped(0);
-    let path = directory.path();
+fn a_log_of_which_durable_records_are_gone_is_refused_until_it_is_repaired() {
+    for directory in [stopped(0), killed()] {
+        assert_repairs_without_last_segment(directory.path());
+    }
+}
+
+fn assert_repairs_without_last_segment(path: &Path) {
     let last = files(path, "segment-").pop().expect("a segment");
     let name = last.file_name().expect("a name").to_string_lossy().into_owned();
     let end = name[8..28].parse::<i64>().expect("the first record") - 1;
     remove(&[last]);
-    let reason =
-        format!("closed after record 300, but it ends at record {end}: {} records are missing", 300 - end);
+    let reason = format!(
+        "up to 300 were durable, but the log ends at record {end}: {} records are missing",
+        300 - end
+    );
     assert_refused(path, &reason);
 
     let asked = log(path, &["repair"]);
@@ -139,21 +187,42 @@ fn a_log_that_ends_before_it_was_closed_is_refused_until_it_is_repaired() {
     assert_refused(path, &reason);
     let repaired = log(path, &["repair", "--yes"]);
     assert!(repaired.status.success(), "{repaired:?}");
+    let said = format!("done; there are {end} records (1 to {end}) in ");
+    assert!(text(&repaired.stdout).lines().any(|line| line.starts_with(&said)), "{repaired:?}");
     assert!(log(path, &["verify"]).status.success());
     assert_eq!(keys(path), Answer::Integer(end));
 }
 
 #[test]
-fn removing_what_says_where_a_log_was_closed_goes_on_without_the_rest() {
-    let directory = stopped(0);
-    let path = directory.path();
+fn removing_what_says_that_records_were_durable_goes_on_without_the_rest() {
+    for directory in [stopped(0), killed()] {
+        assert_goes_on_without_records(directory.path());
+    }
+}
+
+fn assert_goes_on_without_records(path: &Path) {
     remove(&files(path, "segment-"));
     remove(&files(path, "spare-"));
-    assert_refused(path, "closed after record 300, but there are no records: 300 records are missing");
+    assert_refused(path, "up to 300 were durable, but there are no records: 300 records are missing");
     remove(&files(path, "END"));
     assert_eq!(keys(path), Answer::Integer(0));
     let verified = log(path, &["verify"]);
     assert!(text(&verified.stdout).starts_with("no records in 0 segments: good\n"), "{verified:?}");
+}
+
+#[test]
+fn a_bit_in_a_header_costs_no_record() {
+    let directory = stopped(0);
+    let path = directory.path();
+    let first = &files(path, "segment-")[0];
+    let mut bytes = std::fs::read(first).expect("the segment");
+    bytes[30] ^= 1;
+    std::fs::write(first, bytes).expect("is written");
+    assert_refused(path, "the header's checksum does not match");
+    let repaired = log(path, &["repair", "--yes"]);
+    let said = "done; there are 300 records (1 to 300) in ";
+    assert!(text(&repaired.stdout).contains(said), "{repaired:?}");
+    assert_eq!(keys(path), Answer::Integer(300));
 }
 
 #[test]

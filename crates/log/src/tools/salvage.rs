@@ -1,0 +1,118 @@
+//! Makes anew the header of a segment whose header is damaged, from what else is known of it.
+//!
+//! The file's name has the first LSN, and the first record the time. The salt follows from the first record as well: it is the
+//! start value with which that record's checksum is right. That alone proves nothing of the record, which may be damaged too:
+//! the frame behind it has to be valid with the same salt.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use super::ToolError;
+use super::inspect::{Inspection, SegmentState};
+use crate::error::Failure;
+use crate::format::{Codec, Step, raw};
+use crate::gap;
+use crate::segment::{Segment, segment_name};
+use crate::segment_header::{HEADER_BYTES, SegmentHeader};
+use crate::storage::{Storage, read_full};
+use crate::{Format, Lsn};
+
+/// No header that is a line is longer: names, and five numbers of at most 20 digits.
+const HEADER_LINE_BYTES_MAX: usize = 256;
+/// What is read of a segment at first, unless its first record is larger.
+const WINDOW_BYTES: u64 = 1 << 20;
+
+/// The headers that were found, by the first LSN of their segments.
+pub(super) type Headers = BTreeMap<Lsn, Salvaged>;
+
+/// A header made anew, and the format that its segment is in.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Salvaged {
+    header: SegmentHeader,
+    format: Format,
+}
+
+impl Salvaged {
+    /// The segment with this header.
+    pub(super) fn segment(self, storage: &dyn Storage) -> Result<Segment, ToolError> {
+        let name = segment_name(self.header.first_lsn);
+        let failed = |error| Failure::new(format!("opening {}", storage.path(&name)), error);
+        let file = storage.open(&name).map_err(failed)?;
+        let data_offset = self.bytes().len() as u64;
+        Ok(Segment { name, header: self.header, format: self.format, data_offset, file })
+    }
+
+    pub(super) fn bytes(self) -> Vec<u8> {
+        self.format.codec().encode_header(&self.header)
+    }
+}
+
+/// Finds the headers of segments that cannot be read, as far as what is left of the log allows.
+pub(super) fn find_headers(storage: &dyn Storage, inspection: &Inspection) -> Result<Headers, ToolError> {
+    let mut headers = Headers::new();
+    for (index, segment) in inspection.segments.iter().enumerate() {
+        let first = segment.first_lsn;
+        let Some(follows) = follows(inspection, index).filter(|_| segment.format.is_none()) else { continue };
+        let failed = |error| Failure::new(format!("reading {}", storage.path(&segment.name)), error);
+        if let Some(salvaged) = find_header(storage, first, follows).map_err(failed)? {
+            headers.insert(first, salvaged);
+        }
+    }
+    Ok(headers)
+}
+
+/// The record before a segment's first; `None` if there may be a gap and the segment before it does not say where it begins.
+fn follows(inspection: &Inspection, index: usize) -> Option<Lsn> {
+    let first = inspection.segments.get(index)?.first_lsn;
+    if !gap::may_be_before(first) {
+        return Some(first.previous());
+    }
+    let Some(before) = index.checked_sub(1).and_then(|before| inspection.segments.get(before)) else {
+        // Records are dropped only before the oldest snapshot.
+        let snapshots = inspection.snapshots.iter().map(|snapshot| snapshot.lsn);
+        return Some(snapshots.filter(|lsn| *lsn < first).max().unwrap_or(first.previous()));
+    };
+    (before.state == SegmentState::Whole).then_some(before.last_lsn)
+}
+
+/// The header of the segment that begins with record `first`; `None` if that record or the frame behind it is
+/// damaged as well, or is not there.
+fn find_header(storage: &dyn Storage, first: Lsn, follows: Lsn) -> io::Result<Option<Salvaged>> {
+    let file = storage.open(&segment_name(first))?;
+    let file_bytes = file.len()?;
+    let mut window_bytes = WINDOW_BYTES.min(file_bytes);
+    loop {
+        let mut window = vec![0; window_bytes as usize];
+        let filled = read_full(&*file, &mut window, 0)?;
+        let salvaged = Format::ALL.into_iter().find_map(|format| {
+            let header = header_before(format.codec(), &window[..filled], first, follows)?;
+            Some(Salvaged { header, format })
+        });
+        if salvaged.is_some() || window_bytes == file_bytes {
+            return Ok(salvaged);
+        }
+        window_bytes = window_bytes.saturating_mul(8).min(file_bytes);
+    }
+}
+
+/// The header that ends where the first record begins.
+fn header_before(codec: &dyn Codec, bytes: &[u8], first: Lsn, follows: Lsn) -> Option<SegmentHeader> {
+    let is_binary = codec.preallocates();
+    let mut offsets = if is_binary { HEADER_BYTES..=HEADER_BYTES } else { 1..=HEADER_LINE_BYTES_MAX };
+    offsets.find_map(|offset| {
+        let frames = bytes.get(offset..)?;
+        let salt = codec.salt_of(frames)?;
+        let mut spelled = Vec::new();
+        let Step::Frame { lsn, durable: None, consumed } = codec.decode(frames, salt, &mut spelled) else {
+            return None;
+        };
+        let Step::Frame { .. } = codec.decode(&frames[consumed..], salt, &mut Vec::new()) else {
+            return None;
+        };
+        let frame = if is_binary { frames } else { &spelled };
+        let created_us = raw::split(frame).filter(|_| lsn == first)?.0.time_us;
+        // Whether the file was used before is not known. If it was not, an unfinished write may pass for older bytes: both are cut.
+        let header = SegmentHeader { first_lsn: first, follows, salt, created_us, recycled: is_binary };
+        (codec.encode_header(&header).len() == offset).then_some(header)
+    })
+}
