@@ -24,6 +24,7 @@ use crate::replay::{Replay, Tail};
 use crate::segment::{Segment, parse_spare_name};
 use crate::shared::{Health, Parked, Position, Progress, Shared, State, wait};
 use crate::snapshot::{Name, SnapshotError, SnapshotWriter, Snapshots, covered};
+use crate::stopwatch::Stopwatch;
 use crate::storage::{Storage, StorageLock};
 use crate::{Durability, Gap, Lsn, Options};
 
@@ -39,7 +40,7 @@ pub struct Log {
 }
 
 impl Log {
-    /// Takes the directory, verifies what is there, cuts a torn tail and starts the log's three threads.
+    /// Takes the directory, verifies what is there, cuts a torn tail and starts the log's threads.
     ///
     /// Everything recovered is durable when this returns. If the log was not closed, the next record is not numbered one more than
     /// the last, but has an LSN that nobody can have been told of ([`Recovery::gap`]). Damage to records that were durable is an error which
@@ -64,8 +65,11 @@ impl Log {
         let log =
             Self { shared, committer, threads: Mutex::default(), lock: Mutex::new(Some(lock)), end_file };
         log.spawn("tidemark-log-commit", move || commit::run(&thread_shared, &thread_committer))?;
+        let (thread_shared, thread_committer) = (log.shared.clone(), log.committer.clone());
+        log.spawn("tidemark-log-relief", move || commit::run_relief(&thread_shared, &thread_committer))?;
         log.spawn("tidemark-log-keep", move || housekeeper.run())?;
         log.spawn("tidemark-log-end", move || high_water.run())?;
+        log.shared.wait_for_first_segment();
         recovered.recovery.elapsed = began.elapsed();
         Ok((log, recovered.recovery))
     }
@@ -83,10 +87,14 @@ impl Log {
         kind: u8,
         write: impl FnOnce(&mut Vec<u8>),
     ) -> Result<Lsn, AppendError> {
-        self.shared.append(Room::NONE, time_us, kind, write)
+        if self.shared.is_crowded() {
+            self.shared.wait_for_room()?;
+        }
+        self.shared.append(Room::NONE, time_us, kind, false, write)
     }
 
-    /// As [`append`](Self::append), into room that was kept for the record.
+    /// As [`append`](Self::append), into room that was kept for the record, or that [`has_room_for`](Self::has_room_for) has
+    /// found: for appenders who hold locks. It does not wait for the buffer, which such records exceed by one a thread.
     #[inline]
     pub fn append_into(
         &self,
@@ -95,7 +103,7 @@ impl Log {
         kind: u8,
         write: impl FnOnce(&mut Vec<u8>),
     ) -> Result<Lsn, AppendError> {
-        self.shared.append(room, time_us, kind, write)
+        self.shared.append(room, time_us, kind, true, write)
     }
 
     /// Waits until there is room for a record of so many payload bytes and keeps it for the caller, so that
@@ -104,6 +112,25 @@ impl Log {
     #[inline]
     pub fn make_room(&self, payload_bytes: usize) -> Result<Room<'_>, AppendError> {
         self.shared.make_room(payload_bytes)
+    }
+
+    /// Whether a record of so many payload bytes finds room without waiting, or would be refused: for callers who must not
+    /// wait, such as event loops, before they change anything. If not, the listener is called when it is worth asking again.
+    #[inline]
+    pub fn has_room_for(&self, payload_bytes: usize) -> bool {
+        self.shared.has_room_for(payload_bytes)
+    }
+
+    /// Whether a small record finds room without waiting. One load.
+    #[inline]
+    pub fn has_room(&self) -> bool {
+        !self.shared.is_crowded()
+    }
+
+    /// Refuses records from now on if the storage has not answered for [`Options::stall_after`], until it does: to be called
+    /// now and then by whoever appends. Some loads and, while the storage is at work, a look at the clock.
+    pub fn look_for_stall(&self) {
+        self.shared.look_for_stall();
     }
 
     /// Whether a record would be accepted now; one atomic load when it would.
@@ -115,20 +142,22 @@ impl Log {
     #[cold]
     fn refusal(&self) -> AppendError {
         let state = self.shared.lock();
-        match (&state.failure, &state.full) {
-            (Some(failure), _) => AppendError::Failed(failure.clone()),
-            (None, Some(failure)) => AppendError::Full(failure.clone()),
-            (None, None) => AppendError::Closed,
+        match (&state.failure, &state.full, &state.stall) {
+            (Some(failure), ..) => AppendError::Failed(failure.clone()),
+            (None, Some(failure), _) => AppendError::Full(failure.clone()),
+            (None, None, Some(stall)) => AppendError::Stalled(stall.clone()),
+            (None, None, None) => AppendError::Closed,
         }
     }
 
     /// Whether the log accepts records, and why not.
     pub fn health(&self) -> Health {
         let state = self.shared.lock();
-        match (&state.failure, &state.full) {
-            (Some(failure), _) => Health::Failed(failure.clone()),
-            (None, Some(failure)) => Health::Full(failure.clone()),
-            (None, None) => Health::Ok,
+        match (&state.failure, &state.full, &state.stall) {
+            (Some(failure), ..) => Health::Failed(failure.clone()),
+            (None, Some(failure), _) => Health::Full(failure.clone()),
+            (None, None, Some(stall)) => Health::Stalled(stall.clone()),
+            (None, None, None) => Health::Ok,
         }
     }
 
@@ -201,8 +230,9 @@ impl Log {
         *wanted = lsn.max(*wanted);
         if state.parked != Parked::Working {
             state.parked = Parked::Working;
+            let is_syncing = state.is_syncing;
             drop(state);
-            self.shared.work.notify_one();
+            self.shared.wake_writer(is_syncing);
         }
     }
 
@@ -215,12 +245,19 @@ impl Log {
         }
     }
 
+    /// Hands everything up to `lsn` to the system as soon as possible, without waiting for it; the listener is told.
+    pub fn request_write(&self, lsn: Lsn) {
+        if lsn > self.written() {
+            self.want(lsn, |state| &mut state.write_wanted);
+        }
+    }
+
     /// Hands everything up to `lsn` to the system, so that it survives the end of this process: on the caller's thread,
     /// which takes a few microseconds, if nobody else is at it and no segment has to be begun; otherwise as soon as
     /// possible, without waiting for it, and the listener is told.
     pub fn write_or_request(&self, lsn: Lsn) {
         if lsn > self.written() && !commit::write_here(&self.committer) {
-            self.want(lsn, |state| &mut state.write_wanted);
+            self.request_write(lsn);
         }
     }
 
@@ -257,8 +294,9 @@ impl Log {
             state.sync_wanted = self.appended();
         }
         state.parked = Parked::Working;
+        let is_syncing = state.is_syncing;
         drop(state);
-        self.shared.work.notify_one();
+        self.shared.wake_writer(is_syncing);
     }
 
     /// Calls `listener` after every advance of the durable LSN and every change of health or of
@@ -340,6 +378,7 @@ impl Log {
             self.shared.refusing.store(true, Ordering::Release);
         }
         self.shared.work.notify_all();
+        self.shared.relief.notify_all();
         self.shared.chores.notify_all();
         self.shared.space.notify_all();
         self.shared.advanced.notify_all();
@@ -488,7 +527,9 @@ fn share(
         reserve: None,
         promised_bytes: 0,
         waiting_for_space: 0,
+        is_room_awaited: false,
         parked: Parked::Working,
+        is_syncing: false,
         sync_wanted: Lsn::ZERO,
         write_wanted: Lsn::ZERO,
         durability: options.durability,
@@ -501,14 +542,16 @@ fn share(
         closed: false,
         failure: None,
         full: None,
+        stall: None,
         random: options.seed.map_or_else(Random::from_system, |seed| Random::new(seed ^ recovered.next.0)),
     };
-    Ok(Shared {
+    let shared = Shared {
         storage,
         codec: options.format.codec(),
         options,
         state: Mutex::new(state),
         work: Condvar::new(),
+        relief: Condvar::new(),
         chores: Condvar::new(),
         space: Condvar::new(),
         advanced: Condvar::new(),
@@ -517,10 +560,18 @@ fn share(
         written: AtomicU64::new(last.0),
         durable: AtomicU64::new(last.0),
         refusing: AtomicBool::new(false),
+        stalled: AtomicBool::new(false),
+        crowded: Stopwatch::new(),
+        writing: Stopwatch::new(),
+        syncing: Stopwatch::new(),
+        keeping: Stopwatch::new(),
         retaining: AtomicBool::new(false),
         segments: Mutex::default(),
         recovered: last,
         gaps: recovered.gaps.clone(),
         listener: RwLock::new(None),
-    })
+    };
+    // A new log has no segment yet. Nobody waits for it.
+    let _ = shared.update_crowded(&shared.lock());
+    Ok(shared)
 }

@@ -81,6 +81,9 @@ impl Bench {
     }
 
     fn context(&self) -> Context<'_> {
+        // Where a command may wait for room is tested by itself: segments are small here.
+        let log = self.shared.engine.log();
+        eventually("the log has room", || log.has_room_for(0));
         Context {
             shared: &self.shared,
             config: &self.config,
