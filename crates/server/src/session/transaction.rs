@@ -27,6 +27,11 @@ impl Transaction {
         self.queue.len()
     }
 
+    /// Bytes of all arguments.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// The commands queued, and their arguments.
     pub(crate) fn commands(&self) -> impl Iterator<Item = (&'static Command, &[Box<[u8]>])> {
         self.queue.iter().map(|queued| (queued.command, &*queued.args))
