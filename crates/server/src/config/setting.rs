@@ -285,8 +285,8 @@ pub static SETTINGS: &[Setting] = &[
         alias: None,
         group: NETWORK,
         placeholder: "NUMBER",
-        help: "The most connections over HTTP at once, beside those that watch; further ones wait until one ends, and one that asks \
-               nothing for a second makes room.",
+        help: "The most connections over HTTP at once, beside those that watch; the oldest that has sent no whole request makes room \
+               for a further one. While all are being served, health and metrics are answered and the rest is refused.",
         literal: Literal::Number,
         changeable: false,
         fallback: "",

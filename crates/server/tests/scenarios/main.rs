@@ -8,6 +8,7 @@ mod counter_top;
 mod dice;
 mod http_access;
 mod http_changes;
+mod http_crowds;
 mod http_limits;
 mod http_watching;
 mod keyspace_events;
