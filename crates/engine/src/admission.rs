@@ -35,7 +35,11 @@ impl Engine {
         refusal: CommandError,
     ) -> Result<Box<CommandError>, CommandError> {
         let is_passing = matches!(self.log().health(), Health::Full(_) | Health::Stalled(_));
-        if is_passing && !self.is_ahead_of_log() && command.is(flags::VOLATILE) { Ok(Box::new(refusal)) } else { Err(refusal) }
+        if is_passing && !self.is_ahead_of_log() && command.is(flags::VOLATILE) {
+            Ok(Box::new(refusal))
+        } else {
+            Err(refusal)
+        }
     }
 
     /// How many bytes the record of a command takes at most, as far as its arguments say.

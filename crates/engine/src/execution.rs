@@ -120,7 +120,8 @@ impl Engine {
     #[cold]
     pub fn newest_shown(&self, command: &Command, args: &[&[u8]]) -> Lsn {
         let last = |key: &[u8]| self.keyspace().lock(self.keyspace().shard_of(key)).last();
-        let of_keys = if command.keys.concerns_all(args) { None } else { command.keys.keys(args).map(last).max() };
+        let of_keys =
+            if command.keys.concerns_all(args) { None } else { command.keys.keys(args).map(last).max() };
         of_keys.unwrap_or_else(|| self.log().appended())
     }
 }

@@ -1,6 +1,8 @@
 //! Answers, encoded as they are made: RESP2 or RESP3, straight into the connection's output buffer.
 
 use crate::error::CommandError;
+use crate::memory_budget::{MemoryBudget, MemoryCharge};
+use std::sync::Arc;
 
 /// The protocol that a client speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -15,6 +17,10 @@ pub enum Protocol {
 /// Room for what stands around a string: a type, a length, line ends.
 const HEAD_BYTES: usize = 32;
 
+/// A reply with a budget asks it only for what goes beyond this, so that small answers are given however little memory is
+/// left. Bytes.
+const UNASKED_BYTES: usize = 64 * 1024;
+
 /// Writes answers behind whatever the buffer already holds.
 ///
 /// ```
@@ -26,14 +32,21 @@ const HEAD_BYTES: usize = 32;
 /// assert_eq!(reply.bytes(), b"*2\r\n:7\r\n$1\r\nx\r\n");
 /// ```
 ///
-/// What does not fit below the limit is left out, and so is all that follows: see [`Reply::set_limit`].
+/// What does not fit below the limit is left out, and so is all that follows: see [`Reply::set_limit`]. So is what a budget
+/// of memory has no room for: see [`Reply::set_budget`].
 #[derive(Debug)]
 pub struct Reply {
     buffer: Vec<u8>,
     protocol: Protocol,
-    /// The most bytes that the buffer may hold; 0 once it has overflowed, so that one comparison decides both.
+    /// The most bytes that the buffer may hold now: no more than `ceiling`, nor than the budget has granted. 0 once it has
+    /// overflowed, so that one comparison decides all.
     limit: usize,
+    /// What the caller has set.
+    ceiling: usize,
     overflowed: bool,
+    /// The budget had no room.
+    refused: bool,
+    charge: Option<MemoryCharge>,
 }
 
 impl Default for Reply {
@@ -50,7 +63,8 @@ impl Reply {
 
     /// Answers that go behind `buffer`'s content.
     pub fn with_buffer(buffer: Vec<u8>, protocol: Protocol) -> Self {
-        Self { buffer, protocol, limit: usize::MAX, overflowed: false }
+        let (limit, ceiling) = (usize::MAX, usize::MAX);
+        Self { buffer, protocol, limit, ceiling, overflowed: false, refused: false, charge: None }
     }
 
     /// The protocol in force.
@@ -69,13 +83,83 @@ impl Reply {
     #[inline]
     pub fn set_limit(&mut self, bytes: usize) {
         if !self.overflowed {
-            self.limit = bytes;
+            self.ceiling = bytes;
+            self.limit = bytes.min(self.granted());
         }
     }
 
-    /// Bytes that may still be written.
+    /// Lets the buffer's memory be charged to a budget. An answer for which it has no room overflows, and
+    /// [`Reply::was_refused`] tells why.
+    pub fn set_budget(&mut self, budget: &Arc<MemoryBudget>) {
+        self.charge = Some(budget.charge());
+        self.settle();
+        self.set_limit(self.ceiling);
+    }
+
+    /// An empty answer of the same protocol that may be as long as this one may still grow, and is charged to the same
+    /// budget.
+    pub fn apart(&self) -> Reply {
+        let mut reply = Reply::new(self.protocol);
+        if let Some(charge) = &self.charge {
+            reply.set_budget(charge.budget());
+        }
+        reply.set_limit(self.room());
+        reply
+    }
+
+    /// Charges what the buffer has allocated: to be called when an answer is complete or bytes have been moved out.
+    #[inline]
+    pub fn settle(&mut self) {
+        let capacity = self.buffer.capacity();
+        if let Some(charge) = &mut self.charge
+            && charge.bytes() != capacity
+        {
+            charge.set(capacity);
+            self.set_limit(self.ceiling);
+        }
+    }
+
+    /// Gives back memory that a long answer has allocated and does not use. It costs a copy of the answer.
+    pub fn trim(&mut self) {
+        if self.buffer.capacity() > UNASKED_BYTES && self.buffer.len() <= self.buffer.capacity() / 4 * 3 {
+            self.buffer.shrink_to_fit();
+        }
+        self.settle();
+    }
+
+    /// What the buffer may hold without asking the budget.
+    fn granted(&self) -> usize {
+        self.charge.as_ref().map_or(usize::MAX, |charge| charge.bytes().max(UNASKED_BYTES))
+    }
+
+    /// Bytes that may still be written, if the budget has room for them.
     pub fn room(&self) -> usize {
-        self.limit.saturating_sub(self.buffer.len())
+        self.ceiling.saturating_sub(self.buffer.len())
+    }
+
+    /// Whether an answer has overflowed because the budget had no room.
+    #[inline]
+    pub fn was_refused(&self) -> bool {
+        self.refused
+    }
+
+    /// Notes that the budget had no room for a part of the answer that was made elsewhere.
+    #[cold]
+    pub fn refuse(&mut self) {
+        self.refused = true;
+        self.overflow();
+    }
+
+    /// Forgets everything behind `mark`, and that the budget had no room for it: the caller answers something shorter
+    /// below `ceiling` bytes.
+    #[cold]
+    pub fn recover(&mut self, mark: usize, ceiling: usize) {
+        assert!(self.refused, "only what was refused is recovered from");
+        self.buffer.truncate(mark);
+        self.buffer.shrink_to(UNASKED_BYTES);
+        (self.refused, self.overflowed) = (false, false);
+        self.settle();
+        self.set_limit(ceiling);
     }
 
     /// Whether an answer exceeded the limit. It does not end: the caller has to give up the client.
@@ -88,7 +172,7 @@ impl Reply {
     #[cold]
     pub fn overflow(&mut self) {
         self.overflowed = true;
-        self.limit = 0;
+        (self.limit, self.ceiling) = (0, 0);
     }
 
     /// Answers that are encoded already.
@@ -116,6 +200,11 @@ impl Reply {
     /// Bytes so far: a mark to which [`Reply::truncate`] can return.
     pub fn len(&self) -> usize {
         self.buffer.len()
+    }
+
+    /// Bytes that the buffer has allocated.
+    pub fn capacity(&self) -> usize {
+        self.buffer.capacity()
     }
 
     /// Whether nothing has been written.
@@ -303,11 +392,30 @@ impl Reply {
 
     #[inline]
     fn has_room(&mut self, bytes: usize) -> bool {
-        let fits = self.buffer.len().saturating_add(bytes) <= self.limit;
-        if !fits {
-            self.overflow();
+        self.buffer.len().saturating_add(bytes) <= self.limit || self.grow(bytes)
+    }
+
+    /// Asks the budget for room for so many further bytes, and overflows if there is none.
+    #[cold]
+    fn grow(&mut self, bytes: usize) -> bool {
+        let needed = self.buffer.len().saturating_add(bytes);
+        if needed <= self.ceiling
+            && let Some(charge) = &mut self.charge
+        {
+            // As a vector grows, so that copying stays proportional to what is written.
+            let capacity = self.buffer.capacity();
+            let wanted = capacity.saturating_mul(2).clamp(needed, self.ceiling);
+            // Both buffers exist while the one is copied into the other.
+            if charge.reach(capacity + needed, capacity.saturating_add(wanted)) {
+                self.buffer.reserve_exact(charge.bytes() - capacity - self.buffer.len());
+                charge.set(self.buffer.capacity());
+                self.limit = self.ceiling.min(charge.bytes());
+                return true;
+            }
+            self.refused = true;
         }
-        fits
+        self.overflow();
+        false
     }
 }
 
@@ -395,6 +503,52 @@ mod tests {
         reply.set_limit(1 << 20);
         (0..1000).for_each(|_| reply.bulk(&large));
         assert!(reply.buffer_mut().capacity() <= 2 << 20);
+    }
+
+    #[test]
+    fn a_budget_that_is_used_up_stops_long_answers_and_gives_short_ones() {
+        let budget = Arc::new(MemoryBudget::new(1 << 20));
+        let mut reply = Reply::new(Protocol::Resp2);
+        reply.set_budget(&budget);
+        reply.ok();
+        let mark = reply.len();
+        let chunk = vec![7; 10_000];
+        while !reply.has_overflowed() {
+            reply.bulk(&chunk);
+            let (capacity, used) = (reply.buffer_mut().capacity(), budget.used());
+            assert!(capacity <= 1 << 20 && used <= 1 << 20, "{capacity} bytes are allocated and {used} used");
+        }
+        assert!(reply.was_refused() && reply.len() > 450_000, "half of the budget is given: {}", reply.len());
+        assert_eq!(budget.refusals(), 1);
+        reply.recover(mark, usize::MAX);
+        reply.error_text("OOM");
+        assert_eq!(reply.bytes(), b"+OK\r\n-OOM\r\n");
+        assert!(budget.used() <= 2 * UNASKED_BYTES, "{} bytes", budget.used());
+
+        let mut hog = budget.charge();
+        hog.set(10 << 20);
+        (0..5).for_each(|_| reply.bulk(&chunk));
+        assert!(!reply.has_overflowed(), "a short answer needs nobody's leave");
+        reply.settle();
+        assert_eq!(budget.used(), (10 << 20) + reply.buffer_mut().capacity());
+        drop((reply, hog));
+        assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn the_callers_limit_is_no_matter_of_the_budget() {
+        let budget = Arc::new(MemoryBudget::new(1 << 20));
+        let mut reply = Reply::new(Protocol::Resp2);
+        reply.set_budget(&budget);
+        reply.set_limit(200_000);
+        assert_eq!(reply.room(), 200_000, "the budget grants more when it is needed");
+        let mut part = reply.apart();
+        part.bulk(&[7; 150_000]);
+        assert!(!part.has_overflowed() && budget.used() >= 150_000);
+        part.bulk(&[7; 150_000]);
+        assert!(part.has_overflowed() && !part.was_refused());
+        drop((reply, part));
+        assert_eq!(budget.used(), 0);
     }
 
     #[test]

@@ -664,9 +664,7 @@ impl SyncTask {
         shared.syncing.start();
         let synced = segment.file.sync_data();
         shared.syncing.stop();
-        synced.map_err(|error| {
-            Failure::new(format!("syncing {}", shared.storage.path(&segment.name)), error)
-        })
+        synced.map_err(|error| Failure::new(format!("syncing {}", shared.storage.path(&segment.name)), error))
     }
 }
 

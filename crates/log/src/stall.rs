@@ -92,7 +92,8 @@ impl Shared {
         if is_crowded {
             self.ask_for_room(&mut state);
         }
-        let needed = if self.is_small(payload_bytes) { None } else { self.lacking_bytes(&state, payload_bytes) };
+        let needed =
+            if self.is_small(payload_bytes) { None } else { self.lacking_bytes(&state, payload_bytes) };
         if let Some(bytes) = needed {
             self.want_segment(&mut state, bytes);
             state.is_room_awaited = true;

@@ -2,7 +2,7 @@
 
 use crate::target::Target;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicI64, AtomicU16, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU16, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use tidemark_engine::{Waiter, command};
@@ -80,6 +80,10 @@ pub(crate) struct Shown {
     pub(crate) redirect: AtomicI64,
     pub(crate) input_bytes: AtomicUsize,
     pub(crate) output_bytes: AtomicUsize,
+    /// What its buffers have allocated.
+    pub(crate) memory_bytes: AtomicUsize,
+    /// It is being disconnected because of that.
+    pub(crate) is_evicted: AtomicBool,
     pub(crate) received_bytes: AtomicU64,
     pub(crate) sent_bytes: AtomicU64,
 }
@@ -199,7 +203,7 @@ impl Client {
                 shown.patterns.load(Ordering::Relaxed),
                 shown.shard_channels.load(Ordering::Relaxed),
                 shown.queued.load(Ordering::Relaxed),
-                input + output + size_of::<Client>(),
+                shown.memory_bytes.load(Ordering::Relaxed) + size_of::<Client>(),
                 if output > 0 { "rw" } else { "r" },
                 self.last_command(),
                 shown.redirect.load(Ordering::Relaxed),

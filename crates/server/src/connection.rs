@@ -17,13 +17,13 @@ use crate::output::{Reached, Until};
 use crate::pace::Pace;
 use crate::publication::Publication;
 use crate::resp::request::{RequestLimits, RequestParser};
-use crate::session::{Session, WaitFor};
+use crate::session::{Session, Transaction, WaitFor};
 use crate::{following, returning, tracking, wait, watching};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
-use tidemark_engine::{Delivery, Protocol};
+use tidemark_engine::{Delivery, MemoryBudget, MemoryCharge, Protocol};
 use tidemark_log::Lsn;
 
 /// While more than this waits to be sent, no further command runs and nothing is read: a client that does not read its
@@ -54,6 +54,8 @@ const RESERVED_PATIENCE: Duration = Duration::from_secs(10);
 pub(crate) enum CloseReason {
     /// It has not read its replies.
     SlowReader,
+    /// All clients together use too much memory, and this one most of it, or it cannot be told something for lack of it.
+    Memory,
     /// It has sent too much without completing a command.
     QueryBuffer,
     /// It has been silent too long.
@@ -85,6 +87,8 @@ pub(crate) struct Connection {
     /// The server stops: what has been received is answered, and that is all.
     draining: bool,
     pub(crate) session: Session,
+    /// What the input and a transaction have allocated. The output has a charge of its own.
+    charge: MemoryCharge,
     last_active: Instant,
     /// Since when the rest of a request is waited for, if `input` is the beginning of one.
     listening_since: Instant,
@@ -95,7 +99,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub(crate) fn new(client: Arc<Client>, config: &Config) -> Connection {
+    pub(crate) fn new(client: Arc<Client>, config: &Config, budget: &Arc<MemoryBudget>) -> Connection {
         let last_active = client.connected;
         Connection {
             language: Language::Unknown,
@@ -104,7 +108,8 @@ impl Connection {
             has_command: false,
             input_ended: false,
             draining: false,
-            session: Session::new(client, config.requirepass.is_empty()),
+            session: Session::new(client, config.requirepass.is_empty(), budget),
+            charge: budget.charge(),
             last_active,
             listening_since: last_active,
             overflowed: false,
@@ -409,6 +414,19 @@ impl Connection {
         [self.session.output.waits_for(), synced].into_iter().flatten()
     }
 
+    /// Charges what the connection's buffers have allocated. To be called after commands have run and bytes have been sent.
+    pub(crate) fn settle(&mut self) {
+        let transaction = self.session.transaction.as_ref().map_or(0, Transaction::bytes);
+        self.charge.set(self.input.capacity() + self.parser.capacity() + transaction);
+        let reply = &mut self.session.output.reply;
+        reply.settle();
+        let bytes = self.charge.bytes() + reply.capacity();
+        let shown = &self.session.client.shown.memory_bytes;
+        if shown.load(Ordering::Relaxed) != bytes {
+            shown.store(bytes, Ordering::Relaxed);
+        }
+    }
+
     /// Whether something is left over after sending that a limit may apply to.
     pub(crate) fn holds_bytes(&self) -> bool {
         !self.input.is_empty() || self.session.output.pending() > 0 || self.has_overflowed()
@@ -459,6 +477,9 @@ impl Connection {
         let pending = self.session.output.pending();
         self.session.client.shown.output_bytes.store(pending, Ordering::Relaxed);
         let limit = self.output_limit(config);
+        if self.session.output.reply.was_refused() {
+            return Some(CloseReason::Memory);
+        }
         if self.has_overflowed() || (limit.hard_bytes > 0 && pending > limit.hard_bytes) {
             return Some(CloseReason::SlowReader);
         }

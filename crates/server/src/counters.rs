@@ -31,6 +31,8 @@ pub(crate) struct Counters {
     pub(crate) sent_bytes: Counter,
     /// Clients disconnected because they did not read.
     pub(crate) slow_readers: Counter,
+    /// Clients disconnected because all together used too much memory.
+    pub(crate) evicted_clients: Counter,
     /// Clients disconnected because of what they sent: protocol errors, overlong requests and unfinished ones.
     pub(crate) protocol_errors: Counter,
     /// Turns of the event loop.
@@ -50,6 +52,7 @@ pub(crate) struct Totals {
     pub(crate) received_bytes: u64,
     pub(crate) sent_bytes: u64,
     pub(crate) slow_readers: u64,
+    pub(crate) evicted_clients: u64,
     pub(crate) protocol_errors: u64,
     pub(crate) turns: u64,
     pub(crate) emissions: u64,
@@ -66,6 +69,7 @@ impl Totals {
             received_bytes: sum.received_bytes + counters.received_bytes.get(),
             sent_bytes: sum.sent_bytes + counters.sent_bytes.get(),
             slow_readers: sum.slow_readers + counters.slow_readers.get(),
+            evicted_clients: sum.evicted_clients + counters.evicted_clients.get(),
             protocol_errors: sum.protocol_errors + counters.protocol_errors.get(),
             turns: sum.turns + counters.turns.get(),
             emissions: sum.emissions + counters.emissions.get(),
@@ -82,6 +86,7 @@ impl Totals {
             received_bytes: self.received_bytes.saturating_sub(earlier.received_bytes),
             sent_bytes: self.sent_bytes.saturating_sub(earlier.sent_bytes),
             slow_readers: self.slow_readers.saturating_sub(earlier.slow_readers),
+            evicted_clients: self.evicted_clients.saturating_sub(earlier.evicted_clients),
             protocol_errors: self.protocol_errors.saturating_sub(earlier.protocol_errors),
             turns: self.turns.saturating_sub(earlier.turns),
             emissions: self.emissions.saturating_sub(earlier.emissions),

@@ -1,9 +1,10 @@
 //! The system's limit on open files, which bounds the number of clients.
 
+use crate::http::SPARE_PLACES;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Descriptors that the server needs beside those of its clients: listeners, event loops, the log, HTTP, gRPC.
-const OWN_DESCRIPTORS: u64 = 128 + OWN_GRPC_CONNECTIONS as u64;
+const OWN_DESCRIPTORS: u64 = 128 + OWN_GRPC_CONNECTIONS as u64 + SPARE_PLACES as u64;
 
 /// Connections over HTTP among these.
 pub(crate) const OWN_HTTP_CONNECTIONS: usize = 32;

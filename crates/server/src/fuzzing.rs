@@ -87,7 +87,8 @@ impl Bench {
             is_unix: false,
         };
         let client = self.shared.clients.admit(10, 0, 0, 0, origin).expect("a place for one connection");
-        let (mut connection, mut sent) = (Connection::new(client, &self.config), Vec::new());
+        let budget = &self.shared.client_memory.budget;
+        let (mut connection, mut sent) = (Connection::new(client, &self.config, budget), Vec::new());
         for piece in input.chunks(step.max(1)) {
             if !connection.wants_input() {
                 break;

@@ -38,7 +38,8 @@ pub(crate) fn holds_back(
     if executed.refused || !(durable || executed.durable || shared.settings.is_always_durable()) {
         return None;
     }
-    let seen = || shared.not_yet_durable().map(|_| shown()).filter(|lsn| *lsn > shared.engine.log().durable());
+    let seen =
+        || shared.not_yet_durable().map(|_| shown()).filter(|lsn| *lsn > shared.engine.log().durable());
     executed.lsn.or_else(seen).map(Until::Durable)
 }
 

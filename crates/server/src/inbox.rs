@@ -43,6 +43,8 @@ pub(crate) enum Message {
     Kill(Target),
     /// Disconnect a client for which more was published than fits.
     CutOff(Target),
+    /// Disconnect a client because all together use too much memory.
+    Evict(Target),
     /// End a client's wait as if its time had passed, or with an error. A wait for keys has been stopped already and is
     /// named, so that no later one is meant.
     Unblock(Target, Unblock, Option<Arc<Waiter>>),

@@ -30,9 +30,11 @@
 //! ```
 
 mod abort_on_panic;
+mod available_memory;
 mod backlog;
 mod backlogs;
 mod client;
+mod client_eviction;
 mod clock;
 mod command;
 pub mod config;
@@ -61,6 +63,7 @@ mod listener;
 mod log_state;
 mod metrics;
 mod not_resumed;
+mod operator_line;
 mod output;
 mod pace;
 mod pause;

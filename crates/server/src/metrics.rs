@@ -61,6 +61,18 @@ fn encode_clients(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt::
         "Clients that did not read their replies",
         totals.slow_readers,
     )?;
+    counter(
+        encoder,
+        "clients_evicted",
+        "Clients disconnected because all together used too much memory",
+        totals.evicted_clients,
+    )?;
+    let memory = &shared.client_memory.budget;
+    let refusals = memory.refusals() as u64;
+    counter(encoder, "replies_refused", "Replies that the memory of clients had no room for", refusals)?;
+    gauge(encoder, "client_memory_bytes", "Memory of the buffers of all clients", memory.used() as f64)?;
+    let limit = if memory.limit() == usize::MAX { f64::INFINITY } else { memory.limit() as f64 };
+    gauge(encoder, "client_memory_limit_bytes", "What these buffers may use together", limit)?;
     counter(encoder, "protocol_errors", "Clients that sent what is no request", totals.protocol_errors)?;
     counter(encoder, "event_loop_turns", "Turns of the event loops", totals.turns)?;
     counter(encoder, "emissions", "Emissions of watched reads written to clients", totals.emissions)?;

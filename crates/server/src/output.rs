@@ -154,6 +154,13 @@ impl Output {
         }
     }
 
+    /// Removes an answer, begun at `offset`, that the budget had no room for, so that the caller can write an error there. It
+    /// waits for all that the answer would have waited for.
+    pub(crate) fn give_up(&mut self, offset: usize) {
+        self.rewrite(offset);
+        self.reply.recover(offset, self.sent.saturating_add(self.limit));
+    }
+
     /// Removes everything from `offset` on for a caller that writes something else there, which
     /// waits for all that the removed bytes would have waited for.
     pub(crate) fn rewrite(&mut self, offset: usize) {

@@ -29,7 +29,7 @@ use crate::target::{Subscriber, Target};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
-use tidemark_engine::{Protocol, WatchedKeys};
+use tidemark_engine::{MemoryBudget, Protocol, WatchedKeys};
 use tidemark_log::Lsn;
 
 /// The most channels and patterns that one client may subscribe to, and the most keys that it may watch.
@@ -81,12 +81,17 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    pub(crate) fn new(client: Arc<Client>, authenticated: bool) -> Session {
+    pub(crate) fn new(client: Arc<Client>, authenticated: bool, budget: &Arc<MemoryBudget>) -> Session {
+        let mut output = Output::new(Protocol::Resp2);
+        // Who administers gets any answer, or could not see what uses the memory.
+        if !client.is_reserved {
+            output.reply.set_budget(budget);
+        }
         Session {
             is_reserved: client.is_reserved,
             stranger_since: client.connected,
             client,
-            output: Output::new(Protocol::Resp2),
+            output,
             db: 0,
             authenticated,
             failed_logins: 0,

@@ -2,6 +2,7 @@
 
 use crate::backlogs::Backlogs;
 use crate::client::Clients;
+use crate::client_eviction::ClientMemory;
 use crate::clock::now_us;
 use crate::config::Config;
 use crate::counters::{Counters, ErrorCounts, Totals};
@@ -11,13 +12,13 @@ use crate::http_watchers::HttpWatchers;
 use crate::inbox::{Inbox, Message};
 use crate::keyspace_events::KeyspaceEvents;
 use crate::log_state::{has_failed, not_yet_durable};
+use crate::operator_line::OperatorLine;
 use crate::output::Until;
 use crate::pause::Pause;
 use crate::pubsub::PubSub;
 use crate::settings::Settings;
 use crate::sinks::Sinks;
 use crate::snapshots::Snapshots;
-use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -47,6 +48,8 @@ pub(crate) struct Shared {
     pub(crate) engine: Engine,
     pub(crate) settings: Arc<Settings>,
     pub(crate) clients: Clients,
+    /// Memory for what clients have sent and have not read.
+    pub(crate) client_memory: ClientMemory,
     pub(crate) pubsub: Arc<PubSub>,
     pub(crate) keyspace_events: Arc<KeyspaceEvents>,
     /// Clients of DiceDB's protocol.
@@ -84,8 +87,7 @@ pub(crate) struct Shared {
     next_forgetting_ms: AtomicU64,
     pub(crate) active_expiry: AtomicBool,
     pub(crate) pause: Pause,
-    /// When the operator may be warned of HTTP again, in seconds after the start.
-    next_http_warning_s: AtomicU64,
+    http_warning: OperatorLine,
 }
 
 impl Shared {
@@ -98,6 +100,7 @@ impl Shared {
         let counters = (0..=inboxes.len()).map(|_| Counters::default()).collect();
         let backlogs = Backlogs::new(config.watch_backlogs);
         let http_watchers = Arc::new(HttpWatchers::new(inboxes.len(), config.http_watch_connections));
+        let client_memory = ClientMemory::new(config.maxmemory_clients.bytes());
         let follower_places = Arc::new(Semaphore::new(config.changes_followers));
         let (settings, pubsub) = (Arc::new(Settings::new(config)), Arc::<PubSub>::default());
         let keyspace_events = Arc::new(KeyspaceEvents::new(
@@ -119,6 +122,7 @@ impl Shared {
             engine,
             settings,
             clients: Clients::default(),
+            client_memory,
             pubsub,
             keyspace_events,
             dice: Arc::default(),
@@ -138,7 +142,7 @@ impl Shared {
             next_forgetting_ms: AtomicU64::new(u64::MAX),
             active_expiry: AtomicBool::new(true),
             pause: Pause::default(),
-            next_http_warning_s: AtomicU64::new(0),
+            http_warning: OperatorLine::every(HTTP_WARNING_PAUSE_S),
         }
     }
 
@@ -194,22 +198,12 @@ impl Shared {
 
     /// Tells the operator, not too often, that somebody speaks HTTP where commands are expected.
     pub(crate) fn warn_of_http(&self, address: &str) {
-        let now_s = self.started.elapsed().as_secs();
-        let due = self.next_http_warning_s.load(Ordering::Relaxed);
-        let next = now_s + HTTP_WARNING_PAUSE_S;
-        if due <= now_s
-            && self
-                .next_http_warning_s
-                .compare_exchange(due, next, Ordering::Relaxed, Ordering::Relaxed)
-                .is_ok()
-        {
-            // Nobody has to listen.
-            let _ = writeln!(
-                std::io::stderr(),
-                "warning: {address} sent HTTP to the port of commands and was disconnected; a web page may be trying \
-                 to make its visitors' browsers run commands here"
-            );
-        }
+        self.http_warning.write(|| {
+            format!(
+                "warning: {address} sent HTTP to the port of commands and was disconnected; a web page may be trying to make \
+                 its visitors' browsers run commands here"
+            )
+        });
     }
 
     /// What has been counted since the start.

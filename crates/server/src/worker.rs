@@ -5,6 +5,7 @@
 //! one client, and one sync covers all changes of a turn.
 
 use crate::client::Origin;
+use crate::client_eviction::choose_victims;
 use crate::clock::now_us;
 use crate::config::Config;
 use crate::connection::{CloseReason, Connection};
@@ -164,6 +165,8 @@ struct State {
     timers: Timers,
     messages: Vec<Message>,
     buffer: Vec<u8>,
+    /// Nobody was found in this turn who could be disconnected to free memory.
+    is_relief_vain: bool,
     /// When a graceful stop gives up waiting for clients.
     stop_at: Option<Instant>,
 }
@@ -197,6 +200,7 @@ impl Worker {
             timers: Timers::default(),
             messages: Vec::new(),
             buffer: vec![0; READ_BYTES],
+            is_relief_vain: false,
             stop_at: None,
         };
         let watchers = Watchers::default();
@@ -261,11 +265,10 @@ impl State {
         let log = environment.shared.engine.log();
         let reached = Reached::by(log);
         environment.shared.log_has_failed()
-            || (self.holding.iter().filter_map(|slot| self.peer(*slot)))
-                .any(|peer| {
-                    peer.connection.has_waited_for(reached)
-                        || peer.connection.awaited_room().is_some_and(|bytes| log.has_room_for(bytes))
-                })
+            || (self.holding.iter().filter_map(|slot| self.peer(*slot))).any(|peer| {
+                peer.connection.has_waited_for(reached)
+                    || peer.connection.awaited_room().is_some_and(|bytes| log.has_room_for(bytes))
+            })
     }
 
     /// Time until the next deadline; `None` without one, so that an idle server uses no time at all.
@@ -289,6 +292,7 @@ impl State {
         environment.counters().turns.add(1);
         environment.shared.engine.log().look_for_stall();
         let cx = environment.context();
+        self.is_relief_vain = false;
         self.run_waiting(&cx);
         for event in events {
             match event.token() {
@@ -315,6 +319,7 @@ impl State {
         let cx = environment.context();
         self.look_after_log(environment, &cx);
         self.send(environment, &cx);
+        self.free_memory(&cx);
         self.free.append(&mut self.closed);
     }
 
@@ -376,7 +381,7 @@ impl State {
         let registered = registered.and_then(|()| socket.register(self.poll.registry(), Token(slot)));
         match (client, registered) {
             (Some(client), Ok(())) => {
-                let connection = Connection::new(client, config);
+                let connection = Connection::new(client, config, &shared.client_memory.budget);
                 self.peers[slot] = Some(Box::new(Peer::new(socket, connection)));
                 self.set_timer(slot, config);
             }
@@ -432,11 +437,34 @@ impl State {
             }
         }
         self.after_running(slot, cx);
+        self.free_memory(cx);
+    }
+
+    /// Disconnects the clients that use most memory while all together use too much.
+    #[inline]
+    fn free_memory(&mut self, cx: &Context<'_>) {
+        if cx.shared.client_memory.budget.needs_relief() && !self.is_relief_vain {
+            self.evict_clients(cx);
+        }
+    }
+
+    #[cold]
+    fn evict_clients(&mut self, cx: &Context<'_>) {
+        let victims = choose_victims(cx.shared);
+        self.is_relief_vain = victims.is_empty();
+        for client in victims {
+            if client.worker != self.index {
+                cx.shared.inboxes[client.worker].send(Message::Evict(client.target));
+            } else if self.target(client.target).is_some() {
+                self.disconnect(client.target.slot, CloseReason::Memory, cx);
+            }
+        }
     }
 
     /// Puts a connection that has run commands, or may run some, on the lists where it belongs.
     fn after_running(&mut self, slot: usize, cx: &Context<'_>) {
         let Some(peer) = self.peers.get_mut(slot).and_then(Option::as_deref_mut) else { return };
+        peer.connection.settle();
         if !peer.is_dirty {
             peer.is_dirty = true;
             self.flush.push(slot);
@@ -471,6 +499,7 @@ impl State {
             if peer.connection.can_resume() {
                 peer.connection.resume(cx);
                 self.after_running(slot, cx);
+                self.free_memory(cx);
             } else {
                 self.read(slot, cx);
             }
@@ -522,6 +551,12 @@ impl State {
             Message::CutOff(target) => {
                 if self.target(target).is_some() {
                     self.disconnect(target.slot, CloseReason::SlowReader, cx);
+                }
+                return;
+            }
+            Message::Evict(target) => {
+                if self.target(target).is_some() {
+                    self.disconnect(target.slot, CloseReason::Memory, cx);
                 }
                 return;
             }
@@ -729,6 +764,11 @@ impl State {
 
     fn after_sending(&mut self, slot: usize, cx: &Context<'_>) {
         let Some(peer) = self.peers.get_mut(slot).and_then(Option::as_deref_mut) else { return };
+        if peer.connection.session.output.pending() > 0 {
+            // Who has not read all of it may be slow.
+            peer.connection.session.output.reply.trim();
+        }
+        peer.connection.settle();
         if peer.connection.holds_bytes() {
             if let Some(reason) = peer.connection.exceeded(cx.config, Instant::now()) {
                 self.disconnect(slot, reason, cx);
@@ -747,6 +787,7 @@ impl State {
     fn disconnect(&mut self, slot: usize, reason: CloseReason, cx: &Context<'_>) {
         match reason {
             CloseReason::SlowReader => cx.counters.slow_readers.add(1),
+            CloseReason::Memory => cx.counters.evicted_clients.add(1),
             CloseReason::QueryBuffer | CloseReason::Unfinished => cx.counters.protocol_errors.add(1),
             CloseReason::Idle | CloseReason::Unauthenticated => {}
         }

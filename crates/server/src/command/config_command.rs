@@ -33,6 +33,7 @@ pub(crate) fn set(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> Re
         |config| apply(config, &changes),
         |config| {
             shared.engine.log().set_durability(config.durability);
+            shared.client_memory.budget.set_limit(config.maxmemory_clients.bytes());
             shared.engine.limit_tracking(config.tracking_limits());
             shared.engine.set_counter_defaults(config.counters);
             shared.engine.keyspace().limit_leases(config.leases_max);

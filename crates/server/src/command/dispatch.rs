@@ -9,6 +9,10 @@ use crate::{tracking, wait};
 use tidemark_engine::command::{self, ConnectionCommand, flags, parse};
 use tidemark_engine::{Call, Command, CommandError, Protocol, Run};
 
+/// The answer to a command whose own answer the budget of memory had no room for.
+pub(crate) const NO_MEMORY: &str = "OOM the answer is longer than what other clients have left of maxmemory-clients; what the \
+                                    command has changed, if anything, stays changed";
+
 /// Runs one command of a client and writes its reply. `args` is not empty.
 pub(crate) fn run(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) {
     assert!(!args.is_empty() && session.wait.is_none(), "a client that waits runs nothing");
@@ -30,6 +34,10 @@ pub(crate) fn run(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) {
             session.closing = true;
         }
         Err(error) => refuse(session, args, error, cx),
+    }
+    if session.output.reply.was_refused() {
+        session.output.give_up(mark);
+        session.output.reply.error_text(NO_MEMORY);
     }
     let reply = &session.output.reply;
     if reply.bytes().get(mark) == Some(&b'-') {

@@ -12,7 +12,7 @@ use crate::session::{Replies, Session, Transaction, terms};
 use tidemark_engine::command::{ConnectionCommand, parse};
 use tidemark_engine::keyspace::DATABASES;
 use tidemark_engine::query::Acknowledgement;
-use tidemark_engine::{Call, Command, CommandError, Executed, Reply, Run, WatchedKeys};
+use tidemark_engine::{Call, Command, CommandError, Executed, Run, WatchedKeys};
 use tidemark_log::Lsn;
 
 /// `EXEC`
@@ -84,12 +84,15 @@ fn execute<'e>(
             return Executed::default();
         }
     };
-    let mut answers = Reply::new(session.output.reply.protocol());
-    answers.set_limit(session.output.reply.room());
+    let mut answers = session.output.reply.apart();
     let executed = engine.execute_transaction_as(&calls, watched, &done, cx.now_us, terms, &mut answers);
     if answers.has_overflowed() {
         // The commands on keys have run, so those of the connection do as well; nobody will read what they answer.
-        session.output.reply.overflow();
+        if answers.was_refused() {
+            session.output.reply.refuse();
+        } else {
+            session.output.reply.overflow();
+        }
         merge(session, transaction, &args, vec![&[]; calls.len()], cx);
         return executed;
     }

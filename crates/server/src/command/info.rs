@@ -88,10 +88,13 @@ fn clients(text: &mut String, cx: &Context<'_>) {
     line(text, "pubsub_clients", all.iter().filter(|client| client.has(flags::SUBSCRIBED)).count());
 }
 
-fn memory(text: &mut String, _: &Context<'_>) {
+fn memory(text: &mut String, cx: &Context<'_>) {
     let resident = resident_bytes();
     line(text, "used_memory", resident);
     line(text, "used_memory_rss", resident);
+    let clients = &cx.shared.client_memory.budget;
+    line(text, "mem_clients_normal", clients.used());
+    line(text, "maxmemory_clients", if clients.limit() == usize::MAX { 0 } else { clients.limit() });
     line(text, "maxmemory", 0);
     line(text, "maxmemory_policy", "noeviction");
 }
@@ -144,6 +147,8 @@ fn stats(text: &mut String, cx: &Context<'_>) {
     line(text, "rejected_connections", totals.refused_connections);
     line(text, "total_error_replies", cx.shared.errors.all().values().sum::<u64>());
     line(text, "client_output_buffer_limit_disconnections", totals.slow_readers);
+    line(text, "evicted_clients", totals.evicted_clients);
+    line(text, "refused_replies", cx.shared.client_memory.budget.refusals());
     line(text, "client_protocol_error_disconnections", totals.protocol_errors);
     line(text, "eventloop_cycles", totals.turns);
     line(text, "pubsub_channels", channels);

@@ -17,7 +17,7 @@ pub(crate) use flags::unknown_variables;
 pub use flags::{ConfigError, ServeArgs};
 pub use setting::{SETTINGS, Setting, find};
 pub(crate) use suggestion::nearest;
-pub use value::{BindAddress, DebugAccess, LogStorage, OutputLimit, OutputLimits};
+pub use value::{BindAddress, DebugAccess, LogStorage, MemoryLimit, OutputLimit, OutputLimits};
 
 use crate::descriptors::{Connections, OWN_HTTP_CONNECTIONS};
 use std::net::SocketAddr;
@@ -72,6 +72,8 @@ pub struct Config {
     pub maxclients: usize,
     /// Places beyond `maxclients` for those on this machine who administer.
     pub reserved_clients: usize,
+    /// What the buffers of all clients may use together.
+    pub maxmemory_clients: MemoryLimit,
     /// Idle time after which a client is disconnected; zero means never.
     pub timeout: Duration,
     /// How long the rest of a request may be waited for without a byte of it arriving; zero means for ever.
@@ -187,6 +189,7 @@ impl Default for Config {
             enable_debug_command: DebugAccess::No,
             maxclients: 10_000,
             reserved_clients: 4,
+            maxmemory_clients: MemoryLimit::Percent(25),
             timeout: Duration::ZERO,
             request_timeout: Duration::from_mins(1),
             query_buffer_limit: 1024 * 1024 * 1024,

@@ -1,9 +1,9 @@
 //! The table of settings: one declaration feeds flags, environment, file, `CONFIG GET` and `CONFIG SET`.
 
 use super::value::{
-    DebugAccess, LogStorage, address_or_off, bind_addresses, bytes, number, origins, output_limits,
-    permissions, seconds, show_bind_addresses, show_output_limits, show_yes_no, sinks, sinks_without_secrets,
-    yes_no,
+    DebugAccess, LogStorage, address_or_off, bind_addresses, bytes, memory_limit, number, origins,
+    output_limits, permissions, seconds, show_bind_addresses, show_memory_limit, show_output_limits,
+    show_yes_no, sinks, sinks_without_secrets, yes_no,
 };
 use super::{Config, EventSelection};
 use crate::grpc;
@@ -285,8 +285,8 @@ pub static SETTINGS: &[Setting] = &[
         alias: None,
         group: NETWORK,
         placeholder: "NUMBER",
-        help: "The most connections over HTTP at once, beside those that watch; further ones wait until one ends, and one that asks \
-               nothing for a second makes room.",
+        help: "The most connections over HTTP at once, beside those that watch; the oldest that has sent no whole request makes room \
+               for a further one. While all are being served, health and metrics are answered and the rest is refused.",
         literal: Literal::Number,
         changeable: false,
         fallback: "",
@@ -416,6 +416,20 @@ pub static SETTINGS: &[Setting] = &[
         fallback: "",
         get: |_, config| config.reserved_clients.to_string(),
         set: |_, config, text| number(text, 0, 1_000).map(|value| config.reserved_clients = value as usize),
+    },
+    Setting {
+        name: "maxmemory-clients",
+        alias: None,
+        group: LIMITS,
+        placeholder: "BYTES|PERCENT",
+        help: "Memory for what all clients together have sent and have not read, in bytes or in per cent of what the machine or \
+               its control group has, such as 25%; 0 is no limit. Beyond it the clients that use most are disconnected, and a \
+               reply of more than 64kb for which there is no room is an error. CLIENT NO-EVICT exempts a client.",
+        literal: Literal::Text,
+        changeable: true,
+        fallback: "",
+        get: |_, config| show_memory_limit(config.maxmemory_clients),
+        set: |_, config, text| memory_limit(text).map(|limit| config.maxmemory_clients = limit),
     },
     Setting {
         name: "timeout",

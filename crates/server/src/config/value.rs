@@ -1,5 +1,6 @@
 //! How values are spelled: sizes, durations, switches, addresses, output limits.
 
+use crate::available_memory::available_bytes;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -105,6 +106,48 @@ impl Default for OutputLimits {
                 soft_time: Duration::from_mins(1),
             },
         }
+    }
+}
+
+/// A limit on memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MemoryLimit {
+    /// None.
+    Unlimited,
+    /// A number of bytes.
+    Bytes(usize),
+    /// Per cent of the memory that the process may use, from 1 to 100.
+    Percent(u8),
+}
+
+impl MemoryLimit {
+    /// The limit in bytes; the largest number where there is none.
+    pub(crate) fn bytes(self) -> usize {
+        match self {
+            Self::Unlimited => usize::MAX,
+            Self::Bytes(bytes) => bytes,
+            Self::Percent(percent) => (available_bytes() / 100 * u64::from(percent)) as usize,
+        }
+    }
+}
+
+/// Reads a number of bytes, or per cent of the memory that the process may use: `512mb`, `25%`; 0 is no limit.
+pub(super) fn memory_limit(text: &str) -> Result<MemoryLimit, String> {
+    if let Some(percent) = text.trim().strip_suffix('%') {
+        return number(percent, 1, 100).map(|percent| MemoryLimit::Percent(percent as u8));
+    }
+    match bytes(text, 0, 1 << 60)? {
+        0 => Ok(MemoryLimit::Unlimited),
+        small if small < 1 << 20 => Err("must be at least 1mb, or 0 for no limit".to_owned()),
+        bytes => Ok(MemoryLimit::Bytes(bytes as usize)),
+    }
+}
+
+pub(super) fn show_memory_limit(limit: MemoryLimit) -> String {
+    match limit {
+        MemoryLimit::Unlimited => "0".to_owned(),
+        MemoryLimit::Bytes(bytes) => bytes.to_string(),
+        MemoryLimit::Percent(percent) => format!("{percent}%"),
     }
 }
 
@@ -325,6 +368,17 @@ mod tests {
             assert!(bytes(text, 0, u64::MAX).is_err(), "{text}");
         }
         assert!(bytes("5", 6, 7).is_err());
+    }
+
+    #[test]
+    fn memory_is_limited_by_bytes_or_by_a_share() {
+        for (text, shown) in [("0", "0"), ("25%", "25%"), ("100%", "100%"), ("64mb", "67108864")] {
+            assert_eq!(memory_limit(text).map(show_memory_limit), Ok(shown.to_owned()));
+        }
+        for text in ["", "0%", "101%", "-1", "%", "1kb", "1.5%"] {
+            assert!(memory_limit(text).is_err(), "{text}");
+        }
+        assert_eq!(MemoryLimit::Percent(100).bytes(), (available_bytes() / 100 * 100) as usize);
     }
 
     #[test]

@@ -104,7 +104,7 @@ impl Bench {
             is_unix: false,
         };
         let client = self.shared.clients.admit(10, 0, 0, 0, origin).expect("a place");
-        Connection::new(client, &self.config)
+        Connection::new(client, &self.config, &self.shared.client_memory.budget)
     }
 }
 

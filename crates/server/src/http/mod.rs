@@ -26,4 +26,5 @@ mod web_socket;
 mod wish;
 mod word;
 
+pub(crate) use listener::SPARE_PLACES;
 pub(crate) use service::Http;

@@ -2,6 +2,7 @@
 //! protocol.
 
 use crate::clock::now_us;
+use crate::command::dispatch::NO_MEMORY;
 use crate::holding::holds_back;
 use crate::http::refusal::Refusal;
 use crate::http::watch::LOG_FAILED;
@@ -61,6 +62,7 @@ fn execute(
     shared.counters.last().inspect(|counters| counters.commands.add(calls.len() as u64));
     let due_before = next_due(shared);
     let mut reply = Reply::new(Protocol::Resp3);
+    reply.set_budget(&shared.client_memory.budget);
     let executed = match calls.as_slice() {
         [call] => shared.engine.execute_as(call, Terms::default(), &mut reply),
         calls => shared.engine.execute_transaction_as(calls, None, &[], now_us, Terms::default(), &mut reply),
@@ -72,7 +74,8 @@ fn execute(
         // The workers may all sleep until what was due before, or, if one has just done that, for ever.
         shared.inboxes.first().inspect(|inbox| inbox.wake());
     }
-    (decode(reply.bytes()), until)
+    let answer = if reply.was_refused() { Value::Error(NO_MEMORY.into()) } else { decode(reply.bytes()) };
+    (answer, until)
 }
 
 /// When a worker has something to do for keys that nobody asks for, in milliseconds since 1970.

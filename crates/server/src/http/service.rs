@@ -24,11 +24,7 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
 /// How long connections are waited for.
-const PATIENCE: Patience = Patience {
-    request: Duration::from_secs(10),
-    crowded: Duration::from_secs(1),
-    reader: Duration::from_mins(1),
-};
+const PATIENCE: Patience = Patience { request: Duration::from_secs(10), reader: Duration::from_mins(1) };
 
 /// The running HTTP server.
 pub(crate) struct Http {
@@ -96,9 +92,6 @@ async fn until(at_ms: Option<u64>) {
 
 fn router(shared: Arc<Shared>) -> Router {
     Router::new()
-        .route("/metrics", get(metrics))
-        .route("/health/live", get(live))
-        .route("/health/ready", get(ready))
         .route("/v1/watch", get(watching::watch).options(stream::options))
         .route("/v1/changes", get(changes::changes).options(stream::options))
         .route("/check", any(api_key::check).options(api_key::options))
@@ -107,7 +100,19 @@ fn router(shared: Arc<Shared>) -> Router {
         // These note it themselves, when the body has come.
         .route("/v1/check", limited(post(limiting::check)))
         .route("/v1/release", limited(post(limiting::release)))
+        .layer(from_fn(find_place))
+        // In any place: these tell whether the server is well when all places are taken.
+        .merge(about_server())
         .with_state(shared)
+}
+
+/// What supervisors and their tools ask.
+fn about_server() -> Router<Arc<Shared>> {
+    Router::new()
+        .route("/metrics", get(metrics))
+        .route("/health/live", get(live))
+        .route("/health/ready", get(ready))
+        .layer(from_fn(note_request))
 }
 
 /// Answers other methods too.
@@ -119,6 +124,14 @@ fn limited(post: MethodRouter<Arc<Shared>>) -> MethodRouter<Arc<Shared>> {
 async fn note_request(ConnectInfo(visit): ConnectInfo<Visit>, request: Request, next: Next) -> Response {
     visit.note_request();
     next.run(request).await
+}
+
+/// Refuses what is asked in a spare place while there is no ordinary one.
+async fn find_place(ConnectInfo(visit): ConnectInfo<Visit>, request: Request, next: Next) -> Response {
+    if visit.find_ordinary_place() {
+        return next.run(request).await;
+    }
+    Refusal::unavailable("all of http-connections are being served; ask again later").into_response()
 }
 
 async fn metrics(

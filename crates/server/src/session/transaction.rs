@@ -27,6 +27,11 @@ impl Transaction {
         self.queue.len()
     }
 
+    /// Bytes of all arguments.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// The commands queued, and their arguments.
     pub(crate) fn commands(&self) -> impl Iterator<Item = (&'static Command, &[Box<[u8]>])> {
         self.queue.iter().map(|queued| (queued.command, &*queued.args))
@@ -38,11 +43,6 @@ impl Transaction {
             matches!(command.run, Run::Connection(ConnectionCommand::ClientCaching))
                 && args.get(2).is_some_and(|word| parse::is(word, "YES"))
         })
-    }
-
-    /// Bytes of all arguments.
-    pub(crate) fn bytes(&self) -> usize {
-        self.bytes
     }
 
     /// Makes `EXEC` refuse the transaction.

@@ -2,11 +2,13 @@
 
 mod blocking;
 mod changes;
+mod client_memory;
 mod common;
 mod counter_top;
 mod dice;
 mod http_access;
 mod http_changes;
+mod http_crowds;
 mod http_limits;
 mod http_watching;
 mod keyspace_events;

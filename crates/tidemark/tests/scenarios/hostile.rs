@@ -110,6 +110,45 @@ fn random_bytes_and_boasting_headers_cost_nothing() {
     assert!(grown < 64 << 20, "memory grew by {grown} bytes");
 }
 
+/// The most memory that the server has had in RAM, in bytes.
+fn peak_resident(server: &Server) -> u64 {
+    let path = format!("/proc/{}/status", server.child.id());
+    let text = std::fs::read_to_string(path).expect("the server lives");
+    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("Linux tells the peak");
+    line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") * 1024
+}
+
+#[test]
+fn long_replies_to_many_clients_that_do_not_read_keep_to_one_budget() {
+    const CLIENTS: usize = 40;
+    let directory = tempfile::tempdir().expect("a directory");
+    let server = Server::start(directory.path(), &["--durability", "off", "--maxmemory-clients", "128mb"]);
+    server.client().call(&["SET", "key", &"v".repeat(1 << 20)]).expect("an answer");
+    let before = resident(&server);
+    // 100 MiB are asked for in a kilobyte, by each of 40 clients.
+    let request = format!("*101\r\n$4\r\nMGET\r\n{}", "$3\r\nkey\r\n".repeat(100));
+    let silent: Vec<TcpStream> = (0..CLIENTS)
+        .map(|_| {
+            let mut stream = connect(&server);
+            stream.write_all(request.as_bytes()).expect("the server reads");
+            stream
+        })
+        .collect();
+    for stream in &silent {
+        // The first byte of the answer or of an error, or the end.
+        match stream.peek(&mut [0]) {
+            Ok(_) => {}
+            Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "{error}"),
+        }
+        is_served(&server);
+    }
+    let grown = peak_resident(&server).saturating_sub(before);
+    println!("{CLIENTS} clients asked for 100 MiB each: memory grew by {} MiB at most", grown >> 20);
+    // The budget, and as much again while the largest reply is copied to a larger buffer.
+    assert!(grown < 2 * 128 << 20, "memory grew by {grown} bytes");
+    drop(silent);
+}
+
 #[test]
 fn a_million_commands_without_reading_are_answered_when_they_are_read() {
     const COMMANDS: usize = 1_000_000;
