@@ -27,20 +27,25 @@ impl Engine {
     }
 
     /// Lets a command that was refused for this reason run all the same, if it can do without the log: one whose changes are volatile,
-    /// while the log is full. A log that has failed, and memory that is ahead of it, allow nothing.
+    /// while the log is full or its storage does not answer. A log that has failed, and memory that is ahead of it, allow nothing.
     #[cold]
     pub(crate) fn tolerate(
         &self,
         command: &Command,
         refusal: CommandError,
     ) -> Result<Box<CommandError>, CommandError> {
-        let is_full = matches!(self.log().health(), Health::Full(_)) && !self.is_ahead_of_log();
-        if is_full && command.is(flags::VOLATILE) { Ok(Box::new(refusal)) } else { Err(refusal) }
+        let is_passing = matches!(self.log().health(), Health::Full(_) | Health::Stalled(_));
+        if is_passing && !self.is_ahead_of_log() && command.is(flags::VOLATILE) { Ok(Box::new(refusal)) } else { Err(refusal) }
+    }
+
+    /// How many bytes the record of a command takes at most, as far as its arguments say.
+    pub fn record_bytes(args: &[&[u8]]) -> usize {
+        args.iter().map(|arg| arg.len() + ARGUMENT_OVERHEAD).sum()
     }
 
     fn admit_change<'e>(&'e self, args: &[&[u8]], room: &mut Room<'e>) -> Result<(), CommandError> {
         self.check_writable()?;
-        let bytes: usize = args.iter().map(|arg| arg.len() + ARGUMENT_OVERHEAD).sum();
+        let bytes = Self::record_bytes(args);
         if bytes > MAX_BYTES && args.iter().any(|arg| arg.len() > MAX_BYTES) {
             return Err(CommandError::TooLong);
         }

@@ -2,6 +2,7 @@
 
 use crate::blocking::Blocked;
 use crate::call::{Call, Terms};
+use crate::command::Command;
 use crate::committing::note_leases;
 use crate::context::{Effects, Keys, RareEffects};
 use crate::engine::Engine;
@@ -17,6 +18,8 @@ pub struct Executed<'e> {
     pub lsn: Option<Lsn>,
     /// Whether the command itself asked that its answer wait until the change is durable.
     pub durable: bool,
+    /// The command was refused before it looked at anything, so its answer shows nothing.
+    pub refused: bool,
     /// The command has found nothing to take and no answer was written: its client is to wait.
     pub block: Option<Box<Blocked<'e>>>,
 }
@@ -62,9 +65,9 @@ impl Engine {
             None
         };
         if awaited > Lsn::ZERO {
-            return Executed { lsn: told.or(Some(awaited)), durable: true, block };
+            return Executed { lsn: told.or(Some(awaited)), durable: true, block, refused: false };
         }
-        Executed { lsn: told, durable, block }
+        Executed { lsn: told, durable, block, refused: false }
     }
 
     /// What follows from a command beside its answer and its record, and few commands have any of: watched reads are
@@ -111,6 +114,17 @@ impl Engine {
     }
 }
 
+impl Engine {
+    /// The last record that the answer to a command may show, or a later one: to be asked when the command has run, for an
+    /// answer that waits until what it shows is durable. Locks the shards of the command's keys, one after the other.
+    #[cold]
+    pub fn newest_shown(&self, command: &Command, args: &[&[u8]]) -> Lsn {
+        let last = |key: &[u8]| self.keyspace().lock(self.keyspace().shard_of(key)).last();
+        let of_keys = if command.keys.concerns_all(args) { None } else { command.keys.keys(args).map(last).max() };
+        of_keys.unwrap_or_else(|| self.log().appended())
+    }
+}
+
 /// The keys of a command that has met an expired one, as far as they have expired.
 pub(crate) fn expired_keys<'a>(keys: &Keys<'_>, call: &Call<'a>) -> Vec<&'a [u8]> {
     if !keys.has_met_expired() || call.command.keys.concerns_all(call.args) {
@@ -120,7 +134,7 @@ pub(crate) fn expired_keys<'a>(keys: &Keys<'_>, call: &Call<'a>) -> Vec<&'a [u8]
 }
 
 #[cold]
-fn refused<'e>(error: &CommandError, reply: &mut Reply) -> Executed<'e> {
+pub(crate) fn refused<'e>(error: &CommandError, reply: &mut Reply) -> Executed<'e> {
     reply.error(error);
-    Executed::default()
+    Executed { refused: true, ..Executed::default() }
 }

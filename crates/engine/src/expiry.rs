@@ -10,7 +10,7 @@ use crate::logging::encode_expiry;
 use crate::moment::Moment;
 use crate::record::kind;
 use crate::reply::Reply;
-use tidemark_log::Lsn;
+use tidemark_log::{Lsn, Room};
 
 /// How long expiry rests when the log takes no records.
 const RETRY_MS: u64 = 1000;
@@ -22,6 +22,12 @@ impl Engine {
         expire_due(self, now_us, budget)
     }
 
+    /// Whether the log has room for a record that no client waits for, such as that of an expired key which a read has met:
+    /// nobody waits for room on its behalf.
+    fn may_log_unasked(&self) -> bool {
+        self.log().has_room() && self.check_writable().is_ok()
+    }
+
     /// Removes keys that a command has met expired, as if active expiry had come first, and logs it: clients that have read them
     /// are told. If the command was a read of a client that keeps what it reads, the key counts as read behind that.
     ///
@@ -29,7 +35,7 @@ impl Engine {
     #[cold]
     pub(crate) fn remove_met(&self, call: &Call<'_>, expired: &[&[u8]], reader: Option<u64>) {
         for key in expired {
-            if self.check_writable().is_ok() {
+            if self.may_log_unasked() {
                 remove_read(self, call.db, key, call.now_us);
             }
             if let Some(reader) = reader.filter(|_| call.command.is(flags::READONLY)) {
@@ -51,7 +57,8 @@ impl Engine {
         }
         let (db, now_us) = (keys.db(), keys.now_us());
         let removed = expired.iter().map(Vec::as_slice);
-        let lsn = self.log().append(now_us, kind::EXPIRY, |into| encode_expiry(into, db, removed)).ok();
+        let encode = |into: &mut Vec<u8>| encode_expiry(into, db, removed);
+        let lsn = self.log().append_into(Room::NONE, now_us, kind::EXPIRY, encode).ok();
         match lsn {
             Some(lsn) => keys.note_logged(lsn),
             None => self.set_ahead_of_log(),
@@ -77,8 +84,7 @@ fn expire_due(engine: &Engine, now_us: u64, budget: usize) -> Option<u64> {
                 && let Some(key) = shard.database(db).first_due(now_ms).map(<[u8]>::to_vec)
             {
                 // Without a log that takes it a key stays: what is not recorded must not happen.
-                let is_writable = engine.check_writable().is_ok();
-                let is_removed = is_writable
+                let is_removed = engine.may_log_unasked()
                     && if shard.is_read() {
                         drop(shard);
                         let is_removed = remove_read(engine, db as u8, &key, now_us);
@@ -118,6 +124,9 @@ fn expire_due(engine: &Engine, now_us: u64, budget: usize) -> Option<u64> {
 /// Ends reservations of a pool that are over; whether the log took it.
 fn end_reservations(engine: &Engine, db: u8, key: &[u8], now_us: u64) -> bool {
     const EXPIRE: &str = "pool.expire";
+    if !engine.may_log_unasked() {
+        return false;
+    }
     let command = command::find(EXPIRE.as_bytes()).expect("the table has the command that ends reservations");
     let mut reply = Reply::default();
     engine.execute(&Call { command, args: &[EXPIRE.as_bytes(), key], db, now_us }, &mut reply);

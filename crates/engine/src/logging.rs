@@ -123,8 +123,8 @@ impl Engine {
 
     /// Appends that a key's time has come, before it is removed.
     pub(crate) fn log_expiry(&self, db: u8, key: &[u8], now_us: u64) -> Option<Lsn> {
-        let keys = std::iter::once(key);
-        self.log().append(now_us, kind::EXPIRY, |into| encode_expiry(into, db, keys)).ok()
+        let encode = |into: &mut Vec<u8>| encode_expiry(into, db, std::iter::once(key));
+        self.log().append_into(Room::NONE, now_us, kind::EXPIRY, encode).ok()
     }
 }
 

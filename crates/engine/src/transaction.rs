@@ -1,13 +1,13 @@
 //! Commands that take effect together, and the keys that they depend on.
 
-use crate::admission::{ARGUMENT_OVERHEAD, MAX_COMMAND_BYTES};
+use crate::admission::MAX_COMMAND_BYTES;
 use crate::call::{Call, Terms};
 use crate::command::flags;
 use crate::committing::note_leases;
 use crate::context::{Keys, Locked};
 use crate::engine::Engine;
 use crate::error::CommandError;
-use crate::execution::{Executed, expired_keys};
+use crate::execution::{Executed, expired_keys, refused};
 use crate::keyspace::KeyId;
 use crate::logging::encode_effects;
 use crate::moment::Moment;
@@ -82,15 +82,13 @@ impl Engine {
     ) -> Executed<'_> {
         let mut room = Room::NONE;
         if let Err(error) = self.admit_transaction(calls, done, &mut room) {
-            reply.error(&error);
-            return Executed::default();
+            return refused(&error, reply);
         }
         let mut keys = self.lock_for_transaction(calls, watch, now_us);
         keys.forbid_waiting();
         keys.set_terms(terms.durable, None);
         if let Err(error) = calls.iter().try_for_each(|call| self.admit_under_locks(call.command)) {
-            reply.error(&error);
-            return Executed::default();
+            return refused(&error, reply);
         }
         if watch.is_some_and(|watch| watch.is_broken(&mut keys)) {
             reply.null_array();
@@ -163,7 +161,7 @@ impl Engine {
         expired.into_iter().for_each(|(call, key)| self.remove_met(call, &[key], terms.reader));
         let awaited = Some(awaited).filter(|awaited| *awaited > Lsn::ZERO);
         let told = awaited.or_else(|| tells_logged.then(|| self.log().appended()));
-        Executed { lsn: lsn.or(told), durable: durable || awaited.is_some(), block: None }
+        Executed { lsn: lsn.or(told), durable: durable || awaited.is_some(), block: None, refused: false }
     }
 
     /// Starts watching a key for a transaction.
@@ -190,7 +188,7 @@ impl Engine {
         let mut bytes: usize = done.iter().map(|one| one.name.len() + ACKNOWLEDGEMENT_BYTES).sum();
         for call in calls {
             self.admit(call.command, call.args, room)?;
-            bytes += call.args.iter().map(|arg| arg.len() + ARGUMENT_OVERHEAD).sum::<usize>();
+            bytes += Self::record_bytes(call.args);
         }
         if bytes > MAX_COMMAND_BYTES {
             return Err(CommandError::Text(

@@ -61,21 +61,20 @@ impl Drop for Room<'_> {
 }
 
 impl Shared {
+    /// Appends a record. One that `is_admitted` was let through by [`Shared::has_room_for`], and its appender holds locks: it
+    /// takes the reserve rather than wait.
     pub(crate) fn append(
         &self,
         room: Room<'_>,
         time_us: u64,
         kind: u8,
+        is_admitted: bool,
         write: impl FnOnce(&mut Vec<u8>),
     ) -> Result<Lsn, AppendError> {
         if kind == raw::MARKER {
             return Err(AppendError::ReservedKind);
         }
         let mut state = self.lock();
-        while state.buffer.sealed >= self.options.buffer_bytes && state.check().is_ok() {
-            self.work.notify_one();
-            state = self.wait_for_space(state);
-        }
         let is_promised = room.redeem(&mut state);
         state.check()?;
         let start = self.begin_frame(&mut state, time_us, kind);
@@ -94,7 +93,7 @@ impl Shared {
         }
         let salt = state.position.map_or(0, |position| position.salt);
         self.codec.seal(&mut state.buffer.bytes, start, salt);
-        if !self.place(&mut state, start, time_us, is_promised) {
+        if !self.place(&mut state, start, time_us, is_promised, is_admitted) {
             state = self.place_when_possible(state, start, time_us, kind)?;
         }
         let lsn = state.next;
@@ -105,6 +104,10 @@ impl Shared {
         }
         state.time_us = time_us;
         state.buffer.seal(lsn);
+        if state.buffer.sealed >= self.options.buffer_bytes {
+            // It only becomes more.
+            let _ = self.update_crowded(&state);
+        }
         self.appended.store(lsn.0, Ordering::Release);
         self.wake_committer(state);
         Ok(lsn)
@@ -146,7 +149,14 @@ impl Shared {
     /// Finds the frame from `start` its place in a segment, cutting to the next one if need be, and leaves others the room
     /// that they were promised. Returns whether that was possible at once, as it is for a record that was promised room.
     #[inline]
-    fn place(&self, state: &mut State, start: usize, time_us: u64, is_promised: bool) -> bool {
+    fn place(
+        &self,
+        state: &mut State,
+        start: usize,
+        time_us: u64,
+        is_promised: bool,
+        is_admitted: bool,
+    ) -> bool {
         let size = (state.buffer.bytes.len() - start) as u64;
         let kept = self.kept_bytes(state, is_promised);
         if let Some(position) = &mut state.position {
@@ -160,20 +170,22 @@ impl Shared {
             if fits && stays {
                 position.offset = end;
                 let half_used = end + kept > position.capacity / 2;
-                if (half_used || aged) && state.ready.is_empty() && state.wanted_bytes.is_none() {
-                    self.want_segment(state, 0);
+                if (half_used || aged) && state.ready.is_empty() {
+                    self.want_next(state);
                 }
                 return true;
             }
         }
         let index = first_with_room(&state.ready, size + kept);
         let ready = index.and_then(|index| state.ready.remove(index)).or_else(|| {
-            // Admitted before the disk was found full.
-            let may_use_reserve = state.full.is_some();
+            // Admitted before the disk was found full, or does not answer.
+            let may_use_reserve = is_admitted || state.full.is_some();
             state.reserve.take_if(|reserve| may_use_reserve && reserve.has_room(size))
         });
         let Some(ready) = ready else { return false };
         self.cut_to(state, ready, start, time_us);
+        // The appender's own wait for the next segment tells whoever else waits.
+        let _ = self.update_crowded(state);
         true
     }
 
@@ -221,7 +233,7 @@ impl Shared {
             state.buffer.bytes.extend_from_slice(payload);
             let salt = state.position.map_or(0, |position| position.salt);
             self.codec.seal(&mut state.buffer.bytes, start, salt);
-            if self.place(&mut state, start, time_us, false) {
+            if self.place(&mut state, start, time_us, false, false) {
                 return Ok(state);
             }
             state.buffer.bytes.truncate(start);
@@ -233,10 +245,12 @@ impl Shared {
     /// more.
     #[inline]
     pub(crate) fn make_room(&self, payload_bytes: usize) -> Result<Room<'_>, AppendError> {
-        if payload_bytes as u64 <= self.options.segment_bytes / SMALL_DIVISOR {
-            return Ok(Room::NONE);
-        }
-        self.promise_room(payload_bytes)
+        if self.is_small(payload_bytes) { Ok(Room::NONE) } else { self.promise_room(payload_bytes) }
+    }
+
+    #[inline]
+    pub(crate) fn is_small(&self, payload_bytes: usize) -> bool {
+        payload_bytes as u64 <= self.options.segment_bytes / SMALL_DIVISOR
     }
 
     /// All room that is promised lies in one place, behind the position or in one prepared segment, so that it stays
@@ -245,26 +259,42 @@ impl Shared {
     /// the margin: 16 threads' largest.
     #[cold]
     fn promise_room(&self, payload_bytes: usize) -> Result<Room<'_>, AppendError> {
-        let factor = if self.codec.preallocates() { 1 } else { TEXT_FACTOR };
-        let bytes = payload_bytes as u64 * factor + raw::OVERHEAD_BYTES as u64 + MARKER_BYTES_MAX as u64;
-        let slack = self.options.segment_bytes / SLACK_DIVISOR;
+        let bytes = self.bytes_to_promise(payload_bytes);
         let mut state = self.lock();
         loop {
             state.check()?;
-            let promised = state.promised_bytes + bytes;
-            // What does not fit in any segment must not depend on this one.
-            let in_position = promised <= slack
-                && state.position.is_some_and(|at| at.offset + promised + slack <= at.capacity);
-            if in_position || first_with_room(&state.ready, promised + slack).is_some() {
-                state.promised_bytes = promised;
-                if state.ready.is_empty() && state.wanted_bytes.is_none() {
+            let Some(lacking) = self.lacking_bytes(&state, payload_bytes) else {
+                state.promised_bytes += bytes;
+                if state.ready.is_empty() {
                     // Whoever writes large records would otherwise wait for the next segment when half of this is used.
-                    self.want_segment(&mut state, 0);
+                    self.want_next(&mut state);
                 }
                 return Ok(Room { kept: Some((self, bytes)) });
+            };
+            drop(self.wait_for_segment(state, lacking)?);
+            self.look_for_stall();
+            state = self.lock();
+            if let Some(stall) = &state.stall {
+                return Err(AppendError::Stalled(stall.clone()));
             }
-            state = self.wait_for_segment(state, promised + slack + SEGMENT_OVERHEAD_BYTES)?;
         }
+    }
+
+    fn bytes_to_promise(&self, payload_bytes: usize) -> u64 {
+        let factor = if self.codec.preallocates() { 1 } else { TEXT_FACTOR };
+        payload_bytes as u64 * factor + raw::OVERHEAD_BYTES as u64 + MARKER_BYTES_MAX as u64
+    }
+
+    /// How large a segment has to be prepared before a record of so many payload bytes can be promised room; `None` if there
+    /// is room.
+    pub(crate) fn lacking_bytes(&self, state: &State, payload_bytes: usize) -> Option<u64> {
+        let slack = self.options.segment_bytes / SLACK_DIVISOR;
+        let promised = state.promised_bytes + self.bytes_to_promise(payload_bytes);
+        // What does not fit in any segment must not depend on this one.
+        let in_position = promised <= slack
+            && state.position.is_some_and(|at| at.offset + promised + slack <= at.capacity);
+        let has_room = in_position || first_with_room(&state.ready, promised + slack).is_some();
+        (!has_room).then_some(promised + slack + SEGMENT_OVERHEAD_BYTES)
     }
 
     /// What a record must leave free for others: what they were promised, and before a full disk is known the margin,
@@ -297,7 +327,17 @@ impl Shared {
         Ok(state)
     }
 
-    fn want_segment(&self, state: &mut State, bytes: u64) {
+    /// Asks for the segment behind this one, as no other is prepared.
+    #[cold]
+    pub(crate) fn want_next(&self, state: &mut State) {
+        if state.wanted_bytes.is_none() {
+            self.want_segment(state, 0);
+        }
+        // It only becomes less.
+        let _ = self.update_crowded(state);
+    }
+
+    pub(crate) fn want_segment(&self, state: &mut State, bytes: u64) {
         state.wanted_bytes = state.wanted_bytes.max(Some(bytes));
         self.chores.notify_one();
     }

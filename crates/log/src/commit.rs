@@ -23,7 +23,7 @@ use tidemark_fault::{Fault, is_planted};
 use crate::buffer::{Buffer, Cut};
 use crate::error::Failure;
 use crate::segment::{Segment, segment_name};
-use crate::shared::{Parked, Shared, State, wait};
+use crate::shared::{Parked, Shared, State, WRITE_BYTES, wait};
 use crate::storage::write_all;
 use crate::{Durability, Lsn};
 
@@ -62,6 +62,8 @@ pub(crate) struct Committer {
     gathering: Option<Gathering>,
     /// How long the last sync took.
     last_sync: Duration,
+    /// Appenders are to be told that they may go on.
+    has_made_room: bool,
 }
 
 /// After a slow sync: the next one waits a little for those whom the last one has released. Whoever waits in a closed
@@ -163,6 +165,7 @@ impl Committer {
             linger_until: None,
             gathering: None,
             last_sync: Duration::ZERO,
+            has_made_room: false,
         }
     }
 
@@ -216,6 +219,9 @@ impl Committer {
         self.end = state.position.map(|position| position.offset);
         if state.waiting_for_space > 0 {
             self.shared.space.notify_all();
+        }
+        if self.shared.is_crowded() {
+            self.has_made_room |= self.shared.update_crowded(state);
         }
     }
 
@@ -312,11 +318,15 @@ impl Committer {
     }
 
     fn commit(&mut self, sync: bool) -> Result<(), Failure> {
+        if mem::take(&mut self.has_made_room) {
+            self.shared.announce();
+        }
         self.write_at = None;
         let before = self.written;
         let mut buffer = mem::take(&mut self.buffer);
         let result = self.write(&mut buffer);
         self.buffer = buffer;
+        self.shared.writing.stop();
         result?;
         if self.shared.lock().write_wanted > before {
             self.shared.announce();
@@ -337,6 +347,7 @@ impl Committer {
         }
         self.linger_until = Some(now + write_delay(durability));
         self.mark_at = (self.marked < self.durable).then_some(now + MARK_DELAY);
+        self.shared.end_stall();
         Ok(())
     }
 
@@ -353,9 +364,11 @@ impl Committer {
             next = self.write_part(buffer, from..end, next)?;
             from = cut.at;
             // The successor's existence proves that this segment was durable to its end.
+            self.shared.writing.start();
             if self.segment.is_some() {
                 self.sync_file()?;
             }
+            self.shared.writing.start();
             self.activate(cut)?;
         }
         next = self.write_part(buffer, from..buffer.sealed, next)?;
@@ -399,15 +412,23 @@ impl Committer {
         let Some(segment) = &self.segment else {
             panic!("{} bytes of records have no segment to be written to", bytes.len());
         };
-        write_all(&*segment.file, bytes, self.offset)
-            .map_err(|error| self.failure("writing", segment, error))?;
+        let mut offset = self.offset;
+        for piece in bytes.chunks(WRITE_BYTES) {
+            self.shared.writing.start();
+            write_all(&*segment.file, piece, offset)
+                .map_err(|error| self.failure("writing", segment, error))?;
+            offset += piece.len() as u64;
+        }
         self.offset += bytes.len() as u64 - u64::from(is_planted(Fault::Offset));
         Ok(behind)
     }
 
     fn sync(&mut self) -> Result<(), Failure> {
         let began = Instant::now();
-        self.sync_file()?;
+        self.shared.syncing.start();
+        let synced = self.sync_file();
+        self.shared.syncing.stop();
+        synced?;
         let took = began.elapsed();
         self.last_sync = took;
         self.sync_at = None;

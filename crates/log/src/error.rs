@@ -136,6 +136,19 @@ impl Failure {
     }
 }
 
+/// Storage that does not answer: a call has not returned for [`Options::stall_after`](crate::Options::stall_after), or
+/// appenders have waited so long for room.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("the storage {path} does not answer: {what} for more than {seconds} s")]
+pub struct Stall {
+    /// The directory.
+    pub path: String,
+    /// What has not come to its end.
+    pub what: &'static str,
+    /// For how long at least.
+    pub seconds: u64,
+}
+
 /// Why a record was not accepted. A refused append has no effect.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -146,6 +159,9 @@ pub enum AppendError {
     /// There is no space for the next segment; retried in the background, so that freeing space is enough.
     #[error("the log cannot grow: {0}; {remedy}", remedy = .0.remedy())]
     Full(Failure),
+    /// The storage does not answer; records are accepted again when it does.
+    #[error("the log waits: {0}; changes are accepted again when it answers")]
+    Stalled(Stall),
     /// The payload is too large.
     #[error("a record of {bytes} bytes is larger than the limit of {limit} bytes")]
     TooLarge {

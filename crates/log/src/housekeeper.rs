@@ -60,7 +60,11 @@ impl Housekeeper {
     /// Works until the log is closed or fails.
     pub(crate) fn run(mut self) {
         loop {
-            match self.next_chore() {
+            self.shared.keeping.stop();
+            self.shared.end_stall();
+            let chore = self.next_chore();
+            self.shared.keeping.start();
+            match chore {
                 Chore::Exit => return,
                 Chore::Reserve => {
                     let made = self.prepare(RESERVE_SEGMENT_BYTES.min(self.shared.options.segment_bytes));
@@ -168,9 +172,11 @@ impl Housekeeper {
                 return Err(io::Error::other("the log is being closed"));
             }
             let end = bytes.min(offset + ZERO_BYTES);
+            self.shared.keeping.start();
             write_zeros(file, offset, end)?;
             offset = end;
         }
+        self.shared.keeping.start();
         file.sync_data()
     }
 
@@ -201,7 +207,7 @@ impl Housekeeper {
     /// Refuses records until there is space.
     fn begin_shortage(&self, mut state: MutexGuard<'_, State>, failure: Failure) {
         let is_new = state.full.replace(failure).is_none();
-        self.set_refusing(&state, true);
+        self.shared.update_refusing(&state);
         drop(state);
         self.shared.space.notify_all();
         if is_new {
@@ -212,17 +218,13 @@ impl Housekeeper {
     /// Accepts records again if it was for want of space that they were refused.
     fn end_shortage(&self, mut state: MutexGuard<'_, State>) {
         let was_full = state.full.take().is_some();
-        self.set_refusing(&state, false);
+        self.shared.update_refusing(&state);
+        let was_awaited = std::mem::take(&mut state.is_room_awaited);
+        let is_roomy = self.shared.update_crowded(&state);
         drop(state);
         self.shared.space.notify_all();
-        if was_full {
+        if was_full || was_awaited || is_roomy {
             self.shared.announce();
-        }
-    }
-
-    fn set_refusing(&self, state: &State, refusing: bool) {
-        if state.failure.is_none() && !state.closing {
-            self.shared.refusing.store(refusing, Ordering::Release);
         }
     }
 
@@ -267,11 +269,9 @@ impl Housekeeper {
     /// The oldest segment, if release and retention allow to drop it.
     fn retirable(&self, released: Lsn, now_us: u64) -> Result<Option<Arc<Segment>>, Obstacle> {
         let retention = self.shared.options.retention;
-        let table = self.shared.table();
-        let mut segments = table.iter();
-        let (Some(first), Some(second)) = (segments.next(), segments.next()) else {
-            return Ok(None);
-        };
+        // Readers of the table do not wait for the storage.
+        let segments: Vec<Arc<Segment>> = self.shared.table().iter().cloned().collect();
+        let [first, second, ..] = segments.as_slice() else { return Ok(None) };
         if second.header.from() > released {
             return Ok(None);
         }
@@ -282,7 +282,7 @@ impl Housekeeper {
         }
         if let Some(bytes) = retention.bytes {
             let mut kept = 0;
-            for segment in table.iter().skip(1) {
+            for segment in &segments[1..] {
                 kept += segment.file.len().map_err(|error| self.kept("measuring", segment, error))?;
             }
             if kept < bytes {
@@ -322,8 +322,13 @@ impl Housekeeper {
         };
         let mut state = self.shared.lock();
         state.ready.push_back(Ready { name: spare, file: segment.file, bytes, recycled: true });
+        let was_awaited = std::mem::take(&mut state.is_room_awaited);
+        let is_roomy = self.shared.update_crowded(&state);
         drop(state);
         self.shared.space.notify_all();
+        if was_awaited || is_roomy {
+            self.shared.announce();
+        }
         Ok(())
     }
 

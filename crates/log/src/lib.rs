@@ -5,6 +5,7 @@
 //! | to see | read |
 //! |---|---|
 //! | a record on its way to disk | `append` → `buffer` → `commit` |
+//! | what waits, and storage that does not answer | `stall`, `stopwatch` |
 //! | a start after a crash | `recovery` → `reader` → `format` |
 //! | why no LSN comes twice | `gap`, `end_file`, and `recovery` where it uses them |
 //! | where segments come from and go to | `housekeeper`, `ready`, `segment` |
@@ -36,11 +37,13 @@ mod segment;
 mod segment_header;
 mod shared;
 pub mod snapshot;
+mod stall;
+mod stopwatch;
 pub mod storage;
 pub mod tools;
 
 pub use append::Room;
-pub use error::{AppendError, Damage, Failure, MissingTail, OpenError, ReplayError, TornTail};
+pub use error::{AppendError, Damage, Failure, MissingTail, OpenError, ReplayError, Stall, TornTail};
 pub use format::{Format, ParseFormatError};
 pub use gap::Gap;
 pub use log::Log;

@@ -23,6 +23,7 @@ use crate::replay::{Replay, Tail};
 use crate::segment::{Segment, parse_spare_name};
 use crate::shared::{Health, Parked, Position, Progress, Shared, State, wait};
 use crate::snapshot::{Name, SnapshotError, SnapshotWriter, Snapshots, covered};
+use crate::stopwatch::Stopwatch;
 use crate::storage::{Storage, StorageLock};
 use crate::{Durability, Gap, Lsn, Options};
 
@@ -79,10 +80,14 @@ impl Log {
         kind: u8,
         write: impl FnOnce(&mut Vec<u8>),
     ) -> Result<Lsn, AppendError> {
-        self.shared.append(Room::NONE, time_us, kind, write)
+        if self.shared.is_crowded() {
+            self.shared.wait_for_room()?;
+        }
+        self.shared.append(Room::NONE, time_us, kind, false, write)
     }
 
-    /// As [`append`](Self::append), into room that was kept for the record.
+    /// As [`append`](Self::append), into room that was kept for the record, or that [`has_room_for`](Self::has_room_for) has
+    /// found: for appenders who hold locks. It does not wait for the buffer, which such records exceed by one a thread.
     #[inline]
     pub fn append_into(
         &self,
@@ -91,7 +96,7 @@ impl Log {
         kind: u8,
         write: impl FnOnce(&mut Vec<u8>),
     ) -> Result<Lsn, AppendError> {
-        self.shared.append(room, time_us, kind, write)
+        self.shared.append(room, time_us, kind, true, write)
     }
 
     /// Waits until there is room for a record of so many payload bytes and keeps it for the caller, so that
@@ -100,6 +105,25 @@ impl Log {
     #[inline]
     pub fn make_room(&self, payload_bytes: usize) -> Result<Room<'_>, AppendError> {
         self.shared.make_room(payload_bytes)
+    }
+
+    /// Whether a record of so many payload bytes finds room without waiting, or would be refused: for callers who must not
+    /// wait, such as event loops, before they change anything. If not, the listener is called when it is worth asking again.
+    #[inline]
+    pub fn has_room_for(&self, payload_bytes: usize) -> bool {
+        self.shared.has_room_for(payload_bytes)
+    }
+
+    /// Whether a small record finds room without waiting. One load.
+    #[inline]
+    pub fn has_room(&self) -> bool {
+        !self.shared.is_crowded()
+    }
+
+    /// Refuses records from now on if the storage has not answered for [`Options::stall_after`], until it does: to be called
+    /// now and then by whoever appends. Some loads and, while the storage is at work, a look at the clock.
+    pub fn look_for_stall(&self) {
+        self.shared.look_for_stall();
     }
 
     /// Whether a record would be accepted now; one atomic load when it would.
@@ -111,20 +135,22 @@ impl Log {
     #[cold]
     fn refusal(&self) -> AppendError {
         let state = self.shared.lock();
-        match (&state.failure, &state.full) {
-            (Some(failure), _) => AppendError::Failed(failure.clone()),
-            (None, Some(failure)) => AppendError::Full(failure.clone()),
-            (None, None) => AppendError::Closed,
+        match (&state.failure, &state.full, &state.stall) {
+            (Some(failure), ..) => AppendError::Failed(failure.clone()),
+            (None, Some(failure), _) => AppendError::Full(failure.clone()),
+            (None, None, Some(stall)) => AppendError::Stalled(stall.clone()),
+            (None, None, None) => AppendError::Closed,
         }
     }
 
     /// Whether the log accepts records, and why not.
     pub fn health(&self) -> Health {
         let state = self.shared.lock();
-        match (&state.failure, &state.full) {
-            (Some(failure), _) => Health::Failed(failure.clone()),
-            (None, Some(failure)) => Health::Full(failure.clone()),
-            (None, None) => Health::Ok,
+        match (&state.failure, &state.full, &state.stall) {
+            (Some(failure), ..) => Health::Failed(failure.clone()),
+            (None, Some(failure), _) => Health::Full(failure.clone()),
+            (None, None, Some(stall)) => Health::Stalled(stall.clone()),
+            (None, None, None) => Health::Ok,
         }
     }
 
@@ -211,12 +237,19 @@ impl Log {
         }
     }
 
+    /// Hands everything up to `lsn` to the system as soon as possible, without waiting for it; the listener is told.
+    pub fn request_write(&self, lsn: Lsn) {
+        if lsn > self.written() {
+            self.want(lsn, |state| &mut state.write_wanted);
+        }
+    }
+
     /// Hands everything up to `lsn` to the system, so that it survives the end of this process: on the caller's thread,
     /// which takes a few microseconds, if nobody else is at it and no segment has to be begun; otherwise as soon as
     /// possible, without waiting for it, and the listener is told.
     pub fn write_or_request(&self, lsn: Lsn) {
         if lsn > self.written() && !commit::write_here(&self.committer) {
-            self.want(lsn, |state| &mut state.write_wanted);
+            self.request_write(lsn);
         }
     }
 
@@ -481,6 +514,7 @@ fn share(
         reserve: None,
         promised_bytes: 0,
         waiting_for_space: 0,
+        is_room_awaited: false,
         parked: Parked::Working,
         sync_wanted: Lsn::ZERO,
         write_wanted: Lsn::ZERO,
@@ -493,9 +527,10 @@ fn share(
         closed: false,
         failure: None,
         full: None,
+        stall: None,
         random: options.seed.map_or_else(Random::from_system, |seed| Random::new(seed ^ recovered.next.0)),
     };
-    Ok(Shared {
+    let shared = Shared {
         storage,
         codec: options.format.codec(),
         options,
@@ -508,10 +543,18 @@ fn share(
         written: AtomicU64::new(last.0),
         durable: AtomicU64::new(last.0),
         refusing: AtomicBool::new(false),
+        stalled: AtomicBool::new(false),
+        crowded: Stopwatch::new(),
+        writing: Stopwatch::new(),
+        syncing: Stopwatch::new(),
+        keeping: Stopwatch::new(),
         retaining: AtomicBool::new(false),
         segments: Mutex::default(),
         recovered: last,
         gaps: recovered.gaps.clone(),
         listener: RwLock::new(None),
-    })
+    };
+    // A new log has no segment yet. Nobody waits for it.
+    let _ = shared.update_crowded(&shared.lock());
+    Ok(shared)
 }

@@ -21,6 +21,9 @@ pub struct Options {
     pub retention: Retention,
     /// Appenders wait while this much is accepted and not yet written.
     pub buffer_bytes: usize,
+    /// Records are refused when a call of the storage has not returned for so long, or appenders have waited so long for
+    /// room; accepted again when it returns.
+    pub stall_after: Duration,
     /// Largest payload.
     pub max_record_bytes: usize,
     /// Released segments kept for use again.
@@ -41,6 +44,7 @@ impl Default for Options {
             segment_age: None,
             retention: Retention::default(),
             buffer_bytes: 64 << 20,
+            stall_after: Self::STALL_AFTER,
             max_record_bytes: 1 << 30,
             recycle: 2,
             verify: Verify::default(),
@@ -52,6 +56,8 @@ impl Default for Options {
 impl Options {
     /// Smallest segment that is accepted.
     pub const SEGMENT_BYTES_MIN: u64 = 8 << 10;
+    /// `stall_after` when nothing else is said: longer than a sync takes on a disk that is merely slow.
+    pub const STALL_AFTER: Duration = Duration::from_secs(10);
     /// Largest `max_record_bytes`; keeps every frame's length in 31 bits.
     pub const RECORD_BYTES_MAX: usize = 1 << 30;
 

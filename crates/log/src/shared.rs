@@ -6,12 +6,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 
 use crate::buffer::Buffer;
-use crate::error::{AppendError, Failure};
+use crate::error::{AppendError, Failure, Stall};
 use crate::format::Codec;
 use crate::gap::Gaps;
 use crate::random::Random;
 use crate::ready::Ready;
 use crate::segment::SegmentTable;
+use crate::stopwatch::Stopwatch;
 use crate::storage::Storage;
 use crate::{Durability, Lsn, Options};
 
@@ -35,12 +36,14 @@ pub enum Health {
     Ok,
     /// There is no space for the next segment; the log tries again by itself.
     Full(Failure),
+    /// The storage does not answer; the log goes on when it does.
+    Stalled(Stall),
     /// A write or sync failed; only a restart helps.
     Failed(Failure),
 }
 
 /// A write of this size costs little more a byte than a larger one.
-const WRITE_BYTES: usize = 1 << 20;
+pub(crate) const WRITE_BYTES: usize = 1 << 20;
 
 pub(crate) type Listener = Box<dyn Fn(Progress) + Send + Sync>;
 
@@ -61,6 +64,14 @@ pub(crate) struct Shared {
     pub(crate) written: AtomicU64,
     pub(crate) durable: AtomicU64,
     pub(crate) refusing: AtomicBool,
+    /// Whether [`State::stall`] is there.
+    pub(crate) stalled: AtomicBool,
+    /// Since when appenders should wait.
+    pub(crate) crowded: Stopwatch,
+    /// The write, the sync and the housekeeper's call of the storage that are under way.
+    pub(crate) writing: Stopwatch,
+    pub(crate) syncing: Stopwatch,
+    pub(crate) keeping: Stopwatch,
     /// Whether [`State::retention_failure`] is there.
     pub(crate) retaining: AtomicBool,
     pub(crate) segments: Mutex<SegmentTable>,
@@ -89,6 +100,8 @@ pub(crate) struct State {
     pub(crate) promised_bytes: u64,
     /// How many appenders sleep until there is more space: see [`Shared::wait_for_space`].
     pub(crate) waiting_for_space: usize,
+    /// Whether the listener is to be told of the next segment, because a large record awaits it.
+    pub(crate) is_room_awaited: bool,
     /// A segment of at least this capacity is wanted.
     pub(crate) wanted_bytes: Option<u64>,
     pub(crate) parked: Parked,
@@ -106,6 +119,7 @@ pub(crate) struct State {
     pub(crate) closed: bool,
     pub(crate) failure: Option<Failure>,
     pub(crate) full: Option<Failure>,
+    pub(crate) stall: Option<Stall>,
     pub(crate) random: Random,
 }
 
@@ -166,11 +180,12 @@ impl Shared {
         }
     }
 
-    /// Sleeps until there may be more space in the buffer, another segment, or a failure. Whoever only makes room in the
+    /// Sleeps until there may be more space in the buffer, another segment, or a failure, or for `stall_after`. Whoever only makes room in the
     /// buffer, which happens many times a second, tells nobody if nobody is counted here: each telling is a system call.
     pub(crate) fn wait_for_space<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         state.waiting_for_space += 1;
-        state = wait(&self.space, state);
+        let waited = self.space.wait_timeout(state, self.options.stall_after);
+        state = waited.unwrap_or_else(PoisonError::into_inner).0;
         state.waiting_for_space -= 1;
         state
     }

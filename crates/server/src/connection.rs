@@ -301,7 +301,7 @@ impl Connection {
     fn will_answer_more(&self) -> bool {
         match &self.session.wait {
             None => self.has_command,
-            Some(wait) => matches!(wait.what, WaitFor::Sync(_)),
+            Some(wait) => matches!(wait.what, WaitFor::Sync(_) | WaitFor::Room(_)),
         }
     }
 
@@ -356,11 +356,14 @@ impl Connection {
         if let Some(needed) = released {
             assert_reached(needed, Reached::by(cx.shared.engine.log()));
         }
+        let log = cx.shared.engine.log();
+        let has_room = self.awaited_room().is_some_and(|bytes| log.has_room_for(bytes))
+            && wait::end(&mut self.session, Unblock::Timeout, &cx.shared.engine);
         let synced = wait::synced(&mut self.session, reached.durable);
-        if synced {
+        if synced || has_room {
             self.resume(cx);
         }
-        released.is_some() || synced
+        released.is_some() || synced || has_room
     }
 
     /// Tells the client that what it waits for will never be durable, and ends the connection: which of its changes
@@ -381,7 +384,15 @@ impl Connection {
 
     /// Whether the connection waits for the log.
     pub(crate) fn waits_for_log(&self) -> bool {
-        self.log_waits().next().is_some()
+        self.log_waits().next().is_some() || self.awaited_room().is_some()
+    }
+
+    /// For how many bytes a command waits for room in the log, if one does.
+    pub(crate) fn awaited_room(&self) -> Option<usize> {
+        match self.session.wait.as_ref().map(|wait| &wait.what) {
+            Some(WaitFor::Room(bytes)) => Some(*bytes),
+            _ => None,
+        }
     }
 
     /// Whether the log has done something that the connection waits for.
@@ -612,7 +623,7 @@ impl Connection {
             Ok(Some(consumed)) => {
                 if !self.parser.is_empty() {
                     let args: SmallVec<[&[u8]; USUAL_ARGUMENTS]> = self.parser.arguments(rest).collect();
-                    if postponing::postpone(&mut self.session, &args, cx) {
+                    if postponing::postpone(&mut self.session, &args, consumed, cx) {
                         return Step::Postponed;
                     }
                     dispatch::run(&mut self.session, &args, cx);

@@ -8,31 +8,43 @@ use tidemark_engine::Executed;
 use tidemark_log::Lsn;
 
 /// Holds the reply that begins at `mark` back until the change is durable, if it must be. A command that changed nothing
-/// then waits for the changes that it may show, which are its own or others': nobody is told what a crash could take
-/// back.
+/// then waits for the changes that it may show, the last of which `shown` says, be they its own or others': nobody is told
+/// what a crash could take back. A command that was refused shows nothing.
 #[inline]
 pub(crate) fn finish(
     session: &mut Session,
     executed: &Executed<'_>,
     mark: usize,
     durable: bool,
+    shown: impl Fn() -> Lsn,
     cx: &Context<'_>,
 ) {
     if executed.lsn.is_some() {
         session.last_write = executed.lsn;
     }
-    if let Some(until) = holds_back(executed, durable, cx.shared) {
+    if let Some(until) = holds_back(executed, durable, shown, cx.shared) {
         session.output.hold(mark, until);
     }
 }
 
 /// What the answer to a command waits for, as [`finish`] has it.
 #[inline]
-pub(crate) fn holds_back(executed: &Executed<'_>, durable: bool, shared: &Shared) -> Option<Until> {
-    if !(durable || executed.durable || shared.settings.is_always_durable()) {
+pub(crate) fn holds_back(
+    executed: &Executed<'_>,
+    durable: bool,
+    shown: impl Fn() -> Lsn,
+    shared: &Shared,
+) -> Option<Until> {
+    if executed.refused || !(durable || executed.durable || shared.settings.is_always_durable()) {
         return None;
     }
-    executed.lsn.or_else(|| shared.not_yet_durable()).map(Until::Durable)
+    let seen = || {
+        let newest = shared.not_yet_durable()?;
+        // A client that is to wait still has the locks that the question would take.
+        let shown = if executed.block.is_some() { newest } else { shown() };
+        Some(shown).filter(|lsn| *lsn > shared.engine.log().durable())
+    };
+    executed.lsn.or_else(seen).map(Until::Durable)
 }
 
 /// Holds the reply that begins at `mark` back until a record is as safe as answers to changes are to be.

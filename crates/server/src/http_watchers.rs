@@ -12,7 +12,7 @@ use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tidemark_engine::Engine;
 use tidemark_engine::query::{Read, SharedQuery};
-use tidemark_log::{Log, Lsn};
+use tidemark_log::{Log, Lsn, Options};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 /// The subscribers over HTTP, and the means to wake them.
@@ -122,7 +122,7 @@ impl HttpWatchers {
             // From here on no movement is missed.
             moved.as_mut().enable();
             if let Until::Written(lsn) = until {
-                log.write_or_request(lsn);
+                log.request_write(lsn);
             }
             if Reached::by(log).has(until) {
                 return true;
@@ -137,9 +137,30 @@ impl HttpWatchers {
         }
     }
 
+    /// Waits until the log has room for a record of so many bytes, or refuses it.
+    pub(crate) async fn wait_for_room(&self, log: &Log, bytes: usize) {
+        log.look_for_stall();
+        loop {
+            let moved = self.log_moved.notified();
+            tokio::pin!(moved);
+            // From here on no movement is missed.
+            moved.as_mut().enable();
+            if log.has_room_for(bytes) {
+                return;
+            }
+            tokio::select! {
+                () = moved => {}
+                () = tokio::time::sleep(Options::STALL_AFTER) => log.look_for_stall(),
+            }
+        }
+    }
+
     /// Waits until `pause` is over, if a read is watched by nobody yet: its beginning is a record of the log.
     pub(crate) async fn wait_for_pause(&self, pause: &Pause, engine: &Engine, read: &Read) {
         self.wait_while_paused(pause, || engine.query_of(read).is_none()).await;
+        if engine.query_of(read).is_none() {
+            self.wait_for_room(engine.log(), 0).await;
+        }
     }
 
     /// Waits until `pause` is over, or `concerns` says that it does not concern whoever waits.

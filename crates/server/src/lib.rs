@@ -39,6 +39,7 @@ pub mod config;
 mod connection;
 mod context;
 mod counters;
+mod crew;
 mod cursor;
 mod data_directory;
 mod delivery;

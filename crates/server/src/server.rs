@@ -2,6 +2,7 @@
 
 use crate::clock::now_us;
 use crate::config::Config;
+use crate::crew::Crew;
 use crate::grpc::Grpc;
 use crate::http::Http;
 use crate::inbox::Inbox;
@@ -129,12 +130,16 @@ impl Server {
         let sinks = shared.sinks.start(&shared.settings.current().sinks, &shared.feed, shared.engine.log());
         sinks.map_err(|error| StartError::System { what: "start the sinks", error })?;
         let mut workers = Vec::new();
+        let crew = Crew::new(polls.len());
         for (index, (poll, listeners)) in polls.into_iter().zip(listening.by_worker).enumerate() {
             let failed = |error| StartError::System { what: "start an event loop", error };
             let worker = Worker::new(Arc::clone(&shared), index, poll, listeners).map_err(failed)?;
-            let thread = run_worker(index, Arc::clone(&shared), move || worker.run());
+            let (crew, worker) = (Arc::clone(&crew), Box::new(worker));
+            let thread = run_worker(index, Arc::clone(&shared), move || crew.run(Some(worker)));
             workers.push(thread.map_err(|error| StartError::System { what: "start a thread", error })?);
         }
+        let stand_in = run_worker(workers.len(), Arc::clone(&shared), move || crew.run(None));
+        workers.push(stand_in.map_err(|error| StartError::System { what: "start a thread", error })?);
         let http = match http_address {
             None => None,
             Some(address) => {
@@ -297,6 +302,9 @@ fn tell_operator(writable: bool, health: &Health) {
         Health::Ok => "the log accepts changes again".to_owned(),
         Health::Full(failure) => {
             format!("warning: {failure}; changes are refused until there is space, reads go on")
+        }
+        Health::Stalled(stall) => {
+            format!("warning: {stall}; changes are refused until it answers, reads go on")
         }
         Health::Failed(failure) => {
             format!(

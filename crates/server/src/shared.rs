@@ -29,6 +29,8 @@ use tokio::sync::Semaphore;
 
 /// Active expiry runs at most every so many milliseconds, however densely deadlines lie.
 const EXPIRY_PAUSE_MS: u64 = 10;
+/// What is to be logged on nobody's behalf waits so many milliseconds if the log has no room.
+const ROOM_PAUSE_MS: u64 = 100;
 /// Keys that one run of active expiry removes at most, so that clients wait for it less than a millisecond or so.
 const EXPIRY_BUDGET: usize = 1_000;
 /// How many counters one turn commits at most.
@@ -247,6 +249,10 @@ impl Shared {
         if self.next_commit().is_none_or(|at| at > now_ms) {
             return;
         }
+        if !self.engine.log().has_room() {
+            self.next_commit_ms.store(now_ms + ROOM_PAUSE_MS, Ordering::Relaxed);
+            return;
+        }
         let due = self.next_commit_ms.load(Ordering::Relaxed);
         // Only one worker wins the right to this run.
         if self.next_commit_ms.compare_exchange(due, now_ms + 1, Ordering::AcqRel, Ordering::Relaxed).is_ok()
@@ -293,6 +299,11 @@ impl Shared {
         }
         let later = now_ms + FORGETTING_PAUSE_MS;
         if self.next_forgetting_ms.compare_exchange(due, later, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+            if !self.engine.log().has_room() {
+                // Their removal is a record.
+                self.next_forgetting_ms.store(later, Ordering::SeqCst);
+                return;
+            }
             self.engine.forget_watched(now_us);
             // Rounded up: earlier there would be nothing to do.
             let next_ms = self.engine.next_forgetting_us().map(|at| at / 1000 + 1);

@@ -49,7 +49,7 @@ pub(crate) fn end(session: &mut Session, how: Unblock, engine: &Engine) -> bool 
     let Some(wait) = &session.wait else { return false };
     match (&wait.what, how) {
         // Its answer is sure to come.
-        (WaitFor::Snapshot | WaitFor::Place(_), _) | (WaitFor::Unpaused, Unblock::Error) => return false,
+        (WaitFor::Snapshot | WaitFor::Place(_), _) | (WaitFor::Unpaused | WaitFor::Room(_), Unblock::Error) => return false,
         _ => {}
     }
     if let WaitFor::Keys(waiter) = &wait.what {
@@ -68,7 +68,7 @@ pub(crate) fn end(session: &mut Session, how: Unblock, engine: &Engine) -> bool 
         (WaitFor::Sync(_), Unblock::Timeout) => sync_reply(reply, false),
         (WaitFor::Replicas, Unblock::Timeout) => reply.integer(0),
         (WaitFor::Sleep | WaitFor::Snapshot | WaitFor::Place(_), Unblock::Timeout) => reply.ok(),
-        (WaitFor::Unpaused, Unblock::Timeout) => {}
+        (WaitFor::Unpaused | WaitFor::Room(_), Unblock::Timeout) => {}
     }
     if is_silent {
         session.output.take_back(mark);

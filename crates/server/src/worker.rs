@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tidemark_engine::query::Query;
 use tidemark_fault::{Fault, is_planted};
-use tidemark_log::{Health, Lsn};
+use tidemark_log::{Health, Log, Lsn};
 
 /// Events taken in one turn.
 const EVENTS: usize = 1024;
@@ -56,6 +56,25 @@ where others can reach the port: they could read and delete everything.\r\n";
 pub(crate) struct Worker {
     environment: Environment,
     state: State,
+    events: Events,
+}
+
+/// What the log is asked for between the two halves of a turn, which may take as long as the disk takes.
+pub(crate) struct DiskTask {
+    /// How far the log should be durable, if the worker has not asked for it yet.
+    durable: Option<Lsn>,
+    /// How far it should be written.
+    written: Lsn,
+}
+
+impl DiskTask {
+    /// Sees to it on this thread where that is quick, and asks for it otherwise.
+    pub(crate) fn run(self, log: &Log) {
+        if let Some(durable) = self.durable {
+            log.sync_or_request(durable);
+        }
+        log.write_or_request(self.written);
+    }
 }
 
 /// What does not change within a turn.
@@ -180,22 +199,37 @@ impl Worker {
             stop_at: None,
         };
         let watchers = Watchers::default();
-        Ok(Worker { environment: Environment { shared, index, config, config_version, watchers }, state })
+        let environment = Environment { shared, index, config, config_version, watchers };
+        Ok(Worker { environment, state, events: Events::with_capacity(EVENTS) })
     }
 
-    /// Serves clients until the server stops and they have their replies.
-    pub(crate) fn run(mut self) -> io::Result<()> {
-        let mut events = Events::with_capacity(EVENTS);
-        loop {
-            self.state.sleep(&self.environment, &mut events)?;
-            if self.environment.refresh() {
-                self.state.set_all_timers(&self.environment.config);
-            }
-            self.state.turn(&self.environment, &events);
-            if self.state.is_done() {
-                return Ok(());
-            }
+    /// Waits for something to do and does it, up to where replies may have to wait for the log. The caller runs the task, if
+    /// there is one, and ends the turn; it may be another thread that does.
+    pub(crate) fn begin_turn(&mut self) -> io::Result<Option<DiskTask>> {
+        self.state.sleep(&self.environment, &mut self.events)?;
+        if self.environment.refresh() {
+            self.state.set_all_timers(&self.environment.config);
         }
+        self.state.begin_turn(&self.environment, &self.events);
+        Ok(self.state.disk_task(&self.environment))
+    }
+
+    /// Releases replies that have waited for the log, and sends.
+    pub(crate) fn end_turn(&mut self) {
+        self.state.end_turn(&self.environment);
+    }
+
+    /// Whether the server stops and all clients have their replies.
+    pub(crate) fn is_done(&self) -> bool {
+        self.state.is_done()
+    }
+
+    pub(crate) fn index(&self) -> usize {
+        self.environment.index
+    }
+
+    pub(crate) fn shared(&self) -> Arc<Shared> {
+        Arc::clone(&self.environment.shared)
     }
 }
 
@@ -227,7 +261,10 @@ impl State {
         let reached = Reached::by(log);
         environment.shared.log_has_failed()
             || (self.holding.iter().filter_map(|slot| self.peer(*slot)))
-                .any(|peer| peer.connection.has_waited_for(reached))
+                .any(|peer| {
+                    peer.connection.has_waited_for(reached)
+                        || peer.connection.awaited_room().is_some_and(|bytes| log.has_room_for(bytes))
+                })
     }
 
     /// Time until the next deadline; `None` without one, so that an idle server uses no time at all.
@@ -247,8 +284,9 @@ impl State {
         [until_timer, until_due].into_iter().flatten().min()
     }
 
-    fn turn(&mut self, environment: &Environment, events: &Events) {
+    fn begin_turn(&mut self, environment: &Environment, events: &Events) {
         environment.counters().turns.add(1);
+        environment.shared.engine.log().look_for_stall();
         let cx = environment.context();
         self.run_waiting(&cx);
         for event in events {
@@ -270,6 +308,10 @@ impl State {
         }
         self.take_messages(environment, &cx);
         self.look_after_time(environment, &cx);
+    }
+
+    fn end_turn(&mut self, environment: &Environment) {
+        let cx = environment.context();
         self.look_after_log(environment, &cx);
         self.send(environment, &cx);
         self.free.append(&mut self.closed);
@@ -614,17 +656,26 @@ impl State {
 
     // ---- the log ----
 
-    /// Asks the log for the durability that this turn's replies need, and releases replies whose time has come.
+    /// What the log has to do for this turn's replies.
+    fn disk_task(&mut self, environment: &Environment) -> Option<DiskTask> {
+        if self.holding.is_empty() {
+            return None;
+        }
+        let log = environment.shared.engine.log();
+        let wanted = self.log_wanted;
+        let asks = wanted.durable > self.sync_requested && !is_planted(Fault::HeldAnswer);
+        self.sync_requested = if asks { wanted.durable } else { self.sync_requested };
+        let durable = Some(wanted.durable).filter(|lsn| asks && *lsn > log.durable());
+        (durable.is_some() || wanted.written > log.written())
+            .then_some(DiskTask { durable, written: wanted.written })
+    }
+
+    /// Releases replies whose time has come.
     fn look_after_log(&mut self, environment: &Environment, cx: &Context<'_>) {
         if self.holding.is_empty() {
             return;
         }
         let log = environment.shared.engine.log();
-        if self.log_wanted.durable > self.sync_requested && !is_planted(Fault::HeldAnswer) {
-            log.sync_or_request(self.log_wanted.durable);
-            self.sync_requested = self.log_wanted.durable;
-        }
-        log.write_or_request(self.log_wanted.written);
         let reached = if is_planted(Fault::HeldAnswer) { self.log_wanted } else { Reached::by(log) };
         let failure = match log.check_writable() {
             Ok(()) => None,

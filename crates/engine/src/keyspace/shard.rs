@@ -71,6 +71,11 @@ impl Shard {
         self.last = lsn;
     }
 
+    /// The last record of a change of the shard's keys, or a later one up to which a snapshot is cut.
+    pub(crate) fn last(&self) -> Lsn {
+        self.last
+    }
+
     /// Notes that a snapshot is cut up to a record: it has every change of the shard's keys so far,
     /// and none to come.
     ///

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use super::{Storage, StorageFile, StorageLock};
 use crate::random::Random;
@@ -60,6 +60,8 @@ pub enum Fault {
     Lost,
     /// A sync returns an error, and what it should have made durable is not; other calls work.
     SyncFailure,
+    /// The call waits until there is another plan, and works then.
+    Hang,
 }
 
 /// When it goes wrong.
@@ -90,6 +92,7 @@ impl FaultyStorage {
         let random = Mutex::new(Random::new(plan.map_or(0, |plan| plan.seed)));
         let script = Script {
             plan: Mutex::new(plan),
+            replaced: Condvar::new(),
             calls: Default::default(),
             total: AtomicU64::new(0),
             fired: AtomicBool::new(false),
@@ -101,6 +104,7 @@ impl FaultyStorage {
     /// Replaces the plan; calls go on being counted from where they are.
     pub fn set_plan(&self, plan: Option<Plan>) {
         *self.script.plan.lock().unwrap_or_else(PoisonError::into_inner) = plan;
+        self.script.replaced.notify_all();
     }
 
     /// Calls so far.
@@ -166,6 +170,8 @@ impl Storage for FaultyStorage {
 #[derive(Debug)]
 struct Script {
     plan: Mutex<Option<Plan>>,
+    /// Calls that hang sleep here.
+    replaced: Condvar,
     calls: [AtomicU64; Site::ALL.len()],
     total: AtomicU64,
     fired: AtomicBool,
@@ -177,16 +183,23 @@ impl Script {
     fn next(&self, site: Site) -> Option<Fault> {
         let total = self.total.fetch_add(1, Ordering::AcqRel) + 1;
         let here = self.calls[site as usize].fetch_add(1, Ordering::AcqRel) + 1;
-        let plan = (*self.plan.lock().unwrap_or_else(PoisonError::into_inner))?;
+        let mut plans = self.plan.lock().unwrap_or_else(PoisonError::into_inner);
+        let plan = (*plans)?;
         let number = match plan.site {
             None => total,
             Some(counted) if counted == site => here,
             Some(_) => return None,
         };
         let hit = if plan.forever { number >= plan.at } else { number == plan.at };
-        if hit && plan.fault.concerns(site) {
-            self.fired.store(true, Ordering::Release);
+        if !(hit && plan.fault.concerns(site)) {
+            return None;
+        }
+        self.fired.store(true, Ordering::Release);
+        if plan.fault != Fault::Hang {
             return Some(plan.fault);
+        }
+        while plans.is_some_and(|plan| plan.fault == Fault::Hang) {
+            plans = self.replaced.wait(plans).unwrap_or_else(PoisonError::into_inner);
         }
         None
     }
@@ -221,7 +234,7 @@ impl Fault {
     /// Whether the fault changes anything about such a call.
     fn concerns(self, site: Site) -> bool {
         match self {
-            Self::Error(_) | Self::Torn => true,
+            Self::Error(_) | Self::Torn | Self::Hang => true,
             Self::Short | Self::BitFlip => matches!(site, Site::ReadAt | Site::WriteAt),
             Self::Lost => matches!(site, Site::WriteAt | Site::SyncData | Site::SyncDir),
             Self::SyncFailure => matches!(site, Site::SyncData | Site::SyncDir),

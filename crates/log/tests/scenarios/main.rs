@@ -4,6 +4,7 @@ mod faults;
 mod fixtures;
 mod formats;
 mod gaps;
+mod hanging;
 mod log;
 mod missing;
 mod recovery;

@@ -89,7 +89,8 @@ fn execute_on_keys(
     let call = Call { command, args, db: session.db, now_us: cx.now_us };
     let terms = terms(session.tracking.as_deref(), durable, false);
     let executed = cx.shared.engine.execute_as(&call, terms, &mut session.output.reply);
-    finish(session, &executed, mark, durable, cx);
+    let shown = || cx.shared.engine.newest_shown(command, args);
+    finish(session, &executed, mark, durable, shown, cx);
     if let Some(blocked) = executed.block {
         wait::block(session, *blocked, durable, cx);
     }

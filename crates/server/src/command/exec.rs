@@ -13,6 +13,7 @@ use tidemark_engine::command::{ConnectionCommand, parse};
 use tidemark_engine::keyspace::DATABASES;
 use tidemark_engine::query::Acknowledgement;
 use tidemark_engine::{Call, Command, CommandError, Executed, Reply, Run, WatchedKeys};
+use tidemark_log::Lsn;
 
 /// `EXEC`
 pub(crate) fn exec(session: &mut Session, cx: &Context<'_>) -> Result<(), CommandError> {
@@ -26,7 +27,8 @@ pub(crate) fn exec(session: &mut Session, cx: &Context<'_>) -> Result<(), Comman
     let mark = session.output.reply.len();
     let executed = execute(session, &transaction, &watched, cx);
     end_watches(&watched, cx);
-    finish(session, &executed, mark, transaction.is_durable(), cx);
+    let shown = || newest_shown(&transaction, cx);
+    finish(session, &executed, mark, transaction.is_durable(), shown, cx);
     if session.replies == Replies::On {
         session.confirmations = Vec::new();
     }
@@ -48,6 +50,15 @@ fn end_watches(watched: &WatchedKeys, cx: &Context<'_>) {
     if !watched.is_empty() {
         cx.shared.engine.unwatch(watched);
     }
+}
+
+/// The last record that the answers may show, or a later one.
+fn newest_shown(transaction: &Transaction, cx: &Context<'_>) -> Lsn {
+    let shown = transaction.commands().map(|(command, args)| {
+        let args: Vec<&[u8]> = args.iter().map(|arg| &**arg).collect();
+        cx.shared.engine.newest_shown(command, &args)
+    });
+    shown.max().unwrap_or_default()
 }
 
 fn execute<'e>(

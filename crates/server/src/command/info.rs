@@ -129,6 +129,7 @@ fn log_status(shared: &Shared) -> &'static str {
     match (shared.engine.check_writable(), shared.engine.log().health()) {
         (Ok(()), _) => "ok",
         (Err(_), Health::Full(_)) => "full",
+        (Err(_), Health::Stalled(_)) => "stalled",
         (Err(_), _) => "failed",
     }
 }

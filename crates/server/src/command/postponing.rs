@@ -1,4 +1,4 @@
-//! Commands that wait for the end of `CLIENT PAUSE`.
+//! Commands that wait: for the end of `CLIENT PAUSE`, or for room in the log.
 
 use crate::command::{named_command, transaction};
 use crate::context::Context;
@@ -6,12 +6,20 @@ use crate::session::{Session, WaitFor};
 use crate::wait;
 use std::time::Duration;
 use tidemark_engine::command::{self, ConnectionCommand, flags, parse};
-use tidemark_engine::{Command, Run};
+use tidemark_engine::{Command, Engine, Run};
+use tidemark_log::Options;
 
-/// Lets a client wait if there is a pause that concerns its command; whether it does.
+/// Lets a client wait if there is a pause that concerns its command, or no room in the log for what the command changes;
+/// whether it does. The command takes so many bytes in all.
 #[inline]
-pub(crate) fn postpone(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> bool {
-    cx.shared.pause.rest(cx.now_us).is_some_and(|rest| postpone_for(session, args, rest, cx))
+pub(crate) fn postpone(session: &mut Session, args: &[&[u8]], bytes: usize, cx: &Context<'_>) -> bool {
+    if let Some(rest) = cx.shared.pause.rest(cx.now_us) {
+        return postpone_for(session, args, rest, cx);
+    }
+    // The commands of a transaction are not among the arguments of `EXEC`.
+    let queued = session.transaction.as_ref().map_or(0, |transaction| transaction.bytes());
+    let log = cx.shared.engine.log();
+    !log.has_room_for(bytes.max(queued)) && postpone_until_room(session, args, cx)
 }
 
 #[cold]
@@ -21,14 +29,33 @@ fn postpone_for(session: &mut Session, args: &[&[u8]], rest: Duration, cx: &Cont
     if !session.authenticated {
         return false;
     }
-    if cx.shared.pause.is_of_changes_only() && !changes_something(session, command, args) {
+    if cx.shared.pause.is_of_changes_only()
+        && !is_publishing(command)
+        && !changes_something(session, command, args)
+    {
         return false;
     }
     wait::begin(session, WaitFor::Unpaused, Some(rest));
     true
 }
 
-/// Whether a command may write to the log or reach other clients.
+#[cold]
+fn postpone_until_room(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> bool {
+    let Ok(command) = command::resolve(args) else { return false };
+    if !session.authenticated || !changes_something(session, command, args) {
+        return false;
+    }
+    let queued = session.transaction.as_ref().filter(|_| transaction::is_exec(command));
+    let bytes = queued.map_or_else(|| Engine::record_bytes(args), |transaction| transaction.bytes());
+    if cx.shared.engine.log().has_room_for(bytes) {
+        return false;
+    }
+    // When the time is over it asks once more: the log refuses it if its storage does not answer.
+    wait::begin(session, WaitFor::Room(bytes), Some(Options::STALL_AFTER));
+    true
+}
+
+/// Whether a command may write to the log.
 fn changes_something(session: &Session, command: &Command, args: &[&[u8]]) -> bool {
     let queued = session.transaction.as_ref().filter(|_| transaction::is_exec(command));
     is_change(command, args)
@@ -39,12 +66,17 @@ fn changes_something(session: &Session, command: &Command, args: &[&[u8]]) -> bo
         })
 }
 
+/// Whether a command reaches other clients, and not the log.
+fn is_publishing(command: &Command) -> bool {
+    matches!(command.run, Run::Connection(ConnectionCommand::Publish | ConnectionCommand::Spublish))
+}
+
 fn is_change(command: &Command, args: &[&[u8]]) -> bool {
     use ConnectionCommand as C;
     let Run::Connection(which) = command.run else { return command.is(flags::WRITE) };
     match which {
         // That a read is watched from now on, and that somebody has a name, are records.
-        C::Publish | C::Spublish | C::WatchRead => true,
+        C::WatchRead => true,
         C::EmitAck => named_command::acknowledgement(args).is_some(),
         C::Unwatch => args.get(1).is_some_and(|word| parse::is(word, "NAMED")),
         _ => command.is(flags::WRITE),

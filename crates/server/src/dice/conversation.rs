@@ -85,7 +85,7 @@ impl Conversation {
         let ran = Step::Ran(HEADER_BYTES + payload.len());
         match request::decode(payload, &limits(session, cx)) {
             Ok(words) => {
-                if postponing::postpone(session, &words, cx) {
+                if postponing::postpone(session, &words, payload.len(), cx) {
                     return Step::Postponed;
                 }
                 // Who asks for something else has got the answer that emissions must not come before.

@@ -10,7 +10,7 @@ use crate::resp::Value;
 use crate::shared::Shared;
 use crate::value_json::decode;
 use tidemark_engine::command::{self, flags};
-use tidemark_engine::{Call, Command, Protocol, Reply, Terms};
+use tidemark_engine::{Call, Command, Engine, Protocol, Reply, Terms};
 
 /// A command as it would go over the wire, its name first.
 pub(crate) type Words<'a> = Vec<&'a [u8]>;
@@ -24,6 +24,10 @@ pub(crate) async fn run(shared: &Shared, db: u8, commands: &[Words<'_>]) -> Resu
     let pause = &shared.pause;
     let concerns = || changes || !pause.is_of_changes_only();
     shared.http_watchers.wait_while_paused(pause, concerns).await;
+    if changes {
+        let bytes = commands.iter().map(|words| Engine::record_bytes(words)).sum();
+        shared.http_watchers.wait_for_room(shared.engine.log(), bytes).await;
+    }
     // What is admitted from here on is committed before the log is closed.
     if shared.is_stopping() {
         return Err(Refusal::unavailable("the server is stopping"));
@@ -62,7 +66,8 @@ fn execute(
         calls => shared.engine.execute_transaction_as(calls, None, &[], now_us, Terms::default(), &mut reply),
     };
     assert!(executed.block.is_none(), "nothing is run here that waits for keys");
-    let until = holds_back(&executed, false, shared);
+    let shown = || calls.iter().map(|call| shared.engine.newest_shown(call.command, call.args)).max();
+    let until = holds_back(&executed, false, || shown().unwrap_or_default(), shared);
     if next_due(shared) != due_before {
         // The workers may all sleep until what was due before, or, if one has just done that, for ever.
         shared.inboxes.first().inspect(|inbox| inbox.wake());

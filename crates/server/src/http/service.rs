@@ -145,6 +145,7 @@ async fn ready(State(shared): State<Arc<Shared>>) -> (StatusCode, String) {
     if shared.is_stopping() {
         return (StatusCode::SERVICE_UNAVAILABLE, "the server is stopping\n".to_owned());
     }
+    shared.engine.log().look_for_stall();
     match shared.engine.log().health() {
         Health::Ok => match shared.engine.check_writable() {
             Ok(()) => (StatusCode::OK, "ready\n".to_owned()),
@@ -152,6 +153,10 @@ async fn ready(State(shared): State<Arc<Shared>>) -> (StatusCode, String) {
         },
         Health::Full(reason) => {
             let text = format!("the log cannot grow, changes are refused: {reason}; {}\n", reason.remedy());
+            (StatusCode::SERVICE_UNAVAILABLE, text)
+        }
+        Health::Stalled(stall) => {
+            let text = format!("the log waits, changes are refused: {stall}\n");
             (StatusCode::SERVICE_UNAVAILABLE, text)
         }
         Health::Failed(reason) => {

@@ -40,6 +40,11 @@ impl Transaction {
         })
     }
 
+    /// Bytes of all arguments.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// Makes `EXEC` refuse the transaction.
     pub(crate) fn spoil(&mut self) {
         self.spoilt = true;

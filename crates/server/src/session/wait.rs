@@ -32,6 +32,8 @@ pub(crate) enum WaitFor {
     Sleep,
     /// That `CLIENT PAUSE` is over; the command that waits is still to be run.
     Unpaused,
+    /// That the log has room for a record of so many bytes; the command that waits is still to be run.
+    Room(usize),
     /// That a snapshot is complete, which the snapshot's thread tells.
     Snapshot,
     /// That the place is found where a subscription goes on.

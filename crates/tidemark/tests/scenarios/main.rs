@@ -19,6 +19,7 @@ mod differential;
 mod differential_events;
 mod disk;
 mod failing_syncs;
+mod hanging_disk;
 mod hostile;
 mod http_limits;
 mod kafka;

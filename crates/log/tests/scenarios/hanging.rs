@@ -1,0 +1,128 @@
+//! Storage that does not answer: appenders who ask for room never wait, records are refused after a stated time, and accepted
+//! again when the storage answers.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tidemark_log::storage::faulty::{Fault, Plan, Site};
+use tidemark_log::{AppendError, Durability, FaultyStorage, Health, Log, MemoryStorage, Options, Room};
+
+/// Long enough for any machine; nothing is asserted of how long it takes.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !holds() {
+        assert!(began.elapsed() < PATIENCE, "{what}: not within {PATIENCE:?}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// A log with a segment, over storage that can hang.
+fn open(options: Options) -> (Log, FaultyStorage) {
+    let storage = FaultyStorage::new(Arc::new(MemoryStorage::new()), None);
+    let (log, _) = Log::open(Arc::new(storage.clone()), options).expect("an empty log");
+    log.append(0, 1, |into| into.push(0)).expect("accepted");
+    log.wait_durable(log.appended()).expect("memory does not fail");
+    eventually("there is a segment", || log.has_room());
+    (log, storage)
+}
+
+fn hang(storage: &FaultyStorage, site: Site) {
+    storage.set_plan(Some(Plan { fault: Fault::Hang, at: 0, site: Some(site), forever: true, seed: 0 }));
+}
+
+/// Appends as an event loop does, until there is no room; how many bytes were accepted.
+fn append_while_there_is_room(log: &Log, payload: &[u8]) -> usize {
+    let mut accepted = 0;
+    while log.has_room_for(payload.len()) && log.check_writable().is_ok() {
+        let result = log.append_into(Room::NONE, 0, 1, |into| into.extend_from_slice(payload));
+        result.expect("what finds room is accepted");
+        accepted += payload.len();
+    }
+    accepted
+}
+
+#[test]
+fn appenders_that_ask_for_room_never_wait_and_are_refused_in_time() {
+    for site in [Site::WriteAt, Site::SyncData, Site::Allocate] {
+        let options = Options {
+            segment_bytes: 1 << 20,
+            buffer_bytes: 256 << 10,
+            stall_after: Duration::from_millis(300),
+            durability: Durability::Interval(Duration::from_millis(1)),
+            ..Options::default()
+        };
+        let (log, storage) = open(options);
+        hang(&storage, site);
+        let mut accepted = 0;
+        eventually("the log says that it waits", || {
+            // As far as the buffer is written there is room again.
+            if log.check_writable().is_ok() {
+                accepted += append_while_there_is_room(&log, &[7; 1000]);
+            }
+            log.look_for_stall();
+            matches!(log.health(), Health::Stalled(_))
+        });
+        assert!(accepted <= (2 << 20) + 1000, "{site:?}: {accepted} bytes of records lie in memory");
+        let refusal = log.check_writable().expect_err("changes are refused");
+        assert!(matches!(refusal, AppendError::Stalled(_)), "{site:?}: {refusal}");
+        assert!(refusal.to_string().contains("does not answer"), "{refusal}");
+        assert!(log.has_room_for(1000), "who would be refused does not wait for room");
+        storage.set_plan(None);
+        eventually("records are accepted again", || log.check_writable().is_ok() && log.has_room_for(1000));
+        assert!(matches!(log.health(), Health::Ok));
+        log.append_into(Room::NONE, 0, 1, |into| into.push(1)).expect("accepted");
+        log.wait_durable(log.appended()).expect("the storage works");
+        let (first, last) = (log.floor(), log.appended());
+        assert_eq!(last.0 - first.0 + 1, accepted as u64 / 1000 + 2, "{site:?}: nothing is lost");
+    }
+}
+
+#[test]
+fn a_large_record_waits_for_its_segment_without_a_thread() {
+    let options = Options {
+        segment_bytes: 1 << 20,
+        stall_after: Duration::from_millis(300),
+        durability: Durability::Off,
+        ..Options::default()
+    };
+    let (log, storage) = open(options);
+    let large = 3 << 20;
+    hang(&storage, Site::Allocate);
+    assert!(!log.has_room_for(large), "its segment is still to be made");
+    assert!(log.has_room_for(1000), "small ones go on");
+    eventually("what waits for a large one is found", || {
+        // As a caller does that the listener has told of another segment.
+        let _ = log.has_room_for(large);
+        log.look_for_stall();
+        matches!(log.health(), Health::Stalled(_))
+    });
+    storage.set_plan(None);
+    eventually("the large one has its room", || log.check_writable().is_ok() && log.has_room_for(large));
+    let room = log.make_room(large).expect("there is room");
+    log.append_into(room, 0, 1, |into| into.resize(into.len() + large, 1)).expect("accepted");
+    log.close().expect("all is stored");
+}
+
+#[test]
+fn the_listener_is_told_when_there_is_room_again() {
+    let options = Options { buffer_bytes: 4 << 10, durability: Durability::Off, ..Options::default() };
+    let (log, storage) = open(options);
+    let calls = Arc::new(std::sync::atomic::AtomicU64::new(0));
+    let counted = Arc::clone(&calls);
+    log.set_listener(Box::new(move |_| {
+        counted.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+    }));
+    hang(&storage, Site::WriteAt);
+    append_while_there_is_room(&log, &[7; 1000]);
+    // One batch hangs in the storage, the next one fills the buffer.
+    eventually("the buffer is full", || {
+        append_while_there_is_room(&log, &[7; 1000]);
+        !log.has_room()
+    });
+    let before = calls.load(std::sync::atomic::Ordering::SeqCst);
+    storage.set_plan(None);
+    eventually("the listener hears of it", || calls.load(std::sync::atomic::Ordering::SeqCst) > before);
+    eventually("there is room", || log.has_room());
+}
