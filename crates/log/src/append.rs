@@ -321,7 +321,7 @@ impl Shared {
             return Err(AppendError::Full(failure));
         }
         self.want_segment(&mut state, bytes);
-        self.work.notify_one();
+        self.wake_writer(state.is_syncing);
         state = self.wait_for_space(state);
         state.check()?;
         Ok(state)
@@ -351,8 +351,9 @@ impl Shared {
         };
         if wake {
             state.parked = Parked::Working;
+            let is_syncing = state.is_syncing;
             drop(state);
-            self.work.notify_one();
+            self.wake_writer(is_syncing);
         }
     }
 }

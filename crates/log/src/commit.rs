@@ -8,14 +8,17 @@
 //!   └── nothing left after a while ────┴──────────────── nothing urgent ─────┘
 //! ```
 //!
-//! While one batch is being synced the next one collects. An idle log sleeps without a timer.
+//! While one batch is being synced the next one collects, and is written when its time has come: with `interval` and `off`
+//! whoever syncs lets go of the committer meanwhile, and a second thread writes in its place ([`run_relief`]), so that the
+//! death of the process loses no more because a sync is slow. With `always` nothing is answered before its sync, so the next
+//! batch may as well wait. An idle log sleeps without a timer.
 
 use std::io;
 use std::mem;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tidemark_fault::{Fault, is_planted};
@@ -85,6 +88,8 @@ pub(crate) fn run(shared: &Shared, desk: &Mutex<Committer>) {
         let message = message.or_else(|| panic.downcast_ref::<&str>().copied());
         shared.fail(broken(message.unwrap_or("the commit thread panicked")));
     }
+    // It ends behind this one.
+    shared.relief.notify_all();
 }
 
 /// Commits until the log is closed or fails. The thread holds the committer whenever it works.
@@ -98,8 +103,7 @@ fn work(shared: &Shared, desk: &Mutex<Committer>) {
             state.parked = Parked::Working;
             let Action::Commit { sync } = action else { return };
             committer.take_batch(&mut state);
-            drop(state);
-            if let Err(failure) = committer.commit(sync) {
+            if let Err(failure) = commit(shared, desk, committer, state, sync) {
                 shared.fail(failure);
                 return;
             }
@@ -122,6 +126,74 @@ fn work(shared: &Shared, desk: &Mutex<Committer>) {
     shared.fail(broken("another thread panicked while it wrote"));
 }
 
+/// Writes while another thread syncs, until the log is closed or fails.
+pub(crate) fn run_relief(shared: &Shared, desk: &Mutex<Committer>) {
+    let worked = catch_unwind(AssertUnwindSafe(|| relieve(shared, desk)));
+    if worked.is_err() {
+        shared.fail(broken("the thread that writes during syncs panicked"));
+    }
+}
+
+fn relieve(shared: &Shared, desk: &Mutex<Committer>) {
+    // Who panicked with the committer has made the log fail.
+    while let Ok(mut committer) = desk.lock() {
+        let mut state = shared.lock();
+        if state.failure.is_some() || (state.closing && !state.is_syncing) {
+            return;
+        }
+        let due = if state.is_syncing { committer.due(&mut state) } else { None };
+        if due.is_some() {
+            state.parked = Parked::Working;
+            committer.take_batch(&mut state);
+            drop(state);
+            if let Err(failure) = committer.commit(false) {
+                shared.fail(failure);
+                return;
+            }
+            continue;
+        }
+        let deadline = if state.is_syncing {
+            let (deadline, parked) = committer.deadline(&state);
+            state.parked = parked;
+            deadline
+        } else {
+            None
+        };
+        drop(committer);
+        if let Some(deadline) = deadline {
+            let timeout = deadline.saturating_duration_since(Instant::now());
+            drop(shared.relief.wait_timeout(state, timeout).unwrap_or_else(PoisonError::into_inner));
+        } else {
+            drop(wait(&shared.relief, state));
+        }
+    }
+}
+
+/// Commits the batch that was taken. A sync lets go of the committer if others should write meanwhile.
+fn commit(
+    shared: &Shared,
+    desk: &Mutex<Committer>,
+    mut committer: MutexGuard<'_, Committer>,
+    state: MutexGuard<'_, State>,
+    sync: bool,
+) -> Result<(), Failure> {
+    let lets_go = sync && state.durability != Durability::Always && !state.closing;
+    drop(state);
+    if !lets_go {
+        return committer.commit(sync);
+    }
+    committer.hand_over()?;
+    let task = committer.begin_sync();
+    drop(committer);
+    let guard = FailsByPanic(shared);
+    let synced = task.run(shared);
+    drop(guard);
+    let Ok(mut committer) = desk.lock() else { return Err(broken("another thread panicked while it wrote")) };
+    committer.end_sync(task, synced)?;
+    committer.set_deadlines();
+    Ok(())
+}
+
 /// The failure that a broken invariant is.
 fn broken(message: &str) -> Failure {
     Failure::new("writing the log", io::Error::other(message.to_owned()))
@@ -133,7 +205,18 @@ fn broken(message: &str) -> Failure {
 /// a quick sync. A slow sync is left to the thread, so that the caller can do something else meanwhile and more appenders
 /// share it.
 pub(crate) fn commit_here(desk: &Mutex<Committer>) -> bool {
-    desk.try_lock().is_ok_and(|mut committer| committer.commit_here())
+    let Ok(mut committer) = desk.try_lock() else { return false };
+    let shared = committer.shared.clone();
+    let mut state = shared.lock();
+    if !committer.may_commit_here(&state) {
+        return false;
+    }
+    committer.take_batch(&mut state);
+    // Whoever wants a sync meanwhile wakes the thread, which waits until this is done.
+    if let Err(failure) = commit(&shared, desk, committer, state, true) {
+        shared.fail(failure);
+    }
+    true
 }
 
 /// Writes on the caller's thread what was appended, if nobody else does and it is a matter of handing bytes over; returns
@@ -169,23 +252,11 @@ impl Committer {
         }
     }
 
-    fn commit_here(&mut self) -> bool {
-        let shared = self.shared.clone();
-        let mut state = shared.lock();
+    fn may_commit_here(&self, state: &State) -> bool {
         // From an idle sleep the thread would not come to see the new deadlines; from a timed one it will soon.
         let will_look = state.failure.is_none() && !state.closing && state.parked != Parked::Idle;
-        let is_quick = self.last_sync < GATHER_FROM && self.has_little_to_do(&state);
-        let is_needed = state.buffer.has_records();
-        if !(will_look && is_quick && is_needed) {
-            return false;
-        }
-        self.take_batch(&mut state);
-        drop(state);
-        // Whoever wants a sync meanwhile wakes the thread, which waits until this is done.
-        if let Err(failure) = self.commit(true) {
-            shared.fail(failure);
-        }
-        true
+        let is_quick = self.last_sync < GATHER_FROM && self.has_little_to_do(state);
+        will_look && is_quick && !state.is_syncing && state.buffer.has_records()
     }
 
     fn write_here(&mut self) -> bool {
@@ -244,6 +315,9 @@ impl Committer {
     /// What has to be done now. Sets the deadlines for the rest.
     fn due(&mut self, state: &mut State) -> Option<Action> {
         let buffered = state.buffer.has_records();
+        if state.is_syncing {
+            return self.due_while_syncing(state);
+        }
         if state.closing {
             return Some(self.closing_action(state));
         }
@@ -282,6 +356,19 @@ impl Committer {
         None
     }
 
+    /// As [`Committer::due`], while another thread syncs: only what has to be written.
+    fn due_while_syncing(&mut self, state: &State) -> Option<Action> {
+        if !state.buffer.has_records() {
+            return None;
+        }
+        let now = Instant::now();
+        let write_at = *self.write_at.get_or_insert(now + write_delay(state.durability));
+        let is_due = write_at <= now
+            || state.write_wanted > self.written
+            || state.buffer.sealed >= self.shared.write_bytes();
+        is_due.then_some(Action::Commit { sync: false })
+    }
+
     /// Whether the sync that is wanted should wait for more company.
     fn is_gathering(&mut self, state: &State) -> bool {
         let Some(gathering) = &self.gathering else { return false };
@@ -318,6 +405,16 @@ impl Committer {
     }
 
     fn commit(&mut self, sync: bool) -> Result<(), Failure> {
+        self.hand_over()?;
+        if sync {
+            self.sync()?;
+        }
+        self.set_deadlines();
+        Ok(())
+    }
+
+    /// Writes the batch, so that the death of the process does not lose it.
+    fn hand_over(&mut self) -> Result<(), Failure> {
         if mem::take(&mut self.has_made_room) {
             self.shared.announce();
         }
@@ -331,9 +428,11 @@ impl Committer {
         if self.shared.lock().write_wanted > before {
             self.shared.announce();
         }
-        if sync {
-            self.sync()?;
-        }
+        Ok(())
+    }
+
+    /// Says when there is something to do again.
+    fn set_deadlines(&mut self) {
         let durability = self.shared.lock().durability;
         let now = Instant::now();
         if self.written > self.durable {
@@ -348,7 +447,6 @@ impl Committer {
         self.linger_until = Some(now + write_delay(durability));
         self.mark_at = (self.marked < self.durable).then_some(now + MARK_DELAY);
         self.shared.end_stall();
-        Ok(())
     }
 
     /// Writes the batch, carrying out the cuts between segments in it.
@@ -424,18 +522,50 @@ impl Committer {
     }
 
     fn sync(&mut self) -> Result<(), Failure> {
-        let began = Instant::now();
-        self.shared.syncing.start();
-        let synced = self.sync_file();
-        self.shared.syncing.stop();
+        let task = SyncTask::of(self);
+        let synced = task.run(&self.shared);
+        self.note_synced(task, synced)
+    }
+
+    /// Lets others write from now on, until [`Committer::end_sync`].
+    fn begin_sync(&mut self) -> SyncTask {
+        // What is written from here on is not in this sync.
+        self.sync_at = None;
+        let mut state = self.shared.lock();
+        assert!(!state.is_syncing, "a second sync begins while one is under way");
+        state.is_syncing = true;
+        if state.buffer.has_records() {
+            self.shared.relief.notify_one();
+        } else {
+            // The first to append wakes the thread.
+            state.parked = Parked::Idle;
+        }
+        drop(state);
+        SyncTask::of(self)
+    }
+
+    fn end_sync(&mut self, task: SyncTask, synced: Result<(), Failure>) -> Result<(), Failure> {
+        let mut state = self.shared.lock();
+        state.is_syncing = false;
+        // The thread may have come to sleep meanwhile and must look for what this leaves to do.
+        state.parked = Parked::Working;
+        drop(state);
+        self.shared.work.notify_one();
+        self.note_synced(task, synced)
+    }
+
+    fn note_synced(&mut self, task: SyncTask, synced: Result<(), Failure>) -> Result<(), Failure> {
         synced?;
+        let SyncTask { began, written, .. } = task;
         let took = began.elapsed();
         self.last_sync = took;
-        self.sync_at = None;
+        if self.written == written {
+            self.sync_at = None;
+        }
         self.gathering = None;
-        if self.written > self.durable {
-            let released = self.shared.gaps.records_between(self.durable, self.written);
-            self.advance_durable(self.written);
+        if written > self.durable {
+            let released = self.shared.gaps.records_between(self.durable, written);
+            self.advance_durable(written);
             if took >= GATHER_FROM {
                 let waiting = self.shared.lock().next.previous().0.saturating_sub(self.durable.0);
                 let until = began + took + took / GATHER_DIVISOR;
@@ -498,6 +628,41 @@ impl Committer {
 
     fn failure(&self, what: &str, segment: &Segment, error: io::Error) -> Failure {
         Failure::new(format!("{what} {}", self.shared.storage.path(&segment.name)), error)
+    }
+}
+
+/// Fails the log if the thread panics in a sync without the committer, whose lock would tell the others of it.
+struct FailsByPanic<'a>(&'a Shared);
+
+impl Drop for FailsByPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.fail(broken("a thread panicked while it synced"));
+        }
+    }
+}
+
+/// A sync of what is written when it begins.
+struct SyncTask {
+    segment: Option<Arc<Segment>>,
+    began: Instant,
+    /// What is durable when it has succeeded.
+    written: Lsn,
+}
+
+impl SyncTask {
+    fn of(committer: &Committer) -> Self {
+        Self { segment: committer.segment.clone(), began: Instant::now(), written: committer.written }
+    }
+
+    fn run(&self, shared: &Shared) -> Result<(), Failure> {
+        let Some(segment) = &self.segment else { return Ok(()) };
+        shared.syncing.start();
+        let synced = segment.file.sync_data();
+        shared.syncing.stop();
+        synced.map_err(|error| {
+            Failure::new(format!("syncing {}", shared.storage.path(&segment.name)), error)
+        })
     }
 }
 

@@ -39,7 +39,7 @@ pub struct Log {
 }
 
 impl Log {
-    /// Takes the directory, verifies what is there, cuts a torn tail and starts the log's two threads.
+    /// Takes the directory, verifies what is there, cuts a torn tail and starts the log's threads.
     ///
     /// Everything recovered is durable when this returns. If the log was not closed, the next record is not numbered one more than
     /// the last, but has an LSN that nobody can have been told of ([`Recovery::gap`]). Damage to records that were durable is an error which
@@ -62,7 +62,10 @@ impl Log {
         let log =
             Self { shared, committer, threads: Mutex::default(), lock: Mutex::new(Some(lock)), end_file };
         log.spawn("tidemark-log-commit", move || commit::run(&thread_shared, &thread_committer))?;
+        let (thread_shared, thread_committer) = (log.shared.clone(), log.committer.clone());
+        log.spawn("tidemark-log-relief", move || commit::run_relief(&thread_shared, &thread_committer))?;
         log.spawn("tidemark-log-keep", move || housekeeper.run())?;
+        log.shared.wait_for_first_segment();
         recovered.recovery.elapsed = began.elapsed();
         Ok((log, recovered.recovery))
     }
@@ -223,8 +226,9 @@ impl Log {
         *wanted = lsn.max(*wanted);
         if state.parked != Parked::Working {
             state.parked = Parked::Working;
+            let is_syncing = state.is_syncing;
             drop(state);
-            self.shared.work.notify_one();
+            self.shared.wake_writer(is_syncing);
         }
     }
 
@@ -286,8 +290,9 @@ impl Log {
             state.sync_wanted = self.appended();
         }
         state.parked = Parked::Working;
+        let is_syncing = state.is_syncing;
         drop(state);
-        self.shared.work.notify_one();
+        self.shared.wake_writer(is_syncing);
     }
 
     /// Calls `listener` after every advance of the durable LSN and every change of health or of
@@ -369,6 +374,7 @@ impl Log {
             self.shared.refusing.store(true, Ordering::Release);
         }
         self.shared.work.notify_all();
+        self.shared.relief.notify_all();
         self.shared.chores.notify_all();
         self.shared.space.notify_all();
         // Held until the end: a second caller must not free the directory before the threads have ended.
@@ -516,6 +522,7 @@ fn share(
         waiting_for_space: 0,
         is_room_awaited: false,
         parked: Parked::Working,
+        is_syncing: false,
         sync_wanted: Lsn::ZERO,
         write_wanted: Lsn::ZERO,
         durability: options.durability,
@@ -536,6 +543,7 @@ fn share(
         options,
         state: Mutex::new(state),
         work: Condvar::new(),
+        relief: Condvar::new(),
         chores: Condvar::new(),
         space: Condvar::new(),
         advanced: Condvar::new(),

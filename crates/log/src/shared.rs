@@ -54,6 +54,8 @@ pub(crate) struct Shared {
     pub(crate) state: Mutex<State>,
     /// The commit thread sleeps here.
     pub(crate) work: Condvar,
+    /// The thread that writes while another syncs sleeps here.
+    pub(crate) relief: Condvar,
     /// The housekeeper sleeps here.
     pub(crate) chores: Condvar,
     /// Appenders that wait for buffer or segment space sleep here.
@@ -105,6 +107,8 @@ pub(crate) struct State {
     /// A segment of at least this capacity is wanted.
     pub(crate) wanted_bytes: Option<u64>,
     pub(crate) parked: Parked,
+    /// A thread syncs that has let go of the committer: what is to be written is the relief's.
+    pub(crate) is_syncing: bool,
     pub(crate) sync_wanted: Lsn,
     /// Whoever is told of records up to here waits until they are written.
     pub(crate) write_wanted: Lsn,
@@ -133,7 +137,7 @@ pub(crate) struct Position {
     pub(crate) created_us: u64,
 }
 
-/// What the commit thread is doing, so that an appender pays for a wake-up only when one is needed.
+/// What the thread that writes is doing, so that an appender pays for a wake-up only when one is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Parked {
     /// Looks at the state again before it sleeps.
@@ -190,6 +194,11 @@ impl Shared {
         state
     }
 
+    /// Wakes the thread that writes at the moment.
+    pub(crate) fn wake_writer(&self, is_syncing: bool) {
+        if is_syncing { self.relief.notify_one() } else { self.work.notify_one() }
+    }
+
     /// Tells waiters and the listener that the durable LSN or the health changed.
     pub(crate) fn announce(&self) {
         drop(self.lock());
@@ -209,6 +218,7 @@ impl Shared {
         self.space.notify_all();
         self.chores.notify_all();
         self.work.notify_all();
+        self.relief.notify_all();
         self.announce();
     }
 }

@@ -43,6 +43,18 @@ impl Shared {
             })
     }
 
+    /// Waits until a new log has a segment, or cannot have one: no appender should have to.
+    pub(crate) fn wait_for_first_segment(&self) {
+        let mut state = self.lock();
+        while state.position.is_none()
+            && state.ready.is_empty()
+            && state.full.is_none()
+            && state.check().is_ok()
+        {
+            state = self.wait_for_space(state);
+        }
+    }
+
     /// Waits until appenders may go on, if they may not; so they may if the log cannot grow, as far as there is space.
     pub(crate) fn wait_for_room(&self) -> Result<(), AppendError> {
         let mut state = self.lock();
@@ -59,7 +71,7 @@ impl Shared {
         if self.lacks_segment(state) {
             self.want_next(state);
         }
-        self.work.notify_one();
+        self.wake_writer(state.is_syncing);
     }
 
     /// Whether the log has room for a record of so many payload bytes, or will refuse it. If not, the listener is told when

@@ -126,3 +126,25 @@ fn the_listener_is_told_when_there_is_room_again() {
     eventually("the listener hears of it", || calls.load(std::sync::atomic::Ordering::SeqCst) > before);
     eventually("there is room", || log.has_room());
 }
+
+#[test]
+fn records_are_handed_over_while_a_sync_hangs() {
+    for durability in [Durability::default(), Durability::Off] {
+        let (log, storage) = open(Options { durability, ..Options::default() });
+        hang(&storage, Site::SyncData);
+        let first = log.append(0, 1, |into| into.push(1)).expect("accepted");
+        log.request_sync(first);
+        eventually("the sync hangs", || storage.fired());
+        for number in 0..100 {
+            let lsn = log.append(0, 1, |into| into.push(number)).expect("accepted");
+            if number % 10 == 0 {
+                log.request_sync(lsn);
+                eventually("it survives the end of the process", || log.written() >= lsn);
+            }
+        }
+        assert!(log.durable() < first, "{durability}: the sync still hangs");
+        storage.set_plan(None);
+        log.wait_durable(log.appended()).expect("the storage works");
+        log.close().expect("all is stored");
+    }
+}
