@@ -39,6 +39,7 @@ pub mod context;
 #[cfg(test)]
 mod damage;
 mod digest;
+mod effort;
 pub mod encoded;
 mod engine;
 mod error;

@@ -5,6 +5,7 @@
 //!       └─ what is not yet a whole command, or may not run yet, waits in `input`
 //! ```
 
+use crate::beside::{self, Done};
 use crate::client::Client;
 use crate::command::{dispatch, postponing};
 use crate::config::{Config, OutputLimit};
@@ -315,6 +316,13 @@ impl Connection {
     pub(crate) fn deliver(&mut self, delivery: &Delivery, cx: &Context<'_>) {
         self.limit_output(cx.config);
         wait::deliver(&mut self.session, delivery, cx.always_durable());
+        self.resume(cx);
+    }
+
+    /// Gives the client the answer to its long command.
+    pub(crate) fn finish_long(&mut self, done: &Done, cx: &Context<'_>) {
+        self.limit_output(cx.config);
+        beside::finish(&mut self.session, done, cx);
         self.resume(cx);
     }
 

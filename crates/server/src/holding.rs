@@ -38,8 +38,12 @@ pub(crate) fn holds_back(
     if executed.refused || !(durable || executed.durable || shared.settings.is_always_durable()) {
         return None;
     }
-    let seen =
-        || shared.not_yet_durable().map(|_| shown()).filter(|lsn| *lsn > shared.engine.log().durable());
+    let seen = || {
+        let newest = shared.not_yet_durable()?;
+        // A client that is to wait still has the locks that the question would take.
+        let shown = if executed.block.is_some() { newest } else { shown() };
+        Some(shown).filter(|lsn| *lsn > shared.engine.log().durable())
+    };
     executed.lsn.or_else(seen).map(Until::Durable)
 }
 

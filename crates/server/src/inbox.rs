@@ -3,6 +3,7 @@
 //! A worker that is awake finds its messages by itself before it sleeps, so only a sleeping one is woken, which costs
 //! its sender a system call.
 
+use crate::beside::Done;
 use crate::dice::Notice;
 use crate::holders::Tenure;
 use crate::invalidation_source::Source;
@@ -29,6 +30,8 @@ pub(crate) enum Message {
     Taken(Target, Lsn, Tenure),
     /// What a client's subscription to the query of this id waits for from the log is there, or some of it.
     Older(Target, Lsn),
+    /// A client's long command has run beside the event loops.
+    Done(Target, Box<Done>),
     /// There are changes to take for a client that follows the log.
     Changed(Target),
     /// A client keeps something that has changed since the connection last took what there was.

@@ -33,6 +33,7 @@ mod abort_on_panic;
 mod available_memory;
 mod backlog;
 mod backlogs;
+mod beside;
 mod client;
 mod client_eviction;
 mod clock;

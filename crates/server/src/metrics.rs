@@ -117,6 +117,7 @@ fn encode_clients(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt::
     )?;
     gauge(encoder, "backlogs_waiting", "Subscribers that wait for their turn to be", waiting as f64)?;
     counter(encoder, "backlogs_begun", "How often that was begun", begun)?;
+    counter(encoder, "long_commands", "Commands that ran beside the event loops", shared.beside.begun())?;
     let tracking = shared.engine.tracking_figures();
     gauge(encoder, "tracking_clients", "Clients that keep what they read", tracking.trackers as f64)?;
     gauge(encoder, "tracked_keys", "Keys that are remembered for them", tracking.keys as f64)?;

@@ -12,7 +12,7 @@ use crate::shared::Shared;
 use crate::snapshots::{Snapshots, TakeError};
 use crate::watchers::Listeners;
 use crate::worker::{WAKER, Worker};
-use crate::{descriptors, remaking, snapshot_taking};
+use crate::{beside, descriptors, remaking, snapshot_taking};
 use mio::{Poll, Waker};
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -89,6 +89,7 @@ pub struct Server {
     workers: Vec<JoinHandle<io::Result<()>>>,
     snapshots: JoinHandle<Result<(), TakeError>>,
     backlogs: Vec<JoinHandle<()>>,
+    beside: Vec<JoinHandle<()>>,
     http: Option<Http>,
     grpc: Option<Grpc>,
     addresses: Vec<SocketAddr>,
@@ -126,6 +127,8 @@ impl Server {
             .map_err(|error| StartError::System { what: "start a thread", error })?;
         let backlogs =
             remaking::start(&shared).map_err(|error| StartError::System { what: "start a thread", error })?;
+        let beside =
+            beside::start(&shared).map_err(|error| StartError::System { what: "start a thread", error })?;
         shared.feed.start().map_err(|error| StartError::System { what: "start a thread", error })?;
         let sinks = shared.sinks.start(&shared.settings.current().sinks, &shared.feed, shared.engine.log());
         sinks.map_err(|error| StartError::System { what: "start the sinks", error })?;
@@ -160,6 +163,7 @@ impl Server {
             workers,
             snapshots,
             backlogs,
+            beside,
             http,
             grpc,
             addresses: listening.addresses,
@@ -208,7 +212,7 @@ impl Server {
         if self.grpc.is_some_and(|grpc| grpc.stop().is_err()) {
             result = result.and(Err(StopError::Panicked { thread: "tidemark-grpc".to_owned() }));
         }
-        for thread in self.backlogs {
+        for thread in self.backlogs.into_iter().chain(self.beside) {
             result = result.and(joined(thread));
         }
         let refused = self.shared.engine.commit_all(now_us());

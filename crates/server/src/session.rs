@@ -155,7 +155,9 @@ impl Session {
         let subscriptions = &self.subscriptions;
         client.flag(flags::IN_TRANSACTION, self.transaction.is_some());
         client.flag(flags::SUBSCRIBED, subscriptions.any());
-        client.flag(flags::BLOCKED, self.wait.is_some());
+        // A client whose command runs elsewhere is not blocked: the answer is on its way.
+        let is_blocked = self.wait.as_ref().is_some_and(|wait| !matches!(wait.what, WaitFor::Long));
+        client.flag(flags::BLOCKED, is_blocked);
         let queued = self.transaction.as_ref().map_or(-1, |transaction| transaction.len() as i64);
         client.shown.queued.store(queued, Ordering::Relaxed);
         client.shown.channels.store(subscriptions.of(Kind::Channel).len(), Ordering::Relaxed);

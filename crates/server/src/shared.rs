@@ -1,6 +1,7 @@
 //! What all workers share.
 
 use crate::backlogs::Backlogs;
+use crate::beside::Beside;
 use crate::client::Clients;
 use crate::client_eviction::ClientMemory;
 use crate::clock::now_us;
@@ -57,6 +58,7 @@ pub(crate) struct Shared {
     pub(crate) snapshots: Snapshots,
     /// Emissions that are not retained any more.
     pub(crate) backlogs: Backlogs,
+    pub(crate) beside: Beside,
     /// The log as those see it who follow it.
     pub(crate) feed: Arc<Feed>,
     /// Those who pass the log's changes on.
@@ -128,6 +130,7 @@ impl Shared {
             dice: Arc::default(),
             snapshots,
             backlogs,
+            beside: Beside::default(),
             inboxes,
             holders: Holders::default(),
             http_watchers,
@@ -152,6 +155,7 @@ impl Shared {
             self.pause.end();
             self.snapshots.give_up();
             self.backlogs.stop();
+            self.beside.stop();
             self.inboxes.iter().for_each(|inbox| inbox.send(Message::Stop));
             self.http_watchers.pause_changed();
         }

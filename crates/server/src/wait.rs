@@ -49,7 +49,7 @@ pub(crate) fn end(session: &mut Session, how: Unblock, engine: &Engine) -> bool 
     let Some(wait) = &session.wait else { return false };
     match (&wait.what, how) {
         // Its answer is sure to come.
-        (WaitFor::Snapshot | WaitFor::Place(_), _)
+        (WaitFor::Snapshot | WaitFor::Place(_) | WaitFor::Long, _)
         | (WaitFor::Unpaused | WaitFor::Room(_), Unblock::Error) => return false,
         _ => {}
     }
@@ -68,7 +68,9 @@ pub(crate) fn end(session: &mut Session, how: Unblock, engine: &Engine) -> bool 
         (WaitFor::Keys(_), Unblock::Timeout) => reply.null_array(),
         (WaitFor::Sync(_), Unblock::Timeout) => sync_reply(reply, false),
         (WaitFor::Replicas, Unblock::Timeout) => reply.integer(0),
-        (WaitFor::Sleep | WaitFor::Snapshot | WaitFor::Place(_), Unblock::Timeout) => reply.ok(),
+        (WaitFor::Sleep | WaitFor::Snapshot | WaitFor::Place(_) | WaitFor::Long, Unblock::Timeout) => {
+            reply.ok()
+        }
         (WaitFor::Unpaused | WaitFor::Room(_), Unblock::Timeout) => {}
     }
     if is_silent {

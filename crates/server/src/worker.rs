@@ -584,6 +584,12 @@ impl State {
                 }
                 target
             }
+            Message::Done(target, done) => {
+                if let Some(peer) = self.target(target) {
+                    peer.connection.finish_long(&done, cx);
+                }
+                target
+            }
             Message::Changed(target) => {
                 if let Some(peer) = self.target(target) {
                     peer.connection.tell_changes(cx);

@@ -1,5 +1,6 @@
 //! From a parsed command to its reply: may this client run it now, and who carries it out.
 
+use crate::beside;
 use crate::command::subscribe_command::is_confirmed;
 use crate::command::{connection_command, durable_command, exec, transaction};
 use crate::context::Context;
@@ -7,14 +8,30 @@ use crate::holding::{finish, hold_what_is_shown};
 use crate::session::{Replies, Session, terms};
 use crate::{tracking, wait};
 use tidemark_engine::command::{self, ConnectionCommand, flags, parse};
-use tidemark_engine::{Call, Command, CommandError, Protocol, Run};
+use tidemark_engine::{Call, Command, CommandError, Engine, Protocol, Run};
 
 /// The answer to a command whose own answer the budget of memory had no room for.
 pub(crate) const NO_MEMORY: &str = "OOM the answer is longer than what other clients have left of maxmemory-clients; what the \
                                     command has changed, if anything, stays changed";
 
-/// Runs one command of a client and writes its reply. `args` is not empty.
+/// Runs one command of a client and writes its reply, unless the command is so long that the client waits for it. `args` is
+/// not empty.
 pub(crate) fn run(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) {
+    run_where(session, args, beside::begin, cx);
+}
+
+/// Runs one command of a client and writes its reply, however long it takes. `args` is not empty.
+pub(crate) fn run_in_place(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) {
+    run_where(session, args, |_, _, _, _| false, cx);
+}
+
+#[inline]
+fn run_where(
+    session: &mut Session,
+    args: &[&[u8]],
+    goes_beside: impl FnOnce(&mut Session, &'static Command, &[&[u8]], &Context<'_>) -> bool,
+    cx: &Context<'_>,
+) {
     assert!(!args.is_empty() && session.wait.is_none(), "a client that waits runs nothing");
     let mark = session.output.reply.len();
     cx.counters.commands.add(1);
@@ -22,6 +39,9 @@ pub(crate) fn run(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) {
     match &resolved {
         Ok(command) => {
             session.last_command = command.id;
+            if Engine::visits_all(command) && goes_beside(session, command, args, cx) {
+                return;
+            }
             if session.is_plain() {
                 execute(session, command, args, false, cx);
             } else {

@@ -34,6 +34,15 @@ impl Bench {
         Bench::over(options, config)
     }
 
+    /// The same with segments in which a megabyte is small, so that no command waits for room.
+    fn with_large_segments(change: impl FnOnce(&mut Config)) -> Bench {
+        let mut config = Config::default();
+        change(&mut config);
+        let options =
+            Options { durability: config.durability, segment_bytes: 128 << 20, ..Options::default() };
+        Bench::over(options, config)
+    }
+
     fn over(options: Options, config: Config) -> Bench {
         Bench::with_storage(Arc::new(MemoryStorage::new()), options, config)
     }
@@ -172,7 +181,7 @@ fn a_long_pipeline_leaves_the_turn_to_other_connections_and_goes_on() {
 
 #[test]
 fn unread_output_stops_input_until_it_is_read() {
-    let bench = Bench::new(|_| {});
+    let bench = Bench::with_large_segments(|_| {});
     let mut connection = bench.connect();
     let value = "v".repeat(OUTPUT_PAUSE_BYTES);
     connection.receive(format!("SET a {}\r\n", "v".repeat(60_000)).as_bytes(), &bench.context());
@@ -421,7 +430,7 @@ fn whoever_has_read_everything_is_not_slow() {
 
 /// A server whose normal clients may leave 100 kB unread, and a value of 60 kB under `m`.
 fn bench_with_little_output() -> Bench {
-    let bench = Bench::new(|config| config.output_limits.normal.hard_bytes = 100_000);
+    let bench = Bench::with_large_segments(|config| config.output_limits.normal.hard_bytes = 100_000);
     let mut connection = bench.connect();
     let value = "v".repeat(60_000);
     connection
@@ -994,4 +1003,36 @@ fn who_drains_runs_what_was_received_and_takes_no_more() {
     waiting.receive(b"BLPOP k 0\r\nPING\r\n", &bench.context());
     waiting.drain();
     assert!(waiting.is_finished(), "nobody will give it anything");
+}
+
+#[test]
+fn a_change_waits_for_room_on_its_own_connection_and_is_run_when_there_is_some() {
+    let storage = FaultyStorage::new(Arc::new(MemoryStorage::new()), None);
+    let options = Options { durability: Durability::Off, segment_bytes: 64 * 1024, ..Options::default() };
+    let bench = Bench::with_storage(Arc::new(storage.clone()), options, Config::default());
+    let log = bench.shared.engine.log();
+    let (mut writer, mut reader) = (bench.connect(), bench.connect());
+    writer.receive(b"SET a before\r\n", &bench.context());
+    assert_eq!(writer.take(), "+OK\r\n");
+    storage.set_plan(Some(Plan {
+        fault: Fault::Hang,
+        at: 0,
+        site: Some(Site::Allocate),
+        forever: true,
+        seed: 0,
+    }));
+    // Larger than a 64th of a segment, so its segment has to be prepared first.
+    let large = "v".repeat(100_000);
+    let set = format!("*3\r\n$3\r\nSET\r\n$1\r\na\r\n$100000\r\n{large}\r\n");
+    writer.receive(format!("{set}GET a\r\n").as_bytes(), &bench.context());
+    assert_eq!(writer.take(), "");
+    assert!(writer.waits_for_log() && writer.awaited_room().is_some());
+    reader.receive(b"GET a\r\nPING\r\nPUBLISH c m\r\n", &bench.context());
+    assert_eq!(reader.take(), "$6\r\nbefore\r\n+PONG\r\n:0\r\n");
+    storage.set_plan(None);
+    eventually("the change runs", || {
+        writer.log_moved(Reached::by(log), &bench.context());
+        !writer.waits_for_log()
+    });
+    assert_eq!(writer.take(), format!("+OK\r\n$100000\r\n{large}\r\n"));
 }

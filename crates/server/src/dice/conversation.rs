@@ -190,7 +190,7 @@ impl Conversation {
         cx: &Context<'_>,
     ) {
         let mark = session.output.reply.len();
-        dispatch::run(session, words, cx);
+        dispatch::run_in_place(session, words, cx);
         self.replace(session, mark, |answers, buffer| body::put(buffer, body, answers, place));
     }
 
@@ -261,7 +261,7 @@ impl Conversation {
     ) {
         let mark = session.output.reply.len();
         for words in [&[b"MULTI".as_slice()], count, words, &[b"EXEC"]] {
-            dispatch::run(session, words, cx);
+            dispatch::run_in_place(session, words, cx);
         }
         self.replace(session, mark, |answers, buffer| {
             // What MULTI and the two said, and the head of what EXEC says.

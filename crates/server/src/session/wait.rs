@@ -34,6 +34,8 @@ pub(crate) enum WaitFor {
     Unpaused,
     /// That the log has room for a record of so many bytes; the command that waits is still to be run.
     Room(usize),
+    /// For the answer to a long command, which a thread beside the event loops runs.
+    Long,
     /// That a snapshot is complete, which the snapshot's thread tells.
     Snapshot,
     /// That the place is found where a subscription goes on.
