@@ -76,7 +76,8 @@ impl HighWater {
             let result = shared.ending.wait_timeout(state, rest);
             state = result.unwrap_or_else(PoisonError::into_inner).0;
         }
-        Some(self.durable(&state))
+        // Behind a failed sync nobody knows what the disk holds: nothing more is called durable.
+        (!has_ended(&state)).then(|| self.durable(&state))
     }
 
     /// The newest record that is known to be durable: a segment is synced before its successor is begun, whatever was asked for.
