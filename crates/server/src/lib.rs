@@ -61,6 +61,7 @@ mod inbox;
 mod invalidation_source;
 mod keyspace_events;
 mod listener;
+mod loading;
 mod log_state;
 mod metrics;
 mod not_resumed;

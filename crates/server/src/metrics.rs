@@ -323,6 +323,15 @@ impl SinkFamilies<'_, '_> {
 }
 
 fn encode_state(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    let is_loading = !shared.engine.is_loaded();
+    let progress = if is_loading { shared.loading.figures().percent() / 100.0 } else { 1.0 };
+    gauge(encoder, "loading", "1 while the data is being loaded", f64::from(u8::from(is_loading)))?;
+    gauge(
+        encoder,
+        "loading_progress",
+        "Share of the snapshot, and then of the log, that is loaded",
+        progress,
+    )?;
     let counts = key_counts(shared);
     let keys: usize = counts.iter().map(|count| count.keys).sum();
     let expiring: usize = counts.iter().map(|count| count.with_deadline).sum();

@@ -3,6 +3,7 @@
 use crate::clock::now_us;
 use crate::config::{Config, LogStorage};
 use crate::data_directory::make_private;
+use crate::loading::{Loading, Source};
 use crate::snapshots::{KEYSPACE, NAMED, WATCHED};
 use std::io;
 use std::path::PathBuf;
@@ -65,6 +66,9 @@ pub enum RecoverError {
         /// What is wrong with it.
         error: ApplyError,
     },
+    /// The server was told to stop before everything was loaded.
+    #[error("the server was stopped while it loaded its data")]
+    GivenUp,
     /// A thread that loads the snapshot has panicked.
     #[error("loading the snapshot has panicked: this is a defect of Tidemark, please report it")]
     Panicked,
@@ -79,8 +83,14 @@ pub(crate) struct Recovered {
     pub(crate) report: String,
 }
 
-/// Opens the data directory and brings back its state.
-pub(crate) fn open(config: &Config) -> Result<Recovered, RecoverError> {
+/// A log that is open, and what was found in it.
+pub(crate) struct OpenLog {
+    pub(crate) log: Arc<Log>,
+    recovery: Recovery,
+}
+
+/// Opens the log of the data directory.
+pub(crate) fn open(config: &Config) -> Result<OpenLog, RecoverError> {
     let storage = storage(config)?;
     let options = Options {
         durability: config.durability,
@@ -97,11 +107,35 @@ pub(crate) fn open(config: &Config) -> Result<Recovered, RecoverError> {
         ..Options::default()
     };
     let (log, recovery) = Log::open(storage, options)?;
-    let mut report: Vec<String> = torn_tail(&recovery).into_iter().chain(gap(&recovery)).collect();
-    let (engine, snapshot) = newest_state(&Arc::new(log), config, &mut report)?;
+    Ok(OpenLog { log: Arc::new(log), recovery })
+}
+
+/// An engine over a log, without its data.
+pub(crate) fn empty_engine(log: &Arc<Log>, config: &Config) -> Engine {
+    let engine = Engine::new(Arc::clone(log), SHARDS, seed());
+    engine.limit_queries(QueryLimits { queries: config.watch_max_queries, bytes: config.watch_max_bytes });
+    engine.limit_names(config.watch_max_names);
+    engine.limit_tracking(config.tracking_limits());
+    engine.limit_retention(RetentionLimits {
+        bytes: config.watch_retention_bytes,
+        age_us: config.watch_retention_age.as_micros() as u64,
+    });
+    engine.limit_writes(WriteBudget {
+        write_us: config.watch_write_budget_us,
+        heard_us: config.watch_subscribed_budget_us.saturating_mul(config.threads as u64),
+        unheard_us: config.watch_unsubscribed_budget_us,
+    });
+    engine
+}
+
+/// Brings back the state that the data directory tells.
+pub(crate) fn load(opened: &OpenLog, config: &Config, loading: &Loading) -> Result<Recovered, RecoverError> {
+    let OpenLog { log, recovery } = opened;
+    let mut report: Vec<String> = torn_tail(recovery).into_iter().chain(gap(recovery)).collect();
+    let (engine, snapshot) = newest_state(log, config, loading, &mut report)?;
     let from = snapshot.map_or(Lsn::FIRST, Lsn::next);
     let began = Instant::now();
-    let records = replay(&engine, from)?;
+    let records = replay(&engine, from, loading)?;
     engine.keep_queries(now_us());
     report.push(match records {
         0 if snapshot.is_none() => "the log is empty".to_owned(),
@@ -127,6 +161,7 @@ pub(crate) fn open(config: &Config) -> Result<Recovered, RecoverError> {
 fn newest_state(
     log: &Arc<Log>,
     config: &Config,
+    loading: &Loading,
     report: &mut Vec<String>,
 ) -> Result<(Engine, Option<Lsn>), RecoverError> {
     let snapshots = Snapshots::new(Arc::clone(log.storage()));
@@ -140,27 +175,15 @@ fn newest_state(
             (Err(error), None) => return Err(error.into()),
         };
         report.extend(damaged.iter().map(|error| format!("passed over: {error}")));
-        let engine = Engine::new(Arc::clone(log), SHARDS, seed());
-        engine
-            .limit_queries(QueryLimits { queries: config.watch_max_queries, bytes: config.watch_max_bytes });
-        engine.limit_names(config.watch_max_names);
-        engine.limit_tracking(config.tracking_limits());
-        engine.limit_retention(RetentionLimits {
-            bytes: config.watch_retention_bytes,
-            age_us: config.watch_retention_age.as_micros() as u64,
-        });
-        engine.limit_writes(WriteBudget {
-            write_us: config.watch_write_budget_us,
-            heard_us: config.watch_subscribed_budget_us.saturating_mul(config.threads as u64),
-            unheard_us: config.watch_unsubscribed_budget_us,
-        });
+        let engine = empty_engine(log, config);
         let Some(snapshot) = snapshot else { return Ok((engine, None)) };
         let (began, lsn) = (Instant::now(), snapshot.lsn());
-        match load(&engine, &snapshot) {
+        match load_snapshot(&engine, &snapshot, loading) {
             Ok(()) => {
                 report.push(format!("snapshot at record {lsn} loaded in {}", seconds(began.elapsed())));
                 return Ok((engine, Some(lsn)));
             }
+            Err(RecoverError::GivenUp) => return Err(RecoverError::GivenUp),
             Err(error) => {
                 report.push(format!("passed over: {error}"));
                 failed = Some((lsn, error));
@@ -186,7 +209,8 @@ fn unless_zero(time: Duration) -> Option<Duration> {
 }
 
 /// Loads a snapshot's frames on all cores.
-fn load(engine: &Engine, snapshot: &Snapshot) -> Result<(), RecoverError> {
+fn load_snapshot(engine: &Engine, snapshot: &Snapshot, loading: &Loading) -> Result<(), RecoverError> {
+    loading.begin(Source::Snapshot, snapshot.frames().len() as u64);
     let next = AtomicUsize::new(0);
     let failed = |error| RecoverError::Load { lsn: snapshot.lsn(), error };
     let loader = engine.load(now_us());
@@ -197,10 +221,12 @@ fn load(engine: &Engine, snapshot: &Snapshot) -> Result<(), RecoverError> {
     let work = || {
         let mut buffer = Vec::new();
         while let Some((number, frame)) = take() {
+            go_on(loading)?;
             if frame.section == KEYSPACE {
                 snapshot.read_frame(frame, &mut buffer)?;
                 loader.load_frame(&buffer).map_err(|error| failed(error.in_frame(number)))?;
             }
+            loading.advance(1);
         }
         Ok(())
     };
@@ -229,21 +255,30 @@ fn load(engine: &Engine, snapshot: &Snapshot) -> Result<(), RecoverError> {
 }
 
 /// Applies every record from `from` on; how many there were.
-fn replay(engine: &Engine, from: Lsn) -> Result<u64, RecoverError> {
-    if engine.log().appended() < from {
+fn replay(engine: &Engine, from: Lsn, loading: &Loading) -> Result<u64, RecoverError> {
+    let last = engine.log().appended();
+    if last < from {
         return Ok(0);
     }
+    loading.begin(Source::Log, engine.log().records_between(from.previous(), last));
     let mut batches = engine.log().replay(from)?;
     let (mut records, mut scratch) = (0, Reply::new(Protocol::Resp2));
     while let Some(batch) = batches.next_batch()? {
-        records += batch.len();
+        go_on(loading)?;
+        let in_batch = batch.len();
+        records += in_batch;
         for record in batch {
             engine
                 .apply(&record, &mut scratch)
                 .map_err(|error| RecoverError::Apply { lsn: record.lsn, error })?;
         }
+        loading.advance(in_batch);
     }
     Ok(records)
+}
+
+fn go_on(loading: &Loading) -> Result<(), RecoverError> {
+    if loading.is_given_up() { Err(RecoverError::GivenUp) } else { Ok(()) }
 }
 
 fn torn_tail(recovery: &Recovery) -> Option<String> {

@@ -25,11 +25,15 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<()> {
     abort_on_panic();
     let stopper = Arc::new(OnceLock::new());
     let signals = stop_on_signals(Arc::clone(&stopper))?;
-    let server = Server::start_with(config.clone(), |of_server| {
-        assert!(stopper.set(of_server).is_ok(), "the server starts once");
-    })?;
+    let mut server = Server::open(config.clone())?;
+    assert!(stopper.set(server.stopper()).is_ok(), "the server starts once");
     // Whoever starts the server may not care to read what it says.
     let _ = io::stderr().write_all(greeting(&config, &server).as_bytes());
+    if server.load()? {
+        let found =
+            server.report().lines().fold(String::new(), |text, line| format!("{text}{:<12}{line}\n", ""));
+        let _ = io::stderr().write_all(format!("{found}ready\n").as_bytes());
+    }
     let result = server.wait();
     signals.close();
     result?;
@@ -103,9 +107,6 @@ fn greeting(config: &Config, server: &Server) -> String {
     }
     line("data", &config.dir.display().to_string());
     line("durability", &format!("{} ({})", config.durability, promise(config)));
-    for found in server.report().lines() {
-        line("", found);
-    }
     if let Some(address) = server.addresses().first() {
         let password = if config.requirepass.is_empty() { "" } else { " -a PASSWORD" };
         line("talk to it", &format!("redis-cli -h {} -p {}{password}", address.ip(), address.port()));
@@ -121,7 +122,6 @@ fn greeting(config: &Config, server: &Server) -> String {
     {
         let _ = writeln!(text, "{:<12}{warning}", "warning");
     }
-    let _ = writeln!(text, "ready");
     text
 }
 

@@ -7,9 +7,9 @@ use crate::grpc::Grpc;
 use crate::http::Http;
 use crate::inbox::Inbox;
 use crate::listener::{self, ListenError};
-use crate::recovery::{self, RecoverError};
+use crate::recovery::{self, OpenLog, RecoverError};
 use crate::shared::Shared;
-use crate::snapshots::{Snapshots, TakeError};
+use crate::snapshots::{Requests, Snapshots, TakeError};
 use crate::watchers::Listeners;
 use crate::worker::{WAKER, Worker};
 use crate::{beside, descriptors, remaking, snapshot_taking};
@@ -17,10 +17,10 @@ use mio::{Poll, Waker};
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use tidemark_log::{Failure, Health, Progress};
+use tidemark_log::{Failure, Health, Lsn, Progress};
 
 /// Why the server does not start.
 #[derive(Debug, thiserror::Error)]
@@ -86,8 +86,11 @@ pub enum StopError {
 /// process ends with the first panic.
 pub struct Server {
     shared: Arc<Shared>,
+    opened: OpenLog,
+    /// Until the thread that takes snapshots starts.
+    requests: Mutex<Option<Requests>>,
     workers: Vec<JoinHandle<io::Result<()>>>,
-    snapshots: JoinHandle<Result<(), TakeError>>,
+    snapshots: Option<JoinHandle<Result<(), TakeError>>>,
     backlogs: Vec<JoinHandle<()>>,
     beside: Vec<JoinHandle<()>>,
     http: Option<Http>,
@@ -97,41 +100,28 @@ pub struct Server {
 }
 
 impl Server {
-    /// Reads the data, listens, and serves clients on threads of its own from when this returns.
+    /// Listens, loads the data, and serves clients on threads of its own from when this returns.
     pub fn start(config: Config) -> Result<Server, StartError> {
-        Self::start_with(config, |_| ())
+        let mut server = Self::open(config)?;
+        server.load()?;
+        Ok(server)
     }
 
-    /// As [`Server::start`], and lets the caller have the [`Stopper`] before the first client is served.
-    pub fn start_with(mut config: Config, before: impl FnOnce(Stopper)) -> Result<Server, StartError> {
+    /// Opens the log and listens. Until [`Server::load`] has loaded the data, clients are told `LOADING`.
+    pub fn open(mut config: Config) -> Result<Server, StartError> {
         listener::check_free(&config)?;
         let warning = raise_descriptor_limit(&mut config);
         if config.disable_thp {
             // Best effort: without it the server is slower at times, and right all the same.
             let _ = rustix::thread::disable_transparent_huge_pages(true);
         }
-        let recovered = recovery::open(&config)?;
+        let opened = recovery::open(&config)?;
         let listening = listener::listen(&config, config.worker_count())?;
         let (polls, inboxes) = event_loops(config.worker_count())?;
         let (http_address, grpc_address) = (config.http, config.grpc);
-        let (snapshots, requests) = Snapshots::new(recovered.snapshot);
-        let shared = Arc::new(Shared::new(recovered.engine, snapshots, config, inboxes.clone()));
-        let http_watchers = Arc::clone(&shared.http_watchers);
-        shared.engine.set_audience(Box::new(Listeners { workers: inboxes.clone(), http: http_watchers }));
-        if shared.engine.query_figures().0 > 0 {
-            shared.watching_began(now_us());
-        }
-        before(Stopper { shared: Arc::clone(&shared) });
-        listen_to_log(&shared, inboxes);
-        let snapshots = snapshot_taking::start(Arc::clone(&shared), requests)
-            .map_err(|error| StartError::System { what: "start a thread", error })?;
-        let backlogs =
-            remaking::start(&shared).map_err(|error| StartError::System { what: "start a thread", error })?;
-        let beside =
-            beside::start(&shared).map_err(|error| StartError::System { what: "start a thread", error })?;
-        shared.feed.start().map_err(|error| StartError::System { what: "start a thread", error })?;
-        let sinks = shared.sinks.start(&shared.settings.current().sinks, &shared.feed, shared.engine.log());
-        sinks.map_err(|error| StartError::System { what: "start the sinks", error })?;
+        let (snapshots, requests) = Snapshots::new(Lsn::default());
+        let empty = recovery::empty_engine(&opened.log, &config);
+        let shared = Arc::new(Shared::loading(empty, snapshots, config, inboxes));
         let mut workers = Vec::new();
         let crew = Crew::new(polls.len());
         for (index, (poll, listeners)) in polls.into_iter().zip(listening.by_worker).enumerate() {
@@ -157,18 +147,61 @@ impl Server {
                 Some(grpc.map_err(|error| StartError::Grpc { address, error })?)
             }
         };
-        let report = warning.into_iter().chain([recovered.report]).collect::<Vec<_>>().join("\n");
         Ok(Server {
             shared,
+            opened,
+            requests: Mutex::new(Some(requests)),
             workers,
-            snapshots,
-            backlogs,
-            beside,
+            snapshots: None,
+            backlogs: Vec::new(),
+            beside: Vec::new(),
             http,
             grpc,
             addresses: listening.addresses,
-            report,
+            report: warning.unwrap_or_default(),
         })
+    }
+
+    /// Loads the data, and then serves it. `false` if the server was stopped before everything was loaded; it remains to
+    /// [wait](Server::wait) for its end. An error ends the server.
+    pub fn load(&mut self) -> Result<bool, StartError> {
+        let loaded = self.load_data();
+        if loaded.is_err() {
+            self.shared.stop();
+            // What has gone wrong with the data says more than what goes wrong with threads.
+            let _ = self.stop_doors();
+        }
+        loaded
+    }
+
+    fn load_data(&mut self) -> Result<bool, StartError> {
+        let requests = self.requests.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        let requests = requests.expect("the data is loaded once");
+        let shared = &self.shared;
+        let recovered = match recovery::load(&self.opened, &shared.settings.current(), &shared.loading) {
+            Ok(recovered) => recovered,
+            Err(RecoverError::GivenUp) => return Ok(false),
+            Err(error) => return Err(error.into()),
+        };
+        let inboxes = shared.inboxes.clone();
+        let http_watchers = Arc::clone(&shared.http_watchers);
+        recovered.engine.set_audience(Box::new(Listeners { workers: inboxes.clone(), http: http_watchers }));
+        shared.snapshots.note_loaded(recovered.snapshot);
+        listen_to_log(shared, inboxes);
+        let no_thread = |error| StartError::System { what: "start a thread", error };
+        self.snapshots = Some(snapshot_taking::start(Arc::clone(shared), requests).map_err(no_thread)?);
+        self.backlogs = remaking::start(shared).map_err(no_thread)?;
+        self.beside = beside::start(shared).map_err(no_thread)?;
+        shared.feed.start().map_err(no_thread)?;
+        let sinks = shared.sinks.start(&shared.settings.current().sinks, &shared.feed, shared.engine.log());
+        sinks.map_err(|error| StartError::System { what: "start the sinks", error })?;
+        shared.install(recovered.engine);
+        self.report = [std::mem::take(&mut self.report), recovered.report]
+            .into_iter()
+            .filter(|lines| !lines.is_empty())
+            .collect::<Vec<_>>()
+            .join("\n");
+        Ok(true)
     }
 
     /// TCP addresses that the server listens on.
@@ -197,21 +230,8 @@ impl Server {
     }
 
     /// Waits until the server has been stopped, by a [`Stopper`] or by `SHUTDOWN`, and its data is on disk.
-    pub fn wait(self) -> Result<(), StopError> {
-        let mut result = Ok(());
-        for worker in self.workers {
-            match joined(worker) {
-                Ok(Ok(())) => {}
-                Ok(Err(error)) => result = result.and(Err(StopError::Poll(error))),
-                Err(panicked) => result = result.and(Err(panicked)),
-            }
-        }
-        if self.http.is_some_and(|http| http.stop().is_err()) {
-            result = result.and(Err(StopError::Panicked { thread: "tidemark-http".to_owned() }));
-        }
-        if self.grpc.is_some_and(|grpc| grpc.stop().is_err()) {
-            result = result.and(Err(StopError::Panicked { thread: "tidemark-grpc".to_owned() }));
-        }
+    pub fn wait(mut self) -> Result<(), StopError> {
+        let mut result = self.stop_doors();
         for thread in self.backlogs.into_iter().chain(self.beside) {
             result = result.and(joined(thread));
         }
@@ -222,16 +242,35 @@ impl Server {
         self.shared.sinks.stop();
         self.shared.feed.stop();
         self.shared.snapshots.stop();
-        match joined(self.snapshots) {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => result = result.and(Err(StopError::Snapshot(error))),
-            Err(panicked) => result = result.and(Err(panicked)),
+        match self.snapshots.map(joined) {
+            None | Some(Ok(Ok(()))) => {}
+            Some(Ok(Err(error))) => result = result.and(Err(StopError::Snapshot(error))),
+            Some(Err(panicked)) => result = result.and(Err(panicked)),
+        }
+        self.shared.engine.log().close().map_err(StopError::Log)?;
+        result
+    }
+
+    /// Waits until nobody is served any more.
+    fn stop_doors(&mut self) -> Result<(), StopError> {
+        let mut result = Ok(());
+        for worker in self.workers.drain(..) {
+            match joined(worker) {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => result = result.and(Err(StopError::Poll(error))),
+                Err(panicked) => result = result.and(Err(panicked)),
+            }
+        }
+        if self.http.take().is_some_and(|http| http.stop().is_err()) {
+            result = result.and(Err(StopError::Panicked { thread: "tidemark-http".to_owned() }));
+        }
+        if self.grpc.take().is_some_and(|grpc| grpc.stop().is_err()) {
+            result = result.and(Err(StopError::Panicked { thread: "tidemark-grpc".to_owned() }));
         }
         if let Some(path) = &self.shared.settings.current().unixsocket {
             // Nobody listens there any more.
             let _ = std::fs::remove_file(path);
         }
-        self.shared.engine.log().close().map_err(StopError::Log)?;
         result
     }
 }
@@ -292,6 +331,10 @@ fn listen_to_log(shared: &Arc<Shared>, inboxes: Vec<Arc<Inbox>>) {
         }
         if was_retaining.swap(progress.retaining, Ordering::AcqRel) != progress.retaining {
             tell_of_old_segments(shared.engine.log().retention_failure());
+        }
+        if !shared.engine.is_loaded() {
+            // What is not loaded is not what a snapshot should have.
+            return;
         }
         shared.snapshots.request_if_due(shared.engine.log(), shared.settings.current().snapshot_after);
     };

@@ -12,6 +12,7 @@ use crate::holders::Holders;
 use crate::http_watchers::HttpWatchers;
 use crate::inbox::{Inbox, Message};
 use crate::keyspace_events::KeyspaceEvents;
+use crate::loading::{Loading, ServedEngine};
 use crate::log_state::{has_failed, not_yet_durable};
 use crate::operator_line::OperatorLine;
 use crate::output::Until;
@@ -46,7 +47,8 @@ const HTTP_WARNING_PAUSE_S: u64 = 60;
 
 /// The server, as its workers see it.
 pub(crate) struct Shared {
-    pub(crate) engine: Engine,
+    pub(crate) engine: ServedEngine,
+    pub(crate) loading: Loading,
     pub(crate) settings: Arc<Settings>,
     pub(crate) clients: Clients,
     /// Memory for what clients have sent and have not read.
@@ -93,12 +95,61 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// A server whose data is loaded.
+    #[cfg(any(test, feature = "fuzzing"))]
     pub(crate) fn new(
         engine: Engine,
         snapshots: Snapshots,
         config: Config,
         inboxes: Vec<Arc<Inbox>>,
     ) -> Shared {
+        let shared = Shared::with(ServedEngine::loaded(engine), snapshots, config, inboxes);
+        shared.prepare(&shared.engine);
+        shared
+    }
+
+    /// A server over an empty engine in place of the one whose data is being loaded.
+    pub(crate) fn loading(
+        empty: Engine,
+        snapshots: Snapshots,
+        config: Config,
+        inboxes: Vec<Arc<Inbox>>,
+    ) -> Shared {
+        Shared::with(ServedEngine::loading(empty), snapshots, config, inboxes)
+    }
+
+    /// Gets an engine ready to be served.
+    fn prepare(&self, engine: &Engine) {
+        engine.begin_counting();
+        self.configure(engine, &self.settings.current(), now_us());
+        engine.set_event_audience(Arc::<KeyspaceEvents>::clone(&self.keyspace_events));
+    }
+
+    /// Puts settings in force that the engine keeps.
+    pub(crate) fn configure(&self, engine: &Engine, config: &Config, now_us: u64) {
+        engine.log().set_durability(config.durability);
+        engine.limit_tracking(config.tracking_limits());
+        engine.set_counter_defaults(config.counters);
+        engine.keyspace().limit_leases(config.leases_max);
+        engine.set_churn_sample(config.counter_churn_sample, now_us);
+        self.keyspace_events.configure(engine, config);
+    }
+
+    /// Serves an engine that has its data.
+    pub(crate) fn install(&self, engine: Engine) {
+        self.prepare(&engine);
+        self.engine.install(engine);
+        // A client may have changed settings meanwhile.
+        self.configure(&self.engine, &self.settings.current(), now_us());
+        if self.engine.query_figures().0 > 0 {
+            self.watching_began(now_us());
+        }
+        // Workers sleep until something was due for the empty one.
+        self.inboxes.iter().for_each(|inbox| inbox.wake());
+        self.http_watchers.pause_changed();
+    }
+
+    fn with(engine: ServedEngine, snapshots: Snapshots, config: Config, inboxes: Vec<Arc<Inbox>>) -> Shared {
         let counters = (0..=inboxes.len()).map(|_| Counters::default()).collect();
         let backlogs = Backlogs::new(config.watch_backlogs);
         let http_watchers = Arc::new(HttpWatchers::new(inboxes.len(), config.http_watch_connections));
@@ -111,17 +162,12 @@ impl Shared {
             Arc::clone(&settings),
             Arc::clone(engine.log()),
         ));
-        engine.set_counter_defaults(settings.current().counters);
-        engine.keyspace().limit_leases(settings.current().leases_max);
-        engine.begin_counting();
-        engine.set_churn_sample(settings.current().counter_churn_sample, now_us());
-        engine.set_event_audience(Arc::<KeyspaceEvents>::clone(&keyspace_events));
-        keyspace_events.configure(&engine, &settings.current());
         Shared {
             feed: Arc::new(Feed::new(Arc::clone(engine.log()))),
             sinks: Sinks::default(),
             follower_places,
             engine,
+            loading: Loading::default(),
             settings,
             clients: Clients::default(),
             client_memory,
@@ -153,6 +199,7 @@ impl Shared {
     pub(crate) fn stop(&self) {
         if !self.stopping.swap(true, Ordering::SeqCst) {
             self.pause.end();
+            self.loading.give_up();
             self.snapshots.give_up();
             self.backlogs.stop();
             self.beside.stop();

@@ -21,6 +21,7 @@ pub(crate) fn start(
 ) -> io::Result<JoinHandle<Result<(), TakeError>>> {
     let work = move || {
         while let Request::Take(client) = requests.next() {
+            assert!(shared.engine.is_loaded(), "a snapshot of what is not loaded would lose the rest");
             let tried = shared.engine.log().appended();
             let taken = take(&shared.engine, &shared.snapshots);
             shared.snapshots.note(&taken, tried);

@@ -90,6 +90,11 @@ impl Snapshots {
         (snapshots, Requests(receiver))
     }
 
+    /// Notes the newest snapshot that was found at the start.
+    pub(crate) fn note_loaded(&self, last: Lsn) {
+        self.last_lsn.store(last.0, Ordering::Relaxed);
+    }
+
     /// Asks for a snapshot; `false` if one is being taken already. The client, if one is named by its worker and itself,
     /// gets `OK` or an error when it is complete.
     pub(crate) fn request(&self, client: Option<(usize, Target)>) -> bool {

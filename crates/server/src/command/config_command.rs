@@ -32,13 +32,8 @@ pub(crate) fn set(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> Re
     shared.settings.change(
         |config| apply(config, &changes),
         |config| {
-            shared.engine.log().set_durability(config.durability);
             shared.client_memory.budget.set_limit(config.maxmemory_clients.bytes());
-            shared.engine.limit_tracking(config.tracking_limits());
-            shared.engine.set_counter_defaults(config.counters);
-            shared.engine.keyspace().limit_leases(config.leases_max);
-            shared.engine.set_churn_sample(config.counter_churn_sample, cx.now_us);
-            shared.keyspace_events.configure(&shared.engine, config);
+            shared.configure(&shared.engine, config, cx.now_us);
         },
     )?;
     shared.engine.forget_tracked();

@@ -5,6 +5,7 @@ use crate::command::subscribe_command::is_confirmed;
 use crate::command::{connection_command, durable_command, exec, transaction};
 use crate::context::Context;
 use crate::holding::{finish, hold_what_is_shown};
+use crate::loading::LOADING;
 use crate::session::{Replies, Session, terms};
 use crate::{tracking, wait};
 use tidemark_engine::command::{self, ConnectionCommand, flags, parse};
@@ -39,10 +40,11 @@ fn run_where(
     match &resolved {
         Ok(command) => {
             session.last_command = command.id;
-            if Engine::visits_all(command) && goes_beside(session, command, args, cx) {
+            let is_loaded = cx.shared.engine.is_loaded();
+            if Engine::visits_all(command) && is_loaded && goes_beside(session, command, args, cx) {
                 return;
             }
-            if session.is_plain() {
+            if session.is_plain() && is_loaded {
                 execute(session, command, args, false, cx);
             } else {
                 execute_guarded(session, command, args, cx);
@@ -139,6 +141,8 @@ fn execute_guarded(session: &mut Session, command: &'static Command, args: &[&[u
     } else if session.is_reserved && !administers(command) {
         refuse(session, args, &CommandError::text("ERR max number of clients reached"), cx);
         session.closing = true;
+    } else if !cx.shared.engine.is_loaded() && !runs_while_loading(command) {
+        refuse(session, args, &CommandError::text(LOADING), cx);
     } else if let Some(error) = forbidden_while_subscribed(session, command) {
         refuse(session, args, &error, cx);
     } else if session.transaction.is_some() && !transaction::runs_at_once(command) {
@@ -179,6 +183,36 @@ fn administers(command: &Command) -> bool {
             | C::Select
             | C::Shutdown
     )
+}
+
+/// Whether a command needs no data: what Redis runs while it loads, as far as it is about clients and the server.
+fn runs_while_loading(command: &Command) -> bool {
+    use ConnectionCommand as C;
+    let is_of_data = matches!(command.run, Run::Connection(C::Bgsave | C::CounterTop | C::Save));
+    let is_of_connections = matches!(
+        command.run,
+        Run::Connection(
+            C::ClientNoEvict
+                | C::ClientNoTouch
+                | C::ClientReply
+                | C::CommandCount
+                | C::CommandGetKeys
+                | C::CommandGetKeysAndFlags
+                | C::CommandInfo
+                | C::CommandList
+                | C::Echo
+                | C::Psubscribe
+                | C::Publish
+                | C::Punsubscribe
+                | C::Reset
+                | C::Spublish
+                | C::Ssubscribe
+                | C::Subscribe
+                | C::Sunsubscribe
+                | C::Unsubscribe
+        )
+    );
+    is_of_connections || (administers(command) && !is_of_data)
 }
 
 /// In RESP2 a message cannot be told from a reply, so a subscribed client may only change its subscriptions.

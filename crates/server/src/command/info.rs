@@ -102,7 +102,16 @@ fn memory(text: &mut String, cx: &Context<'_>) {
 fn persistence(text: &mut String, cx: &Context<'_>) {
     let log = cx.shared.engine.log();
     let healthy = cx.shared.engine.check_writable().is_ok();
-    line(text, "loading", 0);
+    line(text, "loading", u8::from(!cx.shared.engine.is_loaded()));
+    if !cx.shared.engine.is_loaded() {
+        let (figures, elapsed) = (cx.shared.loading.figures(), cx.shared.loading.elapsed());
+        line(text, "loading_start_time", (now_us() / 1_000_000).saturating_sub(elapsed.as_secs()));
+        line(text, "loading_of", figures.source.units());
+        line(text, "loading_total", figures.total);
+        line(text, "loading_loaded", figures.done);
+        line(text, "loading_loaded_perc", format_args!("{:.2}", figures.percent()));
+        line(text, "loading_eta_seconds", figures.eta.as_secs().max(1));
+    }
     line(text, "durability", log.durability());
     line(text, "log_appended_lsn", log.appended());
     line(text, "log_written_lsn", log.written());

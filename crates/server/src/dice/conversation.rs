@@ -16,6 +16,7 @@ use super::{handing, watch};
 use crate::command::{dispatch, postponing};
 use crate::context::Context;
 use crate::holding::hold_position;
+use crate::loading::LOADING;
 use crate::resp::request::{UNAUTHENTICATED_ARGUMENTS, UNAUTHENTICATED_BULK_BYTES};
 use crate::session::Session;
 use std::time::{Duration, Instant};
@@ -131,6 +132,9 @@ impl Conversation {
         };
         if let Some(name) = words.first_mut() {
             *name = row.name.as_bytes();
+        }
+        if !cx.shared.engine.is_loaded() && !matches!(row.plan, Plan::Auth | Plan::Hello | Plan::Handshake) {
+            return self.refuse_command(session, LOADING, cx);
         }
         match row.plan {
             Plan::Plain => self.run_as(session, row.body, &words, &Place::default(), cx),

@@ -6,6 +6,7 @@ use super::pool::status;
 use super::service::RewardPoolService;
 use crate::http::access;
 use crate::http::refusal::Refusal;
+use crate::loading::LOADING;
 use crate::shared::Shared;
 use std::io;
 use std::net::SocketAddr;
@@ -96,6 +97,9 @@ fn check(shared: &Shared, request: Request<()>) -> Result<Request<()>, Status> {
     let Some(peer) = request.remote_addr() else {
         return Err(Status::permission_denied("it is not known who asks"));
     };
+    if !shared.engine.is_loaded() {
+        return Err(Status::unavailable(LOADING));
+    }
     let headers = request.metadata().clone().into_headers();
     match access::check(&shared.settings.current(), peer, &headers, None) {
         Ok(()) => Ok(request),

@@ -5,11 +5,12 @@ use crate::clock::now_us;
 use crate::http::listener::{FewListener, Patience, Visit};
 use crate::http::refusal::Refusal;
 use crate::http::{access, api_key, changes, limiting, stream, watching};
+use crate::loading::LOADING;
 use crate::metrics;
 use crate::shared::Shared;
 use axum::extract::{ConnectInfo, Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
-use axum::middleware::{Next, from_fn};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::MethodRouter;
 use axum::routing::{any, get, post};
@@ -100,7 +101,7 @@ fn router(shared: Arc<Shared>) -> Router {
         // These note it themselves, when the body has come.
         .route("/v1/check", limited(post(limiting::check)))
         .route("/v1/release", limited(post(limiting::release)))
-        .layer(from_fn(find_place))
+        .layer(from_fn_with_state(Arc::clone(&shared), admit))
         // In any place: these tell whether the server is well when all places are taken.
         .merge(about_server())
         .with_state(shared)
@@ -126,12 +127,21 @@ async fn note_request(ConnectInfo(visit): ConnectInfo<Visit>, request: Request, 
     next.run(request).await
 }
 
-/// Refuses what is asked in a spare place while there is no ordinary one.
-async fn find_place(ConnectInfo(visit): ConnectInfo<Visit>, request: Request, next: Next) -> Response {
-    if visit.find_ordinary_place() {
-        return next.run(request).await;
+/// Refuses what is asked in a spare place while there is no ordinary one, and what needs data that is being loaded.
+async fn admit(
+    State(shared): State<Arc<Shared>>,
+    ConnectInfo(visit): ConnectInfo<Visit>,
+    request: Request,
+    next: Next,
+) -> Response {
+    if !shared.engine.is_loaded() {
+        return Refusal::unavailable(LOADING).into_response();
     }
-    Refusal::unavailable("all of http-connections are being served; ask again later").into_response()
+    if !visit.find_ordinary_place() {
+        let reason = "all of http-connections are being served; ask again later";
+        return Refusal::unavailable(reason).into_response();
+    }
+    next.run(request).await
 }
 
 async fn metrics(
@@ -159,6 +169,14 @@ async fn ready(State(shared): State<Arc<Shared>>) -> (StatusCode, String) {
         return (StatusCode::SERVICE_UNAVAILABLE, "the server is stopping\n".to_owned());
     }
     shared.engine.log().look_for_stall();
+    if !shared.engine.is_loaded() {
+        let figures = shared.loading.figures();
+        let (done, total, units) = (figures.done, figures.total, figures.source.units());
+        return (
+            StatusCode::SERVICE_UNAVAILABLE,
+            format!("the data is being loaded: {done} of {total} {units}\n"),
+        );
+    }
     match shared.engine.log().health() {
         Health::Ok => match shared.engine.check_writable() {
             Ok(()) => (StatusCode::OK, "ready\n".to_owned()),

@@ -14,6 +14,7 @@ mod http_watching;
 mod keyspace_events;
 mod lifecycle;
 mod limits;
+mod loading;
 mod long_commands;
 mod named_watching;
 mod pause;

@@ -132,6 +132,41 @@ fn every_storage_and_format_of_the_log_serves_and_restarts() {
 }
 
 #[test]
+fn a_stop_while_a_long_log_is_loaded_is_a_clean_one() {
+    const RECORDS: usize = 200_000;
+    let directory = tempfile::tempdir().expect("a directory");
+    let settings = ["--durability", "off", "--snapshot-after", "0"];
+    let server = Server::start(directory.path(), &settings);
+    let mut client = server.client();
+    for _ in 0..RECORDS / 1000 {
+        (0..1000).for_each(|_| client.send(&["INCR", "key"]).expect("sent"));
+        (0..1000).for_each(|_| drop(client.read().expect("an answer")));
+    }
+    server.kill();
+    let port = crate::support::free_port();
+    let mut loading = Command::new(env!("CARGO_BIN_EXE_tidemark"))
+        .args(["serve", "--port", &port.to_string(), "--dir"])
+        .arg(directory.path())
+        .args(settings)
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
+    let mut said = BufReader::new(loading.stderr.take().expect("it is piped")).lines();
+    let mut next = || said.next().expect("a line").expect("text");
+    assert!(next().starts_with("Tidemark "), "who it is comes first");
+    while !next().starts_with("talk to it") {}
+    // It listens, whether or not everything is loaded.
+    let answer = crate::support::Client::connect(port).expect("it listens").call(&["INFO", "persistence"]);
+    assert!(matches!(answer, Ok(Answer::Bulk(info)) if info.contains("loading:")));
+    let sent = Command::new("kill").args(["-TERM", &loading.id().to_string()]).status().expect("kill runs");
+    assert!(sent.success());
+    assert!(loading.wait().expect("the process ends").success());
+    let server = Server::start(directory.path(), &settings);
+    let answer = server.client().call(&["GET", "key"]).expect("an answer");
+    assert_eq!(answer, Answer::Bulk(RECORDS.to_string()));
+}
+
+#[test]
 fn a_stop_gives_up_a_snapshot_that_is_being_taken_and_loses_nothing() {
     let directory = tempfile::tempdir().expect("a directory");
     let server = filled(directory.path(), &[]);

@@ -45,6 +45,13 @@ impl TestServer {
 
     /// A server on the data of an earlier one.
     pub(crate) fn in_dir(dir: tempfile::TempDir, change: impl FnOnce(&mut Config)) -> TestServer {
+        let mut server = TestServer::loading(dir, change);
+        assert!(server.load(), "nobody stops it meanwhile");
+        server
+    }
+
+    /// A server on the data of an earlier one, which does not begin to load it.
+    pub(crate) fn loading(dir: tempfile::TempDir, change: impl FnOnce(&mut Config)) -> TestServer {
         let mut config = Config {
             dir: dir.path().join("data"),
             bind: vec![BindAddress::required("127.0.0.1")],
@@ -60,8 +67,13 @@ impl TestServer {
         };
         change(&mut config);
         let port = config.port;
-        let server = Server::start(config).expect("the server starts");
+        let server = Server::open(config).expect("the server opens");
         TestServer { server: Some(server), port, dir }
+    }
+
+    /// Loads the data; `false` if the server was stopped meanwhile.
+    pub(crate) fn load(&mut self) -> bool {
+        self.server.as_mut().expect("it runs").load().expect("the data is good")
     }
 
     pub(crate) fn client(&self) -> Client<TcpStream> {

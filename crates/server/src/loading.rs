@@ -1,0 +1,192 @@
+//! The time between a start and the moment at which all data is in memory: clients are connected, and what needs the data
+//! is answered `LOADING`.
+
+use std::io::Write as _;
+use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+use tidemark_engine::Engine;
+
+/// The answer to what needs the data, in Redis's words: clients know them and ask again.
+pub(crate) const LOADING: &str = "LOADING Redis is loading the dataset in memory";
+
+/// How often the operator is told how far the loading is.
+const LINE_PAUSE: Duration = Duration::from_secs(2);
+
+/// The engine that is served: an empty one over the same log until the data is loaded. Nothing may change the empty one.
+pub(crate) struct ServedEngine {
+    empty: Option<Engine>,
+    loaded: OnceLock<Engine>,
+}
+
+impl ServedEngine {
+    /// An engine that has its data.
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(crate) fn loaded(engine: Engine) -> ServedEngine {
+        ServedEngine { empty: None, loaded: OnceLock::from(engine) }
+    }
+
+    /// An empty engine in place of one whose data is being loaded.
+    pub(crate) fn loading(empty: Engine) -> ServedEngine {
+        ServedEngine { empty: Some(empty), loaded: OnceLock::new() }
+    }
+
+    /// Serves an engine that has its data, from now on.
+    pub(crate) fn install(&self, engine: Engine) {
+        assert!(self.loaded.set(engine).is_ok(), "the data is loaded once");
+    }
+
+    /// Whether all data is there.
+    #[inline]
+    pub(crate) fn is_loaded(&self) -> bool {
+        self.loaded.get().is_some()
+    }
+}
+
+impl Deref for ServedEngine {
+    type Target = Engine;
+
+    #[inline]
+    fn deref(&self) -> &Engine {
+        match self.loaded.get() {
+            Some(engine) => engine,
+            None => self.empty.as_ref().expect("an engine is loaded or there is an empty one in its place"),
+        }
+    }
+}
+
+/// What is being loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// Frames of a snapshot.
+    Snapshot,
+    /// Records of the log.
+    Log,
+}
+
+impl Source {
+    /// What it has, for a person.
+    pub(crate) fn units(self) -> &'static str {
+        match self {
+            Source::Snapshot => "frames of the snapshot",
+            Source::Log => "records of the log",
+        }
+    }
+}
+
+/// How far the loading is, and whether it is to be given up.
+pub(crate) struct Loading {
+    began: Instant,
+    /// What is being loaded, since when, and when the operator is told again.
+    step: Mutex<Step>,
+    total: AtomicU64,
+    done: AtomicU64,
+    given_up: AtomicBool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Step {
+    source: Source,
+    began: Instant,
+    next_line: Instant,
+}
+
+/// What `INFO` and metrics show of it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Figures {
+    pub(crate) source: Source,
+    pub(crate) done: u64,
+    pub(crate) total: u64,
+    /// When the rest will be done if it goes on as fast.
+    pub(crate) eta: Duration,
+}
+
+impl Figures {
+    pub(crate) fn percent(&self) -> f64 {
+        if self.total == 0 { 0.0 } else { self.done as f64 * 100.0 / self.total as f64 }
+    }
+}
+
+impl Default for Loading {
+    fn default() -> Loading {
+        let began = Instant::now();
+        let step = Step { source: Source::Snapshot, began, next_line: began + LINE_PAUSE };
+        let (total, done) = (AtomicU64::new(0), AtomicU64::new(0));
+        Loading { began, step: Mutex::new(step), total, done, given_up: AtomicBool::new(false) }
+    }
+}
+
+impl Loading {
+    /// Begins with something of which there are `total`.
+    pub(crate) fn begin(&self, source: Source, total: u64) {
+        let began = Instant::now();
+        let mut step = self.step.lock().unwrap_or_else(PoisonError::into_inner);
+        *step = Step { source, began, next_line: step.next_line };
+        self.done.store(0, Ordering::Relaxed);
+        self.total.store(total, Ordering::Relaxed);
+    }
+
+    /// Notes that so many more are loaded, and tells the operator now and then.
+    pub(crate) fn advance(&self, count: u64) {
+        self.done.fetch_add(count, Ordering::Relaxed);
+        let mut step = self.step.lock().unwrap_or_else(PoisonError::into_inner);
+        if step.next_line <= Instant::now() {
+            step.next_line = Instant::now() + LINE_PAUSE;
+            drop(step);
+            let figures = self.figures();
+            let (done, total, units) = (figures.done, figures.total, figures.source.units());
+            // Nobody has to listen.
+            let _ = writeln!(
+                std::io::stderr(),
+                "{:<12}{done} of {total} {units}, {:.0} %",
+                "loading",
+                figures.percent()
+            );
+        }
+    }
+
+    /// How far it is.
+    pub(crate) fn figures(&self) -> Figures {
+        let Step { source, began, .. } = *self.step.lock().unwrap_or_else(PoisonError::into_inner);
+        let (done, total) = (self.done.load(Ordering::Relaxed), self.total.load(Ordering::Relaxed));
+        let missing = total.saturating_sub(done) as f64 / done.max(1) as f64;
+        // A year at most: the first figures say little.
+        let eta = Duration::from_secs_f64((began.elapsed().as_secs_f64() * missing).min(366.0 * 86_400.0));
+        Figures { source, done, total, eta }
+    }
+
+    /// For how long it goes on.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    /// Lets the loading end soon, without having loaded everything.
+    pub(crate) fn give_up(&self) {
+        self.given_up.store(true, Ordering::Release);
+    }
+
+    /// Whether the loading is to end.
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.given_up.load(Ordering::Acquire)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_those_of_the_present_step() {
+        let loading = Loading::default();
+        assert_eq!(loading.figures().percent() as u64, 0);
+        loading.begin(Source::Snapshot, 10);
+        loading.advance(10);
+        loading.begin(Source::Log, 200);
+        loading.advance(30);
+        loading.advance(20);
+        let figures = loading.figures();
+        assert_eq!((figures.source, figures.done, figures.total), (Source::Log, 50, 200));
+        assert_eq!(figures.percent() as u64, 25);
+    }
+}
