@@ -15,6 +15,7 @@ mod keyspace_events;
 mod lifecycle;
 mod limits;
 mod loading;
+mod logins;
 mod named_watching;
 mod pause;
 mod protocol;
