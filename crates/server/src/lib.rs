@@ -63,6 +63,7 @@ mod keyspace_events;
 mod listener;
 mod loading;
 mod log_state;
+mod login_guard;
 mod metrics;
 mod not_resumed;
 mod operator_line;

@@ -73,6 +73,9 @@ fn encode_clients(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt::
     gauge(encoder, "client_memory_bytes", "Memory of the buffers of all clients", memory.used() as f64)?;
     let limit = if memory.limit() == usize::MAX { f64::INFINITY } else { memory.limit() as f64 };
     gauge(encoder, "client_memory_limit_bytes", "What these buffers may use together", limit)?;
+    counter(encoder, "logins_failed", "Wrong passwords", shared.logins.failed())?;
+    let refused = shared.logins.refused();
+    counter(encoder, "logins_refused", "Passwords not looked at after too many wrong ones", refused)?;
     counter(encoder, "protocol_errors", "Clients that sent what is no request", totals.protocol_errors)?;
     counter(encoder, "event_loop_turns", "Turns of the event loops", totals.turns)?;
     counter(encoder, "emissions", "Emissions of watched reads written to clients", totals.emissions)?;

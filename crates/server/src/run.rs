@@ -28,7 +28,7 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<()> {
     let mut server = Server::open(config.clone())?;
     assert!(stopper.set(server.stopper()).is_ok(), "the server starts once");
     // Whoever starts the server may not care to read what it says.
-    let _ = io::stderr().write_all(greeting(&config, &server).as_bytes());
+    let _ = io::stderr().write_all(greeting(args, &config, &server).as_bytes());
     if server.load()? {
         let found =
             server.report().lines().fold(String::new(), |text, line| format!("{text}{:<12}{line}\n", ""));
@@ -82,7 +82,7 @@ fn is_ignored(signal: i32) -> bool {
 }
 
 /// What a person needs to know to use the server.
-fn greeting(config: &Config, server: &Server) -> String {
+fn greeting(args: &ServeArgs, config: &Config, server: &Server) -> String {
     let mut text = String::new();
     let mut line = |name: &str, value: &str| {
         let _ = writeln!(text, "{name:<12}{value}");
@@ -117,6 +117,13 @@ fn greeting(config: &Config, server: &Server) -> String {
     {
         line("warning", "everybody who reaches this address can read and delete everything: set a password");
     }
+    for name in args.exposed_secrets() {
+        let _ = writeln!(
+            text,
+            "{:<12}every user of this machine can see the secret in --{name}: use an environment variable or the file",
+            "warning"
+        );
+    }
     for warning in
         config::unknown_variables(std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()))
     {
@@ -129,7 +136,7 @@ fn promise(config: &Config) -> String {
     use tidemark_log::Durability;
     match config.durability {
         Durability::Always => "a change is answered when it is on disk".to_owned(),
-        Durability::Interval(time) => format!("a power failure may lose the last {} ms", time.as_millis()),
-        Durability::Off => "a power failure may lose what the system has not written".to_owned(),
+        Durability::Interval(time) => format!("a kill may lose the last 10 ms, a power failure the last {} ms", time.as_millis()),
+        Durability::Off => "a kill may lose the last 10 ms, a power failure what the system has not written".to_owned(),
     }
 }

@@ -14,6 +14,7 @@ use crate::inbox::{Inbox, Message};
 use crate::keyspace_events::KeyspaceEvents;
 use crate::loading::{Loading, ServedEngine};
 use crate::log_state::{has_failed, not_yet_durable};
+use crate::login_guard::LoginGuard;
 use crate::operator_line::OperatorLine;
 use crate::output::Until;
 use crate::pause::Pause;
@@ -91,6 +92,8 @@ pub(crate) struct Shared {
     next_forgetting_ms: AtomicU64,
     pub(crate) active_expiry: AtomicBool,
     pub(crate) pause: Pause,
+    /// Wrong passwords, by address.
+    pub(crate) logins: LoginGuard,
     http_warning: OperatorLine,
 }
 
@@ -191,6 +194,7 @@ impl Shared {
             next_forgetting_ms: AtomicU64::new(u64::MAX),
             active_expiry: AtomicBool::new(true),
             pause: Pause::default(),
+            logins: LoginGuard::default(),
             http_warning: OperatorLine::every(HTTP_WARNING_PAUSE_S),
         }
     }

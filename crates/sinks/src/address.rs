@@ -38,6 +38,8 @@ pub(crate) struct JetStreamTarget {
     pub(crate) stream: String,
     pub(crate) subject: String,
     pub(crate) credentials: Option<PathBuf>,
+    /// A file that holds `user:password` or a token.
+    pub(crate) login_file: Option<PathBuf>,
     pub(crate) authorities: Option<PathBuf>,
 }
 
@@ -51,6 +53,16 @@ impl JetStreamTarget {
 pub(crate) enum Login {
     Token(String),
     Password(String, String),
+}
+
+impl Login {
+    /// What `user:password` or a token means, each part of which is read by `part`.
+    pub(crate) fn of(text: &str, part: impl Fn(&str) -> String) -> Login {
+        match text.split_once(':') {
+            Some((user, password)) => Login::Password(part(user), part(password)),
+            None => Login::Token(part(text)),
+        }
+    }
 }
 
 impl fmt::Debug for Login {
@@ -180,6 +192,7 @@ impl Address {
                 value.clone_into(&mut target.subject);
             }
             ("credentials", Target::JetStream(target)) => target.credentials = Some(PathBuf::from(value)),
+            ("login-file", Target::JetStream(target)) => target.login_file = Some(PathBuf::from(value)),
             ("authorities", Target::JetStream(target)) => {
                 if !target.uses_tls() {
                     return refused("has authorities, which are of use with tls:// only");
@@ -193,7 +206,7 @@ impl Address {
             }
             (other, Target::JetStream(_)) => {
                 return refused(format!(
-                    "has an unknown '{other}': use subject, credentials, authorities, prefix, type, db, format, from, gap \
+                    "has an unknown '{other}': use subject, credentials, login-file, authorities, prefix, type, db, format, from, gap \
                      or progress"
                 ));
             }
@@ -230,13 +243,11 @@ fn jetstream_target(
     }
     Ok(JetStreamTarget {
         servers: hosts_of(hosts, 4222)?.iter().map(|host| format!("{scheme}://{host}")).collect(),
-        login: login.map(|login| match login.split_once(':') {
-            Some((user, password)) => Login::Password(unescaped(user), unescaped(password)),
-            None => Login::Token(unescaped(login)),
-        }),
+        login: login.map(|login| Login::of(login, unescaped)),
         stream: stream.to_owned(),
         subject: stream.to_owned(),
         credentials: None,
+        login_file: None,
         authorities: None,
     })
 }

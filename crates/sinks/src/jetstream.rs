@@ -11,6 +11,8 @@ use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::stream::{Config, LastRawMessageErrorKind, Stream};
 use async_nats::jetstream::{Context, ErrorCode};
 use async_nats::{ConnectOptions, Event};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tidemark_log::Lsn;
@@ -128,7 +130,11 @@ async fn options(target: &JetStreamTarget, disconnected: &Arc<Notify>) -> Result
             }
             std::future::ready(())
         });
-    let options = match &target.login {
+    let login = match &target.login_file {
+        None => target.login.clone(),
+        Some(path) => Some(login_of_file(path)?),
+    };
+    let options = match &login {
         None => options,
         Some(Login::Token(token)) => options.token(token.clone()),
         Some(Login::Password(user, password)) => options.user_and_password(user.clone(), password.clone()),
@@ -144,6 +150,21 @@ async fn options(target: &JetStreamTarget, disconnected: &Arc<Notify>) -> Result
             read.map_err(|error| Trouble::while_(&format!("reading {}", path.display()), error))
         }
     }
+}
+
+/// Reads a login from a file, which must be its owner's alone.
+fn login_of_file(path: &Path) -> Result<Login, Trouble> {
+    let failed = |error| Trouble::while_(&format!("reading {}", path.display()), error);
+    let mode = std::fs::metadata(path).map_err(failed)?.permissions().mode();
+    if mode & 0o077 != 0 {
+        return Err(Trouble(format!(
+            "other users of this machine can read {} (mode {:03o}), which holds a login: run `chmod 600` on it",
+            path.display(),
+            mode & 0o777
+        )));
+    }
+    let text = std::fs::read_to_string(path).map_err(failed)?;
+    Ok(Login::of(text.trim_end_matches(['\r', '\n']), str::to_owned))
 }
 
 /// The record of the last message; `None` if there is no message.
@@ -169,4 +190,29 @@ async fn last_record(stream: &Stream, target: &JetStreamTarget) -> Result<Option
             target.subject
         ))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_login_is_read_from_a_file_that_only_its_owner_can_read() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("login");
+        let write = |text: &str, mode: u32| {
+            std::fs::write(&path, text).expect("a file");
+            let permissions = std::fs::Permissions::from_mode(mode);
+            std::fs::set_permissions(&path, permissions).expect("permissions");
+        };
+        write("joe:p@ss:word\n", 0o600);
+        let login = login_of_file(&path).expect("a login");
+        assert_eq!(login, Login::Password("joe".to_owned(), "p@ss:word".to_owned()));
+        write("tok%6en", 0o400);
+        assert_eq!(login_of_file(&path).expect("a login"), Login::Token("tok%6en".to_owned()));
+        write("joe:secret", 0o640);
+        let refused = login_of_file(&path).expect_err("it is refused").to_string();
+        assert!(refused.contains("mode 640") && !refused.contains("secret"), "{refused}");
+        assert!(login_of_file(&directory.path().join("missing")).is_err());
+    }
 }

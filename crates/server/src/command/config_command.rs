@@ -16,7 +16,7 @@ pub(crate) fn get(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> Re
     session.output.reply.map(chosen.len());
     for setting in chosen {
         session.output.reply.bulk(setting.name.as_bytes());
-        session.output.reply.bulk(setting.get(&config).as_bytes());
+        session.output.reply.bulk(setting.shown_to_clients(&config).as_bytes());
     }
     Ok(())
 }

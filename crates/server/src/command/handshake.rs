@@ -3,6 +3,7 @@
 use crate::command::client_command::check_name;
 use crate::command::transaction;
 use crate::context::Context;
+use crate::login_guard::Login;
 use crate::session::{Replies, Session};
 use crate::version::REDIS_VERSION;
 use crate::{tracking, watching};
@@ -18,6 +19,10 @@ const FAILED_LOGINS_LIMIT: u32 = 10;
 
 const WRONG_PASSWORD: CommandError =
     CommandError::text("WRONGPASS invalid username-password pair or user is disabled.");
+
+const TOO_MANY_LOGINS: CommandError = CommandError::text(
+    "WRONGPASS too many wrong passwords came from this address, so this one was not looked at: wait a second and try again",
+);
 
 /// `PING [message]`
 pub(crate) fn ping(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandError> {
@@ -71,10 +76,17 @@ fn log_in(session: &mut Session, user: &[u8], password: &[u8], cx: &Context<'_>)
     // Both are always computed: how long it takes says nothing about which was wrong.
     let known_user = user == DEFAULT_USER;
     let right_password = configured.is_empty() || same_secret(password, configured.as_bytes());
-    if known_user && right_password {
-        session.authenticated = true;
-        session.failed_logins = 0;
-        return Ok(());
+    match cx.shared.logins.judge(&session.client.address, known_user && right_password) {
+        Login::Right => {
+            session.authenticated = true;
+            session.failed_logins = 0;
+            return Ok(());
+        }
+        Login::Wrong => {}
+        Login::Refused => {
+            session.closing = true;
+            return Err(TOO_MANY_LOGINS);
+        }
     }
     session.failed_logins += 1;
     if session.failed_logins >= FAILED_LOGINS_LIMIT {

@@ -156,6 +156,8 @@ fn stats(text: &mut String, cx: &Context<'_>) {
     line(text, "rejected_connections", totals.refused_connections);
     line(text, "total_error_replies", cx.shared.errors.all().values().sum::<u64>());
     line(text, "client_output_buffer_limit_disconnections", totals.slow_readers);
+    line(text, "acl_access_denied_auth", cx.shared.logins.failed());
+    line(text, "refused_logins", cx.shared.logins.refused());
     line(text, "evicted_clients", totals.evicted_clients);
     line(text, "refused_replies", cx.shared.client_memory.budget.refusals());
     line(text, "client_protocol_error_disconnections", totals.protocol_errors);

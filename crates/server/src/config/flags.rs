@@ -58,6 +58,15 @@ pub struct ServeArgs {
 }
 
 impl ServeArgs {
+    /// Flags that hold a secret, which every user of the machine can see.
+    pub(crate) fn exposed_secrets(&self) -> Vec<&'static str> {
+        let given = self.values.iter().filter(|(source, ..)| *source == ValueSource::CommandLine);
+        given
+            .filter(|(_, name, value)| find(name).is_some_and(|setting| setting.holds_secret(value)))
+            .map(|(_, name, _)| *name)
+            .collect()
+    }
+
     /// The configuration that results from defaults, file, variables and flags.
     pub fn configuration(&self) -> Result<Config, ConfigError> {
         if let Some(file) = &self.positional {

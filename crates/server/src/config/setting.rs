@@ -60,12 +60,30 @@ impl Setting {
         matches!(self.name, "requirepass" | "sink")
     }
 
+    /// Whether there is something secret in a value.
+    pub(super) fn holds_secret(&self, value: &str) -> bool {
+        match self.name {
+            // A login stands before an `@`.
+            "sink" => value.contains('@'),
+            _ => self.is_secret() && !value.is_empty(),
+        }
+    }
+
     /// What messages may show of a value, whether or not it is a valid one.
     pub(super) fn without_secrets(&self, value: &str) -> String {
         match self.name {
             "sink" => sinks_without_secrets(value),
             _ if self.is_secret() => String::new(),
             _ => value.to_owned(),
+        }
+    }
+
+    /// The value as clients may see it.
+    pub(crate) fn shown_to_clients(&self, config: &Config) -> String {
+        match self.get(config) {
+            empty if empty.is_empty() => empty,
+            _ if self.name == "requirepass" => HIDDEN.to_owned(),
+            value => self.without_secrets(&value),
         }
     }
 
@@ -104,6 +122,9 @@ pub fn find(name: &str) -> Option<&'static Setting> {
             || setting.alias.is_some_and(|alias| alias.eq_ignore_ascii_case(name))
     })
 }
+
+/// What clients see in place of a password.
+const HIDDEN: &str = "(hidden)";
 
 const NETWORK: &str = "Network";
 const ACCESS: &str = "Access";
@@ -334,6 +355,9 @@ pub static SETTINGS: &[Setting] = &[
         set: |_, config, text| {
             if text.len() > 16 * 1024 {
                 return Err("must be at most 16 KiB long, or no client could send it".to_owned());
+            }
+            if text == HIDDEN {
+                return Err(format!("must not be {HIDDEN}, which CONFIG GET shows in place of a password"));
             }
             text.clone_into(&mut config.requirepass);
             Ok(())
@@ -1038,7 +1062,8 @@ pub static SETTINGS: &[Setting] = &[
         placeholder: "URLS",
         help: "Where every durable change is passed on, such as nats://127.0.0.1:4222/STREAM?subject=changes or \
                kafka://127.0.0.1:9092/topic?prefix=user:; several are separated by spaces. A flag is visible to every user \
-               of the machine: prefer the file where the URL holds a password.",
+               of the machine: where a login is needed, use the environment variable or the file, or name a private file that holds it by \
+               ?login-file=PATH.",
         literal: Literal::Text,
         changeable: false,
         fallback: "",

@@ -101,7 +101,7 @@ fn check(shared: &Shared, request: Request<()>) -> Result<Request<()>, Status> {
         return Err(Status::unavailable(LOADING));
     }
     let headers = request.metadata().clone().into_headers();
-    match access::check(&shared.settings.current(), peer, &headers, None) {
+    match access::check(&shared.settings.current(), &shared.logins, peer, &headers, None) {
         Ok(()) => Ok(request),
         Err(denied) => Err(status(&Refusal::from(denied))),
     }

@@ -2,6 +2,7 @@
 
 use crate::command::handshake::same_secret;
 use crate::config::Config;
+use crate::login_guard::{Login, LoginGuard};
 use crate::socket::is_this_machine;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use base64::Engine as _;
@@ -35,6 +36,11 @@ const NO_PASSWORD: Denied = Denied {
              header can be set",
 };
 
+const TOO_MANY_LOGINS: Denied = Denied {
+    status: StatusCode::TOO_MANY_REQUESTS,
+    reason: "too many wrong passwords came from this address, so this one was not looked at: wait a second and try again",
+};
+
 /// Whether the server answers a client at `peer` that has given no password. Metrics ask for none.
 pub(crate) fn check_visitor(config: &Config, peer: SocketAddr, headers: &HeaderMap) -> Result<(), Denied> {
     if config.protected_mode && config.requirepass.is_empty() && !is_this_machine(peer) {
@@ -47,16 +53,28 @@ pub(crate) fn check_visitor(config: &Config, peer: SocketAddr, headers: &HeaderM
 /// Whether somebody at `peer` is served. `token` is what the target of the request has for a password.
 pub(crate) fn check(
     config: &Config,
+    logins: &LoginGuard,
     peer: SocketAddr,
     headers: &HeaderMap,
     token: Option<&[u8]>,
 ) -> Result<(), Denied> {
     check_visitor(config, peer, headers)?;
-    let is_guarded = !config.requirepass.is_empty();
-    if is_guarded && !knows_password(config.requirepass.as_bytes(), headers, token) {
+    if config.requirepass.is_empty() {
+        return Ok(());
+    }
+    let given = headers.get(header::AUTHORIZATION).and_then(|value| credentials(value.as_bytes()));
+    if given.is_none() && token.is_none() {
         return Err(NO_PASSWORD);
     }
-    Ok(())
+    let is_right = [given.as_deref(), token]
+        .into_iter()
+        .flatten()
+        .fold(false, |right, given| same_secret(given, config.requirepass.as_bytes()) || right);
+    match logins.judge(&peer.to_string(), is_right) {
+        Login::Right => Ok(()),
+        Login::Wrong => Err(NO_PASSWORD),
+        Login::Refused => Err(TOO_MANY_LOGINS),
+    }
 }
 
 /// Refuses pages of others. A browser says whose page asks, unless it takes the page for one of this server; then the name by
@@ -119,12 +137,6 @@ fn is_plain(host: &[u8]) -> bool {
     name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok()
 }
 
-fn knows_password(password: &[u8], headers: &HeaderMap, token: Option<&[u8]>) -> bool {
-    let given = headers.get(header::AUTHORIZATION).and_then(|value| credentials(value.as_bytes()));
-    given.as_deref().is_some_and(|given| same_secret(given, password))
-        || token.is_some_and(|token| same_secret(token, password))
-}
-
 /// The password of `Bearer PASSWORD` or `Basic base64(USER:PASSWORD)`.
 fn credentials(authorization: &[u8]) -> Option<Vec<u8>> {
     let at = authorization.iter().position(|byte| *byte == b' ')?;
@@ -146,6 +158,15 @@ mod tests {
 
     const HERE: SocketAddr = SocketAddr::new(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 50_000);
 
+    fn asked(
+        config: &Config,
+        peer: SocketAddr,
+        headers: &HeaderMap,
+        token: Option<&[u8]>,
+    ) -> Result<(), Denied> {
+        check(config, &LoginGuard::default(), peer, headers, token)
+    }
+
     fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
         pairs
             .iter()
@@ -165,10 +186,10 @@ mod tests {
     fn strangers_are_refused_while_there_is_no_password() {
         let there = SocketAddr::from(([192, 0, 2, 1], 50_000));
         let open = config("", &[]);
-        assert_eq!(check(&open, there, &headers(&[]), None), Err(STRANGER));
-        assert_eq!(check(&open, HERE, &headers(&[]), None), Ok(()));
-        assert_eq!(check(&Config { protected_mode: false, ..open }, there, &headers(&[]), None), Ok(()));
-        assert_eq!(check(&config("secret", &[]), there, &headers(&[]), Some(b"secret")), Ok(()));
+        assert_eq!(asked(&open, there, &headers(&[]), None), Err(STRANGER));
+        assert_eq!(asked(&open, HERE, &headers(&[]), None), Ok(()));
+        assert_eq!(asked(&Config { protected_mode: false, ..open }, there, &headers(&[]), None), Ok(()));
+        assert_eq!(asked(&config("secret", &[]), there, &headers(&[]), Some(b"secret")), Ok(()));
     }
 
     #[test]
@@ -190,7 +211,7 @@ mod tests {
             (None, Some(""), Err(NO_PASSWORD)),
         ] {
             let headers = authorization.map(|value| headers(&[("authorization", value)])).unwrap_or_default();
-            let checked = check(&guarded, HERE, &headers, token.map(str::as_bytes));
+            let checked = asked(&guarded, HERE, &headers, token.map(str::as_bytes));
             assert_eq!(checked, expected, "{authorization:?} {token:?}");
         }
     }
@@ -236,7 +257,7 @@ mod tests {
         for (password, token) in [("", None), ("secret", Some(&b"secret"[..]))] {
             let (config, image) = (config(password, &["*"]), headers(&[("sec-fetch-site", "cross-site")]));
             assert_eq!(check_visitor(&config, HERE, &image), Err(FOREIGN_ORIGIN));
-            assert_eq!(check(&config, HERE, &image, token), Err(FOREIGN_ORIGIN));
+            assert_eq!(asked(&config, HERE, &image, token), Err(FOREIGN_ORIGIN));
         }
     }
 

@@ -87,7 +87,7 @@ async fn create(shared: &Shared, key: &[u8]) -> Result<(), Refusal> {
 /// The key of the quota, if whoever asks may.
 fn key(shared: &Shared, visit: &Visit, parts: &Parts) -> Result<Vec<u8>, Refusal> {
     let (config, query) = (shared.settings.current(), parts.uri.query().unwrap_or_default());
-    access::check(&config, visit.address, &parts.headers, token(query).as_deref())?;
+    access::check(&config, &shared.logins, visit.address, &parts.headers, token(query).as_deref())?;
     let given = query_string::parse(query).into_iter().find(|(name, _)| name == b"api_key");
     let given = given.map(|(_, value)| value).filter(|value| !value.is_empty());
     let given = given.ok_or_else(|| Refusal::wrong("ERR api_key is missing".to_owned()))?;

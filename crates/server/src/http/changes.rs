@@ -97,7 +97,13 @@ pub(crate) async fn changes(
 async fn answer(shared: &Arc<Shared>, visit: Visit, parts: &mut Parts) -> Result<Response, Refusal> {
     let last_event = parts.headers.get("last-event-id").map(|id| id.as_bytes().to_vec());
     let wish = Wish::parse(parts.uri.query().unwrap_or_default(), last_event.as_deref())?;
-    access::check(&shared.settings.current(), visit.address, &parts.headers, wish.token.as_deref())?;
+    access::check(
+        &shared.settings.current(),
+        &shared.logins,
+        visit.address,
+        &parts.headers,
+        wish.token.as_deref(),
+    )?;
     if shared.is_stopping() {
         return Err(Refusal::unavailable("the server is stopping"));
     }

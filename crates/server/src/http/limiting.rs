@@ -93,7 +93,7 @@ pub(crate) async fn other_method() -> Response {
 async fn read(shared: &Shared, visit: &Visit, request: Request) -> Result<Wish, Refusal> {
     let config = shared.settings.current();
     let token = token(request.uri().query().unwrap_or_default());
-    access::check(&config, visit.address, request.headers(), token.as_deref())?;
+    access::check(&config, &shared.logins, visit.address, request.headers(), token.as_deref())?;
     let body = body::read(request.into_body(), config.http_max_body).await?;
     visit.note_request();
     Wish::parse(&body)

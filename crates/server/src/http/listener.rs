@@ -191,7 +191,9 @@ impl Visit {
     /// A whole request has come.
     pub(crate) fn note_request(&self) {
         let silence = self.stay.silence().take();
-        silence.inspect(|silence| drop(self.places.silent().remove(silence)));
+        if let Some(silence) = silence {
+            self.places.silent().remove(&silence);
+        }
     }
 
     /// Nothing is asked from now on, until [`Visit::note_request`]; `was_answered` if a request was answered before.

@@ -88,7 +88,13 @@ pub(crate) async fn watch(
 
 async fn answer(shared: Arc<Shared>, visit: Visit, parts: &mut Parts) -> Result<Response, Refusal> {
     let wish = Wish::parse(parts.uri.query().unwrap_or_default())?;
-    access::check(&shared.settings.current(), visit.address, &parts.headers, wish.token.as_deref())?;
+    access::check(
+        &shared.settings.current(),
+        &shared.logins,
+        visit.address,
+        &parts.headers,
+        wish.token.as_deref(),
+    )?;
     if shared.is_stopping() {
         return Err(Refusal::unavailable("the server is stopping"));
     }

@@ -16,6 +16,7 @@ mod lifecycle;
 mod limits;
 mod loading;
 mod long_commands;
+mod logins;
 mod named_watching;
 mod pause;
 mod protocol;

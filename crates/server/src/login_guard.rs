@@ -1,0 +1,179 @@
+//! Who may try a password: a bounded number of wrong ones for each address, whichever door they come to.
+//!
+//! An address has a bucket of tokens (a token bucket, as of GCRA); a wrong password takes one, and time brings them back. While the
+//! bucket is empty no password from there is looked at, so that a right one cannot be told from a wrong one.
+
+use crate::operator_line::OperatorLine;
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Wrong passwords that an address may give at once. A pool of misconfigured clients should not keep out its neighbours.
+const BURST: u32 = 20;
+/// How long it takes until one more is allowed.
+const REFILL: Duration = Duration::from_millis(100);
+/// Addresses that are remembered. Beyond it the one that has been quiet for longest is forgotten.
+const ADDRESSES: usize = 10_000;
+/// Lines about wrong passwords are written at most once in so many seconds.
+const LINE_PAUSE_S: u64 = 1;
+
+/// What came of a password.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Login {
+    Right,
+    Wrong,
+    /// It was not looked at: too many from the address were wrong.
+    Refused,
+}
+
+/// Where a client is, as far as guesses are counted: IPv6 networks have 64 bits, and whoever has one has all of its addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Source {
+    /// A Unix socket.
+    Local,
+    Address(IpAddr),
+}
+
+impl Source {
+    fn of(address: Option<IpAddr>) -> Source {
+        match address.map(|address| address.to_canonical()) {
+            None => Source::Local,
+            Some(IpAddr::V6(address)) if !address.is_loopback() => {
+                let network = u128::from(address) >> 64 << 64;
+                Source::Address(Ipv6Addr::from(network).into())
+            }
+            Some(address) => Source::Address(address),
+        }
+    }
+}
+
+/// Counts wrong passwords by address.
+pub(crate) struct LoginGuard {
+    /// When each address would have all its tokens back.
+    full_at: Mutex<HashMap<Source, Instant>>,
+    /// How many there are.
+    remembered: AtomicUsize,
+    failed: AtomicU64,
+    refused: AtomicU64,
+    line: OperatorLine,
+}
+
+impl Default for LoginGuard {
+    fn default() -> LoginGuard {
+        LoginGuard {
+            full_at: Mutex::default(),
+            remembered: AtomicUsize::new(0),
+            failed: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+            line: OperatorLine::every(LINE_PAUSE_S),
+        }
+    }
+}
+
+impl LoginGuard {
+    /// Judges a password from `address`, `host:port` or the path of a Unix socket, that is right or not.
+    pub(crate) fn judge(&self, address: &str, is_right: bool) -> Login {
+        let source = address.parse::<SocketAddr>().ok().map(|address| address.ip());
+        let login = self.judge_at(Source::of(source), is_right, Instant::now());
+        let counted = match login {
+            Login::Right => return login,
+            Login::Wrong => &self.failed,
+            Login::Refused => &self.refused,
+        };
+        let so_far = counted.fetch_add(1, Ordering::Relaxed) + 1;
+        self.line.write(|| match login {
+            Login::Refused => format!(
+                "warning: {address} has given too many wrong passwords; {so_far} further ones were not looked at since the start"
+            ),
+            _ => format!("warning: {address} has given a wrong password, the {so_far}. since the start"),
+        });
+        login
+    }
+
+    fn judge_at(&self, source: Source, is_right: bool, now: Instant) -> Login {
+        if is_right && self.remembered.load(Ordering::Acquire) == 0 {
+            return Login::Right;
+        }
+        let mut full_at = self.full_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let full = full_at.get(&source).copied().filter(|full| *full > now);
+        if full.is_some_and(|full| full + REFILL > now + REFILL * BURST) {
+            return Login::Refused;
+        }
+        if is_right {
+            return Login::Right;
+        }
+        if full.is_none() && full_at.len() >= ADDRESSES {
+            full_at.retain(|_, full| *full > now);
+            if full_at.len() >= ADDRESSES {
+                let quiet = full_at.iter().min_by_key(|(_, full)| **full).map(|(source, _)| *source);
+                if let Some(source) = quiet {
+                    full_at.remove(&source);
+                }
+            }
+        }
+        full_at.insert(source, full.unwrap_or(now) + REFILL);
+        self.remembered.store(full_at.len(), Ordering::Release);
+        Login::Wrong
+    }
+
+    /// Wrong passwords since the start.
+    pub(crate) fn failed(&self) -> u64 {
+        self.failed.load(Ordering::Relaxed)
+    }
+
+    /// Passwords that were not looked at, since the start.
+    pub(crate) fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(text: &str) -> Source {
+        Source::of(Some(text.parse().expect("an address")))
+    }
+
+    #[test]
+    fn an_address_that_guesses_is_slowed_and_others_are_not() {
+        let (guard, began) = (LoginGuard::default(), Instant::now());
+        let (guesser, other) = (source("192.0.2.1"), source("192.0.2.2"));
+        for _ in 0..BURST {
+            assert_eq!(guard.judge_at(guesser, false, began), Login::Wrong);
+        }
+        for is_right in [false, true] {
+            assert_eq!(guard.judge_at(guesser, is_right, began), Login::Refused, "right or not");
+        }
+        assert_eq!(guard.judge_at(other, true, began), Login::Right);
+        assert_eq!(guard.judge_at(other, false, began), Login::Wrong);
+        let later = began + REFILL;
+        assert_eq!(guard.judge_at(guesser, false, later), Login::Wrong, "one has come back");
+        assert_eq!(guard.judge_at(guesser, true, later), Login::Refused);
+        assert_eq!(guard.judge_at(guesser, true, later + REFILL), Login::Right);
+        // In an hour a guesser gets no more than this.
+        let tried = (0..36_000_000_u64).step_by(997).map(|ms| later + Duration::from_micros(ms * 100));
+        let looked_at = tried.filter(|at| guard.judge_at(guesser, false, *at) == Login::Wrong).count();
+        assert!(looked_at <= 36_000 + BURST as usize, "{looked_at}");
+    }
+
+    #[test]
+    fn a_network_counts_as_one_address() {
+        assert_eq!(source("2001:db8::1"), source("2001:db8::ffff:2"));
+        assert_ne!(source("2001:db8::1"), source("2001:db8:0:1::1"));
+        assert_eq!(source("::ffff:192.0.2.1"), source("192.0.2.1"));
+        assert_ne!(source("::1"), Source::Local);
+    }
+
+    #[test]
+    fn only_so_many_addresses_are_remembered() {
+        let (guard, began) = (LoginGuard::default(), Instant::now());
+        for number in 0..2 * ADDRESSES as u32 {
+            let address = Source::Address(std::net::Ipv4Addr::from(number).into());
+            assert_eq!(guard.judge_at(address, false, began), Login::Wrong);
+        }
+        assert_eq!(guard.remembered.load(Ordering::Relaxed), ADDRESSES);
+    }
+}
