@@ -291,8 +291,8 @@ impl Shared {
         let slack = self.options.segment_bytes / SLACK_DIVISOR;
         let promised = state.promised_bytes + self.bytes_to_promise(payload_bytes);
         // What does not fit in any segment must not depend on this one.
-        let in_position = promised <= slack
-            && state.position.is_some_and(|at| at.offset + promised + slack <= at.capacity);
+        let in_position =
+            promised <= slack && state.position.is_some_and(|at| at.offset + promised + slack <= at.capacity);
         let has_room = in_position || first_with_room(&state.ready, promised + slack).is_some();
         (!has_room).then_some(promised + slack + SEGMENT_OVERHEAD_BYTES)
     }

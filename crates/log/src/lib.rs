@@ -8,7 +8,7 @@
 //! | what waits, and storage that does not answer | `stall`, `stopwatch` |
 //! | a start after a crash | `recovery` → `reader` → `format` |
 //! | why no LSN comes twice | `gap`, `end_file`, and `recovery` where it uses them |
-//! | where segments come from and go to | `housekeeper`, `ready`, `segment` |
+//! | where segments come from and go to | `housekeeper`, `ready`, `segment`; on a disk that gets full `relief` |
 //! | everything outside of memory | [`storage`] |
 //!
 //! Each uses only what stands before it: `lsn`, `error`, [`storage`] ─► `record`, `segment_header` ─► `format` ─► `segment`,
@@ -32,6 +32,7 @@ mod ready;
 mod record;
 mod record_batch;
 mod recovery;
+mod relief;
 mod replay;
 mod segment;
 mod segment_header;

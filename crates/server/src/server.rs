@@ -114,6 +114,7 @@ impl Server {
         let (polls, inboxes) = event_loops(config.worker_count())?;
         let (http_address, grpc_address) = (config.http, config.grpc);
         let (snapshots, requests) = Snapshots::new(recovered.snapshot);
+        snapshots.begin(recovered.snapshot_bytes, recovered.replayed_bytes);
         let shared = Arc::new(Shared::new(recovered.engine, snapshots, config, inboxes.clone()));
         let http_watchers = Arc::clone(&shared.http_watchers);
         shared.engine.set_audience(Box::new(Listeners { workers: inboxes.clone(), http: http_watchers }));
@@ -121,6 +122,8 @@ impl Server {
             shared.watching_began(now_us());
         }
         before(Stopper { shared: Arc::clone(&shared) });
+        shared.engine.log().note_snapshot(recovered.snapshot_bytes, 0);
+        shared.engine.log().offer_relief();
         listen_to_log(&shared, inboxes);
         let snapshots = snapshot_taking::start(Arc::clone(&shared), requests)
             .map_err(|error| StartError::System { what: "start a thread", error })?;
@@ -289,7 +292,9 @@ fn listen_to_log(shared: &Arc<Shared>, inboxes: Vec<Arc<Inbox>>) {
         if was_retaining.swap(progress.retaining, Ordering::AcqRel) != progress.retaining {
             tell_of_old_segments(shared.engine.log().retention_failure());
         }
-        shared.snapshots.request_if_due(shared.engine.log(), shared.settings.current().snapshot_after);
+        let config = shared.settings.current();
+        let (after, after_bytes) = (config.snapshot_after, config.snapshot_after_bytes);
+        shared.snapshots.request_if_due(shared.engine.log(), progress.wants_relief, after, after_bytes);
     };
     shared.engine.log().set_listener(Box::new(listener));
 }

@@ -49,7 +49,8 @@ pub(crate) fn end(session: &mut Session, how: Unblock, engine: &Engine) -> bool 
     let Some(wait) = &session.wait else { return false };
     match (&wait.what, how) {
         // Its answer is sure to come.
-        (WaitFor::Snapshot | WaitFor::Place(_), _) | (WaitFor::Unpaused | WaitFor::Room(_), Unblock::Error) => return false,
+        (WaitFor::Snapshot | WaitFor::Place(_), _)
+        | (WaitFor::Unpaused | WaitFor::Room(_), Unblock::Error) => return false,
         _ => {}
     }
     if let WaitFor::Keys(waiter) = &wait.what {

@@ -260,11 +260,10 @@ impl State {
         let log = environment.shared.engine.log();
         let reached = Reached::by(log);
         environment.shared.log_has_failed()
-            || (self.holding.iter().filter_map(|slot| self.peer(*slot)))
-                .any(|peer| {
-                    peer.connection.has_waited_for(reached)
-                        || peer.connection.awaited_room().is_some_and(|bytes| log.has_room_for(bytes))
-                })
+            || (self.holding.iter().filter_map(|slot| self.peer(*slot))).any(|peer| {
+                peer.connection.has_waited_for(reached)
+                    || peer.connection.awaited_room().is_some_and(|bytes| log.has_room_for(bytes))
+            })
     }
 
     /// Time until the next deadline; `None` without one, so that an idle server uses no time at all.

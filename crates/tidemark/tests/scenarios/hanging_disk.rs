@@ -19,7 +19,8 @@ impl FreezableDisk {
     /// `None`, and a line that says why, where the system does not let us mount.
     fn mount() -> Option<Self> {
         let disk = Self { directory: tempfile::tempdir().expect("a directory") };
-        let script = r#"truncate -s 512M image && mkfs.ext4 -q image && mkdir mounted && mount -o loop image mounted"#;
+        let script =
+            r#"truncate -s 512M image && mkfs.ext4 -q image && mkdir mounted && mount -o loop image mounted"#;
         let mounted = Command::new("sh").args(["-c", script]).current_dir(disk.directory.path()).output();
         let mounted = mounted.expect("sh runs");
         if mounted.status.success() {
@@ -102,7 +103,8 @@ fn number(answer: &Answer) -> u64 {
 
 fn fetch(http: u16, path: &str) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", http)).expect("HTTP is served");
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").expect("it takes a request");
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        .expect("it takes a request");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("it answers");
     answer
@@ -150,7 +152,9 @@ fn survive_a_freeze(durability: &str, writers: usize) {
     let Answer::Bulk(info) = call(&mut idle, &["INFO", "persistence"]) else { panic!("a bulk string") };
     assert!(info.contains("log_status:stalled"), "{info}");
     disk.thaw();
-    wait_until("changes are accepted", || !client.call(&["SET", "other", "1"]).expect("an answer").is_error());
+    wait_until("changes are accepted", || {
+        !client.call(&["SET", "other", "1"]).expect("an answer").is_error()
+    });
     assert_eq!(readiness(http).0, 200);
     let written = writers.stop();
     assert!(server.terminate().success());
