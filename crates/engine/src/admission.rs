@@ -26,17 +26,24 @@ impl Engine {
         if command.is(flags::WRITE) { self.admit_change(args, room) } else { Ok(()) }
     }
 
-    /// Lets a command that was refused for this reason run all the same, if it can do without the log: one whose changes are volatile,
-    /// while the log is full or its storage does not answer. A log that has failed, and memory that is ahead of it, allow nothing.
+    /// Lets a command that was refused for this reason run all the same: one that takes no memory, such as `DEL`, while the log is full
+    /// and has room for it, because it makes space; one whose changes are volatile, while the log is full or its storage does not
+    /// answer, which gets the refusal for the case that it needs the log. A log that has failed, and memory that is ahead of it,
+    /// allow nothing.
     #[cold]
     pub(crate) fn tolerate(
         &self,
         command: &Command,
+        args: &[&[u8]],
         refusal: CommandError,
-    ) -> Result<Box<CommandError>, CommandError> {
+    ) -> Result<Option<Box<CommandError>>, CommandError> {
         let is_passing = matches!(self.log().health(), Health::Full(_) | Health::Stalled(_));
-        if is_passing && !self.is_ahead_of_log() && command.is(flags::VOLATILE) {
-            Ok(Box::new(refusal))
+        if !is_passing || self.is_ahead_of_log() {
+            Err(refusal)
+        } else if command.is(flags::VOLATILE) {
+            Ok(Some(Box::new(refusal)))
+        } else if !command.is(flags::DENYOOM) && self.log().has_last_room_for(Self::record_bytes(args)) {
+            Ok(None)
         } else {
             Err(refusal)
         }

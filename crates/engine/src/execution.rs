@@ -37,15 +37,15 @@ impl Engine {
         let mut room = Room::NONE;
         let mut refusal = None;
         if let Err(error) = self.admit(call.command, call.args, &mut room) {
-            match self.tolerate(call.command, error) {
-                Ok(tolerated) => refusal = Some(tolerated),
+            match self.tolerate(call.command, call.args, error) {
+                Ok(tolerated) => refusal = tolerated,
                 Err(error) => return refused(&error, reply),
             }
         }
         let mut keys = self.lock_for(call);
         if let Err(error) = self.admit_under_locks(call.command) {
-            match self.tolerate(call.command, error) {
-                Ok(tolerated) => refusal = Some(tolerated),
+            match self.tolerate(call.command, call.args, error) {
+                Ok(tolerated) => refusal = tolerated,
                 Err(error) => return refused(&error, reply),
             }
         }
@@ -116,7 +116,8 @@ impl Engine {
 
 impl Engine {
     /// The last record that the answer to a command may show, or a later one: to be asked when the command has run, for an
-    /// answer that waits until what it shows is durable. Locks the shards of the command's keys, one after the other.
+    /// answer that waits until what it shows is durable. Locks the shards of the command's keys, one after the other: not to be called
+    /// while [`Executed::block`] has them.
     #[cold]
     pub fn newest_shown(&self, command: &Command, args: &[&[u8]]) -> Lsn {
         let last = |key: &[u8]| self.keyspace().lock(self.keyspace().shard_of(key)).last();

@@ -517,6 +517,7 @@ impl Committer {
                 .map_err(|error| self.failure("writing", segment, error))?;
             offset += piece.len() as u64;
         }
+        self.shared.written_bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         self.offset += bytes.len() as u64 - u64::from(is_planted(Fault::Offset));
         Ok(behind)
     }

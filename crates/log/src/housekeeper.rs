@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use crate::append::RESERVE_BYTES;
 use crate::error::Failure;
 use crate::ready::Ready;
+use crate::relief::Relief;
 use crate::segment::{Segment, TEMPORARY_SUFFIX, spare_name};
 use crate::segment_header::HEADER_BYTES;
 use crate::shared::{Shared, State, wait};
@@ -110,7 +111,7 @@ impl Housekeeper {
                 continue;
             }
             let chore = self.preparation(&state);
-            let prepare_at = self.prepare_at.filter(|_| chore.is_some() && state.full.is_some());
+            let prepare_at = self.prepare_at.filter(|_| chore.is_some());
             let retire_at = self.retire_at.filter(|_| state.retention_due);
             if let Some(chore) = chore.filter(|_| is_time(prepare_at)) {
                 return chore;
@@ -143,6 +144,7 @@ impl Housekeeper {
     /// Makes an empty segment file whose space is its own, so that a full disk shows now.
     fn prepare(&mut self, bytes: u64) -> io::Result<Ready> {
         let storage = self.shared.storage.clone();
+        self.shared.check_free_space(bytes)?;
         let name = spare_name(self.next_spare);
         self.next_spare += 1;
         let temporary = format!("{name}{TEMPORARY_SUFFIX}");
@@ -186,6 +188,10 @@ impl Housekeeper {
         let mut state = shared.lock();
         match made {
             Ok(ready) => {
+                self.prepare_at = None;
+                if matches!(state.relief, Relief::Done { .. }) {
+                    state.relief = Relief::Offered;
+                }
                 hand_over(&mut state, ready);
                 self.end_shortage(state);
             }
@@ -194,7 +200,15 @@ impl Housekeeper {
                 let failure = Failure::new("preparing the next segment", error);
                 if is_shortage(&failure.error) {
                     self.prepare_at = Some(Instant::now() + RETRY_DELAY);
-                    self.begin_shortage(state, failure);
+                    let (may_help, is_new) = self.shared.seek_relief(&mut state);
+                    if may_help {
+                        drop(state);
+                    } else {
+                        self.begin_shortage(state, failure);
+                    }
+                    if is_new {
+                        self.shared.announce();
+                    }
                 } else {
                     // A disk that cannot take zeros is not one to trust with records.
                     drop(state);

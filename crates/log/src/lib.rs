@@ -9,7 +9,7 @@
 //! | a start after a crash | `recovery` → `reader` → `format` |
 //! | why no LSN comes twice | `gap`, `end_file`, and `recovery` where it uses them |
 //! | why the loss of durable records is noticed | `high_water`, `end_file` |
-//! | where segments come from and go to | `housekeeper`, `ready`, `segment` |
+//! | where segments come from and go to | `housekeeper`, `ready`, `segment`; on a disk that gets full `relief` |
 //! | everything outside of memory | [`storage`] |
 //!
 //! Each uses only what stands before it: `lsn`, `error`, [`storage`] ─► `record`, `segment_header` ─► `format` ─► `segment`,
@@ -34,6 +34,7 @@ mod ready;
 mod record;
 mod record_batch;
 mod recovery;
+mod relief;
 mod replay;
 mod segment;
 mod segment_header;

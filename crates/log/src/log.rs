@@ -20,6 +20,7 @@ use crate::housekeeper::Housekeeper;
 use crate::random::Random;
 use crate::ready::Ready;
 use crate::recovery::{Recovered, Recovery, recover};
+use crate::relief::Relief;
 use crate::replay::{Replay, Tail};
 use crate::segment::{Segment, parse_spare_name};
 use crate::shared::{Health, Parked, Position, Progress, Shared, State, wait};
@@ -349,6 +350,63 @@ impl Log {
         finished
     }
 
+    /// As [`finish_snapshot`](Self::finish_snapshot), on a disk that gets full: the snapshot is read back, and if all of it is
+    /// right it is the only one that stays, and the log before it is released.
+    pub fn finish_relief(&self, writer: SnapshotWriter) -> Result<(), SnapshotError> {
+        let lsn = writer.lsn();
+        self.finish_snapshot(writer)?;
+        let snapshots = Snapshots::new(self.shared.storage.clone());
+        snapshots.open(lsn)?.verify()?;
+        let pruned = snapshots.prune(1);
+        if let Err(SnapshotError::Sync(failure)) = &pruned {
+            self.shared.fail(failure.clone());
+        }
+        let covered = pruned?;
+        assert!(covered >= lsn, "the snapshot at {lsn} stays, and the log is covered up to {covered}");
+        self.release(covered.next());
+        Ok(())
+    }
+
+    /// Says that the caller takes a snapshot when the listener is told that one is wanted ([`Progress::wants_relief`]), because
+    /// there is no space for the next segment, or none would be left for a snapshot: only if that has not helped are records
+    /// refused. It finishes the snapshot by [`finish_relief`](Self::finish_relief), and calls [`end_relief`](Self::end_relief)
+    /// in any case.
+    pub fn offer_relief(&self) {
+        let mut state = self.shared.lock();
+        if state.relief == Relief::None {
+            state.relief = Relief::Offered;
+        }
+    }
+
+    /// Whether a snapshot would help against a shortage of space.
+    pub fn wants_relief(&self) -> bool {
+        let state = self.shared.lock();
+        state.relief == Relief::Wanted || (state.full.is_some() && state.relief != Relief::None)
+    }
+
+    /// Says that the snapshot was taken that was wanted, or could not be.
+    pub fn end_relief(&self) {
+        self.shared.end_relief();
+    }
+
+    /// Says how large the newest snapshot is, which was begun when [`written_bytes`](Self::written_bytes) was `at`: as much
+    /// stays free for the next one.
+    pub fn note_snapshot(&self, bytes: u64, at: u64) {
+        self.shared.snapshot_bytes.store(bytes, Ordering::Relaxed);
+        self.shared.snapshot_at_bytes.store(at, Ordering::Relaxed);
+    }
+
+    /// Bytes of the log that this process has written.
+    pub fn written_bytes(&self) -> u64 {
+        self.shared.written_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Whether a change that takes no memory may be logged although the log cannot grow: as long as there is room for it in the
+    /// last segment, so that deleting can make space.
+    pub fn has_last_room_for(&self, payload_bytes: usize) -> bool {
+        self.shared.has_last_room_for(payload_bytes)
+    }
+
     fn complete(&self, writer: SnapshotWriter) -> Result<(), SnapshotError> {
         if let Some(failure) = &self.shared.lock().failure {
             // Nor is a snapshot promised on a disk that has failed.
@@ -542,6 +600,7 @@ fn share(
         closed: false,
         failure: None,
         full: None,
+        relief: Relief::None,
         stall: None,
         random: options.seed.map_or_else(Random::from_system, |seed| Random::new(seed ^ recovered.next.0)),
     };
@@ -561,6 +620,9 @@ fn share(
         durable: AtomicU64::new(last.0),
         refusing: AtomicBool::new(false),
         stalled: AtomicBool::new(false),
+        written_bytes: AtomicU64::new(0),
+        snapshot_bytes: AtomicU64::new(0),
+        snapshot_at_bytes: AtomicU64::new(0),
         crowded: Stopwatch::new(),
         writing: Stopwatch::new(),
         syncing: Stopwatch::new(),

@@ -11,6 +11,7 @@ use crate::format::Codec;
 use crate::gap::Gaps;
 use crate::random::Random;
 use crate::ready::Ready;
+use crate::relief::Relief;
 use crate::segment::SegmentTable;
 use crate::stopwatch::Stopwatch;
 use crate::storage::Storage;
@@ -25,6 +26,9 @@ pub struct Progress {
     pub written: Lsn,
     /// Whether the log accepts records.
     pub writable: bool,
+    /// Whether a snapshot is wanted, so that old segments can go before the disk is full: see
+    /// [`Log::offer_relief`](crate::Log::offer_relief).
+    pub wants_relief: bool,
     /// Whether old segments stay that should have gone: see [`Log::retention_failure`](crate::Log::retention_failure).
     pub retaining: bool,
 }
@@ -70,6 +74,11 @@ pub(crate) struct Shared {
     pub(crate) refusing: AtomicBool,
     /// Whether [`State::stall`] is there.
     pub(crate) stalled: AtomicBool,
+    /// Bytes of the log that this process has written.
+    pub(crate) written_bytes: AtomicU64,
+    /// The size of the newest snapshot, and what was written when it was begun.
+    pub(crate) snapshot_bytes: AtomicU64,
+    pub(crate) snapshot_at_bytes: AtomicU64,
     /// Since when appenders should wait.
     pub(crate) crowded: Stopwatch,
     /// The write, the sync and the housekeeper's call of the storage that are under way.
@@ -127,6 +136,7 @@ pub(crate) struct State {
     pub(crate) closed: bool,
     pub(crate) failure: Option<Failure>,
     pub(crate) full: Option<Failure>,
+    pub(crate) relief: Relief,
     pub(crate) stall: Option<Stall>,
     pub(crate) random: Random,
 }
@@ -184,6 +194,7 @@ impl Shared {
             durable: Lsn(self.durable.load(Ordering::Acquire)),
             written: Lsn(self.written.load(Ordering::Acquire)),
             writable: !self.refusing.load(Ordering::Acquire),
+            wants_relief: self.lock().relief == Relief::Wanted,
             retaining: self.retaining.load(Ordering::Acquire),
         }
     }

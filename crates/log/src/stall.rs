@@ -7,11 +7,14 @@
 use std::sync::atomic::Ordering;
 
 use crate::error::{AppendError, Stall};
-use crate::shared::{Shared, State};
+use crate::shared::{Position, Shared, State};
 
 /// The part of the last segment that is left to records under way when no further one is admitted: those of 16 threads, of
 /// the largest that need no promise.
 const LAST_DIVISOR: u64 = 4;
+
+/// The part of it that is left to them where the disk is full and what takes no memory goes on.
+const FULL_DIVISOR: u64 = 8;
 
 impl Shared {
     /// Whether appenders should wait: for the buffer to be written, or for the next segment. One load.
@@ -24,7 +27,7 @@ impl Shared {
     /// wait; the caller announces it when it has released the lock.
     #[must_use]
     pub(crate) fn update_crowded(&self, state: &State) -> bool {
-        let is_crowded = state.buffer.sealed >= self.options.buffer_bytes || self.lacks_segment(state);
+        let is_crowded = state.buffer.sealed >= self.options.buffer_bytes || lacks_segment(state);
         let was_crowded = self.is_crowded();
         if is_crowded && !was_crowded {
             self.crowded.start();
@@ -35,12 +38,15 @@ impl Shared {
         was_crowded && !is_crowded
     }
 
-    fn lacks_segment(&self, state: &State) -> bool {
-        state.ready.is_empty()
-            && state.position.is_none_or(|at| {
-                let left = at.capacity.saturating_sub(at.offset + state.promised_bytes);
-                left < at.capacity / LAST_DIVISOR
-            })
+    /// Whether a small record may be appended although the log cannot grow; the end of the segment stays for those under way.
+    pub(crate) fn has_last_room_for(&self, payload_bytes: usize) -> bool {
+        let state = self.lock();
+        let refuses = state.failure.is_some() || state.closing || state.stall.is_some();
+        let fits = |at: Position| {
+            let left = at.capacity.saturating_sub(at.offset + state.promised_bytes);
+            left >= at.capacity / FULL_DIVISOR + payload_bytes as u64
+        };
+        state.full.is_some() && !refuses && self.is_small(payload_bytes) && state.position.is_some_and(fits)
     }
 
     /// Waits until a new log has a segment, or cannot have one: no appender should have to.
@@ -68,7 +74,7 @@ impl Shared {
 
     /// Has the threads make the room that is lacking.
     fn ask_for_room(&self, state: &mut State) {
-        if self.lacks_segment(state) {
+        if lacks_segment(state) {
             self.want_next(state);
         }
         self.wake_writer(state.is_syncing);
@@ -162,4 +168,13 @@ impl Shared {
             state.failure.is_some() || state.closing || state.full.is_some() || state.stall.is_some();
         self.refusing.store(refuses, Ordering::Release);
     }
+}
+
+/// Whether no segment is prepared and little is left of the last one, or there is none.
+fn lacks_segment(state: &State) -> bool {
+    state.ready.is_empty()
+        && state.position.is_none_or(|at| {
+            let left = at.capacity.saturating_sub(at.offset + state.promised_bytes);
+            left < at.capacity / LAST_DIVISOR
+        })
 }

@@ -61,12 +61,12 @@ impl Crew {
                     taken => taken,
                 },
                 Some(worker) => {
-                    let _leaving = Leaving(self);
+                    let leaving = Leaving(self);
                     let stayed = self.run_while_it_stays(worker);
                     if !matches!(stayed, Ok(Stayed::No)) {
                         return stayed.map(drop);
                     }
-                    std::mem::forget(_leaving);
+                    std::mem::forget(leaving);
                     None
                 }
             }

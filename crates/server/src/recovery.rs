@@ -79,6 +79,10 @@ pub(crate) struct Recovered {
     pub(crate) engine: Engine,
     /// The last record that the newest usable snapshot covers; 0 without one.
     pub(crate) snapshot: Lsn,
+    /// Its size.
+    pub(crate) snapshot_bytes: u64,
+    /// How much of the log was behind it.
+    pub(crate) replayed_bytes: u64,
     /// What was found, in lines for a person.
     pub(crate) report: String,
 }
@@ -135,7 +139,7 @@ pub(crate) fn load(opened: &OpenLog, config: &Config, loading: &Loading) -> Resu
     let (engine, snapshot) = newest_state(log, config, loading, &mut report)?;
     let from = snapshot.map_or(Lsn::FIRST, Lsn::next);
     let began = Instant::now();
-    let records = replay(&engine, from, loading)?;
+    let (records, replayed_bytes) = replay(&engine, from, loading)?;
     engine.keep_queries(now_us());
     report.push(match records {
         0 if snapshot.is_none() => "the log is empty".to_owned(),
@@ -154,7 +158,10 @@ pub(crate) fn load(opened: &OpenLog, config: &Config, loading: &Loading) -> Resu
         // It was not needed. At worst the next snapshot pushes out the good one instead of it.
         Err(error) => report.push(format!("not set aside: {error}")),
     }
-    Ok(Recovered { engine, snapshot: snapshot.unwrap_or_default(), report: report.join("\n") })
+    let snapshots = Snapshots::new(Arc::clone(engine.log().storage()));
+    let snapshot_bytes = snapshot.map_or(Ok(0), |lsn| snapshots.bytes(lsn))?;
+    let (snapshot, report) = (snapshot.unwrap_or_default(), report.join("\n"));
+    Ok(Recovered { engine, snapshot, snapshot_bytes, replayed_bytes, report })
 }
 
 /// The state of the newest snapshot that can be used, and its last record; an empty state if the log has everything.
@@ -254,27 +261,28 @@ fn load_snapshot(engine: &Engine, snapshot: &Snapshot, loading: &Loading) -> Res
     Ok(())
 }
 
-/// Applies every record from `from` on; how many there were.
-fn replay(engine: &Engine, from: Lsn, loading: &Loading) -> Result<u64, RecoverError> {
+/// Applies every record from `from` on; how many there were, and how many bytes they had.
+fn replay(engine: &Engine, from: Lsn, loading: &Loading) -> Result<(u64, u64), RecoverError> {
     let last = engine.log().appended();
     if last < from {
-        return Ok(0);
+        return Ok((0, 0));
     }
     loading.begin(Source::Log, engine.log().records_between(from.previous(), last));
     let mut batches = engine.log().replay(from)?;
-    let (mut records, mut scratch) = (0, Reply::new(Protocol::Resp2));
+    let (mut records, mut bytes, mut scratch) = (0, 0, Reply::new(Protocol::Resp2));
     while let Some(batch) = batches.next_batch()? {
         go_on(loading)?;
         let in_batch = batch.len();
         records += in_batch;
         for record in batch {
+            bytes += record.payload.len() as u64;
             engine
                 .apply(&record, &mut scratch)
                 .map_err(|error| RecoverError::Apply { lsn: record.lsn, error })?;
         }
         loading.advance(in_batch);
     }
-    Ok(records)
+    Ok((records, bytes))
 }
 
 fn go_on(loading: &Loading) -> Result<(), RecoverError> {

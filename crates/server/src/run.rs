@@ -136,7 +136,11 @@ fn promise(config: &Config) -> String {
     use tidemark_log::Durability;
     match config.durability {
         Durability::Always => "a change is answered when it is on disk".to_owned(),
-        Durability::Interval(time) => format!("a kill may lose the last 10 ms, a power failure the last {} ms", time.as_millis()),
-        Durability::Off => "a kill may lose the last 10 ms, a power failure what the system has not written".to_owned(),
+        Durability::Interval(time) => {
+            format!("a kill may lose the last 10 ms, a power failure the last {} ms", time.as_millis())
+        }
+        Durability::Off => {
+            "a kill may lose the last 10 ms, a power failure what the system has not written".to_owned()
+        }
     }
 }

@@ -187,6 +187,9 @@ impl Server {
         let http_watchers = Arc::clone(&shared.http_watchers);
         recovered.engine.set_audience(Box::new(Listeners { workers: inboxes.clone(), http: http_watchers }));
         shared.snapshots.note_loaded(recovered.snapshot);
+        shared.snapshots.begin(recovered.snapshot_bytes, recovered.replayed_bytes);
+        recovered.engine.log().note_snapshot(recovered.snapshot_bytes, 0);
+        recovered.engine.log().offer_relief();
         listen_to_log(shared, inboxes);
         let no_thread = |error| StartError::System { what: "start a thread", error };
         self.snapshots = Some(snapshot_taking::start(Arc::clone(shared), requests).map_err(no_thread)?);
@@ -336,7 +339,9 @@ fn listen_to_log(shared: &Arc<Shared>, inboxes: Vec<Arc<Inbox>>) {
             // What is not loaded is not what a snapshot should have.
             return;
         }
-        shared.snapshots.request_if_due(shared.engine.log(), shared.settings.current().snapshot_after);
+        let config = shared.settings.current();
+        let (after, after_bytes) = (config.snapshot_after, config.snapshot_after_bytes);
+        shared.snapshots.request_if_due(shared.engine.log(), progress.wants_relief, after, after_bytes);
     };
     shared.engine.log().set_listener(Box::new(listener));
 }

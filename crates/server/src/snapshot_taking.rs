@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tidemark_engine::{Delivery, Engine, Protocol, Reply};
-use tidemark_log::{Lsn, SnapshotWriter};
+use tidemark_log::{Lsn, SnapshotWriter, Snapshots as LogSnapshots};
 
 /// How long the thread rests after some tens of microseconds of work. Where every core is busy it would otherwise keep a
 /// thread that serves clients waiting for a whole turn of the system's scheduler, which is milliseconds.
@@ -22,16 +22,27 @@ pub(crate) fn start(
     let work = move || {
         while let Request::Take(client) = requests.next() {
             assert!(shared.engine.is_loaded(), "a snapshot of what is not loaded would lose the rest");
-            let tried = shared.engine.log().appended();
-            let taken = take(&shared.engine, &shared.snapshots);
-            shared.snapshots.note(&taken, tried);
+            let log = shared.engine.log();
+            let (tried, written_bytes) = (log.appended(), log.written_bytes());
+            let relieves = log.wants_relief();
+            let taken = take(&shared.engine, &shared.snapshots, relieves);
+            if let Ok((_, bytes)) = &taken {
+                log.note_snapshot(*bytes, written_bytes);
+            }
+            shared.snapshots.note(&taken, tried, written_bytes);
+            if relieves {
+                log.end_relief();
+            } else if log.wants_relief() {
+                // It came to be wanted meanwhile.
+                shared.snapshots.request(None);
+            }
             if let Some((worker, target)) = client {
                 let delivery = Delivery { reply: answer(&taken), overflowed: false, lsn: None };
                 shared.inboxes[worker].send(Message::Deliver(target, delivery));
             }
         }
         if shared.snapshots.is_last_wanted() {
-            take(&shared.engine, &shared.snapshots)?;
+            take(&shared.engine, &shared.snapshots, false)?;
         }
         Ok(())
     };
@@ -39,8 +50,8 @@ pub(crate) fn start(
 }
 
 /// Takes a snapshot while commands go on; returns when it is complete and durable, and the log before the oldest that is
-/// kept has been released.
-fn take(engine: &Engine, snapshots: &Snapshots) -> Result<Lsn, TakeError> {
+/// kept has been released; if it `relieves` a disk that gets full, all of the log before it. Returns its record and its size.
+fn take(engine: &Engine, snapshots: &Snapshots, relieves: bool) -> Result<(Lsn, u64), TakeError> {
     let log = engine.log();
     let mut snapshot = engine.snapshot();
     let lsn = snapshot.lsn();
@@ -65,11 +76,15 @@ fn take(engine: &Engine, snapshots: &Snapshots) -> Result<Lsn, TakeError> {
     }
     snapshot.check()?;
     drop(snapshot);
-    log.finish_snapshot(writer)?;
-    Ok(lsn)
+    if relieves {
+        log.finish_relief(writer)?;
+    } else {
+        log.finish_snapshot(writer)?;
+    }
+    Ok((lsn, LogSnapshots::new(Arc::clone(log.storage())).bytes(lsn)?))
 }
 
-fn answer(taken: &Result<Lsn, TakeError>) -> Vec<u8> {
+fn answer(taken: &Result<(Lsn, u64), TakeError>) -> Vec<u8> {
     let mut reply = Reply::new(Protocol::Resp2);
     match taken {
         Ok(_) => reply.ok(),

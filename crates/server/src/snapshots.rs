@@ -2,7 +2,7 @@
 //! time by a thread (`snapshot_taking.rs`).
 
 use crate::target::Target;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -53,6 +53,10 @@ pub(crate) struct Snapshots {
     last_success: AtomicU64,
     /// The last record that the latest snapshot covers.
     last_lsn: AtomicU64,
+    /// Bytes of the log behind the latest snapshot or attempt, less those that this process had written then.
+    bytes_before: AtomicI64,
+    /// The size of the latest snapshot.
+    last_bytes: AtomicU64,
     /// The end of the log at the latest attempt that failed.
     tried_lsn: AtomicU64,
     last_error: Mutex<Option<String>>,
@@ -82,6 +86,8 @@ impl Snapshots {
             busy: AtomicBool::new(false),
             last_success: AtomicU64::new(now_seconds()),
             last_lsn: AtomicU64::new(last.0),
+            bytes_before: AtomicI64::new(0),
+            last_bytes: AtomicU64::new(0),
             tried_lsn: AtomicU64::new(0),
             last_error: Mutex::default(),
             given_up: AtomicBool::new(false),
@@ -105,13 +111,24 @@ impl Snapshots {
         true
     }
 
-    /// Asks for a snapshot if `after` records have been logged since the latest; 0 means never. One is due as well if the
-    /// server was not stopped properly many times since, each of which has left the log a segment more.
-    pub(crate) fn request_if_due(&self, log: &Log, after: u64) {
+    /// Says how large the newest snapshot is, and how much of the log was behind it at the start.
+    pub(crate) fn begin(&self, bytes: u64, replayed_bytes: u64) {
+        self.last_bytes.store(bytes, Ordering::Relaxed);
+        self.bytes_before.store(i64::try_from(replayed_bytes).unwrap_or(i64::MAX), Ordering::Relaxed);
+    }
+
+    /// Asks for a snapshot if `after` records have been logged since the latest, or `after_bytes` bytes and as many as it has;
+    /// 0 means never. One is due as well if the server was not stopped properly many times since, each of which has left the
+    /// log a segment more; and if the log wants one, because the disk gets full.
+    pub(crate) fn request_if_due(&self, log: &Log, wants_relief: bool, after: u64, after_bytes: u64) {
         let since = Lsn(self.last_lsn().0.max(self.tried_lsn.load(Ordering::Relaxed)));
         let is_due =
             || log.records_between(since, log.written()) >= after || log.gaps_behind(since).len() >= GAPS_MAX;
-        if after > 0 && is_due() {
+        let bytes_behind =
+            self.bytes_before.load(Ordering::Relaxed).saturating_add_unsigned(log.written_bytes());
+        let bytes_due = after_bytes.max(self.last_bytes.load(Ordering::Relaxed));
+        let is_large = after_bytes > 0 && u64::try_from(bytes_behind).is_ok_and(|bytes| bytes >= bytes_due);
+        if wants_relief || is_large || (after > 0 && is_due()) {
             self.request(None);
         }
     }
@@ -168,10 +185,13 @@ impl Snapshots {
         let _ = self.requests.lock().unwrap_or_else(PoisonError::into_inner).send(request);
     }
 
-    /// Notes what has come of an attempt, when the log ended at `tried`.
-    pub(crate) fn note(&self, taken: &Result<Lsn, TakeError>, tried: Lsn) {
+    /// Notes what has come of an attempt, when the log ended at `tried` and had written `written_bytes`: a snapshot and its size.
+    pub(crate) fn note(&self, taken: &Result<(Lsn, u64), TakeError>, tried: Lsn, written_bytes: u64) {
+        let before = i64::try_from(written_bytes).map_or(i64::MIN, |bytes| -bytes);
+        self.bytes_before.store(before, Ordering::Relaxed);
         match taken {
-            Ok(lsn) => {
+            Ok((lsn, bytes)) => {
+                self.last_bytes.store(*bytes, Ordering::Relaxed);
                 self.last_success.store(now_seconds(), Ordering::Relaxed);
                 self.last_lsn.store(lsn.0, Ordering::Relaxed);
             }
@@ -213,7 +233,7 @@ mod tests {
 
     fn is_due(log: &Log, latest: Lsn, after: u64) -> bool {
         let (snapshots, _requests) = Snapshots::new(latest);
-        snapshots.request_if_due(log, after);
+        snapshots.request_if_due(log, false, after, 0);
         snapshots.is_busy()
     }
 
@@ -232,5 +252,30 @@ mod tests {
         assert!(is_due(&log, Lsn::ZERO, 1_000_000));
         assert!(!is_due(&log, log.written(), 1_000_000), "it has been taken");
         assert!(!is_due(&log_after_kills(GAPS_MAX - 1), Lsn::ZERO, 1_000_000));
+    }
+
+    #[test]
+    fn a_snapshot_is_due_by_bytes_and_not_before_the_log_is_as_large_as_the_latest() {
+        let log = log_after_kills(0);
+        log.append(0, 1, |buffer| buffer.resize(buffer.len() + 1000, 1)).expect("is accepted");
+        log.wait_durable(log.appended()).expect("memory does not fail");
+        let is_due = |snapshot_bytes, replayed_bytes, after_bytes| {
+            let (snapshots, _requests) = Snapshots::new(Lsn::ZERO);
+            snapshots.begin(snapshot_bytes, replayed_bytes);
+            snapshots.request_if_due(&log, false, 0, after_bytes);
+            snapshots.is_busy()
+        };
+        let written = log.written_bytes();
+        assert!(written > 1000);
+        assert!(is_due(0, 0, written) && !is_due(0, 0, written + 1));
+        assert!(is_due(0, 1, written + 1), "what was replayed counts");
+        assert!(!is_due(written + 1, 0, 1), "less than the latest snapshot");
+        assert!(!is_due(0, 1 << 40, 0), "not for that reason");
+        let (snapshots, _requests) = Snapshots::new(Lsn::ZERO);
+        snapshots.request_if_due(&log, true, 0, 0);
+        assert!(snapshots.is_busy(), "the disk gets full");
+        snapshots.note(&Ok((log.appended(), 10)), log.appended(), written);
+        snapshots.request_if_due(&log, false, 0, 1);
+        assert!(!snapshots.is_busy(), "nothing was logged since");
     }
 }

@@ -64,6 +64,13 @@ impl Snapshots {
         Ok(lsns)
     }
 
+    /// The size of the whole snapshot at `lsn`, in bytes.
+    pub fn bytes(&self, lsn: Lsn) -> Result<u64, SnapshotError> {
+        let name = Name::whole(lsn).to_string();
+        let bytes = self.storage.open(&name).and_then(|file| file.len());
+        Ok(bytes.map_err(|error| Failure::new(format!("measuring {}", self.storage.path(&name)), error))?)
+    }
+
     /// Opens one snapshot, and what it is on: checks headers and indexes, not yet the frames.
     pub fn open(&self, lsn: Lsn) -> Result<Snapshot, SnapshotError> {
         let found = self.names()?.into_iter().find(|name| name.lsn == lsn);

@@ -177,6 +177,10 @@ impl Storage for FaultyStorage {
         self.inner.lock()
     }
 
+    fn free_bytes(&self) -> io::Result<Option<u64>> {
+        self.inner.free_bytes()
+    }
+
     fn path(&self, name: &str) -> String {
         self.inner.path(name)
     }

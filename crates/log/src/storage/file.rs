@@ -110,6 +110,11 @@ impl Storage for FileStorage {
         Ok(StorageLock::new((Locked::take(file)?, directory)))
     }
 
+    fn free_bytes(&self) -> io::Result<Option<u64>> {
+        let space = rustix::fs::fstatvfs(&self.handle)?;
+        Ok(Some(space.f_bavail.saturating_mul(space.f_frsize)))
+    }
+
     fn path(&self, name: &str) -> String {
         self.directory.join(name).display().to_string()
     }

@@ -75,6 +75,10 @@ impl Storage for MmapStorage {
         self.files.lock()
     }
 
+    fn free_bytes(&self) -> io::Result<Option<u64>> {
+        self.files.free_bytes()
+    }
+
     fn path(&self, name: &str) -> String {
         self.files.path(name)
     }

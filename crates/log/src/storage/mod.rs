@@ -28,6 +28,10 @@ pub trait Storage: Send + Sync + fmt::Debug {
     fn sync_dir(&self) -> io::Result<()>;
     /// Takes the directory for this process; `WouldBlock` when another holds it. Dropping the lock frees it.
     fn lock(&self) -> io::Result<StorageLock>;
+    /// How many bytes there is space for, as far as that is known.
+    fn free_bytes(&self) -> io::Result<Option<u64>> {
+        Ok(None)
+    }
     /// How to show a file of this directory to a person.
     fn path(&self, name: &str) -> String;
 }

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tidemark_log::storage::faulty::{Fault, Plan, Site};
 use tidemark_log::{
-    Durability, FaultyStorage, Health, Log, Lsn, MemoryStorage, OpenError, Options, Retention,
+    Durability, FaultyStorage, Health, Log, Lsn, MemoryStorage, OpenError, Options, Retention, Room,
     SnapshotWriter, Snapshots, Storage,
 };
 
@@ -558,4 +558,44 @@ fn large_records_of_many_threads_all_find_the_room_that_they_were_promised() {
     log.close().expect("closes");
     let (_, recovery) = Log::open(Arc::new(memory), options()).expect("opens");
     assert_eq!(recovery.last_lsn.0, accepted.into_inner());
+}
+
+#[test]
+fn a_snapshot_is_asked_for_before_a_full_disk_refuses_records_and_what_takes_no_memory_goes_on() {
+    let storage = FaultyStorage::new(Arc::new(MemoryStorage::new()), None);
+    let options = Options { segment_bytes: 1 << 20, durability: Durability::Off, ..Options::default() };
+    let (log, _) = Log::open(Arc::new(storage.clone()), options).expect("an empty log");
+    log.offer_relief();
+    let append = || log.append(0, 1, |into| into.resize(into.len() + 1000, 1));
+    append().expect("accepted");
+    let full = Fault::Error(io::ErrorKind::StorageFull);
+    storage.set_plan(Some(Plan { fault: full, at: 0, site: Some(Site::Allocate), forever: true, seed: 0 }));
+    while !log.wants_relief() {
+        log.check_writable().expect("records are not refused before a snapshot was asked for");
+        // As an event loop does: `append` would wait for the snapshot.
+        if log.has_room_for(1000) {
+            let result = log.append_into(Room::NONE, 0, 1, |into| into.resize(into.len() + 1000, 1));
+            result.expect("accepted");
+        }
+    }
+    log.check_writable().expect("nor while it is taken");
+    log.end_relief();
+    while log.check_writable().is_ok() {
+        std::thread::yield_now();
+    }
+    assert!(matches!(log.health(), Health::Full(_)));
+    assert!(log.has_last_room_for(100), "what takes no memory goes on");
+    while log.has_last_room_for(100) {
+        log.append_into(Room::NONE, 0, 1, |into| into.resize(into.len() + 100, 1)).expect("accepted");
+    }
+    // With the log at its last room, a snapshot lets the segments before it go.
+    storage.set_plan(None);
+    let lsn = log.appended();
+    log.finish_relief(SnapshotWriter::create(log.storage().clone(), lsn).expect("a file")).expect("taken");
+    while log.check_writable().is_err() {
+        std::thread::yield_now();
+    }
+    assert_eq!(Snapshots::new(log.storage().clone()).list().expect("a list"), [lsn]);
+    append().expect("accepted");
+    log.close().expect("all is stored");
 }

@@ -2,7 +2,7 @@
 
 use crate::command::{named_command, transaction};
 use crate::context::Context;
-use crate::session::{Session, WaitFor};
+use crate::session::{Session, Transaction, WaitFor};
 use crate::wait;
 use std::time::Duration;
 use tidemark_engine::command::{self, ConnectionCommand, flags, parse};
@@ -17,7 +17,7 @@ pub(crate) fn postpone(session: &mut Session, args: &[&[u8]], bytes: usize, cx: 
         return postpone_for(session, args, rest, cx);
     }
     // The commands of a transaction are not among the arguments of `EXEC`.
-    let queued = session.transaction.as_ref().map_or(0, |transaction| transaction.bytes());
+    let queued = session.transaction.as_ref().map_or(0, Transaction::bytes);
     let log = cx.shared.engine.log();
     !log.has_room_for(bytes.max(queued)) && postpone_until_room(session, args, cx)
 }
@@ -46,7 +46,7 @@ fn postpone_until_room(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) 
         return false;
     }
     let queued = session.transaction.as_ref().filter(|_| transaction::is_exec(command));
-    let bytes = queued.map_or_else(|| Engine::record_bytes(args), |transaction| transaction.bytes());
+    let bytes = queued.map_or_else(|| Engine::record_bytes(args), Transaction::bytes);
     if cx.shared.engine.log().has_room_for(bytes) {
         return false;
     }

@@ -127,6 +127,8 @@ pub struct Config {
     pub snapshot_keep: usize,
     /// Changes after which a snapshot is taken by itself; 0 means never.
     pub snapshot_after: u64,
+    /// How many bytes of the log make a snapshot due; 0 is never.
+    pub snapshot_after_bytes: u64,
     /// Bytes of emissions of watched reads that are kept for subscribers who are slow or come back.
     pub watch_retention_bytes: usize,
     /// How long an emission, and a watched read that nobody subscribes to, is kept.
@@ -215,6 +217,7 @@ impl Default for Config {
             log_retention_age: Duration::ZERO,
             snapshot_keep: 2,
             snapshot_after: 5_000_000,
+            snapshot_after_bytes: 256 << 20,
             watch_retention_bytes: 256 << 20,
             watch_retention_age: Duration::from_hours(1),
             watch_backlogs: 2,

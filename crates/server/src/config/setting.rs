@@ -679,12 +679,25 @@ pub static SETTINGS: &[Setting] = &[
         group: STORAGE,
         placeholder: "CHANGES",
         help: "Take a snapshot when so many changes have been logged since the latest, so that a start need not replay \
-               more; 0 means only when a client asks by SAVE or BGSAVE.",
+               more; 0 means not for that reason.",
         literal: Literal::Number,
         changeable: true,
         fallback: "",
         get: |_, config| config.snapshot_after.to_string(),
         set: |_, config, text| number(text, 0, i64::MAX as u64).map(|value| config.snapshot_after = value),
+    },
+    Setting {
+        name: "snapshot-after-bytes",
+        alias: None,
+        group: STORAGE,
+        placeholder: "BYTES",
+        help: "Take a snapshot also when the log has grown by so much since the latest, and by at least the latest's own size; 0 \
+               means not for that reason. A disk that gets full makes one due whatever this is.",
+        literal: Literal::Text,
+        changeable: true,
+        fallback: "",
+        get: |_, config| config.snapshot_after_bytes.to_string(),
+        set: |_, config, text| bytes(text, 0, LOG_BYTES_MAX).map(|value| config.snapshot_after_bytes = value),
     },
     Setting {
         name: "shutdown-timeout",

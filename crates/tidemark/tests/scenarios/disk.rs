@@ -2,7 +2,7 @@
 //! is freed is used without a restart, and nothing that was acknowledged is lost.
 
 use crate::support::prizes::{create_prizes, draw_until_refused};
-use crate::support::{Answer, Client, Server, free_port, readiness};
+use crate::support::{Answer, Client, Server, call, free_port, readiness, wait_until};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -196,7 +196,7 @@ fn fill_and_free(durability: &str, storage: &str, cycles: usize) {
         assert!(refusal.contains("free space"), "the refusal says what to do: {refusal}");
         for _ in 0..10 {
             assert!(client.call(&["INCR", "refused"]).expect("an answer").is_error());
-            assert!(client.call(&["DEL", "key:0"]).expect("an answer").is_error());
+            assert_eq!(client.call(&["DEL", "absent"]).expect("an answer"), Answer::Integer(0));
         }
         let (status, text) = readiness(http);
         assert_eq!(status, 503, "{text}");
@@ -239,6 +239,59 @@ fn so_it_is_when_answers_do_not_wait_for_the_disk() {
 #[test]
 fn so_it_is_when_the_log_is_mapped() {
     fill_and_free("always", "mmap", cycles(10));
+}
+
+#[test]
+fn a_log_much_larger_than_its_disk_is_shortened_before_anything_is_refused() {
+    let Some(disk) = SmallDisk::mount() else { return };
+    for durability in ["interval", "always"] {
+        let server = disk.serve(durability, "file", free_port());
+        let mut client = server.client();
+        let mut ledger = Ledger::default();
+        // Twice the disk.
+        while ledger.next * (VALUE_BYTES as u64) < 32 << 20 {
+            let key = format!("key:{}", ledger.next as usize % KEYS);
+            call(&mut client, &["SET", &key, &value(ledger.next)]);
+            ledger.values.insert(key, ledger.next);
+            ledger.next += 1;
+        }
+        ledger.check(&mut client);
+        assert!(server.terminate().success());
+        let server = disk.serve(durability, "file", free_port());
+        ledger.check(&mut server.client());
+    }
+}
+
+#[test]
+fn deleting_makes_space_on_a_disk_that_the_state_has_filled() {
+    let Some(disk) = SmallDisk::mount() else { return };
+    let http = free_port();
+    let server = disk.serve("interval", "file", http);
+    let mut client = server.client();
+    let mut keys = 0;
+    let refusal = loop {
+        match client.call(&["SET", &format!("key:{keys}"), &value(keys)]).expect("an answer") {
+            Answer::Error(text) => break text,
+            answer => assert_eq!(answer, Answer::Status("OK".into())),
+        }
+        keys += 1;
+        assert!(keys < 4096, "16 MiB of values do not fit on the disk");
+    };
+    assert!(refusal.contains("free space"), "{refusal}");
+    assert_eq!(readiness(http).0, 503);
+    for key in 1..keys {
+        call(&mut client, &["DEL", &format!("key:{key}")]);
+    }
+    wait_until("changes are accepted again, without a hand at the disk", || {
+        !client.call(&["SET", "new", "value"]).expect("an answer").is_error()
+    });
+    assert_eq!(readiness(http).0, 200);
+    println!("16 MiB of disk had room for {keys} values of {VALUE_BYTES} bytes");
+    assert!(server.terminate().success());
+    let server = disk.serve("interval", "file", free_port());
+    let mut client = server.client();
+    assert_eq!(call(&mut client, &["DBSIZE"]), Answer::Integer(2));
+    assert_eq!(call(&mut client, &["GET", "key:0"]), Answer::Bulk(value(0)));
 }
 
 #[test]
