@@ -98,6 +98,7 @@ impl Reply {
 
     /// An empty answer of the same protocol that may be as long as this one may still grow, and is charged to the same
     /// budget.
+    #[must_use]
     pub fn apart(&self) -> Reply {
         let mut reply = Reply::new(self.protocol);
         if let Some(charge) = &self.charge {

@@ -69,7 +69,7 @@ pub(crate) fn check(
     let is_right = [given.as_deref(), token]
         .into_iter()
         .flatten()
-        .fold(false, |right, given| same_secret(given, config.requirepass.as_bytes()) || right);
+        .any(|given| same_secret(given, config.requirepass.as_bytes()));
     match logins.judge(&peer.to_string(), is_right) {
         Login::Right => Ok(()),
         Login::Wrong => Err(NO_PASSWORD),

@@ -20,7 +20,7 @@ fn some_data(with_snapshot: bool) -> tempfile::TempDir {
 }
 
 fn with_password_and_http(config: &mut Config) {
-    config.requirepass = "secret".to_owned();
+    "secret".clone_into(&mut config.requirepass);
     serve_http(config);
 }
 

@@ -4,7 +4,7 @@ use crate::common::dice::DiceClient;
 use crate::common::{TestServer, eventually};
 
 fn server() -> TestServer {
-    TestServer::with_http(|config| config.requirepass = "secret".to_owned())
+    TestServer::with_http(|config| "secret".clone_into(&mut config.requirepass))
 }
 
 /// What a new connection is told about a password.
