@@ -22,8 +22,10 @@ const LOOK_PAUSE: Duration = Duration::from_millis(20);
 const WRITE_PAUSE: Duration = Duration::from_millis(1);
 /// A dormant query is woken by a thread that has no more records than this to apply: what the query reads is locked meanwhile.
 const NEAR: u64 = 256;
-/// What a query reads is locked for so long at most while its past is brought to the end of the log.
+/// What a query reads is locked for so long at most while its past is brought to the end of the log: twice as long each time
+/// that this was too short, as on a machine without a free core, up to the limit.
 const WAKE_HOLD: Duration = Duration::from_millis(10);
+const WAKE_HOLD_MAX: Duration = Duration::from_millis(160);
 /// How long a thread waits for a record to be written while what a query reads is locked.
 const HANDOVER_PAUSE: Duration = Duration::from_micros(20);
 /// A query that could not be woken is tried again after so long.
@@ -57,6 +59,7 @@ fn serve(shared: &Shared, job: Job) {
         is_found: false,
         kept_waiting: Duration::ZERO,
         next_wake: Instant::now(),
+        wake_hold: WAKE_HOLD,
         at_end_since: None,
     };
     let end = match making.run() {
@@ -125,6 +128,8 @@ struct Making<'a> {
     kept_waiting: Duration,
     /// A dormant query is not tried to be woken before.
     next_wake: Instant,
+    /// For how long what it reads is locked then.
+    wake_hold: Duration,
     /// Since when the subscription has everything that a query has emitted which remains dormant.
     at_end_since: Option<Instant>,
 }
@@ -311,10 +316,12 @@ impl Making<'_> {
             return self.leave_turn();
         }
         let (engine, log, mut made) = (&self.shared.engine, self.log(), Vec::new());
+        let hold = self.wake_hold;
         let waking = engine.wake(self.query, past, now_us(), |past, head| {
-            let deadline = Instant::now() + WAKE_HOLD;
+            let deadline = Instant::now() + hold;
             while tail.position() <= head {
-                log.write_or_request(head);
+                // By another thread: a disk that hangs must not hold this one with its locks.
+                log.request_write(head);
                 match tail.next_batch()? {
                     Some(batch) => {
                         for record in batch {
@@ -330,6 +337,9 @@ impl Making<'_> {
         self.next_wake = Instant::now() + WAKE_PAUSE;
         // With nothing locked: the subscription may have no room for them.
         made.iter().try_for_each(|emission| self.deliver(emission))?;
+        if matches!(waking, Ok(Waking::NotYet)) {
+            self.wake_hold = (2 * hold).min(WAKE_HOLD_MAX);
+        }
         match waking {
             Ok(Waking::Awake) => Ok(()),
             Ok(Waking::TooCostly | Waking::NotYet) | Err(Stop::Unwritable(_)) => self.leave_turn(),

@@ -5,6 +5,7 @@ use crate::common::watching::resp3;
 use crate::common::{Client, TestServer, eventually, serve_http};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use tidemark_server::config::Config;
 
 /// Some thirty small emissions.
@@ -567,6 +568,8 @@ fn a_dormant_read_is_woken_while_writers_go_on() {
             while !done.load(Ordering::Relaxed) {
                 number += 1;
                 writer.ask(&format!("SET k {number}"), "+OK\r\n");
+                // Slower than the thread that catches up, also where many tests share a processor.
+                std::thread::sleep(Duration::from_micros(500));
             }
         });
         for _ in 0..3 {
