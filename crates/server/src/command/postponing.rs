@@ -29,10 +29,8 @@ fn postpone_for(session: &mut Session, args: &[&[u8]], rest: Duration, cx: &Cont
     if !session.authenticated {
         return false;
     }
-    if cx.shared.pause.is_of_changes_only()
-        && !is_publishing(command)
-        && !changes_something(session, command, args)
-    {
+    let concerns = |command: &Command, args: &[&[u8]]| is_logged(command, args) || is_publishing(command);
+    if cx.shared.pause.is_of_changes_only() && !any_of(session, command, args, concerns) {
         return false;
     }
     wait::begin(session, WaitFor::Unpaused, Some(rest));
@@ -42,7 +40,7 @@ fn postpone_for(session: &mut Session, args: &[&[u8]], rest: Duration, cx: &Cont
 #[cold]
 fn postpone_until_room(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> bool {
     let Ok(command) = command::resolve(args) else { return false };
-    if !session.authenticated || !changes_something(session, command, args) {
+    if !session.authenticated || !any_of(session, command, args, is_logged) {
         return false;
     }
     let queued = session.transaction.as_ref().filter(|_| transaction::is_exec(command));
@@ -55,14 +53,19 @@ fn postpone_until_room(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) 
     true
 }
 
-/// Whether a command may write to the log.
-fn changes_something(session: &Session, command: &Command, args: &[&[u8]]) -> bool {
+/// Whether something is so of a command, or of one that it carries out as `EXEC`.
+fn any_of(
+    session: &Session,
+    command: &Command,
+    args: &[&[u8]],
+    is_so: impl Fn(&Command, &[&[u8]]) -> bool,
+) -> bool {
     let queued = session.transaction.as_ref().filter(|_| transaction::is_exec(command));
-    is_change(command, args)
+    is_so(command, args)
         || queued.is_some_and(|transaction| {
-            transaction.commands().any(|(command, args)| {
-                is_change(command, &args.iter().map(|arg| &**arg).collect::<Vec<&[u8]>>())
-            })
+            transaction
+                .commands()
+                .any(|(command, args)| is_so(command, &args.iter().map(|arg| &**arg).collect::<Vec<&[u8]>>()))
         })
 }
 
@@ -71,7 +74,8 @@ fn is_publishing(command: &Command) -> bool {
     matches!(command.run, Run::Connection(ConnectionCommand::Publish | ConnectionCommand::Spublish))
 }
 
-fn is_change(command: &Command, args: &[&[u8]]) -> bool {
+/// Whether a command may write to the log.
+fn is_logged(command: &Command, args: &[&[u8]]) -> bool {
     use ConnectionCommand as C;
     let Run::Connection(which) = command.run else { return command.is(flags::WRITE) };
     match which {

@@ -1036,3 +1036,15 @@ fn a_change_waits_for_room_on_its_own_connection_and_is_run_when_there_is_some()
     });
     assert_eq!(writer.take(), format!("+OK\r\n$100000\r\n{large}\r\n"));
 }
+
+#[test]
+fn a_pause_of_changes_stops_a_transaction_that_publishes() {
+    let bench = Bench::new(|_| {});
+    let mut connection = bench.connect();
+    connection.receive(b"MULTI\r\nPUBLISH c m\r\n", &bench.context());
+    assert_eq!(connection.take(), "+OK\r\n+QUEUED\r\n");
+    bench.shared.pause.begin(u64::MAX, true);
+    connection.receive(b"EXEC\r\n", &bench.context());
+    assert_eq!(connection.take(), "");
+    assert!(connection.session.wait.is_some());
+}
