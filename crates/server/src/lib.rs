@@ -32,6 +32,9 @@
 mod abort_on_panic;
 mod backlog;
 mod backlogs;
+mod channel_line;
+mod channel_turns;
+mod channel_watches;
 mod client;
 mod clock;
 mod command;

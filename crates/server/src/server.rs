@@ -11,7 +11,7 @@ use crate::shared::Shared;
 use crate::snapshots::{Snapshots, TakeError};
 use crate::watchers::Listeners;
 use crate::worker::{WAKER, Worker};
-use crate::{descriptors, remaking, snapshot_taking};
+use crate::{channel_watches, descriptors, remaking, snapshot_taking};
 use mio::{Poll, Waker};
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -88,6 +88,7 @@ pub struct Server {
     workers: Vec<JoinHandle<io::Result<()>>>,
     snapshots: JoinHandle<Result<(), TakeError>>,
     backlogs: Vec<JoinHandle<()>>,
+    channels: JoinHandle<()>,
     http: Option<Http>,
     grpc: Option<Grpc>,
     addresses: Vec<SocketAddr>,
@@ -114,8 +115,8 @@ impl Server {
         let (http_address, grpc_address) = (config.http, config.grpc);
         let (snapshots, requests) = Snapshots::new(recovered.snapshot);
         let shared = Arc::new(Shared::new(recovered.engine, snapshots, config, inboxes.clone()));
-        let http_watchers = Arc::clone(&shared.http_watchers);
-        shared.engine.set_audience(Box::new(Listeners { workers: inboxes.clone(), http: http_watchers }));
+        let (http, channels) = (Arc::clone(&shared.http_watchers), Arc::clone(&shared.channel_watches));
+        shared.engine.set_audience(Box::new(Listeners { workers: inboxes.clone(), http, channels }));
         if shared.engine.query_figures().0 > 0 {
             shared.watching_began(now_us());
         }
@@ -125,6 +126,8 @@ impl Server {
             .map_err(|error| StartError::System { what: "start a thread", error })?;
         let backlogs =
             remaking::start(&shared).map_err(|error| StartError::System { what: "start a thread", error })?;
+        let channels = channel_watches::start(&shared)
+            .map_err(|error| StartError::System { what: "start a thread", error })?;
         shared.feed.start().map_err(|error| StartError::System { what: "start a thread", error })?;
         let sinks = shared.sinks.start(&shared.settings.current().sinks, &shared.feed, shared.engine.log());
         sinks.map_err(|error| StartError::System { what: "start the sinks", error })?;
@@ -155,6 +158,7 @@ impl Server {
             workers,
             snapshots,
             backlogs,
+            channels,
             http,
             grpc,
             addresses: listening.addresses,
@@ -203,7 +207,7 @@ impl Server {
         if self.grpc.is_some_and(|grpc| grpc.stop().is_err()) {
             result = result.and(Err(StopError::Panicked { thread: "tidemark-grpc".to_owned() }));
         }
-        for thread in self.backlogs {
+        for thread in self.backlogs.into_iter().chain([self.channels]) {
             result = result.and(joined(thread));
         }
         let refused = self.shared.engine.commit_all(now_us());

@@ -2,6 +2,7 @@
 
 mod blocking;
 mod changes;
+mod channel_watching;
 mod common;
 mod counter_top;
 mod dice;
