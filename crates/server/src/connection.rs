@@ -6,6 +6,7 @@
 //! ```
 
 use crate::beside::{self, Done};
+use crate::channel_turns::KeptTurns;
 use crate::client::Client;
 use crate::command::{dispatch, postponing};
 use crate::config::{Config, OutputLimit};
@@ -97,6 +98,8 @@ pub(crate) struct Connection {
     overflowed: bool,
     /// Since when the soft limit of the output is exceeded.
     over_soft_limit: Option<Instant>,
+    /// Watched reads on channels that wait for the client to read.
+    kept_turns: KeptTurns,
 }
 
 impl Connection {
@@ -115,6 +118,7 @@ impl Connection {
             listening_since: last_active,
             overflowed: false,
             over_soft_limit: None,
+            kept_turns: KeptTurns::default(),
         }
     }
 
@@ -459,8 +463,11 @@ impl Connection {
             session.output.set_limit(ceiling(limit));
             let mark = session.output.reply.len();
             publication.write(&mut session.output.reply);
-            if let Some(lsn) = publication.after {
-                session.output.hold(mark, Until::Durable(lsn));
+            if let Some(until) = publication.after {
+                session.output.hold(mark, until);
+            }
+            if let Some(turn) = publication.turn.as_ref().filter(|_| !session.output.has_room()) {
+                self.kept_turns.keep(turn);
             }
         }
     }
@@ -469,6 +476,7 @@ impl Connection {
     pub(crate) fn sent(&mut self, count: usize) {
         let was_deaf = !self.input.is_empty() && self.must_read_first();
         self.session.output.advance(count);
+        self.kept_turns.note_progress(self.session.output.has_room());
         if was_deaf && !self.must_read_first() {
             self.listening_since = Instant::now();
         }
@@ -498,6 +506,13 @@ impl Connection {
             }
         } else {
             self.over_soft_limit = None;
+        }
+        if self.kept_turns.deadline().is_some_and(|at| at <= now) {
+            if !self.session.output.sendable().is_empty() {
+                return Some(CloseReason::SlowReader);
+            }
+            // It is the disk that is waited for.
+            self.kept_turns.note_progress(false);
         }
         let limit = if self.session.authenticated { config.query_buffer_limit } else { STRANGER_INPUT_BYTES };
         (self.input.len() > limit).then_some(CloseReason::QueryBuffer)
@@ -530,6 +545,7 @@ impl Connection {
             self.request_deadline(config),
             self.authentication_deadline(config),
             self.emission_deadline().filter(|_| !self.session.closing),
+            self.kept_turns.deadline(),
         ]
         .into_iter()
         .flatten()
@@ -543,7 +559,7 @@ impl Connection {
         if !self.session.watched.is_empty() {
             shared.engine.unwatch(&std::mem::take(&mut self.session.watched));
         }
-        self.session.unsubscribe_all(&shared.pubsub);
+        self.session.unsubscribe_all(shared);
         watching::end_all(&mut self.session, cx);
         self.session.subscriptions.following = None;
         tracking::close(&mut self.session, cx);

@@ -141,6 +141,11 @@ impl Cursor {
         Place::new(self.query.clone(), self.seen)
     }
 
+    /// The same place, from which nothing has been asked of the log.
+    pub(crate) fn here(&self) -> Cursor {
+        Cursor::behind(self.query.clone(), self.base, self.seen, self.lsn)
+    }
+
     /// The number that the subscription's own begin behind.
     pub(crate) fn base(&self) -> u64 {
         self.base

@@ -41,6 +41,8 @@ pub(crate) struct Options<'a> {
     pub(crate) start: Start,
     /// The log keeps the position under this name: `AS name`.
     pub(crate) name: Option<&'a [u8]>,
+    /// Emissions are published on this channel: `CHANNEL name`.
+    pub(crate) channel: Option<&'a [u8]>,
     /// For a named subscription: `ATLEASTONCE`, `ATMOSTONCE`.
     pub(crate) guarantee: Option<Guarantee>,
     /// The words that are left are operators.
@@ -49,7 +51,8 @@ pub(crate) struct Options<'a> {
 
 /// Reads what stands behind `|`.
 pub(crate) fn read_options<'a>(words: &[&'a [u8]]) -> Result<Options<'a>, CommandError> {
-    let Options { mut delivery, mut start, mut name, mut guarantee, mut operators } = Options::default();
+    let Options { mut delivery, mut start, mut name, mut channel, mut guarantee, mut operators } =
+        Options::default();
     let mut rest = words;
     while let Some((word, after)) = rest.split_first() {
         rest = after;
@@ -90,6 +93,15 @@ pub(crate) fn read_options<'a>(words: &[&'a [u8]]) -> Result<Options<'a>, Comman
                 return Err(CommandError::text("ERR AS takes the name under which the position is kept"));
             }
             rest = &rest[1..];
+        } else if is(word, "CHANNEL") {
+            if channel.is_some() {
+                return Err(CommandError::text("ERR a watch is published on one channel: say CHANNEL once"));
+            }
+            channel = rest.first().copied();
+            if channel.is_none() {
+                return Err(CommandError::text("ERR CHANNEL takes the channel to publish emissions on"));
+            }
+            rest = &rest[1..];
         } else if is(word, "ATLEASTONCE") {
             guarantee = Some(Guarantee::AtLeastOnce);
         } else if is(word, "ATMOSTONCE") {
@@ -103,7 +115,13 @@ pub(crate) fn read_options<'a>(words: &[&'a [u8]]) -> Result<Options<'a>, Comman
             "ERR ATLEASTONCE and ATMOSTONCE are for named subscriptions: say AS and a name",
         ));
     }
-    Ok(Options { delivery, start, name, guarantee, operators })
+    let is_plain = delivery == Delivery::default() && start != Start::Updates && name.is_none();
+    if channel.is_some() && !is_plain {
+        return Err(CommandError::text(
+            "ERR with CHANNEL there are RESUME and operators, and no other options",
+        ));
+    }
+    Ok(Options { delivery, start, name, channel, guarantee, operators })
 }
 
 fn duration(arg: Option<&&[u8]>, name: &str, least: i64) -> Result<Duration, CommandError> {
@@ -136,6 +154,14 @@ mod tests {
     }
 
     #[test]
+    fn a_channel_goes_with_a_place_and_operators() {
+        let words: Vec<&[u8]> = vec![b"HIGH", b"channel", b"c", b"RESUME", b"7"];
+        let options = read_options(&words).expect("options");
+        assert_eq!((options.channel, options.start), (Some(&b"c"[..]), Start::Resume(Lsn(7))));
+        assert_eq!(options.operators, [b"HIGH"]);
+    }
+
+    #[test]
     fn options_are_told_from_operators() {
         let none = Delivery::default();
         assert_eq!(read(""), Ok((none, Start::Snapshot, String::new())));
@@ -152,6 +178,11 @@ mod tests {
             ("PROGRESS", "ERR PROGRESS takes milliseconds"),
             ("PROGRESS 1", "ERR PROGRESS takes milliseconds from 10"),
             ("RESUME x", "ERR RESUME takes the LSN"),
+            ("CHANNEL", "ERR CHANNEL takes the channel"),
+            ("CHANNEL x CHANNEL y", "ERR a watch is published on one channel"),
+            ("CHANNEL x SQUASH", "ERR with CHANNEL there are RESUME and operators"),
+            ("UPDATES CHANNEL x", "ERR with CHANNEL there are RESUME and operators"),
+            ("AS y CHANNEL x", "ERR with CHANNEL there are RESUME and operators"),
             ("AS", "ERR AS takes the name"),
             ("AS x AS y", "ERR a subscription has one name"),
             ("ATMOSTONCE", "ERR ATLEASTONCE and ATMOSTONCE are for named"),

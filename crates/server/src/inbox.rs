@@ -194,6 +194,7 @@ mod tests {
             channel,
             payload: vec![b'x'; bytes].into(),
             after: None,
+            turn: None,
         })
     }
 

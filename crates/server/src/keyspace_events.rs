@@ -7,6 +7,7 @@
 use crate::config::{Config, EventSelection};
 use crate::inbox::Inbox;
 use crate::log_state::not_yet_durable;
+use crate::output::Until;
 use crate::publication::Kind;
 use crate::pubsub::PubSub;
 use crate::settings::Settings;
@@ -55,7 +56,7 @@ impl KeyspaceEvents {
     }
 
     fn publish(&self, channel: &[u8], message: &[u8], after: Option<Lsn>) {
-        self.pubsub.publish(Kind::Channel, channel, message, after, &self.inboxes);
+        self.pubsub.publish(Kind::Channel, channel, message, after.map(Until::Durable), None, &self.inboxes);
     }
 }
 

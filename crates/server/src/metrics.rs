@@ -102,6 +102,12 @@ fn encode_clients(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt::
         "Watched reads that changes do not answer, because it would cost too much",
         shared.engine.dormant_queries() as f64,
     )?;
+    gauge(
+        encoder,
+        "channel_watches",
+        "Watched reads that are published on channels",
+        shared.channel_watches.len() as f64,
+    )?;
     let (evaluated, spared) = shared.engine.evaluation_figures();
     counter(encoder, "watched_answers", "Answers of watched reads that were looked at anew", evaluated)?;
     counter(

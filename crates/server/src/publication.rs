@@ -1,8 +1,9 @@
 //! Messages on channels.
 
+use crate::channel_turns::Turn;
+use crate::output::Until;
 use std::sync::Arc;
 use tidemark_engine::Reply;
-use tidemark_log::Lsn;
 
 /// What a client may subscribe to. The three have separate names: a channel `a` is not the pattern `a`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -43,8 +44,10 @@ pub(crate) struct Publication {
     pub(crate) name: Arc<[u8]>,
     pub(crate) channel: Arc<[u8]>,
     pub(crate) payload: Arc<[u8]>,
-    /// The record that must be durable before anybody gets the message.
-    pub(crate) after: Option<Lsn>,
+    /// What the log must have done before anybody gets the message.
+    pub(crate) after: Option<Until>,
+    /// For an emission of a watched read: ends when all subscribers have room for more.
+    pub(crate) turn: Option<Arc<Turn>>,
 }
 
 impl Publication {

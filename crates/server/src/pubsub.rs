@@ -3,7 +3,9 @@
 //! A message goes to the inbox of every worker that has a subscriber, under the registry's lock: two messages reach any
 //! two subscribers in the same order.
 
+use crate::channel_turns::Turn;
 use crate::inbox::Inbox;
+use crate::output::Until;
 use crate::publication::{Kind, Publication};
 use crate::target::Subscriber;
 use std::collections::{BTreeMap, HashMap};
@@ -11,7 +13,6 @@ use std::hash::BuildHasherDefault;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tidemark_engine::command::parse::glob;
-use tidemark_log::Lsn;
 
 type Names = HashMap<Arc<[u8]>, Vec<Subscriber>, BuildHasherDefault<std::hash::DefaultHasher>>;
 
@@ -48,25 +49,28 @@ impl PubSub {
         self.subscriptions.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Removes a subscription that the client has.
-    pub(crate) fn unsubscribe(&self, kind: Kind, name: &[u8], subscriber: Subscriber) {
+    /// Removes a subscription that the client has; whether it was the last one to that name.
+    #[must_use]
+    pub(crate) fn unsubscribe(&self, kind: Kind, name: &[u8], subscriber: Subscriber) -> bool {
         let mut registry = self.lock();
         let subscribers = match kind {
             Kind::Channel => registry.channels.get_mut(name),
             Kind::Shard => registry.shards.get_mut(name),
             Kind::Pattern => registry.patterns.get_mut(name),
         };
-        let Some(subscribers) = subscribers else { return };
+        let Some(subscribers) = subscribers else { return false };
         let before = subscribers.len();
         subscribers.retain(|other| *other != subscriber);
         self.subscriptions.fetch_sub(before - subscribers.len(), Ordering::SeqCst);
-        if subscribers.is_empty() {
+        let was_last = subscribers.is_empty();
+        if was_last {
             match kind {
                 Kind::Channel => drop(registry.channels.remove(name)),
                 Kind::Shard => drop(registry.shards.remove(name)),
                 Kind::Pattern => drop(registry.patterns.remove(name)),
             }
         }
+        was_last
     }
 
     /// Whether anybody listens to anything.
@@ -74,14 +78,15 @@ impl PubSub {
         self.subscriptions.load(Ordering::SeqCst) > 0
     }
 
-    /// Sends a message to everybody who listens; how many times it was sent. They get it when the record `after` is
-    /// durable.
+    /// Sends a message to everybody who listens; how many times it was sent. They get it `after` the log has done that. A
+    /// `turn` ends when all of them have room for more.
     pub(crate) fn publish(
         &self,
         kind: Kind,
         channel: &[u8],
         payload: &[u8],
-        after: Option<Lsn>,
+        after: Option<Until>,
+        turn: Option<&Arc<Turn>>,
         inboxes: &[Arc<Inbox>],
     ) -> usize {
         assert!(kind != Kind::Pattern, "a message is published to a channel");
@@ -97,6 +102,7 @@ impl PubSub {
             channel: Arc::clone(&channel),
             payload: payload.into(),
             after,
+            turn: turn.cloned(),
         };
         let mut sent = 0;
         if let Some(subscribers) = names.get(&channel) {

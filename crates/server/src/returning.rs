@@ -1,5 +1,6 @@
 //! Subscriptions that go on behind an LSN: at once, or as soon as the log has shown where, for which their client waits.
 
+use crate::command::channel_command;
 use crate::context::Context;
 use crate::cursor::{self, Cursor, Older, Place, Resuming, Searched};
 use crate::holding::hold_position;
@@ -17,20 +18,28 @@ pub(crate) fn go_on(
     mut returning: Returning,
     cx: &Context<'_>,
 ) -> Result<(), CommandError> {
-    if !matches!(returning.asked, Asked::Watch(..)) {
+    if !matches!(returning.asked, Asked::Watch(..) | Asked::Channel(_)) {
         // Before it began there was nothing.
         returning.lsn = returning.lsn.max(returning.query.id());
     }
-    let worker = session.client.worker;
+    let listener = listener(session, &returning, cx);
     let tell = watching::teller(session, cx);
     let older = Older { backlogs: &cx.shared.backlogs, tell: &tell };
-    match cursor::resume(&cx.shared.engine, returning.query.id(), returning.wanted(), worker, &older) {
+    match cursor::resume(&cx.shared.engine, returning.query.id(), returning.wanted(), listener, &older) {
         Ok(Resuming::Found(place)) => end(session, &returning, Ok(place), cx),
         Ok(Resuming::Sought(search)) => {
             wait::begin(session, WaitFor::Place(Box::new(Sought { returning, search })), None);
             Ok(())
         }
         Err(why) => end(session, &returning, Err(why), cx),
+    }
+}
+
+/// Who is told of the emissions: the thread of channels, if the subscription is one of those.
+fn listener(session: &Session, returning: &Returning, cx: &Context<'_>) -> usize {
+    match returning.asked {
+        Asked::Channel(_) => cx.shared.channel_watches.listener(),
+        _ => session.client.worker,
     }
 }
 
@@ -50,7 +59,7 @@ pub(crate) fn look(session: &mut Session, cx: &Context<'_>) -> bool {
         return false;
     };
     let Sought { returning, search } = *sought;
-    let found = match search.look(&cx.shared.engine, session.client.worker) {
+    let found = match search.look(&cx.shared.engine, listener(session, &returning, cx)) {
         Searched::NotYet(search) => {
             wait.what = WaitFor::Place(Box::new(Sought { returning, search }));
             session.wait = Some(wait);
@@ -85,6 +94,12 @@ fn end(
         }
     });
     match (found, &returning.asked) {
+        (Ok((place, _)), Asked::Channel(channel)) => {
+            channel_command::go_on(session, channel, place, returning.lsn, cx)
+        }
+        (Err(why), Asked::Channel(channel)) if why != NotResumed::TryAgain => {
+            channel_command::begin(session, channel, returning.query.read().clone(), Some(why), cx)
+        }
         (Ok((place, named)), _) => {
             returned(session, returning, place, named, cx);
             Ok(())
@@ -144,6 +159,7 @@ fn returned(
             hold_position(session, mark, cx.shared.engine.log().appended(), cx);
         }
         Asked::Reconnect(_) | Asked::NamedReconnect(_) | Asked::Dice(..) => answer(session, "OK", next),
+        Asked::Channel(_) => unreachable!("the thread of channels has that subscription"),
     }
     replaced.tell(session);
     watching::catch_up_soon(session, id);

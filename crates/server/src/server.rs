@@ -12,7 +12,7 @@ use crate::shared::Shared;
 use crate::snapshots::{Requests, Snapshots, TakeError};
 use crate::watchers::Listeners;
 use crate::worker::{WAKER, Worker};
-use crate::{beside, descriptors, remaking, snapshot_taking};
+use crate::{beside, channel_watches, descriptors, remaking, snapshot_taking};
 use mio::{Poll, Waker};
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -91,8 +91,8 @@ pub struct Server {
     requests: Mutex<Option<Requests>>,
     workers: Vec<JoinHandle<io::Result<()>>>,
     snapshots: Option<JoinHandle<Result<(), TakeError>>>,
-    backlogs: Vec<JoinHandle<()>>,
-    beside: Vec<JoinHandle<()>>,
+    /// Those that serve beside the workers.
+    helpers: Vec<JoinHandle<()>>,
     http: Option<Http>,
     grpc: Option<Grpc>,
     addresses: Vec<SocketAddr>,
@@ -153,8 +153,7 @@ impl Server {
             requests: Mutex::new(Some(requests)),
             workers,
             snapshots: None,
-            backlogs: Vec::new(),
-            beside: Vec::new(),
+            helpers: Vec::new(),
             http,
             grpc,
             addresses: listening.addresses,
@@ -184,8 +183,8 @@ impl Server {
             Err(error) => return Err(error.into()),
         };
         let inboxes = shared.inboxes.clone();
-        let http_watchers = Arc::clone(&shared.http_watchers);
-        recovered.engine.set_audience(Box::new(Listeners { workers: inboxes.clone(), http: http_watchers }));
+        let (http, channels) = (Arc::clone(&shared.http_watchers), Arc::clone(&shared.channel_watches));
+        recovered.engine.set_audience(Box::new(Listeners { workers: inboxes.clone(), http, channels }));
         shared.snapshots.note_loaded(recovered.snapshot);
         shared.snapshots.begin(recovered.snapshot_bytes, recovered.replayed_bytes);
         recovered.engine.log().note_snapshot(recovered.snapshot_bytes, 0);
@@ -193,8 +192,9 @@ impl Server {
         listen_to_log(shared, inboxes);
         let no_thread = |error| StartError::System { what: "start a thread", error };
         self.snapshots = Some(snapshot_taking::start(Arc::clone(shared), requests).map_err(no_thread)?);
-        self.backlogs = remaking::start(shared).map_err(no_thread)?;
-        self.beside = beside::start(shared).map_err(no_thread)?;
+        self.helpers = remaking::start(shared).map_err(no_thread)?;
+        self.helpers.extend(beside::start(shared).map_err(no_thread)?);
+        self.helpers.push(channel_watches::start(shared).map_err(no_thread)?);
         shared.feed.start().map_err(no_thread)?;
         let sinks = shared.sinks.start(&shared.settings.current().sinks, &shared.feed, shared.engine.log());
         sinks.map_err(|error| StartError::System { what: "start the sinks", error })?;
@@ -235,7 +235,7 @@ impl Server {
     /// Waits until the server has been stopped, by a [`Stopper`] or by `SHUTDOWN`, and its data is on disk.
     pub fn wait(mut self) -> Result<(), StopError> {
         let mut result = self.stop_doors();
-        for thread in self.backlogs.into_iter().chain(self.beside) {
+        for thread in self.helpers {
             result = result.and(joined(thread));
         }
         let refused = self.shared.engine.commit_all(now_us());

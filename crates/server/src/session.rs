@@ -24,7 +24,7 @@ pub(crate) use watchings::Emitted;
 use crate::client::{Client, flags};
 use crate::output::Output;
 use crate::publication::Kind;
-use crate::pubsub::PubSub;
+use crate::shared::Shared;
 use crate::target::{Subscriber, Target};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -168,11 +168,11 @@ impl Session {
     }
 
     /// Ends all subscriptions without telling the client.
-    pub(crate) fn unsubscribe_all(&mut self, pubsub: &PubSub) {
+    pub(crate) fn unsubscribe_all(&mut self, shared: &Shared) {
         let subscriber = self.subscriber();
         for kind in [Kind::Channel, Kind::Pattern, Kind::Shard] {
             for name in std::mem::take(self.subscriptions.of_mut(kind)) {
-                pubsub.unsubscribe(kind, &name, subscriber);
+                shared.unsubscribe(kind, &name, subscriber);
             }
         }
     }

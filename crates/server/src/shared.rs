@@ -2,6 +2,7 @@
 
 use crate::backlogs::Backlogs;
 use crate::beside::Beside;
+use crate::channel_watches::ChannelWatches;
 use crate::client::Clients;
 use crate::client_eviction::ClientMemory;
 use crate::clock::now_us;
@@ -18,10 +19,12 @@ use crate::login_guard::LoginGuard;
 use crate::operator_line::OperatorLine;
 use crate::output::Until;
 use crate::pause::Pause;
+use crate::publication::Kind;
 use crate::pubsub::PubSub;
 use crate::settings::Settings;
 use crate::sinks::Sinks;
 use crate::snapshots::Snapshots;
+use crate::target::Subscriber;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -74,7 +77,9 @@ pub(crate) struct Shared {
     pub(crate) holders: Holders,
     /// Those who watch reads over HTTP.
     pub(crate) http_watchers: Arc<HttpWatchers>,
-    /// One per worker, and the last for HTTP.
+    /// Watched reads whose emissions are published.
+    pub(crate) channel_watches: Arc<ChannelWatches>,
+    /// One per worker, one for channels, and the last for HTTP.
     pub(crate) counters: Vec<Counters>,
     pub(crate) errors: ErrorCounts,
     /// What the counters showed at the last `CONFIG RESETSTAT`.
@@ -153,10 +158,11 @@ impl Shared {
     }
 
     fn with(engine: ServedEngine, snapshots: Snapshots, config: Config, inboxes: Vec<Arc<Inbox>>) -> Shared {
-        let counters = (0..=inboxes.len()).map(|_| Counters::default()).collect();
+        let counters = (0..inboxes.len() + 2).map(|_| Counters::default()).collect();
         let backlogs = Backlogs::new(config.watch_backlogs);
         let http_watchers = Arc::new(HttpWatchers::new(inboxes.len(), config.http_watch_connections));
         let client_memory = ClientMemory::new(config.maxmemory_clients.bytes());
+        let channel_watches = Arc::new(ChannelWatches::new(inboxes.len() + 1, config.watch_max_channels));
         let follower_places = Arc::new(Semaphore::new(config.changes_followers));
         let (settings, pubsub) = (Arc::new(Settings::new(config)), Arc::<PubSub>::default());
         let keyspace_events = Arc::new(KeyspaceEvents::new(
@@ -183,6 +189,7 @@ impl Shared {
             inboxes,
             holders: Holders::default(),
             http_watchers,
+            channel_watches,
             counters,
             errors: ErrorCounts::default(),
             baseline: Mutex::default(),
@@ -207,6 +214,7 @@ impl Shared {
             self.snapshots.give_up();
             self.backlogs.stop();
             self.beside.stop();
+            self.channel_watches.mailbox().stop();
             self.inboxes.iter().for_each(|inbox| inbox.send(Message::Stop));
             self.http_watchers.pause_changed();
         }
@@ -216,6 +224,13 @@ impl Shared {
     pub(crate) fn pause_changed(&self) {
         self.inboxes.iter().for_each(|inbox| inbox.send(Message::PauseChanged));
         self.http_watchers.pause_changed();
+    }
+
+    /// Ends a client's subscription to a channel, a pattern or a shard channel.
+    pub(crate) fn unsubscribe(&self, kind: Kind, name: &[u8], subscriber: Subscriber) {
+        if self.pubsub.unsubscribe(kind, name, subscriber) && kind == Kind::Channel {
+            self.channel_watches.subscribers_left(name, self);
+        }
     }
 
     /// Whether a graceful stop has begun.
@@ -259,6 +274,11 @@ impl Shared {
                  its visitors' browsers run commands here"
             )
         });
+    }
+
+    /// What the thread of channels counts.
+    pub(crate) fn channel_counters(&self) -> &Counters {
+        &self.counters[self.inboxes.len()]
     }
 
     /// What has been counted since the start.

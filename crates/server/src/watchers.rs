@@ -1,5 +1,6 @@
 //! Who of one worker's clients subscribes to which query.
 
+use crate::channel_watches::ChannelWatches;
 use crate::http_watchers::HttpWatchers;
 use crate::inbox::{Inbox, Message};
 use smallvec::SmallVec;
@@ -75,17 +76,21 @@ impl Watchers {
     }
 }
 
-/// Tells workers, by their inboxes, and those who watch over HTTP what was emitted.
+/// Tells workers, by their inboxes, those who watch over HTTP, and the thread of channels what was emitted.
 pub(crate) struct Listeners {
     pub(crate) workers: Vec<Arc<Inbox>>,
     /// The listener behind the last worker.
     pub(crate) http: Arc<HttpWatchers>,
+    /// The listener behind that.
+    pub(crate) channels: Arc<ChannelWatches>,
 }
 
 impl Audience for Listeners {
     fn tell(&self, listener: usize, query: &SharedQuery) {
         if listener == self.http.listener() {
             self.http.tell(query);
+        } else if listener == self.channels.listener() {
+            self.channels.mailbox().emitted(query);
         } else {
             self.workers[listener].send(Message::Emitted(query.clone()));
         }

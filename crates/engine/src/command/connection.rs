@@ -150,16 +150,16 @@ pub(super) const COMMANDS: &[Command] = &[
     row(Group::Transactions, 974, "unwatch", -1, NOSCRIPT | LOADING | STALE | FAST, C::Unwatch).doc(
         "2.2.0",
         "O(1) for each watched key or subscription",
-        "[NAMED name [name ...] | QUERY id [id ...] | subscription [subscription ...]]",
-        "Forgets the keys watched for a transaction; with arguments, ends subscriptions to reads, their names, or reads that \
-         any client watches.",
+        "[NAMED name [name ...] | CHANNEL channel [subscription ...] | QUERY id [id ...] | subscription [subscription ...]]",
+        "Forgets the keys watched for a transaction; with arguments, ends subscriptions to reads, their names, what is \
+         published on a channel, or reads that any client watches.",
     ),
     row(Group::PubSub, 963, "watches", -1, PUBSUB | NOSCRIPT | NO_MULTI | FAST, C::Watches).doc(
         "tidemark 0.1.0",
-        "O(N) with N the number of the connection's subscriptions, of names, or of reads",
-        "[NAMED [pattern] | ALL [pattern]]",
-        "Lists the reads that the connection watches, with how far each has got; the server's named subscriptions; or the \
-         reads that any client watches, the costliest first.",
+        "O(N) with N the number of the connection's subscriptions, of names, of channels' reads, or of reads",
+        "[NAMED [pattern] | CHANNELS [pattern] | ALL [pattern]]",
+        "Lists the reads that the connection watches, with how far each has got; the server's named subscriptions; those that \
+         are published on channels; or the reads that any client watches, the costliest first.",
     ),
     row(Group::PubSub, 946, "changes", -2, PUBSUB | NOSCRIPT | NO_MULTI, C::Changes).doc(
         "tidemark 0.1.0",

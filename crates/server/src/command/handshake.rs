@@ -208,7 +208,7 @@ pub(crate) fn quit(session: &mut Session) -> Result<(), CommandError> {
 pub(crate) fn reset(session: &mut Session, cx: &Context<'_>) -> Result<(), CommandError> {
     session.transaction = None;
     transaction::forget_watches(session, cx);
-    session.unsubscribe_all(&cx.shared.pubsub);
+    session.unsubscribe_all(cx.shared);
     watching::end_all(session, cx);
     session.subscriptions.following = None;
     tracking::end(session, cx);

@@ -9,6 +9,7 @@
 //! `postponing` is asked before: `CLIENT PAUSE`.
 
 pub(crate) mod changes_command;
+pub(crate) mod channel_command;
 pub(crate) mod client_command;
 mod command_command;
 mod command_syntax;

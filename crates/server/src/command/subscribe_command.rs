@@ -1,6 +1,7 @@
 //! `SUBSCRIBE`, `PUBLISH`, `PUBSUB` and their kin.
 
 use crate::context::Context;
+use crate::output::Until;
 use crate::publication::Kind;
 use crate::session::{NAMES_LIMIT, Session};
 use tidemark_engine::{Command, CommandError, Run};
@@ -43,7 +44,7 @@ pub(crate) fn unsubscribe(
     };
     for name in &names {
         if session.subscriptions.of_mut(kind).remove(name) {
-            cx.shared.pubsub.unsubscribe(kind, name, subscriber);
+            cx.shared.unsubscribe(kind, name, subscriber);
         }
         confirm(session, kind, kind.unsubscribed(), Some(name));
     }
@@ -73,7 +74,8 @@ pub(crate) fn publish(
     let [_, channel, message] = args else { return Err(CommandError::Syntax) };
     // It may tell of a change that is not durable yet, such as the publisher's own a moment ago.
     let after = if cx.always_durable() { cx.shared.not_yet_durable() } else { None };
-    let sent = cx.shared.pubsub.publish(kind, channel, message, after, &cx.shared.inboxes);
+    let after = after.map(Until::Durable);
+    let sent = cx.shared.pubsub.publish(kind, channel, message, after, None, &cx.shared.inboxes);
     session.output.reply.count(sent);
     Ok(())
 }

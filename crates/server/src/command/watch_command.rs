@@ -1,5 +1,6 @@
 //! `X.WATCH`, `UNWATCH` of subscriptions, `WATCHES`, `EMITRECONNECT`, `EMITACK`.
 
+use crate::command::channel_command;
 use crate::command::named_command::{self, Naming};
 use crate::context::Context;
 use crate::cursor::{self, Cursor, reads};
@@ -12,7 +13,7 @@ use crate::{returning, watching};
 use std::cmp::Reverse;
 use tidemark_engine::command::{parse, watching::read_of};
 use tidemark_engine::query::{Filter, QueryFigures, Read, SharedQuery};
-use tidemark_engine::{Command, CommandError};
+use tidemark_engine::{Command, CommandError, Protocol};
 use tidemark_log::Lsn;
 
 /// So many reads are listed at most: one who looks for others gives a pattern.
@@ -30,13 +31,18 @@ pub(crate) fn watch(
     cx: &Context<'_>,
 ) -> Result<(), CommandError> {
     let (args, options) = split(args);
-    let Options { delivery, start, name, guarantee, operators } = read_options(options)?;
-    if session.subscriptions.watchings.len() >= NAMES_LIMIT {
+    let Options { delivery, start, name, channel, guarantee, operators } = read_options(options)?;
+    if channel.is_none() && session.subscriptions.watchings.len() >= NAMES_LIMIT {
         return Err(CommandError::text("ERR too many subscriptions"));
     }
     let mut words = args.to_vec();
     words[0] = read_of(command).as_bytes();
     let filter = Filter::parse(&operators)?;
+    if let Some(channel) = channel {
+        // In RESP3 maps, doubles and nulls are told apart, as in JSON.
+        let read = Read::new(session.db, Protocol::Resp3, &words, filter)?;
+        return channel_command::watch(session, channel, read, start, cx);
+    }
     let read = Read::new(session.db, session.output.reply.protocol(), &words, filter)?;
     if let Some(name) = name {
         let naming = Naming { name, guarantee: guarantee.unwrap_or_default() };
@@ -85,7 +91,8 @@ pub(crate) fn split<'a, 'b>(args: &'a [&'b [u8]]) -> (&'a [&'b [u8]], &'a [&'b [
     }
 }
 
-/// `UNWATCH subscription ...`: how many it has ended; `UNWATCH NAMED name ...`: for good.
+/// `UNWATCH subscription ...`: how many it has ended; `UNWATCH NAMED name ...`: for good; `UNWATCH CHANNEL channel ...`: for all its
+/// subscribers.
 pub(crate) fn unwatch(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> Result<(), CommandError> {
     if let [_, named, names @ ..] = args
         && parse::is(named, "NAMED")
@@ -96,6 +103,11 @@ pub(crate) fn unwatch(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -
         && parse::is(query, "QUERY")
     {
         return end_queries(session, ids, cx);
+    }
+    if let [_, channel, args @ ..] = args
+        && parse::is(channel, "CHANNEL")
+    {
+        return channel_command::end(session, args, cx);
     }
     let mut ended = 0;
     for name in args.iter().skip(1) {
@@ -167,12 +179,16 @@ fn list_all(session: &mut Session, pattern: Option<&[u8]>, cx: &Context<'_>) {
     }
 }
 
-/// `WATCHES`, `WATCHES NAMED [pattern]`, `WATCHES ALL [pattern]`
+/// `WATCHES`, `WATCHES NAMED [pattern]`, `WATCHES CHANNELS [pattern]`, `WATCHES ALL [pattern]`
 pub(crate) fn watches(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> Result<(), CommandError> {
     match args {
         [_] => {}
         [_, named] | [_, named, _] if parse::is(named, "NAMED") => {
             named_command::list(session, args.get(2).copied(), cx);
+            return Ok(());
+        }
+        [_, channels] | [_, channels, _] if parse::is(channels, "CHANNELS") => {
+            channel_command::list(session, args.get(2).copied(), cx);
             return Ok(());
         }
         [_, all] | [_, all, _] if parse::is(all, "ALL") => {
@@ -212,7 +228,12 @@ pub(crate) fn reconnect(session: &mut Session, args: &[&[u8]], cx: &Context<'_>)
     let (args, options) = split(args);
     let [_, key, name, lsn] = args else { return Err(CommandError::Syntax) };
     let lsn = position(lsn)?;
-    let Options { delivery, name: naming, operators, .. } = read_options(options)?;
+    let Options { delivery, name: naming, channel, operators, .. } = read_options(options)?;
+    if channel.is_some() {
+        return Err(CommandError::text(
+            "ERR CHANNEL goes with X.WATCH: go on by the same X.WATCH with | CHANNEL name RESUME lsn",
+        ));
+    }
     if naming.is_some() {
         return Err(CommandError::text(
             "ERR AS is for a beginning; a named subscription is gone on with by its name",

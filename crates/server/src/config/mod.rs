@@ -147,6 +147,8 @@ pub struct Config {
     pub watch_max_queries: usize,
     /// How many named subscriptions there may be.
     pub watch_max_names: usize,
+    /// How many watched reads may be published on channels.
+    pub watch_max_channels: usize,
     /// What they and their latest answers may take when a further one begins, in bytes.
     pub watch_max_bytes: usize,
     /// How many keys are remembered for clients that keep what they read; 0 is no limit.
@@ -227,6 +229,7 @@ impl Default for Config {
             watch_unsubscribed_budget_us: 20_000,
             watch_max_queries: 1_000_000,
             watch_max_names: 10_000,
+            watch_max_channels: 10_000,
             watch_max_bytes: 1 << 30,
             tracking_table_max_keys: 1_000_000,
             tracking_table_max_bytes: 256 << 20,

@@ -984,6 +984,20 @@ pub static SETTINGS: &[Setting] = &[
         set: |_, config, text| number(text, 0, 1 << 24).map(|value| config.watch_max_names = value as usize),
     },
     Setting {
+        name: "watch-max-channels",
+        alias: None,
+        group: WATCHING,
+        placeholder: "COUNT",
+        help: "How many watched reads may be published on channels.",
+        literal: Literal::Number,
+        changeable: false,
+        fallback: "",
+        get: |_, config| config.watch_max_channels.to_string(),
+        set: |_, config, text| {
+            number(text, 0, 1 << 24).map(|value| config.watch_max_channels = value as usize)
+        },
+    },
+    Setting {
         name: "watch-max-bytes",
         alias: None,
         group: WATCHING,

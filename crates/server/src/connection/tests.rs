@@ -89,6 +89,13 @@ impl Bench {
         }
     }
 
+    /// Does the work of the thread of channels and gives a subscriber what that has published.
+    fn publish_on_channels_to(&self, subscriber: &mut Connection) {
+        let told = self.shared.channel_watches.mailbox().wait().expect("it is not stopped");
+        self.shared.channel_watches.serve(told, &self.shared);
+        self.pass_messages_to(subscriber);
+    }
+
     fn context(&self) -> Context<'_> {
         // Where a command may wait for room is tested by itself: segments are small here.
         let log = self.shared.engine.log();
@@ -144,6 +151,7 @@ fn message(bytes: usize) -> Publication {
         channel: b"a".as_slice().into(),
         payload: vec![b'x'; bytes].into(),
         after: None,
+        turn: None,
     }
 }
 
@@ -278,6 +286,57 @@ fn with_always_an_emission_waits_for_its_record() {
     assert_eq!(watcher.log_waits().next(), Some(Until::Durable(Lsn(2))));
     bench.sync(&mut watcher);
     assert_eq!(watcher.take(), ">5\r\n$8\r\nemission\r\n$3\r\n1-0\r\n:2\r\n:1\r\n$1\r\n1\r\n");
+}
+
+#[test]
+fn with_always_an_emission_on_a_channel_waits_for_its_record() {
+    let bench = Bench::new(|config| config.durability = Durability::Always);
+    let (mut writer, mut subscriber) = (bench.connect(), bench.connect());
+    subscriber.receive(b"HELLO 3\r\nSUBSCRIBE c\r\n", &bench.context());
+    subscriber.take();
+    writer.receive(b"GET.WATCH k | CHANNEL c\r\n", &bench.context());
+    assert_eq!(writer.take(), "", "a crash could take the watch back");
+    bench.sync(&mut writer);
+    assert_eq!(writer.take(), "$45\r\n{\"sub_id\":\"1-0\",\"lsn\":1,\"seq\":0,\"value\":null}\r\n");
+    writer.receive(b"SET k 1\r\n", &bench.context());
+    bench.publish_on_channels_to(&mut subscriber);
+    assert_eq!(subscriber.take(), "", "a crash could take the change back");
+    assert_eq!(subscriber.log_waits().next(), Some(Until::Durable(Lsn(2))));
+    bench.sync(&mut subscriber);
+    let line = "{\"sub_id\":\"1-0\",\"lsn\":2,\"seq\":1,\"value\":\"1\"}";
+    let expected = format!(">3\r\n$7\r\nmessage\r\n$1\r\nc\r\n${}\r\n{line}\r\n", line.len());
+    assert_eq!(subscriber.take(), expected);
+}
+
+#[test]
+fn a_channel_waits_for_a_subscriber_that_reads_and_not_for_one_that_does_not() {
+    let bench = Bench::new(|config| config.durability = Durability::Always);
+    let (mut writer, mut subscriber) = (bench.connect(), bench.connect());
+    subscriber.receive(b"HELLO 3\r\nSUBSCRIBE c\r\n", &bench.context());
+    subscriber.take();
+    writer.receive(b"GET.WATCH k | CHANNEL c\r\n", &bench.context());
+    // A small record and a large answer, so that the log has no reason to be synced by itself.
+    writer.receive(b"SETRANGE k 60000 x\r\n", &bench.context());
+    (0..9).for_each(|_| writer.receive(b"APPEND k x\r\n", &bench.context()));
+    let serve = |subscriber: &mut Connection| {
+        bench.shared.channel_watches.mailbox().look_at(Lsn(1));
+        bench.publish_on_channels_to(subscriber);
+        subscriber.session.output.pending()
+    };
+    let mut pending = Vec::new();
+    (0..9).for_each(|_| pending.push(serve(&mut subscriber)));
+    assert!(pending[8] > 256 << 10 && pending[8] < 1 << 20, "{pending:?}");
+    assert_eq!(pending[7], pending[8], "it waits");
+    let later = || Instant::now() + Duration::from_mins(1);
+    assert_eq!(subscriber.exceeded(&bench.config, later()), None, "it is the log that is waited for");
+    bench.sync(&mut subscriber);
+    assert_eq!(subscriber.exceeded(&bench.config, Instant::now()), None);
+    assert_eq!(subscriber.exceeded(&bench.config, later()), Some(CloseReason::SlowReader));
+    // It reads all the same.
+    subscriber.take();
+    assert_eq!(subscriber.exceeded(&bench.config, later()), None);
+    bench.publish_on_channels_to(&mut subscriber);
+    assert!(subscriber.session.output.pending() > 0, "the next turn");
 }
 
 #[test]

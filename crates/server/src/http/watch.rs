@@ -252,10 +252,10 @@ pub(crate) fn read(db: u8, words: &[&[u8]]) -> Result<Read, CommandError> {
     if args.is_empty() {
         return Err(CommandError::text("ERR no command to watch"));
     }
-    let Options { delivery, start, name, operators, .. } = read_options(options)?;
-    if delivery != Delivery::default() || start != Start::default() || name.is_some() {
+    let Options { delivery, start, name, channel, operators, .. } = read_options(options)?;
+    if delivery != Delivery::default() || start != Start::default() || name.is_some() || channel.is_some() {
         return Err(CommandError::text(
-            "ERR SQUASH, OLD, PROGRESS, MARK, UPDATES, RESUME and AS are for connections of the Redis protocol; operators can \
+            "ERR SQUASH, OLD, PROGRESS, MARK, UPDATES, RESUME, AS and CHANNEL are for connections of the Redis protocol; operators can \
              stand behind '|'",
         ));
     }

@@ -21,6 +21,8 @@ pub(crate) enum Asked {
     /// `X.WATCH … | RESUME lsn`. The number that the subscription's own begin behind, if the client has it already; and up to where
     /// the log was when the client asked.
     Watch(Option<u64>, Lsn),
+    /// `X.WATCH … | CHANNEL name RESUME lsn`, and the channel.
+    Channel(Box<[u8]>),
     /// `EMITRECONNECT` with a name that says where the subscription's numbers begin.
     Reconnect(u64),
     /// `X.WATCH … | AS name`, and the first answer, if it is to be given again.

@@ -2,6 +2,7 @@
 
 mod blocking;
 mod changes;
+mod channel_watching;
 mod client_memory;
 mod common;
 mod counter_top;

@@ -1,0 +1,113 @@
+//! `X.WATCH … | CHANNEL name`, and `WATCHES CHANNELS`, `UNWATCH CHANNEL`.
+
+use crate::channel_watches::beginning;
+use crate::context::Context;
+use crate::cursor::{Cursor, Place};
+use crate::delivery::{Delivery, Start};
+use crate::holding::hold_position;
+use crate::not_resumed::NotResumed;
+use crate::session::{Asked, Returning, Session};
+use crate::watch_answer::integer;
+use crate::{channel_line, returning};
+use tidemark_engine::CommandError;
+use tidemark_engine::command::parse::glob;
+use tidemark_engine::query::Read;
+use tidemark_log::Lsn;
+
+/// Lets a read's emissions be published on a channel, and answers a line as those that are published.
+pub(crate) fn watch(
+    session: &mut Session,
+    channel: &[u8],
+    read: Read,
+    start: Start,
+    cx: &Context<'_>,
+) -> Result<(), CommandError> {
+    let Start::Resume(lsn) = start else { return begin(session, channel, read, None, cx) };
+    let Some(query) = cx.shared.engine.query_of(&read) else {
+        return begin(session, channel, read, Some(NotResumed::NotFound), cx);
+    };
+    cx.shared.channel_watches.check(channel, Some(query.id()), cx.shared)?;
+    let asked = Asked::Channel(channel.into());
+    let delivery = Delivery::default();
+    returning::go_on(session, Returning { query, lsn, delivery, asked }, cx)
+}
+
+/// Lets a watch begin with the present answer. `missed` says why it does not go on behind what the client has.
+pub(crate) fn begin(
+    session: &mut Session,
+    channel: &[u8],
+    read: Read,
+    missed: Option<NotResumed>,
+    cx: &Context<'_>,
+) -> Result<(), CommandError> {
+    let (shared, watches) = (cx.shared, &cx.shared.channel_watches);
+    let known = shared.engine.query_of(&read);
+    watches.check(channel, known.as_ref().map(|query| query.id()), shared)?;
+    if known.is_some_and(|query| query.is_dormant() && watches.contains(channel, query.id())) {
+        return Err(CommandError::text(
+            "TRYAGAIN the channel has the read already, and its emissions are being made from the log",
+        ));
+    }
+    let subscribed = shared.engine.subscribe(read, watches.listener(), cx.now_us)?;
+    shared.watching_began(cx.now_us);
+    let (cursor, mark) = (beginning(&subscribed), session.output.reply.len());
+    let json = shared.http_watchers.json.of(&subscribed.answer);
+    let line = channel_line::position(&cursor, Some(&json), missed);
+    watches.insert(channel, cursor, shared)?;
+    session.output.reply.bulk(&line);
+    let floor = missed.map_or(Lsn::ZERO, NotResumed::lsn);
+    hold_position(session, mark, subscribed.lsn.max(floor), cx);
+    Ok(())
+}
+
+/// Lets a watch go on at a place behind `lsn`.
+pub(crate) fn go_on(
+    session: &mut Session,
+    channel: &[u8],
+    place: Place,
+    lsn: Lsn,
+    cx: &Context<'_>,
+) -> Result<(), CommandError> {
+    let cursor = Cursor::at(place.for_another(), 0, lsn);
+    let line = channel_line::position(&cursor, None, None);
+    cx.shared.channel_watches.insert(channel, cursor, cx.shared)?;
+    session.output.reply.bulk(&line);
+    Ok(())
+}
+
+/// `UNWATCH CHANNEL channel [subscription ...]`: how many watches of the channel it has ended, all without subscriptions.
+pub(crate) fn end(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> Result<(), CommandError> {
+    let [channel, names @ ..] = args else { return Err(CommandError::Arity("unwatch".into())) };
+    let ended = cx.shared.channel_watches.unwatch(channel, names, cx.shared);
+    session.output.reply.count(ended);
+    Ok(())
+}
+
+/// `WATCHES CHANNELS [pattern]`: all watches of channels.
+pub(crate) fn list(session: &mut Session, pattern: Option<&[u8]>, cx: &Context<'_>) {
+    let all = cx.shared.channel_watches.all(|name| pattern.is_none_or(|pattern| glob(pattern, name)));
+    let reply = &mut session.output.reply;
+    reply.array(all.len());
+    for (channel, cursor) in all {
+        let read = cursor.query().read();
+        reply.map(8);
+        reply.bulk(b"channel");
+        reply.bulk(&channel);
+        reply.bulk(b"sub_id");
+        reply.bulk(cursor.name().as_bytes());
+        reply.bulk(b"command");
+        reply.array(read.args().len());
+        read.args().for_each(|arg| reply.bulk(arg));
+        reply.bulk(b"operators");
+        reply.array(read.operators().len());
+        read.operators().for_each(|word| reply.bulk(word));
+        reply.bulk(b"db");
+        reply.count(read.db().into());
+        reply.bulk(b"lsn");
+        integer(reply, cursor.lsn().0);
+        reply.bulk(b"seq");
+        integer(reply, cursor.sequence());
+        reply.bulk(b"lag");
+        integer(reply, cursor.lag());
+    }
+}
