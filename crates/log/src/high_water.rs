@@ -11,6 +11,7 @@
 //! second, on a thread that nobody waits for; an idle log for none. What is noted was durable before, so `END` never claims
 //! what a power failure can take back.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -82,7 +83,7 @@ impl HighWater {
 
     /// The newest record that is known to be durable: a segment is synced before its successor is begun, whatever was asked for.
     fn durable(&self, state: &MutexGuard<'_, State>) -> Lsn {
-        self.shared.progress().durable.max(state.sealed)
+        Lsn(self.shared.durable.load(Ordering::Acquire)).max(state.sealed)
     }
 }
 
