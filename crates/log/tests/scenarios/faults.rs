@@ -579,6 +579,8 @@ fn a_snapshot_is_asked_for_before_a_full_disk_refuses_records_and_what_takes_no_
         }
     }
     log.check_writable().expect("nor while it is taken");
+    // What is written behind a snapshot makes another one worth taking.
+    log.wait_durable(log.appended()).expect("memory does not fail");
     log.end_relief();
     while log.check_writable().is_ok() {
         std::thread::yield_now();
