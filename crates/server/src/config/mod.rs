@@ -94,6 +94,10 @@ pub struct Config {
 
     /// The limit of a quota that `/check?api_key=` creates; 0 creates none.
     pub http_check_limit: u64,
+    /// How long such a quota stays when nobody checks or releases it.
+    pub http_check_idle: Duration,
+    /// How many counters that leave when they are idle there may be before no such quota is created.
+    pub http_check_max_keys: usize,
     /// What stands before an API's key in the quota's key.
     pub http_check_prefix: String,
     /// How counters are committed that say nothing themselves.
@@ -199,6 +203,8 @@ impl Default for Config {
             http_connections: 256,
             http_max_body: 64 * 1024,
             http_check_limit: 1000,
+            http_check_idle: Duration::from_hours(24),
+            http_check_max_keys: 100_000,
             http_check_prefix: "check:".to_owned(),
             counters: CounterDefaults::default(),
             counter_churn_sample: 16,

@@ -121,6 +121,9 @@ const COUNTER_AGE_MAX_MS: u64 = 86_400_000;
 /// The largest limit that quotas may be created with by default. Units.
 const HTTP_CHECK_LIMIT_MAX: u64 = 1_000_000_000_000_000;
 
+/// The longest that a quota which a check created may stay unused: ten years. Seconds.
+const HTTP_CHECK_IDLE_MAX_S: u64 = 315_360_000;
+
 /// The most leases that a limiter may be allowed: a snapshot writes them at once.
 const LEASES_MAX: u64 = 100_000;
 
@@ -782,6 +785,37 @@ pub static SETTINGS: &[Setting] = &[
         get: |_, config| config.http_check_limit.to_string(),
         set: |_, config, text| {
             number(text, 0, HTTP_CHECK_LIMIT_MAX).map(|value| config.http_check_limit = value)
+        },
+    },
+    Setting {
+        name: "http-check-idle",
+        alias: None,
+        group: COUNTERS,
+        placeholder: "SECONDS",
+        help: "A quota that /check created leaves when nobody has checked or released it for so long; a later check creates it whole. \
+               Quotas that exist keep theirs.",
+        literal: Literal::Number,
+        changeable: true,
+        fallback: "",
+        get: |_, config| config.http_check_idle.as_secs().to_string(),
+        set: |_, config, text| {
+            number(text, 1, HTTP_CHECK_IDLE_MAX_S)
+                .map(|value| config.http_check_idle = Duration::from_secs(value))
+        },
+    },
+    Setting {
+        name: "http-check-max-keys",
+        alias: None,
+        group: COUNTERS,
+        placeholder: "NUMBER",
+        help: "How many quotas that leave when they are idle there may be before /check creates no more, and answers further unknown \
+               keys 503.",
+        literal: Literal::Number,
+        changeable: true,
+        fallback: "",
+        get: |_, config| config.http_check_max_keys.to_string(),
+        set: |_, config, text| {
+            number(text, 1, 1_000_000_000).map(|value| config.http_check_max_keys = value as usize)
         },
     },
     Setting {
