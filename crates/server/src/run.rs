@@ -116,6 +116,9 @@ fn greeting(config: &Config, server: &Server) -> String {
     {
         line("warning", "everybody who reaches this address can read and delete everything: set a password");
     }
+    for setting in config.without_effect.iter().filter_map(|name| config::find(name)) {
+        line("warning", &format!("the value of {} has no effect: {}", setting.name, setting.help));
+    }
     for warning in
         config::unknown_variables(std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()))
     {

@@ -166,8 +166,8 @@ pub struct Config {
     /// How long a graceful stop waits for clients to read their replies.
     pub shutdown_timeout: Duration,
 
-    /// Values that Redis's clients and tools set and that have no effect here, by name.
-    pub without_effect: Vec<(&'static str, String)>,
+    /// Settings of Redis that a flag or the file has given values that have no effect here.
+    pub without_effect: Vec<&'static str>,
 }
 
 impl Default for Config {
