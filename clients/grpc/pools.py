@@ -105,13 +105,25 @@ def requests_are_answered_in_their_order():
 def what_the_pool_refuses_does_not_end_the_stream():
     pool("few", "ITEMS", "car", 1, 1, "mug", 1, 1)
     answers = client.draws(
-        DrawRequest(pool="few", count=3),
+        DrawRequest(pool="few", count=3, together=True),
         DrawRequest(pool="few", count=2, unique=True),
         DrawRequest(pool="few"),
     )
     assert answers[0].error.startswith("EMPTY ") and answers[0].item_id == "", answers[0]
     assert sorted(answer.item_id for answer in answers[1:3]) == ["car", "mug"]
     assert answers[3].error.startswith("EMPTY ") and len(answers) == 4
+
+
+def as_many_answers_come_as_draws_were_asked_for():
+    pool("short", "ITEMS", "car", 1, 2)
+    answers = client.draws(DrawRequest(pool="short", count=5), DrawRequest(pool="short", count=2))
+    assert [(answer.request_id, answer.item_id) for answer in answers[:2]] == [(0, "car"), (1, "car")], answers
+    assert len(answers) == 7 and all(answer.error.startswith("EMPTY ") for answer in answers[2:]), answers
+    assert all(answer.request_id == 0 and answer.item_id == "" for answer in answers[2:]), answers
+    pool("three", "LIMIT", "DRAWS", 3, "ITEMS", "mug", 1, "UNLIMITED")
+    answers = client.draws(DrawRequest(pool="three", user="mira", count=1_000))
+    assert [answer.item_id for answer in answers] == ["mug"] * 3 + [""] * 997
+    assert all(answer.error.startswith("LIMITED ") for answer in answers[3:]), answers[3]
 
 
 def a_request_that_is_sent_again_is_answered_as_it_was():
@@ -223,7 +235,7 @@ def the_service_describes_itself_as_its_file_does():
 
 EXAMPLES = [
     what_is_left_is_told, a_large_pool_is_told_whole, requests_are_answered_in_their_order,
-    what_the_pool_refuses_does_not_end_the_stream, a_request_that_is_sent_again_is_answered_as_it_was,
+    what_the_pool_refuses_does_not_end_the_stream, as_many_answers_come_as_draws_were_asked_for, a_request_that_is_sent_again_is_answered_as_it_was,
     limits_of_users_are_told_as_errors, nothing_is_an_empty_id,
     clients_that_know_of_one_pool_get_the_one_that_is_set, wrong_requests_say_what_would_be_right,
     many_at_once_draw_each_number_once, whoever_goes_away_in_the_middle_takes_nothing_from_others,

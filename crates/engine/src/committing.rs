@@ -105,6 +105,12 @@ impl Engine {
         }
     }
 
+    /// How many counters of a database leave when they are idle, expired but not yet removed ones included.
+    pub fn idle_counters(&self, db: u8) -> usize {
+        let shards = 0..self.keyspace().shard_count();
+        shards.map(|index| self.keyspace().lock(index).database(usize::from(db)).idle_counter_count()).sum()
+    }
+
     /// What counters have done, and what is uncommitted now. O(counters that have moved since they were committed).
     pub fn counter_figures(&self) -> CounterFigures {
         let mut figures =

@@ -118,11 +118,13 @@ fn greeting(args: &ServeArgs, config: &Config, server: &Server) -> String {
         line("warning", "everybody who reaches this address can read and delete everything: set a password");
     }
     for name in args.exposed_secrets() {
-        let _ = writeln!(
-            text,
-            "{:<12}every user of this machine can see the secret in --{name}: use an environment variable or the file",
-            "warning"
+        let seen = format!(
+            "every user of this machine can see the secret in --{name}: use an environment variable or the file"
         );
+        line("warning", &seen);
+    }
+    for setting in config.without_effect.iter().filter_map(|name| config::find(name)) {
+        line("warning", &format!("the value of {} has no effect: {}", setting.name, setting.help));
     }
     for warning in
         config::unknown_variables(std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()))

@@ -24,7 +24,7 @@ pub(super) const COMMANDS: &[Command] = &[
     row(400, "counter.create", -2, WRITE | DENYOOM | FAST, create).doc(
         SINCE,
         "O(1)",
-        "key [LIMIT <units | NONE>] [RELAXED cap | EXACT block] [HIGH units] [LOW units] [MAXAGE milliseconds] [NX | XX]",
+        "key [LIMIT <units | NONE>] [RELAXED cap | EXACT block] [HIGH units] [LOW units] [MAXAGE milliseconds] [IDLE milliseconds] [NX | XX]",
         "Creates a counter, or changes the terms of one, and returns whether it is new.",
     ),
     row(401, "counter.add", -3, MOVES | DENYOOM, add).doc(
@@ -113,7 +113,12 @@ fn create(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError>
     } else {
         // With nothing open any promise holds.
         ctx.keys.settle_counter(key)?;
-        ctx.keys.set_counter(key, kind, Some(terms.clone()))?;
+        let had_idle =
+            ctx.keys.set_counter(key, kind, Some(terms.clone()))?.is_some_and(|idle_ms| idle_ms > 0);
+        if terms.idle_ms > 0 || had_idle {
+            let deadline = ctx.keys.idle_deadline(terms.idle_ms);
+            ctx.keys.set_deadline(key, deadline);
+        }
         log_terms(ctx, key, kind, &terms);
         ctx.keys.changed(key, "counter_set");
     }
@@ -124,7 +129,8 @@ fn create(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError>
 /// Makes a counter of a key that does not exist.
 fn insert(ctx: &mut Context<'_, '_>, key: &[u8], kind: Kind, terms: Terms) {
     let counter = Counter::new(kind, terms.clone());
-    ctx.keys.set(key, Payload::Object(Box::new(Object::Counter(counter))), Deadline::Clear);
+    let deadline = ctx.keys.idle_deadline(terms.idle_ms).map_or(Deadline::Clear, Deadline::At);
+    ctx.keys.set(key, Payload::Object(Box::new(Object::Counter(counter))), deadline);
     log_terms(ctx, key, kind, &terms);
     ctx.keys.changed(key, "counter_set");
 }
@@ -145,6 +151,9 @@ fn log_terms(ctx: &mut Context<'_, '_>, key: &[u8], kind: Kind, terms: &Terms) {
         Promise::Exact { block } => words.extend([b"EXACT".to_vec(), number(block)]),
     }
     words.extend([b"MAXAGE".to_vec(), number(terms.max_age_ms)]);
+    if terms.idle_ms > 0 {
+        words.extend([b"IDLE".to_vec(), number(terms.idle_ms)]);
+    }
     let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
     ctx.keys.log_instead("counter.create", &words);
 }
@@ -247,7 +256,9 @@ fn state(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> 
 fn write_state(ctx: &mut Context<'_, '_>, account: &Account, terms: &Terms, age_ms: u64) {
     let reply = &mut *ctx.reply;
     let is_exact = matches!(terms.promise, Promise::Exact { .. });
-    reply.map(if is_exact { 11 } else { 13 });
+    let idle = [(b"idle".as_slice(), terms.idle_ms)];
+    let idle = if terms.idle_ms > 0 { &idle[..] } else { &[] };
+    reply.map(if is_exact { 11 } else { 13 } + idle.len());
     let kind = if account.kind() == Kind::Plain { b"plain".as_slice() } else { b"quota" };
     reply.bulk(b"kind");
     reply.bulk(kind);
@@ -278,7 +289,7 @@ fn write_state(ctx: &mut Context<'_, '_>, account: &Account, terms: &Terms, age_
     let thresholds = [(b"high".as_slice(), terms.high), (b"low", terms.low)];
     let thresholds = if is_exact { &[][..] } else { &thresholds };
     let numbers = [(slack_name, slack), (b"maxage", terms.max_age_ms)];
-    for (name, value) in numbers.iter().chain(thresholds).chain(&[(b"age".as_slice(), age_ms)]) {
+    for (name, value) in numbers.iter().chain(idle).chain(thresholds).chain(&[(b"age".as_slice(), age_ms)]) {
         reply.bulk(name);
         reply.integer(i64::try_from(*value).unwrap_or(i64::MAX));
     }

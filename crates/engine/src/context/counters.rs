@@ -104,8 +104,13 @@ impl Keys<'_> {
             Ok(_) | Err(_) => {}
         }
         let (to, durable) = (account.position(), counter.durable());
+        let leaves = counter.terms().idle_ms > 0;
         if outcome.is_err() || (to == before && target.is_none()) {
-            return Ok(Some(Moved { outcome, account: counter.account() }));
+            let account = counter.account();
+            if leaves {
+                self.renew_idle(key);
+            }
+            return Ok(Some(Moved { outcome, account }));
         }
         let Some(committed) = target.unwrap_or(durable).checked_sub(durable) else {
             return Ok(Some(Moved { outcome: Err(Refusal::OutOfRange), account: counter.account() }));
@@ -132,6 +137,9 @@ impl Keys<'_> {
             database.list_uncommitted(hash, from, due_ms);
         }
         self.follow(key, &consequence);
+        if leaves {
+            self.renew_idle(key);
+        }
         Ok(Some(Moved { outcome, account }))
     }
 
@@ -169,6 +177,7 @@ impl Keys<'_> {
             return Err(out_of_range());
         };
         counter.set_books(to, 0);
+        let leaves = counter.terms().idle_ms > 0;
         let mover = Mover { db: db as u8, hash, key };
         if delta != 0 {
             counted.count_move(&mover, delta.unsigned_abs(), now_ms);
@@ -183,26 +192,50 @@ impl Keys<'_> {
         } else if delta != 0 {
             self.moved(key);
         }
+        if leaves {
+            self.renew_idle(key);
+        }
         Ok(Some(to))
     }
 
-    /// Changes a counter's limit or terms, which the caller logs; whether the key exists.
+    /// Changes a counter's limit or terms, which the caller logs; the counter's idle time before, in milliseconds, or `None` if the key
+    /// does not exist.
     pub(crate) fn set_counter(
         &mut self,
         key: &[u8],
         kind: Kind,
         terms: Option<Terms>,
-    ) -> Result<bool, CommandError> {
+    ) -> Result<Option<u64>, CommandError> {
         self.drop_expired(key);
         let (hash, db) = (hash(key), usize::from(self.db()));
-        let (database, _) = self.shard_mut(key).counting(db);
-        let Some(entry) = database.get_mut(hash, key) else { return Ok(false) };
-        let Some(Object::Counter(counter)) = entry.object_mut() else { return Err(CommandError::WrongType) };
-        counter.set_kind(kind);
-        if let Some(terms) = terms {
-            counter.set_terms(terms);
+        let database = self.shard_mut(key).database_mut(db);
+        let before_ms = database.set_counter(hash, key, kind, terms);
+        if before_ms.is_none() && database.get(hash, key).is_some() {
+            return Err(CommandError::WrongType);
         }
-        Ok(true)
+        Ok(before_ms)
+    }
+
+    /// When a counter that is used now leaves. Milliseconds since 1970; `None` for an idle time of 0.
+    pub(crate) fn idle_deadline(&self, idle_ms: u64) -> Option<u64> {
+        (idle_ms > 0).then(|| self.now_ms().saturating_add(idle_ms).min(i64::MAX.unsigned_abs()))
+    }
+
+    /// Lets a counter that leaves when it is idle stay for its whole idle time again, if less than half of it is left: so steady use
+    /// costs two records in that time. A counter whose deadline was removed stays.
+    #[cold]
+    pub(crate) fn renew_idle(&mut self, key: &[u8]) {
+        if self.refusal().is_some() || self.is_replayed() {
+            return;
+        }
+        let Some(entry) = self.peek(key) else { return };
+        let (Some(Object::Counter(counter)), Some(at)) = (entry.object(), entry.deadline()) else { return };
+        let idle_ms = counter.terms().idle_ms;
+        let is_early = at.saturating_sub(self.now_ms()) >= idle_ms / 2;
+        let Some(deadline) = self.idle_deadline(idle_ms).filter(|_| !is_early) else { return };
+        self.set_deadline(key, Some(deadline));
+        self.log_instead("pexpireat", &[key, deadline.to_string().as_bytes()]);
+        self.changed(key, "expire");
     }
 
     /// Does what a move asks for beside itself.

@@ -292,6 +292,11 @@ impl<'k> Keys<'k> {
         self.is_replayed = true;
     }
 
+    /// Whether what runs is out of the log.
+    pub(crate) fn is_replayed(&self) -> bool {
+        self.is_replayed
+    }
+
     /// How many leases a limiter may have at once, for commands that grant more. What was granted is granted, whatever the setting
     /// was then and is now: a replay must not depend on it.
     pub(crate) fn leases_max(&self) -> usize {

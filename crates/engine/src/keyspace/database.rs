@@ -7,8 +7,9 @@ use super::uncommitted::{Exposure, Uncommitted};
 use super::{Entry, Payload, Table};
 use tidemark_fault::{Fault, is_planted};
 
-use crate::value::{Object, Pool};
+use crate::value::{Counter, Object, Pool, Terms};
 use std::collections::BTreeSet;
+use tidemark_counter::Kind;
 
 /// What a write does to the key's deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +34,8 @@ pub struct Database {
     reserving: DueKeys,
     /// How many keys are counters.
     counters: usize,
+    /// How many of them leave when they are idle.
+    idle_counters: usize,
     /// How many keys are pools.
     pools: usize,
     /// Number of the latest snapshot. An entry whose own number is older has not been seen by it.
@@ -59,6 +62,11 @@ impl Database {
     /// How many keys are counters, expired but not yet removed ones included.
     pub fn counter_count(&self) -> usize {
         self.counters
+    }
+
+    /// How many keys are counters that leave when they are idle, expired but not yet removed ones included.
+    pub fn idle_counter_count(&self) -> usize {
+        self.idle_counters
     }
 
     /// How many keys are pools, expired but not yet removed ones included.
@@ -114,7 +122,10 @@ impl Database {
         if let Some(at) = entry.deadline() {
             self.deadlines.insert((at, hash));
         }
-        self.counters += usize::from(is_counter(&entry));
+        if let Some(counter) = entry.object().and_then(counter) {
+            self.counters += 1;
+            self.idle_counters += usize::from(counter.terms().idle_ms > 0);
+        }
         if let Some(pool) = pool_mut(&mut entry) {
             self.pools += 1;
             list(&mut self.reserving, hash, pool);
@@ -166,11 +177,18 @@ impl Database {
             self.pools -= 1;
             unlist(&mut self.reserving, hash, pool);
         }
-        if self.counters > 0 {
-            self.counters -= usize::from(is_counter(entry));
+        if self.counters > 0
+            && let Some(counter) = entry.object().and_then(counter)
+        {
+            self.counters -= 1;
+            self.idle_counters -= usize::from(counter.terms().idle_ms > 0);
         }
-        self.counters +=
-            usize::from(matches!(&payload, Payload::Object(object) if is_counter_object(object)));
+        if let Payload::Object(object) = &payload
+            && let Some(counter) = counter(object)
+        {
+            self.counters += 1;
+            self.idle_counters += usize::from(counter.terms().idle_ms > 0);
+        }
         let is_pool = matches!(&payload, Payload::Object(object) if matches!(**object, Object::Pool(_)));
         entry.set(payload);
         if is_pool && let Some(pool) = pool_mut(entry) {
@@ -252,6 +270,26 @@ impl Database {
         }
     }
 
+    /// Changes a counter's limit, and its terms if some are given; the counter's idle time before. `None` if the key holds no counter.
+    pub(crate) fn set_counter(
+        &mut self,
+        hash: u64,
+        key: &[u8],
+        kind: Kind,
+        terms: Option<Terms>,
+    ) -> Option<u64> {
+        let Some(Object::Counter(counter)) = self.get_mut(hash, key)?.object_mut() else { return None };
+        counter.set_kind(kind);
+        let before_ms = counter.terms().idle_ms;
+        if let Some(terms) = terms {
+            let idle_ms = terms.idle_ms;
+            counter.set_terms(terms);
+            self.idle_counters -= usize::from(before_ms > 0);
+            self.idle_counters += usize::from(idle_ms > 0);
+        }
+        Some(before_ms)
+    }
+
     fn unlink(&mut self, hash: u64, key: &[u8]) -> Option<Entry> {
         let entry = self.table.remove(hash, key)?;
         if let Some(at) = entry.deadline() {
@@ -266,8 +304,11 @@ impl Database {
             self.pools -= 1;
             unlist(&mut self.reserving, hash, pool);
         }
-        if self.counters > 0 {
-            self.counters -= usize::from(is_counter(&entry));
+        if self.counters > 0
+            && let Some(counter) = entry.object().and_then(counter)
+        {
+            self.counters -= 1;
+            self.idle_counters -= usize::from(counter.terms().idle_ms > 0);
         }
         Some(entry)
     }
@@ -288,7 +329,7 @@ impl Database {
         self.deadlines = BTreeSet::new();
         self.uncommitted.clear();
         self.reserving.clear();
-        (self.counters, self.pools) = (0, 0);
+        (self.counters, self.idle_counters, self.pools) = (0, 0, 0);
         let table = std::mem::take(&mut self.table);
         match &mut self.copying {
             Some(copying) if !copying.is_done() => {
@@ -350,13 +391,11 @@ impl Database {
 }
 
 #[inline]
-fn is_counter(entry: &Entry) -> bool {
-    entry.object().is_some_and(is_counter_object)
-}
-
-#[inline]
-fn is_counter_object(object: &Object) -> bool {
-    matches!(object, Object::Counter(_))
+fn counter(object: &Object) -> Option<&Counter> {
+    match object {
+        Object::Counter(counter) => Some(counter),
+        _ => None,
+    }
 }
 
 fn pool(entry: &Entry) -> Option<&Pool> {

@@ -15,6 +15,8 @@ const NO_LIMIT: i64 = -1;
 
 const RELAXED: u8 = 0;
 const EXACT: u8 = 1;
+/// Added to the code of the promise if the counter leaves when it is idle.
+const LEAVES: u8 = 2;
 
 /// How a counter is committed. Most counters of a server have the same terms, and share them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +30,8 @@ pub struct Terms {
     pub low: u64,
     /// How long less than that may stay uncommitted, and how long what is reserved may stay unused. Milliseconds, at least 1.
     pub max_age_ms: u64,
+    /// The counter is deleted when no command has used it for so long. Milliseconds; 0: it stays.
+    pub idle_ms: u64,
 }
 
 impl Terms {
@@ -42,6 +46,7 @@ impl Terms {
             && (1..=slack).contains(&self.high)
             && (1..=self.high).contains(&self.low)
             && (1..=max).contains(&self.max_age_ms)
+            && self.idle_ms <= max
     }
 
     /// The same terms in one place, if this thread has made equal ones last.
@@ -207,9 +212,13 @@ impl Counter {
             Promise::Relaxed { cap } => (RELAXED, cap),
             Promise::Exact { block } => (EXACT, block),
         };
-        into.push(code);
+        let leaves = self.terms.idle_ms > 0;
+        into.push(if leaves { code | LEAVES } else { code });
         for number in [slack, self.terms.high, self.terms.low, self.terms.max_age_ms] {
             put_varint(into, number);
+        }
+        if leaves {
+            put_varint(into, self.terms.idle_ms);
         }
         into.extend_from_slice(&self.limit.to_le_bytes());
         into.extend_from_slice(&self.durable.to_le_bytes());
@@ -219,13 +228,15 @@ impl Counter {
     pub(crate) fn decode(bytes: &mut Cursor<'_>) -> Option<Self> {
         let code = bytes.u8()?;
         let slack = bytes.varint()?;
-        let promise = match code {
+        let promise = match code & !LEAVES {
             RELAXED => Promise::Relaxed { cap: slack },
             EXACT => Promise::Exact { block: slack },
             _ => return None,
         };
         let (high, low, max_age_ms) = (bytes.varint()?, bytes.varint()?, bytes.varint()?);
-        let terms = Terms { promise, high, low, max_age_ms };
+        let idle_ms =
+            if code & LEAVES == 0 { 0 } else { Some(bytes.varint()?).filter(|idle_ms| *idle_ms > 0)? };
+        let terms = Terms { promise, high, low, max_age_ms, idle_ms };
         let (limit, durable) = (bytes.u64()?.cast_signed(), bytes.u64()?.cast_signed());
         let is_sound =
             terms.are_sound() && (NO_LIMIT..=MAX).contains(&limit) && (-MAX..=MAX).contains(&durable);
@@ -253,26 +264,28 @@ mod tests {
     use proptest::prelude::*;
 
     fn some_terms() -> impl Strategy<Value = Terms> {
-        (any::<bool>(), 1..1000_u64, 1..1000_u64, 1..1000_u64, 1..1_000_000_u64).prop_map(
-            |(is_exact, low, more, most, max_age_ms)| {
+        (any::<bool>(), 1..1000_u64, 1..1000_u64, 1..1000_u64, 1..1_000_000_u64, 0..3_u64).prop_map(
+            |(is_exact, low, more, most, max_age_ms, idle_ms)| {
                 let (high, slack) = (low + more, low + more + most);
                 let promise =
                     if is_exact { Promise::Exact { block: slack } } else { Promise::Relaxed { cap: slack } };
-                Terms { promise, high, low, max_age_ms }
+                Terms { promise, high, low, max_age_ms, idle_ms }
             },
         )
     }
 
     #[test]
     fn equal_terms_are_kept_once() {
-        let terms = Terms { promise: Promise::Relaxed { cap: 9 }, high: 5, low: 2, max_age_ms: 1000 };
+        let terms =
+            Terms { promise: Promise::Relaxed { cap: 9 }, high: 5, low: 2, max_age_ms: 1000, idle_ms: 0 };
         let (one, other) = (Counter::new(Kind::Plain, terms.clone()), Counter::new(Kind::Plain, terms));
         assert!(Arc::ptr_eq(&one.terms, &other.terms));
     }
 
     #[test]
     fn a_listing_that_knows_of_a_lease_stays() {
-        let terms = Terms { promise: Promise::Exact { block: 9 }, high: 5, low: 2, max_age_ms: 1000 };
+        let terms =
+            Terms { promise: Promise::Exact { block: 9 }, high: 5, low: 2, max_age_ms: 1000, idle_ms: 0 };
         let mut counter = Counter::new(Kind::Plain, terms);
         counter.begin_listing(7).due_ms = 9;
         counter.end_listing();

@@ -577,3 +577,76 @@ fn expired_counters_are_gone_for_everyone() {
     client.expect(&[("COUNTER.COMMIT c", ":2")]);
     assert_eq!(replayed(&engine).digest(), engine.digest());
 }
+
+#[test]
+fn an_idle_counter_leaves_and_steady_use_costs_two_records_in_its_time() {
+    let engine = engine();
+    let mut client = Client::new(&engine);
+    client.expect(&[
+        ("COUNTER.CREATE q LIMIT 2 EXACT 1 IDLE 10000", ":1"),
+        ("PTTL q", ":10000"),
+        ("COUNTER.CREATE q LIMIT 9 NX IDLE 5", ":0"),
+        ("COUNTER.TAKE q", "*2 :1 :1"),
+        ("COUNTER.TAKE q", "*2 :1 :0"),
+        ("PTTL q", ":10000"),
+    ]);
+    assert_eq!((engine.idle_counters(0), engine.idle_counters(1)), (1, 0));
+    let before = records(&engine);
+    client.sleep_ms(5000);
+    client.expect(&[("LIMIT.CHECK q", "*5 :0 :2 :0 :-1 :-1"), ("PTTL q", ":5000")]);
+    assert_eq!(records(&engine), before, "more than half is left");
+    // A refusal is a use, by whatever command, and asking is none.
+    client.sleep_ms(1);
+    for (ask, refused) in [
+        ("LIMIT.PEEK q", "LIMIT.CHECK q"),
+        ("LIMIT.PEEKALL 1 q", "LIMIT.CHECKALL 1 q"),
+        ("COUNTER.GET q", "COUNTER.TAKE q"),
+    ] {
+        let (before, left) = (records(&engine), client.run("PTTL q"));
+        client.run(ask);
+        assert_eq!((records(&engine), client.run("PTTL q")), (before, left), "{ask}");
+        (0..100).for_each(|_| drop(client.run(refused)));
+        assert_eq!((records(&engine), client.run("PTTL q")), (before + 1, ":10000".to_owned()), "{refused}");
+        client.sleep_ms(5001);
+    }
+    client.expect(&[("COUNTER.ADD q 1 DURABLE", ":3"), ("PTTL q", ":10000"), ("COUNTER.LIMIT q 5", "+OK")]);
+    assert_eq!(field(&client, "q", "idle"), ":10000");
+    let again = replayed(&engine);
+    assert_eq!((again.digest(), again.idle_counters(0)), (engine.digest(), 1));
+    assert_eq!(Client { now_us: client.now_us, ..Client::new(&again) }.run("PTTL q"), ":10000");
+
+    client.sleep_ms(10_000);
+    engine.expire_due(client.now_us, 100);
+    client.expect(&[("EXISTS q", ":0")]);
+    assert_eq!((engine.idle_counters(0), replayed(&engine).digest()), (0, engine.digest()));
+}
+
+#[test]
+fn a_counter_stays_once_it_is_created_again_without_an_idle_time_or_persisted() {
+    let engine = engine();
+    let mut client = Client::new(&engine);
+    client.expect(&[
+        ("COUNTER.CREATE again IDLE 100", ":1"),
+        ("COUNTER.CREATE again LIMIT 7", ":0"),
+        ("PTTL again", ":-1"),
+        ("COUNTER.CREATE kept IDLE 100", ":1"),
+        ("PERSIST kept", ":1"),
+        ("COUNTER.CREATE over IDLE 100", ":1"),
+        ("SET over text", "+OK"),
+        ("COUNTER.CREATE old IDLE 100", ":1"),
+        ("RENAME old new", "+OK"),
+        ("COUNTER.CREATE later", ":1"),
+        ("COUNTER.CREATE later IDLE 100", ":0"),
+        ("PTTL later", ":100"),
+        ("COUNTER.CREATE x IDLE 0", "-ERR value is out of range, must be at least 1"),
+    ]);
+    assert_eq!(engine.idle_counters(0), 3, "kept, new and later");
+    client.sleep_ms(99);
+    client.expect(&[("COUNTER.ADD kept 1", ":1"), ("PTTL kept", ":-1"), ("COUNTER.ADD new 1", ":1")]);
+    client.sleep_ms(50);
+    engine.expire_due(client.now_us, 100);
+    client.expect(&[("EXISTS again kept over new later", ":4")]);
+    assert_eq!(replayed(&engine).digest(), engine.digest());
+    client.expect(&[("FLUSHALL", "+OK")]);
+    assert_eq!(engine.idle_counters(0), 0);
+}

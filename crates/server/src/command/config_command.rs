@@ -11,11 +11,12 @@ use tidemark_engine::command::parse;
 pub(crate) fn get(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> Result<(), CommandError> {
     let patterns: Vec<Vec<u8>> = args.iter().skip(2).map(|arg| arg.to_ascii_lowercase()).collect();
     let asked = |name: &str| patterns.iter().any(|pattern| parse::glob(pattern, name.as_bytes()));
-    let chosen: Vec<&Setting> = SETTINGS.iter().filter(|setting| asked(setting.name)).collect();
+    let names = SETTINGS.iter().flat_map(|setting| setting.names().map(move |name| (name, setting)));
+    let chosen: Vec<(&str, &Setting)> = names.filter(|(name, _)| asked(name)).collect();
     let config = cx.shared.settings.current();
     session.output.reply.map(chosen.len());
-    for setting in chosen {
-        session.output.reply.bulk(setting.name.as_bytes());
+    for (name, setting) in chosen {
+        session.output.reply.bulk(name.as_bytes());
         session.output.reply.bulk(setting.shown_to_clients(&config).as_bytes());
     }
     Ok(())
@@ -67,7 +68,11 @@ fn apply(config: &mut Config, changes: &[(&'static Setting, String)]) -> Result<
         if !setting.changeable && !unchanged {
             return Err(failed(setting.name, "can't set immutable config"));
         }
-        setting.set(config, value).map_err(|reason| failed(setting.name, &reason))?;
+        // Every interval is everysec to Redis: what is named again stays as it is.
+        if setting.name == "appendfsync" && setting.get(config).eq_ignore_ascii_case(value) {
+            continue;
+        }
+        setting.set_running(config, value).map_err(|reason| failed(setting.name, &reason))?;
     }
     if places(config) > places_before {
         descriptors::provide_for(&config.connections()).map_err(|too_few| {

@@ -94,6 +94,10 @@ pub struct Config {
 
     /// The limit of a quota that `/check?api_key=` creates; 0 creates none.
     pub http_check_limit: u64,
+    /// How long such a quota stays when nobody checks or releases it.
+    pub http_check_idle: Duration,
+    /// How many counters that leave when they are idle there may be before no such quota is created.
+    pub http_check_max_keys: usize,
     /// What stands before an API's key in the quota's key.
     pub http_check_prefix: String,
     /// How counters are committed that say nothing themselves.
@@ -166,8 +170,8 @@ pub struct Config {
     /// How long a graceful stop waits for clients to read their replies.
     pub shutdown_timeout: Duration,
 
-    /// Values that Redis's clients and tools set and that have no effect here, by name.
-    pub without_effect: Vec<(&'static str, String)>,
+    /// Settings of Redis that a flag or the file has given values that have no effect here.
+    pub without_effect: Vec<&'static str>,
 }
 
 impl Default for Config {
@@ -203,6 +207,8 @@ impl Default for Config {
             http_connections: 256,
             http_max_body: 64 * 1024,
             http_check_limit: 1000,
+            http_check_idle: Duration::from_hours(24),
+            http_check_max_keys: 100_000,
             http_check_prefix: "check:".to_owned(),
             counters: CounterDefaults::default(),
             counter_churn_sample: 16,

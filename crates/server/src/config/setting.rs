@@ -46,7 +46,7 @@ impl Setting {
     }
 
     /// Its name and its other spelling, if it has one.
-    pub(super) fn names(&self) -> impl Iterator<Item = &'static str> {
+    pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
         [Some(self.name), self.alias].into_iter().flatten()
     }
 
@@ -85,6 +85,22 @@ impl Setting {
             _ if self.name == "requirepass" => HIDDEN.to_owned(),
             value => self.without_secrets(&value),
         }
+    }
+
+    /// Whether the value of a setting that has only one is this.
+    fn describes(&self, text: &str) -> bool {
+        text.eq_ignore_ascii_case(self.fallback)
+    }
+
+    fn cannot_be_other(&self) -> String {
+        let value = if self.fallback.is_empty() { "empty" } else { self.fallback };
+        format!("must be {value}: {}", self.help)
+    }
+
+    /// As [`Setting::set`], while the server runs: a value that would have no effect is refused.
+    pub fn set_running(&self, config: &mut Config, text: &str) -> Result<(), String> {
+        self.set(config, text)?;
+        if config.without_effect.contains(&self.name) { Err(self.cannot_be_other()) } else { Ok(()) }
     }
 
     /// Whether it exists only so that configurations written for Redis are understood.
@@ -141,6 +157,9 @@ const COUNTER_AGE_MAX_MS: u64 = 86_400_000;
 
 /// The largest limit that quotas may be created with by default. Units.
 const HTTP_CHECK_LIMIT_MAX: u64 = 1_000_000_000_000_000;
+
+/// The longest that a quota which a check created may stay unused: ten years. Seconds.
+const HTTP_CHECK_IDLE_MAX_S: u64 = 315_360_000;
 
 /// The most leases that a limiter may be allowed: a snapshot writes them at once.
 const LEASES_MAX: u64 = 100_000;
@@ -822,6 +841,37 @@ pub static SETTINGS: &[Setting] = &[
         },
     },
     Setting {
+        name: "http-check-idle",
+        alias: None,
+        group: COUNTERS,
+        placeholder: "SECONDS",
+        help: "A quota that /check created leaves when nobody has checked or released it for so long; a later check creates it whole. \
+               Quotas that exist keep theirs.",
+        literal: Literal::Number,
+        changeable: true,
+        fallback: "",
+        get: |_, config| config.http_check_idle.as_secs().to_string(),
+        set: |_, config, text| {
+            number(text, 1, HTTP_CHECK_IDLE_MAX_S)
+                .map(|value| config.http_check_idle = Duration::from_secs(value))
+        },
+    },
+    Setting {
+        name: "http-check-max-keys",
+        alias: None,
+        group: COUNTERS,
+        placeholder: "NUMBER",
+        help: "How many quotas that leave when they are idle there may be before /check creates no more, and answers further unknown \
+               keys 503.",
+        literal: Literal::Number,
+        changeable: true,
+        fallback: "",
+        get: |_, config| config.http_check_max_keys.to_string(),
+        set: |_, config, text| {
+            number(text, 1, 1_000_000_000).map(|value| config.http_check_max_keys = value as usize)
+        },
+    },
+    Setting {
         name: "http-check-prefix",
         alias: None,
         group: COUNTERS,
@@ -1124,27 +1174,38 @@ pub static SETTINGS: &[Setting] = &[
             Ok(())
         },
     },
-    fixed("databases", "16", "The number of databases."),
+    immutable("databases", "16", "The number of databases."),
     fixed("maxmemory", "0", "There is no limit on memory."),
     fixed("maxmemory-policy", "noeviction", "Keys are never evicted."),
-    fixed("hash-max-listpack-entries", "512", COMPACT),
-    fixed("hash-max-listpack-value", "64", COMPACT),
-    fixed("list-max-listpack-size", "-2", COMPACT),
+    renamed("hash-max-listpack-entries", "hash-max-ziplist-entries", "512"),
+    renamed("hash-max-listpack-value", "hash-max-ziplist-value", "64"),
+    renamed("list-max-listpack-size", "list-max-ziplist-size", "-2"),
+    fixed("list-compress-depth", "0", COMPACT),
     fixed("set-max-intset-entries", "512", COMPACT),
-    fixed("zset-max-listpack-entries", "128", COMPACT),
-    fixed("zset-max-listpack-value", "64", COMPACT),
-    fixed("daemonize", "no", "The server stays in the foreground: let a service manager put it elsewhere."),
+    renamed("zset-max-listpack-entries", "zset-max-ziplist-entries", "128"),
+    renamed("zset-max-listpack-value", "zset-max-ziplist-value", "64"),
+    immutable(
+        "daemonize",
+        "no",
+        "The server stays in the foreground: let a service manager put it elsewhere.",
+    ),
     fixed("tls-port", "0", "TLS is not offered."),
-    fixed("cluster-enabled", "no", "Redis Cluster is not offered."),
-    ignored("save", "", "Snapshots are taken when the log calls for it, not by a schedule."),
-    ignored("appendonly", "yes", "The log is always on."),
-    ignored("dbfilename", "", "Snapshots have names of their own."),
-    ignored("logfile", "", "Messages go to standard error."),
-    ignored("loglevel", "notice", "Messages go to standard error."),
-    ignored("lazyfree-lazy-user-del", "no", "Memory is freed at once."),
-    ignored("slowlog-log-slower-than", "10000", "There is no slow log."),
-    ignored("slowlog-max-len", "128", "There is no slow log."),
-    ignored("latency-monitor-threshold", "0", "There is no latency monitor."),
+    immutable("cluster-enabled", "no", "Redis Cluster is not offered."),
+    immutable("replicaof", "", "Replication is not offered."),
+    fixed("repl-backlog-size", "0", "Replication is not offered."),
+    fixed("lua-time-limit", "0", "Scripts are not offered."),
+    tolerated("save", "", "Snapshots are taken as the log grows, and by BGSAVE and SAVE."),
+    tolerated("appendonly", "yes", "The log is always on; durability says when it reaches the disk."),
+    tolerated("dbfilename", "", "Snapshots have names of their own in dir."),
+    Setting {
+        changeable: false,
+        ..tolerated("logfile", "", "Messages go to standard error: redirect that.")
+    },
+    tolerated("loglevel", "notice", "All messages go to standard error."),
+    tolerated("lazyfree-lazy-user-del", "yes", "Large values are freed by a thread of their own."),
+    tolerated("slowlog-log-slower-than", "-1", "There is no slow log."),
+    tolerated("slowlog-max-len", "0", "There is no slow log."),
+    tolerated("latency-monitor-threshold", "0", "There is no latency monitor."),
 ];
 
 /// What is to be said about the sizes up to which `OBJECT ENCODING` calls a value compact.
@@ -1163,33 +1224,35 @@ const fn fixed(name: &'static str, value: &'static str, help: &'static str) -> S
         fallback: value,
         get: |setting, _| setting.fallback.to_owned(),
         set: |setting, _, text| {
-            if text.eq_ignore_ascii_case(setting.fallback) {
+            if setting.describes(text) {
                 return Ok(());
             }
-            Err(format!("must be {}: {}", setting.fallback, setting.help))
+            Err(setting.cannot_be_other())
         },
     }
 }
 
-/// A setting of Redis that may have any value and has no effect.
-const fn ignored(name: &'static str, value: &'static str, help: &'static str) -> Setting {
+/// A [`fixed`] one that Redis lets nobody change while the server runs.
+const fn immutable(name: &'static str, value: &'static str, help: &'static str) -> Setting {
+    Setting { changeable: false, ..fixed(name, value, help) }
+}
+
+/// A [`fixed`] size up to which a value is compact, with the name that it had before Redis 7.
+const fn renamed(name: &'static str, before: &'static str, value: &'static str) -> Setting {
+    Setting { alias: Some(before), ..fixed(name, value, COMPACT) }
+}
+
+/// A setting of Redis whose value cannot be other than it is. Flags and files that were written for Redis may have another one, which
+/// a message at the start says is without effect; `CONFIG SET` refuses it.
+const fn tolerated(name: &'static str, value: &'static str, help: &'static str) -> Setting {
     Setting {
-        name,
-        alias: None,
-        group: COMPATIBILITY,
-        placeholder: "VALUE",
-        help,
-        literal: Literal::Text,
-        changeable: true,
-        fallback: value,
-        get: |setting, config| {
-            let set = config.without_effect.iter().find(|(name, _)| *name == setting.name);
-            set.map_or_else(|| setting.fallback.to_owned(), |(_, value)| value.clone())
-        },
         set: |setting, config, text| {
-            config.without_effect.retain(|(name, _)| *name != setting.name);
-            config.without_effect.push((setting.name, text.to_owned()));
+            config.without_effect.retain(|name| *name != setting.name);
+            if !setting.describes(text) {
+                config.without_effect.push(setting.name);
+            }
             Ok(())
         },
+        ..fixed(name, value, help)
     }
 }

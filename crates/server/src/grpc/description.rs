@@ -62,6 +62,7 @@ fn messages() -> Vec<DescriptorProto> {
                 field("unique", 3, Type::Bool),
                 field("user", 4, Type::String),
                 field("request", 5, Type::String),
+                field("together", 6, Type::Bool),
             ],
         ),
         message(

@@ -38,7 +38,57 @@ pub(super) async fn draw(shared: &Shared, request: &DrawRequest) -> Result<Vec<D
         )));
     }
     let settings = shared.settings.current();
-    let (key, count) = (key(&request.pool, &settings.grpc_pool)?, count.to_string());
+    let key = key(&request.pool, &settings.grpc_pool)?;
+    if request.together || request.unique || !request.request.is_empty() {
+        return match draw_together(shared, request, key, count).await? {
+            Outcome::Drawn(draws) => Ok(draws),
+            Outcome::Refused(error) => Ok(vec![refusal(error)]),
+        };
+    }
+    draw_each(shared, request, key, count).await
+}
+
+/// Makes `count` draws, each by itself: the answers are that many, whatever the pool refuses.
+///
+/// Draws are asked for in pieces that are halved when the pool refuses one, so a pool that runs out costs O(log count) commands.
+async fn draw_each(
+    shared: &Shared,
+    request: &DrawRequest,
+    key: &[u8],
+    count: i32,
+) -> Result<Vec<DrawResponse>, Status> {
+    let wanted = count.unsigned_abs() as usize;
+    let mut draws = Vec::with_capacity(wanted);
+    let mut piece = count;
+    while draws.len() < wanted {
+        piece = piece.min((wanted - draws.len()) as i32);
+        match draw_together(shared, request, key, piece).await? {
+            Outcome::Drawn(drawn) => {
+                assert_eq!(drawn.len(), piece as usize, "a pool answers each draw that it makes");
+                draws.extend(drawn);
+            }
+            Outcome::Refused(_) if piece > 1 => piece /= 2,
+            // What the pool refuses one draw, it refuses those behind it.
+            Outcome::Refused(error) => draws.resize(wanted, refusal(error)),
+        }
+    }
+    Ok(draws)
+}
+
+/// What became of draws that are made together.
+enum Outcome {
+    Drawn(Vec<DrawResponse>),
+    /// None was made; the pool's reason.
+    Refused(String),
+}
+
+async fn draw_together(
+    shared: &Shared,
+    request: &DrawRequest,
+    key: &[u8],
+    count: i32,
+) -> Result<Outcome, Status> {
+    let count = count.to_string();
     let mut words = vec![&b"pool.draw"[..], key, b"count", count.as_bytes()];
     if request.unique {
         words.push(b"unique");
@@ -49,13 +99,18 @@ pub(super) async fn draw(shared: &Shared, request: &DrawRequest) -> Result<Vec<D
         }
     }
     match ask(shared, words).await {
-        Ok(Value::Array(draws)) => draws.iter().map(response).collect(),
+        Ok(Value::Array(draws)) => draws.iter().map(response).collect::<Result<_, _>>().map(Outcome::Drawn),
         Ok(_) => Err(misread()),
         Err(refusal) if REFUSED_BY_POOL.iter().any(|word| refusal.reason.starts_with(word)) => {
-            Ok(vec![DrawResponse { error: refusal.reason, ..DrawResponse::default() }])
+            Ok(Outcome::Refused(refusal.reason))
         }
         Err(refusal) => Err(status(&refusal)),
     }
+}
+
+/// The answer to a draw that the pool has refused.
+fn refusal(error: String) -> DrawResponse {
+    DrawResponse { error, ..DrawResponse::default() }
 }
 
 /// A draw as `POOL.DRAW` tells it.

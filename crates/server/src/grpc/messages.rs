@@ -39,6 +39,8 @@ pub(super) struct DrawRequest {
     pub(super) user: String,
     #[prost(string, tag = "5")]
     pub(super) request: String,
+    #[prost(bool, tag = "6")]
+    pub(super) together: bool,
 }
 
 /// What a draw has given, or why nothing was drawn.

@@ -1,6 +1,7 @@
 //! `/check?api_key=KEY` and `/release?api_key=KEY`, as VSA's rate limiter has them: one unit of one quota for each key.
 //!
-//! A quota that nobody has created is created: a key that may have `http-check-limit` units until some are released, exactly.
+//! The first check of an unknown key creates its quota: `http-check-limit` units until some are released, exactly. The quota leaves when
+//! nobody has checked or released it for `http-check-idle`, and there are at most `http-check-max-keys` of them.
 
 use crate::http::access;
 use crate::http::limiting::{finish, token};
@@ -71,16 +72,25 @@ async fn take(shared: &Shared, key: &[u8]) -> Result<Value, Refusal> {
 
 /// Creates the quota of a key, unless somebody else has meanwhile.
 async fn create(shared: &Shared, key: &[u8]) -> Result<(), Refusal> {
-    let limit = shared.settings.current().http_check_limit;
+    let config = shared.settings.current();
+    let limit = config.http_check_limit;
     if limit == 0 {
         let reason = "ERR nobody has created this key, and http-check-limit is 0".to_owned();
         return Err(Refusal { status: StatusCode::NOT_FOUND, reason });
     }
+    // Several requests that come at one moment may each see the last free place: at most as many as there are connections.
+    if shared.engine.idle_counters(0) >= config.http_check_max_keys {
+        return Err(Refusal::unavailable(&format!(
+            "ERR the key is unknown, and {} keys have quotas that checks created, all that http-check-max-keys allows: create its quota \
+             by COUNTER.CREATE, or raise the setting",
+            config.http_check_max_keys
+        )));
+    }
     // Few records for the whole of it, and little of it in doubt after a crash.
     let block = (limit / 10).clamp(1, 1000).to_string();
-    let limit = limit.to_string();
-    let words: Vec<&[u8]> =
-        vec![b"counter.create", key, b"LIMIT", limit.as_bytes(), b"EXACT", block.as_bytes(), b"NX"];
+    let (limit, idle) = (limit.to_string(), config.http_check_idle.as_millis().to_string());
+    let mut words: Vec<&[u8]> = vec![b"counter.create", key, b"LIMIT", limit.as_bytes()];
+    words.extend([&b"EXACT"[..], block.as_bytes(), b"IDLE", idle.as_bytes(), b"NX"]);
     run(shared, 0, &[words]).await.map(drop)
 }
 

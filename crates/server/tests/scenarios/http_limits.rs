@@ -5,6 +5,7 @@ use crate::common::events::connect;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::time::Duration;
 use tidemark_log::Durability;
 
 fn server() -> TestServer {
@@ -402,4 +403,25 @@ fn answers_wait_for_the_disk_and_for_the_end_of_a_pause() {
     client.ask("CLIENT UNPAUSE", "+OK\r\n");
     assert_eq!(waiting.join().expect("an answer"), json!(2));
     client.ask("COUNTER.GET seats", ":3\r\n");
+}
+
+#[test]
+fn quotas_of_unknown_keys_leave_when_idle_and_there_is_a_most_of_them() {
+    let server = TestServer::with_http(|config| {
+        config.http_check_max_keys = 2;
+        config.http_check_idle = Duration::from_secs(1);
+    });
+    let (mut visitor, mut client) = (Visitor::of(&server), server.client());
+    client.ask("COUNTER.CREATE check:known LIMIT 5", ":1\r\n");
+    for key in ["a", "b", "known", "a"] {
+        assert_eq!(visitor.ask("GET", &format!("/check?api_key={key}"), "", "").status, 200, "{key}");
+    }
+    let (status, reason) = visitor.ask("GET", "/check?api_key=c", "", "").error();
+    assert!(status == 503 && reason.contains("http-check-max-keys"), "{status} {reason}");
+    client.ask("EXISTS check:c", ":0\r\n");
+    // Nobody asks for them any more: there is room for others, and what was created by a command is there.
+    crate::common::eventually("idle quotas leave", || {
+        visitor.ask("GET", "/check?api_key=c", "", "").status == 200
+    });
+    client.ask("COUNTER.GET check:known", ":1\r\n");
 }

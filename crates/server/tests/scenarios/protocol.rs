@@ -2,6 +2,8 @@
 
 use crate::common::{TestServer, frame};
 use std::fmt::Write as _;
+use std::time::Duration;
+use tidemark_log::Durability;
 
 #[test]
 fn pipelined_commands_are_answered_in_order() {
@@ -209,6 +211,59 @@ fn settings_can_be_read_and_changed() {
     );
     client.ask("CONFIG SET appendfsync always", "+OK\r\n");
     client.ask("CONFIG GET durability", "*2\r\n$10\r\ndurability\r\n$6\r\nalways\r\n");
+}
+
+#[test]
+fn a_setting_without_effect_is_refused_and_shows_what_holds() {
+    let server = TestServer::new();
+    let mut client = server.client();
+    for (name, value, holds) in [
+        ("save", "60 1", ""),
+        ("appendonly", "no", "yes"),
+        ("dbfilename", "dump.rdb", ""),
+        ("loglevel", "debug", "notice"),
+        ("lazyfree-lazy-user-del", "no", "yes"),
+        ("slowlog-log-slower-than", "0", "-1"),
+        ("slowlog-max-len", "128", "0"),
+        ("latency-monitor-threshold", "1", "0"),
+        ("repl-backlog-size", "1", "0"),
+        ("lua-time-limit", "5000", "0"),
+        ("list-compress-depth", "1", "0"),
+        ("zset-max-ziplist-entries", "0", "128"),
+        ("hash-max-ziplist-value", "1", "64"),
+        ("list-max-ziplist-size", "5", "-2"),
+    ] {
+        let shown = format!("*2\r\n${}\r\n{name}\r\n${}\r\n{holds}\r\n", name.len(), holds.len());
+        client.ask(&format!("CONFIG GET {name}"), &shown);
+        client.send(frame(&["CONFIG", "SET", name, value]));
+        let refusal = client.line();
+        let wanted = if holds.is_empty() { "empty" } else { holds };
+        assert!(refusal.contains(&format!(" - must be {wanted}: ")), "{name}: {refusal}");
+        client.send(frame(&["CONFIG", "SET", name, holds]));
+        client.expect("+OK\r\n");
+        client.ask(&format!("CONFIG GET {name}"), &shown);
+    }
+    for name in ["daemonize", "databases", "cluster-enabled", "logfile", "replicaof"] {
+        client.ask(
+            &format!("CONFIG SET {name} other"),
+            &format!("-ERR CONFIG SET failed (possibly related to argument '{name}') - can't set immutable config\r\n"),
+        );
+    }
+}
+
+#[test]
+fn appendfsync_leaves_an_interval_that_is_set_already() {
+    let server =
+        TestServer::with(|config| config.durability = Durability::Interval(Duration::from_millis(50)));
+    let mut client = server.client();
+    let interval = "*2\r\n$10\r\ndurability\r\n$13\r\ninterval:50ms\r\n";
+    for value in ["everysec", "EverySec"] {
+        client.ask(&format!("CONFIG SET appendfsync {value}"), "+OK\r\n");
+        client.ask("CONFIG GET durability", interval);
+    }
+    client.ask("CONFIG SET appendfsync no", "+OK\r\n");
+    client.ask("CONFIG SET appendfsync everysec", "+OK\r\n");
+    client.ask("CONFIG GET durability", "*2\r\n$10\r\ndurability\r\n$15\r\ninterval:1000ms\r\n");
 }
 
 #[test]

@@ -14,6 +14,7 @@ pub(super) struct Options {
     high: Option<u64>,
     low: Option<u64>,
     max_age_ms: Option<u64>,
+    idle_ms: Option<u64>,
     pub(super) only_if_absent: bool,
     pub(super) only_if_present: bool,
 }
@@ -37,6 +38,8 @@ impl Options {
                 options.low = Some(units(value()?)?);
             } else if is(word, "MAXAGE") {
                 options.max_age_ms = Some(units(value()?)?);
+            } else if is(word, "IDLE") {
+                options.idle_ms = Some(units(value()?)?);
             } else if is(word, "NX") && !options.only_if_present {
                 options.only_if_absent = true;
             } else if is(word, "XX") && !options.only_if_absent {
@@ -48,7 +51,8 @@ impl Options {
         Ok(options)
     }
 
-    /// Limit and terms: those that are given, then those that the counter has, then the server's.
+    /// Limit and terms: those that are given, then those that the counter has, then the server's. A counter that is created again
+    /// without an idle time stays.
     pub(super) fn resolve(
         &self,
         existing: Option<(Kind, Terms)>,
@@ -68,7 +72,8 @@ impl Options {
         let kept_low = of_kept(|terms| terms.low).filter(|low| high.is_none_or(|high| *low <= high));
         let low = self.low.or(kept_low);
         let max_age_ms = self.max_age_ms.or(of_kept(|terms| terms.max_age_ms));
-        let terms = defaults.terms(promise, high, low, max_age_ms);
+        let idle_ms = self.idle_ms.unwrap_or(0);
+        let terms = Terms { idle_ms, ..defaults.terms(promise, high, low, max_age_ms) };
         if !terms.are_sound() {
             return Err(CommandError::text("ERR HIGH must be at most the cap, and LOW at most HIGH"));
         }

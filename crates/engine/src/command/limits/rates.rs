@@ -165,6 +165,14 @@ fn take_all<'a>(
     Ok(taken)
 }
 
+/// Counts a refused call as use of the counters that it names: one that leaves when it is idle does not come back whole while
+/// clients keep asking.
+fn renew_idle(keys: &mut Keys<'_>, asked: &[(Request<'_>, Verdict)]) {
+    for (request, _) in asked.iter().filter(|(_, verdict)| matches!(verdict, Verdict::Counter { .. })) {
+        keys.renew_idle(request.key);
+    }
+}
+
 /// Lets the log say what is taken of one limiter.
 fn log_check(keys: &mut Keys<'_>, request: &Request<'_>) {
     let amount = request.amount.to_string();
@@ -189,6 +197,8 @@ pub(super) fn check(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Com
     if verdict.is_allowed() {
         let taken = take_all(ctx.keys, &[(request, verdict)])?;
         verdict = taken.first().map_or(verdict, |(_, taken)| *taken);
+    } else {
+        renew_idle(ctx.keys, &[(request, verdict)]);
     }
     ctx.reply.array(5);
     verdict.answer(ctx.reply);
@@ -230,6 +240,7 @@ pub(super) fn check_all(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(),
         let taken = take_all(ctx.keys, &asked)?;
         return answer_deciding(ctx, &taken);
     }
+    renew_idle(ctx.keys, &asked);
     answer_deciding(ctx, &asked)
 }
 
