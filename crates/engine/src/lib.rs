@@ -20,7 +20,7 @@
 //!   and of [`event`]: what others are told. `expiry`, `serving`: keys whose time has come, clients that have waited.
 //! - `subscribing`, `registering`, `forgetting` and `naming` of [`query`]: who is told. `execution`, `transaction`: the way of a command.
 //! - `committing`, `churning`, `pool_figures`: counters that are due to be committed, those that move most, and what pools have done.
-//! - `apply`, [`Loader`], [`Snapshot`], `digest`, [`query::Past`]: the whole state, to the log and back.
+//! - `describing`: one key. `apply`, [`Loader`], [`Snapshot`], `digest`, [`query::Past`]: the whole state, to the log and back.
 //!
 //! `impl Engine` stands in the file of whoever acts, so that the struct knows none of them.
 //!
@@ -38,6 +38,7 @@ mod committing;
 pub mod context;
 #[cfg(test)]
 mod damage;
+mod describing;
 mod digest;
 pub mod encoded;
 mod engine;
@@ -78,6 +79,7 @@ pub use call::{Call, Terms};
 pub use churning::{ChurnOrder, Churning};
 pub use command::{Command, KeySpec, Run};
 pub use committing::CounterFigures;
+pub use describing::KeyDescription;
 pub use engine::Engine;
 pub use error::CommandError;
 pub use execution::Executed;

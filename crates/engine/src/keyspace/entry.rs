@@ -28,6 +28,9 @@ use std::ptr::{self, NonNull};
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
+/// Longest string that Redis keeps in its object's own block. Bytes.
+const EMBEDDED: usize = 44;
+
 /// Longest key and longest raw value, in bytes: 512 MiB, as in Redis.
 pub const MAX_BYTES: usize = 512 << 20;
 
@@ -315,6 +318,16 @@ impl Entry {
     /// Seconds since 1970 of the last access, as told to [`Entry::touch`]; 0 if there was none.
     pub fn clock(&self) -> u32 {
         self.header().clock.load(Relaxed)
+    }
+
+    /// How Redis would keep the value; `None` of what is no key's value.
+    pub fn encoding(&self) -> Option<&'static str> {
+        match self.value() {
+            ValueRef::Int(_) => Some("int"),
+            ValueRef::Raw(bytes) => Some(if bytes.len() <= EMBEDDED { "embstr" } else { "raw" }),
+            ValueRef::Object(object) => Some(object.encoding()),
+            ValueRef::Unit | ValueRef::Float(_) => None,
+        }
     }
 
     /// Records an access, in seconds since 1970.

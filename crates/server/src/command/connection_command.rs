@@ -133,6 +133,8 @@ fn dispatch(
         C::Help => server_command::help(session, args),
         C::DebugDigest => server_command::debug_digest(session, cx),
         C::DebugError => server_command::debug_error(session, args, cx),
+        C::DebugObject => server_command::debug_object(session, args, cx),
+        C::FunctionFlush => server_command::function_flush(session, args),
         C::DebugSleep => server_command::debug_sleep(session, args, cx),
         C::DebugSetActiveExpire => server_command::debug_set_active_expire(session, args, cx),
         C::DebugNothing => server_command::debug_nothing(session, cx),

@@ -4,6 +4,7 @@ use crate::common::{TestServer, frame};
 use std::fmt::Write as _;
 use std::time::Duration;
 use tidemark_log::Durability;
+use tidemark_server::config::DebugAccess;
 
 #[test]
 fn pipelined_commands_are_answered_in_order() {
@@ -186,6 +187,10 @@ fn commands_describe_themselves() {
         "*2\r\n*2\r\n$1\r\na\r\n*2\r\n+OW\r\n+update\r\n*2\r\n$1\r\nb\r\n*2\r\n+OW\r\n+update\r\n",
     );
     client.ask("COMMAND LIST FILTERBY PATTERN config|s*", "*1\r\n$10\r\nconfig|set\r\n");
+    client.ask("COMMAND LIST FILTERBY ACLCAT transaction", {
+        "*5\r\n$5\r\nmulti\r\n$4\r\nexec\r\n$7\r\ndiscard\r\n$5\r\nwatch\r\n$7\r\nunwatch\r\n"
+    });
+    client.ask("COMMAND LIST FILTERBY ACLCAT nothing", "*0\r\n");
     client.send(frame(&["COMMAND", "DOCS", "ping"]));
     client.expect("*2\r\n$4\r\nping\r\n*10\r\n$7\r\nsummary\r\n");
 }
@@ -307,4 +312,35 @@ fn a_web_page_runs_no_commands_through_its_visitors_browser() {
     client.ask("GET pwned", "$-1\r\n");
     client.command(&["INFO", "stats"]);
     assert!(client.bulk().contains("client_protocol_error_disconnections:5\r\n"));
+}
+
+#[test]
+fn functions_are_flushed_where_there_are_none() {
+    let server = TestServer::new();
+    let mut client = server.client();
+    for words in ["FUNCTION FLUSH", "FUNCTION FLUSH async", "function flush SYNC"] {
+        client.ask(words, "+OK\r\n");
+    }
+    client.ask("FUNCTION FLUSH x", "-ERR FUNCTION FLUSH only supports SYNC|ASYNC option\r\n");
+    client.ask(
+        "FUNCTION FLUSH async x",
+        "-ERR unknown subcommand or wrong number of arguments for 'flush'. Try FUNCTION HELP.\r\n",
+    );
+    client.ask("FUNCTION LOAD x", "-ERR unknown subcommand 'LOAD'. Try FUNCTION HELP.\r\n");
+}
+
+#[test]
+fn a_key_s_value_is_described_for_tests() {
+    let server = TestServer::with(|config| config.enable_debug_command = DebugAccess::Yes);
+    let mut client = server.client();
+    client.ask("SET a b", "+OK\r\n");
+    client.command(&["DEBUG", "OBJECT", "a"]);
+    let line = client.line();
+    assert!(
+        line.starts_with("+Value at:0x") && line.contains(" refcount:1 encoding:embstr serializedlength:"),
+        "{line}"
+    );
+    assert!(line.contains(" lru:") && line.contains(" lru_seconds_idle:"), "{line}");
+    client.ask("DEBUG OBJECT none", "-ERR no such key\r\n");
+    client.ask("OBJECT ENCODING a", "$6\r\nembstr\r\n");
 }
