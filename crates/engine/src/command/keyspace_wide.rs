@@ -282,7 +282,8 @@ fn flush(
         .filter(|table| !table.is_empty())
         .collect();
     if is_beside && !tables.is_empty() {
-        reclaim(tables);
+        let keys: usize = tables.iter().map(|table| table.len()).sum();
+        reclaim(tables, keys as u64);
     }
     ctx.reply.ok();
     Ok(())

@@ -392,7 +392,7 @@ impl Drop for Entry {
     fn drop(&mut self) {
         if let Some(object) = self.take_object() {
             if object.is_large() {
-                reclaim(object);
+                reclaim(object, 1);
             }
         }
         let layout = Self::layout(self.header());

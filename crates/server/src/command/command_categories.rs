@@ -76,7 +76,9 @@ pub(super) fn tips(row: &Command) -> &'static [&'static str] {
         "config|set" => &["request_policy:all_nodes", "response_policy:all_succeeded"],
         "dbsize" => &["request_policy:all_shards", "response_policy:agg_sum"],
         "del" | "exists" | "touch" | "unlink" => &["request_policy:multi_shard", "response_policy:agg_sum"],
-        "flushall" | "flushdb" | "function|flush" | "ping" => &["request_policy:all_shards", "response_policy:all_succeeded"],
+        "flushall" | "flushdb" | "function|flush" | "ping" => {
+            &["request_policy:all_shards", "response_policy:all_succeeded"]
+        }
         "info" => &["nondeterministic_output", "request_policy:all_shards", "response_policy:special"],
         "keys" => &["request_policy:all_shards", "nondeterministic_output_order"],
         "mget" => &["request_policy:multi_shard"],

@@ -59,7 +59,7 @@ fn dispatch(
         C::ClientGetName => client_command::get_name(session),
         C::ClientSetName => client_command::set_name(session, args),
         C::ClientSetInfo => client_command::set_info(session, args),
-        C::ClientInfo => client_command::info(session),
+        C::ClientInfo => client_command::info(session, args),
         C::ClientList => client_command::list(session, args, cx),
         C::ClientKill => client_command::kill(session, args, cx),
         C::ClientReply => client_command::reply(session, args),

@@ -288,6 +288,42 @@ fn info_has_what_tools_look_for() {
     ] {
         assert!(info.contains(line), "{line} is missing in\n{info}");
     }
+    // What reads find and what expires, counted since the last reset.
+    client.command(&["CONFIG", "RESETSTAT"]);
+    client.expect("+OK\r\n");
+    client.ask("SET brief 1 PX 1", "+OK\r\n");
+    crate::common::eventually("a key expires", || {
+        client.command(&["INFO", "stats"]);
+        client.bulk().contains("\r\nexpired_keys:1\r\n")
+    });
+    client.ask("GET a", "$1\r\n1\r\n");
+    client.ask("MGET a b c", "*3\r\n$1\r\n1\r\n$-1\r\n$-1\r\n");
+    client.ask("EXISTS a b", ":1\r\n");
+    client.ask("HGET none field", "$-1\r\n");
+    client.ask("SET b 2", "+OK\r\n");
+    client.ask("INCR b", ":3\r\n");
+    for request in ["MULTI", "INCR b", "GET b", "GET none", "EXEC"] {
+        client.command(&request.split(' ').collect::<Vec<_>>());
+    }
+    client.expect("+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n*3\r\n:4\r\n$1\r\n4\r\n$-1\r\n");
+    client.command(&["INFO", "stats"]);
+    let stats = client.bulk();
+    for line in ["keyspace_hits:4", "keyspace_misses:5", "evicted_keys:0", "instantaneous_ops_per_sec:"] {
+        assert!(stats.contains(&format!("\r\n{line}")), "{line} is missing in\n{stats}");
+    }
+    client.command(&["INFO", "memory"]);
+    let memory = client.bulk();
+    let number = |name: &str| -> u64 {
+        let value = memory.split(&format!("\r\n{name}:")).nth(1).and_then(|rest| rest.lines().next());
+        value.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("{name} in\n{memory}"))
+    };
+    assert!(number("used_memory_peak") >= number("used_memory"), "{memory}");
+    assert!(number("total_system_memory") > number("used_memory"), "{memory}");
+    for name in
+        ["used_memory_human", "used_memory_peak_human", "mem_fragmentation_ratio", "lazyfreed_objects"]
+    {
+        assert!(memory.contains(&format!("\r\n{name}:")), "{name} is missing in\n{memory}");
+    }
     client.command(&["INFO", "replication"]);
     assert!(client.bulk().starts_with("# Replication\r\nrole:master\r\n"));
 }
@@ -312,6 +348,22 @@ fn a_web_page_runs_no_commands_through_its_visitors_browser() {
     client.ask("GET pwned", "$-1\r\n");
     client.command(&["INFO", "stats"]);
     assert!(client.bulk().contains("client_protocol_error_disconnections:5\r\n"));
+}
+
+#[test]
+fn a_client_is_shown_with_the_command_that_it_waits_for() {
+    let server = TestServer::new();
+    let (mut client, other) = (server.client(), server.client());
+    client.command(&["CLIENT", "LIST"]);
+    let list = client.bulk();
+    let mut lines = list.lines();
+    let (own, others) = (lines.next().expect("a line"), lines.next().expect("two lines"));
+    assert!(own.contains(" qbuf=26 ") && own.contains(" argv-mem=10 "), "{own}");
+    assert!(others.contains(" qbuf=0 ") && others.contains(" argv-mem=0 "), "{others}");
+    client.command(&["CLIENT", "INFO"]);
+    let info = client.bulk();
+    assert!(info.contains(" qbuf=26 ") && !info.contains(" rbs=0 "), "{info}");
+    drop(other);
 }
 
 #[test]
