@@ -139,6 +139,7 @@ fn remove(engine: &Engine, shard: &mut Shard, db: u8, key: &[u8], now_us: u64) -
     let Some(lsn) = engine.log_expiry(db, key, now_us) else { return false };
     shard.note_logged(lsn);
     shard.database_mut(db as usize).remove(hash(key), key);
+    shard.tally_mut().count_expired();
     shard.touch(db, key);
     engine.tell_expiry(db, key, lsn);
     true

@@ -19,8 +19,9 @@
 //! - `admission`, `locking`, `running`, `logging`: the steps of a command. `evaluation` of [`query`], `telling` of [`tracking`]
 //!   and of [`event`]: what others are told. `expiry`, `serving`: keys whose time has come, clients that have waited.
 //! - `subscribing`, `registering`, `forgetting` and `naming` of [`query`]: who is told. `execution`, `transaction`: the way of a command.
-//! - `committing`, `churning`, `pool_figures`: counters that are due to be committed, those that move most, and what pools have done.
-//! - `apply`, [`Loader`], [`Snapshot`], `digest`, [`query::Past`]: the whole state, to the log and back.
+//! - `committing`, `churning`, `pool_figures`, `key_totals`: counters that are due to be committed, those that move most, and what pools and
+//!   reads have done.
+//! - `describing`: one key. `apply`, [`Loader`], [`Snapshot`], `digest`, [`query::Past`]: the whole state, to the log and back.
 //!
 //! `impl Engine` stands in the file of whoever acts, so that the struct knows none of them.
 //!
@@ -38,6 +39,7 @@ mod committing;
 pub mod context;
 #[cfg(test)]
 mod damage;
+mod describing;
 mod digest;
 mod effort;
 pub mod encoded;
@@ -47,6 +49,7 @@ pub mod event;
 mod execution;
 mod expiry;
 mod interest;
+mod key_totals;
 pub mod keyspace;
 mod loader;
 mod locking;
@@ -79,6 +82,7 @@ pub use call::{Call, Terms};
 pub use churning::{ChurnOrder, Churning};
 pub use command::{Command, KeySpec, Run};
 pub use committing::CounterFigures;
+pub use describing::KeyDescription;
 pub use engine::Engine;
 pub use error::CommandError;
 pub use execution::Executed;

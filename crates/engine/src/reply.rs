@@ -544,9 +544,9 @@ mod tests {
         reply.set_limit(200_000);
         assert_eq!(reply.room(), 200_000, "the budget grants more when it is needed");
         let mut part = reply.apart();
-        part.bulk(&[7; 150_000]);
+        part.bulk(&vec![7; 150_000]);
         assert!(!part.has_overflowed() && budget.used() >= 150_000);
-        part.bulk(&[7; 150_000]);
+        part.bulk(&vec![7; 150_000]);
         assert!(part.has_overflowed() && !part.was_refused());
         drop((reply, part));
         assert_eq!(budget.used(), 0);

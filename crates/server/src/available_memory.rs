@@ -13,7 +13,8 @@ pub(crate) fn available_bytes() -> u64 {
     group_limit(&groups, read).map_or(machine, |limit| limit.min(machine))
 }
 
-fn machine_bytes() -> Option<u64> {
+/// The machine's memory, whatever control groups say. Bytes.
+pub(crate) fn machine_bytes() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)

@@ -80,6 +80,8 @@ pub(crate) struct Shown {
     pub(crate) redirect: AtomicI64,
     pub(crate) input_bytes: AtomicUsize,
     pub(crate) output_bytes: AtomicUsize,
+    /// What the buffer of its replies has allocated.
+    pub(crate) reply_bytes: AtomicUsize,
     /// What its buffers have allocated.
     pub(crate) memory_bytes: AtomicUsize,
     /// It is being disconnected because of that.
@@ -177,14 +179,19 @@ impl Client {
         if self.has(flags::SUBSCRIBED) { "pubsub" } else { "normal" }
     }
 
-    /// The line of `CLIENT LIST`, in Redis's fields and order.
-    pub(crate) fn describe(&self) -> Vec<u8> {
+    /// The line of `CLIENT LIST`, in Redis's fields and order. `running` is the command that the client has sent and that is not
+    /// answered yet.
+    pub(crate) fn describe(&self, running: Option<&[&[u8]]>) -> Vec<u8> {
         let shown = &self.shown;
         let age = self.connected.elapsed();
         let idle = age.as_millis().saturating_sub(u128::from(shown.active_ms.load(Ordering::Relaxed))) / 1000;
         let names = self.names().clone();
         let output = shown.output_bytes.load(Ordering::Relaxed);
-        let input = shown.input_bytes.load(Ordering::Relaxed);
+        let arguments = running.map_or(0, |args| args.iter().map(|arg| arg.len()).sum());
+        let input = shown.input_bytes.load(Ordering::Relaxed) + running.map_or(0, request_bytes);
+        let memory = shown.memory_bytes.load(Ordering::Relaxed);
+        let reply = shown.reply_bytes.load(Ordering::Relaxed);
+        let free = memory.saturating_sub(reply + input);
         let mut line = format!(
             "id={} addr={} laddr={} fd={} name=",
             self.id, self.address, self.local_address, self.descriptor
@@ -193,8 +200,8 @@ impl Client {
         line.extend_from_slice(&names.name);
         line.extend_from_slice(
             format!(
-                " age={} idle={idle} flags={} db={} sub={} psub={} ssub={} multi={} qbuf={input} qbuf-free=0 \
-                 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl={output} oll=0 omem={output} tot-mem={} events={} cmd={} \
+                " age={} idle={idle} flags={} db={} sub={} psub={} ssub={} multi={} qbuf={input} qbuf-free={free} \
+                 argv-mem={arguments} multi-mem=0 rbs={reply} rbp={reply} obl={output} oll=0 omem={output} tot-mem={} events={} cmd={} \
                  user=default redir={} resp={} lib-name=",
                 age.as_secs(),
                 self.flag_letters(),
@@ -203,7 +210,7 @@ impl Client {
                 shown.patterns.load(Ordering::Relaxed),
                 shown.shard_channels.load(Ordering::Relaxed),
                 shown.queued.load(Ordering::Relaxed),
-                shown.memory_bytes.load(Ordering::Relaxed) + size_of::<Client>(),
+                memory + size_of::<Client>(),
                 if output > 0 { "rw" } else { "r" },
                 self.last_command(),
                 shown.redirect.load(Ordering::Relaxed),
@@ -241,6 +248,13 @@ impl Client {
             id => command::by_id(id).map_or_else(|| "NULL".to_owned(), command::Command::full_name),
         }
     }
+}
+
+/// How many bytes a command takes on the wire.
+fn request_bytes(args: &[&[u8]]) -> usize {
+    let digits = |number: usize| number.checked_ilog10().unwrap_or(0) as usize + 1;
+    // `*2\r\n`, and `$6\r\nclient\r\n` for each.
+    args.iter().fold(3 + digits(args.len()), |sum, arg| sum + 5 + digits(arg.len()) + arg.len())
 }
 
 /// All connected clients, by id.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// A number that one thread increases and all may read.
 #[derive(Debug, Default)]
@@ -95,6 +96,46 @@ impl Totals {
     }
 }
 
+/// What is done in a second, as of late.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rates {
+    since: Instant,
+    before: Totals,
+    shown: PerSecond,
+}
+
+/// Commands and bytes in a second.
+#[derive(Debug, Default, Clone, Copy, PartialEq)]
+pub(crate) struct PerSecond {
+    pub(crate) commands: f64,
+    pub(crate) received_bytes: f64,
+    pub(crate) sent_bytes: f64,
+}
+
+impl Rates {
+    /// The shortest time over which a rate is an average.
+    const SHORTEST: Duration = Duration::from_secs(1);
+
+    pub(crate) fn new(now: Instant) -> Rates {
+        Rates { since: now, before: Totals::default(), shown: PerSecond::default() }
+    }
+
+    /// The averages since the last call that is a second old at least; sooner, those that were answered then.
+    pub(crate) fn update(&mut self, now: Instant, totals: Totals) -> PerSecond {
+        let elapsed = now.saturating_duration_since(self.since);
+        if elapsed >= Self::SHORTEST {
+            let (done, seconds) = (totals.since(self.before), elapsed.as_secs_f64());
+            self.shown = PerSecond {
+                commands: done.commands as f64 / seconds,
+                received_bytes: done.received_bytes as f64 / seconds,
+                sent_bytes: done.sent_bytes as f64 / seconds,
+            };
+            (self.since, self.before) = (now, totals);
+        }
+        self.shown
+    }
+}
+
 /// Error replies by their code.
 #[derive(Debug, Default)]
 pub(crate) struct ErrorCounts(Mutex<BTreeMap<String, u64>>);
@@ -121,5 +162,20 @@ impl ErrorCounts {
     /// Forgets everything.
     pub(crate) fn reset(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_averages_of_a_second_at_least() {
+        let start = Instant::now();
+        let mut rates = Rates::new(start);
+        let totals = |commands| Totals { commands, ..Totals::default() };
+        let mut at =
+            |ms, commands| rates.update(start + Duration::from_millis(ms), totals(commands)).commands;
+        assert_eq!([at(999, 50), at(2_000, 50), at(2_500, 90), at(4_000, 90)], [0.0, 25.0, 25.0, 20.0]);
     }
 }

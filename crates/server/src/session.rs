@@ -147,6 +147,7 @@ impl Session {
         shown.db.store(usize::from(self.db), Ordering::Relaxed);
         shown.command.store(self.last_command, Ordering::Relaxed);
         shown.input_bytes.store(input_bytes, Ordering::Relaxed);
+        shown.reply_bytes.store(self.output.reply.capacity(), Ordering::Relaxed);
     }
 
     /// Shows what changes rarely: called by the commands that change it.

@@ -7,7 +7,7 @@ use crate::client::Clients;
 use crate::client_eviction::ClientMemory;
 use crate::clock::now_us;
 use crate::config::Config;
-use crate::counters::{Counters, ErrorCounts, Totals};
+use crate::counters::{Counters, ErrorCounts, Rates, Totals};
 use crate::dice::Directory;
 use crate::holders::Holders;
 use crate::http_watchers::HttpWatchers;
@@ -30,6 +30,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use tidemark_changes::Feed;
 use tidemark_engine::Engine;
+use tidemark_engine::keyspace::KeyTotals;
 use tidemark_engine::query::Emission;
 use tidemark_log::Lsn;
 use tokio::sync::Semaphore;
@@ -83,7 +84,9 @@ pub(crate) struct Shared {
     pub(crate) counters: Vec<Counters>,
     pub(crate) errors: ErrorCounts,
     /// What the counters showed at the last `CONFIG RESETSTAT`.
-    baseline: Mutex<Totals>,
+    baseline: Mutex<(Totals, KeyTotals)>,
+    /// What the counters showed when `INFO` last computed rates, and these rates.
+    pub(crate) rates: Mutex<Rates>,
     pub(crate) started: Instant,
     /// Tells two runs of the server apart. 40 hexadecimal digits.
     pub(crate) run_id: String,
@@ -193,6 +196,7 @@ impl Shared {
             counters,
             errors: ErrorCounts::default(),
             baseline: Mutex::default(),
+            rates: Mutex::new(Rates::new(Instant::now())),
             started: Instant::now(),
             run_id: run_id(),
             stopping: AtomicBool::new(false),
@@ -288,12 +292,18 @@ impl Shared {
 
     /// What has been counted since the last reset.
     pub(crate) fn totals_since_reset(&self) -> Totals {
-        self.totals().since(*self.baseline.lock().unwrap_or_else(PoisonError::into_inner))
+        self.totals().since(self.baseline.lock().unwrap_or_else(PoisonError::into_inner).0)
+    }
+
+    /// What reads have found and what has expired since the last reset.
+    pub(crate) fn key_totals_since_reset(&self) -> KeyTotals {
+        self.engine.key_totals().since(self.baseline.lock().unwrap_or_else(PoisonError::into_inner).1)
     }
 
     /// Lets counting begin anew.
     pub(crate) fn reset_totals(&self) {
-        *self.baseline.lock().unwrap_or_else(PoisonError::into_inner) = self.totals();
+        let now = (self.totals(), self.engine.key_totals());
+        *self.baseline.lock().unwrap_or_else(PoisonError::into_inner) = now;
         self.errors.reset();
     }
 

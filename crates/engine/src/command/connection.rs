@@ -267,6 +267,9 @@ pub(super) const COMMANDS: &[Command] = &[
     )
     .doc("1.0.0", "Depends on the subcommand", "", "Commands for tests.")
     .with(DEBUG_SUBCOMMANDS),
+    Command::new(Group::Scripting, 994, "function", -2, 0, KeySpec::None, Run::Container)
+        .doc("7.0.0", "Depends on the subcommand", "", "Commands about functions, of which there are none.")
+        .with(FUNCTION_SUBCOMMANDS),
     row(Group::Server, 992, "durable", -2, WRITE | MOVABLE_KEYS, C::Durable).doc(
         "tidemark 0.1.0",
         "That of the command",
@@ -515,6 +518,21 @@ const COMMAND_SUBCOMMANDS: &[Command] = &[
     ),
 ];
 
+const FUNCTION_SUBCOMMANDS: &[Command] = &[
+    row(Group::Scripting, 1030, "flush", -2, NOSCRIPT, C::FunctionFlush).doc(
+        "7.0.0",
+        "O(1)",
+        "[ASYNC | SYNC]",
+        "Does nothing: there are no functions to delete.",
+    ),
+    row(Group::Scripting, 1031, "help", 2, LOADING | STALE, C::Help).doc(
+        "7.0.0",
+        "O(1)",
+        "",
+        "Lists the subcommands.",
+    ),
+];
+
 const DEBUG_SUBCOMMANDS: &[Command] = &[
     row(Group::Server, 1020, "digest", 2, ADMIN | NOSCRIPT | LOADING | STALE, C::DebugDigest).doc(
         "1.0.0",
@@ -542,6 +560,12 @@ const DEBUG_SUBCOMMANDS: &[Command] = &[
         "O(1)",
         "",
         "Does nothing.",
+    ),
+    row(Group::Server, 1026, "object", 3, ADMIN | NOSCRIPT | LOADING | STALE, C::DebugObject).doc(
+        "1.0.0",
+        "O(N) with N the bytes of the value",
+        "key",
+        "Describes how a key's value is kept.",
     ),
     row(Group::Server, 1025, "error", 3, ADMIN | NOSCRIPT | LOADING | STALE, C::DebugError).doc(
         "1.0.0",

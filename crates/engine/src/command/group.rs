@@ -23,6 +23,8 @@ pub enum Group {
     Limit,
     /// Prize pools.
     Pool,
+    /// Scripts and functions.
+    Scripting,
     /// Transactions.
     Transactions,
     /// Publish and subscribe.
@@ -47,6 +49,7 @@ impl Group {
             Self::Counter => "counter",
             Self::Limit => "limit",
             Self::Pool => "pool",
+            Self::Scripting => "scripting",
             Self::Transactions => "transactions",
             Self::PubSub => "pubsub",
             Self::Connection => "connection",

@@ -4,7 +4,7 @@ use super::parse::{self, is};
 use super::{Command, Group, Handler, KeySpec, Run, flags::*};
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::keyspace::{Entry, ValueRef, form};
+use crate::keyspace::{Entry, form};
 use crate::value::Type;
 
 const fn row(id: u16, name: &'static str, arity: i16, flags: u32, keys: KeySpec, run: Handler) -> Command {
@@ -439,18 +439,9 @@ fn move_key(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandErro
     Ok(())
 }
 
-/// Longest string that Redis keeps in its object's own block: 44 bytes.
-const EMBEDDED: usize = 44;
-
 fn object_encoding(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
-    match ctx.keys.peek(args[2]).map(Entry::value) {
-        Some(ValueRef::Int(_)) => ctx.reply.bulk(b"int"),
-        Some(ValueRef::Raw(bytes)) => {
-            ctx.reply.bulk(if bytes.len() <= EMBEDDED { b"embstr" } else { b"raw" });
-        }
-        Some(ValueRef::Object(object)) => ctx.reply.bulk(object.encoding().as_bytes()),
-        None | Some(ValueRef::Unit | ValueRef::Float(_)) => ctx.reply.null(),
-    }
+    let encoding = ctx.keys.peek(args[2]).and_then(Entry::encoding);
+    ctx.reply.bulk_or_null(encoding.map(str::as_bytes));
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use super::parse::{self, glob, is};
 use super::{Command, Group, Handler, KeySpec, Run, flags::*};
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::keyspace::{DATABASES, Entry, reclaim};
+use crate::keyspace::{DATABASES, Entry, Table, reclaim};
 use crate::random::Random;
 use crate::reply::Reply;
 use crate::value::Type;
@@ -282,7 +282,8 @@ fn flush(
         .filter(|table| !table.is_empty())
         .collect();
     if is_beside && !tables.is_empty() {
-        reclaim(tables);
+        let keys: usize = tables.iter().map(Table::len).sum();
+        reclaim(tables, keys as u64);
     }
     ctx.reply.ok();
     Ok(())

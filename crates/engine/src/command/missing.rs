@@ -24,7 +24,7 @@ const FAMILIES: &[(&str, &[&str])] = &[
     ),
     (
         "scripts and functions are",
-        &["eval", "eval_ro", "evalsha", "evalsha_ro", "fcall", "fcall_ro", "function", "script"],
+        &["eval", "eval_ro", "evalsha", "evalsha_ro", "fcall", "fcall_ro", "script"],
     ),
     (
         "geographic commands are",

@@ -28,6 +28,9 @@ use std::ptr::{self, NonNull};
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
+/// Longest string that Redis keeps in its object's own block. Bytes.
+const EMBEDDED: usize = 44;
+
 /// Longest key and longest raw value, in bytes: 512 MiB, as in Redis.
 pub const MAX_BYTES: usize = 512 << 20;
 
@@ -317,6 +320,16 @@ impl Entry {
         self.header().clock.load(Relaxed)
     }
 
+    /// How Redis would keep the value; `None` of what is no key's value.
+    pub fn encoding(&self) -> Option<&'static str> {
+        match self.value() {
+            ValueRef::Int(_) => Some("int"),
+            ValueRef::Raw(bytes) => Some(if bytes.len() <= EMBEDDED { "embstr" } else { "raw" }),
+            ValueRef::Object(object) => Some(object.encoding()),
+            ValueRef::Unit | ValueRef::Float(_) => None,
+        }
+    }
+
     /// Records an access, in seconds since 1970.
     #[inline]
     pub fn touch(&self, seconds: u32) {
@@ -377,10 +390,10 @@ impl Entry {
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        if let Some(object) = self.take_object() {
-            if object.is_large() {
-                reclaim(object);
-            }
+        if let Some(object) = self.take_object()
+            && object.is_large()
+        {
+            reclaim(object, 1);
         }
         let layout = Self::layout(self.header());
         // SAFETY: the block was allocated with this layout and nobody can reach it any more.

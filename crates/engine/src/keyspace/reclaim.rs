@@ -3,28 +3,61 @@
 
 use std::any::Any;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Sender, channel};
 
-/// Frees something later, on the process's thread for that. What waits to be freed was all there before, so memory never
-/// grows by it. Where no thread can be had, the caller frees it.
-pub(crate) fn reclaim(garbage: impl Send + 'static) {
+/// How many values were given to the thread that frees them.
+static GIVEN: AtomicU64 = AtomicU64::new(0);
+/// How many of them are freed.
+static FREED: AtomicU64 = AtomicU64::new(0);
+
+/// Garbage with the number of values in it.
+type Garbage = (u64, Box<dyn Any + Send>);
+
+/// What the process's thread for that has freed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Reclaimed {
+    /// Values that are freed.
+    pub freed: u64,
+    /// Values that wait to be freed.
+    pub pending: u64,
+}
+
+/// Frees something later, on the process's thread for that; `values` says how many values it is. What waits to be freed was all there
+/// before, so memory never grows by it. Where no thread can be had, the caller frees it.
+pub(crate) fn reclaim(garbage: impl Send + 'static, values: u64) {
     /// One for all engines of a process: it has nothing of any of them.
-    static QUEUE: OnceLock<Option<Sender<Box<dyn Any + Send>>>> = OnceLock::new();
+    static QUEUE: OnceLock<Option<Sender<Garbage>>> = OnceLock::new();
     let queue = QUEUE.get_or_init(|| {
-        let (sender, receiver) = channel();
-        let work = move || receiver.into_iter().for_each(drop);
+        let (sender, receiver) = channel::<Garbage>();
+        let work = move || {
+            for (values, garbage) in receiver {
+                drop(garbage);
+                FREED.fetch_add(values, Relaxed);
+            }
+        };
         std::thread::Builder::new().name("tidemark-free".into()).spawn(work).ok().map(|_| sender)
     });
     if let Some(queue) = queue {
+        GIVEN.fetch_add(values, Relaxed);
         // The thread ends with the process only; if it has not begun, the garbage comes back and is freed here.
-        drop(queue.send(Box::new(garbage)));
+        if queue.send((values, Box::new(garbage))).is_err() {
+            FREED.fetch_add(values, Relaxed);
+        }
     }
+}
+
+/// What was freed so far, by all engines of the process.
+pub(crate) fn reclaimed() -> Reclaimed {
+    let freed = FREED.load(Relaxed);
+    Reclaimed { freed, pending: GIVEN.load(Relaxed).saturating_sub(freed) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::sync::mpsc::sync_channel;
+    use std::time::{Duration, Instant};
 
     #[test]
     fn garbage_is_freed_by_another_thread() {
@@ -35,10 +68,17 @@ mod tests {
             }
         }
         let (sender, freed_by) = sync_channel(2);
-        reclaim(Garbage(sender.clone()));
-        reclaim(Garbage(sender));
+        let before = reclaimed();
+        reclaim(Garbage(sender.clone()), 2);
+        reclaim(Garbage(sender), 3);
         for _ in 0..2 {
             assert_ne!(freed_by.recv().expect("it is freed"), std::thread::current().id());
+        }
+        // Other tests of the process may free something too.
+        let deadline = Instant::now() + Duration::from_mins(1);
+        while reclaimed().freed < before.freed + 5 {
+            assert!(Instant::now() < deadline, "{:?} after {before:?}", reclaimed());
+            std::thread::yield_now();
         }
     }
 }

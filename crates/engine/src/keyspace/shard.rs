@@ -4,7 +4,7 @@ use super::churn::KeyChurn;
 use super::committing::CounterTotals;
 use super::database::Database;
 use super::databases::DATABASES;
-use super::tally::{PoolTotals, Tally};
+use super::tally::{KeyTotals, PoolTotals, Tally};
 use crate::interest::Interest;
 use crate::noted::Noted;
 use crate::query::{Index, SharedQuery};
@@ -117,7 +117,12 @@ impl Shard {
         self.tally.pools()
     }
 
-    /// What is counted of its counters and pools.
+    /// What reads have found of the shard's keys, and how many have expired.
+    pub fn looked_up(&self) -> KeyTotals {
+        self.tally.keys()
+    }
+
+    /// What is counted of its keys.
     pub(crate) fn tally_mut(&mut self) -> &mut Tally {
         &mut self.tally
     }

@@ -6,7 +6,7 @@ use tidemark_engine::command::{self, Command, Group};
 
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/commands.md");
 
-const GROUPS: [(Group, &str); 14] = [
+const GROUPS: [(Group, &str); 15] = [
     (Group::String, "Strings"),
     (Group::Bitmap, "Bits"),
     (Group::Generic, "Keys"),
@@ -20,6 +20,7 @@ const GROUPS: [(Group, &str); 14] = [
     (Group::Transactions, "Transactions"),
     (Group::PubSub, "Publish and subscribe"),
     (Group::Connection, "Connection"),
+    (Group::Scripting, "Scripts and functions"),
     (Group::Server, "Server"),
 ];
 

@@ -67,9 +67,9 @@ pub(crate) fn check_name(name: &[u8], what: &str) -> Result<(), CommandError> {
 }
 
 /// `CLIENT INFO`
-pub(crate) fn info(session: &mut Session) -> Result<(), CommandError> {
+pub(crate) fn info(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandError> {
     session.show(0);
-    let mut line = session.client.describe();
+    let mut line = session.client.describe(Some(args));
     line.push(b'\n');
     session.output.reply.verbatim(&String::from_utf8_lossy(&line));
     Ok(())
@@ -96,7 +96,8 @@ pub(crate) fn list(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> R
     };
     let mut lines = Vec::new();
     for client in clients {
-        lines.extend_from_slice(&client.describe());
+        let running = (client.id == session.client.id).then_some(args);
+        lines.extend_from_slice(&client.describe(running));
         lines.push(b'\n');
     }
     session.output.reply.verbatim(&String::from_utf8_lossy(&lines));

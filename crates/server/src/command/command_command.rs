@@ -1,5 +1,6 @@
 //! `COMMAND` and its subcommands: the command table, as clients read it.
 
+use crate::command::command_categories::{categories, tips};
 use crate::command::{command_syntax, watch_command};
 use crate::session::Session;
 use tidemark_engine::command::{self, ConnectionCommand, flags, parse};
@@ -61,7 +62,11 @@ fn list(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandError> {
             if parse::is(kind, "MODULE") {
                 Box::new(|_| false)
             } else if parse::is(kind, "ACLCAT") {
-                Box::new(move |row| categories(row).iter().any(|category| category.as_bytes() == value))
+                Box::new(move |row| {
+                    categories(row)
+                        .iter()
+                        .any(|category| category.as_bytes().strip_prefix(b"@") == Some(&value))
+                })
             } else if parse::is(kind, "PATTERN") {
                 Box::new(move |row| parse::glob(&value, row.full_name().as_bytes()))
             } else {
@@ -156,7 +161,8 @@ fn describe(reply: &mut Reply, row: &Command) {
     reply.integer(last);
     reply.integer(step);
     write_words(reply, categories(row));
-    reply.array(0);
+    reply.array(tips(row).len());
+    tips(row).iter().for_each(|tip| reply.bulk(tip.as_bytes()));
     write_key_specs(reply, row);
     reply.array(row.subcommands.len());
     row.subcommands.iter().for_each(|sub| describe(reply, sub));
@@ -175,36 +181,6 @@ fn positions(keys: KeySpec) -> (i64, i64, i64) {
         KeySpec::OneAndCounted { .. } | KeySpec::OneAndAny => (1, 1, 1),
         KeySpec::None | KeySpec::All | KeySpec::Each | KeySpec::Counted { .. } => (0, 0, 0),
     }
-}
-
-/// The categories that access rules speak of.
-fn categories(row: &Command) -> Vec<&'static str> {
-    use tidemark_engine::command::Group;
-    let by_flag = [
-        (flags::WRITE, "@write"),
-        (flags::READONLY, "@read"),
-        (flags::ADMIN, "@admin"),
-        (flags::ADMIN, "@dangerous"),
-        (flags::BLOCKING, "@blocking"),
-        (flags::PUBSUB, "@pubsub"),
-    ];
-    let mut categories: Vec<&str> =
-        by_flag.iter().filter(|(flag, _)| row.is(*flag)).map(|(_, category)| *category).collect();
-    categories.push(if row.is(flags::FAST) { "@fast" } else { "@slow" });
-    match row.group {
-        Group::String => categories.push("@string"),
-        Group::Bitmap => categories.push("@bitmap"),
-        Group::Generic => categories.push("@keyspace"),
-        Group::List => categories.push("@list"),
-        Group::Hash => categories.push("@hash"),
-        Group::Set => categories.push("@set"),
-        Group::SortedSet => categories.push("@sortedset"),
-        Group::Counter => categories.push("@counter"),
-        Group::Transactions => categories.push("@transaction"),
-        Group::Connection => categories.push("@connection"),
-        Group::Limit | Group::Pool | Group::PubSub | Group::Server => {}
-    }
-    categories
 }
 
 /// The key specifications: one for each use of keys.

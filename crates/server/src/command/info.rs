@@ -1,5 +1,6 @@
 //! `INFO`: the server described in sections of `name:value` lines, in Redis's words where tools read them.
 
+use crate::available_memory;
 use crate::client::flags;
 use crate::clock::now_us;
 use crate::context::Context;
@@ -7,6 +8,8 @@ use crate::session::Session;
 use crate::shared::Shared;
 use crate::version::{REDIS_VERSION, TIDEMARK_VERSION};
 use std::fmt::Write as _;
+use std::sync::PoisonError;
+use std::time::Instant;
 use tidemark_engine::keyspace::{DATABASES, Exposure};
 use tidemark_engine::{CommandError, CounterFigures, PoolFigures};
 use tidemark_log::Health;
@@ -89,14 +92,31 @@ fn clients(text: &mut String, cx: &Context<'_>) {
 }
 
 fn memory(text: &mut String, cx: &Context<'_>) {
-    let resident = resident_bytes();
-    line(text, "used_memory", resident);
-    line(text, "used_memory_rss", resident);
+    // Memory is that of the process: what the allocator has not given back counts as used, so nothing counts as fragments.
+    let Resident { now, peak } = resident();
+    let machine = available_memory::machine_bytes().unwrap_or(0);
+    for (name, bytes) in [
+        ("used_memory", now),
+        ("used_memory_rss", now),
+        ("used_memory_peak", peak),
+        ("total_system_memory", machine),
+    ] {
+        line(text, name, bytes);
+        line(text, &format!("{name}_human"), human(bytes));
+    }
+    let per_cent = if peak == 0 { 0.0 } else { now as f64 * 100.0 / peak as f64 };
+    line(text, "used_memory_peak_perc", format_args!("{per_cent:.2}%"));
     let clients = &cx.shared.client_memory.budget;
     line(text, "mem_clients_normal", clients.used());
     line(text, "maxmemory_clients", if clients.limit() == usize::MAX { 0 } else { clients.limit() });
     line(text, "maxmemory", 0);
+    line(text, "maxmemory_human", human(0));
     line(text, "maxmemory_policy", "noeviction");
+    line(text, "mem_fragmentation_ratio", "1.00");
+    line(text, "mem_fragmentation_bytes", 0);
+    let reclaimed = cx.shared.engine.reclaimed();
+    line(text, "lazyfree_pending_objects", reclaimed.pending);
+    line(text, "lazyfreed_objects", reclaimed.freed);
 }
 
 fn persistence(text: &mut String, cx: &Context<'_>) {
@@ -151,14 +171,24 @@ fn stats(text: &mut String, cx: &Context<'_>) {
     let (channels, patterns, shards) = cx.shared.pubsub.counts();
     line(text, "total_connections_received", totals.connections);
     line(text, "total_commands_processed", totals.commands);
+    let now = cx.shared.totals();
+    let rates = cx.shared.rates.lock().unwrap_or_else(PoisonError::into_inner).update(Instant::now(), now);
+    line(text, "instantaneous_ops_per_sec", rates.commands.round());
     line(text, "total_net_input_bytes", totals.received_bytes);
     line(text, "total_net_output_bytes", totals.sent_bytes);
+    line(text, "instantaneous_input_kbps", format_args!("{:.2}", rates.received_bytes / 1024.0));
+    line(text, "instantaneous_output_kbps", format_args!("{:.2}", rates.sent_bytes / 1024.0));
     line(text, "rejected_connections", totals.refused_connections);
     line(text, "total_error_replies", cx.shared.errors.all().values().sum::<u64>());
     line(text, "client_output_buffer_limit_disconnections", totals.slow_readers);
     line(text, "acl_access_denied_auth", cx.shared.logins.failed());
     line(text, "refused_logins", cx.shared.logins.refused());
+    let keys = cx.shared.key_totals_since_reset();
+    line(text, "expired_keys", keys.expired);
+    line(text, "evicted_keys", 0);
     line(text, "evicted_clients", totals.evicted_clients);
+    line(text, "keyspace_hits", keys.hits);
+    line(text, "keyspace_misses", keys.misses);
     line(text, "refused_replies", cx.shared.client_memory.budget.refusals());
     line(text, "client_protocol_error_disconnections", totals.protocol_errors);
     line(text, "eventloop_cycles", totals.turns);
@@ -277,6 +307,33 @@ pub(crate) fn key_counts(shared: &Shared) -> [KeyCount; DATABASES] {
     counts
 }
 
+/// Memory of the process that is in RAM. Bytes, 0 where the system does not tell.
+struct Resident {
+    now: u64,
+    /// The most that it was since the process began.
+    peak: u64,
+}
+
+fn resident() -> Resident {
+    let now = resident_bytes();
+    let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let peak = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
+    // The two are read one after the other.
+    Resident { now, peak: peak.map_or(now, |kibibytes| (kibibytes * 1024).max(now)) }
+}
+
+/// Bytes as Redis shows them to people: 943.12K.
+fn human(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["K", "M", "G", "T", "P"];
+    if bytes < 1024 {
+        return format!("{bytes}B");
+    }
+    let power = (bytes.ilog2() / 10).min(5);
+    let value = bytes as f64 / 1024_f64.powi(power as i32);
+    format!("{value:.2}{}", UNITS[power as usize - 1])
+}
+
 /// Memory of the process that is in RAM; 0 where the system does not tell.
 pub(crate) fn resident_bytes() -> u64 {
     let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
@@ -293,4 +350,15 @@ pub(crate) fn processor_seconds() -> (f64, f64) {
         |index: usize| fields.split_whitespace().nth(index).and_then(|ticks| ticks.parse::<f64>().ok());
     let ticks_per_second = rustix::param::clock_ticks_per_second() as f64;
     (field(11).unwrap_or(0.0) / ticks_per_second, field(12).unwrap_or(0.0) / ticks_per_second)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::human;
+
+    #[test]
+    fn bytes_are_shown_as_by_redis() {
+        let shown = [0, 1023, 1024, 965_760, 25_276_510_208, 1 << 50, u64::MAX].map(human);
+        assert_eq!(shown, ["0B", "1023B", "1.00K", "943.12K", "23.54G", "1.00P", "16384.00P"]);
+    }
 }

@@ -11,6 +11,7 @@
 pub(crate) mod changes_command;
 pub(crate) mod channel_command;
 pub(crate) mod client_command;
+mod command_categories;
 mod command_command;
 mod command_syntax;
 mod config_command;

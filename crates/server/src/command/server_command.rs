@@ -6,8 +6,8 @@ use crate::session::Session;
 use crate::version::{REDIS_VERSION, TIDEMARK_VERSION};
 use crate::wait;
 use std::sync::atomic::Ordering;
-use tidemark_engine::CommandError;
 use tidemark_engine::command::{self, parse};
+use tidemark_engine::{CommandError, KeyDescription};
 
 /// `TIME`
 pub(crate) fn time(session: &mut Session, cx: &Context<'_>) -> Result<(), CommandError> {
@@ -104,6 +104,45 @@ pub(crate) fn debug_error(
     check_debug(session, cx)?;
     let text = args.get(2).copied().unwrap_or_default();
     Err(CommandError::Text(String::from_utf8_lossy(text).into_owned().into()))
+}
+
+/// `DEBUG OBJECT key`, in Redis's fields: the length is that of the snapshot's form.
+pub(crate) fn debug_object(
+    session: &mut Session,
+    args: &[&[u8]],
+    cx: &Context<'_>,
+) -> Result<(), CommandError> {
+    check_debug(session, cx)?;
+    let key = args.get(2).copied().unwrap_or_default();
+    let described = cx.shared.engine.describe_key(session.db, key, cx.now_us);
+    let KeyDescription { address, encoding, snapshot_bytes, used_s } =
+        described.ok_or(CommandError::NoSuchKey)?;
+    let idle_s = (cx.now_us / 1_000_000).saturating_sub(u64::from(used_s));
+    // Redis keeps 24 bits of the clock.
+    let lru = used_s & 0x00ff_ffff;
+    session.output.reply.simple(&format!(
+        "Value at:{address:#x} refcount:1 encoding:{encoding} serializedlength:{snapshot_bytes} lru:{lru} \
+         lru_seconds_idle:{idle_s}"
+    ));
+    Ok(())
+}
+
+/// `FUNCTION FLUSH [ASYNC | SYNC]`: there are no functions, so all of them are deleted.
+pub(crate) fn function_flush(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandError> {
+    let is_known = match args {
+        [_, _] => true,
+        [_, _, mode] => parse::is(mode, "SYNC") || parse::is(mode, "ASYNC"),
+        _ => {
+            return Err(CommandError::text(
+                "ERR unknown subcommand or wrong number of arguments for 'flush'. Try FUNCTION HELP.",
+            ));
+        }
+    };
+    if !is_known {
+        return Err(CommandError::text("ERR FUNCTION FLUSH only supports SYNC|ASYNC option"));
+    }
+    session.output.reply.ok();
+    Ok(())
 }
 
 /// `DEBUG JMAP`

@@ -4,6 +4,7 @@ use crate::common::{TestServer, frame};
 use std::fmt::Write as _;
 use std::time::Duration;
 use tidemark_log::Durability;
+use tidemark_server::config::DebugAccess;
 
 #[test]
 fn pipelined_commands_are_answered_in_order() {
@@ -186,6 +187,10 @@ fn commands_describe_themselves() {
         "*2\r\n*2\r\n$1\r\na\r\n*2\r\n+OW\r\n+update\r\n*2\r\n$1\r\nb\r\n*2\r\n+OW\r\n+update\r\n",
     );
     client.ask("COMMAND LIST FILTERBY PATTERN config|s*", "*1\r\n$10\r\nconfig|set\r\n");
+    client.ask("COMMAND LIST FILTERBY ACLCAT transaction", {
+        "*5\r\n$5\r\nmulti\r\n$4\r\nexec\r\n$7\r\ndiscard\r\n$5\r\nwatch\r\n$7\r\nunwatch\r\n"
+    });
+    client.ask("COMMAND LIST FILTERBY ACLCAT nothing", "*0\r\n");
     client.send(frame(&["COMMAND", "DOCS", "ping"]));
     client.expect("*2\r\n$4\r\nping\r\n*10\r\n$7\r\nsummary\r\n");
 }
@@ -283,6 +288,42 @@ fn info_has_what_tools_look_for() {
     ] {
         assert!(info.contains(line), "{line} is missing in\n{info}");
     }
+    // What reads find and what expires, counted since the last reset.
+    client.command(&["CONFIG", "RESETSTAT"]);
+    client.expect("+OK\r\n");
+    client.ask("SET brief 1 PX 1", "+OK\r\n");
+    crate::common::eventually("a key expires", || {
+        client.command(&["INFO", "stats"]);
+        client.bulk().contains("\r\nexpired_keys:1\r\n")
+    });
+    client.ask("GET a", "$1\r\n1\r\n");
+    client.ask("MGET a b c", "*3\r\n$1\r\n1\r\n$-1\r\n$-1\r\n");
+    client.ask("EXISTS a b", ":1\r\n");
+    client.ask("HGET none field", "$-1\r\n");
+    client.ask("SET b 2", "+OK\r\n");
+    client.ask("INCR b", ":3\r\n");
+    for request in ["MULTI", "INCR b", "GET b", "GET none", "EXEC"] {
+        client.command(&request.split(' ').collect::<Vec<_>>());
+    }
+    client.expect("+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n*3\r\n:4\r\n$1\r\n4\r\n$-1\r\n");
+    client.command(&["INFO", "stats"]);
+    let stats = client.bulk();
+    for line in ["keyspace_hits:4", "keyspace_misses:5", "evicted_keys:0", "instantaneous_ops_per_sec:"] {
+        assert!(stats.contains(&format!("\r\n{line}")), "{line} is missing in\n{stats}");
+    }
+    client.command(&["INFO", "memory"]);
+    let memory = client.bulk();
+    let number = |name: &str| -> u64 {
+        let value = memory.split(&format!("\r\n{name}:")).nth(1).and_then(|rest| rest.lines().next());
+        value.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("{name} in\n{memory}"))
+    };
+    assert!(number("used_memory_peak") >= number("used_memory"), "{memory}");
+    assert!(number("total_system_memory") > number("used_memory"), "{memory}");
+    for name in
+        ["used_memory_human", "used_memory_peak_human", "mem_fragmentation_ratio", "lazyfreed_objects"]
+    {
+        assert!(memory.contains(&format!("\r\n{name}:")), "{name} is missing in\n{memory}");
+    }
     client.command(&["INFO", "replication"]);
     assert!(client.bulk().starts_with("# Replication\r\nrole:master\r\n"));
 }
@@ -307,4 +348,51 @@ fn a_web_page_runs_no_commands_through_its_visitors_browser() {
     client.ask("GET pwned", "$-1\r\n");
     client.command(&["INFO", "stats"]);
     assert!(client.bulk().contains("client_protocol_error_disconnections:5\r\n"));
+}
+
+#[test]
+fn a_client_is_shown_with_the_command_that_it_waits_for() {
+    let server = TestServer::new();
+    let (mut client, other) = (server.client(), server.client());
+    client.command(&["CLIENT", "LIST"]);
+    let list = client.bulk();
+    let mut lines = list.lines();
+    let (own, others) = (lines.next().expect("a line"), lines.next().expect("two lines"));
+    assert!(own.contains(" qbuf=26 ") && own.contains(" argv-mem=10 "), "{own}");
+    assert!(others.contains(" qbuf=0 ") && others.contains(" argv-mem=0 "), "{others}");
+    client.command(&["CLIENT", "INFO"]);
+    let info = client.bulk();
+    assert!(info.contains(" qbuf=26 ") && !info.contains(" rbs=0 "), "{info}");
+    drop(other);
+}
+
+#[test]
+fn functions_are_flushed_where_there_are_none() {
+    let server = TestServer::new();
+    let mut client = server.client();
+    for words in ["FUNCTION FLUSH", "FUNCTION FLUSH async", "function flush SYNC"] {
+        client.ask(words, "+OK\r\n");
+    }
+    client.ask("FUNCTION FLUSH x", "-ERR FUNCTION FLUSH only supports SYNC|ASYNC option\r\n");
+    client.ask(
+        "FUNCTION FLUSH async x",
+        "-ERR unknown subcommand or wrong number of arguments for 'flush'. Try FUNCTION HELP.\r\n",
+    );
+    client.ask("FUNCTION LOAD x", "-ERR unknown subcommand 'LOAD'. Try FUNCTION HELP.\r\n");
+}
+
+#[test]
+fn a_key_s_value_is_described_for_tests() {
+    let server = TestServer::with(|config| config.enable_debug_command = DebugAccess::Yes);
+    let mut client = server.client();
+    client.ask("SET a b", "+OK\r\n");
+    client.command(&["DEBUG", "OBJECT", "a"]);
+    let line = client.line();
+    assert!(
+        line.starts_with("+Value at:0x") && line.contains(" refcount:1 encoding:embstr serializedlength:"),
+        "{line}"
+    );
+    assert!(line.contains(" lru:") && line.contains(" lru_seconds_idle:"), "{line}");
+    client.ask("DEBUG OBJECT none", "-ERR no such key\r\n");
+    client.ask("OBJECT ENCODING a", "$6\r\nembstr\r\n");
 }

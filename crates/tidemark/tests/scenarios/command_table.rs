@@ -22,6 +22,8 @@ const DIFFERENT: [(&str, &str); 8] = [
 struct Description {
     arity: Answer,
     positions: [Answer; 3],
+    categories: String,
+    tips: String,
     key_specs: Vec<BTreeMap<String, String>>,
 }
 
@@ -60,9 +62,10 @@ fn describe_all(client: &mut Client) -> BTreeMap<String, Description> {
 /// Adds a row of `COMMAND` and those of its subcommands.
 fn describe(row: Answer, descriptions: &mut BTreeMap<String, Description>) {
     let fields: [Answer; 10] = row.array().try_into().expect("ten fields");
-    let [name, arity, _flags, first, last, step, _categories, _tips, key_specs, subcommands] = fields;
+    let [name, arity, _flags, first, last, step, categories, tips, key_specs, subcommands] = fields;
     let key_specs = key_specs.array().into_iter().map(read_key_spec).collect();
-    let description = Description { arity, positions: [first, last, step], key_specs };
+    let (categories, tips) = (words(&categories), words(&tips));
+    let description = Description { arity, positions: [first, last, step], categories, tips, key_specs };
     assert!(descriptions.insert(text(&name), description).is_none(), "{name:?} comes twice");
     for subcommand in subcommands.array() {
         describe(subcommand, descriptions);
