@@ -176,6 +176,8 @@ mod tests {
         let totals = |commands| Totals { commands, ..Totals::default() };
         let mut at =
             |ms, commands| rates.update(start + Duration::from_millis(ms), totals(commands)).commands;
-        assert_eq!([at(999, 50), at(2_000, 50), at(2_500, 90), at(4_000, 90)], [0.0, 25.0, 25.0, 20.0]);
+        let rates =
+            [at(999, 50), at(2_000, 50), at(2_500, 90), at(4_000, 90)].map(|rate| rate.round() as u64);
+        assert_eq!(rates, [0, 25, 25, 20]);
     }
 }

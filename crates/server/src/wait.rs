@@ -69,7 +69,7 @@ pub(crate) fn end(session: &mut Session, how: Unblock, engine: &Engine) -> bool 
         (WaitFor::Sync(_), Unblock::Timeout) => sync_reply(reply, false),
         (WaitFor::Replicas, Unblock::Timeout) => reply.integer(0),
         (WaitFor::Sleep | WaitFor::Snapshot | WaitFor::Place(_) | WaitFor::Long, Unblock::Timeout) => {
-            reply.ok()
+            reply.ok();
         }
         (WaitFor::Unpaused | WaitFor::Room(_), Unblock::Timeout) => {}
     }

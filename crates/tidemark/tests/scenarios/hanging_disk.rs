@@ -20,7 +20,7 @@ impl FreezableDisk {
     fn mount() -> Option<Self> {
         let disk = Self { directory: tempfile::tempdir().expect("a directory") };
         let script =
-            r#"truncate -s 512M image && mkfs.ext4 -q image && mkdir mounted && mount -o loop image mounted"#;
+            "truncate -s 512M image && mkfs.ext4 -q image && mkdir mounted && mount -o loop image mounted";
         let mounted = Command::new("sh").args(["-c", script]).current_dir(disk.directory.path()).output();
         let mounted = mounted.expect("sh runs");
         if mounted.status.success() {
