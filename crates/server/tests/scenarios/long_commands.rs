@@ -105,7 +105,7 @@ fn who_leaves_or_is_killed_while_a_long_command_runs_takes_nobody_with_it() {
     let id = client.line()[1..].to_owned();
     client.send("SMEMBERS set\r\n");
     let mut other = server.client();
-    other.send(&format!("CLIENT UNBLOCK {id}\r\n"));
+    other.send(format!("CLIENT UNBLOCK {id}\r\n"));
     assert_eq!(other.line(), ":0");
     assert_eq!(members(&mut client), MEMBERS);
 }
