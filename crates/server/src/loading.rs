@@ -22,6 +22,7 @@ pub(crate) struct ServedEngine {
 
 impl ServedEngine {
     /// An engine that has its data.
+    #[cfg(any(test, feature = "fuzzing"))]
     pub(crate) fn loaded(engine: Engine) -> ServedEngine {
         ServedEngine { empty: None, loaded: OnceLock::from(engine) }
     }

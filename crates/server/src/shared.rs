@@ -95,6 +95,7 @@ pub(crate) struct Shared {
 
 impl Shared {
     /// A server whose data is loaded.
+    #[cfg(any(test, feature = "fuzzing"))]
     pub(crate) fn new(
         engine: Engine,
         snapshots: Snapshots,
