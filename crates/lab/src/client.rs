@@ -44,6 +44,9 @@ pub enum ClientError {
         /// The server's answer.
         text: String,
     },
+    /// The server has not loaded its data yet.
+    #[error("the server is loading its data")]
+    Loading,
     /// The server closed the connection.
     #[error("the server closed the connection")]
     Closed,
@@ -58,11 +61,17 @@ pub enum ClientError {
     Protocol(#[from] decode::ProtocolError),
 }
 
+/// Whether an error that a server answers says that it is loading its data.
+#[must_use]
+pub fn says_loading(error: &[u8]) -> bool {
+    error.starts_with(b"LOADING ")
+}
+
 impl ClientError {
     /// Whether the server is not there, or does not answer: trying again may help.
     #[must_use]
     pub fn is_disconnection(&self) -> bool {
-        matches!(self, Self::Connect { .. } | Self::Closed | Self::TimedOut(_) | Self::Io(_))
+        matches!(self, Self::Connect { .. } | Self::Loading | Self::Closed | Self::TimedOut(_) | Self::Io(_))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::options::CrashOptions;
 use super::progress::Progress;
-use crate::client::{Client, ClientError};
+use crate::client::{Client, ClientError, says_loading};
 use crate::output;
 use crate::target::Target;
 use crate::watch::ledger::{Fate, Ledger, Number};
@@ -128,7 +128,7 @@ impl<'a> Writer<'a> {
         loop {
             // In this order: who is connected to after a kill was counted is not the one that was killed.
             let kills = self.progress.kills();
-            match Client::connect(self.target, self.options.wait.max_wait) {
+            match self.connect() {
                 Ok(client) => return Ok(Connection { client, kills }),
                 Err(error) => {
                     let goes_on =
@@ -137,6 +137,15 @@ impl<'a> Writer<'a> {
                     std::thread::sleep(RETRY_INTERVAL);
                 }
             }
+        }
+    }
+
+    /// Connects to a server that has loaded its data.
+    fn connect(&self) -> Result<Client, ClientError> {
+        let mut client = Client::connect(self.target, self.options.wait.max_wait)?;
+        match client.call(&["PING"])?.as_error() {
+            Some(error) if says_loading(error) => Err(ClientError::Loading),
+            _ => Ok(client),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use anyhow::bail;
 use std::time::Duration;
-use tidemark_lab::client::{Client, ClientError};
+use tidemark_lab::client::{Client, ClientError, says_loading};
 use tidemark_lab::target::Target;
 use tidemark_server::resp::Value;
 
@@ -60,6 +60,9 @@ fn connect(target: &Target, timeout: Duration) -> Result<Client, ClientError> {
 pub(super) fn ask<A: AsRef<[u8]>>(client: &mut Client, command: &[A]) -> anyhow::Result<Value> {
     let reply = client.call(command)?;
     if let Some(error) = reply.as_error() {
+        if says_loading(error) {
+            return Err(ClientError::Loading.into());
+        }
         let words: Vec<_> = command.iter().map(|word| String::from_utf8_lossy(word.as_ref())).collect();
         bail!("the server answers {} with {}", words.join(" "), String::from_utf8_lossy(error));
     }

@@ -130,6 +130,8 @@ fn long_replies_to_many_clients_that_do_not_read_keep_to_one_budget() {
     let silent: Vec<TcpStream> = (0..CLIENTS)
         .map(|_| {
             let mut stream = connect(&server);
+            // A build without optimisation on a busy machine copies gigabytes slowly.
+            stream.set_read_timeout(Some(Duration::from_mins(5))).expect("a timeout can be set");
             stream.write_all(request.as_bytes()).expect("the server reads");
             stream
         })

@@ -142,7 +142,7 @@ fn a_stop_while_a_long_log_is_loaded_is_a_clean_one() {
         (0..1000).for_each(|_| client.send(&["INCR", "key"]).expect("sent"));
         (0..1000).for_each(|_| drop(client.read().expect("an answer")));
     }
-    server.kill();
+    assert!(server.terminate().success());
     let port = crate::support::free_port();
     let mut loading = Command::new(env!("CARGO_BIN_EXE_tidemark"))
         .args(["serve", "--port", &port.to_string(), "--dir"])
