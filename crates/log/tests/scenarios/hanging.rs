@@ -8,7 +8,7 @@ use tidemark_log::storage::faulty::{Fault, Plan, Site};
 use tidemark_log::{AppendError, Durability, FaultyStorage, Health, Log, MemoryStorage, Options, Room};
 
 /// Long enough for any machine; nothing is asserted of how long it takes.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let began = Instant::now();
