@@ -18,8 +18,6 @@ pub struct Executed<'e> {
     pub lsn: Option<Lsn>,
     /// Whether the command itself asked that its answer wait until the change is durable.
     pub durable: bool,
-    /// The command was refused before it looked at anything, so its answer shows nothing.
-    pub refused: bool,
     /// The command has found nothing to take and no answer was written: its client is to wait.
     pub block: Option<Box<Blocked<'e>>>,
 }
@@ -65,9 +63,9 @@ impl Engine {
             None
         };
         if awaited > Lsn::ZERO {
-            return Executed { lsn: told.or(Some(awaited)), durable: true, block, refused: false };
+            return Executed { lsn: told.or(Some(awaited)), durable: true, block };
         }
-        Executed { lsn: told, durable, block, refused: false }
+        Executed { lsn: told, durable, block }
     }
 
     /// What follows from a command beside its answer and its record, and few commands have any of: watched reads are
@@ -136,7 +134,7 @@ pub(crate) fn expired_keys<'a>(keys: &Keys<'_>, call: &Call<'a>) -> Vec<&'a [u8]
 }
 
 #[cold]
-pub(crate) fn refused<'e>(error: &CommandError, reply: &mut Reply) -> Executed<'e> {
+fn refused<'e>(error: &CommandError, reply: &mut Reply) -> Executed<'e> {
     reply.error(error);
-    Executed { refused: true, ..Executed::default() }
+    Executed::default()
 }

@@ -7,7 +7,7 @@ use crate::committing::note_leases;
 use crate::context::{Keys, Locked};
 use crate::engine::Engine;
 use crate::error::CommandError;
-use crate::execution::{Executed, expired_keys, refused};
+use crate::execution::{Executed, expired_keys};
 use crate::keyspace::KeyId;
 use crate::logging::encode_effects;
 use crate::moment::Moment;
@@ -82,13 +82,15 @@ impl Engine {
     ) -> Executed<'_> {
         let mut room = Room::NONE;
         if let Err(error) = self.admit_transaction(calls, done, &mut room) {
-            return refused(&error, reply);
+            reply.error(&error);
+            return Executed::default();
         }
         let mut keys = self.lock_for_transaction(calls, watch, now_us);
         keys.forbid_waiting();
         keys.set_terms(terms.durable, None);
         if let Err(error) = calls.iter().try_for_each(|call| self.admit_under_locks(call.command)) {
-            return refused(&error, reply);
+            reply.error(&error);
+            return Executed::default();
         }
         if watch.is_some_and(|watch| watch.is_broken(&mut keys)) {
             reply.null_array();
@@ -161,7 +163,7 @@ impl Engine {
         expired.into_iter().for_each(|(call, key)| self.remove_met(call, &[key], terms.reader));
         let awaited = Some(awaited).filter(|awaited| *awaited > Lsn::ZERO);
         let told = awaited.or_else(|| tells_logged.then(|| self.log().appended()));
-        Executed { lsn: lsn.or(told), durable: durable || awaited.is_some(), block: None, refused: false }
+        Executed { lsn: lsn.or(told), durable: durable || awaited.is_some(), block: None }
     }
 
     /// Starts watching a key for a transaction.

@@ -61,14 +61,13 @@ impl Drop for Room<'_> {
 }
 
 impl Shared {
-    /// Appends a record. One that `is_admitted` was let through by [`Shared::has_room_for`], and its appender holds locks: it
+    /// Appends a record. One that `IS_ADMITTED` was let through by [`Shared::has_room_for`], and its appender holds locks: it
     /// takes the reserve rather than wait.
-    pub(crate) fn append(
+    pub(crate) fn append<const IS_ADMITTED: bool>(
         &self,
         room: Room<'_>,
         time_us: u64,
         kind: u8,
-        is_admitted: bool,
         write: impl FnOnce(&mut Vec<u8>),
     ) -> Result<Lsn, AppendError> {
         if kind == raw::MARKER {
@@ -93,7 +92,7 @@ impl Shared {
         }
         let salt = state.position.map_or(0, |position| position.salt);
         self.codec.seal(&mut state.buffer.bytes, start, salt);
-        if !self.place(&mut state, start, time_us, is_promised, is_admitted) {
+        if !self.place::<IS_ADMITTED>(&mut state, start, time_us, is_promised) {
             state = self.place_when_possible(state, start, time_us, kind)?;
         }
         let lsn = state.next;
@@ -149,13 +148,12 @@ impl Shared {
     /// Finds the frame from `start` its place in a segment, cutting to the next one if need be, and leaves others the room
     /// that they were promised. Returns whether that was possible at once, as it is for a record that was promised room.
     #[inline]
-    fn place(
+    fn place<const IS_ADMITTED: bool>(
         &self,
         state: &mut State,
         start: usize,
         time_us: u64,
         is_promised: bool,
-        is_admitted: bool,
     ) -> bool {
         let size = (state.buffer.bytes.len() - start) as u64;
         let kept = self.kept_bytes(state, is_promised);
@@ -179,7 +177,7 @@ impl Shared {
         let index = first_with_room(&state.ready, size + kept);
         let ready = index.and_then(|index| state.ready.remove(index)).or_else(|| {
             // Admitted before the disk was found full, or does not answer.
-            let may_use_reserve = is_admitted || state.full.is_some();
+            let may_use_reserve = IS_ADMITTED || state.full.is_some();
             state.reserve.take_if(|reserve| may_use_reserve && reserve.has_room(size))
         });
         let Some(ready) = ready else { return false };
@@ -233,7 +231,7 @@ impl Shared {
             state.buffer.bytes.extend_from_slice(payload);
             let salt = state.position.map_or(0, |position| position.salt);
             self.codec.seal(&mut state.buffer.bytes, start, salt);
-            if self.place(&mut state, start, time_us, false, false) {
+            if self.place::<false>(&mut state, start, time_us, false) {
                 return Ok(state);
             }
             state.buffer.bytes.truncate(start);

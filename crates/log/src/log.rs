@@ -91,7 +91,7 @@ impl Log {
         if self.shared.is_crowded() {
             self.shared.wait_for_room()?;
         }
-        self.shared.append(Room::NONE, time_us, kind, false, write)
+        self.shared.append::<false>(Room::NONE, time_us, kind, write)
     }
 
     /// As [`append`](Self::append), into room that was kept for the record, or that [`has_room_for`](Self::has_room_for) has
@@ -104,7 +104,7 @@ impl Log {
         kind: u8,
         write: impl FnOnce(&mut Vec<u8>),
     ) -> Result<Lsn, AppendError> {
-        self.shared.append(room, time_us, kind, true, write)
+        self.shared.append::<true>(room, time_us, kind, write)
     }
 
     /// Waits until there is room for a record of so many payload bytes and keeps it for the caller, so that

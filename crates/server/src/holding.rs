@@ -7,6 +7,9 @@ use crate::shared::Shared;
 use tidemark_engine::Executed;
 use tidemark_log::Lsn;
 
+/// How the answer begins to a change that the log has refused.
+const REFUSAL: &[u8] = b"-MISCONF ";
+
 /// Holds the reply that begins at `mark` back until the change is durable, if it must be. A command that changed nothing
 /// then waits for the changes that it may show, the last of which `shown` says, be they its own or others': nobody is told
 /// what a crash could take back. A command that was refused shows nothing.
@@ -22,7 +25,8 @@ pub(crate) fn finish(
     if executed.lsn.is_some() {
         session.last_write = executed.lsn;
     }
-    if let Some(until) = holds_back(executed, durable, shown, cx.shared) {
+    let answer = session.output.reply.bytes().get(mark..).unwrap_or_default();
+    if let Some(until) = holds_back(executed, durable, answer, shown, cx.shared) {
         session.output.hold(mark, until);
     }
 }
@@ -32,14 +36,18 @@ pub(crate) fn finish(
 pub(crate) fn holds_back(
     executed: &Executed<'_>,
     durable: bool,
+    answer: &[u8],
     shown: impl Fn() -> Lsn,
     shared: &Shared,
 ) -> Option<Until> {
-    if executed.refused || !(durable || executed.durable || shared.settings.is_always_durable()) {
+    if !(durable || executed.durable || shared.settings.is_always_durable()) {
         return None;
     }
     let seen = || {
         let newest = shared.not_yet_durable()?;
+        if answer.starts_with(REFUSAL) {
+            return None;
+        }
         // A client that is to wait still has the locks that the question would take.
         let shown = if executed.block.is_some() { newest } else { shown() };
         Some(shown).filter(|lsn| *lsn > shared.engine.log().durable())

@@ -69,7 +69,7 @@ fn execute(
     };
     assert!(executed.block.is_none(), "nothing is run here that waits for keys");
     let shown = || calls.iter().map(|call| shared.engine.newest_shown(call.command, call.args)).max();
-    let until = holds_back(&executed, false, || shown().unwrap_or_default(), shared);
+    let until = holds_back(&executed, false, reply.bytes(), || shown().unwrap_or_default(), shared);
     if next_due(shared) != due_before {
         // The workers may all sleep until what was due before, or, if one has just done that, for ever.
         shared.inboxes.first().inspect(|inbox| inbox.wake());
