@@ -7,6 +7,7 @@
 //! Only the keys' shards are held while the command runs, as they would be in the event loop.
 
 use crate::clock::now_us;
+use crate::command::dispatch::NO_MEMORY;
 use crate::context::Context;
 use crate::holding::holds_back;
 use crate::inbox::Message;
@@ -20,7 +21,7 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use tidemark_engine::{Call, Command, Protocol, Reply, Terms};
+use tidemark_engine::{Call, Command, Reply, Terms};
 use tidemark_log::Lsn;
 
 /// A command that looks at so many elements runs beside the event loop. It takes a millisecond or more, against which the
@@ -35,9 +36,8 @@ struct Job {
     command: &'static Command,
     args: Vec<Box<[u8]>>,
     db: u8,
-    protocol: Protocol,
-    /// Bytes that the reply may take.
-    room: usize,
+    /// As long as the client's may still grow, and charged to the same budget.
+    reply: Reply,
     worker: usize,
     client: Target,
 }
@@ -104,15 +104,13 @@ pub(crate) fn start(shared: &Arc<Shared>) -> io::Result<Vec<JoinHandle<()>>> {
 }
 
 fn run(shared: &Shared, job: Job) -> Done {
-    let Job { command, args, db, protocol, room, .. } = job;
+    let Job { command, args, db, mut reply, .. } = job;
     let args: Vec<&[u8]> = args.iter().map(|arg| &**arg).collect();
-    let mut reply = Reply::new(protocol);
-    reply.set_limit(room);
     let call = Call { command, args: &args, db, now_us: now_us() };
     let executed = shared.engine.execute_as(&call, Terms::default(), &mut reply);
     assert!(executed.block.is_none(), "no command that visits all waits for keys: {}", command.name);
     let shown = || shared.engine.newest_shown(command, &args);
-    let held_until = holds_back(&executed, false, shown, shared);
+    let held_until = holds_back(&executed, false, reply.bytes(), shown, shared);
     Done { lsn: executed.lsn, held_until, reply }
 }
 
@@ -136,13 +134,11 @@ pub(crate) fn begin(
     if queue.is_stopping {
         return false;
     }
-    let reply = &session.output.reply;
     let job = Job {
         command,
         args: args.iter().map(|arg| (*arg).into()).collect(),
         db: session.db,
-        protocol: reply.protocol(),
-        room: reply.room(),
+        reply: session.output.reply.apart(),
         worker: session.client.worker,
         client: session.target(),
     };
@@ -162,9 +158,16 @@ pub(crate) fn finish(session: &mut Session, done: &Done, cx: &Context<'_>) {
         "a client is given the answer to a command that it has not sent"
     );
     let mark = session.output.reply.len();
-    session.output.reply.encoded(done.reply.bytes());
-    if done.reply.has_overflowed() {
-        session.output.reply.overflow();
+    if done.reply.was_refused() {
+        session.output.reply.error_text(NO_MEMORY);
+    } else {
+        session.output.reply.encoded(done.reply.bytes());
+        if session.output.reply.was_refused() {
+            session.output.give_up(mark);
+            session.output.reply.error_text(NO_MEMORY);
+        } else if done.reply.has_overflowed() {
+            session.output.reply.overflow();
+        }
     }
     if let [b'-', error @ ..] = done.reply.bytes() {
         cx.shared.errors.count(error);

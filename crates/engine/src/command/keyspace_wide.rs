@@ -6,7 +6,6 @@ use crate::context::Context;
 use crate::error::CommandError;
 use crate::keyspace::{DATABASES, Entry, Table, reclaim};
 use crate::random::Random;
-use crate::reply::Reply;
 use crate::value::Type;
 
 const fn row(group: Group, id: u16, name: &'static str, arity: i16, flags: u32, run: Handler) -> Command {
@@ -66,8 +65,7 @@ pub(super) const COMMANDS: &[Command] = &[
 fn keys(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     let db = ctx.keys.db() as usize;
     let all = args[1] == b"*";
-    let (mut count, mut found) = (0, Reply::new(ctx.reply.protocol()));
-    found.set_limit(ctx.reply.room());
+    let (mut count, mut found) = (0, ctx.reply.apart());
     for index in 0..ctx.keys.shard_count() {
         ctx.keys.visit(index, |shard| {
             let live = shard.database(db).table().iter().filter(|entry| !ctx.keys.is_expired(entry));
@@ -79,7 +77,9 @@ fn keys(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     }
     ctx.reply.array(count);
     ctx.reply.encoded(found.bytes());
-    if found.has_overflowed() {
+    if found.was_refused() {
+        ctx.reply.refuse();
+    } else if found.has_overflowed() {
         ctx.reply.overflow();
     }
     Ok(())
