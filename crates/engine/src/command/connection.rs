@@ -267,7 +267,7 @@ pub(super) const COMMANDS: &[Command] = &[
     )
     .doc("1.0.0", "Depends on the subcommand", "", "Commands for tests.")
     .with(DEBUG_SUBCOMMANDS),
-    Command::new(Group::Scripting, 994, "function", -2, 0, KeySpec::None, Run::Container)
+    Command::new(Group::Scripting, 995, "function", -2, 0, KeySpec::None, Run::Container)
         .doc("7.0.0", "Depends on the subcommand", "", "Commands about functions, of which there are none.")
         .with(FUNCTION_SUBCOMMANDS),
     row(Group::Server, 992, "durable", -2, WRITE | MOVABLE_KEYS, C::Durable).doc(
