@@ -20,7 +20,7 @@
 //!   and of [`event`]: what others are told. `expiry`, `serving`: keys whose time has come, clients that have waited.
 //! - `subscribing`, `registering`, `forgetting` and `naming` of [`query`]: who is told. `execution`, `transaction`: the way of a command.
 //! - `committing`, `churning`, `pool_figures`, `key_totals`: counters that are due to be committed, those that move most, and what pools and
-//!   reads have done.
+//!   expiry have done.
 //! - `describing`: one key. `apply`, [`Loader`], [`Snapshot`], `digest`, [`query::Past`]: the whole state, to the log and back.
 //!
 //! `impl Engine` stands in the file of whoever acts, so that the struct knows none of them.

@@ -1,7 +1,7 @@
 //! Running a command's handler under its locks, be it a client's command or one out of the log.
 
 use crate::call::Call;
-use crate::command::{Run, flags};
+use crate::command::Run;
 use crate::context::{Context, Keys};
 use crate::engine::Engine;
 use crate::error::CommandError;
@@ -35,7 +35,6 @@ impl Engine {
         if let Err(error) = handler(&mut Context { keys, reply }, call.args) {
             answer_failure(call, keys, reply, mark, &error);
         }
-        keys.count_lookups(call.command.is(flags::READONLY));
         if let Some(at) = keys.effects.earliest_deadline.take() {
             self.lower_next_deadline(at);
         }

@@ -30,7 +30,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use tidemark_changes::Feed;
 use tidemark_engine::Engine;
-use tidemark_engine::keyspace::KeyTotals;
 use tidemark_engine::query::Emission;
 use tidemark_log::Lsn;
 use tokio::sync::Semaphore;
@@ -83,8 +82,8 @@ pub(crate) struct Shared {
     /// One per worker, one for channels, and the last for HTTP.
     pub(crate) counters: Vec<Counters>,
     pub(crate) errors: ErrorCounts,
-    /// What the counters showed at the last `CONFIG RESETSTAT`.
-    baseline: Mutex<(Totals, KeyTotals)>,
+    /// What the counters showed at the last `CONFIG RESETSTAT`, and how many keys had expired.
+    baseline: Mutex<(Totals, u64)>,
     /// What the counters showed when `INFO` last computed rates, and these rates.
     pub(crate) rates: Mutex<Rates>,
     pub(crate) started: Instant,
@@ -295,14 +294,14 @@ impl Shared {
         self.totals().since(self.baseline.lock().unwrap_or_else(PoisonError::into_inner).0)
     }
 
-    /// What reads have found and what has expired since the last reset.
-    pub(crate) fn key_totals_since_reset(&self) -> KeyTotals {
-        self.engine.key_totals().since(self.baseline.lock().unwrap_or_else(PoisonError::into_inner).1)
+    /// How many keys have expired since the last reset.
+    pub(crate) fn expired_since_reset(&self) -> u64 {
+        self.engine.expired_keys() - self.baseline.lock().unwrap_or_else(PoisonError::into_inner).1
     }
 
     /// Lets counting begin anew.
     pub(crate) fn reset_totals(&self) {
-        let now = (self.totals(), self.engine.key_totals());
+        let now = (self.totals(), self.engine.expired_keys());
         *self.baseline.lock().unwrap_or_else(PoisonError::into_inner) = now;
         self.errors.reset();
     }

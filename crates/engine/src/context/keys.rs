@@ -22,11 +22,6 @@ use tidemark_log::Lsn;
 /// What all commands of a transaction may log beyond what they were sent, so that their record fits in the log.
 const MAX_REWRITTEN_BYTES: usize = 192 << 20;
 
-/// A key that was looked up and found.
-const HIT: u64 = 1;
-/// A key that was looked up and not found. Beyond the number of keys that a command can name.
-const MISS: u64 = 1 << 32;
-
 /// Access to keys in the database that the client has selected.
 ///
 /// Reads treat an expired key as absent and change nothing: it is removed behind them, under locks that suffice for that
@@ -51,8 +46,6 @@ pub struct Keys<'k> {
     refusal: Option<Box<CommandError>>,
     /// A key has been looked at whose time has come: see [`Keys::has_met_expired`].
     has_met_expired: Cell<bool>,
-    /// How many keys the running command has looked up: [`HIT`] for each that it has found, [`MISS`] for each other.
-    lookups: Cell<u64>,
     /// Bytes that [`Keys::log_instead`] has been given, by all commands under these locks.
     rewritten_bytes: usize,
     /// What the commands under these locks have done, as far as somebody wants to know.
@@ -82,7 +75,6 @@ impl<'k> Keys<'k> {
             wants_durable: false,
             refusal: None,
             has_met_expired: Cell::new(false),
-            lookups: Cell::new(0),
             rewritten_bytes: 0,
             events,
             effects: Effects::default(),
@@ -241,35 +233,12 @@ impl<'k> Keys<'k> {
     /// As [`Keys::entry`], for commands that ask about a key without using it.
     #[inline]
     pub fn peek(&self, key: &[u8]) -> Option<&Entry> {
-        let lookups = self.lookups.get();
-        let Some(entry) = self.database(key).get(hash(key), key) else {
-            self.lookups.set(lookups + MISS);
-            return None;
-        };
+        let entry = self.database(key).get(hash(key), key)?;
         if self.is_expired(entry) {
             self.has_met_expired.set(true);
-            self.lookups.set(lookups + MISS);
             return None;
         }
-        self.lookups.set(lookups + HIT);
         Some(entry)
-    }
-
-    /// Counts what a command has looked up, if it is a read. A read that has locked no shard looks no key up by its name.
-    #[inline]
-    pub(crate) fn count_lookups(&mut self, is_read: bool) {
-        let lookups = self.lookups.take();
-        if !is_read {
-            return;
-        }
-        let shard = match &mut self.locked {
-            Locked::One(_, guard) => Some(&mut **guard),
-            Locked::Many(guards) => guards.first_mut().map(|(_, guard)| &mut **guard),
-            Locked::All(guards) => guards.first_mut().map(|guard| &mut **guard),
-        };
-        if let Some(shard) = shard {
-            shard.tally_mut().count_lookups(lookups % MISS, lookups / MISS);
-        }
     }
 
     /// Whether a command under these locks has looked at a key whose time has come.

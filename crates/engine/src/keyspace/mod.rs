@@ -29,6 +29,6 @@ pub(crate) use reclaim::{reclaim, reclaimed};
 pub use shard::{KeyId, Shard};
 pub use slot::{SLOTS, hash, slot};
 pub use table::{Keyed, Table};
-pub use tally::{KeyTotals, PoolTotals};
+pub use tally::PoolTotals;
 pub use uncommitted::Exposure;
 pub use whole::{Keyspace, LEASES, SHARDS};

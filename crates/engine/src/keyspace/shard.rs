@@ -4,7 +4,7 @@ use super::churn::KeyChurn;
 use super::committing::CounterTotals;
 use super::database::Database;
 use super::databases::DATABASES;
-use super::tally::{KeyTotals, PoolTotals, Tally};
+use super::tally::{PoolTotals, Tally};
 use crate::interest::Interest;
 use crate::noted::Noted;
 use crate::query::{Index, SharedQuery};
@@ -117,9 +117,9 @@ impl Shard {
         self.tally.pools()
     }
 
-    /// What reads have found of the shard's keys, and how many have expired.
-    pub fn looked_up(&self) -> KeyTotals {
-        self.tally.keys()
+    /// How many of the shard's keys were removed because their time had come.
+    pub fn expired(&self) -> u64 {
+        self.tally.expired()
     }
 
     /// What is counted of its keys.

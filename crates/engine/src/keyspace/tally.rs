@@ -1,37 +1,7 @@
-//! What reads, expiry, counters and pools of a shard do, as it is counted.
+//! What expiry, counters and pools of a shard do, as it is counted.
 
 use super::churn::{Churn, KeyChurn, Mover};
 use super::committing::CounterTotals;
-
-/// What reads have found, and what has expired.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct KeyTotals {
-    /// Keys that reads have looked up and found.
-    pub hits: u64,
-    /// Keys that reads have looked up and not found.
-    pub misses: u64,
-    /// Keys that were removed because their time had come.
-    pub expired: u64,
-}
-
-impl KeyTotals {
-    /// Adds what other shards have counted.
-    pub fn add(&mut self, other: Self) {
-        self.hits += other.hits;
-        self.misses += other.misses;
-        self.expired += other.expired;
-    }
-
-    /// What has been counted since `earlier`.
-    #[must_use]
-    pub fn since(self, earlier: Self) -> Self {
-        Self {
-            hits: self.hits.saturating_sub(earlier.hits),
-            misses: self.misses.saturating_sub(earlier.misses),
-            expired: self.expired.saturating_sub(earlier.expired),
-        }
-    }
-}
 
 /// What pools have done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -53,7 +23,8 @@ impl PoolTotals {
 /// What was done with the keys of a shard.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    keys: KeyTotals,
+    /// How many keys were removed because their time had come.
+    expired: u64,
     totals: CounterTotals,
     pools: PoolTotals,
     /// Which of them, if that is asked for.
@@ -64,24 +35,17 @@ impl Tally {
     /// Begins to count.
     pub(super) fn begin(&mut self) {
         (self.totals, self.pools) = (CounterTotals::default(), PoolTotals::default());
-        self.keys = KeyTotals::default();
+        self.expired = 0;
     }
 
-    /// What reads have found, and what has expired.
-    pub(super) fn keys(&self) -> KeyTotals {
-        self.keys
-    }
-
-    /// Counts what a read has looked up.
-    #[inline]
-    pub(crate) fn count_lookups(&mut self, hits: u64, misses: u64) {
-        self.keys.hits += hits;
-        self.keys.misses += misses;
+    /// How many keys were removed because their time had come.
+    pub(super) fn expired(&self) -> u64 {
+        self.expired
     }
 
     /// Counts a key that was removed because its time had come.
     pub(crate) fn count_expired(&mut self) {
-        self.keys.expired += 1;
+        self.expired += 1;
     }
 
     /// What all pools have done.

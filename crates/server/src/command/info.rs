@@ -183,12 +183,9 @@ fn stats(text: &mut String, cx: &Context<'_>) {
     line(text, "client_output_buffer_limit_disconnections", totals.slow_readers);
     line(text, "acl_access_denied_auth", cx.shared.logins.failed());
     line(text, "refused_logins", cx.shared.logins.refused());
-    let keys = cx.shared.key_totals_since_reset();
-    line(text, "expired_keys", keys.expired);
+    line(text, "expired_keys", cx.shared.expired_since_reset());
     line(text, "evicted_keys", 0);
     line(text, "evicted_clients", totals.evicted_clients);
-    line(text, "keyspace_hits", keys.hits);
-    line(text, "keyspace_misses", keys.misses);
     line(text, "refused_replies", cx.shared.client_memory.budget.refusals());
     line(text, "client_protocol_error_disconnections", totals.protocol_errors);
     line(text, "eventloop_cycles", totals.turns);

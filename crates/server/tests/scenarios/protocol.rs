@@ -288,7 +288,7 @@ fn info_has_what_tools_look_for() {
     ] {
         assert!(info.contains(line), "{line} is missing in\n{info}");
     }
-    // What reads find and what expires, counted since the last reset.
+    // What expires, counted since the last reset.
     client.command(&["CONFIG", "RESETSTAT"]);
     client.expect("+OK\r\n");
     client.ask("SET brief 1 PX 1", "+OK\r\n");
@@ -296,19 +296,9 @@ fn info_has_what_tools_look_for() {
         client.command(&["INFO", "stats"]);
         client.bulk().contains("\r\nexpired_keys:1\r\n")
     });
-    client.ask("GET a", "$1\r\n1\r\n");
-    client.ask("MGET a b c", "*3\r\n$1\r\n1\r\n$-1\r\n$-1\r\n");
-    client.ask("EXISTS a b", ":1\r\n");
-    client.ask("HGET none field", "$-1\r\n");
-    client.ask("SET b 2", "+OK\r\n");
-    client.ask("INCR b", ":3\r\n");
-    for request in ["MULTI", "INCR b", "GET b", "GET none", "EXEC"] {
-        client.command(&request.split(' ').collect::<Vec<_>>());
-    }
-    client.expect("+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n*3\r\n:4\r\n$1\r\n4\r\n$-1\r\n");
     client.command(&["INFO", "stats"]);
     let stats = client.bulk();
-    for line in ["keyspace_hits:4", "keyspace_misses:5", "evicted_keys:0", "instantaneous_ops_per_sec:"] {
+    for line in ["expired_keys:1", "evicted_keys:0", "instantaneous_ops_per_sec:"] {
         assert!(stats.contains(&format!("\r\n{line}")), "{line} is missing in\n{stats}");
     }
     client.command(&["INFO", "memory"]);
