@@ -114,6 +114,9 @@ pub(crate) fn open(config: &Config) -> Result<OpenLog, RecoverError> {
     Ok(OpenLog { log: Arc::new(log), recovery })
 }
 
+/// What watched reads, none of which has a subscriber yet, may spend of each second while the log is applied. Microseconds.
+const UNHEARD_WHILE_LOADING_US: u64 = 500_000;
+
 /// An engine over a log, without its data.
 pub(crate) fn empty_engine(log: &Arc<Log>, config: &Config) -> Engine {
     let engine = Engine::new(Arc::clone(log), SHARDS, seed());
@@ -124,10 +127,11 @@ pub(crate) fn empty_engine(log: &Arc<Log>, config: &Config) -> Engine {
         bytes: config.watch_retention_bytes,
         age_us: config.watch_retention_age.as_micros() as u64,
     });
+    // No client waits for a write meanwhile, and whoever comes back is to find as much as there can be.
     engine.limit_writes(WriteBudget {
         write_us: config.watch_write_budget_us,
-        heard_us: config.watch_subscribed_budget_us.saturating_mul(config.threads as u64),
-        unheard_us: config.watch_unsubscribed_budget_us,
+        unheard_us: UNHEARD_WHILE_LOADING_US.max(config.watch_unsubscribed_budget_us),
+        ..WriteBudget::UNLIMITED
     });
     engine
 }

@@ -30,7 +30,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use tidemark_changes::Feed;
 use tidemark_engine::Engine;
-use tidemark_engine::query::Emission;
+use tidemark_engine::query::{Emission, WriteBudget};
 use tidemark_log::Lsn;
 use tokio::sync::Semaphore;
 
@@ -139,6 +139,11 @@ impl Shared {
     pub(crate) fn configure(&self, engine: &Engine, config: &Config, now_us: u64) {
         engine.log().set_durability(config.durability);
         engine.limit_tracking(config.tracking_limits());
+        engine.limit_writes(WriteBudget {
+            write_us: config.watch_write_budget_us,
+            heard_us: config.watch_subscribed_budget_us.saturating_mul(config.worker_count() as u64),
+            unheard_us: config.watch_unsubscribed_budget_us,
+        });
         engine.set_counter_defaults(config.counters);
         engine.keyspace().limit_leases(config.leases_max);
         engine.set_churn_sample(config.counter_churn_sample, now_us);

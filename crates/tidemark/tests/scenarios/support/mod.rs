@@ -81,6 +81,9 @@ impl Server {
     pub(crate) fn start(dir: &Path, args: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tidemark"));
         command.arg("serve").args(["--dir", &dir.to_string_lossy()]).args(args);
+        // Which record an emission is of, and what can be had again, must not depend on how busy the machine is.
+        command.env("TIDEMARK_WATCH_WRITE_BUDGET_US", "10000000");
+        command.env("TIDEMARK_WATCH_UNSUBSCRIBED_BUDGET_US", "1000000");
         Self::spawn(command)
     }
 
