@@ -58,15 +58,18 @@ impl Running {
         Self { child: command.spawn().expect("a child process"), port }
     }
 
-    /// Connects, once the server listens; `None` if the process ends before.
+    /// Connects, once the server has loaded its data; `None` if the process ends before.
     fn connect(&mut self) -> Option<Client> {
         let began = Instant::now();
         while self.child.try_wait().expect("a child process").is_none() {
             if let Ok(stream) = TcpStream::connect(("127.0.0.1", self.port)) {
                 stream.set_read_timeout(Some(DEADLINE)).expect("a socket option");
-                return Some(Client { stream: BufReader::new(stream) });
+                let mut client = Client { stream: BufReader::new(stream) };
+                if client.ask(&["PING"]).is_some_and(|reply| reply == "+PONG") {
+                    return Some(client);
+                }
             }
-            assert!(began.elapsed() < DEADLINE, "the server does not listen");
+            assert!(began.elapsed() < DEADLINE, "the server does not serve");
             std::thread::sleep(Duration::from_millis(5));
         }
         None
