@@ -5,6 +5,7 @@ use crate::holding::hold_position;
 use crate::not_resumed::NotResumed;
 use crate::session::Session;
 use tidemark_engine::Reply;
+use tidemark_engine::query::Read;
 use tidemark_log::Lsn;
 
 /// Answers a subscription that has begun, or goes on, with the state at `lsn`; without a value if emissions say it.
@@ -57,4 +58,14 @@ pub(crate) fn answer(session: &mut Session, outcome: &str, number: u64) {
 /// Writes a number of a log, or of emissions.
 pub(crate) fn integer(reply: &mut Reply, value: u64) {
     reply.integer(i64::try_from(value).unwrap_or(i64::MAX));
+}
+
+/// Writes what is watched: the two fields of a listed subscription or query that say its command and its operators.
+pub(crate) fn write_read(reply: &mut Reply, read: &Read) {
+    reply.bulk(b"command");
+    reply.array(read.args().len());
+    read.args().for_each(|arg| reply.bulk(arg));
+    reply.bulk(b"operators");
+    reply.array(read.operators().len());
+    read.operators().for_each(|word| reply.bulk(word));
 }

@@ -152,11 +152,9 @@ impl Engine {
             answer.len(),
             answered.len()
         );
-        let mut payload = Vec::new();
-        rest.encode(id, &mut payload);
         let lsn = self
             .log()
-            .append_into(room, now_us, kind::WAKE, |into| into.extend_from_slice(&payload))
+            .append_into(room, now_us, kind::WAKE, |into| rest.encode(id, into))
             .map_err(|error| CommandError::LogFailed(error.to_string()))?;
         keys.note_logged(lsn);
         self.go_on(&mut keys, query, answer, rest);
