@@ -98,10 +98,15 @@ impl Engine {
         is_done
     }
 
-    /// Lets what counters have done be counted from here on: what the log has them do again is not what they do.
+    /// Counts what counters do from here on, which excludes what they do while the log is replayed, and makes those due that a crash
+    /// left units of in doubt, if these are to be given back after a time.
     pub fn begin_counting(&self) {
         for index in 0..self.keyspace().shard_count() {
-            self.keyspace().lock(index).begin_counting();
+            let mut shard = self.keyspace().lock(index);
+            shard.begin_counting();
+            if let Some(at) = shard.databases().iter().filter_map(Database::next_commit).min() {
+                self.keyspace().committing().lower_next_due(at);
+            }
         }
     }
 

@@ -24,13 +24,13 @@ pub(super) const COMMANDS: &[Command] = &[
     row(400, "counter.create", -2, WRITE | DENYOOM | FAST, create).doc(
         SINCE,
         "O(1)",
-        "key [LIMIT <units | NONE>] [RELAXED cap | EXACT block] [HIGH units] [LOW units] [MAXAGE milliseconds] [IDLE milliseconds] [NX | XX]",
+        "key [LIMIT <units | NONE>] [RELAXED cap | EXACT block] [HIGH units] [LOW units] [MAXAGE milliseconds] [IDLE milliseconds] [SETTLE milliseconds] [NX | XX]",
         "Creates a counter, or changes the terms of one, and returns whether it is new.",
     ),
     row(401, "counter.add", -3, MOVES | DENYOOM, add).doc(
         SINCE,
         "O(1)",
-        "key delta [DURABLE]",
+        "key delta [DURABLE [DOUBT units]]",
         "Moves a counter whatever its limit says, and returns its position; without the key it is created.",
     ),
     row(402, "counter.take", -2, MOVES, take).doc(
@@ -68,6 +68,12 @@ pub(super) const COMMANDS: &[Command] = &[
         "O(1)",
         "key",
         "Commits what is uncommitted, or gives back what is reserved, and returns how far the committed position has moved.",
+    ),
+    row(411, "counter.settle", 2, WRITE | FAST, settle).doc(
+        SINCE,
+        "O(1)",
+        "key",
+        "Gives back the units that crashes left in doubt, which are known not to be held, and returns how many.",
     ),
     row(408, "counter.drop", 2, WRITE | FAST, remove).doc(
         SINCE,
@@ -112,7 +118,7 @@ fn create(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError>
         insert(ctx, key, kind, terms);
     } else {
         // With nothing open any promise holds.
-        ctx.keys.settle_counter(key)?;
+        ctx.keys.settle_counter(key, false)?;
         let had_idle =
             ctx.keys.set_counter(key, kind, Some(terms.clone()))?.is_some_and(|idle_ms| idle_ms > 0);
         if terms.idle_ms > 0 || had_idle {
@@ -154,15 +160,23 @@ fn log_terms(ctx: &mut Context<'_, '_>, key: &[u8], kind: Kind, terms: &Terms) {
     if terms.idle_ms > 0 {
         words.extend([b"IDLE".to_vec(), number(terms.idle_ms)]);
     }
+    if terms.settle_ms > 0 {
+        words.extend([b"SETTLE".to_vec(), number(terms.settle_ms)]);
+    }
     let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
     ctx.keys.log_instead("counter.create", &words);
 }
 
 fn add(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     let (key, delta) = (args[1], parse::integer(args[2])?);
-    let is_durable = match &args[3..] {
-        [] => false,
-        [word] if is(word, "DURABLE") => true,
+    let (is_durable, doubt) = match &args[3..] {
+        [] => (false, None),
+        [durable] if is(durable, "DURABLE") => (true, ctx.keys.is_replayed().then_some(0)),
+        // As the log has it, and the change stream, which somebody may play into another server.
+        [durable, word, units] if is(durable, "DURABLE") && is(word, "DOUBT") => {
+            let units = parse::positive(units)?;
+            (true, Some(Some(units).filter(|units| *units <= MAX.unsigned_abs()).ok_or_else(out_of_range)?))
+        }
         _ => return Err(CommandError::Syntax),
     };
     if !is_durable && !(-MAX..=MAX).contains(&delta) {
@@ -175,7 +189,11 @@ fn add(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     }
     // What follows is logged.
     ctx.keys.check_admitted()?;
-    if ctx.keys.counter(key)?.is_none() {
+    let promise = ctx.keys.counter(key)?.map(|(_, counter)| counter.terms().promise);
+    if doubt.is_some_and(|doubt| doubt > 0) && !matches!(promise, Some(Promise::Exact { .. })) {
+        return Err(CommandError::text("ERR DOUBT is of exact counters only"));
+    }
+    if promise.is_none() {
         if !(-MAX..=MAX).contains(&delta) {
             return Err(out_of_range());
         }
@@ -184,7 +202,7 @@ fn add(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
         insert(ctx, key, Kind::Plain, terms);
     }
     let position = if is_durable {
-        ctx.keys.add_durably(key, delta)?
+        ctx.keys.add_durably(key, delta, doubt)?
     } else {
         ctx.keys.move_counter(key, |account| account.add(delta))?.map(|moved| moved.account.position())
     };
@@ -249,16 +267,17 @@ fn state(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> 
     let terms = counter.terms().clone();
     let since_ms = counter.listing().filter(|_| account.open() != 0).map(|listing| listing.since_ms);
     let age_ms = since_ms.map_or(0, |since| ctx.keys.now_ms().saturating_sub(since));
-    write_state(ctx, &account, &terms, age_ms);
+    let doubt = counter.doubt(ctx.keys.sees_logged());
+    write_state(ctx, &account, &terms, doubt, age_ms);
     Ok(())
 }
 
-fn write_state(ctx: &mut Context<'_, '_>, account: &Account, terms: &Terms, age_ms: u64) {
+fn write_state(ctx: &mut Context<'_, '_>, account: &Account, terms: &Terms, doubt: u64, age_ms: u64) {
     let reply = &mut *ctx.reply;
     let is_exact = matches!(terms.promise, Promise::Exact { .. });
-    let idle = [(b"idle".as_slice(), terms.idle_ms)];
-    let idle = if terms.idle_ms > 0 { &idle[..] } else { &[] };
-    reply.map(if is_exact { 11 } else { 13 } + idle.len());
+    let times = [(b"idle".as_slice(), terms.idle_ms), (b"settle", terms.settle_ms)];
+    let times = times.iter().filter(|(_, time_ms)| *time_ms > 0);
+    reply.map(if is_exact { 12 } else { 13 } + times.clone().count());
     let kind = if account.kind() == Kind::Plain { b"plain".as_slice() } else { b"quota" };
     reply.bulk(b"kind");
     reply.bulk(kind);
@@ -286,10 +305,11 @@ fn write_state(ctx: &mut Context<'_, '_>, account: &Account, terms: &Terms, age_
     }
     reply.bulk(b"promise");
     reply.bulk(promise);
+    let doubt = [(b"doubt".as_slice(), doubt)];
     let thresholds = [(b"high".as_slice(), terms.high), (b"low", terms.low)];
-    let thresholds = if is_exact { &[][..] } else { &thresholds };
+    let of_promise = if is_exact { &doubt[..] } else { &thresholds };
     let numbers = [(slack_name, slack), (b"maxage", terms.max_age_ms)];
-    for (name, value) in numbers.iter().chain(idle).chain(thresholds).chain(&[(b"age".as_slice(), age_ms)]) {
+    for (name, value) in numbers.iter().chain(times).chain(of_promise).chain(&[(b"age".as_slice(), age_ms)]) {
         reply.bulk(name);
         reply.integer(i64::try_from(*value).unwrap_or(i64::MAX));
     }
@@ -307,8 +327,15 @@ fn limit(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> 
 }
 
 fn commit(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
-    let committed = ctx.keys.settle_counter(args[1])?;
+    let committed = ctx.keys.settle_counter(args[1], false)?.committed;
     ctx.reply.integer(committed);
+    Ok(())
+}
+
+fn settle(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    ctx.keys.counter(args[1])?.ok_or_else(no_counter)?;
+    let given_back = ctx.keys.settle_counter(args[1], true)?.given_back;
+    ctx.reply.integer(given_back.cast_signed());
     Ok(())
 }
 
