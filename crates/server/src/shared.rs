@@ -30,7 +30,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use tidemark_changes::Feed;
 use tidemark_engine::Engine;
-use tidemark_engine::query::{Emission, WriteBudget};
+use tidemark_engine::watch::{Emission, WriteBudget};
 use tidemark_log::Lsn;
 use tokio::sync::Semaphore;
 

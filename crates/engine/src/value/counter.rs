@@ -8,7 +8,7 @@
 //! together, so the doubt of all crashes is known, and an allowance is at most what is left of the block beside it: all crashes together
 //! leave at most one block in doubt.
 
-use crate::record::{Cursor, put_varint};
+use crate::persist::record::{Cursor, put_varint};
 use std::cell::RefCell;
 use std::sync::Arc;
 use tidemark_counter::{Account, Kind, MAX, Promise};

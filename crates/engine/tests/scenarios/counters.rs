@@ -4,7 +4,7 @@ use crate::support;
 use crate::support::{Client, START_US, apply_from, engine, engine_with_log, log, replayed, transaction};
 use std::sync::Arc;
 use tidemark_engine::keyspace::CounterDefaults;
-use tidemark_engine::query::{Filter, Read};
+use tidemark_engine::watch::{Filter, Read};
 use tidemark_engine::{Engine, Protocol};
 use tidemark_log::{Durability, Log, Lsn};
 

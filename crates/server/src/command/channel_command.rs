@@ -13,7 +13,7 @@ use crate::subscription::resume_error::ResumeError;
 use crate::subscription::resumption;
 use tidemark_engine::CommandError;
 use tidemark_engine::command::parse::glob;
-use tidemark_engine::query::Read;
+use tidemark_engine::watch::Read;
 use tidemark_log::Lsn;
 
 /// Lets a read's emissions be published on a channel, and answers a line as those that are published.

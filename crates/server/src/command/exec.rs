@@ -11,7 +11,7 @@ use crate::durability::hold::finish;
 use crate::session::{Replies, Session, Transaction, terms};
 use tidemark_engine::command::{ConnectionCommand, parse};
 use tidemark_engine::keyspace::DATABASES;
-use tidemark_engine::query::Acknowledgement;
+use tidemark_engine::watch::Acknowledgement;
 use tidemark_engine::{Call, Command, CommandError, Executed, Run, WatchedKeys};
 use tidemark_log::Lsn;
 

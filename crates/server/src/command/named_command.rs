@@ -13,7 +13,7 @@ use crate::subscription::resume_error::ResumeError;
 use crate::subscription::resumption;
 use tidemark_engine::CommandError;
 use tidemark_engine::command::parse::glob;
-use tidemark_engine::query::{Acknowledged, Acknowledgement, Guarantee, Named, Read, check_name};
+use tidemark_engine::watch::{Acknowledged, Acknowledgement, Guarantee, Named, Read, check_name};
 use tidemark_log::Lsn;
 
 /// A read that is to be watched under a name.

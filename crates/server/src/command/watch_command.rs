@@ -15,7 +15,7 @@ use crate::subscription::resume_error::ResumeError;
 use crate::subscription::resumption;
 use std::cmp::Reverse;
 use tidemark_engine::command::{parse, watching::read_of};
-use tidemark_engine::query::{Filter, QueryFigures, Read, SharedQuery};
+use tidemark_engine::watch::{Filter, QueryFigures, Read, SharedQuery};
 use tidemark_engine::{Command, CommandError, Protocol};
 use tidemark_log::Lsn;
 

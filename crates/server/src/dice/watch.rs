@@ -14,7 +14,7 @@ use crate::subscription::lifecycle;
 use crate::subscription::pending_resumption::{ResumeRequest, Resumption};
 use crate::subscription::resumption;
 use tidemark_engine::CommandError;
-use tidemark_engine::query::{Filter, Read, SharedQuery, Subscribed};
+use tidemark_engine::watch::{Filter, Read, SharedQuery, Subscribed};
 
 const SUBSCRIPTION_NOT_FOUND: CommandError = CommandError::text("SUBSCRIPTION_NOT_FOUND");
 const INVALID_SEQUENCE: CommandError = CommandError::text("INVALID_SEQUENCE");

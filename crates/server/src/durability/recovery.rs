@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tidemark_engine::keyspace::SHARDS;
-use tidemark_engine::query::{QueryLimits, RetentionLimits, WriteBudget};
+use tidemark_engine::watch::{QueryLimits, RetentionLimits, WriteBudget};
 use tidemark_engine::{ApplyError, Engine, Protocol, Reply};
 use tidemark_log::{
     FileStorage, Log, Lsn, MemoryStorage, MmapStorage, OpenError, Options, Recovery, ReplayError, Retention,

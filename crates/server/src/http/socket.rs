@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
 use tidemark_engine::command::parse;
-use tidemark_engine::query::Subscribed;
+use tidemark_engine::watch::Subscribed;
 use tidemark_log::Lsn;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 

@@ -18,7 +18,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use tidemark_engine::query::{Filter, Gone, Read, Subscribed};
+use tidemark_engine::watch::{Filter, Gone, Read, Subscribed};
 use tidemark_engine::{CommandError, Protocol, SharedBytes};
 use tidemark_log::Lsn;
 use tokio::sync::Notify;
@@ -283,7 +283,7 @@ mod tests {
     use crate::durability::snapshots::Snapshots;
     use crate::net::outbox::Reached;
     use std::time::Duration;
-    use tidemark_engine::query::RetentionLimits;
+    use tidemark_engine::watch::RetentionLimits;
     use tidemark_engine::{Call, Engine, Reply, command};
     use tidemark_log::storage::faulty::{Fault, Plan, Site};
     use tidemark_log::{Durability, FaultyStorage, Log, MemoryStorage, Options};

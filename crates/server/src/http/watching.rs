@@ -26,7 +26,7 @@ use std::sync::Arc;
 use tidemark_changes::query_string;
 use tidemark_engine::CommandError;
 use tidemark_engine::command::parse;
-use tidemark_engine::query::Read;
+use tidemark_engine::watch::Read;
 use tidemark_log::Lsn;
 
 /// What a request asks for in its target.

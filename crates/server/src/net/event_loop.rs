@@ -25,7 +25,7 @@ use mio::{Events, Poll, Token};
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tidemark_engine::query::Query;
+use tidemark_engine::watch::Query;
 use tidemark_fault::{Fault, is_planted};
 use tidemark_log::{Health, Log, Lsn};
 

@@ -13,8 +13,8 @@ use mio::Waker;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tidemark_engine::query::SharedQuery;
 use tidemark_engine::tracking::Broadcast;
+use tidemark_engine::watch::SharedQuery;
 use tidemark_engine::{Delivery, Waiter};
 use tidemark_log::Lsn;
 

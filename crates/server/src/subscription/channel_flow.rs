@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::mem;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use tidemark_engine::query::SharedQuery;
+use tidemark_engine::watch::SharedQuery;
 use tidemark_log::Lsn;
 
 /// A connection may keep the other subscribers of a channel waiting for so long without reading anything.

@@ -26,7 +26,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 use tidemark_engine::CommandError;
-use tidemark_engine::query::{Emission, Gone, Query, SharedQuery, Subscribed};
+use tidemark_engine::watch::{Emission, Gone, Query, SharedQuery, Subscribed};
 use tidemark_log::Lsn;
 
 /// Emissions of one watch that are published in one turn of its channel, at most.

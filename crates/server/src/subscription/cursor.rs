@@ -7,7 +7,7 @@
 use crate::subscription::replay_buffer::{self, End, ReplayBuffer, Taken, Tell};
 use crate::subscription::replay_queue::{ReplayQueue, ReplayStart, Who};
 use crate::subscription::resume_error::ResumeError;
-use tidemark_engine::query::{Emission, Gone, Query, Resumed, SharedQuery};
+use tidemark_engine::watch::{Emission, Gone, Query, Resumed, SharedQuery};
 use tidemark_engine::{Engine, Reply};
 use tidemark_log::Lsn;
 
@@ -409,7 +409,7 @@ pub(crate) fn reads(query: &Query, key: &[u8]) -> bool {
 mod tests {
     use super::*;
     use std::sync::Arc;
-    use tidemark_engine::query::{Filter, Read, RetentionLimits, Subscribed};
+    use tidemark_engine::watch::{Filter, Read, RetentionLimits, Subscribed};
     use tidemark_engine::{Call, Protocol, command};
     use tidemark_log::{Log, MemoryStorage, Options};
 

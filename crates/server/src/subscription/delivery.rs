@@ -3,7 +3,7 @@
 use std::time::Duration;
 use tidemark_engine::CommandError;
 use tidemark_engine::command::parse::{self, is};
-use tidemark_engine::query::Guarantee;
+use tidemark_engine::watch::Guarantee;
 use tidemark_log::Lsn;
 
 /// The longest time that may be asked for, in milliseconds: a day.

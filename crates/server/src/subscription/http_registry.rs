@@ -11,7 +11,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tidemark_engine::Engine;
-use tidemark_engine::query::{Read, SharedQuery};
+use tidemark_engine::watch::{Read, SharedQuery};
 use tidemark_log::{Log, Lsn, Options};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 

@@ -12,7 +12,7 @@ use crate::subscription::replay_buffer::Tell;
 use crate::subscription::subscriber::Emitted;
 use std::sync::Arc;
 use std::time::Instant;
-use tidemark_engine::query::{Named, Query};
+use tidemark_engine::watch::{Named, Query};
 use tidemark_log::Lsn;
 
 /// How a client's subscriptions come to what is not retained any more: the client is told by a message to its worker.

@@ -4,7 +4,7 @@ use crate::subscription::cursor::Search;
 use crate::subscription::delivery::Delivery;
 use crate::subscription::replay_queue::ReplayStart;
 use tidemark_engine::SharedBytes;
-use tidemark_engine::query::SharedQuery;
+use tidemark_engine::watch::SharedQuery;
 use tidemark_log::Lsn;
 
 /// A subscription that is to go on.

@@ -9,7 +9,7 @@ use crate::subscription::ownership::{FencingToken, NameOwners};
 use std::ops::Deref;
 use std::time::Instant;
 use tidemark_engine::Reply;
-use tidemark_engine::query::{Acknowledged, Acknowledgement, Emission, Gone, Guarantee};
+use tidemark_engine::watch::{Acknowledged, Acknowledgement, Emission, Gone, Guarantee};
 use tidemark_log::Lsn;
 
 /// Why a named subscription goes on no more.

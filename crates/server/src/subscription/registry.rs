@@ -8,8 +8,8 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 use tidemark_engine::keyspace::hash;
-use tidemark_engine::query::{Audience, ById, SharedQuery};
 use tidemark_engine::tracking::Broadcast;
+use tidemark_engine::watch::{Audience, ById, SharedQuery};
 use tidemark_log::Lsn;
 
 /// The slots of clients.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tidemark_engine::CommandError;
-use tidemark_engine::query::{Emission, Past, PastError, SharedQuery, Waking, count_in_frame};
+use tidemark_engine::watch::{Emission, Past, PastError, SharedQuery, Waking, count_in_frame};
 use tidemark_log::snapshot::FrameEntry;
 use tidemark_log::{Log, Lsn, RecordBatch, ReplayError, Snapshot, SnapshotError, Snapshots, Tail};
 

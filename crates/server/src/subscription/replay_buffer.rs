@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tidemark_engine::query::Emission;
+use tidemark_engine::watch::Emission;
 use tidemark_log::Lsn;
 
 /// What may lie between maker and subscription: so many bytes of answers, or one. As much as may wait to be sent, because a client

@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use std::io::{self, Write as _};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use tidemark_engine::query::SharedQuery;
+use tidemark_engine::watch::SharedQuery;
 use tidemark_log::Lsn;
 
 /// Whoever comes back waits for a turn only behind fewer than so many others who do. Each belongs to a connection that waits with it.

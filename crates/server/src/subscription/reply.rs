@@ -5,7 +5,7 @@ use crate::durability::hold::hold_position;
 use crate::session::Session;
 use crate::subscription::resume_error::ResumeError;
 use tidemark_engine::Reply;
-use tidemark_engine::query::Read;
+use tidemark_engine::watch::Read;
 use tidemark_log::Lsn;
 
 /// Answers a subscription that has begun, or goes on, with the state at `lsn`; without a value if emissions say it.

@@ -13,7 +13,7 @@ use crate::subscription::reply::{answer, begun, refusal, refuse};
 use crate::subscription::resume_error::ResumeError;
 use crate::wait;
 use tidemark_engine::CommandError;
-use tidemark_engine::query::{Guarantee, Named};
+use tidemark_engine::watch::{Guarantee, Named};
 use tidemark_log::Lsn;
 
 /// Lets a subscription go on; its client waits if the place has to be looked for.
@@ -167,7 +167,7 @@ fn returned(
             hold_position(session, mark, cx.shared.engine.log().appended(), cx);
         }
         ResumeRequest::Reconnect(_) | ResumeRequest::NamedReconnect(_) | ResumeRequest::Dice(..) => {
-            answer(session, "OK", next)
+            answer(session, "OK", next);
         }
         ResumeRequest::Channel(_) => unreachable!("the thread of channels has that subscription"),
     }

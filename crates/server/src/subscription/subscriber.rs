@@ -6,7 +6,7 @@ use crate::subscription::cursor::Older;
 use crate::subscription::read_subscription::{Claim, ReadSubscription};
 use std::collections::BTreeSet;
 use std::time::Instant;
-use tidemark_engine::query::{ById, Emission};
+use tidemark_engine::watch::{ById, Emission};
 use tidemark_log::Lsn;
 
 /// A client's subscriptions, at most one to each query.
@@ -257,7 +257,7 @@ mod tests {
     use crate::subscription::delivery::Delivery;
     use std::sync::Arc;
     use std::time::Duration;
-    use tidemark_engine::query::{Filter, Read};
+    use tidemark_engine::watch::{Filter, Read};
     use tidemark_engine::{Engine, Protocol};
     use tidemark_log::{Log, MemoryStorage, Options};
 

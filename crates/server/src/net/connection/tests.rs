@@ -11,7 +11,7 @@ use mio::{Poll, Waker};
 use proptest::prelude::*;
 use std::time::Duration;
 use tidemark_engine::Engine;
-use tidemark_engine::query::RetentionLimits;
+use tidemark_engine::watch::RetentionLimits;
 use tidemark_log::storage::faulty::{Fault, Plan, Site};
 use tidemark_log::{Durability, FaultyStorage, Health, Log, MemoryStorage, Options, Storage};
 
