@@ -53,6 +53,10 @@ const WAKE: Token = Token(usize::MAX);
 /// The open loop is woken at most this often; requests that are due within it go out together.
 const PACE_NANOS_MIN: u64 = 100_000;
 const NANOS_PER_SECOND: f64 = 1e9;
+/// The longest time behind the window's end in which an open loop may still send what came due within the window ...
+const CATCH_UP_NANOS_MAX: u64 = 100_000_000;
+/// ... and the part of the window that this may be: a rate that is missed by a tenth is not kept, however short the window.
+const CATCH_UP_DIVISOR: u64 = 10;
 
 /// Drives `streams` until the plan's end, then waits for the replies that are under way.
 pub(super) fn run(plan: &Plan<'_>, streams: Vec<TcpStream>) -> anyhow::Result<Outcome> {
@@ -269,15 +273,34 @@ impl<'a> Driver<'a> {
         self.outcome.fail(lost.max(1), || format!("a connection was lost: {error}"));
     }
 
+    /// Open loop: sends what came due in the window and found no free connection at its end, for a short while. What is
+    /// still unsent then has failed: the rate was not kept.
+    fn catch_up(&mut self, events: &mut Events, scratch: &mut [u8]) -> anyhow::Result<()> {
+        let clock = &self.plan.clock;
+        let until = clock.end + CATCH_UP_NANOS_MAX.min((clock.end - clock.measured_from) / CATCH_UP_DIVISOR);
+        let last_due = clock.end - 1;
+        loop {
+            self.send_due(last_due);
+            let Some(schedule) = &self.schedule else { return Ok(()) };
+            let now = clock.now();
+            if schedule.due(last_due).is_none() || now >= until {
+                let unsent = schedule.unsent(clock, now, &mut self.outcome.latencies);
+                self.outcome.unsent = unsent;
+                self.outcome.fail(unsent, || "requests were due and could not be sent".to_owned());
+                return Ok(());
+            }
+            self.wait(events, until - now)?;
+            for event in &*events {
+                self.turn(event.token(), scratch);
+            }
+        }
+    }
+
     /// Waits for the requests in flight; those without a reply in time have failed.
     fn drain(&mut self) -> anyhow::Result<()> {
         let mut events = Events::with_capacity(EVENTS_PER_TURN);
         let mut scratch = vec![0; READ_BYTES];
-        if let Some(schedule) = &self.schedule {
-            let unsent = schedule.unsent(&self.plan.clock, &mut self.outcome.latencies);
-            self.outcome.unsent = unsent;
-            self.outcome.fail(unsent, || "requests were due and could not be sent".to_owned());
-        }
+        self.catch_up(&mut events, &mut scratch)?;
         let deadline = self.plan.clock.end.saturating_add(nanos(self.plan.options.op_timeout));
         loop {
             let awaited: usize = self.connections.iter().map(Connection::awaited).sum();
@@ -390,13 +413,13 @@ impl Schedule {
     }
 
     /// Counts the requests of the measured window that were due and never sent. Their latency is at least the time that
-    /// they waited until the end: leaving them out would hide the worst.
-    fn unsent(&self, clock: &Clock, latencies: &mut Latencies) -> u64 {
+    /// they have waited until now: leaving them out would hide the worst.
+    fn unsent(&self, clock: &Clock, now: u64, latencies: &mut Latencies) -> u64 {
         let mut unsent = 0;
         let mut request = self.next;
         while self.due_at(request) < clock.end {
             if self.due_at(request) >= clock.measured_from {
-                latencies.record_nanos(clock.end - self.due_at(request));
+                latencies.record_nanos(now.saturating_sub(self.due_at(request)));
                 unsent += 1;
             }
             request += 1;
