@@ -96,7 +96,7 @@ impl Session {
     /// Forgets the connection if `act` finds that it broke.
     fn attempt(&mut self, act: impl FnOnce(&mut Self) -> anyhow::Result<bool>) -> anyhow::Result<bool> {
         let result = act(self);
-        if result.as_ref().is_err_and(|error| error.is::<ClientError>()) {
+        if result.as_ref().is_err_and(anyhow::Error::is::<ClientError>) {
             self.disconnect();
         }
         result
@@ -326,7 +326,9 @@ fn subscribes(name: &str, command: &[Vec<u8>], reply: &Value) -> bool {
             reply.as_elements().and_then(|elements| elements.first()?.as_bytes()) == Some(b"OK")
         }
         // The answer of one that publishes on a channel is a string: nothing is pushed to the connection.
-        _ if name.ends_with(".WATCH") => reply.as_pairs().is_some_and(|pairs| !pairs.is_empty()),
+        _ if name.rsplit_once('.').is_some_and(|(_, suffix)| suffix == "WATCH") => {
+            reply.as_pairs().is_some_and(|pairs| !pairs.is_empty())
+        }
         _ => false,
     }
 }
