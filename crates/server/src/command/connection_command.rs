@@ -23,7 +23,7 @@ pub(crate) fn run(
     let mark = session.output.reply.len();
     if let Err(error) = dispatch(session, which, command, args, cx) {
         session.output.rewrite(mark);
-        session.output.reply.error(&error);
+        session.output.reply.error(&command.explain(args, error));
     }
 }
 

@@ -32,6 +32,7 @@ mod pool_campaign;
 mod pool_import;
 mod pool_verify;
 mod pools;
+mod refusals;
 mod shutdown;
 mod sinks;
 mod snapshots;

@@ -45,5 +45,5 @@ fn the_walk_of_the_book_works() {
         2,
         "{said}"
     );
-    assert!(said.contains("1 pools; 501 draws"), "{said}");
+    assert!(said.contains("1 pool; 501 draws"), "{said}");
 }
