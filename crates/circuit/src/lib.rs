@@ -229,7 +229,7 @@ pub use value::{Slot, State, Value, ValueKind};
 pub use weak_pipe::WeakPipe;
 pub use window::{Window, WindowIter};
 
-/// The chapter of the book, whose examples are run as tests.
-#[cfg(doctest)]
+/// The page of the book, whose examples are run as tests where every feature is there that one of them needs.
+#[cfg(all(doctest, feature = "metrics", feature = "opentelemetry", feature = "stream"))]
 #[doc = include_str!("../../../docs/circuits.md")]
 mod book {}

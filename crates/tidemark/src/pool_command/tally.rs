@@ -126,9 +126,9 @@ impl fmt::Display for Tally {
         if self.sealed_frames > 0 {
             writeln!(
                 f,
-                "{} of the chain taken as stated: what {} from has secrets that are not known",
+                "{} of the chain taken as stated: {} secrets that are not known",
                 counted(self.sealed_frames, "link"),
-                if self.sealed_frames == 1 { "it is made" } else { "they are made" },
+                if self.sealed_frames == 1 { "it covers" } else { "they cover" },
             )?;
         }
         writeln!(
