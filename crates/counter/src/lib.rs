@@ -38,3 +38,8 @@ pub use account::{Account, Kind, MAX, Refusal};
 pub use counter::Counter;
 pub use ledger::Move;
 pub use promise::Promise;
+
+/// The page of the book, whose examples are run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/counters.md")]
+mod book {}

@@ -3,6 +3,7 @@
 use rustix::io::Errno;
 use std::fmt;
 use std::io::{self, ErrorKind};
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::Lsn;
@@ -49,8 +50,9 @@ pub enum OpenError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the log is damaged: {path} at byte {offset}, where record {expected} should begin: {what}; \
-     `tidemark log inspect --dir DIR` shows what is left, \
-     `tidemark log repair --dir DIR` says what it can keep, and asks before it sets the rest aside"
+     `tidemark log inspect --dir {directory}` shows what is left, \
+     `tidemark log repair --dir {directory}` says what it can keep, and asks before it sets the rest aside",
+    directory = shell_directory(path)
 )]
 pub struct Damage {
     /// The file.
@@ -90,9 +92,23 @@ impl fmt::Display for MissingTail {
         let at_least = if records < between { "at least " } else { "" };
         write!(
             f,
-            "{at_least}{records} records are missing; restore the directory from a backup, \
-             or go on without them with `tidemark log repair --dir DIR`"
+            "{at_least}{records} {} missing; restore the directory from a backup, \
+             or go on without them with `tidemark log repair --dir {}`",
+            if records == 1 { "record is" } else { "records are" },
+            shell_directory(path)
         )
+    }
+}
+
+/// The directory of a file, as a shell takes it.
+fn shell_directory(path: &str) -> String {
+    let directory = Path::new(path).parent().and_then(Path::to_str).filter(|directory| !directory.is_empty());
+    let directory = directory.unwrap_or(".");
+    let is_plain = |character: char| character.is_ascii_alphanumeric() || "/._-+,:@%".contains(character);
+    if directory.chars().all(is_plain) {
+        directory.to_owned()
+    } else {
+        format!("'{}'", directory.replace('\'', r"'\''"))
     }
 }
 
@@ -233,7 +249,7 @@ mod tests {
         let expected = "END says that the records up to 8177 were durable, but the log ends at record 7896: \
                         281 records are missing; ";
         assert!(said.starts_with(expected), "{said}");
-        assert!(said.ends_with("`tidemark log repair --dir DIR`"), "{said}");
+        assert!(said.ends_with("`tidemark log repair --dir .`"), "{said}");
         assert!(text(0, 3).contains(", but there are no records: 3 records are missing;"), "{}", text(0, 3));
         let behind_gap = text(3, (1 << 32) + 9);
         assert!(behind_gap.contains(": at least 10 records are missing;"), "{behind_gap}");

@@ -85,9 +85,9 @@ impl LoginGuard {
         let so_far = counted.fetch_add(1, Ordering::Relaxed) + 1;
         self.line.write(|| match login {
             Login::Refused => format!(
-                "warning: {address} has given too many wrong passwords; {so_far} further ones were not looked at since the start"
+                "warning: {address} has given too many wrong passwords and is not listened to for a while; refused so since the start: {so_far}"
             ),
-            _ => format!("warning: {address} has given a wrong password, the {so_far}. since the start"),
+            _ => format!("warning: {address} has given a wrong password; wrong ones since the start: {so_far}"),
         });
         login
     }

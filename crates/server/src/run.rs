@@ -9,6 +9,7 @@ use signal_hook::iterator::{Handle, Signals};
 use signal_hook::low_level::emulate_default_handler;
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, OnceLock};
 
 /// The exit code when a second signal cuts a graceful stop short.
@@ -109,7 +110,8 @@ fn greeting(args: &ServeArgs, config: &Config, server: &Server) -> String {
     line("durability", &format!("{} ({})", config.durability, promise(config)));
     if let Some(address) = server.addresses().first() {
         let password = if config.requirepass.is_empty() { "" } else { " -a PASSWORD" };
-        line("talk to it", &format!("redis-cli -h {} -p {}{password}", address.ip(), address.port()));
+        let host = reached_by(address.ip());
+        line("talk to it", &format!("redis-cli -h {host} -p {}{password}", address.port()));
     }
     if !config.protected_mode
         && config.requirepass.is_empty()
@@ -132,6 +134,15 @@ fn greeting(args: &ServeArgs, config: &Config, server: &Server) -> String {
         let _ = writeln!(text, "{:<12}{warning}", "warning");
     }
     text
+}
+
+/// The address by which this machine's clients reach what listens on `bound`: none connects to "every address".
+fn reached_by(bound: IpAddr) -> IpAddr {
+    match bound {
+        IpAddr::V4(address) if address.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(address) if address.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        address => address,
+    }
 }
 
 fn promise(config: &Config) -> String {

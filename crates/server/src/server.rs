@@ -244,7 +244,9 @@ impl Server {
         }
         let refused = self.shared.engine.commit_all(now_us());
         if refused > 0 {
-            say(&format!("error: {refused} counters could not be committed, their last changes are lost"));
+            say(&format!(
+                "error: the last changes of counters are lost, because they could not be committed; counters: {refused}"
+            ));
         }
         self.shared.sinks.stop();
         self.shared.feed.stop();

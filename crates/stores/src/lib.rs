@@ -31,3 +31,8 @@ pub use pool_journal::{OpenedPool, PoolJournal, PoolLogError, PoolLogOptions, Po
 pub use postgres_store::{PostgresOptions, PostgresStore};
 #[cfg(feature = "redis")]
 pub use redis_store::{RedisOptions, RedisStore};
+
+/// The page of the book, whose examples are run as tests.
+#[cfg(all(doctest, feature = "pool"))]
+#[doc = include_str!("../../../docs/pools.md")]
+mod book {}

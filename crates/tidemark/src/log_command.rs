@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use crate::counted::counted;
 use crate::private_file::private_file;
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
@@ -137,12 +138,14 @@ fn verify(inspection: &Inspection) -> anyhow::Result<ExitCode> {
     if gaps > 0 {
         writeln!(
             out,
-            "{gaps} gaps, each left by a stop that was not clean; `tidemark log inspect` shows them"
+            "{} behind stops that were not clean: see `tidemark log inspect`",
+            counted(gaps as u64, "gap")
         )?;
     }
-    writeln!(out, "{} snapshots: good", inspection.snapshots.len())?;
+    writeln!(out, "{}: good", counted(inspection.snapshots.len() as u64, "snapshot"))?;
     if let Some(SegmentState::Torn(bytes)) = inspection.segments.last().map(|segment| segment.state.clone()) {
-        writeln!(out, "{bytes} bytes of unfinished writes at the end; the next start cuts them")?;
+        let bytes = counted(bytes, "byte");
+        writeln!(out, "{bytes} of unfinished writes at the end; the next start cuts them off")?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -165,10 +168,11 @@ fn check_start(inspection: &Inspection) -> anyhow::Result<()> {
 fn content(inspection: &Inspection) -> String {
     let (first, last) = (inspection.first_lsn(), inspection.last_lsn());
     let records: u64 = inspection.segments.iter().map(SegmentReport::records).sum();
-    let segments = inspection.segments.len();
+    let segments = counted(inspection.segments.len() as u64, "segment");
     match records {
-        0 => format!("no records in {segments} segments"),
-        records => format!("{records} records ({first} to {last}) in {segments} segments"),
+        0 => format!("no records in {segments}"),
+        1 => format!("1 record ({first}) in {segments}"),
+        records => format!("{records} records ({first} to {last}) in {segments}"),
     }
 }
 
@@ -182,7 +186,7 @@ fn run_export(storage: &Arc<dyn Storage>, args: &ExportArgs) -> anyhow::Result<E
     let mut write = |output: &mut dyn Write| match args.format {
         ExportFormat::Commands => export_commands(storage, from, to, output, &mut advance),
         ExportFormat::Records(format) => tools::export(storage, from, to, format, output, &mut advance)
-            .map(|count| format!("{count} records exported as {format}"))
+            .map(|count| format!("{} exported as {format}", counted(count, "record")))
             .map_err(anyhow::Error::from),
     };
     let said = if let Some(path) = &args.output {
@@ -234,7 +238,9 @@ fn export_commands(
     }
     output.flush().map_err(tools::ToolError::Output)?;
     records.check_end()?;
-    Ok(format!("{told} records exported as commands; {untold} change no data"))
+    let untold =
+        format!("{} no data", if untold == 1 { "1 changes".to_owned() } else { format!("{untold} change") });
+    Ok(format!("{} exported as commands; {untold}", counted(told, "record")))
 }
 
 fn repair(storage: &Arc<dyn Storage>, confirm: &ConfirmArgs) -> anyhow::Result<ExitCode> {
@@ -296,7 +302,7 @@ fn carry_out(storage: &Arc<dyn Storage>, cut: &Cut, confirm: &ConfirmArgs) -> an
     let usable = left.snapshots.iter().rev().find(|snapshot| snapshot.content.is_ok());
     let base =
         usable.map_or_else(String::new, |snapshot| format!(", and a snapshot at record {}", snapshot.lsn));
-    println!("done; there are {}{base}: `tidemark serve` starts from here", content(&left));
+    println!("done; what is left: {}{base}; `tidemark serve` starts from here", content(&left));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -357,7 +363,8 @@ fn print_inspection(inspection: &Inspection) -> io::Result<()> {
         match &segment.state {
             SegmentState::Whole => {}
             SegmentState::Torn(bytes) => {
-                writeln!(out, "    {bytes} bytes of unfinished writes; the next start cuts them")?;
+                let bytes = counted(*bytes, "byte");
+                writeln!(out, "    {bytes} of unfinished writes; the next start cuts them off")?;
             }
             SegmentState::Damaged(damage) => writeln!(out, "    {damage}")?,
         }
@@ -368,11 +375,13 @@ fn print_inspection(inspection: &Inspection) -> io::Result<()> {
             write!(out, " on that at record {base}")?;
         }
         match &snapshot.content {
-            Ok((frames, bytes)) => writeln!(out, "  {frames} frames  {bytes} bytes")?,
+            Ok((frames, bytes)) => {
+                writeln!(out, "  {}  {}", counted(*frames as u64, "frame"), counted(*bytes, "byte"))?;
+            }
             Err(error) => writeln!(out, "  {error}")?,
         }
     }
-    writeln!(out, "{} spare segments", inspection.spares)?;
+    writeln!(out, "{}", counted(inspection.spares as u64, "spare segment"))?;
     if let Some(missing) = &inspection.missing {
         writeln!(out, "{missing}")?;
     }

@@ -2,6 +2,7 @@
 
 mod bench_command;
 mod cli;
+mod counted;
 mod log_command;
 mod name;
 mod pool_command;
@@ -9,6 +10,7 @@ mod private_file;
 mod serve_command;
 mod server_args;
 mod top;
+mod usage_error;
 
 use clap::{ArgAction, Parser, Subcommand};
 use signal_hook::consts::SIGXFSZ;
@@ -16,6 +18,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use tidemark_lab::allocations::Counting;
 use tidemark_lab::circuit::SelectionError;
+use tidemark_lab::counter::VariableError;
 use tidemark_lab::output;
 use tidemark_server::config::ConfigError;
 
@@ -74,7 +77,8 @@ fn outlive_file_size_limit() {
 
 fn main() -> ExitCode {
     outlive_file_size_limit();
-    let arguments = Arguments::parse_from(bench_command::normalised(std::env::args_os()));
+    let arguments = Arguments::try_parse_from(bench_command::normalised(std::env::args_os()));
+    let arguments = arguments.unwrap_or_else(|error| usage_error::in_plain_words(error).exit());
     let result = match arguments.command {
         Command::Serve(serve) => serve_command::run(serve),
         Command::Cli(cli) => cli::run(cli),
@@ -88,7 +92,8 @@ fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
         output::tell(format_args!("tidemark: {error:#}"));
-        let is_usage = error.is::<ConfigError>() || error.is::<SelectionError>();
+        let is_usage =
+            error.is::<ConfigError>() || error.is::<SelectionError>() || error.is::<VariableError>();
         if is_usage { ExitCode::from(EXIT_USAGE) } else { ExitCode::FAILURE }
     })
 }

@@ -164,8 +164,8 @@ pub(super) const COMMANDS: &[Command] = &[
     row(Group::PubSub, 946, "changes", -2, PUBSUB | NOSCRIPT | NO_MULTI, C::Changes).doc(
         "tidemark 0.1.0",
         "O(N) with N the bytes of the log from there on, which another thread reads",
-        "FROM lsn | $ [PREFIX prefix [PREFIX prefix ...]] [TYPE type [TYPE type ...]] [DB index [DB index ...]] \
-         [FORMAT JSON | BINARY] [PROGRESS milliseconds] | STOP",
+        "FROM <lsn | $> [PREFIX prefix [PREFIX prefix ...]] [TYPE type [TYPE type ...]] [DB index [DB index ...]] \
+         [FORMAT <JSON | BINARY>] [PROGRESS milliseconds] | STOP",
         "Follows the log: every durable change behind an LSN, and those to come; STOP ends it.",
     ),
     row(Group::PubSub, 964, "emitreconnect", -4, PUBSUB | NOSCRIPT | NO_MULTI, C::EmitReconnect).doc(

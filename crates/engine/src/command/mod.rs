@@ -25,6 +25,7 @@ mod keyspace_wide;
 mod limits;
 mod lists;
 mod members;
+mod misfit;
 mod missing;
 pub mod parse;
 mod pools;

@@ -105,6 +105,14 @@ pub fn timeout_ms(arg: &[u8]) -> Result<Option<u64>, CommandError> {
     Ok(Some(millis as u64).filter(|&millis| millis > 0))
 }
 
+/// An argument as errors show it: its beginning, in quotes and on one line.
+pub(crate) fn shown(arg: &[u8]) -> String {
+    const SHOWN_BYTES: usize = 40;
+    let text = String::from_utf8_lossy(&arg[..arg.len().min(SHOWN_BYTES)]);
+    let more = if arg.len() > SHOWN_BYTES { "…" } else { "" };
+    format!("'{}{more}'", text.escape_debug())
+}
+
 /// Whether an argument is a keyword, in whatever case. `keyword` is upper-case.
 #[inline]
 pub fn is(arg: &[u8], keyword: &str) -> bool {

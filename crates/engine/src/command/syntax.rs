@@ -69,9 +69,10 @@ fn sequence(rest: &mut &[&str]) -> Vec<Argument> {
             "[" => {
                 *rest = after;
                 let inner = alternatives(rest);
+                let repeats_as_whole = after[..after.len() - rest.len()].last() == Some(&"...");
                 // The closing bracket; a line without it ends here all the same.
                 *rest = rest.get(1..).unwrap_or_default();
-                optional(&mut arguments, inner);
+                optional(&mut arguments, inner, repeats_as_whole);
                 continue;
             }
             "<" => {
@@ -109,7 +110,8 @@ fn value_or_word(arguments: &mut Vec<Argument>, word: &str) {
     });
 }
 
-fn optional(arguments: &mut Vec<Argument>, alternatives: Vec<Vec<Argument>>) {
+/// Adds what stands in square brackets, which repeats as a whole if its last word is the ellipsis.
+fn optional(arguments: &mut Vec<Argument>, alternatives: Vec<Vec<Argument>>, repeats_as_whole: bool) {
     let mut inner = match <[Vec<Argument>; 1]>::try_from(alternatives) {
         Ok([sequence]) => sequence,
         Err(alternatives) => vec![one_of(alternatives)],
@@ -127,7 +129,7 @@ fn optional(arguments: &mut Vec<Argument>, alternatives: Vec<Vec<Argument>>) {
         arguments.push(Argument { optional: true, ..only });
     } else if let Some(last) = inner.last_mut() {
         // `[field value ...]` repeats as a whole.
-        let multiple = std::mem::take(&mut last.multiple);
+        let multiple = repeats_as_whole && std::mem::take(&mut last.multiple);
         arguments.push(Argument { optional: true, multiple, ..together(inner) });
     }
 }
@@ -169,6 +171,9 @@ fn value_kind(name: &str) -> &'static str {
         "score" | "timeout" => "double",
         "seconds" | "milliseconds" | "count" | "offset" | "index" | "start" | "stop" | "end" | "numkeys"
         | "cursor" | "db" | "length" | "increment" | "decrement" => "integer",
+        // Of our own commands.
+        "after" | "amount" | "block" | "burst" | "cap" | "delta" | "epoch" | "from" | "limit" | "lsn"
+        | "number" | "numitems" | "step" | "units" | "windows" => "integer",
         name if name.starts_with("unix-time") => "unix-time",
         _ => "string",
     }
@@ -218,6 +223,8 @@ mod tests {
             ("[channel [channel ...]]", "channel:string?*"),
             ("ON | OFF", "(ON OFF)"),
             ("key <MIN | MAX> [COUNT count]", "key:key (MIN MAX) COUNT:count:integer?"),
+            ("key [field value ...]", "key:key {field:string value:string}?*"),
+            ("[OF numitems id [id ...]]", "{OF:numitems:integer id:string*}?"),
         ] {
             assert_eq!(show(&parse(syntax)), tree, "{syntax}");
         }

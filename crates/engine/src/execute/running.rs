@@ -33,7 +33,7 @@ impl Engine {
             keys.note_misses(call.command, call.args);
         }
         if let Err(error) = handler(&mut Context { keys, reply }, call.args) {
-            answer_failure(call, keys, reply, mark, &error);
+            answer_failure(call, keys, reply, mark, error);
         }
         if let Some(at) = keys.effects.earliest_deadline.take() {
             self.lower_next_deadline(at);
@@ -43,13 +43,7 @@ impl Engine {
 
 /// Replaces whatever a command had answered, from `mark` on, by its error.
 #[cold]
-fn answer_failure(
-    call: &Call<'_>,
-    keys: &mut Keys<'_>,
-    reply: &mut Reply,
-    mark: usize,
-    error: &CommandError,
-) {
+fn answer_failure(call: &Call<'_>, keys: &mut Keys<'_>, reply: &mut Reply, mark: usize, error: CommandError) {
     assert!(
         !keys.effects.changed,
         "command '{}' has failed with '{error}' and changed something",
@@ -57,5 +51,5 @@ fn answer_failure(
     );
     keys.events.forget_misses();
     reply.truncate(mark);
-    reply.error(error);
+    reply.error(&call.command.explain(call.args, error));
 }

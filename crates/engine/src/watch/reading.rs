@@ -122,7 +122,7 @@ impl Read {
         let handled = keys.as_logged(|keys| handler(&mut Context { keys, reply: &mut *reply }, &args));
         if let Err(error) = handled {
             reply.truncate(0);
-            reply.error(&error);
+            reply.error(&row.explain(&args, error));
         }
         keys.select(db);
         if !replace_overlong(reply) {

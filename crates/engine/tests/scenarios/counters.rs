@@ -40,7 +40,10 @@ fn a_counter_is_a_type_of_its_own() {
         ("SCAN 0 TYPE counter COUNT 100", "*2 $1 0 *1 $5 likes"),
         ("COUNTER.LIST 0 COUNT 100", "*2 $1 0 *1 $5 likes"),
         ("COUNTER.LIST 0 COUNT 100 MATCH x*", "*2 $1 0 *0"),
-        ("COUNTER.LIST 0 TYPE string", "-ERR syntax error"),
+        (
+            "COUNTER.LIST 0 TYPE string",
+            "-ERR syntax error: COUNTER.LIST takes MATCH or COUNT after '0', not 'TYPE'",
+        ),
         ("COUNTER.DROP likes", ":1"),
         ("COUNTER.DROP likes", ":0"),
         ("COUNTER.GET likes", "$-1"),
@@ -59,9 +62,9 @@ fn a_plain_counter_goes_up_and_down_without_bounds() {
         ("COUNTER.TAKE likes 10", "*2 :1 $-1"),
         ("COUNTER.REFUND likes 100", ":100"),
         ("COUNTER.GET likes", ":-93"),
-        ("COUNTER.ADD likes x", "-ERR value is not an integer or out of range"),
+        ("COUNTER.ADD likes x", "-ERR value is not an integer or out of range: COUNTER.ADD takes a whole number (delta) after 'likes', not 'x'"),
         ("COUNTER.ADD likes 9223372036854775807", "-ERR the amount is out of range"),
-        ("COUNTER.ADD likes 1 WHATEVER", "-ERR syntax error"),
+        ("COUNTER.ADD likes 1 WHATEVER", "-ERR syntax error: COUNTER.ADD takes DURABLE after '1', not 'WHATEVER'"),
         ("COUNTER.GET likes", ":-93"),
     ]);
 }
@@ -79,7 +82,7 @@ fn a_quota_admits_its_limit_and_takes_back_what_was_taken() {
         ("COUNTER.TAKE quota 10", "*2 :0 :9"),
         ("COUNTER.TAKE quota 9", "*2 :1 :0"),
         ("COUNTER.TAKE quota 0", "*2 :1 :0"),
-        ("COUNTER.TAKE quota -1", "-ERR value is out of range, must be positive"),
+        ("COUNTER.TAKE quota -1", "-ERR value is out of range, must be positive: COUNTER.TAKE takes a whole number (units) after 'quota', not '-1'"),
         ("COUNTER.COMMIT quota", ":10"),
         ("COUNTER.COMMIT quota", ":0"),
         ("COUNTER.REFUND quota 4", ":4"),
@@ -92,7 +95,7 @@ fn a_quota_admits_its_limit_and_takes_back_what_was_taken() {
         ("COUNTER.ADD quota 2", ":10"),
         ("COUNTER.LIMIT quota none", "+OK"),
         ("COUNTER.TAKE quota 100", "*2 :1 $-1"),
-        ("COUNTER.LIMIT quota -1", "-ERR the limit is out of range"),
+        ("COUNTER.LIMIT quota -1", "-ERR a limit is NONE or from 0 to 4611686018427387904 units, not -1"),
     ]);
 }
 
@@ -124,9 +127,9 @@ fn terms_are_given_or_those_of_the_server_or_kept() {
         ("COUNTER.CREATE a NX", ":1"),
         ("COUNTER.CREATE a NX LIMIT 4", ":0"),
         ("COUNTER.CREATE b XX", ":0"),
-        ("COUNTER.CREATE a XX NX", "-ERR syntax error"),
-        ("COUNTER.CREATE a LIMIT", "-ERR syntax error"),
-        ("COUNTER.CREATE a RELAXED 0", "-ERR value is out of range, must be at least 1"),
+        ("COUNTER.CREATE a XX NX", "-ERR syntax error: the options of COUNTER.CREATE exclude each other or one is given twice: COUNTER.CREATE key [LIMIT <units | NONE>] [RELAXED cap | EXACT block] [HIGH units] [LOW units] [MAXAGE milliseconds] [IDLE milliseconds] [NX | XX]"),
+        ("COUNTER.CREATE a LIMIT", "-ERR syntax error: COUNTER.CREATE ends after 'LIMIT', where it takes a whole number (units) or NONE"),
+        ("COUNTER.CREATE a RELAXED 0", "-ERR RELAXED takes a number from 1 to 4611686018427387904, not 0"),
         ("COUNTER.CREATE a RELAXED 5 HIGH 6", "-ERR HIGH must be at most the cap, and LOW at most HIGH"),
         ("COUNTER.CREATE a EXACT 5 HIGH 2", "-ERR HIGH and LOW are of relaxed counters only"),
     ]);
@@ -739,7 +742,7 @@ fn a_counter_stays_once_it_is_created_again_without_an_idle_time_or_persisted() 
         ("COUNTER.CREATE later", ":1"),
         ("COUNTER.CREATE later IDLE 100", ":0"),
         ("PTTL later", ":100"),
-        ("COUNTER.CREATE x IDLE 0", "-ERR value is out of range, must be at least 1"),
+        ("COUNTER.CREATE x IDLE 0", "-ERR IDLE takes a number from 1 to 4611686018427387904, not 0"),
     ]);
     assert_eq!(engine.idle_counters(0), 3, "kept, new and later");
     client.sleep_ms(99);

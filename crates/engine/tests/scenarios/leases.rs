@@ -258,41 +258,59 @@ fn commands_for_rates_and_commands_for_leases_refuse_each_other_s_limiters() {
 fn what_makes_no_sense_is_refused() {
     let engine = engine();
     let client = Client::new(&engine);
-    let (ttl, id) =
-        ("-ERR a time must be a number of at least 1 millisecond", "-ERR a lease is a number of at least 0");
+    let ttl = |said: &str| format!("-ERR a time must be a number of at least 1 millisecond, not '{said}'");
+    let id = |said: &str| format!("-ERR a lease is a number of at least 0, not '{said}'");
     let too_long = "-ERR the period must be from 1 ns to 146 years";
     client.expect(&[
-        ("LIMIT.CREATE k CONCURRENCY 5", "-ERR syntax error"),
-        ("LIMIT.CREATE k CONCURRENCY 5 PER 1000", "-ERR syntax error"),
-        ("LIMIT.CREATE k CONCURRENCY 5 TTL 1000 TTL 1000", "-ERR syntax error"),
+        (
+            "LIMIT.CREATE k CONCURRENCY 5",
+            "-ERR syntax error: LIMIT.CREATE ends after '5', where it takes TTL",
+        ),
+        (
+            "LIMIT.CREATE k CONCURRENCY 5 PER 1000",
+            "-ERR syntax error: LIMIT.CREATE takes TTL after '5', not 'PER'",
+        ),
+        (
+            "LIMIT.CREATE k CONCURRENCY 5 TTL 1000 TTL 1000",
+            "-ERR syntax error: LIMIT.CREATE takes NX or XX after '1000', not 'TTL'",
+        ),
         ("LIMIT.CREATE k CONCURRENCY 5 TTL 1000 BURST 9", "-ERR BURST is for GCRA, TOKEN and LEAKY"),
-        ("LIMIT.CREATE k CONCURRENCY 0 TTL 1000", "-ERR a limit must be a number of at least 1"),
-        ("LIMIT.CREATE k CONCURRENCY 5 TTL 0", ttl),
-        ("LIMIT.CREATE k CONCURRENCY 5 TTL -1", ttl),
+        ("LIMIT.CREATE k CONCURRENCY 0 TTL 1000", "-ERR a limit must be a number of at least 1, not '0'"),
+        ("LIMIT.CREATE k CONCURRENCY 5 TTL 0", &ttl("0")),
+        ("LIMIT.CREATE k CONCURRENCY 5 TTL -1", &ttl("-1")),
         ("LIMIT.CREATE k CONCURRENCY 5 TTL 9223372036854775807", too_long),
         ("LIMIT.ACQUIRE k CONCURRENCY 5 TTL 1000 TTL 9223372036854775807", too_long),
         ("LIMIT.ACQUIRE", "-ERR wrong number of arguments for 'limit.acquire' command"),
         ("LIMIT.ACQUIRE k GCRA 5 PER 1000", "-ERR the limiter is of the algorithm GCRA, which has no leases"),
         ("EXISTS k", ":0"),
         ("LIMIT.CREATE k CONCURRENCY 9223372036854775807 TTL 1000", "+OK"),
-        ("LIMIT.ACQUIRE k AMOUNT -1", "-ERR an amount must be a number of at least 0"),
-        ("LIMIT.ACQUIRE k TTL 1.5", ttl),
+        ("LIMIT.ACQUIRE k AMOUNT -1", "-ERR an amount must be a number of at least 0, not '-1'"),
+        ("LIMIT.ACQUIRE k TTL 1.5", &ttl("1.5")),
         ("LIMIT.ACQUIRE k TTL 9223372036854775807", too_long),
-        ("LIMIT.ACQUIRE k NX", "-ERR syntax error"),
+        (
+            "LIMIT.ACQUIRE k NX",
+            "-ERR syntax error: LIMIT.ACQUIRE takes AMOUNT, TTL or CONCURRENCY after 'k', not 'NX'",
+        ),
         ("LIMIT.RENEW k", "-ERR wrong number of arguments for 'limit.renew' command"),
-        ("LIMIT.RENEW k x", id),
-        ("LIMIT.RENEW k -1", id),
-        ("LIMIT.RENEW k 9223372036854775808", id),
-        ("LIMIT.RENEW k 1 TTL", "-ERR syntax error"),
-        ("LIMIT.RENEW k 1 TTL 0", ttl),
+        ("LIMIT.RENEW k x", &id("x")),
+        ("LIMIT.RENEW k -1", &id("-1")),
+        ("LIMIT.RENEW k 9223372036854775808", &id("9223372036854775808")),
+        (
+            "LIMIT.RENEW k 1 TTL",
+            "-ERR syntax error: LIMIT.RENEW ends after 'TTL', where it takes a whole number (milliseconds)",
+        ),
+        ("LIMIT.RENEW k 1 TTL 0", &ttl("0")),
         ("LIMIT.RENEW k 1 TTL 9223372036854775807", too_long),
-        ("LIMIT.RENEW k 1 2", "-ERR syntax error"),
+        ("LIMIT.RENEW k 1 2", "-ERR syntax error: LIMIT.RENEW takes TTL after '1', not '2'"),
         ("LIMIT.RELEASE k", "-ERR wrong number of arguments for 'limit.release' command"),
-        ("LIMIT.RELEASE k 1 x", id),
-        ("LIMIT.LEASES k COUNT", "-ERR syntax error"),
+        ("LIMIT.RELEASE k 1 x", &id("x")),
+        (
+            "LIMIT.LEASES k COUNT",
+            "-ERR syntax error: LIMIT.LEASES ends after 'COUNT', where it takes a whole number (count)",
+        ),
         ("LIMIT.LEASES k COUNT 0", "-ERR COUNT should be greater than 0"),
         ("LIMIT.LEASES k COUNT x", "-ERR COUNT should be greater than 0"),
-        ("LIMIT.LEASES k 5", "-ERR syntax error"),
+        ("LIMIT.LEASES k 5", "-ERR syntax error: LIMIT.LEASES takes COUNT after 'k', not '5'"),
         ("LIMIT.LEASES none", "*-1"),
         // Nothing wraps around.
         (&named("LIMIT.ACQUIRE k AMOUNT 9223372036854775807"), &named(ALL_OF_IT)),

@@ -236,17 +236,17 @@ fn definitions_are_read_in_whatever_case_and_refused_if_they_make_no_sense() {
     let client = Client::new(&engine);
     client.expect(&[
         ("LIMIT.CREATE k", "-ERR wrong number of arguments for 'limit.create' command"),
-        ("LIMIT.CREATE k GCRA 5", "-ERR syntax error"),
-        ("LIMIT.CREATE k NX XX", "-ERR syntax error"),
-        ("LIMIT.CREATE k GCRA 0 PER 1000", "-ERR a limit must be a number of at least 1"),
-        ("LIMIT.CREATE k GCRA x PER 1000", "-ERR a limit must be a number of at least 1"),
-        ("LIMIT.CREATE k GCRA 5 PER 0", "-ERR a time must be a number of at least 1 millisecond"),
+        ("LIMIT.CREATE k GCRA 5", "-ERR syntax error: LIMIT.CREATE ends after '5', where it takes PER"),
+        ("LIMIT.CREATE k NX XX", "-ERR syntax error: LIMIT.CREATE takes GCRA, TOKEN, LEAKY, FIXED, SLIDING, LOG or CONCURRENCY after 'k', not 'NX'"),
+        ("LIMIT.CREATE k GCRA 0 PER 1000", "-ERR a limit must be a number of at least 1, not '0'"),
+        ("LIMIT.CREATE k GCRA x PER 1000", "-ERR a limit must be a number of at least 1, not 'x'"),
+        ("LIMIT.CREATE k GCRA 5 PER 0", "-ERR a time must be a number of at least 1 millisecond, not '0'"),
         ("LIMIT.CREATE k FIXED 5 PER 1000 BURST 9", "-ERR BURST is for GCRA, TOKEN and LEAKY"),
         ("LIMIT.CREATE k GCRA 5 PER 9223372036854775807", "-ERR the period must be from 1 ns to 146 years"),
-        ("LIMIT.CREATE k AMOUNT 5 GCRA 5 PER 1000", "-ERR syntax error"),
-        ("LIMIT.CHECK k AMOUNT -1 GCRA 5 PER 1000", "-ERR an amount must be a number of at least 0"),
-        ("LIMIT.CHECK k GCRA 5 PER 1000 FIXED 5 PER 1000", "-ERR syntax error"),
-        ("LIMIT.CHECK k CONCURRENCY 5", "-ERR syntax error"),
+        ("LIMIT.CREATE k AMOUNT 5 GCRA 5 PER 1000", "-ERR syntax error: LIMIT.CREATE takes GCRA, TOKEN, LEAKY, FIXED, SLIDING, LOG or CONCURRENCY after 'k', not 'AMOUNT'"),
+        ("LIMIT.CHECK k AMOUNT -1 GCRA 5 PER 1000", "-ERR an amount must be a number of at least 0, not '-1'"),
+        ("LIMIT.CHECK k GCRA 5 PER 1000 FIXED 5 PER 1000", "-ERR syntax error: the options of LIMIT.CHECK exclude each other or one is given twice: LIMIT.CHECK key [AMOUNT amount] [<GCRA | TOKEN | LEAKY | FIXED | SLIDING | LOG> limit PER milliseconds [BURST burst]]"),
+        ("LIMIT.CHECK k CONCURRENCY 5", "-ERR syntax error: LIMIT.CHECK takes AMOUNT, GCRA, TOKEN, LEAKY, FIXED, SLIDING or LOG after 'k', not 'CONCURRENCY'"),
         ("EXISTS k", ":0"),
         ("limit.create k sliding 5 per 1000 nx", "+OK"),
         ("limit.Check k", "*5 :1 :5 :4 :-1 :2000"),
@@ -358,7 +358,7 @@ fn several_limiters_allow_together_or_none_does() {
     Client::new(&engine).expect(&[
         ("LIMIT.CHECKALL 0", "-ERR wrong number of arguments for 'limit.checkall' command"),
         ("LIMIT.CHECKALL 0 a", "-ERR numkeys should be greater than 0"),
-        ("LIMIT.CHECKALL 2 a", "-ERR syntax error"),
+        ("LIMIT.CHECKALL 2 a", "-ERR syntax error: LIMIT.CHECKALL ends after 'a', where it takes key"),
         ("LIMIT.CHECKALL 2 a a GCRA 1 PER 1", "-ERR a key can be checked only once in a call"),
         (
             "LIMIT.CHECKALL 3 a b c AMOUNT 1 2 GCRA 1 PER 1",
@@ -457,7 +457,11 @@ fn limiters_and_quotas_allow_together_or_none_does() {
                 "LIMIT.CHECKALL 2 none new DEFINED FIXED 5 PER 1000",
                 "-ERR no such limiter: define it by LIMIT.CREATE, or in the call",
             ),
-            (0, "LIMIT.CREATE new DEFINED NX", "-ERR syntax error"),
+            (
+                0,
+                "LIMIT.CREATE new DEFINED NX",
+                "-ERR syntax error: LIMIT.CREATE takes GCRA, TOKEN, LEAKY, FIXED, SLIDING, LOG or CONCURRENCY after 'new', not 'DEFINED'",
+            ),
         ],
     );
     // What limiters have noted is in the log, and of counters what is committed.

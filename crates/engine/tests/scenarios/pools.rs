@@ -123,8 +123,14 @@ fn several_draws_at_once_are_all_or_nothing() {
             "POOL.DRAW raffle COUNT 0",
             "-ERR 0 draws at once are wanted, 1 to 1048576 are possible: ask several times",
         ),
-        ("POOL.DRAW raffle COUNT", "-ERR syntax error"),
-        ("POOL.DRAW raffle TWICE", "-ERR syntax error"),
+        (
+            "POOL.DRAW raffle COUNT",
+            "-ERR syntax error: POOL.DRAW ends after 'COUNT', where it takes a whole number (count)",
+        ),
+        (
+            "POOL.DRAW raffle TWICE",
+            "-ERR syntax error: POOL.DRAW takes COUNT, UNIQUE, USER or REQUEST after 'raffle', not 'TWICE'",
+        ),
     ]);
     assert_eq!(stocks(&client, "raffle")["car"], (":1".to_owned(), 0));
     let different = client.run("POOL.DRAW raffle COUNT 2 UNIQUE");
@@ -297,8 +303,14 @@ fn a_catalogue_is_read_from_text_or_says_what_is_wrong() {
             &["MODE", "UNIT", "JSON", "{}"],
             "-ERR a catalogue as text says its mode, rules, schedule and tables itself, and stands at the end",
         ),
-        (&["MODE", "UNIT"], "-ERR syntax error"),
-        (&["CARS", "1"], "-ERR syntax error"),
+        (
+            &["MODE", "UNIT"],
+            "-ERR syntax error: POOL.CREATE ends after 'UNIT', where it takes SELECTOR, DURABILITY, FROM, MODE, SOLDOUT, LIMIT, GUARANTEE, SCHEDULE, TABLE, JSON, YAML, TOML or ITEMS",
+        ),
+        (
+            &["CARS", "1"],
+            "-ERR syntax error: POOL.CREATE takes SELECTOR, DURABILITY, FROM, MODE, SOLDOUT, LIMIT, GUARANTEE, SCHEDULE, TABLE, JSON, YAML, TOML or ITEMS after 'wrong', not 'CARS'",
+        ),
     ] {
         let line: Vec<&str> = ["POOL.CREATE", "wrong"].iter().chain(args).copied().collect();
         let answer = client.run(&line.join(" "));
@@ -527,7 +539,7 @@ fn an_item_may_lead_to_a_table_that_gives_one_of_its_own() {
         ("POOL.UPDATE raffle STOCK rare 5", "-ERR \"rare\" leads to a table, and has no stock of its own: change the items of the table"),
         ("POOL.RESTOCK raffle bicycle 1", ":1"),
         ("POOL.CREATE other TABLE wheels 0 ITEMS a 1 1", "-ERR TABLE takes a name and how many items there are"),
-        ("POOL.CREATE other TABLE wheels 9 a 1 1 ITEMS a 1 1", "-ERR syntax error"),
+        ("POOL.CREATE other TABLE wheels 9 a 1 1 ITEMS a 1 1", "-ERR syntax error: POOL.CREATE ends after '1', where it takes weight"),
         ("POOL.CREATE other ITEMS a 1 TABLE:wheels", "-ERR the item \"a\" leads to the table \"wheels\", which is not there: name one of the tables"),
         ("POOL.CREATE other MODE UNIT TABLE t 1 x 1 1 ITEMS a 0 TABLE:t b 1 1", "-ERR tables inside of tables go with fixed odds alone: leave them out, or let the mode be fixed odds"),
     ]);
@@ -559,13 +571,22 @@ fn a_schedule_that_makes_no_sense_is_refused() {
             "car 1 AT 5",
             "-ERR SCHEDULE takes an id, how many units come, FROM and when, in milliseconds since 1970",
         ),
-        ("car x FROM 5", "-ERR value is not an integer or out of range"),
+        (
+            "car x FROM 5",
+            "-ERR value is not an integer or out of range: POOL.CREATE takes a whole number (units) after 'car', not 'x'",
+        ),
         (
             "car 1 FROM 5 EVERY 0",
             "-ERR release 1: its window in milliseconds is 0, and must be 1 to 315619200000",
         ),
-        ("car 1 FROM 5 TIMES 2", "-ERR syntax error"),
-        ("car 1 FROM 5 LAPSES", "-ERR syntax error"),
+        (
+            "car 1 FROM 5 TIMES 2",
+            "-ERR syntax error: POOL.CREATE takes EVERY, SELECTOR, DURABILITY, FROM, MODE, SOLDOUT, LIMIT, GUARANTEE, SCHEDULE, TABLE, JSON, YAML, TOML or ITEMS after '5', not 'TIMES'",
+        ),
+        (
+            "car 1 FROM 5 LAPSES",
+            "-ERR syntax error: POOL.CREATE takes EVERY, SELECTOR, DURABILITY, FROM, MODE, SOLDOUT, LIMIT, GUARANTEE, SCHEDULE, TABLE, JSON, YAML, TOML or ITEMS after '5', not 'LAPSES'",
+        ),
     ] {
         assert_eq!(said(schedule), message, "{schedule}");
     }
@@ -593,11 +614,11 @@ fn a_catalogue_changes_while_draws_go_on_all_that_is_said_or_nothing() {
             "POOL.UPDATE raffle WEIGHT car 6 REMOVE shoe",
             "-NOITEM there is no item \"shoe\": look up the ids in the pool's state",
         ),
-        ("POOL.UPDATE raffle WEIGHT car", "-ERR syntax error"),
+        ("POOL.UPDATE raffle WEIGHT car", "-ERR syntax error: POOL.UPDATE ends after 'car', where it takes weight"),
         ("POOL.UPDATE none WEIGHT car 1", "-ERR no such pool, POOL.CREATE makes one"),
         ("POOL.UPDATE raffle REMOVE car", ":5"),
         ("POOL.RESTOCK raffle hat -5", ":0"),
-        ("POOL.RESTOCK raffle mug x", "-ERR value is not an integer or out of range"),
+        ("POOL.RESTOCK raffle mug x", "-ERR value is not an integer or out of range: POOL.RESTOCK takes a whole number (units) after 'mug', not 'x'"),
     ]);
     let state = client.run("POOL.STATE raffle");
     assert_eq!((field(&state, "version"), field(&state, "total-weight")), (":6", ":9"));
@@ -650,7 +671,10 @@ fn large_catalogues_are_shown_in_pages() {
         assert_eq!((few.matches(" id ").count(), field(&few, "id"), field(&few, "next")), (2, "item1", ":3"));
         let none = client.run(&format!("POOL.{read} large FROM 9999"));
         assert_eq!((none.matches(" id ").count(), field(&none, "next")), (0, "$-1"));
-        client.expect(&[(&format!("POOL.{read} large FROM"), "-ERR syntax error")]);
+        let error = format!(
+            "-ERR syntax error: POOL.{read} ends after 'FROM', where it takes a whole number (start)"
+        );
+        client.expect(&[(&format!("POOL.{read} large FROM"), &error)]);
     }
 }
 
@@ -670,7 +694,10 @@ fn an_epochs_secret_is_shown_when_it_is_over() {
     let state = client.run("POOL.STATE raffle");
     assert_eq!(field(&state, "commitment"), field(&created, "next-commitment"), "as was said before");
     assert_eq!((field(&state, "epoch"), field(&state, "client-seed")), (":1", "luck"));
-    client.expect(&[("POOL.REVEAL raffle 1", "$-1"), ("POOL.EPOCH raffle LUCK", "-ERR syntax error")]);
+    client.expect(&[
+        ("POOL.REVEAL raffle 1", "$-1"),
+        ("POOL.EPOCH raffle LUCK", "-ERR syntax error: POOL.EPOCH takes SEED after 'raffle', not 'LUCK'"),
+    ]);
     let again = comes_back(&engine);
     assert_eq!(Client::new(&again).run("POOL.REVEAL raffle"), shown);
 }
@@ -813,7 +840,10 @@ fn a_request_that_is_sent_again_is_answered_again_and_draws_nothing() {
         ("POOL.DRAW raffle UNIQUE REQUEST r1", other),
         ("POOL.DRAW raffle USER mira REQUEST r1", other),
         ("POOL.RESERVE raffle 1000 REQUEST r1", other),
-        ("POOL.DRAW raffle REQUEST", "-ERR syntax error"),
+        (
+            "POOL.DRAW raffle REQUEST",
+            "-ERR syntax error: POOL.DRAW ends after 'REQUEST', where it takes request",
+        ),
         (
             &format!("POOL.DRAW raffle REQUEST {}", "x".repeat(65)),
             "-ERR the request's name has 65 bytes, 1 to 64 are possible: use another",
@@ -915,7 +945,7 @@ fn a_user_draws_and_wins_within_limits() {
             "POOL.CREATE wrong LIMIT CARS 1 ITEMS car 1 1",
             "-ERR LIMIT must be followed by DRAWS or WINS and a number",
         ),
-        ("POOL.CREATE wrong LIMIT WINS 1 OF 9 car ITEMS car 1 1", "-ERR syntax error"),
+        ("POOL.CREATE wrong LIMIT WINS 1 OF 9 car ITEMS car 1 1", "-ERR syntax error: POOL.CREATE ends after '1', where it takes id"),
         (
             "POOL.CREATE wrong LIMIT DRAWS 1 JSON {}",
             "-ERR a catalogue as text says its mode, rules, schedule and tables itself, and stands at the end",

@@ -127,7 +127,7 @@ pub struct Flags {
     /// What a call to the simulated store takes, such as 50us [default: 0]
     #[arg(long = "write_delay", value_parser = parse::duration)]
     pub write_delay: Option<Duration>,
-    /// Take the latency of every so manieth operation [default: 1]
+    /// Take the latency of one operation in so many [default: 1]
     #[arg(long = "sample_every", value_parser = parse::count)]
     pub sample_every: Option<u64>,
     /// Keep at most so many latencies, a fair sample of all; 0: take none [default: 200000]

@@ -45,7 +45,7 @@ mod watch;
 
 pub use flags::{CounterOptions, Flags};
 pub use lookup::Lookup;
-pub use settings::Settings;
+pub use settings::{Settings, VariableError};
 pub use table::header;
 pub use target::Target;
 pub use variant::Variant;

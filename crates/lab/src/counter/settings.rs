@@ -7,7 +7,6 @@ use super::stopwatch::as_nanos;
 use super::target::Target;
 use super::variant::Variant;
 use crate::duration;
-use anyhow::{Context, anyhow};
 use clap::ValueEnum;
 use serde::Serialize;
 use std::sync::Arc;
@@ -270,6 +269,15 @@ impl Settings {
     }
 }
 
+/// A variable of the environment whose value is not accepted.
+#[derive(Debug, thiserror::Error)]
+#[error("{name}={value}: {reason}")]
+pub struct VariableError {
+    name: String,
+    value: String,
+    reason: String,
+}
+
 struct Environment<'a>(&'a dyn Fn(&str) -> Option<String>);
 
 impl Environment<'_> {
@@ -280,13 +288,13 @@ impl Environment<'_> {
         name: &str,
         parse: impl Fn(&str) -> Result<T, String>,
         default: T,
-    ) -> anyhow::Result<T> {
+    ) -> Result<T, VariableError> {
         if let Some(value) = flag {
             return Ok(value);
         }
         match (self.0)(name).filter(|text| !text.is_empty()) {
-            Some(text) => {
-                parse(&text).map_err(|error| anyhow!(error)).with_context(|| format!("{name}={text}"))
+            Some(value) => {
+                parse(&value).map_err(|reason| VariableError { name: name.to_owned(), value, reason })
             }
             None => Ok(default),
         }

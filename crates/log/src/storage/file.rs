@@ -40,10 +40,8 @@ impl FileStorage {
     /// Uses `directory`, which must exist.
     pub fn existing(directory: impl Into<PathBuf>) -> io::Result<Self> {
         let directory = directory.into();
-        if !directory.is_dir() {
-            return Err(io::ErrorKind::NotFound.into());
-        }
-        let handle = File::open(&directory)?;
+        let only_directories = OFlags::DIRECTORY.bits().cast_signed();
+        let handle = OpenOptions::new().read(true).custom_flags(only_directories).open(&directory)?;
         Ok(Self { directory, handle })
     }
 

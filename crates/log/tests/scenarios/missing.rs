@@ -232,7 +232,7 @@ fn the_message_says_how_many_are_missing_and_what_to_do() {
     let storage = closed_log(Some(30));
     remove_all(&storage, |name| name.starts_with("segment-"));
     let expected = "memory:END says that the records up to 40 were durable, but the log ends at record 30: 10 records are missing; \
-                    restore the directory from a backup, or go on without them with `tidemark log repair --dir DIR`";
+                    restore the directory from a backup, or go on without them with `tidemark log repair --dir .`";
     assert_eq!(try_open(&storage).expect_err("is refused").to_string(), expected);
 }
 

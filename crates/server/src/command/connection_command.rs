@@ -23,7 +23,7 @@ pub(crate) fn run(
     let mark = session.outbox.reply.len();
     if let Err(error) = dispatch(session, which, command, args, cx) {
         session.outbox.rewrite(mark);
-        session.outbox.reply.error(&error);
+        session.outbox.reply.error(&command.explain(args, error));
     }
 }
 

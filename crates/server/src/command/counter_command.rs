@@ -16,6 +16,7 @@ const TOP_MAX: u64 = 1000;
 pub(crate) fn top(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> Result<(), CommandError> {
     let (count, order) = match args.get(1..).unwrap_or_default() {
         [] => (TOP, ChurnOrder::default()),
+        [by] if parse::is(by, "BY") => return Err(CommandError::Syntax),
         [count] => (number(count)?, ChurnOrder::default()),
         [by, order] if parse::is(by, "BY") => (TOP, named(order)?),
         [count, by, order] if parse::is(by, "BY") => (number(count)?, named(order)?),

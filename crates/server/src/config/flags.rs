@@ -3,6 +3,7 @@
 use super::Config;
 use super::file::{self, FileError};
 use super::setting::{SETTINGS, Setting, find, variable};
+use super::short_help::default_of;
 use super::suggestion::nearest;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
@@ -11,6 +12,8 @@ use std::path::PathBuf;
 
 const CONFIG_FLAG: &str = "config";
 const PRINT_CONFIG_FLAG: &str = "print-config";
+const HELP_FLAG: &str = "help";
+const SHORT_HELP_FLAG: &str = "short-help";
 const POSITIONAL_FILE: &str = "FILE";
 
 /// Why there is no configuration to start with.
@@ -52,6 +55,8 @@ pub struct ServeArgs {
     pub config: Option<PathBuf>,
     /// Print the effective configuration instead of serving.
     pub print_config: bool,
+    /// Print [`short_help`](super::short_help) instead of serving.
+    pub short_help: bool,
     positional: Option<String>,
     /// Settings from flags and variables: where each comes from, the name or alias that was used, and the value.
     values: Vec<(ValueSource, &'static str, String)>,
@@ -152,14 +157,30 @@ impl clap::Args for ServeArgs {
                     .action(ArgAction::SetTrue)
                     .help("Print the effective configuration, commented, and exit"),
             )
+            .arg(
+                Arg::new(SHORT_HELP_FLAG)
+                    .short('h')
+                    .action(ArgAction::SetTrue)
+                    .help("Print each setting with its default, one a line, and exit"),
+            )
+            .arg(
+                Arg::new(HELP_FLAG)
+                    .long(HELP_FLAG)
+                    .action(ArgAction::HelpLong)
+                    .help("Print what each setting means, and exit"),
+            )
             // Redis takes its configuration file so: taken in order to say what to do instead.
             .arg(Arg::new(POSITIONAL_FILE).hide(true))
-            .args_override_self(true);
+            .args_override_self(true)
+            .disable_help_flag(true);
         SETTINGS.iter().fold(command, |command, setting| {
-            let help = match setting.alias {
-                Some(alias) => format!("{} Another name: --{alias}.", setting.help),
-                None => setting.help.to_owned(),
-            };
+            let alias = setting.alias.map(|alias| format!(" Another name: --{alias}.")).unwrap_or_default();
+            let help = format!(
+                "{}{alias} [default: {}] [env: {}]",
+                setting.help,
+                default_of(setting),
+                variable(setting.name)
+            );
             let command = command.arg(argument(setting, setting.name).help(help));
             // An argument of its own, so that it has its variable and a contradiction is seen.
             setting
@@ -184,6 +205,7 @@ impl clap::FromArgMatches for ServeArgs {
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
         self.config = matches.get_one::<PathBuf>(CONFIG_FLAG).cloned();
         self.print_config = matches.get_flag(PRINT_CONFIG_FLAG);
+        self.short_help = matches.get_flag(SHORT_HELP_FLAG);
         self.positional = matches.get_one::<String>(POSITIONAL_FILE).cloned();
         self.values.clear();
         for name in SETTINGS.iter().flat_map(Setting::names) {
@@ -202,8 +224,8 @@ fn argument(setting: &Setting, name: &'static str) -> Arg {
         .long(name)
         .value_name(setting.placeholder)
         .env(variable(name))
-        .hide_env_values(true)
+        // Help says it behind the default.
+        .hide_env(true)
         .allow_hyphen_values(true)
         .help_heading(setting.group)
-        .hide_short_help(setting.is_compatibility())
 }

@@ -8,6 +8,7 @@ mod event_selection;
 mod file;
 mod flags;
 mod setting;
+mod short_help;
 mod suggestion;
 mod value;
 
@@ -16,6 +17,7 @@ pub use file::{FileError, print};
 pub(crate) use flags::unknown_variables;
 pub use flags::{ConfigError, ServeArgs};
 pub use setting::{SETTINGS, Setting, find};
+pub use short_help::short_help;
 pub(crate) use suggestion::nearest;
 pub use value::{BindAddress, DebugAccess, LogStorage, MemoryLimit, OutputLimit, OutputLimits};
 

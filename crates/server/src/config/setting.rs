@@ -278,8 +278,8 @@ pub static SETTINGS: &[Setting] = &[
         alias: None,
         group: NETWORK,
         placeholder: "ADDRESS:PORT",
-        help: "Where /metrics, /health/live, /health/ready, /v1/watch, /v1/changes, /v1/check and /v1/release are served, \
-               such as 127.0.0.1:7380; off or empty for nowhere. All but the first three ask for the password.",
+        help: "Where HTTP is served, such as 127.0.0.1:7380: /metrics, /health/live, /health/ready, /v1/watch, \
+               /v1/changes, /v1/check and /v1/release; off or empty for nowhere. All but the first three ask for the password.",
         literal: Literal::Text,
         changeable: false,
         fallback: "",

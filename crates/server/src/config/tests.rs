@@ -257,3 +257,42 @@ fn a_misspelt_variable_is_noticed_and_a_foreign_one_does_no_harm() {
         ]
     );
 }
+
+#[test]
+fn short_help_has_a_line_for_each_setting_with_its_default() {
+    for columns in [72, 80, 100, 200] {
+        let text = short_help(columns);
+        let longest = text.lines().map(|line| line.chars().count()).max();
+        assert!(longest.is_some_and(|longest| longest <= columns), "{longest:?} of {columns}:\n{text}");
+        for setting in SETTINGS {
+            let flag = format!("  --{} ", setting.name);
+            let lines: Vec<&str> = text.lines().filter(|line| line.starts_with(&flag)).collect();
+            assert_eq!(lines.len(), usize::from(!setting.is_compatibility()), "{}", setting.name);
+            assert!(lines.iter().all(|line| line.ends_with(']')), "{lines:?}");
+        }
+    }
+    let text = short_help(100);
+    for line in [
+        "  --port                          TCP port to listen on [7379]",
+        "  --unixsocket                    Unix socket to listen on as well [none]",
+        "  --log-segment-bytes             Size of one file of the log [64mb]",
+    ] {
+        assert!(text.lines().any(|shown| shown == line), "{line}\n{text}");
+    }
+}
+
+#[test]
+fn long_help_says_the_default_and_the_variable_of_each_setting() {
+    let mut command = ServeArgs::augment_args(clap::Command::new("serve")).term_width(80);
+    let text = command.render_long_help().to_string();
+    let longest = text.lines().map(|line| line.chars().count()).max();
+    assert!(longest.is_some_and(|longest| longest <= 80), "{longest:?}:\n{text}");
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for setting in SETTINGS {
+        let variable = setting.name.replace('-', "_").to_ascii_uppercase();
+        assert!(words.contains(&format!("--{} <{}>", setting.name, setting.placeholder)), "{}", setting.name);
+        assert!(words.contains(&format!("[env: TIDEMARK_{variable}]")), "{}", setting.name);
+    }
+    assert_eq!(words.matches("[default: ").count(), SETTINGS.len());
+    assert!(words.contains("no TCP port. [default: 7379] [env: TIDEMARK_PORT]"), "{words}");
+}

@@ -149,7 +149,8 @@ pub(crate) fn load(opened: &OpenLog, config: &Config, loading: &Loading) -> Resu
         0 if snapshot.is_none() => "the log is empty".to_owned(),
         0 => "no records behind the snapshot".to_owned(),
         records => format!(
-            "{records} records of the log applied in {}, up to {}",
+            "{records} {} of the log applied in {}, up to {}",
+            if records == 1 { "record" } else { "records" },
             seconds(began.elapsed()),
             engine.log().appended()
         ),
@@ -295,10 +296,8 @@ fn go_on(loading: &Loading) -> Result<(), RecoverError> {
 
 fn torn_tail(recovery: &Recovery) -> Option<String> {
     let torn = recovery.torn.as_ref()?;
-    Some(format!(
-        "an unfinished write was cut off: {} bytes at offset {} of {}",
-        torn.bytes, torn.offset, torn.path
-    ))
+    let bytes = if torn.bytes == 1 { "1 byte".to_owned() } else { format!("{} bytes", torn.bytes) };
+    Some(format!("an unfinished write was cut off: {bytes} at offset {} of {}", torn.offset, torn.path))
 }
 
 /// Said by the start that leaves the gap, and by no later one.

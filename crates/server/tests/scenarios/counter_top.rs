@@ -59,10 +59,23 @@ fn the_counters_that_move_most_are_listed() {
     check(&mut client, "COUNTER.TOP 1", &format!("%3 {HEAD} *1 %8 {SEATS} ,1"));
     check(&mut client, "COUNTER.TOP 1 BY units", &format!("%3 {HEAD} *1 %8 {LIKES} ,0"));
     check(&mut client, "counter.top by churn", &format!("%3 {HEAD} *2 %8 {SEATS} ,1 %8 {LIKES} ,0"));
-    client.ask("COUNTER.TOP 0 BY", "-ERR syntax error\r\n");
-    client.ask("COUNTER.TOP 0 BY NAME", "-ERR syntax error\r\n");
-    client.ask("COUNTER.TOP BY", "-ERR value is not an integer or out of range\r\n");
-    client.ask("COUNTER.TOP -1", "-ERR value is out of range, must be positive\r\n");
+    for (command, reason) in [
+        (
+            "COUNTER.TOP 0 BY",
+            "syntax error: COUNTER.TOP ends after 'BY', where it takes MOVES, UNITS or CHURN",
+        ),
+        (
+            "COUNTER.TOP 0 BY NAME",
+            "syntax error: COUNTER.TOP takes MOVES, UNITS or CHURN after 'BY', not 'NAME'",
+        ),
+        ("COUNTER.TOP BY", "syntax error: COUNTER.TOP ends after 'BY', where it takes MOVES, UNITS or CHURN"),
+        (
+            "COUNTER.TOP -1",
+            "value is out of range, must be positive: COUNTER.TOP takes a whole number (count) or BY, not '-1'",
+        ),
+    ] {
+        client.ask(command, &format!("-ERR {reason}\r\n"));
+    }
     client.ask("COUNTER.TOP 1001", "-ERR count must be at most 1000\r\n");
 }
 

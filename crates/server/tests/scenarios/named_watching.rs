@@ -359,7 +359,7 @@ fn what_makes_no_sense_is_refused() {
         ("GET.WATCH k | ATMOSTONCE", "ERR ATLEASTONCE and ATMOSTONCE are for named"),
         ("GET.WATCH k | AS third", "ERR there are 2 named subscriptions, as many as watch-max-names allows"),
         ("EMITRECONNECT k bill 1 | AS bill", "ERR AS is for a beginning"),
-        ("WATCHES NAMED a b", "ERR syntax error"),
+        ("WATCHES NAMED a b", "ERR syntax error: WATCHES takes nothing after 'a', not 'b'"),
     ] {
         client.command(&line.split(' ').collect::<Vec<_>>());
         let answer = client.line();

@@ -19,7 +19,9 @@ use clap::{ArgAction, Args};
 use exit_code::{EXIT_ERROR_REPLY, EXIT_NO_SERVER, EXIT_USAGE};
 use printer::Format;
 use session::Session;
+use std::ffi::OsString;
 use std::io::{BufRead, IsTerminal, Read};
+use std::os::unix::ffi::OsStringExt;
 use std::process::ExitCode;
 use std::time::Duration;
 use tidemark_lab::client::ClientError;
@@ -61,7 +63,7 @@ pub(crate) struct CliArgs {
     help: Option<bool>,
     /// Command with its arguments; without one, commands come from the prompt or, line by line, from standard input
     #[arg(trailing_var_arg = true)]
-    command: Vec<String>,
+    command: Vec<OsString>,
 }
 
 const AFTER_HELP: &str = "\
@@ -115,8 +117,7 @@ impl CliArgs {
 }
 
 fn run_command(session: &mut Session, args: &CliArgs) -> anyhow::Result<u8> {
-    let mut command: Vec<Vec<u8>> =
-        args.command.iter().map(|argument| argument.clone().into_bytes()).collect();
+    let mut command: Vec<Vec<u8>> = args.command.iter().map(|argument| argument.clone().into_vec()).collect();
     if args.last_from_stdin {
         let mut last = Vec::new();
         std::io::stdin().lock().take(INPUT_BYTES_MAX + 1).read_to_end(&mut last)?;

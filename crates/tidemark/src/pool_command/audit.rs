@@ -4,6 +4,7 @@ use super::format::{AuditFormat, Writer};
 use super::history::History;
 use super::scribe::Scribe;
 use super::{PoolName, progress};
+use crate::counted::counted;
 use crate::private_file::private_file;
 use anyhow::Context;
 use clap::Args;
@@ -80,7 +81,8 @@ pub(super) fn run(args: &AuditArgs, dir: &Path) -> anyhow::Result<ExitCode> {
     if let Some(unread) = history.unread() {
         output::tell(format_args!("{unread}"));
     }
-    output::tell(format_args!("{draws} draws of pool {name} written, up to record {}", history.last()));
+    let (draws, last) = (counted(draws, "draw"), history.last());
+    output::tell(format_args!("{draws} of pool {name} written, up to record {last}"));
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,5 +1,6 @@
 //! `tidemark pool check`: whether a file is a catalogue, and which odds it gives.
 
+use crate::counted::counted;
 use crate::name::printable;
 use anyhow::{Context, anyhow};
 use clap::Args;
@@ -59,20 +60,20 @@ fn show(file: &CatalogueFile, most: usize, out: &mut impl Write) -> io::Result<(
     let whose = if *origin == Origin::Original { "a configuration of the original" } else { "a catalogue" };
     writeln!(
         out,
-        "good: {whose} of {} items, {}, {}",
-        catalogue.items().len(),
+        "good: {whose} of {}, {}, {}",
+        counted(catalogue.items().len() as u64, "item"),
         mode(catalogue),
         sold_out(catalogue)
     )?;
     let rules = catalogue.rules();
-    for (count, what) in [
-        (catalogue.tables().len(), "tables besides the first"),
-        (catalogue.schedule().releases().len(), "releases of what is still to come"),
-        (rules.limits().len(), "limits for each user"),
-        (rules.guarantees().len(), "guarantees"),
+    for (count, what, which) in [
+        (catalogue.tables().len(), "table", " besides the first"),
+        (catalogue.schedule().releases().len(), "release", " of what is still to come"),
+        (rules.limits().len(), "limit", " for each user"),
+        (rules.guarantees().len(), "guarantee", ""),
     ] {
         if count > 0 {
-            writeln!(out, "{count} {what}")?;
+            writeln!(out, "{}{which}", counted(count as u64, what))?;
         }
     }
     for setting in unused {

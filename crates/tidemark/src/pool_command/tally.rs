@@ -1,5 +1,6 @@
 //! What has been checked of a pool, and the values that it must have passed.
 
+use crate::counted::counted;
 use anyhow::bail;
 use std::fmt;
 use tidemark_engine::value::pool::Inner;
@@ -98,41 +99,52 @@ impl fmt::Display for Tally {
         let from = if self.made { "made by" } else { "as it stood at" };
         writeln!(
             f,
-            "{frames} frames of the log checked, {from} record {first_lsn}, up to record {last_lsn}"
+            "{} of the log checked, {from} record {first_lsn}, up to record {last_lsn}",
+            counted(*frames, "frame")
         )?;
         let draws = next_draw - first_draw;
-        let known = draws - self.sealed_draws;
+        let known = counted(draws - self.sealed_draws, "draw");
         match self.epochs {
             0 => write!(f, "no draws made again")?,
-            1 => write!(f, "{known} draws made again from the secret of 1 epoch")?,
-            epochs => write!(f, "{known} draws made again from the secrets of {epochs} epochs")?,
+            1 => write!(f, "{known} made again from the secret of 1 epoch")?,
+            epochs => write!(f, "{known} made again from the secrets of {epochs} epochs")?,
         }
-        if draws > 0 {
-            let of = if known < draws { "of the numbers" } else { "numbers" };
-            write!(f, " ({of} {first_draw} to {})", next_draw - 1)?;
+        let of = if self.sealed_draws > 0 { "of the " } else { "" };
+        match draws {
+            0 => {}
+            1 => write!(f, " ({of}number {first_draw})")?,
+            _ => write!(f, " ({of}numbers {first_draw} to {})", next_draw - 1)?,
         }
         writeln!(f)?;
         if self.sealed_draws > 0 {
             writeln!(
                 f,
-                "{} draws of epochs whose secrets are not known: stock and odds fit, the choice cannot be checked yet",
-                self.sealed_draws
+                "{} of epochs whose secrets are not known: stock and odds fit, the choice cannot be checked yet",
+                counted(self.sealed_draws, "draw")
             )?;
         }
         if self.sealed_frames > 0 {
             writeln!(
                 f,
-                "{} links of the chain taken as stated: secrets are in them that are not known",
-                self.sealed_frames
+                "{} of the chain taken as stated: {} secrets that are not known",
+                counted(self.sealed_frames, "link"),
+                if self.sealed_frames == 1 { "it covers" } else { "they cover" },
             )?;
         }
         writeln!(
             f,
-            "{} changes of the catalogue, {} returns, {} reservations made, {} ended",
-            self.changes, self.returns, self.reservations, self.ends,
+            "{} of the catalogue, {}, {} made, {} ended",
+            counted(self.changes, "change"),
+            counted(self.returns, "return"),
+            counted(self.reservations, "reservation"),
+            self.ends,
         )?;
         if self.advances > 0 {
-            writeln!(f, "{} times the schedule went on, each time when it was due", self.advances)?;
+            writeln!(
+                f,
+                "the schedule went on {}, each time when it was due",
+                counted(self.advances, "time")
+            )?;
         }
         writeln!(f, "chain {}", self.chain)
     }

@@ -30,7 +30,7 @@ fn a_log_is_shown_verified_and_exported() {
 
     let verified = log(directory.path(), &["verify"]);
     assert!(verified.status.success());
-    assert!(text(&verified.stdout).starts_with("3 records (1 to 3) in 1 segments: good\n"), "{verified:?}");
+    assert!(text(&verified.stdout).starts_with("3 records (1 to 3) in 1 segment: good\n"), "{verified:?}");
     let shown = log(directory.path(), &["inspect"]);
     assert!(shown.status.success() && text(&shown.stdout).contains("1 to 3"), "{shown:?}");
     let exported = log(directory.path(), &["export"]);
@@ -70,8 +70,7 @@ fn a_kill_leaves_a_gap_that_is_shown_and_a_stop_does_not() {
     assert!(run(&["DURABLE", "SET", "third", "value"]).terminate().success());
 
     let verified = log(directory.path(), &["verify"]);
-    let expected =
-        "3 records (1 to 4294967297) in 2 segments: good\n1 gaps, each left by a stop that was not clean;";
+    let expected = "3 records (1 to 4294967297) in 2 segments: good\n1 gap behind stops that were not clean:";
     assert!(text(&verified.stdout).starts_with(expected), "{verified:?}");
     let shown = log(directory.path(), &["inspect"]);
     assert!(text(&shown.stdout).contains("gap: 2 to 4294967295 are lost, or were never used\n"), "{shown:?}");
@@ -187,7 +186,7 @@ fn assert_repairs_without_last_segment(path: &Path) {
     assert_refused(path, &reason);
     let repaired = log(path, &["repair", "--yes"]);
     assert!(repaired.status.success(), "{repaired:?}");
-    let said = format!("done; there are {end} records (1 to {end}) in ");
+    let said = format!("done; what is left: {end} records (1 to {end}) in ");
     assert!(text(&repaired.stdout).lines().any(|line| line.starts_with(&said)), "{repaired:?}");
     assert!(log(path, &["verify"]).status.success());
     assert_eq!(keys(path), Answer::Integer(end));
@@ -220,7 +219,7 @@ fn a_bit_in_a_header_costs_no_record() {
     std::fs::write(first, bytes).expect("is written");
     assert_refused(path, "the header's checksum does not match");
     let repaired = log(path, &["repair", "--yes"]);
-    let said = "done; there are 300 records (1 to 300) in ";
+    let said = "done; what is left: 300 records (1 to 300) in ";
     assert!(text(&repaired.stdout).contains(said), "{repaired:?}");
     assert_eq!(keys(path), Answer::Integer(300));
 }

@@ -79,7 +79,7 @@ fn elsewhere_than_on_a_terminal_it_is_plain_text() {
     let pages: Vec<&str> = shown.split("\n\n").collect();
     // Each has two parts, and is followed by an empty line.
     assert_eq!(pages.len(), 5, "{shown}");
-    assert!(pages[0].starts_with("2 counters; 1 uncommitted with 1 units, the oldest for "), "{shown}");
+    assert!(pages[0].starts_with("2 counters; 1 uncommitted with 1 unit, the oldest for "), "{shown}");
     assert!(pages[0].contains("moves                                 4                  -\n"), "{shown}");
     assert!(pages[2].contains("moves                                 4                0.0\n"), "{shown}");
     let keys: Vec<&str> = pages[3].lines().skip(2).filter_map(|line| line.split("  ").last()).collect();

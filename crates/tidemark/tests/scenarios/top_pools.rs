@@ -73,8 +73,8 @@ fn elsewhere_than_on_a_terminal_it_is_plain_text() {
     assert!(!shown.contains('\u{1b}'), "{shown}");
     let pages: Vec<&str> = shown.split_terminator("\n\n").collect();
     assert_eq!(pages.len(), 2, "{shown}");
-    assert!(pages[0].starts_with("2 pools; 13 draws; 1 reservations open\n"), "{shown}");
-    assert!(pages[1].starts_with("2 pools; 13 draws, 0.0 a second; 1 reservations open\n"), "{shown}");
+    assert!(pages[0].starts_with("2 pools; 13 draws; 1 reservation open\n"), "{shown}");
+    assert!(pages[1].starts_with("2 pools; 13 draws, 0.0 a second; 1 reservation open\n"), "{shown}");
     assert!(
         pages[1].contains("  summer \\u{1b}[2J\n") && pages[1].contains("SOLD OUT         2 drawn"),
         "{shown}"

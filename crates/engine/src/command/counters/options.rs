@@ -30,19 +30,19 @@ impl Options {
             if is(word, "LIMIT") {
                 options.kind = Some(kind(value()?)?);
             } else if is(word, "RELAXED") {
-                options.promise = Some(Promise::Relaxed { cap: units(value()?)? });
+                options.promise = Some(Promise::Relaxed { cap: units("RELAXED", value()?)? });
             } else if is(word, "EXACT") {
-                options.promise = Some(Promise::Exact { block: units(value()?)? });
+                options.promise = Some(Promise::Exact { block: units("EXACT", value()?)? });
             } else if is(word, "HIGH") {
-                options.high = Some(units(value()?)?);
+                options.high = Some(units("HIGH", value()?)?);
             } else if is(word, "LOW") {
-                options.low = Some(units(value()?)?);
+                options.low = Some(units("LOW", value()?)?);
             } else if is(word, "MAXAGE") {
-                options.max_age_ms = Some(units(value()?)?);
+                options.max_age_ms = Some(units("MAXAGE", value()?)?);
             } else if is(word, "IDLE") {
-                options.idle_ms = Some(units(value()?)?);
+                options.idle_ms = Some(units("IDLE", value()?)?);
             } else if is(word, "SETTLE") {
-                options.settle_ms = Some(units(value()?)?);
+                options.settle_ms = Some(units("SETTLE", value()?)?);
             } else if is(word, "NX") && !options.only_if_present {
                 options.only_if_absent = true;
             } else if is(word, "XX") && !options.only_if_absent {
@@ -96,12 +96,18 @@ pub(super) fn kind(arg: &[u8]) -> Result<Kind, CommandError> {
     }
     let limit = parse::integer(arg)?;
     let is_within = (0..=MAX).contains(&limit);
-    is_within.then_some(Kind::Quota { limit }).ok_or(CommandError::text("ERR the limit is out of range"))
+    let kind = is_within.then_some(Kind::Quota { limit });
+    kind.ok_or_else(|| {
+        CommandError::Text(format!("ERR a limit is NONE or from 0 to {MAX} units, not {limit}").into())
+    })
 }
 
-/// A number that is at least 1.
-fn units(arg: &[u8]) -> Result<u64, CommandError> {
+/// The number behind an option, which is at least 1.
+fn units(option: &str, arg: &[u8]) -> Result<u64, CommandError> {
     let units = parse::integer(arg)?;
-    let units = Some(units).filter(|units| (1..=MAX).contains(units)).map(i64::unsigned_abs);
-    units.ok_or(CommandError::text("ERR value is out of range, must be at least 1"))
+    if (1..=MAX).contains(&units) {
+        Ok(units.unsigned_abs())
+    } else {
+        Err(CommandError::Text(format!("ERR {option} takes a number from 1 to {MAX}, not {units}").into()))
+    }
 }

@@ -131,5 +131,7 @@ fn with_leases(algorithm: Algorithm) -> Result<(), CommandError> {
 }
 
 fn id(arg: &[u8]) -> Result<u64, CommandError> {
-    parse::positive(arg).map_err(|_| CommandError::text("ERR a lease is a number of at least 0"))
+    parse::positive(arg).map_err(|_| {
+        CommandError::Text(format!("ERR a lease is a number of at least 0, not {}", parse::shown(arg)).into())
+    })
 }

@@ -150,12 +150,12 @@ fn units(arg: &[u8]) -> Result<u64, CommandError> {
     parse::positive(arg)
         .ok()
         .filter(|&units| units > 0)
-        .ok_or(CommandError::text("ERR a limit must be a number of at least 1"))
+        .ok_or_else(|| wrong("a limit must be a number of at least 1", arg))
 }
 
 /// How many units are asked for; none is a question.
 fn amount(arg: &[u8]) -> Result<u64, CommandError> {
-    parse::positive(arg).map_err(|_| CommandError::text("ERR an amount must be a number of at least 0"))
+    parse::positive(arg).map_err(|_| wrong("an amount must be a number of at least 0", arg))
 }
 
 /// A time of at least a millisecond; limiters refuse what is too long.
@@ -163,7 +163,11 @@ fn period_ms(arg: &[u8]) -> Result<u64, CommandError> {
     parse::positive(arg)
         .ok()
         .filter(|&ms| ms > 0)
-        .ok_or(CommandError::text("ERR a time must be a number of at least 1 millisecond"))
+        .ok_or_else(|| wrong("a time must be a number of at least 1 millisecond", arg))
+}
+
+fn wrong(rule: &str, arg: &[u8]) -> CommandError {
+    CommandError::Text(format!("ERR {rule}, not {}", parse::shown(arg)).into())
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! What is shown of counters, as lines for people.
 
 use super::reading::{Rates, Reading};
+use crate::counted::plural;
 use crate::name::printable;
 use crate::top::line::{Line, Tone, grouped, percent, plain, seconds, title};
 
@@ -9,16 +10,23 @@ pub(super) fn lines(reading: &Reading, rates: Option<&Rates>) -> Vec<Line> {
     let (totals, state) = (&reading.totals, &reading.state);
     let mut lines = vec![
         plain(format!(
-            "{} counters; {} uncommitted with {} units, the oldest for {}; {} units reserved",
+            "{} {}; {} uncommitted with {} {}, the oldest for {}; {} {} reserved",
             grouped(state.keys),
+            plural(state.keys, "counter"),
             grouped(state.uncommitted),
             grouped(state.uncommitted_units),
+            plural(state.uncommitted_units, "unit"),
             seconds(state.oldest),
             grouped(state.reserved_units),
+            plural(state.reserved_units, "unit"),
         )),
         Line::new(
             if totals.commit_errors == 0 { Tone::Plain } else { Tone::Alert },
-            format!("{} commits refused by the log", grouped(totals.commit_errors)),
+            format!(
+                "{} {} refused by the log",
+                grouped(totals.commit_errors),
+                plural(totals.commit_errors, "commit")
+            ),
         ),
         title(format!("{:<16} {:>22} {:>18}", "", "SINCE THE START", "PER SECOND")),
     ];

@@ -1,6 +1,7 @@
 //! What is shown of pools, as lines for people, in 80 columns.
 
 use super::reading::{Item, Pool, Reading};
+use crate::counted::plural;
 use crate::name::{clipped, printable};
 use crate::top::line::{Line, Tone, grouped, percent, plain, title};
 
@@ -15,10 +16,13 @@ pub(super) fn lines(reading: &Reading, items: usize) -> Vec<Line> {
     let rate = reading.rate.map_or_else(String::new, |rate| format!(", {rate:.1} a second"));
     let more = if reading.is_all { "" } else { " (there are more)" };
     let mut lines = vec![plain(format!(
-        "{} pools{more}; {} draws{rate}; {} reservations open",
+        "{} {}{more}; {} {}{rate}; {} {} open",
         grouped(reading.count as u64),
+        plural(reading.count as u64, "pool"),
         grouped(reading.draws),
+        plural(reading.draws, "draw"),
         grouped(reading.reservations),
+        plural(reading.reservations, "reservation"),
     ))];
     if !reading.pools.is_empty() {
         lines.push(title(format!(
@@ -53,7 +57,12 @@ fn of_pool(pool: &Pool, items: usize) -> Vec<Line> {
         let tone = if verdict.is_alarming() { Tone::Alert } else { Tone::Plain };
         lines.push(Line::new(
             tone,
-            format!("  {} draws seen: {}{left_out}", grouped(verdict.compared), verdict.word()),
+            format!(
+                "  {} {} seen: {}{left_out}",
+                grouped(verdict.compared),
+                plural(verdict.compared, "draw"),
+                verdict.word()
+            ),
         ));
     }
     lines
@@ -113,7 +122,7 @@ mod tests {
         assert_eq!(
             page,
             [
-                "1 pools; 8,503 draws, 12.5 a second; 3 reservations open",
+                "1 pool; 8,503 draws, 12.5 a second; 3 reservations open",
                 "   DRAWS/S          DRAWS  RESERVED  EPOCH   ITEMS SOLD OUT  POOL",
                 "      12.5          8,503         3      1       3        1  summer\\n",
                 "  ###.......    2,500 left     7,500 drawn  88.2 % odds  40.0 %  vouch\\u{1b}[2J",

@@ -1,0 +1,68 @@
+//! A terminal that a reader types into.
+
+use crate::support::terminal::Running;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+/// Longer than anything takes that a page shows.
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(super) struct Screen {
+    // In this order: what reads must see its end before it is waited for.
+    keyboard: ChildStdin,
+    _child: Running,
+    lines: Receiver<String>,
+}
+
+impl Screen {
+    /// Runs a line of a shell, whose output and errors come in the order in which they are written.
+    pub(super) fn start(command: &mut Command) -> Self {
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the program is installed");
+        let keyboard = child.stdin.take().expect("a pipe");
+        let output = BufReader::new(child.stdout.take().expect("a pipe"));
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            for line in output.lines().map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    break;
+                }
+            }
+        });
+        Self { keyboard, _child: Running(child), lines }
+    }
+
+    pub(super) fn type_line(&mut self, line: &str) {
+        writeln!(self.keyboard, "{line}").expect("the program reads");
+        self.keyboard.flush().expect("the program reads");
+    }
+
+    /// What comes until a line that ends with `mark`, which is left out.
+    pub(super) fn until(&mut self, mark: &str) -> Vec<String> {
+        let (began, mut lines) = (Instant::now(), Vec::new());
+        loop {
+            match self.lines.recv_timeout(PATIENCE.saturating_sub(began.elapsed())) {
+                Ok(line) => match line.strip_suffix(mark) {
+                    Some("") => return lines,
+                    // The last line of an output that has no end of its own.
+                    Some(last) => {
+                        lines.push(last.to_owned());
+                        return lines;
+                    }
+                    None => lines.push(line),
+                },
+                Err(error) => panic!("{error} before {mark}; what came:\n{}", lines.join("\n")),
+            }
+        }
+    }
+
+    /// The next line, if one comes within a moment.
+    pub(super) fn next(&mut self, wait: Duration) -> Option<String> {
+        match self.lines.recv_timeout(wait) {
+            Ok(line) => Some(line),
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
+        }
+    }
+}
