@@ -29,10 +29,10 @@ use crate::identity::subject::{Kind, Subject};
 use crate::observe::followers::Follower;
 use crate::structure::conduit::Conduit;
 use crate::structure::pipe::Pipe;
+use crate::subscription::lifetime::WeakSubscription;
 use crate::subscription::membership::OnClose;
 use crate::subscription::receptor::Receptor;
 use crate::subscription::registrar::Registrar;
-use crate::subscription::subscription::WeakSubscription;
 use crate::sync::unpoisoned;
 
 /// What a circuit emits, for a task. Made by [`Circuit::stream`] and [`Conduit::stream`].
