@@ -127,7 +127,7 @@ fn terms_are_given_or_those_of_the_server_or_kept() {
         ("COUNTER.CREATE a NX", ":1"),
         ("COUNTER.CREATE a NX LIMIT 4", ":0"),
         ("COUNTER.CREATE b XX", ":0"),
-        ("COUNTER.CREATE a XX NX", "-ERR syntax error: the options of COUNTER.CREATE exclude each other or one is given twice: COUNTER.CREATE key [LIMIT <units | NONE>] [RELAXED cap | EXACT block] [HIGH units] [LOW units] [MAXAGE milliseconds] [IDLE milliseconds] [NX | XX]"),
+        ("COUNTER.CREATE a XX NX", "-ERR syntax error: the options of COUNTER.CREATE exclude each other or one is given twice: COUNTER.CREATE key [LIMIT <units | NONE>] [RELAXED cap | EXACT block] [HIGH units] [LOW units] [MAXAGE milliseconds] [IDLE milliseconds] [SETTLE milliseconds] [NX | XX]"),
         ("COUNTER.CREATE a LIMIT", "-ERR syntax error: COUNTER.CREATE ends after 'LIMIT', where it takes a whole number (units) or NONE"),
         ("COUNTER.CREATE a RELAXED 0", "-ERR RELAXED takes a number from 1 to 4611686018427387904, not 0"),
         ("COUNTER.CREATE a RELAXED 5 HIGH 6", "-ERR HIGH must be at most the cap, and LOW at most HIGH"),
@@ -593,7 +593,7 @@ fn only_an_exact_counter_has_units_in_doubt() {
     client.expect(&[
         ("COUNTER.CREATE a SETTLE 9", SETTLE_IS_EXACT),
         ("COUNTER.CREATE a RELAXED 9 SETTLE 9", SETTLE_IS_EXACT),
-        ("COUNTER.CREATE a EXACT 9 SETTLE 0", "-ERR value is out of range, must be at least 1"),
+        ("COUNTER.CREATE a EXACT 9 SETTLE 0", "-ERR SETTLE takes a number from 1 to 4611686018427387904, not 0"),
         ("COUNTER.ADD b 1 DURABLE DOUBT 1", "-ERR DOUBT is of exact counters only"),
         ("COUNTER.CREATE e EXACT 9 SETTLE 9", ":1"),
         ("COUNTER.ADD e 5 DURABLE DOUBT 4", ":5"),
