@@ -593,7 +593,10 @@ fn only_an_exact_counter_has_units_in_doubt() {
     client.expect(&[
         ("COUNTER.CREATE a SETTLE 9", SETTLE_IS_EXACT),
         ("COUNTER.CREATE a RELAXED 9 SETTLE 9", SETTLE_IS_EXACT),
-        ("COUNTER.CREATE a EXACT 9 SETTLE 0", "-ERR SETTLE takes a number from 1 to 4611686018427387904, not 0"),
+        (
+            "COUNTER.CREATE a EXACT 9 SETTLE 0",
+            "-ERR SETTLE takes a number from 1 to 4611686018427387904, not 0",
+        ),
         ("COUNTER.ADD b 1 DURABLE DOUBT 1", "-ERR DOUBT is of exact counters only"),
         ("COUNTER.CREATE e EXACT 9 SETTLE 9", ":1"),
         ("COUNTER.ADD e 5 DURABLE DOUBT 4", ":5"),

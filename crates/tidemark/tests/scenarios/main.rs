@@ -38,6 +38,7 @@ mod shutdown;
 mod sinks;
 mod snapshots;
 mod support;
+mod tidy;
 mod top_counters;
 mod top_pools;
 mod watching_end_to_end;

@@ -13,7 +13,7 @@ use redis::{Client, Connection, ErrorKind, IntoConnectionInfo, RedisError, Scrip
 use std::fmt;
 use tidemark_counter::store::{Batch, Claim, Error, Receipt, Rejected, Store, check_writer};
 
-const COMMIT: &str = include_str!("redis_store/commit.lua");
+const COMMIT: &str = include_str!("commit.lua");
 const CLAIM: &str = "\
 local epoch = redis.call('HINCRBY', KEYS[1], 'epoch', 1)
 redis.call('HSETNX', KEYS[1], 'sequence', '0')

@@ -1,0 +1,199 @@
+//! The repository says what is so about itself: links and names of files in documents lead to files, the map is short, crates depend
+//! downwards, rooms keep to their size, and unsafe code lies where it is argued for.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The most that `ARCHITECTURE.md` may take. Bytes.
+const MAP_BYTES: usize = 12 * 1024;
+
+/// The most source files beside each other in one folder.
+const FOLDER_FILES: usize = 28;
+
+/// Folders of one kind of file, as many as the original has suites.
+const SERIES: [&str; 1] = ["crates/lab/src/circuit/suites"];
+
+fn root() -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    root.canonicalize().expect("the repository's folder")
+}
+
+/// The files below a folder with one of these endings, without what is built or fetched.
+fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display())) {
+            let path = entry.expect("an entry").path();
+            let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+            if path.is_dir() && !path.is_symlink() {
+                if !name.starts_with('.')
+                    && !["target", "node_modules", "bin", "obj"].contains(&name.as_str())
+                {
+                    folders.push(path);
+                }
+            } else if path.extension().is_some_and(|own| own == extension) {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The pages that a reader is given.
+fn pages() -> Vec<PathBuf> {
+    let root = root();
+    let at_root =
+        ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(|name| root.join(name));
+    let mut pages = files(&root.join("docs"), "md");
+    pages.extend(at_root);
+    pages.extend(files(&root.join("clients"), "md"));
+    pages
+}
+
+/// What stands between `](` and `)` outside of fenced blocks.
+fn links(text: &str) -> Vec<String> {
+    let mut is_fenced = false;
+    let mut found = Vec::new();
+    for line in text.lines() {
+        if line.trim_start().starts_with("```") {
+            is_fenced = !is_fenced;
+        }
+        if is_fenced {
+            continue;
+        }
+        for rest in line.split("](").skip(1) {
+            found.extend(rest.split_once(')').map(|(link, _)| link.to_owned()));
+        }
+    }
+    found
+}
+
+#[test]
+fn links_in_documents_lead_to_files() {
+    let mut broken = Vec::new();
+    for page in pages() {
+        let folder = page.parent().expect("a folder");
+        for link in links(&read(&page)) {
+            let path = link.split('#').next().expect("a first part");
+            let is_elsewhere = path.is_empty() || path.contains("://") || path.starts_with("mailto:");
+            if !is_elsewhere && !folder.join(path).exists() {
+                broken.push(format!("{}: {link}", page.display()));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "these links lead nowhere:\n{}", broken.join("\n"));
+}
+
+/// Names such as `watch/emission.rs`, also in drawings, of the documents that say where things are.
+#[test]
+fn names_of_source_files_in_documents_are_those_of_files() {
+    let root = root();
+    let sources: Vec<String> =
+        files(&root.join("crates"), "rs").iter().map(|path| path.to_string_lossy().into_owned()).collect();
+    let mut missing = Vec::new();
+    let mut pages = files(&root.join("docs/decisions"), "md");
+    pages.extend(["ARCHITECTURE.md", "CONTRIBUTING.md", "docs/reliability.md"].map(|name| root.join(name)));
+    for page in pages {
+        let text = read(&page);
+        let is_part = |letter: char| letter.is_ascii_alphanumeric() || "_/.-".contains(letter);
+        for word in text.split(|letter| !is_part(letter)) {
+            let is_name = word.ends_with(".rs") && !word.starts_with('.') && word.len() > ".rs".len();
+            let ending = format!("/{}", word.trim_start_matches("../"));
+            if is_name && word != "folder/mod.rs" && !sources.iter().any(|source| source.ends_with(&ending)) {
+                // `log/append.rs` and `engine command/pools/drawing.rs` name a crate without its `src`.
+                let in_crate = word.split_once('/').map(|(name, rest)| format!("/crates/{name}/src/{rest}"));
+                if !in_crate.is_some_and(|ending| sources.iter().any(|source| source.ends_with(&ending))) {
+                    missing.push(format!("{}: {word}", page.display()));
+                }
+            }
+        }
+    }
+    assert!(missing.is_empty(), "there are no such files:\n{}", missing.join("\n"));
+}
+
+#[test]
+fn the_map_is_short() {
+    let bytes = read(&root().join("ARCHITECTURE.md")).len();
+    assert!(bytes <= MAP_BYTES, "ARCHITECTURE.md has {bytes} bytes, and may have {MAP_BYTES}");
+}
+
+/// The crates in the order in which they may use each other: each only those before it.
+const CRATES: [&str; 13] = [
+    "fault", "barrier", "circuit", "counter", "pool", "log", "engine", "changes", "sinks", "stores",
+    "server", "lab", "tidemark",
+];
+
+/// Crates that know nothing of each other, nor of the rest of the product.
+const INDEPENDENT: [&str; 4] = ["circuit", "counter", "pool", "log"];
+
+#[test]
+fn crates_use_only_those_above_them_in_the_map() {
+    for (place, name) in CRATES.iter().enumerate() {
+        let manifest = read(&root().join(format!("crates/{name}/Cargo.toml")));
+        let manifest: toml::Table = manifest.parse().expect("a manifest");
+        let dependencies = manifest.get("dependencies").and_then(toml::Value::as_table);
+        for used in dependencies.into_iter().flat_map(toml::Table::keys) {
+            let Some(used) = used.strip_prefix("tidemark-") else { continue };
+            let at = CRATES.iter().position(|name| *name == used);
+            assert!(at.is_some_and(|at| at < place), "{name} uses {used}, which is not above it");
+            if INDEPENDENT.contains(name) {
+                assert!(!INDEPENDENT.contains(&used), "{name} uses {used}, and they are to be independent");
+            }
+        }
+    }
+}
+
+#[test]
+fn no_folder_is_a_wall_of_files_and_modules_have_one_style() {
+    let root = root();
+    let mut folders = std::collections::BTreeMap::<PathBuf, usize>::new();
+    let mut faults = Vec::new();
+    for source in files(&root.join("crates"), "rs") {
+        if !source.to_string_lossy().contains("/src/") {
+            continue;
+        }
+        *folders.entry(source.parent().expect("a folder").to_owned()).or_default() += 1;
+        if source.with_extension("").is_dir() {
+            faults.push(format!("{} stands beside its folder: make it mod.rs there", source.display()));
+        }
+    }
+    for (folder, count) in folders {
+        if count > FOLDER_FILES && !SERIES.iter().any(|series| folder.ends_with(series)) {
+            faults.push(format!("{} has {count} files, and may have {FOLDER_FILES}", folder.display()));
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// Whether a crate's own line allows unsafe code is its manifest's business; where there is any, each block says why it is sound.
+#[test]
+fn unsafe_blocks_say_why_they_are_sound() {
+    let mut silent = BTreeSet::new();
+    for source in files(&root().join("crates"), "rs") {
+        let text = read(&source);
+        let lines: Vec<&str> = text.lines().collect();
+        for (number, line) in lines.iter().enumerate() {
+            let code = line.split("//").next().expect("a first part");
+            if code.contains('"') || !(code.contains("unsafe {") || code.contains("unsafe impl")) {
+                continue;
+            }
+            // The reason stands above the statement, which may be some lines long, or for the whole of it in front of its function.
+            let above = lines[number.saturating_sub(12)..=number].join("\n");
+            if !above.contains("SAFETY") {
+                silent.insert(format!("{}:{}", source.display(), number + 1));
+            }
+        }
+    }
+    assert!(
+        silent.is_empty(),
+        "no SAFETY comment above:\n{}",
+        silent.into_iter().collect::<Vec<_>>().join("\n")
+    );
+}
