@@ -1,9 +1,9 @@
 //! What commands run against.
 
 use crate::config::Config;
-use crate::counters::Counters;
+use crate::observe::counters::Counters;
 use crate::shared::Shared;
-use crate::watchers::Watchers;
+use crate::subscription::registry::SubscriptionRegistry;
 use std::time::Duration;
 
 /// What commands run against: the server, and the moment.
@@ -12,8 +12,8 @@ pub(crate) struct Context<'a> {
     pub(crate) config: &'a Config,
     pub(crate) counters: &'a Counters,
     /// Subscribers of the worker that runs the command.
-    pub(crate) watchers: &'a Watchers,
-    /// How long a connection runs before others have their turn: see [`crate::pace`].
+    pub(crate) registry: &'a SubscriptionRegistry,
+    /// How long a connection runs before others have their turn: see [`crate::net::time_slice`].
     pub(crate) turn: Duration,
     /// Time of admission, in microseconds since 1970.
     pub(crate) now_us: u64,

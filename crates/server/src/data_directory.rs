@@ -1,6 +1,6 @@
 //! Who else may read the data directory.
 
-use crate::recovery::RecoverError;
+use crate::durability::recovery::RecoverError;
 use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt;

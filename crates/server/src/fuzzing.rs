@@ -1,20 +1,20 @@
 //! What fuzz targets need of the server's inside. Behind the feature `fuzzing`; no part of the
 //! interface.
 
-use crate::client::Origin;
 use crate::config::Config;
-use crate::connection::Connection;
 use crate::context::Context;
-use crate::counters::Counters;
+use crate::durability::snapshots::Snapshots;
 #[cfg(feature = "grpc")]
 use crate::grpc::fuzzing as grpc;
 use crate::http::fuzzing as http;
-use crate::inbox::Inbox;
-use crate::output::Reached;
+use crate::net::client::Origin;
+use crate::net::connection::Connection;
+use crate::net::event_loop::WAKER;
+use crate::net::inbox::Inbox;
+use crate::net::outbox::Reached;
+use crate::observe::counters::Counters;
 use crate::shared::Shared;
-use crate::snapshots::Snapshots;
-use crate::watchers::Watchers;
-use crate::worker::WAKER;
+use crate::subscription::registry::SubscriptionRegistry;
 use mio::{Poll, Waker};
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +32,7 @@ pub struct Bench {
     shared: Arc<Shared>,
     config: Config,
     counters: Counters,
-    watchers: Watchers,
+    registry: SubscriptionRegistry,
     runtime: Runtime,
     _poll: Poll,
 }
@@ -61,14 +61,14 @@ impl Bench {
         let inboxes = vec![Arc::new(Inbox::new(waker))];
         let shared = Arc::new(Shared::new(engine, snapshots, config.clone(), inboxes));
         let weak = Arc::downgrade(&shared);
-        let moved = move |_| weak.upgrade().into_iter().for_each(|shared| shared.http_watchers.log_moved());
+        let moved = move |_| weak.upgrade().into_iter().for_each(|shared| shared.http_registry.log_moved());
         shared.engine.log().set_listener(Box::new(moved));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
         Bench {
             shared,
             config,
             counters: Counters::default(),
-            watchers: Watchers::default(),
+            registry: SubscriptionRegistry::default(),
             runtime: runtime.expect("the system has room for a runtime"),
             _poll: poll,
         }
@@ -111,7 +111,7 @@ impl Bench {
                 log.wait_durable(log.appended()).expect("memory takes every record");
                 connection.log_moved(Reached::by(log), &self.context());
             }
-            let sendable = connection.session.output.sendable();
+            let sendable = connection.session.outbox.sendable();
             let count = sendable.len();
             sent.extend_from_slice(sendable);
             connection.sent(count);
@@ -120,7 +120,7 @@ impl Bench {
             }
             connection.resume(&self.context());
             assert!(
-                count > 0 || connection.session.output.pending() > 0 || !connection.can_resume(),
+                count > 0 || connection.session.outbox.pending() > 0 || !connection.can_resume(),
                 "a connection that can go on gets no further"
             );
         }
@@ -148,7 +148,7 @@ impl Bench {
             shared: &self.shared,
             config: &self.config,
             counters: &self.counters,
-            watchers: &self.watchers,
+            registry: &self.registry,
             turn: std::time::Duration::from_hours(1),
             now_us: 1_000_000,
         }

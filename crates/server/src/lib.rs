@@ -3,106 +3,67 @@
 //! A request's way through the files:
 //!
 //! ```text
-//! listener ──► worker ──► connection ──► dispatch ──► engine, or connection_command ──► output ──► worker
-//!  (accept)    (read)      (parse)       (may it?)     (run)                            (reply)    (write)
+//! net::listener ─► net::event_loop ─► net::connection ─► command::dispatch ─► engine, or command ─► net::outbox ─► net::event_loop
+//!    (accept)         (read)              (parse)          (may it run?)        (run)               (reply)         (write)
 //! ```
 //!
-//! - [`resp`]: the protocol. `dice`: another one, told apart by a connection's first byte.
-//! - [`config`]: settings, from flags, environment and file.
-//! - [`Server`]: start, run, stop; [`run`] is that for a command line.
-//! - [`abort_on_panic()`]: a panic of any thread ends the process.
-//! - `worker`, `inbox`: the event loops and what threads tell each other.
-//! - `connection`, `session`, `output`: one client, without its socket.
-//! - `command`: what commands do that are not the engine's.
-//! - `wait`, `watching`, `following`, `tracking`, `returning`: what becomes of a session without its asking.
-//! - `cursor`, `backlogs`, `remaking`: where a watched read's emissions come from, kept or made again.
-//! - `pubsub`, `keyspace_events`: messages on channels, and those that tell what happened to keys.
-//! - `http`, `metrics`: health, numbers, watched reads and changes over HTTP.
+//! | room | what is in it |
+//! |---|---|
+//! | `net` | sockets, event loops, one client's connection, what waits to be sent |
+//! | [`resp`] | the Redis protocol: requests, replies |
+//! | `command` | commands that the engine does not run; dispatch of all |
+//! | `session` | what the server remembers of one client between its commands |
+//! | `subscription` | watched reads: registry, cursor, delivery, replay from the log, ownership of names |
+//! | `events` | channels, keyspace notifications, invalidations, the stream of changes |
+//! | `durability` | replies held until the log is safe, snapshots, recovery |
+//! | `http`, `grpc`, `dice` | other transports |
+//! | `observe` | metrics, counters, lines on standard error |
+//! | [`config`] | settings, from flags, environment and file |
 //!
-//! What a file uses is below it, and nothing uses what is above it: that holds for files. The rooms stand so, but for DiceDB's
-//! protocol, some of whose files are part of what all share (`directory`, `notice`), of a session (`form`), or of what acts on one
-//! (`handing`):
+//! [`Server`] starts, runs and stops it all; [`run`](run()) does so for a command line; [`abort_on_panic()`] ends the process when any
+//! thread panics. `shared` is what all threads share, and `context` what commands run against.
+//!
+//! What a file uses is below it:
 //!
 //! ```text
-//! run ─► server ─► http, worker ─► connection ─► dice, command ─► wait, watching, tracking, … ─► session and its parts
-//!             └──► remaking, snapshot_taking, recovery                                     └──► context ─► shared
-//!                                        shared ─► inbox, pubsub, backlogs, snapshots, … ─► target, output, settings
+//! run ─► server ─► http, net::event_loop ─► net::connection ─► dice, command ─► wait, subscription::lifecycle, events ─► session
+//!             └──► subscription::replay, durability::snapshot_thread, durability::recovery                      └──► context ─► shared
+//!                              shared ─► net::inbox, events::pubsub, subscription::replay_queue, durability::snapshots, … ─► settings
 //! ```
 
 mod abort_on_panic;
 mod available_memory;
-mod backlog;
-mod backlogs;
-mod beside;
-mod channel_line;
-mod channel_turns;
-mod channel_watches;
-mod client;
-mod client_eviction;
 mod clock;
 mod command;
 pub mod config;
-mod connection;
 mod context;
-mod counters;
-mod crew;
-mod cursor;
 mod data_directory;
-mod delivery;
-mod descriptors;
 mod dice;
-mod following;
+mod durability;
+mod events;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
 mod grpc;
-mod holders;
-mod holding;
 mod http;
-mod http_watchers;
-mod inbox;
-mod invalidation_source;
-mod keyspace_events;
-mod listener;
-mod loading;
-mod log_state;
 mod login_guard;
-mod metrics;
-mod not_resumed;
-mod operator_line;
-mod output;
-mod pace;
-mod pause;
-mod publication;
-mod pubsub;
-mod recovery;
-mod remaking;
+mod net;
+mod observe;
 pub mod resp;
-mod returning;
 mod run;
 mod server;
 mod session;
 mod settings;
 mod shared;
-mod shared_json;
 mod sinks;
-mod snapshot_taking;
-mod snapshots;
-mod socket;
-mod target;
-mod timers;
-mod tracking;
+mod subscription;
 mod value_json;
 mod version;
 mod wait;
-mod watch_answer;
-mod watchers;
-mod watching;
-mod worker;
 
 pub use abort_on_panic::abort_on_panic;
-pub use listener::ListenError;
-pub use recovery::RecoverError;
+pub use durability::recovery::RecoverError;
+pub use durability::snapshots::{KEYSPACE, TakeError};
+pub use net::listener::ListenError;
 pub use run::run;
 pub use server::{Server, StartError, StopError, Stopper};
-pub use snapshots::{KEYSPACE, TakeError};

@@ -3,7 +3,7 @@
 //! An address has a bucket of tokens (a token bucket, as of GCRA); a wrong password takes one, and time brings them back. While the
 //! bucket is empty no password from there is looked at, so that a right one cannot be told from a wrong one.
 
-use crate::operator_line::OperatorLine;
+use crate::observe::operator_line::OperatorLine;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

@@ -2,17 +2,21 @@
 
 use crate::clock::now_us;
 use crate::config::Config;
-use crate::crew::Crew;
+use crate::durability::recovery::{self, OpenLog, RecoverError};
+use crate::durability::snapshot_thread;
+use crate::durability::snapshots::{Requests, Snapshots, TakeError};
 use crate::grpc::Grpc;
 use crate::http::Http;
-use crate::inbox::Inbox;
-use crate::listener::{self, ListenError};
-use crate::recovery::{self, OpenLog, RecoverError};
+use crate::net::event_loop::{EventLoop, WAKER};
+use crate::net::event_loop_threads::EventLoopThreads;
+use crate::net::file_descriptors;
+use crate::net::inbox::Inbox;
+use crate::net::listener::{self, ListenError};
+use crate::net::offload;
 use crate::shared::Shared;
-use crate::snapshots::{Requests, Snapshots, TakeError};
-use crate::watchers::Listeners;
-use crate::worker::{WAKER, Worker};
-use crate::{beside, channel_watches, descriptors, remaking, snapshot_taking};
+use crate::subscription::channel_publisher;
+use crate::subscription::registry::Listeners;
+use crate::subscription::replay;
 use mio::{Poll, Waker};
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -123,15 +127,15 @@ impl Server {
         let empty = recovery::empty_engine(&opened.log, &config);
         let shared = Arc::new(Shared::loading(empty, snapshots, config, inboxes));
         let mut workers = Vec::new();
-        let crew = Crew::new(polls.len());
+        let threads = EventLoopThreads::new(polls.len());
         for (index, (poll, listeners)) in polls.into_iter().zip(listening.by_worker).enumerate() {
             let failed = |error| StartError::System { what: "start an event loop", error };
-            let worker = Worker::new(Arc::clone(&shared), index, poll, listeners).map_err(failed)?;
-            let (crew, worker) = (Arc::clone(&crew), Box::new(worker));
-            let thread = run_worker(index, Arc::clone(&shared), move || crew.run(Some(worker)));
+            let worker = EventLoop::new(Arc::clone(&shared), index, poll, listeners).map_err(failed)?;
+            let (threads, worker) = (Arc::clone(&threads), Box::new(worker));
+            let thread = run_worker(index, Arc::clone(&shared), move || threads.run(Some(worker)));
             workers.push(thread.map_err(|error| StartError::System { what: "start a thread", error })?);
         }
-        let stand_in = run_worker(workers.len(), Arc::clone(&shared), move || crew.run(None));
+        let stand_in = run_worker(workers.len(), Arc::clone(&shared), move || threads.run(None));
         workers.push(stand_in.map_err(|error| StartError::System { what: "start a thread", error })?);
         let http = match http_address {
             None => None,
@@ -183,7 +187,7 @@ impl Server {
             Err(error) => return Err(error.into()),
         };
         let inboxes = shared.inboxes.clone();
-        let (http, channels) = (Arc::clone(&shared.http_watchers), Arc::clone(&shared.channel_watches));
+        let (http, channels) = (Arc::clone(&shared.http_registry), Arc::clone(&shared.channel_publisher));
         recovered.engine.set_audience(Box::new(Listeners { workers: inboxes.clone(), http, channels }));
         shared.snapshots.note_loaded(recovered.snapshot);
         shared.snapshots.begin(recovered.snapshot_bytes, recovered.replayed_bytes);
@@ -191,10 +195,10 @@ impl Server {
         recovered.engine.log().offer_relief();
         listen_to_log(shared, inboxes);
         let no_thread = |error| StartError::System { what: "start a thread", error };
-        self.snapshots = Some(snapshot_taking::start(Arc::clone(shared), requests).map_err(no_thread)?);
-        self.helpers = remaking::start(shared).map_err(no_thread)?;
-        self.helpers.extend(beside::start(shared).map_err(no_thread)?);
-        self.helpers.push(channel_watches::start(shared).map_err(no_thread)?);
+        self.snapshots = Some(snapshot_thread::start(Arc::clone(shared), requests).map_err(no_thread)?);
+        self.helpers = replay::start(shared).map_err(no_thread)?;
+        self.helpers.extend(offload::start(shared).map_err(no_thread)?);
+        self.helpers.push(channel_publisher::start(shared).map_err(no_thread)?);
         shared.feed.start().map_err(no_thread)?;
         let sinks = shared.sinks.start(&shared.settings.current().sinks, &shared.feed, shared.engine.log());
         sinks.map_err(|error| StartError::System { what: "start the sinks", error })?;
@@ -329,7 +333,7 @@ fn listen_to_log(shared: &Arc<Shared>, inboxes: Vec<Arc<Inbox>>) {
     let listener = move |progress: Progress| {
         inboxes.iter().for_each(|inbox| inbox.log_moved());
         let Some(shared) = weak.upgrade() else { return };
-        shared.http_watchers.log_moved();
+        shared.http_registry.log_moved();
         shared.feed.log_moved();
         if was_writable.swap(progress.writable, Ordering::AcqRel) != progress.writable {
             tell_operator(progress.writable, &shared.engine.log().health());
@@ -402,7 +406,7 @@ fn event_loops(count: usize) -> Result<(Vec<Poll>, Vec<Arc<Inbox>>), StartError>
 /// Asks the system for as many descriptors as `maxclients` and connections over HTTP need. If it gives fewer, the
 /// limits are lowered: a limit that is told to clients is better than connections that fail.
 fn raise_descriptor_limit(config: &mut Config) -> Option<String> {
-    let too_few = descriptors::provide_for(&config.connections()).err()?;
+    let too_few = file_descriptors::provide_for(&config.connections()).err()?;
     config.maxclients = too_few.clients;
     let mut limits = format!("maxclients is {}", too_few.clients);
     if config.http.is_some() {

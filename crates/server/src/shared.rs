@@ -1,36 +1,36 @@
 //! What all workers share.
 
-use crate::backlogs::Backlogs;
-use crate::beside::Beside;
-use crate::channel_watches::ChannelWatches;
-use crate::client::Clients;
-use crate::client_eviction::ClientMemory;
 use crate::clock::now_us;
 use crate::config::Config;
-use crate::counters::{Counters, ErrorCounts, Rates, Totals};
 use crate::dice::Directory;
-use crate::holders::Holders;
-use crate::http_watchers::HttpWatchers;
-use crate::inbox::{Inbox, Message};
-use crate::keyspace_events::KeyspaceEvents;
-use crate::loading::{Loading, ServedEngine};
-use crate::log_state::{has_failed, not_yet_durable};
+use crate::durability::loading::{Loading, ServedEngine};
+use crate::durability::log_state::{has_failed, not_yet_durable};
+use crate::durability::snapshots::Snapshots;
+use crate::events::keyspace_events::KeyspaceEvents;
+use crate::events::publication::Kind;
+use crate::events::pubsub::PubSub;
 use crate::login_guard::LoginGuard;
-use crate::operator_line::OperatorLine;
-use crate::output::Until;
-use crate::pause::Pause;
-use crate::publication::Kind;
-use crate::pubsub::PubSub;
+use crate::net::client::Clients;
+use crate::net::client_eviction::ClientMemory;
+use crate::net::connection_id::ConnectionAddress;
+use crate::net::inbox::{Inbox, Message};
+use crate::net::offload::Offload;
+use crate::net::outbox::Until;
+use crate::net::pause::Pause;
+use crate::observe::counters::{Counters, ErrorCounts, Rates, Totals};
+use crate::observe::operator_line::OperatorLine;
 use crate::settings::Settings;
 use crate::sinks::Sinks;
-use crate::snapshots::Snapshots;
-use crate::target::Subscriber;
+use crate::subscription::channel_publisher::ChannelPublisher;
+use crate::subscription::http_registry::HttpRegistry;
+use crate::subscription::ownership::NameOwners;
+use crate::subscription::replay_queue::ReplayQueue;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use tidemark_changes::Feed;
 use tidemark_engine::Engine;
-use tidemark_engine::query::{Emission, WriteBudget};
+use tidemark_engine::watch::{Emission, WriteBudget};
 use tidemark_log::Lsn;
 use tokio::sync::Semaphore;
 
@@ -63,8 +63,8 @@ pub(crate) struct Shared {
     pub(crate) dice: Arc<Directory>,
     pub(crate) snapshots: Snapshots,
     /// Emissions that are not retained any more.
-    pub(crate) backlogs: Backlogs,
-    pub(crate) beside: Beside,
+    pub(crate) replays: ReplayQueue,
+    pub(crate) offload: Offload,
     /// The log as those see it who follow it.
     pub(crate) feed: Arc<Feed>,
     /// Those who pass the log's changes on.
@@ -74,11 +74,11 @@ pub(crate) struct Shared {
     /// One per worker.
     pub(crate) inboxes: Vec<Arc<Inbox>>,
     /// Who is given named subscriptions.
-    pub(crate) holders: Holders,
+    pub(crate) name_owners: NameOwners,
     /// Those who watch reads over HTTP.
-    pub(crate) http_watchers: Arc<HttpWatchers>,
+    pub(crate) http_registry: Arc<HttpRegistry>,
     /// Watched reads whose emissions are published.
-    pub(crate) channel_watches: Arc<ChannelWatches>,
+    pub(crate) channel_publisher: Arc<ChannelPublisher>,
     /// One per worker, one for channels, and the last for HTTP.
     pub(crate) counters: Vec<Counters>,
     pub(crate) errors: ErrorCounts,
@@ -161,15 +161,15 @@ impl Shared {
         }
         // Workers sleep until something was due for the empty one.
         self.inboxes.iter().for_each(|inbox| inbox.wake());
-        self.http_watchers.pause_changed();
+        self.http_registry.pause_changed();
     }
 
     fn with(engine: ServedEngine, snapshots: Snapshots, config: Config, inboxes: Vec<Arc<Inbox>>) -> Shared {
         let counters = (0..inboxes.len() + 2).map(|_| Counters::default()).collect();
-        let backlogs = Backlogs::new(config.watch_backlogs);
-        let http_watchers = Arc::new(HttpWatchers::new(inboxes.len(), config.http_watch_connections));
+        let replays = ReplayQueue::new(config.watch_backlogs);
+        let http_registry = Arc::new(HttpRegistry::new(inboxes.len(), config.http_watch_connections));
         let client_memory = ClientMemory::new(config.maxmemory_clients.bytes());
-        let channel_watches = Arc::new(ChannelWatches::new(inboxes.len() + 1, config.watch_max_channels));
+        let channel_publisher = Arc::new(ChannelPublisher::new(inboxes.len() + 1, config.watch_max_channels));
         let follower_places = Arc::new(Semaphore::new(config.changes_followers));
         let (settings, pubsub) = (Arc::new(Settings::new(config)), Arc::<PubSub>::default());
         let keyspace_events = Arc::new(KeyspaceEvents::new(
@@ -191,12 +191,12 @@ impl Shared {
             keyspace_events,
             dice: Arc::default(),
             snapshots,
-            backlogs,
-            beside: Beside::default(),
+            replays,
+            offload: Offload::default(),
             inboxes,
-            holders: Holders::default(),
-            http_watchers,
-            channel_watches,
+            name_owners: NameOwners::default(),
+            http_registry,
+            channel_publisher,
             counters,
             errors: ErrorCounts::default(),
             baseline: Mutex::default(),
@@ -220,24 +220,24 @@ impl Shared {
             self.pause.end();
             self.loading.give_up();
             self.snapshots.give_up();
-            self.backlogs.stop();
-            self.beside.stop();
-            self.channel_watches.mailbox().stop();
+            self.replays.stop();
+            self.offload.stop();
+            self.channel_publisher.mailbox().stop();
             self.inboxes.iter().for_each(|inbox| inbox.send(Message::Stop));
-            self.http_watchers.pause_changed();
+            self.http_registry.pause_changed();
         }
     }
 
     /// Tells all workers, and HTTP, that `pause` has changed.
     pub(crate) fn pause_changed(&self) {
         self.inboxes.iter().for_each(|inbox| inbox.send(Message::PauseChanged));
-        self.http_watchers.pause_changed();
+        self.http_registry.pause_changed();
     }
 
     /// Ends a client's subscription to a channel, a pattern or a shard channel.
-    pub(crate) fn unsubscribe(&self, kind: Kind, name: &[u8], subscriber: Subscriber) {
+    pub(crate) fn unsubscribe(&self, kind: Kind, name: &[u8], subscriber: ConnectionAddress) {
         if self.pubsub.unsubscribe(kind, name, subscriber) && kind == Kind::Channel {
-            self.channel_watches.subscribers_left(name, self);
+            self.channel_publisher.subscribers_left(name, self);
         }
     }
 

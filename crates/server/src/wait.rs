@@ -1,10 +1,10 @@
 //! Commands that let a client wait: blocking pops, `WAIT`, `WAITAOF`, `DEBUG SLEEP`.
 
 use crate::context::Context;
-use crate::inbox::{Message, Unblock};
-use crate::output::Until;
+use crate::net::inbox::{Message, Unblock};
+use crate::net::outbox::Until;
 use crate::session::{Session, Wait, WaitFor};
-use crate::watching;
+use crate::subscription::lifecycle;
 use std::sync::Arc;
 use std::time::Duration;
 use tidemark_engine::command::parse;
@@ -14,9 +14,9 @@ use tidemark_log::Lsn;
 /// Lets a client wait whose command has found nothing to take.
 pub(crate) fn block(session: &mut Session, blocked: Blocked<'_>, durable: bool, cx: &Context<'_>) {
     let timeout = blocked.timeout_ms().map(Duration::from_millis);
-    let target = session.target();
+    let connection_id = session.connection_id();
     let inbox = Arc::clone(&cx.shared.inboxes[session.client.worker]);
-    let deliver = move |delivery: Delivery| inbox.send(Message::Deliver(target, delivery));
+    let deliver = move |delivery: Delivery| inbox.send(Message::Deliver(connection_id, delivery));
     let waiter = blocked.wait(deliver, |waiter| session.client.begin_wait(waiter));
     session.wait = Some(Wait::new(WaitFor::Keys(waiter), timeout, durable));
     session.show_state();
@@ -26,19 +26,19 @@ pub(crate) fn block(session: &mut Session, blocked: Blocked<'_>, durable: bool, 
 pub(crate) fn deliver(session: &mut Session, delivery: &Delivery, always: bool) {
     // What it has taken would be lost: a wait that has been served ends by its delivery alone.
     let wait = session.wait.take().expect("a client is delivered what it waits for");
-    let mark = session.output.reply.len();
+    let mark = session.outbox.reply.len();
     if delivery.overflowed {
-        session.output.reply.overflow();
+        session.outbox.reply.overflow();
     }
-    session.output.reply.encoded(&delivery.reply);
+    session.outbox.reply.encoded(&delivery.reply);
     if let Some(lsn) = delivery.lsn {
         session.last_write = Some(lsn);
         if always || wait.durable {
-            session.output.hold(mark, Until::Durable(lsn));
+            session.outbox.hold(mark, Until::Durable(lsn));
         }
     }
     if wait.is_silent {
-        session.output.take_back(mark);
+        session.outbox.take_back(mark);
     }
     session.show_state();
     session.client.end_wait();
@@ -61,8 +61,8 @@ pub(crate) fn end(session: &mut Session, how: Unblock, engine: &Engine) -> bool 
         }
     }
     let is_silent = wait.is_silent;
-    let mark = session.output.reply.len();
-    let reply = &mut session.output.reply;
+    let mark = session.outbox.reply.len();
+    let reply = &mut session.outbox.reply;
     match (&wait.what, how) {
         (_, Unblock::Error) => reply.error_text("UNBLOCKED client unblocked via CLIENT UNBLOCK"),
         (WaitFor::Keys(_), Unblock::Timeout) => reply.null_array(),
@@ -74,7 +74,7 @@ pub(crate) fn end(session: &mut Session, how: Unblock, engine: &Engine) -> bool 
         (WaitFor::Unpaused | WaitFor::Room(_), Unblock::Timeout) => {}
     }
     if is_silent {
-        session.output.take_back(mark);
+        session.outbox.take_back(mark);
     }
     session.wait = None;
     session.show_state();
@@ -99,7 +99,7 @@ pub(crate) fn abandon(session: &mut Session, cx: &Context<'_>) {
             cx.shared.engine.stop_waiting(&waiter);
         }
         // Who subscribes listens from the first, so that has to end.
-        Some(WaitFor::Place(sought)) => watching::leave_if_unused(session, sought.query(), cx),
+        Some(WaitFor::Place(pending)) => lifecycle::leave_if_unused(session, pending.query(), cx),
         _ => {}
     }
 }
@@ -111,7 +111,7 @@ pub(crate) fn synced(session: &mut Session, durable: Lsn) -> bool {
         return false;
     }
     if !is_silent {
-        sync_reply(&mut session.output.reply, true);
+        sync_reply(&mut session.outbox.reply, true);
     }
     session.wait = None;
     session.show_state();
@@ -131,7 +131,7 @@ pub(crate) fn wait_aof(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) 
             log.request_sync(lsn);
             begin(session, WaitFor::Sync(lsn), timeout);
         }
-        unsynced => sync_reply(&mut session.output.reply, local == 1 && unsynced.is_none()),
+        unsynced => sync_reply(&mut session.outbox.reply, local == 1 && unsynced.is_none()),
     }
     Ok(())
 }
@@ -142,7 +142,7 @@ pub(crate) fn wait_replicas(session: &mut Session, args: &[&[u8]]) -> Result<(),
     let replicas = parse::integer(replicas)?;
     let timeout = timeout_ms(timeout)?;
     if replicas <= 0 || session.is_in_transaction() {
-        session.output.reply.integer(0);
+        session.outbox.reply.integer(0);
     } else {
         begin(session, WaitFor::Replicas, timeout);
     }
@@ -154,7 +154,7 @@ pub(crate) fn sleep(session: &mut Session, args: &[&[u8]]) -> Result<(), Command
     let seconds = args.get(2).map(|arg| parse::float(arg)).transpose()?.unwrap_or(0.0);
     let time = Duration::try_from_secs_f64(seconds).map_err(|_| CommandError::NotAFloat)?;
     if time.is_zero() || session.is_in_transaction() {
-        session.output.reply.ok();
+        session.outbox.reply.ok();
     } else {
         begin(session, WaitFor::Sleep, Some(time));
     }

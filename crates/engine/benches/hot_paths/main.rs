@@ -9,7 +9,7 @@ mod instructions;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
-use tidemark_engine::query::{Filter, Read};
+use tidemark_engine::watch::{Filter, Read};
 use tidemark_engine::{Call, Engine, Protocol, Reply, command};
 use tidemark_log::{Log, Lsn, MemoryStorage, Options};
 

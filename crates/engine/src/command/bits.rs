@@ -6,9 +6,9 @@ use super::{Command, Group, Handler, KeySpec, Run, flags::*};
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::keyspace::{Deadline, MAX_BYTES, Payload};
-use crate::part::Part;
-use crate::touched::{Splice, Touched};
 use crate::value::Type;
+use crate::watch::part::Part;
+use crate::watch::touched::{Splice, Touched};
 
 const fn row(id: u16, name: &'static str, arity: i16, flags: u32, keys: KeySpec, run: Handler) -> Command {
     Command::new(Group::Bitmap, id, name, arity, flags, keys, Run::Keys(run))

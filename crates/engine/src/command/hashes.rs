@@ -7,12 +7,12 @@ use super::strings::{check_answer, check_length, sum};
 use super::{Command, Group, Handler, KeySpec, Run, flags::*};
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::long_double::LongDouble;
-use crate::part::Part;
 use crate::random::Random;
-use crate::reply::{Protocol, Reply};
-use crate::touched::Touched;
 use crate::value::{Hash, Type};
+use crate::watch::part::Part;
+use crate::watch::touched::Touched;
+use crate::wire::long_double::LongDouble;
+use crate::wire::reply::{Protocol, Reply};
 
 const fn row(id: u16, name: &'static str, arity: i16, flags: u32, run: Handler) -> Command {
     Command::new(Group::Hash, id, name, arity, flags, KeySpec::ONE, Run::Keys(run))

@@ -1,7 +1,7 @@
 //! What a container of subcommands answers to HELP.
 
 use super::row::Command;
-use crate::reply::Reply;
+use crate::wire::reply::Reply;
 
 /// Answers a container's HELP: one line of usage and one of summary for each subcommand.
 pub fn reply_help(reply: &mut Reply, name: &str, subcommands: &[Command]) {

@@ -44,7 +44,7 @@ const USES: &[(&[&str], &str)] = &[
     (&["RW access delete", "RW insert"], "blmove brpoplpush lmove rpoplpush smove"),
     (
         &["RW access update"],
-        "bitfield cl.throttle counter.add counter.commit counter.create counter.limit counter.refund \
+        "bitfield cl.throttle counter.add counter.commit counter.create counter.limit counter.refund counter.settle \
          counter.take decr decrby getex getset hincrby hincrbyfloat incr incrby incrbyfloat limit.check \
          limit.acquire limit.checkall limit.refund limit.renew move pool.cancel pool.confirm pool.draw pool.epoch pool.expire \
          pool.reserve pool.restock pool.return pool.step pool.update set \

@@ -400,7 +400,7 @@ fn copy(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
         ));
     }
     // A copy has what the log has, so that goes first.
-    if ctx.keys.type_of(from) == Some(Type::Counter) && ctx.keys.settle_counter(from)? != 0 {
+    if ctx.keys.type_of(from) == Some(Type::Counter) && ctx.keys.settle_counter(from, false)?.is_logged {
         ctx.keys.log_instead("copy", &args[1..]);
     }
     let Some(copied) = ctx.keys.entry(from).map(|entry| form::copy(entry, to)) else {

@@ -3,12 +3,12 @@
 use super::first_of::FirstOf;
 use super::parse::{self, is};
 use super::{Command, Group, Handler, KeySpec, Run, flags::*};
+use crate::blocking::waiter::Block;
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::part::Part;
-use crate::touched::{Splice, Touched};
 use crate::value::{Collection, End, List, Type};
-use crate::waiter::Block;
+use crate::watch::part::Part;
+use crate::watch::touched::{Splice, Touched};
 
 const fn row(id: u16, name: &'static str, arity: i16, flags: u32, keys: KeySpec, run: Handler) -> Command {
     Command::new(Group::List, id, name, arity, flags, keys, Run::Keys(run))

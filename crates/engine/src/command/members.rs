@@ -3,8 +3,8 @@
 use super::parse;
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::touched::Touched;
 use crate::value::Collection;
+use crate::watch::touched::Touched;
 
 /// HDEL, SREM: removes what `args` name behind the key and answers how many of them were there. `remove` says
 /// whether one was.

@@ -245,7 +245,7 @@ mod tests {
             ),
             (
                 "counter.create a LIMT 3",
-                "COUNTER.CREATE takes LIMIT, RELAXED, EXACT, HIGH, LOW, MAXAGE, IDLE, NX or XX after 'a', not 'LIMT'",
+                "COUNTER.CREATE takes LIMIT, RELAXED, EXACT, HIGH, LOW, MAXAGE, IDLE, SETTLE, NX or XX after 'a', not 'LIMT'",
             ),
             (
                 "COUNTER.CREATE a IDLE 5 LIMIT",

@@ -321,7 +321,7 @@ mod tests {
         fn any_bytes_are_a_float_or_refused(text in "[-+]?0x[0-9a-g.]{0,24}(p[-+]?[0-9]{0,6})?") {
             if let Ok(value) = float(text.as_bytes()) {
                 prop_assert!(!value.is_nan());
-                prop_assert_eq!(float(crate::reply::format_double(value).as_bytes()), Ok(value));
+                prop_assert_eq!(float(crate::wire::reply::format_double(value).as_bytes()), Ok(value));
             }
         }
 

@@ -5,7 +5,7 @@ use super::group::Group;
 use super::key_spec::KeySpec;
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::part::{Part, PartOf};
+use crate::watch::part::{Part, PartOf};
 
 /// Runs a command on keys whose shards are locked. `args[0]` is the command's name; their number fits the arity.
 pub type Handler = fn(&mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError>;

@@ -7,10 +7,10 @@ use super::strings::{check_answer, check_length};
 use super::{Command, Group, Handler, KeySpec, Run, flags::*};
 use crate::context::{Context, Keys};
 use crate::error::CommandError;
-use crate::part::Part;
 use crate::random::Random;
-use crate::touched::Touched;
 use crate::value::{Set, Text, Type};
+use crate::watch::part::Part;
+use crate::watch::touched::Touched;
 
 const fn row(id: u16, name: &'static str, arity: i16, flags: u32, keys: KeySpec, run: Handler) -> Command {
     Command::new(Group::Set, id, name, arity, flags, keys, Run::Keys(run))

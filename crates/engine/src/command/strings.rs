@@ -5,11 +5,11 @@ use super::{Command, Group, Handler, KeySpec, Run, flags::*};
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::keyspace::{Deadline, MAX_BYTES, Payload, ValueRef};
-use crate::long_double::LongDouble;
-use crate::part::Part;
-use crate::reply::Reply;
-use crate::touched::{Splice, Touched};
 use crate::value::Type;
+use crate::watch::part::Part;
+use crate::watch::touched::{Splice, Touched};
+use crate::wire::long_double::LongDouble;
+use crate::wire::reply::Reply;
 
 const fn row(id: u16, name: &'static str, arity: i16, flags: u32, keys: KeySpec, run: Handler) -> Command {
     Command::new(Group::String, id, name, arity, flags, keys, Run::Keys(run))

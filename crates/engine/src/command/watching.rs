@@ -2,7 +2,7 @@
 
 use super::rows::rows;
 use super::{Command, ConnectionCommand, Run, flags};
-use crate::query::watchable;
+use crate::watch::watchable;
 use std::sync::LazyLock;
 
 /// What the name of a read becomes when it is watched.

@@ -2,7 +2,8 @@
 //!
 //! A move changes what is volatile, and no record tells of it. What a promise or a threshold asks for is committed by the command that
 //! comes upon it: one record, which says by how much the position has moved that the log has. It is spelled `COUNTER.ADD key amount
-//! DURABLE`, and does at a replay, where nothing is ever open, what it did here to the committed position.
+//! DURABLE`, and does at a replay, where nothing is ever open, what it did here to the committed position. Of an exact counter it may
+//! end with `DOUBT units`: so many of the units up to there have perhaps not been granted, should nothing follow.
 
 use super::keys::Keys;
 use crate::error::CommandError;
@@ -17,6 +18,9 @@ const COMMITTED: &str = "counter.add";
 /// What the record of a commit says behind the amount.
 const DURABLE: &[u8] = b"DURABLE";
 
+/// What stands before the units in doubt.
+const DOUBT: &[u8] = b"DOUBT";
+
 /// What an attempt to move a counter came to.
 pub(crate) struct Moved<R> {
     /// What the attempt answered; [`Refusal::Unsettled`] is never among it.
@@ -25,10 +29,32 @@ pub(crate) struct Moved<R> {
     pub(crate) account: Account,
 }
 
+/// Where a commit brings what the log has of a counter.
+#[derive(Clone, Copy)]
+struct Target {
+    /// The position that is committed.
+    at: i64,
+    /// How far below that an exact counter may lie without another record. Units.
+    allowance: u64,
+}
+
+/// What settling a counter has done.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Settled {
+    /// By how much the committed position has moved.
+    pub(crate) committed: i64,
+    /// Units that were in doubt and are not counted as used any more.
+    pub(crate) given_back: u64,
+    /// Whether it has a record.
+    pub(crate) is_logged: bool,
+}
+
 /// What a counter's move asks for beside itself.
 struct Consequence {
     /// By how much the committed position has moved.
     committed: i64,
+    /// What the log is to be told to be in doubt, if it is to be told anything.
+    record: Option<u64>,
     /// Where the counter is to stand in the list of those that are to be committed, and where it stood.
     listed: Option<(u64, u64)>,
     /// The record that what is answered depends on.
@@ -75,7 +101,7 @@ impl Keys<'_> {
         let mut account = counter.account();
         let before = account.position();
         let mut outcome = attempt(&mut account);
-        let mut target = None;
+        let mut target: Option<Target> = None;
         match outcome {
             Err(Refusal::Unsettled) => {
                 if !may_log {
@@ -99,7 +125,7 @@ impl Keys<'_> {
                 target = Some(committed_for(account.position(), counter));
             }
             Ok(_) if may_log && (wants_durable || is_high(&account, counter)) => {
-                target = Some(account.position());
+                target = Some(Target { at: account.position(), allowance: 0 });
             }
             Ok(_) | Err(_) => {}
         }
@@ -112,17 +138,24 @@ impl Keys<'_> {
             }
             return Ok(Some(Moved { outcome, account }));
         }
-        let Some(committed) = target.unwrap_or(durable).checked_sub(durable) else {
+        let Some(committed) = target.map_or(durable, |target| target.at).checked_sub(durable) else {
             return Ok(Some(Moved { outcome: Err(Refusal::OutOfRange), account: counter.account() }));
         };
         let was_at_rest = counter.open() == 0 || committed != 0;
         counter.set_books(durable + committed, to - (durable + committed));
-        if committed > 0 && is_exact(counter) {
-            let listing = counter.begin_listing(now_ms);
-            listing.reserved = listing.reserved.saturating_add(committed.unsigned_abs());
+        let mut is_record = committed != 0;
+        if let Some(target) = target
+            && is_exact(counter)
+        {
+            is_record |= counter.set_doubt(counter.doubt(false), target.allowance);
+            if committed > 0 {
+                let listing = counter.begin_listing(now_ms);
+                listing.reserved = listing.reserved.saturating_add(committed.unsigned_abs());
+            }
         }
         let consequence = Consequence {
             committed,
+            record: is_record.then(|| counter.doubt(true)),
             listed: list(counter, was_at_rest, now_ms, interval_ms),
             lease: counter.listing().map_or(Lsn::ZERO, |listing| listing.lease),
             is_exact: is_exact(counter),
@@ -130,7 +163,7 @@ impl Keys<'_> {
         let account = counter.account();
         let mover = Mover { db: db as u8, hash, key };
         counted.count_move(&mover, before.abs_diff(to), now_ms);
-        if committed != 0 {
+        if is_record {
             counted.count_commit(&mover, committed.unsigned_abs(), now_ms);
         }
         if let Some((from, due_ms)) = consequence.listed {
@@ -143,29 +176,49 @@ impl Keys<'_> {
         Ok(Some(Moved { outcome, account }))
     }
 
-    /// Commits all that is open, be it units that the log has not been told of or a reservation that is not used; by how much the
-    /// committed position has moved, 0 also if there is no such key. The command must have been admitted to the log.
-    pub(crate) fn settle_counter(&mut self, key: &[u8]) -> Result<i64, CommandError> {
+    /// Commits all that is open, be it units that the log does not have or a reservation that is not used, and gives back what has been
+    /// in doubt for its time, or, on request, all that is in doubt. Nothing is done if there is no such key. The command must have been
+    /// admitted to the log.
+    pub(crate) fn settle_counter(&mut self, key: &[u8], gives_back: bool) -> Result<Settled, CommandError> {
         assert!(self.refusal().is_none(), "a command that may not log commits a counter");
         self.drop_expired(key);
         let (hash, db, now_ms) = (hash(key), usize::from(self.db()), self.now_ms());
         let (database, counted) = self.shard_mut(key).counting(db);
-        let Some(entry) = database.get_mut(hash, key) else { return Ok(0) };
+        let Some(entry) = database.get_mut(hash, key) else { return Ok(Settled::default()) };
         let Some(Object::Counter(counter)) = entry.object_mut() else { return Err(CommandError::WrongType) };
-        let committed = counter.open();
-        if committed == 0 {
-            return Ok(0);
-        }
-        counter.set_books(counter.durable() + committed, 0);
-        counted.count_commit(&Mover { db: db as u8, hash, key }, committed.unsigned_abs(), now_ms);
+        let doubt = counter.doubt(false);
+        let is_settled = counter.settle_at(now_ms).is_some_and(|at| at <= now_ms);
+        let given_back = if is_settled || gives_back { doubt } else { 0 };
+        let open = counter.open();
+        // Of a quota no more is given back than is counted as used.
+        let position = counter.account().position();
+        let lowered = match counter.kind() {
+            Kind::Quota { .. } => given_back.min(position.max(0).unsigned_abs()),
+            Kind::Plain => given_back,
+        };
+        let Some(committed) = open.checked_sub_unsigned(lowered) else { return Err(out_of_range()) };
+        let Some(to) = counter.durable().checked_add(committed).filter(|to| *to >= -MAX) else {
+            return Err(out_of_range());
+        };
+        counter.set_books(to, 0);
+        let is_record = counter.set_doubt(doubt - given_back, 0) || committed != 0;
+        let doubt = counter.doubt(true);
         database.unlist_committed(hash, key);
-        self.log_commit(key, committed);
-        Ok(committed)
+        if is_record {
+            counted.count_commit(&Mover { db: db as u8, hash, key }, committed.unsigned_abs(), now_ms);
+            self.log_commit(key, committed, doubt);
+        }
+        Ok(Settled { committed, given_back: lowered, is_logged: is_record })
     }
 
     /// Moves what the log has of a counter, and with it the position, and commits all that is open. The form in which commits stand in
-    /// the log does this.
-    pub(crate) fn add_durably(&mut self, key: &[u8], delta: i64) -> Result<Option<i64>, CommandError> {
+    /// the log does this, and says what of an exact counter is in doubt then; a client does not.
+    pub(crate) fn add_durably(
+        &mut self,
+        key: &[u8],
+        delta: i64,
+        doubt: Option<u64>,
+    ) -> Result<Option<i64>, CommandError> {
         self.drop_expired(key);
         let (hash, db, now_ms) = (hash(key), usize::from(self.db()), self.now_ms());
         let (database, counted) = self.shard_mut(key).counting(db);
@@ -177,18 +230,22 @@ impl Keys<'_> {
             return Err(out_of_range());
         };
         counter.set_books(to, 0);
-        let leaves = counter.terms().idle_ms > 0;
+        let is_record = match doubt {
+            Some(doubt) => counter.apply_doubt(doubt),
+            None => counter.set_doubt(counter.doubt(false), 0),
+        } || committed != 0;
+        let (doubt, leaves) = (counter.doubt(true), counter.terms().idle_ms > 0);
         let mover = Mover { db: db as u8, hash, key };
         if delta != 0 {
             counted.count_move(&mover, delta.unsigned_abs(), now_ms);
         }
-        if committed != 0 {
+        if is_record {
             counted.count_commit(&mover, committed.unsigned_abs(), now_ms);
         }
         database.unlist_committed(hash, key);
         self.make_durable();
-        if committed != 0 {
-            self.log_commit(key, committed);
+        if is_record {
+            self.log_commit(key, committed, doubt);
         } else if delta != 0 {
             self.moved(key);
         }
@@ -210,8 +267,12 @@ impl Keys<'_> {
         let (hash, db) = (hash(key), usize::from(self.db()));
         let database = self.shard_mut(key).database_mut(db);
         let before_ms = database.set_counter(hash, key, kind, terms);
+        let next_due = database.next_commit();
         if before_ms.is_none() && database.get(hash, key).is_some() {
             return Err(CommandError::WrongType);
+        }
+        if let Some(at) = next_due {
+            self.committing().lower_next_due(at);
         }
         Ok(before_ms)
     }
@@ -241,37 +302,43 @@ impl Keys<'_> {
     /// Does what a move asks for beside itself.
     #[inline]
     fn follow(&mut self, key: &[u8], consequence: &Consequence) {
-        let Consequence { committed, listed, lease, is_exact } = *consequence;
+        let Consequence { committed, record, listed, lease, is_exact } = *consequence;
         if let Some((_, due_ms)) = listed {
             self.committing().lower_next_due(due_ms);
         }
         self.effects.awaited = self.effects.awaited.max(lease);
-        if committed == 0 {
-            return self.moved(key);
-        }
+        let Some(doubt) = record else { return self.moved(key) };
         if is_exact {
             // What is granted may be told once it cannot be granted again.
             self.make_durable();
         }
-        self.log_commit(key, committed);
+        self.log_commit(key, committed, doubt);
     }
 
     #[cold]
-    fn log_commit(&mut self, key: &[u8], committed: i64) {
-        assert_ne!(committed, 0, "nothing is logged that changes nothing");
+    fn log_commit(&mut self, key: &[u8], committed: i64, doubt: u64) {
         let db = self.db();
         self.effects.rare_mut().leased.push((db, key.to_vec()));
-        self.log_instead(COMMITTED, &[key, committed.to_string().as_bytes(), DURABLE]);
+        let (committed, doubt) = (committed.to_string(), doubt.to_string());
+        let words = [key, committed.as_bytes(), DURABLE, DOUBT, doubt.as_bytes()];
+        // Without the doubt, the record says that there is none.
+        let is_doubted = doubt != "0";
+        self.log_instead(COMMITTED, if is_doubted { &words } else { &words[..3] });
         self.changed(key, "counter_commit");
     }
 }
 
 /// Where a counter is committed whose position has to be, as its promise asks for it.
-fn committed_for(position: i64, counter: &Counter) -> i64 {
+fn committed_for(position: i64, counter: &Counter) -> Target {
     let durable = counter.durable();
-    let Some(open) = position.checked_sub(durable) else { return position };
-    let mut account = Account::resume(counter.kind(), counter.earned_promise(), durable, open);
-    durable + account.seal_for(0).unwrap_or(0)
+    let allowance = counter.earned_block();
+    let Some(open) = position.checked_sub(durable) else { return Target { at: position, allowance: 0 } };
+    let promise = match counter.terms().promise {
+        Promise::Exact { .. } => Promise::Exact { block: allowance },
+        relaxed @ Promise::Relaxed { .. } => relaxed,
+    };
+    let mut account = Account::resume(counter.kind(), promise, durable, open);
+    Target { at: durable + account.seal_for(0).unwrap_or(0), allowance }
 }
 
 fn is_exact(counter: &Counter) -> bool {
@@ -286,7 +353,7 @@ fn is_high(account: &Account, counter: &Counter) -> bool {
 /// Notes when a counter that has moved is to be committed; its place in the list before and from now on, if that has changed.
 #[inline]
 fn list(counter: &mut Counter, was_at_rest: bool, now_ms: u64, interval_ms: u64) -> Option<(u64, u64)> {
-    if counter.open() == 0 {
+    if counter.is_committed() {
         return None;
     }
     let (is_ripe, is_exact, max_age_ms) = (counter.is_ripe(), is_exact(counter), counter.terms().max_age_ms);
@@ -297,7 +364,7 @@ fn list(counter: &mut Counter, was_at_rest: bool, now_ms: u64, interval_ms: u64)
     let wanted = if is_ripe { now_ms + interval_ms } else { listing.since_ms.saturating_add(max_age_ms) };
     let before = listing.due_ms;
     // An exact counter is due when nothing has moved it for a while, which is looked at when it is.
-    if before != 0 && (is_exact || before <= wanted) {
+    if before != 0 && before <= wanted {
         return None;
     }
     listing.due_ms = wanted.max(1);

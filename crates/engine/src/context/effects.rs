@@ -1,7 +1,7 @@
 //! What a command does beside answering.
 
-use crate::noted::Noted;
-use crate::waiter::Block;
+use crate::blocking::waiter::Block;
+use crate::execute::noted::Noted;
 use tidemark_log::Lsn;
 
 /// A command that goes into the log in place of the one that ran.

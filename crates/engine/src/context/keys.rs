@@ -2,18 +2,18 @@
 
 use super::effects::{Effects, Rewritten};
 use super::locked::Locked;
+use crate::blocking::waiter::{Block, Waiter};
 use crate::command::parse;
 use crate::error::CommandError;
 use crate::event::{DELETED, EXPIRED, EventClasses, Events, NEW};
+use crate::execute::noted::Noted;
 use crate::keyspace::{
     Committing, CounterDefaults, Database, Deadline, Entry, Keyspace, Payload, Shard, ValueRef, hash,
 };
-use crate::noted::Noted;
 use crate::random::Chance;
-use crate::touched::{Moves, Touched};
 use crate::value::limit::NO_BOUND;
 use crate::value::{Collection, Object, Text, Type};
-use crate::waiter::{Block, Waiter};
+use crate::watch::touched::{Moves, Touched};
 use std::cell::Cell;
 use std::io;
 use std::sync::Arc;

@@ -12,7 +12,7 @@ pub(crate) use counters::out_of_range;
 pub(crate) use effects::{Effects, RareEffects};
 pub(crate) use locked::Locked;
 
-use crate::reply::Reply;
+use crate::wire::reply::Reply;
 
 /// The surroundings of one running command.
 pub struct Context<'k, 'r> {

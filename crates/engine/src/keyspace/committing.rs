@@ -40,7 +40,7 @@ impl CounterDefaults {
         };
         let high = high.unwrap_or(slack.div_ceil(2));
         let low = low.unwrap_or(high.div_ceil(2));
-        Terms { promise, high, low, max_age_ms: max_age_ms.unwrap_or(age_ms), idle_ms: 0 }
+        Terms { promise, high, low, max_age_ms: max_age_ms.unwrap_or(age_ms), idle_ms: 0, settle_ms: 0 }
     }
 }
 

@@ -122,9 +122,10 @@ impl Database {
         if let Some(at) = entry.deadline() {
             self.deadlines.insert((at, hash));
         }
-        if let Some(counter) = entry.object().and_then(counter) {
+        if let Some(counter) = counter_mut(&mut entry) {
             self.counters += 1;
             self.idle_counters += usize::from(counter.terms().idle_ms > 0);
+            self.uncommitted.adopt(hash, counter);
         }
         if let Some(pool) = pool_mut(&mut entry) {
             self.pools += 1;
@@ -183,14 +184,13 @@ impl Database {
             self.counters -= 1;
             self.idle_counters -= usize::from(counter.terms().idle_ms > 0);
         }
-        if let Payload::Object(object) = &payload
-            && let Some(counter) = counter(object)
-        {
-            self.counters += 1;
-            self.idle_counters += usize::from(counter.terms().idle_ms > 0);
-        }
         let is_pool = matches!(&payload, Payload::Object(object) if matches!(**object, Object::Pool(_)));
         entry.set(payload);
+        if let Some(counter) = counter_mut(entry) {
+            self.counters += 1;
+            self.idle_counters += usize::from(counter.terms().idle_ms > 0);
+            self.uncommitted.adopt(hash, counter);
+        }
         if is_pool && let Some(pool) = pool_mut(entry) {
             self.pools += 1;
             list(&mut self.reserving, hash, pool);
@@ -228,12 +228,6 @@ impl Database {
             let epoch = self.epoch;
             let copying = self.copying.get_or_insert_with(|| Box::new(Copying::reopened(epoch)));
             copying.adopt(entry.key());
-        }
-        if let Some(Object::Counter(counter)) = entry.object()
-            && let Some(listing) = counter.listing()
-            && listing.due_ms != 0
-        {
-            self.uncommitted.list(hash, 0, listing.due_ms);
         }
         self.insert(hash, entry);
     }
@@ -278,12 +272,15 @@ impl Database {
         kind: Kind,
         terms: Option<Terms>,
     ) -> Option<u64> {
-        let Some(Object::Counter(counter)) = self.get_mut(hash, key)?.object_mut() else { return None };
+        // A running snapshot sees it first.
+        self.get_mut(hash, key)?;
+        let counter = self.table.get_mut(hash, key).and_then(counter_mut)?;
         counter.set_kind(kind);
         let before_ms = counter.terms().idle_ms;
         if let Some(terms) = terms {
             let idle_ms = terms.idle_ms;
             counter.set_terms(terms);
+            self.uncommitted.adopt(hash, counter);
             self.idle_counters -= usize::from(before_ms > 0);
             self.idle_counters += usize::from(idle_ms > 0);
         }
@@ -401,6 +398,13 @@ fn counter(object: &Object) -> Option<&Counter> {
 fn pool(entry: &Entry) -> Option<&Pool> {
     match entry.object() {
         Some(Object::Pool(pool)) => Some(pool),
+        _ => None,
+    }
+}
+
+fn counter_mut(entry: &mut Entry) -> Option<&mut Counter> {
+    match entry.object_mut() {
+        Some(Object::Counter(counter)) => Some(counter),
         _ => None,
     }
 }

@@ -11,7 +11,7 @@
 //! joins them.
 
 use super::{Entry, MAX_BYTES, Payload, ValueRef};
-use crate::record::{Cursor, put_bytes, put_varint};
+use crate::persist::record::{Cursor, put_bytes, put_varint};
 use crate::value::capture::PART;
 use crate::value::{Collection, Counter, Hash, Limit, List, Object, Pool, Set, SortedSet, Type};
 

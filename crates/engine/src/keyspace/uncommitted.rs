@@ -1,5 +1,5 @@
 //! Which counters of a database are to be looked at, and when: those that have moved since they were committed. Counters at rest
-//! are not listed, and cost nothing.
+//! are not listed, and cost nothing. One with units in doubt that are to be given back after a time is listed until they are.
 //!
 //! A counter is listed once, with the time that its own [`Listing`] says. It may be listed without need, and is found to be at rest then;
 //! never the other way round. Names are hashes, as in the list of deadlines.
@@ -7,6 +7,9 @@
 use super::due::DueKeys;
 use super::{Entry, Table};
 use crate::value::{Counter, Listing, Object};
+
+/// When a counter is due that has not been looked at yet. Milliseconds since 1970.
+const SOON_MS: u64 = 1;
 
 /// How long a counter that was due stays listed, in case its commit fails. Milliseconds.
 const RETRY_MS: u64 = 1000;
@@ -67,12 +70,26 @@ impl Uncommitted {
         }
     }
 
-    /// Takes a counter with nothing open out of the list.
+    /// Lists a counter that has just come, where its own listing says; one with units in doubt that are to be given back, to be looked at
+    /// soon.
+    pub(super) fn adopt(&mut self, hash: u64, counter: &mut Counter) {
+        let settles = counter.settles();
+        let Some(listing) = counter.listing_mut() else { return };
+        if settles && listing.due_ms == 0 {
+            listing.due_ms = SOON_MS;
+        }
+        if listing.due_ms != 0 {
+            self.0.insert(listing.due_ms, hash);
+        }
+    }
+
+    /// Takes a counter with nothing open out of the list, unless it has units in doubt that are to be given back.
     pub(super) fn end(&mut self, hash: u64, counter: &mut Counter) {
         if let Some(listing) = counter.listing() {
             self.0.remove(listing.due_ms, hash);
         }
         counter.end_listing();
+        self.adopt(hash, counter);
     }
 
     /// The next key that is to be committed now. Counters that are at rest leave the list; those whose time has been put off are
@@ -83,15 +100,20 @@ impl Uncommitted {
             let found = table.find(hash, |entry| is_listed(entry, due_ms));
             let Some(key) = found.map(|entry| Box::<[u8]>::from(entry.key())) else { continue };
             let counter = table.get_mut(hash, &key).and_then(counter_mut).expect("a counter was found there");
-            if counter.open() == 0 {
+            let (is_ripe, max_age_ms) = (counter.is_ripe(), counter.terms().max_age_ms);
+            let (is_committed, settle_at) = (counter.is_committed(), counter.settle_at(now_ms));
+            let listing = counter.listing_mut().expect("a counter was found by its listing");
+            let commit_at = match is_committed {
+                true => None,
+                false if is_ripe => Some(now_ms),
+                false => Some(listing.since_ms.saturating_add(max_age_ms)),
+            };
+            let Some(at) = [commit_at, settle_at].into_iter().flatten().min() else {
                 counter.end_listing();
                 continue;
-            }
-            let (is_ripe, max_age_ms) = (counter.is_ripe(), counter.terms().max_age_ms);
-            let listing = counter.listing_mut().expect("a counter was found by its listing");
-            let aged = listing.since_ms.saturating_add(max_age_ms);
-            let is_due = is_ripe || aged <= now_ms;
-            listing.due_ms = if is_due { now_ms.saturating_add(RETRY_MS) } else { aged };
+            };
+            let is_due = at <= now_ms;
+            listing.due_ms = if is_due { now_ms.saturating_add(RETRY_MS) } else { at };
             self.0.insert(listing.due_ms, hash);
             if is_due {
                 return Some(key);
@@ -100,15 +122,19 @@ impl Uncommitted {
         None
     }
 
-    /// The keys of all that have something open. O(listed).
+    /// The keys of all that have something open, or something reserved. O(listed).
     pub(super) fn keys(&self, table: &Table<Entry>) -> Vec<Box<[u8]>> {
-        self.listed(table).map(|(entry, ..)| entry.key().into()).collect()
+        let uncommitted = self.listed(table).filter(|(_, counter, _)| !counter.is_committed());
+        uncommitted.map(|(entry, ..)| entry.key().into()).collect()
     }
 
     /// How much is uncommitted. O(listed).
     pub(super) fn exposure(&self, table: &Table<Entry>) -> Exposure {
         let mut sum = Exposure::default();
         for (_, counter, listing) in self.listed(table) {
+            if counter.open() == 0 {
+                continue;
+            }
             let units = counter.open().unsigned_abs();
             let is_exact = matches!(counter.terms().promise, tidemark_counter::Promise::Exact { .. });
             sum.add(Exposure {
@@ -127,7 +153,7 @@ impl Uncommitted {
     ) -> impl Iterator<Item = (&'t Entry, &'t Counter, &'t Listing)> + 't {
         self.0.iter().filter_map(|(due_ms, hash)| {
             let entry = table.find(hash, |entry| is_listed(entry, due_ms))?;
-            let counter = counter(entry).filter(|counter| counter.open() != 0)?;
+            let counter = counter(entry)?;
             Some((entry, counter, counter.listing()?))
         })
     }

@@ -5,7 +5,7 @@
 //! often between two looks is told of once.
 
 use super::tracker::{Invalidation, OVERHEAD_BYTES, PENDING_BYTES, Stale, Tracker};
-use crate::moment::Moment;
+use crate::execute::moment::Moment;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::ops::Bound;

@@ -3,8 +3,8 @@
 use super::broadcast::Prefixes;
 use super::changed::{Changed, Readers};
 use super::totals::Totals;
+use crate::execute::noted::Noted;
 use crate::keyspace::{Keyed, Table, hash};
-use crate::noted::Noted;
 use std::sync::Arc;
 
 /// What a key takes beside its bytes and its readers: its entry, its place in the table, and what the allocator needs.

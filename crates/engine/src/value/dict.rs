@@ -10,8 +10,8 @@ use super::Type;
 use super::capture::{self, PART_BYTES, Parts, Pieces, STEP_ELEMENTS};
 use super::packed::Packed;
 use crate::keyspace::{Entry, MAX_BYTES, Payload, Table, ValueRef, hash};
+use crate::persist::record::{Cursor, put_bytes, put_varint};
 use crate::random::Random;
-use crate::record::{Cursor, put_bytes, put_varint};
 use std::collections::HashSet;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -407,7 +407,7 @@ fn value(entry: &Entry) -> &[u8] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::damage;
+    use crate::persist::damage;
     use proptest::prelude::*;
     use std::collections::{BTreeMap, BTreeSet};
 

@@ -2,8 +2,8 @@
 
 use super::dict::Dict;
 use super::{Collection, InParts, Pieces, Type, collection};
+use crate::persist::record::Cursor;
 use crate::random::Random;
-use crate::record::Cursor;
 
 /// Most fields of a hash that Redis keeps as a listpack (`hash-max-listpack-entries`).
 const LISTPACK_FIELDS: usize = 512;

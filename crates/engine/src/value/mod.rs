@@ -221,7 +221,7 @@ pub trait Collection: Sized {
     /// Appends the snapshot form.
     fn encode(&self, into: &mut Vec<u8>);
     /// Reads the snapshot form; `None` if the bytes are not one.
-    fn decode(bytes: &mut crate::record::Cursor<'_>) -> Option<Self>;
+    fn decode(bytes: &mut crate::persist::record::Cursor<'_>) -> Option<Self>;
     /// A digest that is equal for equal values, whatever their history.
     fn digest(&self) -> u64;
 }

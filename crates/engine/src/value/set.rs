@@ -8,8 +8,8 @@ use super::integers::Integers;
 use super::text::{Decimal, Text};
 use super::{Collection, InParts, Pieces, Type, collection};
 use crate::command::parse::canonical_integer;
+use crate::persist::record::{Cursor, put_varint};
 use crate::random::Random;
-use crate::record::{Cursor, put_varint};
 
 /// Most members of a set of integers (Redis's `set-max-intset-entries`).
 const MAX_INTEGERS: usize = 512;
@@ -307,7 +307,7 @@ fn text<'a>(value: i64) -> Text<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::damage;
+    use crate::persist::damage;
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 

@@ -5,10 +5,10 @@ use crate::support::{Client, START_US, engine, replayed, shown};
 use crate::watching::{Cut, LISTENER, answers, read, run, step, watch};
 use proptest::prelude::*;
 use std::sync::{Arc, Mutex};
-use tidemark_engine::query::{
+use tidemark_engine::tracking::Broadcast;
+use tidemark_engine::watch::{
     Audience, Emission, Past, PastError, Query, Resumed, RetentionLimits, SharedQuery, Waking, WriteBudget,
 };
-use tidemark_engine::tracking::Broadcast;
 use tidemark_engine::{CommandError, Engine, Reply};
 use tidemark_log::Lsn;
 
@@ -354,7 +354,7 @@ fn knows(cut: &Cut, query: &Query) -> bool {
     let counts = cut
         .queries
         .iter()
-        .map(|frame| tidemark_engine::query::count_in_frame(frame, query.id()).expect("a frame"));
+        .map(|frame| tidemark_engine::watch::count_in_frame(frame, query.id()).expect("a frame"));
     counts.flatten().next().is_some()
 }
 

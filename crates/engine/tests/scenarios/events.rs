@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use tidemark_engine::event::{Cause, EVENTS, Event, EventAudience, EventClasses};
 use tidemark_engine::keyspace::DATABASES;
-use tidemark_engine::query::{Filter, Read};
+use tidemark_engine::watch::{Filter, Read};
 use tidemark_engine::{Call, Engine, Protocol, Reply, command};
 use tidemark_log::{Log, Lsn, MemoryStorage, Options};
 

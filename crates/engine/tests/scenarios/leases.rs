@@ -3,7 +3,7 @@
 use crate::support;
 use crate::support::{Client, START_US, engine, replayed, transaction};
 use tidemark_engine::Engine;
-use tidemark_engine::query::{Filter, Read, SharedQuery};
+use tidemark_engine::watch::{Filter, Read, SharedQuery};
 use tidemark_log::Lsn;
 
 const WRONG_TYPE: &str = "-WRONGTYPE Operation against a key holding the wrong kind of value";

@@ -3,7 +3,7 @@
 use crate::support;
 use crate::support::{Client, START_US, engine, replayed, transaction};
 use std::collections::BTreeMap;
-use tidemark_engine::query::{Filter, Read};
+use tidemark_engine::watch::{Filter, Read};
 use tidemark_engine::{Engine, Protocol};
 use tidemark_pool::{Numbers, Secret};
 
@@ -801,7 +801,7 @@ fn reads_of_pools_are_watched() {
     client.run("POOL.RESERVE raffle 10");
     client.sleep_ms(10);
     engine.expire_due(client.now_us, 100);
-    let emitted = |subscribed: &tidemark_engine::query::Subscribed| {
+    let emitted = |subscribed: &tidemark_engine::watch::Subscribed| {
         let mut emissions = Vec::new();
         subscribed.query.emissions_after(0, usize::MAX, &mut emissions).expect("all are retained");
         emissions.iter().map(|emission| support::shown(&emission.answer)).collect::<Vec<_>>()

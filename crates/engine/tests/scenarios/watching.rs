@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use tidemark_engine::query::{
+use tidemark_engine::tracking::Broadcast;
+use tidemark_engine::watch::{
     Acknowledged, Acknowledgement, Audience, Emission, Filter, Gone, Guarantee, Named, Past, PastError,
     Query, QueryLimits, Read, Resumed, RetentionLimits, SharedQuery, Subscribed,
 };
-use tidemark_engine::tracking::Broadcast;
 use tidemark_engine::{Call, Engine, Protocol, Reply, Terms, command, encoded};
 use tidemark_log::{Durability, Log, Lsn, MemoryStorage, Options, Record};
 

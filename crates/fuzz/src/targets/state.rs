@@ -1,7 +1,7 @@
 //! A keyspace with something of every kind, from which inputs of corpora are made.
 
 use std::sync::Arc;
-use tidemark_engine::query::{Filter, Guarantee, Named, Read};
+use tidemark_engine::watch::{Filter, Guarantee, Named, Read};
 use tidemark_engine::{Call, Engine, Protocol, Reply, command};
 use tidemark_log::{Durability, Log, Lsn, MemoryStorage, Options};
 

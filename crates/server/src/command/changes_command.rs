@@ -2,9 +2,9 @@
 
 use crate::config::Config;
 use crate::context::Context;
-use crate::inbox::Message;
-use crate::output::Until;
-use crate::session::{Following, Session};
+use crate::net::inbox::Message;
+use crate::net::outbox::Until;
+use crate::session::{ChangeStream, Session};
 use std::sync::Arc;
 use std::time::Duration;
 use tidemark_changes::{Format, NotFollowed, Selection};
@@ -35,7 +35,7 @@ pub(crate) fn changes(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -
         && is(word, "STOP")
     {
         let followed = session.subscriptions.following.take().is_some();
-        session.output.reply.count(usize::from(followed));
+        session.outbox.reply.count(usize::from(followed));
         session.show_state();
         return Ok(());
     }
@@ -49,16 +49,17 @@ pub(crate) fn changes(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -
     let place = place.map_err(|_| CommandError::text(NO_PLACE))?;
     let log = cx.shared.engine.log();
     let seen = request.seen.unwrap_or_else(|| log.appended());
-    let (inbox, target) = (Arc::clone(&cx.shared.inboxes[session.client.worker]), session.target());
-    let waker = Box::new(move || inbox.send(Message::Changed(target)));
+    let (inbox, connection_id) =
+        (Arc::clone(&cx.shared.inboxes[session.client.worker]), session.connection_id());
+    let waker = Box::new(move || inbox.send(Message::Changed(connection_id)));
     let (selection, limit) = (request.selection, longest(cx.config));
     let follower = cx.shared.feed.follow(seen, selection, request.format, limit, waker);
     let follower = follower.map_err(|not_followed| CommandError::Text(refusal(&not_followed).into()))?;
-    let following = Following::new(follower, request.format, seen, request.progress, place);
+    let following = ChangeStream::new(follower, request.format, seen, request.progress, place);
     session.subscriptions.following = Some(following);
     session.show_state();
-    let (mark, durable) = (session.output.reply.len(), log.durable());
-    let reply = &mut session.output.reply;
+    let (mark, durable) = (session.outbox.reply.len(), log.durable());
+    let reply = &mut session.outbox.reply;
     reply.map(3);
     for (name, lsn) in [("from", seen), ("floor", log.floor()), ("durable", durable)] {
         reply.bulk(name.as_bytes());
@@ -66,7 +67,7 @@ pub(crate) fn changes(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -
     }
     if seen > durable {
         // A place that a crash could take back is no place to come back to.
-        session.output.hold(mark, Until::Durable(seen));
+        session.outbox.hold(mark, Until::Durable(seen));
     }
     Ok(())
 }

@@ -1,17 +1,19 @@
 //! `X.WATCH … | CHANNEL name`, and `WATCHES CHANNELS`, `UNWATCH CHANNEL`.
 
-use crate::channel_watches::beginning;
 use crate::context::Context;
-use crate::cursor::{Cursor, Place};
-use crate::delivery::{Delivery, Start};
-use crate::holding::hold_position;
-use crate::not_resumed::NotResumed;
-use crate::session::{Asked, Returning, Session};
-use crate::watch_answer::{integer, write_read};
-use crate::{channel_line, returning};
+use crate::durability::hold::hold_position;
+use crate::session::Session;
+use crate::subscription::channel_message;
+use crate::subscription::channel_publisher::beginning;
+use crate::subscription::cursor::{Cursor, Place};
+use crate::subscription::delivery::{Delivery, Start};
+use crate::subscription::pending_resumption::{ResumeRequest, Resumption};
+use crate::subscription::reply::{integer, write_read};
+use crate::subscription::resume_error::ResumeError;
+use crate::subscription::resumption;
 use tidemark_engine::CommandError;
 use tidemark_engine::command::parse::glob;
-use tidemark_engine::query::Read;
+use tidemark_engine::watch::Read;
 use tidemark_log::Lsn;
 
 /// Lets a read's emissions be published on a channel, and answers a line as those that are published.
@@ -24,12 +26,12 @@ pub(crate) fn watch(
 ) -> Result<(), CommandError> {
     let Start::Resume(lsn) = start else { return begin(session, channel, read, None, cx) };
     let Some(query) = cx.shared.engine.query_of(&read) else {
-        return begin(session, channel, read, Some(NotResumed::NotFound), cx);
+        return begin(session, channel, read, Some(ResumeError::NotFound), cx);
     };
-    cx.shared.channel_watches.check(channel, Some(query.id()), cx.shared)?;
-    let asked = Asked::Channel(channel.into());
+    cx.shared.channel_publisher.check(channel, Some(query.id()), cx.shared)?;
+    let asked = ResumeRequest::Channel(channel.into());
     let delivery = Delivery::default();
-    returning::go_on(session, Returning { query, lsn, delivery, asked }, cx)
+    resumption::go_on(session, Resumption { query, lsn, delivery, asked }, cx)
 }
 
 /// Lets a watch begin with the present answer. `missed` says why it does not go on behind what the client has.
@@ -37,10 +39,10 @@ pub(crate) fn begin(
     session: &mut Session,
     channel: &[u8],
     read: Read,
-    missed: Option<NotResumed>,
+    missed: Option<ResumeError>,
     cx: &Context<'_>,
 ) -> Result<(), CommandError> {
-    let (shared, watches) = (cx.shared, &cx.shared.channel_watches);
+    let (shared, watches) = (cx.shared, &cx.shared.channel_publisher);
     let known = shared.engine.query_of(&read);
     watches.check(channel, known.as_ref().map(|query| query.id()), shared)?;
     if known.is_some_and(|query| query.is_dormant() && watches.contains(channel, query.id())) {
@@ -50,12 +52,12 @@ pub(crate) fn begin(
     }
     let subscribed = shared.engine.subscribe(read, watches.listener(), cx.now_us)?;
     shared.watching_began(cx.now_us);
-    let (cursor, mark) = (beginning(&subscribed), session.output.reply.len());
-    let json = shared.http_watchers.json.of(&subscribed.answer);
-    let line = channel_line::position(&cursor, Some(&json), missed);
+    let (cursor, mark) = (beginning(&subscribed), session.outbox.reply.len());
+    let json = shared.http_registry.json.of(&subscribed.answer);
+    let line = channel_message::position(&cursor, Some(&json), missed);
     watches.insert(channel, cursor, shared)?;
-    session.output.reply.bulk(&line);
-    let floor = missed.map_or(Lsn::ZERO, NotResumed::lsn);
+    session.outbox.reply.bulk(&line);
+    let floor = missed.map_or(Lsn::ZERO, ResumeError::lsn);
     hold_position(session, mark, subscribed.lsn.max(floor), cx);
     Ok(())
 }
@@ -69,24 +71,24 @@ pub(crate) fn go_on(
     cx: &Context<'_>,
 ) -> Result<(), CommandError> {
     let cursor = Cursor::at(place.for_another(), 0, lsn);
-    let line = channel_line::position(&cursor, None, None);
-    cx.shared.channel_watches.insert(channel, cursor, cx.shared)?;
-    session.output.reply.bulk(&line);
+    let line = channel_message::position(&cursor, None, None);
+    cx.shared.channel_publisher.insert(channel, cursor, cx.shared)?;
+    session.outbox.reply.bulk(&line);
     Ok(())
 }
 
 /// `UNWATCH CHANNEL channel [subscription ...]`: how many watches of the channel it has ended, all without subscriptions.
 pub(crate) fn end(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> Result<(), CommandError> {
     let [channel, names @ ..] = args else { return Err(CommandError::Arity("unwatch".into())) };
-    let ended = cx.shared.channel_watches.unwatch(channel, names, cx.shared);
-    session.output.reply.count(ended);
+    let ended = cx.shared.channel_publisher.unwatch(channel, names, cx.shared);
+    session.outbox.reply.count(ended);
     Ok(())
 }
 
 /// `WATCHES CHANNELS [pattern]`: all watches of channels.
 pub(crate) fn list(session: &mut Session, pattern: Option<&[u8]>, cx: &Context<'_>) {
-    let all = cx.shared.channel_watches.all(|name| pattern.is_none_or(|pattern| glob(pattern, name)));
-    let reply = &mut session.output.reply;
+    let all = cx.shared.channel_publisher.all(|name| pattern.is_none_or(|pattern| glob(pattern, name)));
+    let reply = &mut session.outbox.reply;
     reply.array(all.len());
     for (channel, cursor) in all {
         let read = cursor.query().read();

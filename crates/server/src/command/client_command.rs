@@ -1,8 +1,8 @@
 //! `CLIENT` and its subcommands.
 
-use crate::client::{Client, flags};
 use crate::context::Context;
-use crate::inbox::{Message, Unblock};
+use crate::net::client::{Client, flags};
+use crate::net::inbox::{Message, Unblock};
 use crate::session::{Replies, Session};
 use crate::wait;
 use std::borrow::Cow;
@@ -15,14 +15,14 @@ const NAME_BYTES: usize = 1024;
 
 /// `CLIENT ID`
 pub(crate) fn id(session: &mut Session) -> Result<(), CommandError> {
-    session.output.reply.integer(session.client.id as i64);
+    session.outbox.reply.integer(session.client.id as i64);
     Ok(())
 }
 
 /// `CLIENT GETNAME`
 pub(crate) fn get_name(session: &mut Session) -> Result<(), CommandError> {
     let name = session.client.names().name.clone();
-    session.output.reply.bulk_or_null((!name.is_empty()).then_some(&*name));
+    session.outbox.reply.bulk_or_null((!name.is_empty()).then_some(&*name));
     Ok(())
 }
 
@@ -31,7 +31,7 @@ pub(crate) fn set_name(session: &mut Session, args: &[&[u8]]) -> Result<(), Comm
     let name = args.get(2).copied().unwrap_or_default();
     check_name(name, "Client names")?;
     session.client.names().name = name.to_vec();
-    session.output.reply.ok();
+    session.outbox.reply.ok();
     Ok(())
 }
 
@@ -47,7 +47,7 @@ pub(crate) fn set_info(session: &mut Session, args: &[&[u8]]) -> Result<(), Comm
     } else {
         return Err(CommandError::Text(format!("ERR Unrecognized option '{}'", shown(attribute)).into()));
     }
-    session.output.reply.ok();
+    session.outbox.reply.ok();
     Ok(())
 }
 
@@ -71,7 +71,7 @@ pub(crate) fn info(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandE
     session.show(0);
     let mut line = session.client.describe(Some(args));
     line.push(b'\n');
-    session.output.reply.verbatim(&String::from_utf8_lossy(&line));
+    session.outbox.reply.verbatim(&String::from_utf8_lossy(&line));
     Ok(())
 }
 
@@ -100,7 +100,7 @@ pub(crate) fn list(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> R
         lines.extend_from_slice(&client.describe(running));
         lines.push(b'\n');
     }
-    session.output.reply.verbatim(&String::from_utf8_lossy(&lines));
+    session.outbox.reply.verbatim(&String::from_utf8_lossy(&lines));
     Ok(())
 }
 
@@ -199,13 +199,13 @@ pub(crate) fn kill(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> R
             session.closing = true;
         } else {
             client.kill();
-            cx.shared.inboxes[client.worker].send(Message::Kill(client.target));
+            cx.shared.inboxes[client.worker].send(Message::Kill(client.connection_id));
         }
     }
     if by_address {
-        session.output.reply.ok();
+        session.outbox.reply.ok();
     } else {
-        session.output.reply.count(chosen.len());
+        session.outbox.reply.count(chosen.len());
     }
     Ok(())
 }
@@ -215,7 +215,7 @@ pub(crate) fn reply(session: &mut Session, args: &[&[u8]]) -> Result<(), Command
     let mode = args.get(2).copied().unwrap_or_default();
     if parse::is(mode, "ON") {
         session.replies = Replies::On;
-        session.output.reply.ok();
+        session.outbox.reply.ok();
     } else if parse::is(mode, "OFF") {
         session.replies = Replies::Off;
     } else if parse::is(mode, "SKIP") {
@@ -244,7 +244,7 @@ fn switch(session: &mut Session, args: &[&[u8]], flag: u64) -> Result<(), Comman
         return Err(CommandError::Syntax);
     }
     session.client.flag(flag, parse::is(value, "ON"));
-    session.output.reply.ok();
+    session.outbox.reply.ok();
     Ok(())
 }
 
@@ -259,7 +259,7 @@ pub(crate) fn unblock(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -
     let id = parse::integer(args.get(2).copied().unwrap_or_default())?;
     let client = u64::try_from(id).ok().and_then(|id| cx.shared.clients.get(id));
     let ended = client.is_some_and(|client| end_wait(&client, how, cx));
-    session.output.reply.integer(i64::from(ended));
+    session.outbox.reply.integer(i64::from(ended));
     Ok(())
 }
 
@@ -271,7 +271,7 @@ fn end_wait(client: &Client, how: Unblock, cx: &Context<'_>) -> bool {
         None => client.has(flags::BLOCKED),
     };
     if ended {
-        cx.shared.inboxes[client.worker].send(Message::Unblock(client.target, how, waiter));
+        cx.shared.inboxes[client.worker].send(Message::Unblock(client.connection_id, how, waiter));
     }
     ended
 }
@@ -289,7 +289,7 @@ pub(crate) fn pause(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> 
     let until_ms = (cx.now_us / 1000).saturating_add(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
     cx.shared.pause.begin(until_ms, changes_only);
     cx.shared.pause_changed();
-    session.output.reply.ok();
+    session.outbox.reply.ok();
     Ok(())
 }
 
@@ -297,7 +297,7 @@ pub(crate) fn pause(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> 
 pub(crate) fn unpause(session: &mut Session, cx: &Context<'_>) -> Result<(), CommandError> {
     cx.shared.pause.end();
     cx.shared.pause_changed();
-    session.output.reply.ok();
+    session.outbox.reply.ok();
     Ok(())
 }
 

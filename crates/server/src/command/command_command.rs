@@ -26,14 +26,14 @@ pub(crate) fn run(
 }
 
 fn all(session: &mut Session) -> Result<(), CommandError> {
-    session.output.reply.array(command::all().count());
-    command::all().for_each(|row| describe(&mut session.output.reply, row));
+    session.outbox.reply.array(command::all().count());
+    command::all().for_each(|row| describe(&mut session.outbox.reply, row));
     Ok(())
 }
 
 /// `COMMAND COUNT`
 fn count(session: &mut Session) -> Result<(), CommandError> {
-    session.output.reply.count(command::all().count());
+    session.outbox.reply.count(command::all().count());
     Ok(())
 }
 
@@ -43,11 +43,11 @@ fn info(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandError> {
     if names.is_empty() {
         return all(session);
     }
-    session.output.reply.array(names.len());
+    session.outbox.reply.array(names.len());
     for name in names {
         match by_full_name(name) {
-            Some(row) => describe(&mut session.output.reply, row),
-            None => session.output.reply.null_array(),
+            Some(row) => describe(&mut session.outbox.reply, row),
+            None => session.outbox.reply.null_array(),
         }
     }
     Ok(())
@@ -77,8 +77,8 @@ fn list(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandError> {
     };
     let rows = command::all().flat_map(|row| std::iter::once(row).chain(row.subcommands));
     let names: Vec<String> = rows.filter(|row| matches(row)).map(Command::full_name).collect();
-    session.output.reply.array(names.len());
-    names.iter().for_each(|name| session.output.reply.bulk(name.as_bytes()));
+    session.outbox.reply.array(names.len());
+    names.iter().for_each(|name| session.outbox.reply.bulk(name.as_bytes()));
     Ok(())
 }
 
@@ -90,10 +90,10 @@ fn docs(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandError> {
     } else {
         names.iter().filter_map(|name| by_full_name(name)).collect()
     };
-    session.output.reply.map(rows.len());
+    session.outbox.reply.map(rows.len());
     for row in rows {
-        session.output.reply.bulk(row.full_name().as_bytes());
-        document(&mut session.output.reply, row);
+        session.outbox.reply.bulk(row.full_name().as_bytes());
+        document(&mut session.outbox.reply, row);
     }
     Ok(())
 }
@@ -101,8 +101,8 @@ fn docs(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandError> {
 /// `COMMAND GETKEYS command [arg ...]`
 fn get_keys(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandError> {
     let (_, keys) = keys_of(args)?;
-    session.output.reply.array(keys.len());
-    keys.iter().for_each(|key| session.output.reply.bulk(key));
+    session.outbox.reply.array(keys.len());
+    keys.iter().for_each(|key| session.outbox.reply.bulk(key));
     Ok(())
 }
 
@@ -112,11 +112,11 @@ fn get_keys_and_flags(session: &mut Session, args: &[&[u8]]) -> Result<(), Comma
     let uses = command::key_uses_of(row, args.get(2..).unwrap_or_default());
     // The last use is that of all further keys.
     let uses = uses.iter().chain(uses.last().into_iter().cycle());
-    session.output.reply.array(keys.len());
+    session.outbox.reply.array(keys.len());
     for (key, key_use) in keys.iter().zip(uses) {
-        session.output.reply.array(2);
-        session.output.reply.bulk(key);
-        write_words(&mut session.output.reply, key_use.split(' '));
+        session.outbox.reply.array(2);
+        session.outbox.reply.bulk(key);
+        write_words(&mut session.outbox.reply, key_use.split(' '));
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use crate::config::{Config, SETTINGS, Setting, find};
 use crate::context::Context;
-use crate::descriptors;
+use crate::net::file_descriptors;
 use crate::session::Session;
 use tidemark_engine::CommandError;
 use tidemark_engine::command::parse;
@@ -14,10 +14,10 @@ pub(crate) fn get(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> Re
     let names = SETTINGS.iter().flat_map(|setting| setting.names().map(move |name| (name, setting)));
     let chosen: Vec<(&str, &Setting)> = names.filter(|(name, _)| asked(name)).collect();
     let config = cx.shared.settings.current();
-    session.output.reply.map(chosen.len());
+    session.outbox.reply.map(chosen.len());
     for (name, setting) in chosen {
-        session.output.reply.bulk(name.as_bytes());
-        session.output.reply.bulk(setting.shown_to_clients(&config).as_bytes());
+        session.outbox.reply.bulk(name.as_bytes());
+        session.outbox.reply.bulk(setting.shown_to_clients(&config).as_bytes());
     }
     Ok(())
 }
@@ -41,7 +41,7 @@ pub(crate) fn set(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> Re
     session.settings_changed = true;
     // Workers without anything to do have deadlines to set as well.
     cx.shared.inboxes.iter().for_each(|inbox| inbox.wake());
-    session.output.reply.ok();
+    session.outbox.reply.ok();
     Ok(())
 }
 
@@ -75,7 +75,7 @@ fn apply(config: &mut Config, changes: &[(&'static Setting, String)]) -> Result<
         setting.set_running(config, value).map_err(|reason| failed(setting.name, &reason))?;
     }
     if places(config) > places_before {
-        descriptors::provide_for(&config.connections()).map_err(|too_few| {
+        file_descriptors::provide_for(&config.connections()).map_err(|too_few| {
             let (files, clients) = (too_few.files, too_few.clients.max(clients_before));
             failed(
                 "maxclients",
@@ -103,6 +103,6 @@ fn failed(name: &str, reason: &str) -> CommandError {
 /// `CONFIG RESETSTAT`
 pub(crate) fn reset_stat(session: &mut Session, cx: &Context<'_>) -> Result<(), CommandError> {
     cx.shared.reset_totals();
-    session.output.reply.ok();
+    session.outbox.reply.ok();
     Ok(())
 }

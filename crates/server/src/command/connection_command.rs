@@ -5,8 +5,8 @@ use crate::command::{
     server_command, subscribe_command, tracking_command, transaction, watch_command,
 };
 use crate::context::Context;
-use crate::inbox::Unblock;
-use crate::publication::Kind;
+use crate::events::publication::Kind;
+use crate::net::inbox::Unblock;
 use crate::session::Session;
 use crate::wait;
 use tidemark_engine::command::ConnectionCommand as C;
@@ -20,10 +20,10 @@ pub(crate) fn run(
     args: &[&[u8]],
     cx: &Context<'_>,
 ) {
-    let mark = session.output.reply.len();
+    let mark = session.outbox.reply.len();
     if let Err(error) = dispatch(session, which, command, args, cx) {
-        session.output.rewrite(mark);
-        session.output.reply.error(&command.explain(args, error));
+        session.outbox.rewrite(mark);
+        session.outbox.reply.error(&command.explain(args, error));
     }
 }
 

@@ -23,7 +23,7 @@ pub(crate) fn top(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> Re
         _ => return Err(CommandError::Syntax),
     };
     let churning = cx.shared.engine.churning(order, count, cx.now_us);
-    write(&mut session.output.reply, &churning);
+    write(&mut session.outbox.reply, &churning);
     Ok(())
 }
 

@@ -1,13 +1,14 @@
 //! From a parsed command to its reply: may this client run it now, and who carries it out.
 
-use crate::beside;
 use crate::command::subscribe_command::is_confirmed;
 use crate::command::{connection_command, durable_command, exec, transaction};
 use crate::context::Context;
-use crate::holding::{finish, hold_what_is_shown};
-use crate::loading::LOADING;
+use crate::durability::hold::{finish, hold_what_is_shown};
+use crate::durability::loading::LOADING;
+use crate::events::invalidation;
+use crate::net::offload;
 use crate::session::{Replies, Session, terms};
-use crate::{tracking, wait};
+use crate::wait;
 use tidemark_engine::command::{self, ConnectionCommand, flags, parse};
 use tidemark_engine::{Call, Command, CommandError, Engine, Protocol, Run};
 
@@ -18,7 +19,7 @@ pub(crate) const NO_MEMORY: &str = "OOM the answer is longer than what other cli
 /// Runs one command of a client and writes its reply, unless the command is so long that the client waits for it. `args` is
 /// not empty.
 pub(crate) fn run(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) {
-    run_where(session, args, beside::begin, cx);
+    run_where(session, args, offload::begin, cx);
 }
 
 /// Runs one command of a client and writes its reply, however long it takes. `args` is not empty.
@@ -34,7 +35,7 @@ fn run_where(
     cx: &Context<'_>,
 ) {
     assert!(!args.is_empty() && session.wait.is_none(), "a client that waits runs nothing");
-    let mark = session.output.reply.len();
+    let mark = session.outbox.reply.len();
     cx.counters.commands.add(1);
     let resolved = command::resolve(args);
     match &resolved {
@@ -57,11 +58,11 @@ fn run_where(
         }
         Err(error) => refuse(session, args, error, cx),
     }
-    if session.output.reply.was_refused() {
-        session.output.give_up(mark);
-        session.output.reply.error_text(NO_MEMORY);
+    if session.outbox.reply.was_refused() {
+        session.outbox.give_up(mark);
+        session.outbox.reply.error_text(NO_MEMORY);
     }
-    let reply = &session.output.reply;
+    let reply = &session.outbox.reply;
     if reply.bytes().get(mark) == Some(&b'-') {
         cx.shared.errors.count(&reply.bytes()[mark + 1..]);
     }
@@ -69,7 +70,7 @@ fn run_where(
         withhold(session, mark, resolved.ok());
     }
     if session.tracking.is_some() {
-        tracking::after_command(session, args, cx);
+        invalidation::after_command(session, args, cx);
     }
 }
 
@@ -86,16 +87,16 @@ pub(crate) fn execute(
         Run::Keys(_) => execute_on_keys(session, command, args, durable, cx),
         Run::Connection(ConnectionCommand::Durable) => {
             if let Err(error) = execute_durable(session, args, cx) {
-                session.output.reply.error(&error);
+                session.outbox.reply.error(&error);
             }
         }
         Run::Connection(ConnectionCommand::Exec) => {
             if let Err(error) = exec::exec(session, cx) {
-                session.output.reply.error(&error);
+                session.outbox.reply.error(&error);
             }
         }
         Run::Connection(which) => {
-            let mark = session.output.reply.len();
+            let mark = session.outbox.reply.len();
             connection_command::run(session, which, command, args, cx);
             if matches!(which, ConnectionCommand::DebugDigest | ConnectionCommand::Role)
                 && cx.always_durable()
@@ -104,7 +105,7 @@ pub(crate) fn execute(
             }
         }
         // A container without a subcommand has too few arguments and is not resolved.
-        Run::Container => session.output.reply.error(&CommandError::Arity(command.name.into())),
+        Run::Container => session.outbox.reply.error(&CommandError::Arity(command.name.into())),
     }
 }
 
@@ -115,10 +116,10 @@ fn execute_on_keys(
     durable: bool,
     cx: &Context<'_>,
 ) {
-    let mark = session.output.reply.len();
+    let mark = session.outbox.reply.len();
     let call = Call { command, args, db: session.db, now_us: cx.now_us };
     let terms = terms(session.tracking.as_deref(), durable, false);
-    let executed = cx.shared.engine.execute_as(&call, terms, &mut session.output.reply);
+    let executed = cx.shared.engine.execute_as(&call, terms, &mut session.outbox.reply);
     let shown = || cx.shared.engine.newest_shown(command, args);
     finish(session, &executed, mark, durable, shown, cx);
     if let Some(blocked) = executed.block {
@@ -218,7 +219,7 @@ fn runs_while_loading(command: &Command) -> bool {
 /// In RESP2 a message cannot be told from a reply, so a subscribed client may only change its subscriptions.
 fn forbidden_while_subscribed(session: &Session, command: &Command) -> Option<CommandError> {
     use ConnectionCommand as C;
-    if !session.subscriptions.any() || session.output.reply.protocol() == Protocol::Resp3 {
+    if !session.subscriptions.any() || session.outbox.reply.protocol() == Protocol::Resp3 {
         return None;
     }
     let allowed = matches!(
@@ -266,7 +267,7 @@ fn refuse(session: &mut Session, args: &[&[u8]], error: &CommandError, cx: &Cont
     if args.first().is_some_and(|name| parse::is(name, "EXEC")) {
         return exec::abort(session, error, cx);
     }
-    session.output.reply.error(error);
+    session.outbox.reply.error(error);
     if let Some(transaction) = &mut session.transaction {
         transaction.spoil();
     }
@@ -281,8 +282,8 @@ fn withhold(session: &mut Session, mark: usize, command: Option<&Command>) {
         Replies::SkipThis => (false, Replies::On),
     };
     if !show && !command.is_some_and(|command| is_confirmed(session, mark, command)) {
-        session.output.take_back(mark);
-        session.output.reply.encoded(&std::mem::take(&mut session.confirmations));
+        session.outbox.take_back(mark);
+        session.outbox.reply.encoded(&std::mem::take(&mut session.confirmations));
         if let Some(wait) = &mut session.wait {
             wait.is_silent = true;
         }

@@ -7,11 +7,11 @@
 use crate::command::subscribe_command::is_confirmed;
 use crate::command::{connection_command, named_command, watch_command};
 use crate::context::Context;
-use crate::holding::finish;
+use crate::durability::hold::finish;
 use crate::session::{Replies, Session, Transaction, terms};
 use tidemark_engine::command::{ConnectionCommand, parse};
 use tidemark_engine::keyspace::DATABASES;
-use tidemark_engine::query::Acknowledgement;
+use tidemark_engine::watch::Acknowledgement;
 use tidemark_engine::{Call, Command, CommandError, Executed, Run, WatchedKeys};
 use tidemark_log::Lsn;
 
@@ -24,7 +24,7 @@ pub(crate) fn exec(session: &mut Session, cx: &Context<'_>) -> Result<(), Comman
         session.show_state();
         return Err(CommandError::text("EXECABORT Transaction discarded because of previous errors."));
     }
-    let mark = session.output.reply.len();
+    let mark = session.outbox.reply.len();
     let executed = execute(session, &transaction, &watched, cx);
     end_watches(&watched, cx);
     let shown = || newest_shown(&transaction, cx);
@@ -42,7 +42,7 @@ pub(crate) fn abort(session: &mut Session, error: &CommandError, cx: &Context<'_
     end_watches(&std::mem::take(&mut session.watched), cx);
     let reason = error.to_string();
     let reason = reason.strip_prefix("ERR ").unwrap_or(&reason);
-    session.output.reply.error_text(&format!("EXECABORT Transaction discarded because of: {reason}"));
+    session.outbox.reply.error_text(&format!("EXECABORT Transaction discarded because of: {reason}"));
     session.show_state();
 }
 
@@ -74,24 +74,24 @@ fn execute<'e>(
     let engine = &cx.shared.engine;
     let terms = terms(session.tracking.as_deref(), transaction.is_durable(), transaction.opts_in());
     if calls.len() == transaction.len() {
-        let reply = &mut session.output.reply;
+        let reply = &mut session.outbox.reply;
         return engine.execute_transaction_as(&calls, watched, &[], cx.now_us, terms, reply);
     }
     let done = match acknowledgements(session, transaction, &args, cx) {
         Ok(done) => done,
         Err(error) => {
-            session.output.reply.error(&error);
+            session.outbox.reply.error(&error);
             return Executed::default();
         }
     };
-    let mut answers = session.output.reply.apart();
+    let mut answers = session.outbox.reply.apart();
     let executed = engine.execute_transaction_as(&calls, watched, &done, cx.now_us, terms, &mut answers);
     if answers.has_overflowed() {
         // The commands on keys have run, so those of the connection do as well; nobody will read what they answer.
         if answers.was_refused() {
-            session.output.reply.refuse();
+            session.outbox.reply.refuse();
         } else {
-            session.output.reply.overflow();
+            session.outbox.reply.overflow();
         }
         merge(session, transaction, &args, vec![&[]; calls.len()], cx);
         return executed;
@@ -99,7 +99,7 @@ fn execute<'e>(
     match elements(answers.bytes()) {
         Some(elements) => merge(session, transaction, &args, elements, cx),
         // Not executed: an error, or a watched key has changed.
-        None => session.output.reply.encoded(answers.bytes()),
+        None => session.outbox.reply.encoded(answers.bytes()),
     }
     executed
 }
@@ -139,7 +139,7 @@ fn acknowledgements<'a>(
                 ));
             }
             let lsn = watch_command::position(lsn)?;
-            let given = watch_command::watched(session, name, cx).map(|watching| watching.given());
+            let given = watch_command::watched(session, name, cx).map(|subscription| subscription.given());
             if let Some(given) = given.filter(|given| lsn > *given) {
                 return Err(CommandError::Text(
                     format!(
@@ -176,33 +176,33 @@ fn merge(
     answers: Vec<&[u8]>,
     cx: &Context<'_>,
 ) {
-    session.output.reply.array(transaction.len());
+    session.outbox.reply.array(transaction.len());
     let mut answers = answers.into_iter();
     for ((command, _), args) in transaction.commands().zip(args) {
         match command.run {
             Run::Keys(_) => {
                 let answer = answers.next().expect("each command on keys has an answer");
-                session.output.reply.encoded(answer);
+                session.outbox.reply.encoded(answer);
             }
             Run::Connection(_) if acknowledgement(command, args).is_some() => {
                 // It has taken place with the others.
-                session.output.reply.ok();
+                session.outbox.reply.ok();
                 let lsn = args.get(3).and_then(|lsn| watch_command::position(lsn).ok());
                 if let (Some(name), Some(lsn)) = (args.get(2), lsn)
-                    && let Some(watching) = watch_command::watched(session, name, cx)
+                    && let Some(subscription) = watch_command::watched(session, name, cx)
                 {
-                    watching.acknowledge(lsn);
+                    subscription.acknowledge(lsn);
                 }
             }
             Run::Connection(which) => {
-                let mark = session.output.reply.len();
+                let mark = session.outbox.reply.len();
                 connection_command::run_in_transaction(session, which, command, args, cx);
                 if is_confirmed(session, mark, command) {
-                    let confirmations = &session.output.reply.bytes()[mark..];
+                    let confirmations = &session.outbox.reply.bytes()[mark..];
                     session.confirmations.extend_from_slice(confirmations);
                 }
             }
-            Run::Container => session.output.reply.error(&CommandError::Arity(command.name.into())),
+            Run::Container => session.outbox.reply.error(&CommandError::Arity(command.name.into())),
         }
     }
     assert!(answers.next().is_none(), "there are more answers than commands on keys");

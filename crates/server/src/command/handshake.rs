@@ -3,10 +3,11 @@
 use crate::command::client_command::check_name;
 use crate::command::transaction;
 use crate::context::Context;
+use crate::events::invalidation;
 use crate::login_guard::Login;
 use crate::session::{Replies, Session};
+use crate::subscription::lifecycle;
 use crate::version::REDIS_VERSION;
-use crate::{tracking, watching};
 use sha2::{Digest, Sha256};
 use std::time::Instant;
 use tidemark_engine::command::parse;
@@ -26,7 +27,7 @@ const TOO_MANY_LOGINS: CommandError = CommandError::text(
 
 /// `PING [message]`
 pub(crate) fn ping(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandError> {
-    let reply = &mut session.output.reply;
+    let reply = &mut session.outbox.reply;
     match args {
         // A subscribed client expects what it gets to look like a message.
         [_, ..] if session.subscriptions.any() && reply.protocol() == Protocol::Resp2 => {
@@ -43,14 +44,14 @@ pub(crate) fn ping(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandE
 
 /// `ECHO message`
 pub(crate) fn echo(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandError> {
-    session.output.reply.bulk(args.get(1).copied().unwrap_or_default());
+    session.outbox.reply.bulk(args.get(1).copied().unwrap_or_default());
     Ok(())
 }
 
 /// `SELECT index`
 pub(crate) fn select(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandError> {
     session.db = parse::database(args.get(1).copied().unwrap_or_default())?;
-    session.output.reply.ok();
+    session.outbox.reply.ok();
     Ok(())
 }
 
@@ -67,7 +68,7 @@ pub(crate) fn auth(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> R
         [_, user, password] => log_in(session, user, password, cx)?,
         _ => return Err(CommandError::Syntax),
     }
-    session.output.reply.ok();
+    session.outbox.reply.ok();
     Ok(())
 }
 
@@ -123,8 +124,8 @@ pub(crate) fn hello(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> 
         ));
     }
     let changes_protocol =
-        greeting.protocol.is_some_and(|protocol| protocol != session.output.reply.protocol());
-    if changes_protocol && !session.subscriptions.watchings.is_empty() {
+        greeting.protocol.is_some_and(|protocol| protocol != session.outbox.reply.protocol());
+    if changes_protocol && !session.subscriptions.reads.is_empty() {
         return Err(CommandError::text(
             "ERR the watched reads are answered in the present protocol; end them with UNWATCH before changing it",
         ));
@@ -134,7 +135,7 @@ pub(crate) fn hello(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> 
         session.client.names().name = name.to_vec();
     }
     if let Some(protocol) = greeting.protocol {
-        session.output.reply.set_protocol(protocol);
+        session.outbox.reply.set_protocol(protocol);
         session.show_state();
     }
     describe_server(session);
@@ -178,7 +179,7 @@ fn read_greeting<'a>(args: &[&'a [u8]]) -> Result<Greeting<'a>, CommandError> {
 
 fn describe_server(session: &mut Session) {
     let id = session.client.id;
-    let reply = &mut session.output.reply;
+    let reply = &mut session.outbox.reply;
     reply.map(7);
     reply.bulk(b"server");
     // Clients compare it, and take other names for servers that they do not know.
@@ -199,7 +200,7 @@ fn describe_server(session: &mut Session) {
 
 /// `QUIT`
 pub(crate) fn quit(session: &mut Session) -> Result<(), CommandError> {
-    session.output.reply.ok();
+    session.outbox.reply.ok();
     session.closing = true;
     Ok(())
 }
@@ -209,9 +210,9 @@ pub(crate) fn reset(session: &mut Session, cx: &Context<'_>) -> Result<(), Comma
     session.transaction = None;
     transaction::forget_watches(session, cx);
     session.unsubscribe_all(cx.shared);
-    watching::end_all(session, cx);
+    lifecycle::end_all(session, cx);
     session.subscriptions.following = None;
-    tracking::end(session, cx);
+    invalidation::end(session, cx);
     session.db = 0;
     session.replies = Replies::On;
     session.client.names().name.clear();
@@ -219,8 +220,8 @@ pub(crate) fn reset(session: &mut Session, cx: &Context<'_>) -> Result<(), Comma
         session.authenticated = false;
         session.stranger_since = Instant::now();
     }
-    session.output.reply.set_protocol(Protocol::Resp2);
-    session.output.reply.simple("RESET");
+    session.outbox.reply.set_protocol(Protocol::Resp2);
+    session.outbox.reply.simple("RESET");
     session.show_state();
     Ok(())
 }

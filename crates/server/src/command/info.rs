@@ -1,9 +1,9 @@
 //! `INFO`: the server described in sections of `name:value` lines, in Redis's words where tools read them.
 
 use crate::available_memory;
-use crate::client::flags;
 use crate::clock::now_us;
 use crate::context::Context;
+use crate::net::client::flags;
 use crate::session::Session;
 use crate::shared::Shared;
 use crate::version::{REDIS_VERSION, TIDEMARK_VERSION};
@@ -52,7 +52,7 @@ pub(crate) fn info(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> R
             section(&mut text, cx);
         }
     }
-    session.output.reply.verbatim(&text);
+    session.outbox.reply.verbatim(&text);
     Ok(())
 }
 

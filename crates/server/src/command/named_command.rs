@@ -1,17 +1,19 @@
 //! `X.WATCH ... | AS name`: subscriptions whose positions the log keeps; and what else is said of names.
 
 use crate::context::Context;
-use crate::cursor::{self, Cursor, reads};
-use crate::delivery::{Delivery, Start};
-use crate::holders::Tenancy;
-use crate::holding::{self, hold_position};
-use crate::not_resumed::NotResumed;
-use crate::session::{Asked, Returning, Session};
-use crate::watch_answer::{begun, write_read};
-use crate::{returning, watching};
+use crate::durability::hold::{self, hold_position};
+use crate::session::Session;
+use crate::subscription::cursor::{self, Cursor, reads};
+use crate::subscription::delivery::{Delivery, Start};
+use crate::subscription::lifecycle;
+use crate::subscription::ownership::Ownership;
+use crate::subscription::pending_resumption::{ResumeRequest, Resumption};
+use crate::subscription::reply::{begun, write_read};
+use crate::subscription::resume_error::ResumeError;
+use crate::subscription::resumption;
 use tidemark_engine::CommandError;
 use tidemark_engine::command::parse::glob;
-use tidemark_engine::query::{Acknowledged, Acknowledgement, Guarantee, Named, Read, check_name};
+use tidemark_engine::watch::{Acknowledged, Acknowledgement, Guarantee, Named, Read, check_name};
 use tidemark_log::Lsn;
 
 /// A read that is to be watched under a name.
@@ -62,7 +64,7 @@ fn begin(
     let record = match engine.name_subscription(naming.name, &named, cx.now_us) {
         Ok(record) => record,
         Err(error) => {
-            watching::leave_if_unused(session, &subscribed.query, cx);
+            lifecycle::leave_if_unused(session, &subscribed.query, cx);
             // Somebody else may have begun it at the same time.
             return match engine.named(naming.name) {
                 Some(named) => go_on(session, subscribed.query.read(), naming, (delivery, start), &named, cx),
@@ -71,8 +73,8 @@ fn begin(
         }
     };
     let cursor = Cursor::behind(subscribed.query, named.base, subscribed.number, subscribed.lsn);
-    let mark = session.output.reply.len();
-    let replaced = watching::hold(session, naming.name, &named, (cursor, delivery), cx);
+    let mark = session.outbox.reply.len();
+    let replaced = lifecycle::hold(session, naming.name, &named, (cursor, delivery), cx);
     begun(
         session,
         named.query.id(),
@@ -108,8 +110,8 @@ fn go_on(
     let is_repeated = !named.has_begun && start == Start::Snapshot;
     let value = if is_repeated { named.query.shown_at(named.base) } else { None };
     let (query, lsn, asked) =
-        (named.query.clone(), named.position, Asked::NamedWatch(naming.name.into(), value));
-    returning::go_on(session, Returning { query, lsn, delivery, asked }, cx)
+        (named.query.clone(), named.position, ResumeRequest::NamedWatch(naming.name.into(), value));
+    resumption::go_on(session, Resumption { query, lsn, delivery, asked }, cx)
 }
 
 /// `EMITACK` of a named subscription, by whatever connection.
@@ -118,20 +120,20 @@ pub(crate) fn acknowledge(
     name: &[u8],
     lsn: Lsn,
     cx: &Context<'_>,
-) -> Result<Result<(), NotResumed>, CommandError> {
-    let mark = session.output.reply.len();
+) -> Result<Result<(), ResumeError>, CommandError> {
+    let mark = session.outbox.reply.len();
     match cx.shared.engine.acknowledge(Acknowledgement { name, lsn }, cx.now_us)? {
-        Acknowledged::Unknown => return Ok(Err(NotResumed::NotFound)),
-        Acknowledged::Beyond(head) => return Ok(Err(NotResumed::Invalid(head))),
+        Acknowledged::Unknown => return Ok(Err(ResumeError::NotFound)),
+        Acknowledged::Beyond(head) => return Ok(Err(ResumeError::Invalid(head))),
         Acknowledged::Before(_) => {
-            session.output.reply.ok();
+            session.outbox.reply.ok();
             if cx.always_durable() {
-                holding::hold_what_is_shown(session, mark, cx);
+                hold::hold_what_is_shown(session, mark, cx);
             }
         }
         Acknowledged::Moved(record) => {
-            session.output.reply.ok();
-            holding::hold_change(session, mark, record, cx);
+            session.outbox.reply.ok();
+            hold::hold_change(session, mark, record, cx);
         }
     }
     Ok(Ok(()))
@@ -150,18 +152,18 @@ pub(crate) fn is_of_key(name: &[u8], key: &[u8], cx: &Context<'_>) -> bool {
 
 /// `UNWATCH NAMED name ...`: how many names it has ended. Whoever is given one's emissions is told.
 pub(crate) fn end(session: &mut Session, names: &[&[u8]], cx: &Context<'_>) -> Result<(), CommandError> {
-    let (mark, mut ended, mut last) = (session.output.reply.len(), 0, None);
+    let (mark, mut ended, mut last) = (session.outbox.reply.len(), 0, None);
     for name in names {
         let Some((record, named)) = cx.shared.engine.end_named(name, cx.now_us)? else { continue };
         (ended, last) = (ended + 1, Some(record));
-        if let Some(tenancy) = cx.shared.holders.evict(name, named.query.id()) {
-            watching::tell_taken(&tenancy, cx);
+        if let Some(ownership) = cx.shared.name_owners.evict(name, named.query.id()) {
+            lifecycle::tell_taken(&ownership, cx);
         }
         cx.shared.watching_began(cx.now_us);
     }
-    session.output.reply.count(ended);
+    session.outbox.reply.count(ended);
     if let Some(record) = last {
-        holding::hold_change(session, mark, record, cx);
+        hold::hold_change(session, mark, record, cx);
     }
     Ok(())
 }
@@ -170,7 +172,7 @@ pub(crate) fn end(session: &mut Session, names: &[&[u8]], cx: &Context<'_>) -> R
 pub(crate) fn list(session: &mut Session, pattern: Option<&[u8]>, cx: &Context<'_>) {
     let mut all = cx.shared.engine.all_named();
     all.retain(|(name, _)| pattern.is_none_or(|pattern| glob(pattern, name)));
-    let reply = &mut session.output.reply;
+    let reply = &mut session.outbox.reply;
     reply.array(all.len());
     for (name, named) in all {
         let read = named.query.read();
@@ -185,8 +187,8 @@ pub(crate) fn list(session: &mut Session, pattern: Option<&[u8]>, cx: &Context<'
         reply.bulk(b"lsn");
         reply.count(named.position.0 as usize);
         reply.bulk(b"client");
-        match cx.shared.holders.of(&name) {
-            Some(Tenancy { holder: (_, target), .. }) => reply.count(target.client as usize),
+        match cx.shared.name_owners.of(&name) {
+            Some(Ownership { owner, .. }) => reply.count(owner.connection_id.client as usize),
             None => reply.null(),
         }
     }

@@ -11,18 +11,18 @@ use tidemark_engine::{CommandError, KeyDescription};
 
 /// `TIME`
 pub(crate) fn time(session: &mut Session, cx: &Context<'_>) -> Result<(), CommandError> {
-    session.output.reply.array(2);
-    session.output.reply.bulk_integer((cx.now_us / 1_000_000) as i64);
-    session.output.reply.bulk_integer((cx.now_us % 1_000_000) as i64);
+    session.outbox.reply.array(2);
+    session.outbox.reply.bulk_integer((cx.now_us / 1_000_000) as i64);
+    session.outbox.reply.bulk_integer((cx.now_us % 1_000_000) as i64);
     Ok(())
 }
 
 /// `ROLE`
 pub(crate) fn role(session: &mut Session, cx: &Context<'_>) -> Result<(), CommandError> {
-    session.output.reply.array(3);
-    session.output.reply.bulk(b"master");
-    session.output.reply.integer(cx.shared.engine.log().appended().0 as i64);
-    session.output.reply.array(0);
+    session.outbox.reply.array(3);
+    session.outbox.reply.bulk(b"master");
+    session.outbox.reply.integer(cx.shared.engine.log().appended().0 as i64);
+    session.outbox.reply.array(0);
     Ok(())
 }
 
@@ -52,7 +52,7 @@ pub(crate) fn lolwut(session: &mut Session) -> Result<(), CommandError> {
         ~     ~~        ~    ~~~      ~\n\
       ~~ ~~ ~~  ~~   ~~  ~ ~~   ~~  ~~ ~~\n\
     ~~~   ~      ~~~~     ~       ~~     ~~~\n";
-    session.output.reply.verbatim(&format!(
+    session.outbox.reply.verbatim(&format!(
         "{WAVES}\nTidemark ver. {TIDEMARK_VERSION}, for clients of Redis ver. {REDIS_VERSION}\n"
     ));
     Ok(())
@@ -67,8 +67,8 @@ pub(crate) fn help(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandE
         lines.push(format!("{} {}", sub.name.to_ascii_uppercase(), sub.syntax).trim_end().to_owned());
         lines.push(format!("    {}", sub.summary));
     }
-    session.output.reply.array(lines.len());
-    lines.iter().for_each(|line| session.output.reply.simple(line));
+    session.outbox.reply.array(lines.len());
+    lines.iter().for_each(|line| session.outbox.reply.simple(line));
     Ok(())
 }
 
@@ -91,7 +91,7 @@ pub(crate) fn debug_set_active_expire(
     check_debug(session, cx)?;
     let on = parse::integer(args.get(2).copied().unwrap_or_default())? != 0;
     cx.shared.active_expiry.store(on, Ordering::Relaxed);
-    session.output.reply.ok();
+    session.outbox.reply.ok();
     Ok(())
 }
 
@@ -120,7 +120,7 @@ pub(crate) fn debug_object(
     let idle_s = (cx.now_us / 1_000_000).saturating_sub(u64::from(used_s));
     // Redis keeps 24 bits of the clock.
     let lru = used_s & 0x00ff_ffff;
-    session.output.reply.simple(&format!(
+    session.outbox.reply.simple(&format!(
         "Value at:{address:#x} refcount:1 encoding:{encoding} serializedlength:{snapshot_bytes} lru:{lru} \
          lru_seconds_idle:{idle_s}"
     ));
@@ -141,14 +141,14 @@ pub(crate) fn function_flush(session: &mut Session, args: &[&[u8]]) -> Result<()
     if !is_known {
         return Err(CommandError::text("ERR FUNCTION FLUSH only supports SYNC|ASYNC option"));
     }
-    session.output.reply.ok();
+    session.outbox.reply.ok();
     Ok(())
 }
 
 /// `DEBUG JMAP`
 pub(crate) fn debug_nothing(session: &mut Session, cx: &Context<'_>) -> Result<(), CommandError> {
     check_debug(session, cx)?;
-    session.output.reply.ok();
+    session.outbox.reply.ok();
     Ok(())
 }
 
@@ -172,7 +172,7 @@ pub(crate) fn check_debug(session: &Session, cx: &Context<'_>) -> Result<(), Com
 /// `DEBUG DIGEST`
 pub(crate) fn debug_digest(session: &mut Session, cx: &Context<'_>) -> Result<(), CommandError> {
     check_debug(session, cx)?;
-    session.output.reply.simple(&format!("{:040x}", cx.shared.engine.digest()));
+    session.outbox.reply.simple(&format!("{:040x}", cx.shared.engine.digest()));
     Ok(())
 }
 
@@ -180,7 +180,7 @@ const SAVE_IN_PROGRESS: CommandError = CommandError::text("ERR Background save a
 
 /// `SAVE`: the client waits until the snapshot is complete; others do not notice.
 pub(crate) fn save(session: &mut Session, cx: &Context<'_>) -> Result<(), CommandError> {
-    if !cx.shared.snapshots.request(Some((session.client.worker, session.target()))) {
+    if !cx.shared.snapshots.request(Some((session.client.worker, session.connection_id()))) {
         return Err(SAVE_IN_PROGRESS);
     }
     wait::for_snapshot(session);
@@ -202,7 +202,7 @@ pub(crate) fn background_save(
     if !cx.shared.snapshots.request(None) {
         return Err(SAVE_IN_PROGRESS);
     }
-    session.output.reply.simple(if is_rewrite {
+    session.outbox.reply.simple(if is_rewrite {
         "Background append only file rewriting started"
     } else {
         "Background saving started"
@@ -212,6 +212,6 @@ pub(crate) fn background_save(
 
 /// `LASTSAVE`
 pub(crate) fn last_save(session: &mut Session, cx: &Context<'_>) -> Result<(), CommandError> {
-    session.output.reply.integer(cx.shared.snapshots.last_success() as i64);
+    session.outbox.reply.integer(cx.shared.snapshots.last_success() as i64);
     Ok(())
 }

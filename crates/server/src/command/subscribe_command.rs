@@ -1,8 +1,8 @@
 //! `SUBSCRIBE`, `PUBLISH`, `PUBSUB` and their kin.
 
 use crate::context::Context;
-use crate::output::Until;
-use crate::publication::Kind;
+use crate::events::publication::Kind;
+use crate::net::outbox::Until;
 use crate::session::{NAMES_LIMIT, Session};
 use tidemark_engine::{Command, CommandError, Run};
 
@@ -17,7 +17,7 @@ pub(crate) fn subscribe(
     if present + args.len() > NAMES_LIMIT {
         return Err(CommandError::text("ERR too many subscriptions"));
     }
-    let subscriber = session.subscriber();
+    let subscriber = session.address();
     for name in args.iter().skip(1) {
         if session.subscriptions.of_mut(kind).insert(Box::from(*name)) {
             cx.shared.pubsub.subscribe(kind, name, subscriber);
@@ -35,7 +35,7 @@ pub(crate) fn unsubscribe(
     args: &[&[u8]],
     cx: &Context<'_>,
 ) -> Result<(), CommandError> {
-    let subscriber = session.subscriber();
+    let subscriber = session.address();
     let named = args.get(1..).unwrap_or_default();
     let names: Vec<Box<[u8]>> = if named.is_empty() {
         session.subscriptions.of(kind).iter().cloned().collect()
@@ -57,7 +57,7 @@ pub(crate) fn unsubscribe(
 
 fn confirm(session: &mut Session, kind: Kind, what: &str, name: Option<&[u8]>) {
     let count = session.subscriptions.count(kind);
-    let reply = &mut session.output.reply;
+    let reply = &mut session.outbox.reply;
     reply.push(3);
     reply.bulk(what.as_bytes());
     reply.bulk_or_null(name);
@@ -76,7 +76,7 @@ pub(crate) fn publish(
     let after = if cx.always_durable() { cx.shared.not_yet_durable() } else { None };
     let after = after.map(Until::Durable);
     let sent = cx.shared.pubsub.publish(kind, channel, message, after, None, &cx.shared.inboxes);
-    session.output.reply.count(sent);
+    session.outbox.reply.count(sent);
     Ok(())
 }
 
@@ -91,9 +91,9 @@ pub(crate) fn channels(
         return Err(CommandError::Syntax);
     }
     let names = cx.shared.pubsub.names(kind, args.get(2).copied());
-    session.output.reply.array(names.len());
+    session.outbox.reply.array(names.len());
     for name in names {
-        session.output.reply.bulk(&name);
+        session.outbox.reply.bulk(&name);
     }
     Ok(())
 }
@@ -106,10 +106,10 @@ pub(crate) fn numsub(
     cx: &Context<'_>,
 ) -> Result<(), CommandError> {
     let names = args.get(2..).unwrap_or_default();
-    session.output.reply.array(names.len() * 2);
+    session.outbox.reply.array(names.len() * 2);
     for name in names {
-        session.output.reply.bulk(name);
-        session.output.reply.count(cx.shared.pubsub.subscribers(kind, name));
+        session.outbox.reply.bulk(name);
+        session.outbox.reply.count(cx.shared.pubsub.subscribers(kind, name));
     }
     Ok(())
 }
@@ -117,14 +117,14 @@ pub(crate) fn numsub(
 /// `PUBSUB NUMPAT`
 pub(crate) fn numpat(session: &mut Session, cx: &Context<'_>) -> Result<(), CommandError> {
     let (_, patterns, _) = cx.shared.pubsub.counts();
-    session.output.reply.count(patterns);
+    session.outbox.reply.count(patterns);
     Ok(())
 }
 
 /// Whether what begins at `mark` confirms changed subscriptions: messages, and no reply.
 pub(crate) fn is_confirmed(session: &Session, mark: usize, command: &Command) -> bool {
     use tidemark_engine::command::ConnectionCommand as C;
-    let is_array = matches!(session.output.reply.bytes().get(mark), Some(b'*' | b'>'));
+    let is_array = matches!(session.outbox.reply.bytes().get(mark), Some(b'*' | b'>'));
     let changes_subscriptions = matches!(
         command.run,
         Run::Connection(

@@ -1,10 +1,10 @@
 //! `CLIENT TRACKING` and its kin.
 
-use crate::client::Client;
 use crate::context::Context;
+use crate::events::invalidation;
+use crate::net::client::Client;
+use crate::net::connection_id::ConnectionAddress;
 use crate::session::{Mode, Session, Tracking};
-use crate::target::Subscriber;
-use crate::tracking;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tidemark_engine::CommandError;
@@ -138,11 +138,11 @@ pub(crate) fn tracking(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) 
     if parse::is(switch, "ON") {
         begin(session, &options, cx)?;
     } else if parse::is(switch, "OFF") {
-        tracking::end(session, cx);
+        invalidation::end(session, cx);
     } else {
         return Err(CommandError::Syntax);
     }
-    session.output.reply.ok();
+    session.outbox.reply.ok();
     Ok(())
 }
 
@@ -152,17 +152,17 @@ fn begin(session: &mut Session, options: &Options<'_>, cx: &Context<'_>) -> Resu
     if options.broadcast {
         check_prefixes(&options.prefixes, present)?;
     }
-    let owner = session.subscriber();
-    let taker = options
-        .redirect
-        .as_ref()
-        .map_or(owner, |client| Subscriber { worker: client.worker, target: client.target });
-    let tell = tracking::tell(owner, taker.target, Arc::clone(&cx.shared.inboxes[taker.worker]));
+    let owner = session.address();
+    let taker = options.redirect.as_ref().map_or(owner, |client| ConnectionAddress {
+        worker: client.worker,
+        connection_id: client.connection_id,
+    });
+    let tell = invalidation::tell(owner, taker.connection_id, Arc::clone(&cx.shared.inboxes[taker.worker]));
     let engine = &cx.shared.engine;
     let mut tracking = match session.tracking.take() {
-        None => Box::new(Tracking::new(engine.track(taker.target.client, tell))),
+        None => Box::new(Tracking::new(engine.track(taker.connection_id.client, tell))),
         Some(tracking) => {
-            tracking.tracker.hand_over(taker.target.client, tell);
+            tracking.tracker.hand_over(taker.connection_id.client, tell);
             tracking
         }
     };
@@ -177,7 +177,7 @@ fn begin(session: &mut Session, options: &Options<'_>, cx: &Context<'_>) -> Resu
         }
     }
     session.tracking = Some(tracking);
-    tracking::show(session);
+    invalidation::show(session);
     Ok(())
 }
 
@@ -205,14 +205,14 @@ pub(crate) fn caching(session: &mut Session, args: &[&[u8]]) -> Result<(), Comma
         return Err(CommandError::Syntax);
     }
     tracking.is_exception = true;
-    session.output.reply.ok();
+    session.outbox.reply.ok();
     Ok(())
 }
 
 /// `CLIENT GETREDIR`
 pub(crate) fn get_redirect(session: &mut Session) -> Result<(), CommandError> {
     let redirect = redirect_shown(session);
-    session.output.reply.integer(redirect);
+    session.outbox.reply.integer(redirect);
     Ok(())
 }
 
@@ -240,7 +240,7 @@ pub(crate) fn tracking_info(session: &mut Session) -> Result<(), CommandError> {
     .into_iter()
     .filter_map(|(word, is)| is.then_some(word))
     .collect();
-    let reply = &mut session.output.reply;
+    let reply = &mut session.outbox.reply;
     reply.map(3);
     reply.bulk(b"flags");
     reply.set(words.len());

@@ -21,10 +21,10 @@ pub(crate) fn is_exec(command: &Command) -> bool {
 pub(crate) fn queue(session: &mut Session, command: &'static Command, args: &[&[u8]], cx: &Context<'_>) {
     let transaction = session.transaction.as_mut().expect("the client has said MULTI");
     match admit(transaction, command, args, cx.config.query_buffer_limit) {
-        Ok(()) => session.output.reply.simple("QUEUED"),
+        Ok(()) => session.outbox.reply.simple("QUEUED"),
         Err(error) => {
             transaction.spoil();
-            session.output.reply.error(&error);
+            session.outbox.reply.error(&error);
         }
     }
     session.show_state();
@@ -54,7 +54,7 @@ pub(crate) fn multi(session: &mut Session) -> Result<(), CommandError> {
         return Err(CommandError::text("ERR MULTI calls can not be nested"));
     }
     session.transaction = Some(Transaction::default());
-    session.output.reply.ok();
+    session.outbox.reply.ok();
     session.show_state();
     Ok(())
 }
@@ -65,7 +65,7 @@ pub(crate) fn discard(session: &mut Session, cx: &Context<'_>) -> Result<(), Com
         return Err(CommandError::text("ERR DISCARD without MULTI"));
     }
     forget_watches(session, cx);
-    session.output.reply.ok();
+    session.outbox.reply.ok();
     session.show_state();
     Ok(())
 }
@@ -81,14 +81,14 @@ pub(crate) fn watch(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> 
     for key in args.iter().skip(1) {
         cx.shared.engine.watch(&mut session.watched, session.db, key, cx.now_us);
     }
-    session.output.reply.ok();
+    session.outbox.reply.ok();
     Ok(())
 }
 
 /// `UNWATCH`
 pub(crate) fn unwatch(session: &mut Session, cx: &Context<'_>) {
     forget_watches(session, cx);
-    session.output.reply.ok();
+    session.outbox.reply.ok();
 }
 
 /// Ends the session's watches, if any.

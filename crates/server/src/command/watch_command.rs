@@ -3,16 +3,19 @@
 use crate::command::channel_command;
 use crate::command::named_command::{self, Naming};
 use crate::context::Context;
-use crate::cursor::{self, Cursor, reads};
-use crate::delivery::{Options, Start, read_options};
-use crate::holding::hold_position;
-use crate::not_resumed::NotResumed;
-use crate::session::{Asked, NAMES_LIMIT, Returning, Session, Watching};
-use crate::watch_answer::{begun, integer, refusal, refuse, write_read};
-use crate::{returning, watching};
+use crate::durability::hold::hold_position;
+use crate::session::{NAMES_LIMIT, Session};
+use crate::subscription::cursor::{self, Cursor, reads};
+use crate::subscription::delivery::{Options, Start, read_options};
+use crate::subscription::lifecycle;
+use crate::subscription::pending_resumption::{ResumeRequest, Resumption};
+use crate::subscription::read_subscription::ReadSubscription;
+use crate::subscription::reply::{begun, integer, refusal, refuse, write_read};
+use crate::subscription::resume_error::ResumeError;
+use crate::subscription::resumption;
 use std::cmp::Reverse;
 use tidemark_engine::command::{parse, watching::read_of};
-use tidemark_engine::query::{Filter, QueryFigures, Read, SharedQuery};
+use tidemark_engine::watch::{Filter, QueryFigures, Read, SharedQuery};
 use tidemark_engine::{Command, CommandError, Protocol};
 use tidemark_log::Lsn;
 
@@ -32,7 +35,7 @@ pub(crate) fn watch(
 ) -> Result<(), CommandError> {
     let (args, options) = split(args);
     let Options { delivery, start, name, channel, guarantee, operators } = read_options(options)?;
-    if channel.is_none() && session.subscriptions.watchings.len() >= NAMES_LIMIT {
+    if channel.is_none() && session.subscriptions.reads.len() >= NAMES_LIMIT {
         return Err(CommandError::text("ERR too many subscriptions"));
     }
     let mut words = args.to_vec();
@@ -43,7 +46,7 @@ pub(crate) fn watch(
         let read = Read::new(session.db, Protocol::Resp3, &words, filter)?;
         return channel_command::watch(session, channel, read, start, cx);
     }
-    let read = Read::new(session.db, session.output.reply.protocol(), &words, filter)?;
+    let read = Read::new(session.db, session.outbox.reply.protocol(), &words, filter)?;
     if let Some(name) = name {
         let naming = Naming { name, guarantee: guarantee.unwrap_or_default() };
         return named_command::watch(session, read, &naming, (delivery, start), cx);
@@ -51,15 +54,15 @@ pub(crate) fn watch(
     let (engine, listener) = (&cx.shared.engine, session.client.worker);
     if matches!(start, Start::Resume(_)) && engine.query_of(&read).is_none() {
         // Nobody has had an emission that could be gone on behind, and nothing begins for one who asks for that.
-        return Err(CommandError::Text(refusal(NotResumed::NotFound).into()));
+        return Err(CommandError::Text(refusal(ResumeError::NotFound).into()));
     }
     if let Some(query) = engine.query_of(&read).filter(|query| query.is_dormant()) {
         if let Start::Resume(lsn) = start {
-            let known = session.subscriptions.watchings.get_mut(query.id());
-            let asked = Asked::Watch(known.map(|known| known.cursor.base()), engine.log().appended());
-            return returning::go_on(session, Returning { query, lsn, delivery, asked }, cx);
+            let known = session.subscriptions.reads.get_mut(query.id());
+            let asked = ResumeRequest::Watch(known.map(|known| known.cursor.base()), engine.log().appended());
+            return resumption::go_on(session, Resumption { query, lsn, delivery, asked }, cx);
         }
-        if session.subscriptions.watchings.contains(query.id()) {
+        if session.subscriptions.reads.contains(query.id()) {
             return Err(CommandError::text(
                 "TRYAGAIN the read is watched already, and its emissions are being made from the log",
             ));
@@ -68,15 +71,15 @@ pub(crate) fn watch(
     let subscribed = engine.subscribe(read, listener, cx.now_us)?;
     cx.shared.watching_began(cx.now_us);
     let id = subscribed.query.id();
-    let base = session.subscriptions.watchings.get_mut(id).map(|known| known.cursor.base());
+    let base = session.subscriptions.reads.get_mut(id).map(|known| known.cursor.base());
     if let Start::Resume(lsn) = start {
-        let (query, asked) = (subscribed.query, Asked::Watch(base, subscribed.lsn));
-        return returning::go_on(session, Returning { query, lsn, delivery, asked }, cx);
+        let (query, asked) = (subscribed.query, ResumeRequest::Watch(base, subscribed.lsn));
+        return resumption::go_on(session, Resumption { query, lsn, delivery, asked }, cx);
     }
     let (number, lsn) = (subscribed.number, subscribed.lsn);
     let cursor = Cursor::behind(subscribed.query, base.unwrap_or(number), number, lsn);
-    let replaced = watching::begin(session, Watching::new(cursor, delivery), cx);
-    let mark = session.output.reply.len();
+    let replaced = lifecycle::begin(session, ReadSubscription::new(cursor, delivery), cx);
+    let mark = session.outbox.reply.len();
     begun(session, id, lsn, (start == Start::Snapshot).then_some(&*subscribed.answer));
     hold_position(session, mark, lsn, cx);
     replaced.tell(session);
@@ -113,14 +116,14 @@ pub(crate) fn unwatch(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -
     for name in args.iter().skip(1) {
         let named = cursor::query_of(&cx.shared.engine, name);
         let is_known = named.is_some_and(|query| is_named(session, query, name));
-        ended += usize::from(is_known && named.is_some_and(|query| watching::end(session, query, cx)));
+        ended += usize::from(is_known && named.is_some_and(|query| lifecycle::end(session, query, cx)));
     }
-    session.output.reply.count(ended);
+    session.outbox.reply.count(ended);
     Ok(())
 }
 
 fn is_named(session: &mut Session, query: Lsn, name: &[u8]) -> bool {
-    session.subscriptions.watchings.get_mut(query).is_some_and(|watching| *watching.name() == *name)
+    session.subscriptions.reads.get_mut(query).is_some_and(|subscription| *subscription.name() == *name)
 }
 
 /// `UNWATCH QUERY id ...`: how many watched reads it has ended, for all their subscribers.
@@ -132,7 +135,7 @@ fn end_queries(session: &mut Session, ids: &[&[u8]], cx: &Context<'_>) -> Result
     for id in ids {
         ended += usize::from(cx.shared.engine.end_query(position(id)?, cx.now_us)?);
     }
-    session.output.reply.count(ended);
+    session.outbox.reply.count(ended);
     Ok(())
 }
 
@@ -151,7 +154,7 @@ fn list_all(session: &mut Session, pattern: Option<&[u8]>, cx: &Context<'_>) {
         .collect();
     all.sort_by_key(|(figures, query)| (Reverse(figures.cost_ns), query.id()));
     all.truncate(LISTED);
-    let reply = &mut session.output.reply;
+    let reply = &mut session.outbox.reply;
     reply.array(all.len());
     for (figures, query) in all {
         reply.map(9);
@@ -191,22 +194,22 @@ pub(crate) fn watches(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -
         }
         _ => return Err(CommandError::Syntax),
     }
-    let Session { subscriptions, output, .. } = session;
-    let reply = &mut output.reply;
-    reply.array(subscriptions.watchings.len());
-    for watching in subscriptions.watchings.iter() {
+    let Session { subscriptions, outbox, .. } = session;
+    let reply = &mut outbox.reply;
+    reply.array(subscriptions.reads.len());
+    for subscription in subscriptions.reads.iter() {
         reply.map(7);
         reply.bulk(b"sub_id");
-        reply.bulk(&watching.name());
-        write_read(reply, watching.cursor.query().read());
+        reply.bulk(&subscription.name());
+        write_read(reply, subscription.cursor.query().read());
         reply.bulk(b"lsn");
-        integer(reply, watching.cursor.lsn().0);
+        integer(reply, subscription.cursor.lsn().0);
         reply.bulk(b"seq");
-        integer(reply, watching.cursor.sequence());
+        integer(reply, subscription.cursor.sequence());
         reply.bulk(b"lag");
-        integer(reply, watching.cursor.lag());
+        integer(reply, subscription.cursor.lag());
         reply.bulk(b"acked");
-        integer(reply, watching.acknowledged().0);
+        integer(reply, subscription.acknowledged().0);
     }
     Ok(())
 }
@@ -230,7 +233,7 @@ pub(crate) fn reconnect(session: &mut Session, args: &[&[u8]], cx: &Context<'_>)
     if !operators.is_empty() {
         return Err(CommandError::text("ERR the operators of a subscription are those that it began with"));
     }
-    if session.subscriptions.watchings.len() >= NAMES_LIMIT {
+    if session.subscriptions.reads.len() >= NAMES_LIMIT {
         return Err(CommandError::text("ERR too many subscriptions"));
     }
     let engine = &cx.shared.engine;
@@ -238,19 +241,19 @@ pub(crate) fn reconnect(session: &mut Session, args: &[&[u8]], cx: &Context<'_>)
     let known = named.as_ref().map(|named| (named.query.clone(), named.base));
     let known = known.or_else(|| cursor::find(engine, name)).filter(|(query, _)| reads(query, key));
     let Some((query, base)) = known else {
-        refuse(session, NotResumed::NotFound, cx);
+        refuse(session, ResumeError::NotFound, cx);
         return Ok(());
     };
-    if query.read().protocol() != session.output.reply.protocol() {
+    if query.read().protocol() != session.outbox.reply.protocol() {
         return Err(CommandError::text(
             "ERR the subscription began under the other protocol; say HELLO 3 or HELLO 2 first",
         ));
     }
     let asked = match &named {
-        Some(_) => Asked::NamedReconnect((*name).into()),
-        None => Asked::Reconnect(base),
+        Some(_) => ResumeRequest::NamedReconnect((*name).into()),
+        None => ResumeRequest::Reconnect(base),
     };
-    returning::go_on(session, Returning { query, lsn, delivery, asked }, cx)
+    resumption::go_on(session, Resumption { query, lsn, delivery, asked }, cx)
 }
 
 /// `EMITACK key subscription lsn`
@@ -263,29 +266,29 @@ pub(crate) fn acknowledge(
     let lsn = position(lsn)?;
     if named_command::is_of_key(name, key, cx) {
         // Beyond what this connection was given, if it is the one that is: that would lose what comes in between.
-        let given = watched(session, name, cx).map(|watching| watching.given());
+        let given = watched(session, name, cx).map(|subscription| subscription.given());
         let outcome = match given.filter(|given| lsn > *given) {
-            Some(given) => Err(NotResumed::Invalid(given)),
+            Some(given) => Err(ResumeError::Invalid(given)),
             None => named_command::acknowledge(session, name, lsn, cx)?,
         };
         match (outcome, watched(session, name, cx)) {
             (Err(not_resumed), _) => refuse(session, not_resumed, cx),
-            (Ok(()), Some(watching)) => watching.acknowledge(lsn),
+            (Ok(()), Some(subscription)) => subscription.acknowledge(lsn),
             (Ok(()), None) => {}
         }
         return Ok(());
     }
-    let watchings = &mut session.subscriptions.watchings;
-    let known = cursor::parse_name(name).and_then(|(id, _)| watchings.get_mut(id));
-    match known.filter(|known| *known.name() == **name && reads(known.cursor.query(), key)) {
-        None => refuse(session, NotResumed::NotFound, cx),
+    let reads = &mut session.subscriptions.reads;
+    let known = cursor::parse_name(name).and_then(|(id, _)| reads.get_mut(id));
+    match known.filter(|known| *known.name() == **name && cursor::reads(known.cursor.query(), key)) {
+        None => refuse(session, ResumeError::NotFound, cx),
         Some(known) if lsn > known.cursor.lsn() => {
             let last = known.cursor.lsn();
-            refuse(session, NotResumed::Invalid(last), cx);
+            refuse(session, ResumeError::Invalid(last), cx);
         }
         Some(known) => {
             known.acknowledge(lsn);
-            session.output.reply.ok();
+            session.outbox.reply.ok();
         }
     }
     Ok(())
@@ -296,10 +299,10 @@ pub(crate) fn watched<'s>(
     session: &'s mut Session,
     name: &[u8],
     cx: &Context<'_>,
-) -> Option<&'s mut Watching> {
+) -> Option<&'s mut ReadSubscription> {
     let query = cursor::query_of(&cx.shared.engine, name)?;
-    let watching = session.subscriptions.watchings.get_mut(query)?;
-    (*watching.name() == *name).then_some(watching)
+    let subscription = session.subscriptions.reads.get_mut(query)?;
+    (*subscription.name() == *name).then_some(subscription)
 }
 
 pub(crate) fn position(arg: &[u8]) -> Result<Lsn, CommandError> {

@@ -21,7 +21,7 @@ pub use short_help::short_help;
 pub(crate) use suggestion::nearest;
 pub use value::{BindAddress, DebugAccess, LogStorage, MemoryLimit, OutputLimit, OutputLimits};
 
-use crate::descriptors::{Connections, OWN_HTTP_CONNECTIONS};
+use crate::net::file_descriptors::{Connections, OWN_HTTP_CONNECTIONS};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;

@@ -28,12 +28,12 @@ fn defaults_serve_this_machine_only() {
 
 #[test]
 fn connections_over_http_share_the_places_that_there_are() {
-    for (places, requests, watchers) in [(2_000, 256, 1_000), (60, 62, 30), (1, 32, 1), (0, 32, 0)] {
+    for (places, requests, registry) in [(2_000, 256, 1_000), (60, 62, 30), (1, 32, 1), (0, 32, 0)] {
         let mut config = Config::default();
         config.fit_http(places);
         assert_eq!(
             (config.http_connections, config.http_watch_connections),
-            (requests, watchers),
+            (requests, registry),
             "{places}"
         );
     }

@@ -15,8 +15,8 @@ use super::table::{self, Plan, Row, WATCH_SUFFIX};
 use super::{handing, watch};
 use crate::command::{dispatch, postponing};
 use crate::context::Context;
-use crate::holding::hold_position;
-use crate::loading::LOADING;
+use crate::durability::hold::hold_position;
+use crate::durability::loading::LOADING;
 use crate::resp::request::{UNAUTHENTICATED_ARGUMENTS, UNAUTHENTICATED_BULK_BYTES};
 use crate::session::Session;
 use std::time::{Duration, Instant};
@@ -162,7 +162,7 @@ impl Conversation {
                     Ok(text) => {
                         let head = Head { message: text.as_bytes(), fingerprint: 0 };
                         result::write(&mut self.scratch, &head, |_| Ok(()));
-                        session.output.reply.encoded(&self.scratch);
+                        session.outbox.reply.encoded(&self.scratch);
                     }
                     Err(text) => self.refuse(session, text, cx),
                 }
@@ -193,7 +193,7 @@ impl Conversation {
         place: &Place<'_>,
         cx: &Context<'_>,
     ) {
-        let mark = session.output.reply.len();
+        let mark = session.outbox.reply.len();
         dispatch::run_in_place(session, words, cx);
         self.replace(session, mark, |answers, buffer| body::put(buffer, body, answers, place));
     }
@@ -263,7 +263,7 @@ impl Conversation {
         rank: impl FnOnce(i64) -> Rank,
         cx: &Context<'_>,
     ) {
-        let mark = session.output.reply.len();
+        let mark = session.outbox.reply.len();
         for words in [&[b"MULTI".as_slice()], count, words, &[b"EXEC"]] {
             dispatch::run_in_place(session, words, cx);
         }
@@ -285,7 +285,7 @@ impl Conversation {
         mark: usize,
         put_body: impl FnOnce(&mut Answers<'_>, &mut Vec<u8>) -> Result<(), result::Unanswerable>,
     ) {
-        let reply = &session.output.reply;
+        let reply = &session.outbox.reply;
         if reply.has_overflowed() {
             // It ends within an answer, and the connection with it.
             return;
@@ -295,8 +295,8 @@ impl Conversation {
             Some(text) => result::write_error(&mut self.scratch, text, 0),
             None => result::write(&mut self.scratch, &Head::OK, |buffer| put_body(&mut answers, buffer)),
         }
-        session.output.rewrite(mark);
-        session.output.reply.encoded(&self.scratch);
+        session.outbox.rewrite(mark);
+        session.outbox.reply.encoded(&self.scratch);
     }
 
     /// Runs a command about watched reads.
@@ -320,7 +320,7 @@ impl Conversation {
                 self.answer(session, row.body, b"OK");
             }
             Plan::EmitReconnect => {
-                let mark = session.output.reply.len();
+                let mark = session.outbox.reply.len();
                 watch::reconnect(session, words, cx)?;
                 if session.wait.is_none() {
                     self.resumed(session, mark, cx);
@@ -333,8 +333,8 @@ impl Conversation {
             _ => {
                 let read = row.name.strip_suffix(WATCH_SUFFIX).and_then(|name| table::find(name.as_bytes()));
                 watch::watch(session, read.unwrap_or(row), words, &mut self.scratch, cx)?;
-                let mark = session.output.reply.len();
-                session.output.reply.encoded(&self.scratch);
+                let mark = session.outbox.reply.len();
+                session.outbox.reply.encoded(&self.scratch);
                 hold_position(session, mark, cx.shared.engine.log().appended(), cx);
             }
         }
@@ -343,7 +343,7 @@ impl Conversation {
 
     /// Replaces the RESP3 answer to `EMITRECONNECT`, which stands behind `mark`, when there is one.
     pub(crate) fn resumed(&mut self, session: &mut Session, mark: usize, cx: &Context<'_>) {
-        let answered = &session.output.reply.bytes()[mark..];
+        let answered = &session.outbox.reply.bytes()[mark..];
         match Answers::of(answered).next() {
             Some(Answer::Text(message)) => {
                 result::write(&mut self.scratch, &Head { message, fingerprint: 0 }, |_| Ok(()));
@@ -355,8 +355,8 @@ impl Conversation {
             }
             _ => return,
         }
-        session.output.rewrite(mark);
-        session.output.reply.encoded(&self.scratch);
+        session.outbox.rewrite(mark);
+        session.outbox.reply.encoded(&self.scratch);
     }
 
     /// Answers with an empty body, if the command's answers have one.
@@ -365,7 +365,7 @@ impl Conversation {
         result::write(&mut self.scratch, &head, |buffer| {
             body::put(buffer, body, &mut Answers::of(&[]), &Place::default())
         });
-        session.output.reply.encoded(&self.scratch);
+        session.outbox.reply.encoded(&self.scratch);
     }
 
     /// Answers a command that is refused before it reaches the dispatcher; one that may not run at all is told so first.
@@ -377,7 +377,7 @@ impl Conversation {
 
     fn refuse(&mut self, session: &mut Session, text: &str, cx: &Context<'_>) {
         cx.shared.errors.count(text.as_bytes());
-        self.write_error(&mut session.output.reply, text);
+        self.write_error(&mut session.outbox.reply, text);
     }
 
     /// Gives back the memory of an unusually long answer.

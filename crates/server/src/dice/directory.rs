@@ -3,7 +3,7 @@
 //! A client asks on one connection and listens on another one: `HANDSHAKE id command` and `HANDSHAKE id watch`. The latest
 //! that watches gets what the subscriptions of all of them emit, whichever worker serves it.
 
-use crate::target::Subscriber;
+use crate::net::connection_id::ConnectionAddress;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tidemark_log::Lsn;
@@ -23,7 +23,7 @@ struct Entries {
 }
 
 struct Entry {
-    subscriber: Subscriber,
+    subscriber: ConnectionAddress,
     ids: Vec<Box<str>>,
     /// Number of its latest handshake to watch.
     watches: Option<u64>,
@@ -40,9 +40,14 @@ pub(super) struct Registration {
 
 impl Directory {
     /// Notes that a connection has given an id; the other connections with it, if this one is to listen for them from now on.
-    pub(super) fn introduce(&self, subscriber: Subscriber, id: &str, watches: bool) -> Vec<Subscriber> {
+    pub(super) fn introduce(
+        &self,
+        subscriber: ConnectionAddress,
+        id: &str,
+        watches: bool,
+    ) -> Vec<ConnectionAddress> {
         let mut entries = self.lock();
-        let connection = subscriber.target.client;
+        let connection = subscriber.connection_id.client;
         entries.handshakes += u64::from(watches);
         let latest = watches.then_some(entries.handshakes);
         let entry = entries.connections.entry(connection).or_insert_with(|| Entry {
@@ -82,21 +87,21 @@ impl Directory {
     }
 
     /// Which connection gets what this one subscribes to, if it is another one.
-    pub(super) fn listener_for(&self, connection: u64) -> Option<Subscriber> {
+    pub(super) fn listener_for(&self, connection: u64) -> Option<ConnectionAddress> {
         let entries = self.lock();
         let latest = entries
             .related(connection)
             .filter(|entry| entry.watches.is_some())
             .max_by_key(|entry| entry.watches)?;
-        (latest.subscriber.target.client != connection).then_some(latest.subscriber)
+        (latest.subscriber.connection_id.client != connection).then_some(latest.subscriber)
     }
 
     /// The other connections of the same client.
-    pub(super) fn others(&self, connection: u64) -> Vec<Subscriber> {
+    pub(super) fn others(&self, connection: u64) -> Vec<ConnectionAddress> {
         let entries = self.lock();
-        let mut others: Vec<Subscriber> = Vec::new();
+        let mut others: Vec<ConnectionAddress> = Vec::new();
         for entry in entries.related(connection) {
-            if entry.subscriber.target.client != connection && !others.contains(&entry.subscriber) {
+            if entry.subscriber.connection_id.client != connection && !others.contains(&entry.subscriber) {
                 others.push(entry.subscriber);
             }
         }
@@ -146,10 +151,13 @@ impl Drop for Registration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::target::Target;
+    use crate::net::connection_id::ConnectionId;
 
-    fn subscriber(number: u64) -> Subscriber {
-        Subscriber { worker: number as usize % 2, target: Target { slot: number as usize, client: number } }
+    fn subscriber(number: u64) -> ConnectionAddress {
+        ConnectionAddress {
+            worker: number as usize % 2,
+            connection_id: ConnectionId { slot: number as usize, client: number },
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! nothing is kept for a client that is away.
 
 use sha2::{Digest, Sha256};
-use tidemark_engine::query::{Query, Read};
+use tidemark_engine::watch::{Query, Read};
 
 /// Multiplying by it and then by [`INVERSE`] changes nothing, modulo 2^64.
 const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;

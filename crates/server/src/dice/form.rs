@@ -6,7 +6,7 @@ use super::directory::Registration;
 use super::result::{self, Head, Unanswerable};
 use super::table;
 use tidemark_engine::Reply;
-use tidemark_engine::query::Read;
+use tidemark_engine::watch::Read;
 
 /// What turns RESP3 answers of one read into results.
 pub(crate) struct Form {

@@ -8,11 +8,12 @@ use super::fingerprint;
 use super::form::Form;
 use super::notice::{Handed, Notice};
 use crate::context::Context;
-use crate::cursor::{Cursor, Place};
-use crate::inbox::Message;
-use crate::session::{NAMES_LIMIT, Session, Watching};
-use crate::target::Subscriber;
-use crate::watching;
+use crate::net::connection_id::ConnectionAddress;
+use crate::net::inbox::Message;
+use crate::session::{NAMES_LIMIT, Session};
+use crate::subscription::cursor::{Cursor, Place};
+use crate::subscription::lifecycle;
+use crate::subscription::read_subscription::ReadSubscription;
 use tidemark_log::Lsn;
 
 /// Puts a subscription into the session.
@@ -22,16 +23,21 @@ pub(super) fn place(session: &mut Session, handed: Handed, lsn: Lsn, cx: &Contex
     let Some(mut form) = Form::of(query.read(), fingerprint::of(query, base)) else { return };
     form.register(cx.shared.dice.register(session.client.id, query.id(), base));
     // No subscription of this protocol has a name that the client would have to be told of.
-    let _ = watching::begin(session, Watching::formed(Cursor::at(place, base, lsn), form), cx);
+    let _ = lifecycle::begin(session, ReadSubscription::formed(Cursor::at(place, base, lsn), form), cx);
 }
 
 /// Ends the session's subscription of a fingerprint; whether there was one.
 pub(super) fn end(session: &mut Session, fingerprint: u64, cx: &Context<'_>) -> bool {
-    let is_meant =
-        |watching: &&Watching| watching.form().is_some_and(|form| form.fingerprint() == fingerprint);
-    let meant =
-        session.subscriptions.watchings.iter().find(is_meant).map(|watching| watching.cursor.query().id());
-    meant.is_some_and(|query| watching::end(session, query, cx))
+    let is_meant = |subscription: &&ReadSubscription| {
+        subscription.form().is_some_and(|form| form.fingerprint() == fingerprint)
+    };
+    let meant = session
+        .subscriptions
+        .reads
+        .iter()
+        .find(is_meant)
+        .map(|subscription| subscription.cursor.query().id());
+    meant.is_some_and(|query| lifecycle::end(session, query, cx))
 }
 
 /// Lets a subscription go on at a place, on the connection that listens.
@@ -40,7 +46,7 @@ pub(crate) fn go_on(session: &mut Session, place: Place, base: u64, cx: &Context
         Some(listener) => {
             let place = place.for_another();
             // The worker listens since it was asked.
-            watching::leave_if_unused(session, &place.query, cx);
+            lifecycle::leave_if_unused(session, &place.query, cx);
             tell(listener, Notice::TakeOver(vec![Handed { place, base, replaces: true }]), cx);
         }
         None => take_over(session, Handed { place, base, replaces: true }, cx),
@@ -60,15 +66,15 @@ pub(super) fn heed(session: &mut Session, notice: Notice, cx: &Context<'_>) {
     }
 }
 
-fn hand_over(session: &mut Session, listener: Subscriber, cx: &Context<'_>) {
-    let hand = |watching: &Watching| Handed {
-        place: watching.cursor.place(),
-        base: watching.cursor.base(),
+fn hand_over(session: &mut Session, listener: ConnectionAddress, cx: &Context<'_>) {
+    let hand = |subscription: &ReadSubscription| Handed {
+        place: subscription.cursor.place(),
+        base: subscription.cursor.base(),
         replaces: false,
     };
-    let all: Vec<Handed> = session.subscriptions.watchings.iter().map(hand).collect();
+    let all: Vec<Handed> = session.subscriptions.reads.iter().map(hand).collect();
     if !all.is_empty() {
-        watching::end_all(session, cx);
+        lifecycle::end_all(session, cx);
         session.show_state();
         tell(listener, Notice::TakeOver(all), cx);
     }
@@ -76,26 +82,26 @@ fn hand_over(session: &mut Session, listener: Subscriber, cx: &Context<'_>) {
 
 fn take_over(session: &mut Session, handed: Handed, cx: &Context<'_>) {
     let id = handed.place.query.id();
-    let watchings = &session.subscriptions.watchings;
-    if session.closing || (watchings.contains(id) && !handed.replaces) || watchings.len() >= NAMES_LIMIT {
+    let reads = &session.subscriptions.reads;
+    if session.closing || (reads.contains(id) && !handed.replaces) || reads.len() >= NAMES_LIMIT {
         return;
     }
-    watching::end(session, id, cx);
+    lifecycle::end(session, id, cx);
     if cx.shared.engine.listen(id, session.client.worker).is_some() {
         place(session, handed, id, cx);
-        watching::catch_up_soon(session, id);
+        lifecycle::catch_up_soon(session, id);
     }
 }
 
 /// Tells the other connections that have the same id that this one listens.
 pub(super) fn introduce(session: &Session, id: &str, watches: bool, cx: &Context<'_>) {
-    let here = session.subscriber();
+    let here = session.address();
     for other in cx.shared.dice.introduce(here, id, watches) {
         tell(other, Notice::HandOver(here), cx);
     }
 }
 
 /// Tells another connection of the client.
-pub(super) fn tell(connection: Subscriber, notice: Notice, cx: &Context<'_>) {
-    cx.shared.inboxes[connection.worker].send(Message::Dice(connection.target, notice));
+pub(super) fn tell(connection: ConnectionAddress, notice: Notice, cx: &Context<'_>) {
+    cx.shared.inboxes[connection.worker].send(Message::Dice(connection.connection_id, notice));
 }

@@ -1,12 +1,12 @@
 //! What connections of one client tell each other.
 
-use crate::cursor::Place;
-use crate::target::Subscriber;
+use crate::net::connection_id::ConnectionAddress;
+use crate::subscription::cursor::Place;
 
 /// What a client's connection is told by another one of the same client.
 pub(crate) enum Notice {
     /// That one listens from now on: give it all subscriptions.
-    HandOver(Subscriber),
+    HandOver(ConnectionAddress),
     /// Take these subscriptions over.
     TakeOver(Vec<Handed>),
     /// End the subscription of this fingerprint.

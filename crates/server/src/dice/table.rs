@@ -139,9 +139,9 @@ mod tests {
 
     #[test]
     fn a_watched_read_is_answered_as_the_read() {
-        let watching: Vec<&Row> = ROWS.iter().filter(|row| row.plan == Plan::Watch).collect();
-        assert_eq!(watching.len(), 7);
-        for row in watching {
+        let subscription: Vec<&Row> = ROWS.iter().filter(|row| row.plan == Plan::Watch).collect();
+        assert_eq!(subscription.len(), 7);
+        for row in subscription {
             let read = row.name.strip_suffix(WATCH_SUFFIX).and_then(|name| find(name.as_bytes()));
             assert_eq!(read.map(|read| read.body), Some(row.body), "{}", row.name);
         }

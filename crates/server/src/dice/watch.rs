@@ -7,12 +7,14 @@ use super::request::Words;
 use super::table::Row;
 use super::{fingerprint, sorted_sets};
 use crate::context::Context;
-use crate::cursor::Place;
-use crate::delivery::Delivery;
-use crate::session::{Asked, NAMES_LIMIT, Returning, Session};
-use crate::{returning, watching};
+use crate::session::{NAMES_LIMIT, Session};
+use crate::subscription::cursor::Place;
+use crate::subscription::delivery::Delivery;
+use crate::subscription::lifecycle;
+use crate::subscription::pending_resumption::{ResumeRequest, Resumption};
+use crate::subscription::resumption;
 use tidemark_engine::CommandError;
-use tidemark_engine::query::{Filter, Read, SharedQuery, Subscribed};
+use tidemark_engine::watch::{Filter, Read, SharedQuery, Subscribed};
 
 const SUBSCRIPTION_NOT_FOUND: CommandError = CommandError::text("SUBSCRIPTION_NOT_FOUND");
 const INVALID_SEQUENCE: CommandError = CommandError::text("INVALID_SEQUENCE");
@@ -26,17 +28,17 @@ pub(super) fn watch(
     answer: &mut Vec<u8>,
     cx: &Context<'_>,
 ) -> Result<(), CommandError> {
-    if session.subscriptions.watchings.len() >= NAMES_LIMIT {
+    if session.subscriptions.reads.len() >= NAMES_LIMIT {
         return Err(CommandError::text("ERR too many subscriptions"));
     }
     let words = read_words(base_row, words)?;
     let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
-    let read = Read::new(session.db, session.output.reply.protocol(), &words, Filter::default())?;
+    let read = Read::new(session.db, session.outbox.reply.protocol(), &words, Filter::default())?;
     let subscribed = cx.shared.engine.subscribe(read, session.client.worker, cx.now_us)?;
     cx.shared.watching_began(cx.now_us);
     let told = begin(session, &subscribed, answer, cx);
-    if !session.subscriptions.watchings.contains(subscribed.query.id()) {
-        watching::leave_if_unused(session, &subscribed.query, cx);
+    if !session.subscriptions.reads.contains(subscribed.query.id()) {
+        lifecycle::leave_if_unused(session, &subscribed.query, cx);
     }
     told
 }
@@ -49,7 +51,7 @@ fn begin(
 ) -> Result<(), CommandError> {
     let Subscribed { query, number, .. } = subscribed;
     let (id, connection) = (query.id(), session.client.id);
-    let known = session.subscriptions.watchings.get_mut(id).map(|known| known.cursor.base());
+    let known = session.subscriptions.reads.get_mut(id).map(|known| known.cursor.base());
     let known = known.or_else(|| cx.shared.dice.base_of(connection, id));
     let base = known.unwrap_or(*number);
     let form = Form::of(query.read(), fingerprint::of(query, base)).ok_or(CommandError::Syntax)?;
@@ -110,11 +112,11 @@ pub(super) fn reconnect(
     cx: &Context<'_>,
 ) -> Result<(), CommandError> {
     let (query, base, last) = position("emitreconnect", session, words, cx)?;
-    if session.subscriptions.watchings.len() >= NAMES_LIMIT {
+    if session.subscriptions.reads.len() >= NAMES_LIMIT {
         return Err(CommandError::text("ERR too many subscriptions"));
     }
-    let (lsn, asked) = (query.id(), Asked::Dice(base, base.saturating_add(last)));
-    returning::go_on(session, Returning { query, lsn, delivery: Delivery::default(), asked }, cx)
+    let (lsn, asked) = (query.id(), ResumeRequest::Dice(base, base.saturating_add(last)));
+    resumption::go_on(session, Resumption { query, lsn, delivery: Delivery::default(), asked }, cx)
 }
 
 /// `EMITACK key id:fingerprint number`: emissions are retained for a time and by their size, whoever has processed them, so
@@ -138,7 +140,7 @@ fn position(
     let last = number(last).ok_or(CommandError::NotAnInteger)?;
     let colon = subscription.iter().rposition(|byte| *byte == b':').ok_or(SUBSCRIPTION_NOT_FOUND)?;
     let fingerprint = subscription.get(colon + 1..).and_then(number).ok_or(SUBSCRIPTION_NOT_FOUND)?;
-    let protocol = session.output.reply.protocol();
+    let protocol = session.outbox.reply.protocol();
     let (query, base) = cx
         .shared
         .engine

@@ -1,6 +1,6 @@
 //! Accepts connections of gRPC, few at a time: each takes a descriptor, and carries any number of calls.
 
-use crate::descriptors::OWN_GRPC_CONNECTIONS;
+use crate::net::file_descriptors::OWN_GRPC_CONNECTIONS;
 use futures_util::stream::{self, Stream};
 use std::io;
 use std::pin::Pin;

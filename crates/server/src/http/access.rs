@@ -3,7 +3,7 @@
 use crate::command::handshake::same_secret;
 use crate::config::Config;
 use crate::login_guard::{Login, LoginGuard};
-use crate::socket::is_this_machine;
+use crate::net::socket::is_this_machine;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

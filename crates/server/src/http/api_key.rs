@@ -90,7 +90,16 @@ async fn create(shared: &Shared, key: &[u8]) -> Result<(), Refusal> {
     let block = (limit / 10).clamp(1, 1000).to_string();
     let (limit, idle) = (limit.to_string(), config.http_check_idle.as_millis().to_string());
     let mut words: Vec<&[u8]> = vec![b"counter.create", key, b"LIMIT", limit.as_bytes()];
-    words.extend([&b"EXACT"[..], block.as_bytes(), b"IDLE", idle.as_bytes(), b"NX"]);
+    // A holder releases its unit, or checks again, within the idle time: so long after a crash nobody holds a unit that is in doubt.
+    words.extend([
+        &b"EXACT"[..],
+        block.as_bytes(),
+        b"IDLE",
+        idle.as_bytes(),
+        b"SETTLE",
+        idle.as_bytes(),
+        b"NX",
+    ]);
     run(shared, 0, &[words]).await.map(drop)
 }
 

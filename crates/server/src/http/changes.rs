@@ -107,7 +107,7 @@ async fn answer(shared: &Arc<Shared>, visit: Visit, parts: &mut Parts) -> Result
     if shared.is_stopping() {
         return Err(Refusal::unavailable("the server is stopping"));
     }
-    let connection = shared.http_watchers.place().ok_or_else(|| {
+    let connection = shared.http_registry.place().ok_or_else(|| {
         Refusal::unavailable("as many connections watch already as http-watch-connections allows")
     })?;
     let notices = Notices::begin(shared, wish)?;

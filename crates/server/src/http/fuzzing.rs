@@ -15,7 +15,7 @@ const EVENTS_MAX: usize = 4;
 /// Runs one request; the status of the answer, or `None` where there is no such path. `/message`
 /// stands for a message on a WebSocket.
 pub(crate) async fn request(shared: &Arc<Shared>, target: &str, body: &[u8]) -> Option<u16> {
-    let place = shared.http_watchers.place()?;
+    let place = shared.http_registry.place()?;
     let visit = ConnectInfo(Visit::new(SocketAddr::from((Ipv4Addr::LOCALHOST, 1)), place));
     let state = State(Arc::clone(shared));
     let request = Request::builder().uri(target).body(Body::from(body.to_vec())).ok()?;

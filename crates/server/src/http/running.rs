@@ -3,10 +3,10 @@
 
 use crate::clock::now_us;
 use crate::command::dispatch::NO_MEMORY;
-use crate::holding::holds_back;
+use crate::durability::hold::holds_back;
 use crate::http::refusal::Refusal;
 use crate::http::watch::LOG_FAILED;
-use crate::output::Until;
+use crate::net::outbox::Until;
 use crate::resp::Value;
 use crate::shared::Shared;
 use crate::value_json::decode;
@@ -24,10 +24,10 @@ pub(crate) async fn run(shared: &Shared, db: u8, commands: &[Words<'_>]) -> Resu
     let changes = rows.iter().any(|row| row.is(flags::WRITE));
     let pause = &shared.pause;
     let concerns = || changes || !pause.is_of_changes_only();
-    shared.http_watchers.wait_while_paused(pause, concerns).await;
+    shared.http_registry.wait_while_paused(pause, concerns).await;
     if changes {
         let bytes = commands.iter().map(|words| Engine::record_bytes(words)).sum();
-        shared.http_watchers.wait_for_room(shared.engine.log(), bytes).await;
+        shared.http_registry.wait_for_room(shared.engine.log(), bytes).await;
     }
     // What is admitted from here on is committed before the log is closed.
     if shared.is_stopping() {
@@ -35,7 +35,7 @@ pub(crate) async fn run(shared: &Shared, db: u8, commands: &[Words<'_>]) -> Resu
     }
     let (answer, until) = execute(shared, db, commands, &rows);
     if let Some(until) = until
-        && !shared.http_watchers.wait_for_log(shared.engine.log(), until).await
+        && !shared.http_registry.wait_for_log(shared.engine.log(), until).await
     {
         return Err(Refusal::unavailable(LOG_FAILED));
     }

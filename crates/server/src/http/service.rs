@@ -2,11 +2,11 @@
 //! clients.
 
 use crate::clock::now_us;
+use crate::durability::loading::LOADING;
 use crate::http::listener::{FewListener, Patience, Visit};
 use crate::http::refusal::Refusal;
 use crate::http::{access, api_key, changes, limiting, stream, watching};
-use crate::loading::LOADING;
-use crate::metrics;
+use crate::observe::metrics;
 use crate::shared::Shared;
 use axum::extract::{ConnectInfo, Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
@@ -44,13 +44,13 @@ impl Http {
         let (stop, stopped) = oneshot::channel::<()>();
         let run = move || {
             runtime.block_on(async {
-                let watchers = wake_watchers(&shared);
+                let registry = wake_watchers(&shared);
                 let router = router(Arc::clone(&shared)).into_make_service_with_connect_info::<Visit>();
                 let server = async { serve(FewListener::new(listener, connections, PATIENCE), router).await };
                 // Requests are short and lose nothing when they are cut off; whoever watches comes back.
                 tokio::select! {
                     ended = server => unreachable!("HTTP is served until the server stops, and it ended with {ended:?}"),
-                    () = watchers => unreachable!("subscribers are woken until the server stops"),
+                    () = registry => unreachable!("subscribers are woken until the server stops"),
                     _ = stopped => {}
                 }
             });
@@ -77,7 +77,7 @@ impl Http {
 async fn wake_watchers(shared: &Shared) {
     loop {
         tokio::select! {
-            () = shared.http_watchers.pass_on() => {}
+            () = shared.http_registry.pass_on() => {}
             () = until(shared.next_forgetting()) => shared.forget_watched(now_us()),
         }
     }

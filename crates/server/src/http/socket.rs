@@ -8,14 +8,14 @@
 //!
 //! Answers carry the `id` of what they answer. While the client reads slowly its messages are not read either.
 
-use crate::cursor::{self, Cursor, reads};
 use crate::http::stream::ALIVE_PAUSE;
 use crate::http::watch::{self, Body, LOG_FAILED, Notice, Pending, Watch};
 use crate::http::web_socket;
 use crate::http::word::Word;
-use crate::http_watchers::Ear;
-use crate::not_resumed::NotResumed;
 use crate::shared::Shared;
+use crate::subscription::cursor::{self, Cursor, reads};
+use crate::subscription::http_registry::HttpListener;
+use crate::subscription::resume_error::ResumeError;
 use axum::extract::ws::{Message, Utf8Bytes, WebSocket, WebSocketUpgrade};
 use axum::response::Response;
 use serde::{Deserialize, Deserializer};
@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
 use tidemark_engine::command::parse;
-use tidemark_engine::query::Subscribed;
+use tidemark_engine::watch::Subscribed;
 use tidemark_log::Lsn;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
@@ -75,7 +75,7 @@ pub(crate) fn serve(upgrade: WebSocketUpgrade, shared: Arc<Shared>, db: u8) -> R
     upgrade.max_message_size(MESSAGE_BYTES).max_frame_size(MESSAGE_BYTES).on_upgrade(
         move |socket| async move {
             let connection = Connection {
-                ear: Arc::new(Ear::default()),
+                ear: Arc::new(HttpListener::default()),
                 shared,
                 socket,
                 db,
@@ -91,7 +91,7 @@ pub(crate) fn serve(upgrade: WebSocketUpgrade, shared: Arc<Shared>, db: u8) -> R
 struct Connection {
     shared: Arc<Shared>,
     socket: WebSocket,
-    ear: Arc<Ear>,
+    ear: Arc<HttpListener>,
     db: u8,
     /// By their queries: at most one of each.
     watches: BTreeMap<Lsn, Watch>,
@@ -134,7 +134,7 @@ impl Connection {
     /// Sends a notice about a query as soon as what it shows is durable.
     async fn give(&mut self, query: Lsn, pending: Pending) -> Result<(), Closed> {
         if let Some(until) = pending.after
-            && !self.shared.http_watchers.wait_for_log(self.shared.engine.log(), until).await
+            && !self.shared.http_registry.wait_for_log(self.shared.engine.log(), until).await
         {
             if let Some(watch) = self.watches.get_mut(&query) {
                 watch.end(LOG_FAILED);
@@ -188,7 +188,7 @@ impl Connection {
         let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
         self.check_room()?;
         let read = watch::read(db, &words).map_err(|error| error.to_string())?;
-        self.shared.http_watchers.wait_for_pause(&self.shared.pause, &self.shared.engine, &read).await;
+        self.shared.http_registry.wait_for_pause(&self.shared.pause, &self.shared.engine, &read).await;
         let subscribed = watch::subscribe(&self.shared, read).map_err(|error| error.to_string())?;
         let pending = self.watch_of(&subscribed).show(&subscribed);
         Ok(Answer { query: subscribed.query.id(), pending, then: None })
@@ -220,7 +220,7 @@ impl Connection {
         let known = cursor::find(engine, name.as_bytes())
             .filter(|(query, _)| key.as_ref().is_none_or(|key| reads(query, key)));
         let Some((query, base)) = known else {
-            let pending = watch::stale(&self.shared, name, NotResumed::NotFound);
+            let pending = watch::stale(&self.shared, name, ResumeError::NotFound);
             return Ok(Answer { query: Lsn::ZERO, pending, then: None });
         };
         // Before it began there was nothing.

@@ -3,22 +3,22 @@
 //! Nothing waits here but answers to what the subscriber has asked: emissions stay with their query until it is the turn of
 //! one, so a subscriber that reads slowly costs nothing, and is told if it has been too slow.
 
-use crate::backlog::Tell;
-use crate::backlogs::Wanted;
 use crate::clock::now_us;
 use crate::command::watch_command::split;
-use crate::cursor::{self, Cursor, Older, Place, Resuming, Searched};
-use crate::delivery::{Delivery, Options, Start, read_options};
-use crate::http_watchers::Ear;
-use crate::not_resumed::NotResumed;
-use crate::output::Until;
+use crate::net::outbox::Until;
 use crate::shared::Shared;
-use crate::shared_json::Json;
+use crate::subscription::cursor::{self, Cursor, Older, Place, Resuming, Searched};
+use crate::subscription::delivery::{Delivery, Options, Start, read_options};
+use crate::subscription::http_registry::HttpListener;
+use crate::subscription::json_cache::Json;
+use crate::subscription::replay_buffer::Tell;
+use crate::subscription::replay_queue::ReplayStart;
+use crate::subscription::resume_error::ResumeError;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use tidemark_engine::query::{Filter, Gone, Read, Subscribed};
+use tidemark_engine::watch::{Filter, Gone, Read, Subscribed};
 use tidemark_engine::{CommandError, Protocol, SharedBytes};
 use tidemark_log::Lsn;
 use tokio::sync::Notify;
@@ -87,7 +87,7 @@ impl From<Notice> for Pending {
 /// A subscription. Dropping it ends it.
 pub(crate) struct Watch {
     shared: Arc<Shared>,
-    ear: Arc<Ear>,
+    ear: Arc<HttpListener>,
     cursor: Cursor,
     /// What is to be told before further emissions.
     ready: VecDeque<Pending>,
@@ -97,9 +97,9 @@ pub(crate) struct Watch {
 
 impl Watch {
     /// A subscription that goes on from where `cursor` is. Its query is one that the connection does not watch yet.
-    pub(crate) fn new(shared: &Arc<Shared>, ear: &Arc<Ear>, cursor: Cursor) -> Watch {
+    pub(crate) fn new(shared: &Arc<Shared>, ear: &Arc<HttpListener>, cursor: Cursor) -> Watch {
         let (shared, ear) = (Arc::clone(shared), Arc::clone(ear));
-        shared.http_watchers.join(cursor.query().id(), &ear);
+        shared.http_registry.join(cursor.query().id(), &ear);
         ear.tell(cursor.query().id());
         Watch { shared, ear, cursor, ready: VecDeque::new(), has_ended: false }
     }
@@ -150,7 +150,7 @@ impl Watch {
         }
         let mut one = Vec::with_capacity(1);
         let tell = teller(&self.ear);
-        let older = Older { backlogs: &self.shared.backlogs, tell: &tell };
+        let older = Older { replays: &self.shared.replays, tell: &tell };
         if let Err(gone) = self.cursor.next(1, &mut one, &older) {
             return Some(self.begin_anew(gone));
         }
@@ -163,7 +163,7 @@ impl Watch {
 
     /// The subscriber was too slow: it is told so, and then the present answer under a new name.
     fn begin_anew(&mut self, gone: Gone) -> Pending {
-        let stale = stale(&self.shared, self.cursor.name().as_str(), NotResumed::Stale(gone.floor));
+        let stale = stale(&self.shared, self.cursor.name().as_str(), ResumeError::Stale(gone.floor));
         match subscribe(&self.shared, self.cursor.query().read().clone()) {
             Ok(subscribed) if subscribed.query.id() == self.cursor.query().id() => {
                 self.cursor = Cursor::new(subscribed.query.clone(), subscribed.number, subscribed.lsn);
@@ -190,7 +190,7 @@ impl Watch {
             sub_id: cursor.name().as_str().into(),
             lsn: cursor.lsn().0,
             seq: cursor.sequence(),
-            value: self.shared.http_watchers.json.of(answer),
+            value: self.shared.http_registry.json.of(answer),
         };
         Notice::new(kind, body)
     }
@@ -199,15 +199,15 @@ impl Watch {
 impl Drop for Watch {
     fn drop(&mut self) {
         let query = self.cursor.query();
-        let watchers = &self.shared.http_watchers;
-        if watchers.leave(query.id(), &self.ear) {
-            self.shared.engine.leave(query, watchers.listener(), now_us());
+        let registry = &self.shared.http_registry;
+        if registry.leave(query.id(), &self.ear) {
+            self.shared.engine.leave(query, registry.listener(), now_us());
         }
     }
 }
 
 /// How the subscriptions of a connection come to what is not retained any more.
-fn teller(ear: &Arc<Ear>) -> impl Fn(Lsn) -> Tell + use<> {
+fn teller(ear: &Arc<HttpListener>) -> impl Fn(Lsn) -> Tell + use<> {
     let ear = Arc::clone(ear);
     move |query| {
         let ear = Arc::clone(&ear);
@@ -216,8 +216,13 @@ fn teller(ear: &Arc<Ear>) -> impl Fn(Lsn) -> Tell + use<> {
 }
 
 /// Where a subscription to query `id` goes on behind `lsn`. If that has to be looked for in the log, it takes a while.
-pub(crate) async fn resume(shared: &Shared, ear: &Arc<Ear>, id: Lsn, lsn: Lsn) -> Result<Place, NotResumed> {
-    let (found, listener) = (Arc::new(Notify::new()), shared.http_watchers.listener());
+pub(crate) async fn resume(
+    shared: &Shared,
+    ear: &Arc<HttpListener>,
+    id: Lsn,
+    lsn: Lsn,
+) -> Result<Place, ResumeError> {
+    let (found, listener) = (Arc::new(Notify::new()), shared.http_registry.listener());
     let tell_ear = teller(ear);
     let tell = |query| -> Tell {
         let (found, tell_ear) = (Arc::clone(&found), tell_ear(query));
@@ -226,10 +231,10 @@ pub(crate) async fn resume(shared: &Shared, ear: &Arc<Ear>, id: Lsn, lsn: Lsn) -
             tell_ear();
         })
     };
-    let older = Older { backlogs: &shared.backlogs, tell: &tell };
-    let mut search = match cursor::resume(&shared.engine, id, Wanted::Behind(lsn), listener, &older)? {
+    let older = Older { replays: &shared.replays, tell: &tell };
+    let mut search = match cursor::resume(&shared.engine, id, ReplayStart::Behind(lsn), listener, &older)? {
         Resuming::Found(place) => return Ok(place),
-        Resuming::Sought(search) => search,
+        Resuming::PendingResumption(search) => search,
     };
     loop {
         match search.look(&shared.engine, listener) {
@@ -241,7 +246,7 @@ pub(crate) async fn resume(shared: &Shared, ear: &Arc<Ear>, id: Lsn, lsn: Lsn) -
 }
 
 /// That a subscription cannot go on, as soon as a crash cannot take back the position that is told.
-pub(crate) fn stale(shared: &Shared, name: &str, why: NotResumed) -> Pending {
+pub(crate) fn stale(shared: &Shared, name: &str, why: ResumeError) -> Pending {
     let body = Body::Stale { sub_id: name.into(), reason: why.word(), floor: why.lsn().0 };
     Pending { notice: Notice::new("stale", body), after: shared.holds_back_position(why.lsn(), false) }
 }
@@ -266,7 +271,7 @@ pub(crate) fn read(db: u8, words: &[&[u8]]) -> Result<Read, CommandError> {
 /// awaited.
 pub(crate) fn subscribe(shared: &Shared, read: Read) -> Result<Subscribed, CommandError> {
     let now_us = now_us();
-    let subscribed = shared.engine.subscribe(read, shared.http_watchers.listener(), now_us)?;
+    let subscribed = shared.engine.subscribe(read, shared.http_registry.listener(), now_us)?;
     shared.watching_began(now_us);
     Ok(subscribed)
 }
@@ -275,10 +280,10 @@ pub(crate) fn subscribe(shared: &Shared, read: Read) -> Result<Subscribed, Comma
 mod tests {
     use super::*;
     use crate::config::Config;
-    use crate::output::Reached;
-    use crate::snapshots::Snapshots;
+    use crate::durability::snapshots::Snapshots;
+    use crate::net::outbox::Reached;
     use std::time::Duration;
-    use tidemark_engine::query::RetentionLimits;
+    use tidemark_engine::watch::RetentionLimits;
     use tidemark_engine::{Call, Engine, Reply, command};
     use tidemark_log::storage::faulty::{Fault, Plan, Site};
     use tidemark_log::{Durability, FaultyStorage, Log, MemoryStorage, Options};
@@ -293,7 +298,7 @@ mod tests {
         let config = Config { durability, watch_backlogs: 0, ..Config::default() };
         let shared = Arc::new(Shared::new(engine, Snapshots::new(Lsn::ZERO).0, config, Vec::new()));
         let weak = Arc::downgrade(&shared);
-        let moved = move |_| weak.upgrade().into_iter().for_each(|shared| shared.http_watchers.log_moved());
+        let moved = move |_| weak.upgrade().into_iter().for_each(|shared| shared.http_registry.log_moved());
         shared.engine.log().set_listener(Box::new(moved));
         (shared, storage)
     }
@@ -310,7 +315,7 @@ mod tests {
         let read = read(0, &[b"GET", b"k"]).expect("watchable");
         let subscribed = subscribe(shared, read).expect("the log takes it");
         let cursor = Cursor::new(subscribed.query.clone(), subscribed.number, subscribed.lsn);
-        (Watch::new(shared, &Arc::new(Ear::default()), cursor), subscribed)
+        (Watch::new(shared, &Arc::new(HttpListener::default()), cursor), subscribed)
     }
 
     fn told(pending: Option<Pending>) -> Option<(&'static str, Option<Until>)> {
@@ -340,7 +345,7 @@ mod tests {
             let Pending { notice, after } = pending.expect("there is something to tell");
             if let Some(until) = after {
                 assert!(matches!(until, Until::Written(_)), "{until:?}");
-                assert!(runtime.block_on(shared.http_watchers.wait_for_log(shared.engine.log(), until)));
+                assert!(runtime.block_on(shared.http_registry.wait_for_log(shared.engine.log(), until)));
                 assert!(Reached::by(shared.engine.log()).has(until));
             }
             notice.kind
@@ -372,7 +377,7 @@ mod tests {
             runtime.block_on(async {
                 tokio::time::timeout(
                     patience,
-                    shared.http_watchers.wait_for_log(shared.engine.log(), Until::Durable(lsn)),
+                    shared.http_registry.wait_for_log(shared.engine.log(), Until::Durable(lsn)),
                 )
                 .await
             })

@@ -5,15 +5,15 @@
 //!                                     └► Upgrade: websocket ─► socket: the same notices as messages
 //! ```
 
-use crate::cursor::{self, Cursor};
 use crate::http::listener::Visit;
 use crate::http::refusal::Refusal;
 use crate::http::stream::{as_events, share_with_origin};
 use crate::http::watch::{self, Body, LOG_FAILED, Notice, Pending, Watch};
 use crate::http::{access, socket};
-use crate::http_watchers::Ear;
-use crate::not_resumed::NotResumed;
 use crate::shared::Shared;
+use crate::subscription::cursor::{self, Cursor};
+use crate::subscription::http_registry::HttpListener;
+use crate::subscription::resume_error::ResumeError;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::{ConnectInfo, FromRequestParts, State};
 use axum::http::header;
@@ -26,7 +26,7 @@ use std::sync::Arc;
 use tidemark_changes::query_string;
 use tidemark_engine::CommandError;
 use tidemark_engine::command::parse;
-use tidemark_engine::query::Read;
+use tidemark_engine::watch::Read;
 use tidemark_log::Lsn;
 
 /// What a request asks for in its target.
@@ -98,7 +98,7 @@ async fn answer(shared: Arc<Shared>, visit: Visit, parts: &mut Parts) -> Result<
     if shared.is_stopping() {
         return Err(Refusal::unavailable("the server is stopping"));
     }
-    let place = shared.http_watchers.place().ok_or_else(|| {
+    let place = shared.http_registry.place().ok_or_else(|| {
         Refusal::unavailable("as many connections watch already as http-watch-connections allows")
     })?;
     if parts.headers.contains_key(header::UPGRADE) {
@@ -120,14 +120,14 @@ async fn answer(shared: Arc<Shared>, visit: Visit, parts: &mut Parts) -> Result<
 /// One subscription as a sequence of events.
 struct Events {
     shared: Arc<Shared>,
-    ear: Arc<Ear>,
+    ear: Arc<HttpListener>,
     watch: Watch,
 }
 
 impl Events {
     /// Begins with the answer of the read; or, where a subscription goes on, with what was missed.
     async fn begin(shared: &Arc<Shared>, read: Read, last: Option<&[u8]>) -> Result<Events, Refusal> {
-        let ear = Arc::new(Ear::default());
+        let ear = Arc::new(HttpListener::default());
         let resumed = match last {
             None => None,
             Some(last) => Some((last, resume(shared, &ear, &read, last).await)),
@@ -144,7 +144,7 @@ impl Events {
                 Some(watch::stale(shared, &name, why))
             }
         };
-        shared.http_watchers.wait_for_pause(&shared.pause, &shared.engine, &read).await;
+        shared.http_registry.wait_for_pause(&shared.pause, &shared.engine, &read).await;
         let subscribed = watch::subscribe(shared, read)?;
         let cursor = Cursor::new(subscribed.query.clone(), subscribed.number, subscribed.lsn);
         let mut watch = Watch::new(shared, &ear, cursor);
@@ -164,7 +164,7 @@ impl Events {
                 continue;
             };
             if let Some(until) = after
-                && !self.shared.http_watchers.wait_for_log(self.shared.engine.log(), until).await
+                && !self.shared.http_registry.wait_for_log(self.shared.engine.log(), until).await
             {
                 self.watch.end(LOG_FAILED);
                 continue;
@@ -194,15 +194,20 @@ fn event(notice: &Notice) -> Event {
 }
 
 /// The subscription to `read` that goes on behind an event whose id is `last`.
-async fn resume(shared: &Shared, ear: &Arc<Ear>, read: &Read, last: &[u8]) -> Result<Cursor, NotResumed> {
+async fn resume(
+    shared: &Shared,
+    ear: &Arc<HttpListener>,
+    read: &Read,
+    last: &[u8],
+) -> Result<Cursor, ResumeError> {
     let parts = || {
         let at = last.iter().position(|byte| *byte == b':')?;
         let lsn = std::str::from_utf8(&last[at + 1..]).ok()?.parse().ok()?;
         Some((cursor::find(&shared.engine, &last[..at])?, Lsn(lsn)))
     };
-    let Some(((query, base), lsn)) = parts() else { return Err(NotResumed::NotFound) };
+    let Some(((query, base), lsn)) = parts() else { return Err(ResumeError::NotFound) };
     if query.read() != read {
-        return Err(NotResumed::NotFound);
+        return Err(ResumeError::NotFound);
     }
     // Before it began there was nothing.
     let lsn = lsn.max(query.id());

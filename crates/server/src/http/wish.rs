@@ -58,12 +58,12 @@ pub(crate) struct Wish {
     /// Whether it was a list of keys, however many.
     pub(crate) is_list: bool,
     count: String,
-    wanted: Vec<Wanted>,
+    wanted: Vec<ReplayStart>,
 }
 
 /// What is wanted of one key. Numbers as they are written in commands.
 #[derive(Debug)]
-struct Wanted {
+struct ReplayStart {
     key: Vec<u8>,
     amount: String,
     definition: Vec<String>,
@@ -90,7 +90,7 @@ impl Wish {
                 ));
             }
         };
-        let wanted: Vec<Wanted> = items.into_iter().map(Wanted::of).collect::<Result<_, _>>()?;
+        let wanted: Vec<ReplayStart> = items.into_iter().map(ReplayStart::of).collect::<Result<_, _>>()?;
         let (is_peek, count) = (body.peek.unwrap_or(false), wanted.len().to_string());
         Ok(Wish { db, is_peek, is_list, count, wanted })
     }
@@ -117,11 +117,11 @@ impl Wish {
 
     /// The commands that give back what was taken of them.
     pub(crate) fn release(&self) -> Vec<Words<'_>> {
-        self.wanted.iter().map(Wanted::release).collect()
+        self.wanted.iter().map(ReplayStart::release).collect()
     }
 }
 
-impl Wanted {
+impl ReplayStart {
     fn release(&self) -> Words<'_> {
         if let Some(lease) = &self.lease {
             return vec![b"limit.release", &self.key, lease.as_bytes()];
@@ -129,7 +129,7 @@ impl Wanted {
         vec![b"limit.refund", &self.key, b"AMOUNT", self.amount.as_bytes()]
     }
 
-    fn of(item: Item) -> Result<Wanted, Refusal> {
+    fn of(item: Item) -> Result<ReplayStart, Refusal> {
         let key = item.key.into_bytes().map_err(Refusal::wrong)?;
         if item.lease.is_some() && item.amount.is_some() {
             return Err(Refusal::wrong("ERR a lease is given back as a whole, without an amount".to_owned()));
@@ -139,7 +139,7 @@ impl Wanted {
             Some(written) => definition(written.get())?,
         };
         let lease = item.lease.map(|lease| lease.to_string());
-        Ok(Wanted { key, amount: item.amount.unwrap_or(1).to_string(), definition, lease })
+        Ok(ReplayStart { key, amount: item.amount.unwrap_or(1).to_string(), definition, lease })
     }
 }
 

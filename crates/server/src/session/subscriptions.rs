@@ -1,9 +1,9 @@
 //! What a client listens to.
 
-use super::following::Following;
-use super::watchings::Watchings;
-use crate::output::Output;
-use crate::publication::Kind;
+use super::change_stream::ChangeStream;
+use crate::events::publication::Kind;
+use crate::net::outbox::Outbox;
+use crate::subscription::subscriber::ReadSubscriptions;
 use std::collections::BTreeSet;
 use std::time::Instant;
 
@@ -14,15 +14,15 @@ pub(crate) struct Subscriptions {
     patterns: BTreeSet<Box<[u8]>>,
     shards: BTreeSet<Box<[u8]>>,
     /// Reads that it watches.
-    pub(crate) watchings: Watchings,
+    pub(crate) reads: ReadSubscriptions,
     /// How it follows the log, if it does.
-    pub(crate) following: Option<Following>,
+    pub(crate) following: Option<ChangeStream>,
 }
 
 impl Subscriptions {
     /// Whether there are any.
     pub(crate) fn any(&self) -> bool {
-        self.listens() || !self.watchings.is_empty() || self.following.is_some()
+        self.listens() || !self.reads.is_empty() || self.following.is_some()
     }
 
     /// Whether there are any to channels or patterns.
@@ -31,15 +31,15 @@ impl Subscriptions {
     }
 
     /// Whether there may be something to write that had to wait, for which there is room.
-    pub(crate) fn may_catch_up(&self, output: &Output) -> bool {
-        self.watchings.may_catch_up(output)
-            || self.following.as_ref().is_some_and(|following| following.may_catch_up(output))
+    pub(crate) fn may_catch_up(&self, outbox: &Outbox) -> bool {
+        self.reads.may_catch_up(outbox)
+            || self.following.as_ref().is_some_and(|following| following.may_catch_up(outbox))
     }
 
     /// When time matters next to any of it, or a little before.
     pub(crate) fn next_time(&self) -> Option<Instant> {
-        let progress = self.following.as_ref().and_then(Following::next_time);
-        [self.watchings.next_time(), progress].into_iter().flatten().min()
+        let progress = self.following.as_ref().and_then(ChangeStream::next_time);
+        [self.reads.next_time(), progress].into_iter().flatten().min()
     }
 
     pub(crate) fn of(&self, kind: Kind) -> &BTreeSet<Box<[u8]>> {

@@ -1,7 +1,7 @@
 //! What a client keeps of what it reads, and what it is still to be told of that.
 
-use crate::invalidation_source::Source;
-use crate::output::Output;
+use crate::events::invalidation_source::Source;
+use crate::net::outbox::Outbox;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use tidemark_engine::Terms;
@@ -86,8 +86,8 @@ pub(crate) struct Untaken(VecDeque<Source>);
 
 impl Untaken {
     /// Whether there may be some for which there is room.
-    pub(crate) fn may_catch_up(&self, output: &Output) -> bool {
-        !self.0.is_empty() && output.has_room()
+    pub(crate) fn may_catch_up(&self, outbox: &Outbox) -> bool {
+        !self.0.is_empty() && outbox.has_room()
     }
 
     /// Adds what a connection has been told of, unless it is there.

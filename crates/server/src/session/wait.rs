@@ -1,6 +1,6 @@
 //! What a client waits for.
 
-use super::returning::Sought;
+use crate::subscription::pending_resumption::PendingResumption;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tidemark_engine::Waiter;
@@ -39,7 +39,7 @@ pub(crate) enum WaitFor {
     /// That a snapshot is complete, which the snapshot's thread tells.
     Snapshot,
     /// That the place is found where a subscription goes on.
-    Place(Box<Sought>),
+    Place(Box<PendingResumption>),
 }
 
 impl Wait {

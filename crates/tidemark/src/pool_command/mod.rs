@@ -26,7 +26,7 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tidemark_engine::keyspace::DATABASES;
-use tidemark_engine::query::PoolPlace;
+use tidemark_engine::watch::PoolPlace;
 
 /// Check what prize pools have done, write it down for others, and bring pools in
 #[derive(Args)]

@@ -11,9 +11,9 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use tidemark_engine::query::{PoolPlace, PoolTrail, PoolWitness, TrailError};
 use tidemark_engine::value::Pool;
 use tidemark_engine::value::pool::{NotFollowed, Sight};
+use tidemark_engine::watch::{PoolPlace, PoolTrail, PoolWitness, TrailError};
 use tidemark_log::Lsn;
 use tidemark_pool::{Chain, Divergence};
 

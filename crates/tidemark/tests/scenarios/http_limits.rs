@@ -151,9 +151,22 @@ fn a_killed_server_never_grants_more_than_an_exact_quota() {
     let directory = tempfile::tempdir().expect("a directory");
     let granted = granted_over_kills(directory.path(), &["EXACT", &BLOCK.to_string()]);
     assert!(granted <= LIMIT, "{granted} of {LIMIT} were granted");
-    // Each crash may cost a block, and grants that nobody was told of.
-    let lost = KILLS as i64 * (BLOCK + CLIENTS as i64);
+    // All crashes together may cost a block, and each the grants that no client was answered.
+    let lost = BLOCK + KILLS as i64 * CLIENTS as i64;
     assert!(granted >= LIMIT - lost, "{granted} of {LIMIT} were granted");
+}
+
+#[test]
+fn a_kill_after_each_check_takes_nothing_from_a_quota_but_its_check() {
+    let directory = tempfile::tempdir().expect("a directory");
+    for _ in 0..20 {
+        let (server, http) = start(directory.path(), "interval:50ms");
+        let mut visitor = Visitor::connect(http).expect("HTTP listens");
+        assert_eq!(visitor.ask("/check?api_key=alice", "").expect("an answer"), (200, None));
+        server.kill();
+    }
+    let (server, _) = start(directory.path(), "interval:50ms");
+    assert_eq!(call(&mut server.client(), &["COUNTER.GET", "check:alice"]), Answer::Integer(20));
 }
 
 #[test]

@@ -15,6 +15,7 @@ pub(super) struct Options {
     low: Option<u64>,
     max_age_ms: Option<u64>,
     idle_ms: Option<u64>,
+    settle_ms: Option<u64>,
     pub(super) only_if_absent: bool,
     pub(super) only_if_present: bool,
 }
@@ -40,6 +41,8 @@ impl Options {
                 options.max_age_ms = Some(units("MAXAGE", value()?)?);
             } else if is(word, "IDLE") {
                 options.idle_ms = Some(units("IDLE", value()?)?);
+            } else if is(word, "SETTLE") {
+                options.settle_ms = Some(units("SETTLE", value()?)?);
             } else if is(word, "NX") && !options.only_if_present {
                 options.only_if_absent = true;
             } else if is(word, "XX") && !options.only_if_absent {
@@ -52,7 +55,7 @@ impl Options {
     }
 
     /// Limit and terms: those that are given, then those that the counter has, then the server's. A counter that is created again
-    /// without an idle time stays.
+    /// without an idle time stays, and so does what is in doubt of one without a time to settle.
     pub(super) fn resolve(
         &self,
         existing: Option<(Kind, Terms)>,
@@ -72,8 +75,13 @@ impl Options {
         let kept_low = of_kept(|terms| terms.low).filter(|low| high.is_none_or(|high| *low <= high));
         let low = self.low.or(kept_low);
         let max_age_ms = self.max_age_ms.or(of_kept(|terms| terms.max_age_ms));
-        let idle_ms = self.idle_ms.unwrap_or(0);
-        let terms = Terms { idle_ms, ..defaults.terms(promise, high, low, max_age_ms) };
+        if !matches!(promise, Some(Promise::Exact { .. })) && self.settle_ms.is_some() {
+            return Err(CommandError::text(
+                "ERR SETTLE is of exact counters only: of a relaxed one nothing is in doubt, give EXACT as well",
+            ));
+        }
+        let (idle_ms, settle_ms) = (self.idle_ms.unwrap_or(0), self.settle_ms.unwrap_or(0));
+        let terms = Terms { idle_ms, settle_ms, ..defaults.terms(promise, high, low, max_age_ms) };
         if !terms.are_sound() {
             return Err(CommandError::text("ERR HIGH must be at most the cap, and LOW at most HIGH"));
         }

@@ -1,8 +1,8 @@
 //! What is said of a request, be it by a limiter or by a quota that no time gives anything back to.
 
 use super::answer::{millis, signed};
-use crate::reply::Reply;
 use crate::value::limit::Algorithm;
+use crate::wire::reply::Reply;
 use std::cmp::Ordering;
 use tidemark_counter::limiter::Decision;
 

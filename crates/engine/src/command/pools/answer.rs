@@ -1,7 +1,7 @@
 //! How pools' draws and amounts are told.
 
-use crate::reply::Reply;
 use crate::value::pool::Inner;
+use crate::wire::reply::Reply;
 use tidemark_pool::{Draw, Stock};
 
 /// A draw: its number, and the id of what it has given, or null.

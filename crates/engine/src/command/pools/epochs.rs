@@ -5,8 +5,8 @@ use super::{answer, no_pool, options};
 use crate::command::parse::is;
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::reply::Reply;
 use crate::value::Pool;
+use crate::wire::reply::Reply;
 use std::fmt::Write as _;
 use tidemark_pool::Revealed;
 

@@ -3,7 +3,7 @@
 use super::no_pool;
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::record::Cursor;
+use crate::persist::record::Cursor;
 use crate::value::{Collection, Pool};
 
 /// `pool.load key image`: a pool was made.

@@ -6,9 +6,9 @@ use crate::command::keyspace_wide::scan_of;
 use crate::command::parse::{self, is};
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::reply::Reply;
 use crate::value::pool::{Inner, PoolDurability};
 use crate::value::{Pool, Type};
+use crate::wire::reply::Reply;
 use tidemark_pool::{Entry, Mode, Odds};
 
 /// `POOL.STATE key [FROM start] [COUNT count]`

@@ -6,9 +6,9 @@ use crate::command::parse;
 use crate::context::Context;
 use crate::context::pools::refused;
 use crate::error::CommandError;
-use crate::reply::Reply;
 use crate::value::Pool;
 use crate::value::pool::{Inner, PoolDurability};
+use crate::wire::reply::Reply;
 use tidemark_pool::{Ending, Refusal, Reservation};
 
 /// The longest that something is set aside: a year. Milliseconds.

@@ -4,9 +4,9 @@ use super::{answer, options};
 use crate::command::parse::{self, is};
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::reply::Reply;
 use crate::value::Pool;
 use crate::value::pool::Inner;
+use crate::wire::reply::Reply;
 use tidemark_pool::{Counted, Guarantee, Limit, NAME_BYTES_MAX, RULE_ITEMS_MAX, Scope, Soft};
 
 /// What was read, and the words behind it.

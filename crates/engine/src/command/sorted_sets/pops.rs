@@ -1,12 +1,12 @@
 //! Taking members from either end: ZPOPMIN, ZMPOP and their blocking kin.
 
+use crate::blocking::waiter::Block;
 use crate::command::first_of::FirstOf;
 use crate::command::parse::{self, is};
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::reply::Protocol;
 use crate::value::{Collection, SortedSet};
-use crate::waiter::Block;
+use crate::wire::reply::Protocol;
 
 /// Where members are taken from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

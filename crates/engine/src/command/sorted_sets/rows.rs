@@ -5,8 +5,8 @@ use super::{
     algebra, pops, ranges, zadd, zcard, zincrby, zmscore, zrandmember, zrank, zrem, zrevrank, zscan, zscore,
 };
 use crate::command::{Command, Group, Handler, KeySpec, Run, flags::*};
-use crate::part::Part;
 use crate::value::Type;
+use crate::watch::part::Part;
 
 const fn row(id: u16, name: &'static str, arity: i16, flags: u32, keys: KeySpec, run: Handler) -> Command {
     Command::new(Group::SortedSet, id, name, arity, flags, keys, Run::Keys(run))

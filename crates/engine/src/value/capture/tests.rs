@@ -1,6 +1,6 @@
 use super::{PART_BYTES, Parts, Pieces};
 use crate::keyspace::form::{self, Form};
-use crate::record::Cursor;
+use crate::persist::record::Cursor;
 use crate::value::{Collection, End, Hash, InParts, List, Set, SortedSet, Type};
 use proptest::prelude::*;
 use std::collections::BTreeMap;

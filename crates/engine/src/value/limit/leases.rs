@@ -1,6 +1,6 @@
 //! Leases of a concurrency limit, whose names the limit itself gives.
 
-use crate::record::{Cursor, put_varint};
+use crate::persist::record::{Cursor, put_varint};
 use std::collections::VecDeque;
 use std::time::Duration;
 use tidemark_counter::limiter::{Concurrency, Lease, Limiter, MAX_LIMIT, Time};

@@ -2,7 +2,7 @@
 
 use super::capture::ListCapture;
 use super::{Chunk, List};
-use crate::record::Cursor;
+use crate::persist::record::Cursor;
 use crate::value::capture::is_large;
 use crate::value::{InParts, Pieces};
 

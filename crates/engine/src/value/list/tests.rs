@@ -1,5 +1,5 @@
 use super::*;
-use crate::damage;
+use crate::persist::damage;
 use proptest::prelude::*;
 
 impl List {

@@ -7,7 +7,7 @@
 
 use super::recent::Recent;
 use super::{Pool, PoolDurability};
-use crate::record::{Cursor, put_bytes};
+use crate::persist::record::{Cursor, put_bytes};
 use crate::value::{Collection, Type, collection};
 use tidemark_pool::selector::{AnySelector, SelectorKind};
 use tidemark_pool::{Chain, ChainedPool, PoolImage};

@@ -2,7 +2,7 @@
 
 use super::Pool;
 use super::capture::{PoolCapture, parts_of};
-use crate::record::Cursor;
+use crate::persist::record::Cursor;
 use crate::value::{InParts, Pieces};
 
 /// Up to so many items a pool is written at once.

@@ -1,6 +1,6 @@
 //! The last draws, for whoever wants to see what came out just now.
 
-use crate::record::{Cursor, put_varint};
+use crate::persist::record::{Cursor, put_varint};
 use std::collections::VecDeque;
 use tidemark_pool::Event;
 

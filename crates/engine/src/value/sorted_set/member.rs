@@ -1,7 +1,7 @@
 //! A member with its score, shared by the table that finds it by name and the tree that finds it by order.
 
 use crate::keyspace::{Keyed, MAX_BYTES};
-use crate::record::{Cursor, put_bytes};
+use crate::persist::record::{Cursor, put_bytes};
 use std::cmp::Ordering;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use triomphe::ThinArc;

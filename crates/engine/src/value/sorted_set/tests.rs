@@ -1,5 +1,5 @@
 use super::*;
-use crate::record::put_bytes;
+use crate::persist::record::put_bytes;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 

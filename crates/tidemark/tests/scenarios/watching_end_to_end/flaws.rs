@@ -5,8 +5,8 @@ use super::judge::{Allowance, Evidence, Promise};
 use super::model::{BEFORE_ALL, empty_engine};
 use super::read::{Form, Read};
 use super::received::{Begin, End, Floor, Name, Refusal, Stretch, Subscription, Told};
-use tidemark_engine::query::Filter;
-use tidemark_engine::{Call, Engine, Protocol, Reply, command, query};
+use tidemark_engine::watch::Filter;
+use tidemark_engine::{Call, Engine, Protocol, Reply, command, watch};
 use tidemark_log::{Lsn, Record};
 
 /// A log with a watched read at record 2, and its evidence. The read changes at the records 3, 5, 6, 7, 9 and 10.
@@ -33,7 +33,7 @@ impl Scene {
         let scene = Self { engine: empty_engine() };
         scene.run("SET k 0");
         let words: [&[u8]; 2] = [b"GET", b"k"];
-        let watched = query::Read::new(0, Protocol::Resp3, &words, Filter::default()).expect("a read");
+        let watched = watch::Read::new(0, Protocol::Resp3, &words, Filter::default()).expect("a read");
         let subscribed = scene.engine.subscribe(watched, 0, BEFORE_ALL).expect("a beginning");
         assert_eq!(subscribed.lsn, Lsn(NAME.query));
         for line in ["SET k 1", "SET other token-1.", "SET k 2", "DEL k", "RPUSH k a", "SET other 2"] {

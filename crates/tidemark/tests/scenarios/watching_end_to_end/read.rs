@@ -1,7 +1,7 @@
 //! What is watched: reads over the keys that the writers change, with and without operators.
 
 use crate::commands::{Generator, Random};
-use tidemark_engine::{Protocol, command, query};
+use tidemark_engine::{Protocol, command, watch};
 
 /// In what form its subscriber is told its answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -186,7 +186,7 @@ fn watchable_line(generator: &mut Generator) -> Vec<Vec<u8>> {
     loop {
         let line = generator.line();
         let words: Vec<&[u8]> = line.iter().map(Vec::as_slice).collect();
-        let is_watchable = command::resolve(&words).is_ok_and(|row| query::watchable(row).is_some());
+        let is_watchable = command::resolve(&words).is_ok_and(|row| watch::watchable(row).is_some());
         if is_watchable && !line.iter().any(|word| word == b"|") {
             return line;
         }

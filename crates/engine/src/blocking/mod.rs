@@ -1,0 +1,8 @@
+//! Clients that wait until a key has something to take.
+
+pub(crate) mod blocked;
+pub(crate) mod wait_queue;
+pub(crate) mod waiter;
+
+pub use blocked::Blocked;
+pub use waiter::{Block, Delivery, Waiter};

@@ -1,0 +1,205 @@
+//! Who waits for the keys of one shard, and where the moves among them would lead.
+
+use crate::blocking::waiter::Waiter;
+use crate::value::Type;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+
+/// A client in a queue, with the number by which it joined: later ones are greater.
+type Place = (u64, Arc<Waiter>);
+
+/// The clients that wait for each key of a database, longest first.
+type Queues = HashMap<Box<[u8]>, VecDeque<Place>>;
+
+/// Indices of shards, each with the number of waiting moves that lead there.
+type Destinations = BTreeMap<usize, usize>;
+
+/// The queues of one shard's keys. Whoever holds the shard's lock may look and change.
+///
+/// ```text
+/// (0, jobs)  ► BLPOP jobs ► BLMOVE jobs taken … ► BLPOP other jobs     longest first
+/// ```
+///
+/// A client that has been served or has stopped waiting may still stand in the queues of its other keys: it is passed over
+/// until it has been taken out of them.
+#[derive(Default)]
+pub(crate) struct Waiting {
+    queues: BTreeMap<u8, Queues>,
+    /// Shards that serving the queues of a key, in whatever database, may touch besides this one.
+    moves: HashMap<Box<[u8]>, Destinations>,
+    /// The same for all keys together.
+    all_moves: Destinations,
+    /// How many clients have joined a queue so far.
+    joined: u64,
+}
+
+impl Waiting {
+    /// Whether nobody waits.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.queues.is_empty()
+    }
+
+    /// Whether anybody waits who, once served, touches a further key.
+    #[inline]
+    pub(crate) fn has_moves(&self) -> bool {
+        !self.all_moves.is_empty()
+    }
+
+    /// Puts a client at the end of a key's queue.
+    pub(crate) fn join(&mut self, db: u8, key: &[u8], waiter: &Arc<Waiter>) {
+        let queues = self.queues.entry(db).or_default();
+        self.joined += 1;
+        queues.entry(key.into()).or_default().push_back((self.joined, Arc::clone(waiter)));
+        for &shard in &waiter.destinations {
+            *self.moves.entry(key.into()).or_default().entry(shard).or_default() += 1;
+            *self.all_moves.entry(shard).or_default() += 1;
+        }
+    }
+
+    /// Takes a client out of a key's queue, if it is there.
+    pub(crate) fn leave(&mut self, db: u8, key: &[u8], waiter: &Arc<Waiter>) {
+        let queue = self.queues.get(&db).and_then(|queues| queues.get(key));
+        let position = queue.and_then(|queue| queue.iter().position(|(_, other)| Arc::ptr_eq(other, waiter)));
+        if let Some(position) = position {
+            self.take(db, key, position);
+        }
+    }
+
+    /// Takes the client that has waited longest for a key to hold a value of this type out of the key's queue, and claims
+    /// it: nobody else serves it any more, nor can it stop waiting.
+    pub(crate) fn claim(&mut self, db: u8, key: &[u8], held: Type) -> Option<Arc<Waiter>> {
+        let queue = self.queues.get(&db)?.get(key)?;
+        let position = queue.iter().position(|(_, waiter)| waiter.block.wants == held && waiter.claim())?;
+        let claimed = queue[position].0;
+        for (place, waiter) in queue.range(..position) {
+            assert!(
+                *place < claimed,
+                "client {claimed} of a queue is served, and client {place} stands before it"
+            );
+            let is_passed_over = waiter.block.wants == held && waiter.is_waiting();
+            assert!(
+                !is_passed_over,
+                "client {claimed} of a queue is served, and client {place} waits for longer"
+            );
+        }
+        Some(self.take(db, key, position))
+    }
+
+    /// Whether anybody waits for a key to hold a value of this type.
+    pub(crate) fn is_awaited(&self, db: u8, key: &[u8], held: Type) -> bool {
+        let queue = self.queues.get(&db).and_then(|queues| queues.get(key));
+        queue.is_some_and(|queue| queue.iter().any(|(_, waiter)| waiter.block.wants == held))
+    }
+
+    /// The keys of a database that clients wait for.
+    pub(crate) fn keys(&self, db: u8) -> impl Iterator<Item = &[u8]> {
+        self.queues.get(&db).into_iter().flat_map(|queues| queues.keys().map(|key| &**key))
+    }
+
+    /// The shards where moves lead that wait for a key, in whatever database.
+    pub(crate) fn destinations(&self, key: &[u8]) -> impl Iterator<Item = usize> {
+        self.moves.get(key).into_iter().flat_map(|destinations| destinations.keys().copied())
+    }
+
+    /// The shards where the moves lead that wait for any key of this shard.
+    pub(crate) fn all_destinations(&self) -> impl Iterator<Item = usize> {
+        self.all_moves.keys().copied()
+    }
+
+    /// Takes the client at a place of a key's queue, which is there, out of it.
+    fn take(&mut self, db: u8, key: &[u8], position: usize) -> Arc<Waiter> {
+        let queues = self.queues.get_mut(&db).expect("the queue was found before");
+        let queue = queues.get_mut(key).expect("the queue was found before");
+        let len = queue.len();
+        let (_, waiter) =
+            queue.remove(position).unwrap_or_else(|| panic!("place {position} of a queue of {len} clients"));
+        if queue.is_empty() {
+            queues.remove(key);
+            if queues.is_empty() {
+                self.queues.remove(&db);
+            }
+        }
+        for &shard in &waiter.destinations {
+            let destinations =
+                self.moves.get_mut(key).expect("a key knows where the moves that wait for it lead");
+            decrement(destinations, shard);
+            if destinations.is_empty() {
+                self.moves.remove(key);
+            }
+            decrement(&mut self.all_moves, shard);
+        }
+        let (moves, all_moves) = (self.moves.len(), self.all_moves.len());
+        assert!(
+            !self.queues.is_empty() || (moves == 0 && all_moves == 0),
+            "no client waits, and moves from {moves} keys and to {all_moves} shards are noted"
+        );
+        waiter
+    }
+}
+
+fn decrement(destinations: &mut Destinations, shard: usize) {
+    let count = destinations.get_mut(&shard).unwrap_or_else(|| panic!("no move to shard {shard} is noted"));
+    // A count of 0 is removed.
+    *count -= 1;
+    if *count == 0 {
+        destinations.remove(&shard);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::blocking::waiter::Block;
+    use crate::wire::reply::Protocol;
+
+    fn waiter(wants: Type, destinations: &[usize]) -> Arc<Waiter> {
+        let block = Box::new(Block::new(wants, &[], None));
+        Arc::new(Waiter::new(
+            0,
+            0,
+            Vec::new(),
+            block,
+            destinations.to_vec(),
+            Protocol::Resp2,
+            Box::new(|_| ()),
+        ))
+    }
+
+    #[test]
+    fn the_longest_waiting_client_of_the_right_type_is_claimed_first() {
+        let mut waiting = Waiting::default();
+        let [set, first, second] = [Type::SortedSet, Type::List, Type::List].map(|wants| waiter(wants, &[]));
+        [&set, &first, &second].into_iter().for_each(|waiter| waiting.join(3, b"k", waiter));
+        assert!(waiting.is_awaited(3, b"k", Type::List) && !waiting.is_awaited(0, b"k", Type::List));
+        assert!(!waiting.is_awaited(3, b"k", Type::String));
+        let claimed = waiting.claim(3, b"k", Type::List).expect("two wait for a list");
+        assert!(Arc::ptr_eq(&claimed, &first) && first.is_served());
+        assert!(second.stop(), "it has not been served");
+        assert!(waiting.claim(3, b"k", Type::List).is_none(), "it waits no longer");
+        waiting.leave(3, b"k", &second);
+        waiting.leave(3, b"k", &second);
+        assert_eq!(waiting.keys(3).collect::<Vec<_>>(), [b"k"]);
+        assert!(waiting.claim(3, b"k", Type::SortedSet).is_some());
+        assert!(waiting.is_empty() && waiting.keys(3).next().is_none());
+    }
+
+    #[test]
+    fn destinations_are_known_as_long_as_somebody_waits_to_move_there() {
+        let mut waiting = Waiting::default();
+        let (one, other, third) =
+            (waiter(Type::List, &[5]), waiter(Type::List, &[5]), waiter(Type::List, &[7]));
+        waiting.join(0, b"k", &one);
+        waiting.join(1, b"k", &other);
+        waiting.join(0, b"l", &third);
+        assert_eq!(waiting.destinations(b"k").collect::<Vec<_>>(), [5]);
+        assert_eq!(waiting.all_destinations().collect::<Vec<_>>(), [5, 7]);
+        waiting.leave(0, b"k", &one);
+        assert_eq!(waiting.destinations(b"k").collect::<Vec<_>>(), [5]);
+        assert!(waiting.claim(1, b"k", Type::List).is_some());
+        assert_eq!(waiting.destinations(b"k").next(), None);
+        assert_eq!(waiting.all_destinations().collect::<Vec<_>>(), [7]);
+        waiting.leave(0, b"l", &third);
+        assert!(waiting.is_empty() && !waiting.has_moves());
+    }
+}

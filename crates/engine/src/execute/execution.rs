@@ -1,0 +1,140 @@
+//! The way of one command through the engine.
+
+use crate::blocking::blocked::Blocked;
+use crate::command::Command;
+use crate::context::{Effects, Keys, RareEffects};
+use crate::engine::Engine;
+use crate::error::CommandError;
+use crate::execute::call::{Call, Terms};
+use crate::execute::moment::Moment;
+use crate::housekeeping::counter_commits::note_leases;
+use crate::wire::reply::Reply;
+use tidemark_log::{Lsn, Room};
+
+/// What came of a call, beside the answer.
+#[derive(Debug, Default)]
+pub struct Executed<'e> {
+    /// The record of the change, if there was one; or else one of before that the answer depends on.
+    pub lsn: Option<Lsn>,
+    /// Whether the command itself asked that its answer wait until the change is durable.
+    pub durable: bool,
+    /// The command has found nothing to take and no answer was written: its client is to wait.
+    pub block: Option<Box<Blocked<'e>>>,
+}
+
+impl Engine {
+    /// Runs one command and writes its answer, or says that the client waits. Clients that wait for what the command
+    /// has put somewhere are served before any other command gets at it.
+    #[inline]
+    pub fn execute(&self, call: &Call<'_>, reply: &mut Reply) -> Executed<'_> {
+        self.execute_as(call, Terms::default(), reply)
+    }
+
+    /// As [`Engine::execute`], on the given terms.
+    pub fn execute_as(&self, call: &Call<'_>, terms: Terms, reply: &mut Reply) -> Executed<'_> {
+        let mut room = Room::NONE;
+        let mut refusal = None;
+        if let Err(error) = self.admit(call.command, call.args, &mut room) {
+            match self.tolerate(call.command, call.args, error) {
+                Ok(tolerated) => refusal = tolerated,
+                Err(error) => return refused(&error, reply),
+            }
+        }
+        let mut keys = self.lock_for(call);
+        if let Err(error) = self.admit_under_locks(call.command) {
+            match self.tolerate(call.command, call.args, error) {
+                Ok(tolerated) => refusal = tolerated,
+                Err(error) => return refused(&error, reply),
+            }
+        }
+        keys.set_terms(terms.durable, refusal);
+        let mark = reply.len();
+        self.run(call, &mut keys, reply);
+        let lsn = self.log_effects(call, &keys.effects, room, reply, mark);
+        if let Some(lsn) = lsn {
+            keys.note_logged(lsn);
+        }
+        let told = if keys.effects.tells_logged { lsn.or_else(|| Some(self.log().appended())) } else { lsn };
+        let durable = keys.effects.durable || terms.durable;
+        let awaited = keys.effects.awaited;
+        let block = if keys.concern_others() || terms.reader.is_some() {
+            self.attend(call, terms, keys, lsn, durable, reply)
+        } else {
+            None
+        };
+        if awaited > Lsn::ZERO {
+            return Executed { lsn: told.or(Some(awaited)), durable: true, block };
+        }
+        Executed { lsn: told, durable, block }
+    }
+
+    /// What follows from a command beside its answer and its record, and few commands have any of: watched reads are
+    /// answered anew, clients that keep what they read are told, events are passed on, those who wait are served, or the
+    /// client itself is to wait.
+    #[cold]
+    fn attend<'e>(
+        &'e self,
+        call: &Call<'_>,
+        terms: Terms,
+        mut keys: Keys<'e>,
+        lsn: Option<Lsn>,
+        durable: bool,
+        reply: &Reply,
+    ) -> Option<Box<Blocked<'e>>> {
+        let RareEffects { noted, ready, block, leased, .. } = keys.effects.take_rare();
+        if let Some(lsn) = lsn
+            && !leased.is_empty()
+        {
+            note_leases(&mut keys, &leased, lsn, self.log().durability());
+        }
+        if !noted.is_empty() {
+            let (time_us, spared) = (call.now_us, terms.spared);
+            self.emit(&mut keys, noted, lsn.map(|lsn| Moment { lsn, time_us, durable, spared }));
+        }
+        if let Some(reader) = terms.reader {
+            self.remember(&mut keys, call, reader);
+        }
+        if keys.events.are_wanted() {
+            self.tell_events(&mut keys, lsn, durable);
+        }
+        if let Some(block) = block {
+            return Some(Box::new(Blocked::new(keys, call, block, reply, durable)));
+        }
+        let expired = expired_keys(&keys, call);
+        if ready.is_empty() {
+            drop(keys);
+        } else {
+            keys.effects = Effects::default();
+            self.serve(keys, ready);
+        }
+        self.remove_met(call, &expired, terms.reader);
+        None
+    }
+}
+
+impl Engine {
+    /// The last record that the answer to a command may show, or a later one: to be asked when the command has run, for an
+    /// answer that waits until what it shows is durable. Locks the shards of the command's keys, one after the other: not to be called
+    /// while [`Executed::block`] has them.
+    #[cold]
+    pub fn newest_shown(&self, command: &Command, args: &[&[u8]]) -> Lsn {
+        let last = |key: &[u8]| self.keyspace().lock(self.keyspace().shard_of(key)).last();
+        let of_keys =
+            if command.keys.concerns_all(args) { None } else { command.keys.keys(args).map(last).max() };
+        of_keys.unwrap_or_else(|| self.log().appended())
+    }
+}
+
+/// The keys of a command that has met an expired one, as far as they have expired.
+pub(crate) fn expired_keys<'a>(keys: &Keys<'_>, call: &Call<'a>) -> Vec<&'a [u8]> {
+    if !keys.has_met_expired() || call.command.keys.concerns_all(call.args) {
+        return Vec::new();
+    }
+    call.command.keys.keys(call.args).filter(|key| keys.has_expired(key)).collect()
+}
+
+#[cold]
+fn refused<'e>(error: &CommandError, reply: &mut Reply) -> Executed<'e> {
+    reply.error(error);
+    Executed::default()
+}

@@ -1,0 +1,20 @@
+//! One command, from admission to the release of its locks.
+//!
+//! ```text
+//! execution ─► admission ─► locking ─► running (the handler) ─► logging ─► watch::evaluation ─► serving ─► unlock
+//! ```
+//!
+//! `transaction` runs several commands together; `watched_keys` says whether one may still run.
+
+pub(crate) mod admission;
+pub(crate) mod call;
+pub(crate) mod effort;
+pub(crate) mod execution;
+pub(crate) mod locking;
+pub(crate) mod logging;
+pub(crate) mod moment;
+pub(crate) mod noted;
+pub(crate) mod running;
+pub(crate) mod serving;
+pub(crate) mod transaction;
+pub(crate) mod watched_keys;

@@ -1,0 +1,55 @@
+//! Running a command's handler under its locks, be it a client's command or one out of the log.
+
+use crate::command::Run;
+use crate::context::{Context, Keys};
+use crate::engine::Engine;
+use crate::error::CommandError;
+use crate::event::Events;
+use crate::execute::call::Call;
+use crate::execute::noted::Noted;
+use crate::wire::reply::Reply;
+
+impl Engine {
+    /// Runs a command out of the log: as [`Engine::execute`], without logging and without serving anybody. Whom it
+    /// concerns goes to `noted`.
+    pub(crate) fn replay(&self, call: &Call<'_>, reply: &mut Reply, noted: &mut Vec<Noted>) {
+        let mut keys = self.lock_for(call);
+        keys.begin_replay();
+        // Whoever wanted to know was told when it happened.
+        keys.events = Events::default();
+        self.run(call, &mut keys, reply);
+        noted.append(&mut keys.effects.take_noted());
+    }
+
+    /// Runs a handler; an error replaces whatever it had answered.
+    #[inline]
+    pub(crate) fn run(&self, call: &Call<'_>, keys: &mut Keys<'_>, reply: &mut Reply) {
+        let Run::Keys(handler) = call.command.run else {
+            reply.error_text("ERR this command belongs to the connection and cannot run on keys");
+            return;
+        };
+        let mark = reply.len();
+        if keys.events.are_wanted() {
+            keys.note_misses(call.command, call.args);
+        }
+        if let Err(error) = handler(&mut Context { keys, reply }, call.args) {
+            answer_failure(call, keys, reply, mark, error);
+        }
+        if let Some(at) = keys.effects.earliest_deadline.take() {
+            self.lower_next_deadline(at);
+        }
+    }
+}
+
+/// Replaces whatever a command had answered, from `mark` on, by its error.
+#[cold]
+fn answer_failure(call: &Call<'_>, keys: &mut Keys<'_>, reply: &mut Reply, mark: usize, error: CommandError) {
+    assert!(
+        !keys.effects.changed,
+        "command '{}' has failed with '{error}' and changed something",
+        call.command.name
+    );
+    keys.events.forget_misses();
+    reply.truncate(mark);
+    reply.error(&call.command.explain(call.args, error));
+}

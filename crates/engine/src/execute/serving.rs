@@ -1,0 +1,118 @@
+//! Serving clients that wait, before anybody else can take what came for them.
+//!
+//! A command that puts something into a key serves those who wait for the key while it still holds its locks: the
+//! longest-waiting client first, and every record of a pop right behind the change that made it possible, as far as
+//! these keys are concerned. A transaction serves when all of its commands have run.
+//!
+//! ```text
+//! lock ─► run ─► append push ─► claim a waiter ─► pop for it ─► append pop ─► … ─► unlock ─► deliver the answers
+//!                                    ▲                               │
+//!                                    └── who waits where it pushed ◄─┘
+//! ```
+//!
+//! Where a client moves what it is served to, the destination's shard is locked as well: see `locking`.
+
+use crate::blocking::waiter::{Delivery, Waiter};
+use crate::command;
+use crate::context::{Context, Keys};
+use crate::engine::Engine;
+use crate::execute::moment::Moment;
+use crate::wire::reply::Reply;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// A client that has been served, and its answer.
+type Served = (Arc<Waiter>, Delivery);
+
+impl Engine {
+    /// Serves clients that wait for keys which have got something, and for what serving them pushes in turn: first the
+    /// key that got something first. All shards that this touches are locked: see [`Engine::lock_destinations`]. Once
+    /// everybody is served, the locks are given back and the clients get their answers.
+    #[cold]
+    pub(crate) fn serve(&self, mut keys: Keys<'_>, mut ready: Vec<(u8, Vec<u8>)>) {
+        assert!(!keys.effects.changed, "clients are served before what the command did is logged");
+        let mut served = Vec::new();
+        while !ready.is_empty() {
+            let mut seen = HashSet::new();
+            for (db, key) in &ready {
+                if seen.insert((db, key)) {
+                    self.serve_key(&mut keys, *db, key, &mut served);
+                }
+            }
+            ready = keys.effects.take_ready();
+        }
+        drop(keys);
+        for (waiter, delivery) in served {
+            waiter.deliver(delivery);
+            if waiter.block.keys.len() > 1 {
+                self.forget(&waiter);
+            }
+        }
+    }
+
+    fn serve_key(&self, keys: &mut Keys<'_>, db: u8, key: &[u8], served: &mut Vec<Served>) {
+        keys.select(db);
+        // Once the log has failed, what it cannot record must not happen.
+        while self.check_writable().is_ok()
+            && let Some(held) = keys.type_of(key)
+            && let Some(waiter) = keys.claim_waiting(key, held)
+        {
+            let delivery = self.serve_one(keys, key, &waiter);
+            served.push((waiter, delivery));
+        }
+    }
+
+    /// Serves one client, which has been claimed, from a key that holds what it waits for.
+    fn serve_one(&self, keys: &mut Keys<'_>, key: &[u8], waiter: &Waiter) -> Delivery {
+        let args: Vec<&[u8]> = waiter.args.iter().map(Vec::as_slice).collect();
+        let mut reply = Reply::new(waiter.protocol);
+        reply.set_limit(waiter.room);
+        let id = waiter.command;
+        let serve = command::by_id(id)
+            .and_then(|row| row.serve)
+            .unwrap_or_else(|| panic!("command {id} lets clients wait and does not say how they are served"));
+        let served = serve(&mut Context { keys, reply: &mut reply }, key, &args);
+        if let Err(error) = served {
+            assert!(
+                !keys.effects.changed,
+                "serving command {id} has failed with '{error}' and changed something"
+            );
+            reply.truncate(0);
+            reply.error(&error);
+        }
+        // What it made ready is served in the next round.
+        let ready = keys.effects.take_ready();
+        let mut effects = std::mem::take(&mut keys.effects);
+        if !ready.is_empty() {
+            keys.effects.rare_mut().ready = ready;
+        }
+        let lsn = self.log_served(keys, &effects, &mut reply);
+        if let Some(lsn) = lsn {
+            keys.note_logged(lsn);
+        }
+        let noted = effects.take_noted();
+        if !noted.is_empty() {
+            let (time_us, durable) = (keys.now_us(), waiter.durable);
+            self.emit(keys, noted, lsn.map(|lsn| Moment { lsn, time_us, durable, spared: None }));
+        }
+        if keys.events.are_wanted() {
+            self.tell_events(keys, lsn, waiter.durable);
+        }
+        let overflowed = reply.has_overflowed();
+        Delivery { reply: if overflowed { Vec::new() } else { reply.take() }, overflowed, lsn }
+    }
+
+    /// Ends a client's wait; `false` if it has been served meanwhile and its answer is on the way, or if its wait had
+    /// ended before.
+    pub fn stop_waiting(&self, waiter: &Arc<Waiter>) -> bool {
+        let stopped = waiter.stop();
+        self.forget(waiter);
+        stopped
+    }
+
+    fn forget(&self, waiter: &Arc<Waiter>) {
+        for key in &waiter.block.keys {
+            self.keyspace().lock(self.keyspace().shard_of(key)).waiting_mut().leave(waiter.db, key, waiter);
+        }
+    }
+}

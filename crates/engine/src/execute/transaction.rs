@@ -1,0 +1,222 @@
+//! Commands that take effect together, and the keys that they depend on.
+
+use crate::command::flags;
+use crate::context::{Keys, Locked};
+use crate::engine::Engine;
+use crate::error::CommandError;
+use crate::execute::admission::MAX_COMMAND_BYTES;
+use crate::execute::call::{Call, Terms};
+use crate::execute::execution::{Executed, expired_keys};
+use crate::execute::logging::encode_effects;
+use crate::execute::moment::Moment;
+use crate::execute::watched_keys::Watch;
+use crate::housekeeping::counter_commits::note_leases;
+use crate::keyspace::KeyId;
+use crate::watch::{Acknowledgement, Acknowledging, NotAcknowledged};
+use crate::wire::reply::Reply;
+use std::collections::HashSet;
+use std::sync::Arc;
+use tidemark_log::{Lsn, Room};
+
+/// What the acknowledgement of an emission takes in a record beside the subscription's name, at most.
+const ACKNOWLEDGEMENT_BYTES: usize = 64;
+
+/// The keys that a client's next transaction depends on.
+#[derive(Debug, Default)]
+pub struct WatchedKeys {
+    watch: Arc<Watch>,
+    keys: HashSet<KeyId>,
+}
+
+impl WatchedKeys {
+    /// Nothing watched.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Whether nothing is watched.
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    /// How many keys are watched.
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Whether a watched key has changed or expired since. The keys' shards are locked.
+    fn is_broken(&self, keys: &mut Keys<'_>) -> bool {
+        if self.watch.is_touched() {
+            return true;
+        }
+        self.keys.iter().any(|(db, key)| {
+            keys.select(*db);
+            keys.has_expired(key) && !keys.shard_mut(key).was_expired(*db, key, &self.watch)
+        })
+    }
+}
+
+impl Engine {
+    /// Runs commands together: nobody sees some of their changes without the others, and the log holds them in one
+    /// record. Writes the array of answers, or the null array if a key that `watch` watches has changed.
+    pub fn execute_transaction(
+        &self,
+        calls: &[Call<'_>],
+        watch: Option<&WatchedKeys>,
+        now_us: u64,
+        reply: &mut Reply,
+    ) -> Executed<'_> {
+        self.execute_transaction_as(calls, watch, &[], now_us, Terms::default(), reply)
+    }
+
+    /// As [`Engine::execute_transaction`], on the given terms; the positions of named subscriptions move with it, and if one
+    /// of them has been there before, nothing happens and the answer is the null array.
+    pub fn execute_transaction_as(
+        &self,
+        calls: &[Call<'_>],
+        watch: Option<&WatchedKeys>,
+        done: &[Acknowledgement<'_>],
+        now_us: u64,
+        terms: Terms,
+        reply: &mut Reply,
+    ) -> Executed<'_> {
+        let mut room = Room::NONE;
+        if let Err(error) = self.admit_transaction(calls, done, &mut room) {
+            reply.error(&error);
+            return Executed::default();
+        }
+        let mut keys = self.lock_for_transaction(calls, watch, now_us);
+        keys.forbid_waiting();
+        keys.set_terms(terms.durable, None);
+        if let Err(error) = calls.iter().try_for_each(|call| self.admit_under_locks(call.command)) {
+            reply.error(&error);
+            return Executed::default();
+        }
+        if watch.is_some_and(|watch| watch.is_broken(&mut keys)) {
+            reply.null_array();
+            return Executed::default();
+        }
+        let acknowledging = match Acknowledging::begin(self, done) {
+            Ok(acknowledging) => acknowledging,
+            Err(NotAcknowledged::Before) => {
+                reply.null_array();
+                return Executed::default();
+            }
+            Err(NotAcknowledged::Refused(error)) => {
+                reply.error(&error);
+                return Executed::default();
+            }
+        };
+        let mark = reply.len();
+        reply.array(calls.len());
+        let mut payloads = Vec::new();
+        let (mut ready, mut noted, mut durable) = (Vec::new(), Vec::new(), terms.durable);
+        let (mut leased, mut awaited, mut tells_logged) = (Vec::new(), Lsn::ZERO, false);
+        let mut expired = Vec::new();
+        for call in calls {
+            keys.select(call.db);
+            self.run(call, &mut keys, reply);
+            let mut effects = std::mem::take(&mut keys.effects);
+            encode_effects(call, &effects, &mut payloads);
+            durable |= effects.durable;
+            awaited = awaited.max(effects.awaited);
+            tells_logged |= effects.tells_logged;
+            let rare = effects.take_rare();
+            if rare.block.is_some() {
+                reply.null_array();
+            }
+            ready.extend(rare.ready);
+            noted.extend(rare.noted);
+            leased.extend(rare.leased);
+            if let Some(reader) = terms.reader {
+                self.remember(&mut keys, call, reader);
+            }
+            expired.extend(expired_keys(&keys, call).into_iter().map(|key| (call, key)));
+        }
+        if let Some(acknowledging) = &acknowledging {
+            acknowledging.encode(&mut payloads);
+        }
+        let lsn = if payloads.is_empty() {
+            None
+        } else {
+            self.append_transaction(&payloads, room, now_us, reply, mark)
+        };
+        if let Some(lsn) = lsn {
+            keys.note_logged(lsn);
+        }
+        if let Some(lsn) = lsn
+            && !leased.is_empty()
+        {
+            note_leases(&mut keys, &leased, lsn, self.log().durability());
+        }
+        if let (Some(acknowledging), Some(lsn)) = (acknowledging, lsn) {
+            acknowledging.finish(lsn);
+        }
+        if !noted.is_empty() {
+            let (time_us, spared) = (now_us, terms.spared);
+            self.emit(&mut keys, noted, lsn.map(|lsn| Moment { lsn, time_us, durable, spared }));
+        }
+        if keys.events.are_wanted() {
+            self.tell_events(&mut keys, lsn, durable);
+        }
+        self.serve(keys, ready);
+        expired.into_iter().for_each(|(call, key)| self.remove_met(call, &[key], terms.reader));
+        let awaited = Some(awaited).filter(|awaited| *awaited > Lsn::ZERO);
+        let told = awaited.or_else(|| tells_logged.then(|| self.log().appended()));
+        Executed { lsn: lsn.or(told), durable: durable || awaited.is_some(), block: None }
+    }
+
+    /// Starts watching a key for a transaction.
+    pub fn watch(&self, watched: &mut WatchedKeys, db: u8, key: &[u8], now_us: u64) {
+        if watched.keys.insert((db, key.into())) {
+            let mut shard = self.keyspace().lock(self.keyspace().shard_of(key));
+            shard.watch(db, key, &watched.watch, now_us / 1000);
+        }
+    }
+
+    /// Ends a transaction's watches.
+    pub fn unwatch(&self, watched: &WatchedKeys) {
+        for (db, key) in &watched.keys {
+            self.keyspace().lock(self.keyspace().shard_of(key)).unwatch(*db, key, &watched.watch);
+        }
+    }
+
+    fn admit_transaction<'e>(
+        &'e self,
+        calls: &[Call<'_>],
+        done: &[Acknowledgement<'_>],
+        room: &mut Room<'e>,
+    ) -> Result<(), CommandError> {
+        let mut bytes: usize = done.iter().map(|one| one.name.len() + ACKNOWLEDGEMENT_BYTES).sum();
+        for call in calls {
+            self.admit(call.command, call.args, room)?;
+            bytes += Self::record_bytes(call.args);
+        }
+        if bytes > MAX_COMMAND_BYTES {
+            return Err(CommandError::Text(
+                format!("ERR transaction of {bytes} bytes exceeds the limit of {MAX_COMMAND_BYTES} bytes")
+                    .into(),
+            ));
+        }
+        // What a single command was promised would only take away from all together.
+        *room = Room::NONE;
+        if !done.is_empty() {
+            self.check_writable()?;
+        }
+        if !done.is_empty() || calls.iter().any(|call| call.command.is(flags::WRITE)) {
+            self.make_room(bytes, room)?;
+        }
+        Ok(())
+    }
+
+    fn lock_for_transaction(&self, calls: &[Call<'_>], watch: Option<&WatchedKeys>, now_us: u64) -> Keys<'_> {
+        let locked = if calls.iter().any(|call| call.command.keys.concerns_all(call.args)) {
+            Locked::All(self.keyspace().lock_all())
+        } else {
+            let keys = || calls.iter().flat_map(|call| call.command.keys.keys(call.args));
+            let watched = watch.into_iter().flat_map(|watch| watch.keys.iter().map(|(_, key)| &**key));
+            self.lock_destinations(self.lock_keys(keys().chain(watched)), keys)
+        };
+        self.keys(locked, 0, now_us)
+    }
+}

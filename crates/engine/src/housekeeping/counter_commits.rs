@@ -1,0 +1,149 @@
+//! Committing counters that have waited long enough, all of them before the log is closed, and what is said of it.
+//!
+//! Who calls [`Engine::commit_due`] looks at counters that have moved, never at those at rest.
+
+use crate::command;
+use crate::context::Keys;
+use crate::engine::Engine;
+use crate::execute::call::Call;
+use crate::keyspace::{CounterDefaults, CounterTotals, DATABASES, Database, Entry, Exposure, hash};
+use crate::value::Object;
+use crate::wire::reply::Reply;
+use tidemark_counter::Promise;
+use tidemark_log::{Durability, Lsn};
+
+/// The command that commits a counter.
+const COMMIT: &[u8] = b"counter.commit";
+
+/// What counters have done and have still to do: see [`Engine::counter_figures`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CounterFigures {
+    /// Since [`Engine::begin_counting`], or else since the start.
+    pub totals: CounterTotals,
+    /// Commits that the log has refused since the start: those that were due are tried again, those that a move needs are refused with it.
+    pub failed: u64,
+    /// What is uncommitted now.
+    pub exposure: Exposure,
+    /// How many keys are counters, expired but not yet removed ones included.
+    pub keys: usize,
+}
+
+impl Engine {
+    /// Says how counters are committed that say nothing themselves. Counters that exist keep their terms; the interval holds for all.
+    pub fn set_counter_defaults(&self, defaults: CounterDefaults) {
+        self.keyspace().committing().set_defaults(defaults);
+    }
+
+    /// When [`Engine::commit_due`] should be called next, in milliseconds since 1970: never later than the first counter is due.
+    pub fn next_commit(&self) -> Option<u64> {
+        self.keyspace().committing().next_due()
+    }
+
+    /// Commits counters that are due, at most `budget` of them. Returns when the next is due, in milliseconds since 1970. What the log
+    /// refuses stays uncommitted, and is due again a second later.
+    pub fn commit_due(&self, now_us: u64, budget: usize) -> Option<u64> {
+        let (now_ms, committing) = (now_us / 1000, self.keyspace().committing());
+        // Counters that become due from here on lower the bound again by themselves.
+        committing.forget_next_due();
+        let mut left = budget;
+        for index in 0..self.keyspace().shard_count() {
+            let mut shard = self.keyspace().lock(index);
+            let mut due = Vec::new();
+            for (db, database) in shard.databases_mut().iter_mut().enumerate() {
+                while left > 0
+                    && let Some(key) = database.pop_uncommitted(now_ms)
+                {
+                    left -= 1;
+                    due.push((db as u8, key));
+                }
+            }
+            if !due.is_empty() {
+                drop(shard);
+                for (db, key) in due {
+                    self.commit_counter(db, &key, now_us);
+                }
+                shard = self.keyspace().lock(index);
+            }
+            if let Some(at) = shard.databases().iter().filter_map(Database::next_commit).min() {
+                committing.lower_next_due(at);
+            }
+        }
+        committing.next_due()
+    }
+
+    /// Commits everything that is uncommitted and gives back everything that is reserved; how many counters the log has refused to
+    /// commit. To be called when nobody moves counters any more, before the log is closed.
+    pub fn commit_all(&self, now_us: u64) -> usize {
+        let mut refused = 0;
+        for index in 0..self.keyspace().shard_count() {
+            for db in 0..DATABASES {
+                let keys = self.keyspace().lock(index).database(db).uncommitted_keys();
+                refused += keys.iter().filter(|key| !self.commit_counter(db as u8, key, now_us)).count();
+            }
+        }
+        refused
+    }
+
+    /// Commits a counter, if the key still is one; whether the log took it.
+    fn commit_counter(&self, db: u8, key: &[u8], now_us: u64) -> bool {
+        let args = [COMMIT, key];
+        let command = command::find(COMMIT).expect("the table has the command that commits counters");
+        let mut reply = Reply::default();
+        self.execute(&Call { command, args: &args, db, now_us }, &mut reply);
+        // A key that holds something else by now has nothing to commit.
+        let is_done = !reply.bytes().starts_with(b"-") || reply.bytes().starts_with(b"-WRONGTYPE");
+        if !is_done {
+            self.keyspace().committing().count_failed();
+        }
+        is_done
+    }
+
+    /// Counts what counters do from here on, which excludes what they do while the log is replayed, and makes those due that a crash
+    /// left units of in doubt, if these are to be given back after a time.
+    pub fn begin_counting(&self) {
+        for index in 0..self.keyspace().shard_count() {
+            let mut shard = self.keyspace().lock(index);
+            shard.begin_counting();
+            if let Some(at) = shard.databases().iter().filter_map(Database::next_commit).min() {
+                self.keyspace().committing().lower_next_due(at);
+            }
+        }
+    }
+
+    /// How many counters of a database leave when they are idle, expired but not yet removed ones included.
+    pub fn idle_counters(&self, db: u8) -> usize {
+        let shards = 0..self.keyspace().shard_count();
+        shards.map(|index| self.keyspace().lock(index).database(usize::from(db)).idle_counter_count()).sum()
+    }
+
+    /// What counters have done, and what is uncommitted now. O(counters that have moved since they were committed).
+    pub fn counter_figures(&self) -> CounterFigures {
+        let mut figures =
+            CounterFigures { failed: self.keyspace().committing().failed(), ..CounterFigures::default() };
+        for index in 0..self.keyspace().shard_count() {
+            let shard = self.keyspace().lock(index);
+            figures.totals.add(*shard.counted());
+            for database in shard.databases() {
+                figures.exposure.add(database.exposure());
+                figures.keys += database.counter_count();
+            }
+        }
+        figures
+    }
+}
+
+/// Notes the record that has committed counters, for those of which nothing more may be told before it is durable: exact ones, which
+/// must not grant again what it reserves; and all of them where every answer waits for the disk, for what a crash takes back is
+/// bounded only if what the promise counts as committed cannot be taken back as well. Their shards are locked.
+#[cold]
+pub(crate) fn note_leases(keys: &mut Keys<'_>, leased: &[(u8, Vec<u8>)], lsn: Lsn, durability: Durability) {
+    let (now_ms, always) = (keys.now_ms(), durability == Durability::Always);
+    for (db, key) in leased {
+        let database = keys.shard_mut(key).database_mut(usize::from(*db));
+        if let Some(Object::Counter(counter)) = database.get_mut(hash(key), key).and_then(Entry::object_mut)
+            && (always || matches!(counter.terms().promise, Promise::Exact { .. }))
+        {
+            counter.begin_listing(now_ms).lease = lsn;
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Active expiry: keys whose time has come leave in the order of their deadlines, each removal a record of the log; and what pools have set
+//! aside for a time that is over is given back.
+
+use crate::command::{self, flags};
+use crate::context::{Keys, Locked, RareEffects};
+use crate::engine::Engine;
+use crate::execute::call::Call;
+use crate::execute::logging::encode_expiry;
+use crate::execute::moment::Moment;
+use crate::keyspace::{DATABASES, Shard, hash};
+use crate::persist::record::kind;
+use crate::wire::reply::Reply;
+use tidemark_log::{Lsn, Room};
+
+/// How long expiry rests when the log takes no records.
+const RETRY_MS: u64 = 1000;
+
+impl Engine {
+    /// Removes keys whose time has come, at most `budget` of them, and logs it. Returns the earliest deadline left, in
+    /// milliseconds since 1970.
+    pub fn expire_due(&self, now_us: u64, budget: usize) -> Option<u64> {
+        expire_due(self, now_us, budget)
+    }
+
+    /// Whether the log has room for a record that no client waits for, such as that of an expired key which a read has met:
+    /// nobody waits for room on its behalf.
+    fn may_log_unasked(&self) -> bool {
+        self.log().has_room() && self.check_writable().is_ok()
+    }
+
+    /// Removes keys that a command has met expired, as if active expiry had come first, and logs it: clients that have read them
+    /// are told. If the command was a read of a client that keeps what it reads, the key counts as read behind that.
+    ///
+    /// Called without locks: the removal may need those of other shards.
+    #[cold]
+    pub(crate) fn remove_met(&self, call: &Call<'_>, expired: &[&[u8]], reader: Option<u64>) {
+        for key in expired {
+            if self.may_log_unasked() {
+                remove_read(self, call.db, key, call.now_us);
+            }
+            if let Some(reader) = reader.filter(|_| call.command.is(flags::READONLY)) {
+                self.remember_absent(call, key, reader);
+            }
+        }
+    }
+
+    /// Appends that keys were found expired and removed, if any were, and emits what watched reads answer without them.
+    pub(crate) fn log_expired(&self, keys: &mut Keys<'_>) -> Option<Lsn> {
+        let RareEffects { expired, noted, .. } = std::mem::take(&mut keys.effects).take_rare();
+        if expired.is_empty() {
+            let count = noted.len();
+            assert!(
+                count == 0,
+                "{count} watched reads or keys are noted as changed, and nothing has expired"
+            );
+            return None;
+        }
+        let (db, now_us) = (keys.db(), keys.now_us());
+        let removed = expired.iter().map(Vec::as_slice);
+        let encode = |into: &mut Vec<u8>| encode_expiry(into, db, removed);
+        let lsn = self.log().append_into(Room::NONE, now_us, kind::EXPIRY, encode).ok();
+        match lsn {
+            Some(lsn) => keys.note_logged(lsn),
+            None => self.set_ahead_of_log(),
+        }
+        self.emit(keys, noted, lsn.map(|lsn| Moment::of(lsn, now_us)));
+        if keys.events.are_wanted() {
+            self.tell_events(keys, lsn, false);
+        }
+        lsn
+    }
+}
+
+fn expire_due(engine: &Engine, now_us: u64, budget: usize) -> Option<u64> {
+    let now_ms = now_us / 1000;
+    // Deadlines that commands set from here on lower the bound again by themselves.
+    engine.store_next_deadline(None);
+    let mut left = budget;
+    let mut next: Option<u64> = None;
+    for index in 0..engine.keyspace().shard_count() {
+        let mut shard = engine.keyspace().lock(index);
+        for db in 0..DATABASES {
+            while left > 0
+                && let Some(key) = shard.database(db).first_due(now_ms).map(<[u8]>::to_vec)
+            {
+                // Without a log that takes it a key stays: what is not recorded must not happen.
+                let is_removed = engine.may_log_unasked()
+                    && if shard.is_read() {
+                        drop(shard);
+                        let is_removed = remove_read(engine, db as u8, &key, now_us);
+                        shard = engine.keyspace().lock(index);
+                        is_removed
+                    } else {
+                        remove(engine, &mut shard, db as u8, &key, now_us)
+                    };
+                if !is_removed {
+                    engine.lower_next_deadline(now_ms + RETRY_MS);
+                    return engine.next_deadline();
+                }
+                left -= 1;
+            }
+            while left > 0
+                && let Some(key) = shard.database(db).first_reserving(now_ms).map(<[u8]>::to_vec)
+            {
+                drop(shard);
+                let is_done = end_reservations(engine, db as u8, &key, now_us);
+                shard = engine.keyspace().lock(index);
+                if !is_done {
+                    engine.lower_next_deadline(now_ms + RETRY_MS);
+                    return engine.next_deadline();
+                }
+                left -= 1;
+            }
+            let database = shard.database(db);
+            next = [next, database.next_deadline(), database.next_reservation()].into_iter().flatten().min();
+        }
+    }
+    if let Some(at) = next {
+        engine.lower_next_deadline(at);
+    }
+    engine.next_deadline()
+}
+
+/// Ends reservations of a pool that are over; whether the log took it.
+fn end_reservations(engine: &Engine, db: u8, key: &[u8], now_us: u64) -> bool {
+    const EXPIRE: &str = "pool.expire";
+    if !engine.may_log_unasked() {
+        return false;
+    }
+    let command = command::find(EXPIRE.as_bytes()).expect("the table has the command that ends reservations");
+    let mut reply = Reply::default();
+    engine.execute(&Call { command, args: &[EXPIRE.as_bytes(), key], db, now_us }, &mut reply);
+    // A key that holds something else by now has no reservations.
+    !reply.bytes().starts_with(b"-") || reply.bytes().starts_with(b"-WRONGTYPE")
+}
+
+/// Logs that a key's time has come and removes it; whether the log took it.
+fn remove(engine: &Engine, shard: &mut Shard, db: u8, key: &[u8], now_us: u64) -> bool {
+    let Some(lsn) = engine.log_expiry(db, key, now_us) else { return false };
+    shard.note_logged(lsn);
+    shard.database_mut(db as usize).remove(hash(key), key);
+    shard.tally_mut().count_expired();
+    shard.touch(db, key);
+    engine.tell_expiry(db, key, lsn);
+    true
+}
+
+/// As [`remove`], of a key in a shard whose keys are watched: with the locks of all that is read together with it. False
+/// also if the log failed behind the removal, in which case nothing more is removed either.
+fn remove_read(engine: &Engine, db: u8, key: &[u8], now_us: u64) -> bool {
+    let index = engine.keyspace().shard_of(key);
+    let locked = Locked::One(index, engine.keyspace().lock(index));
+    let locked = engine.lock_destinations(locked, || std::iter::once(key));
+    let mut keys = engine.keys(locked, db, now_us);
+    keys.drop_expired(key);
+    // Another may have removed it, or given it more time, while nobody held the lock: that is as good.
+    let is_there = keys.effects.rare().is_none_or(|rare| rare.expired.is_empty());
+    is_there || engine.log_expired(&mut keys).is_some()
+}

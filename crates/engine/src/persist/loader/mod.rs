@@ -1,0 +1,178 @@
+//! Bringing a snapshot's frames into the keyspace.
+
+mod partial;
+
+use crate::engine::Engine;
+use crate::keyspace::form::{self, Form, Head, Part};
+use crate::keyspace::{Entry, Payload};
+use crate::persist::apply_error::{ApplyError, shown};
+use crate::persist::change::check_database;
+use crate::persist::record::Cursor;
+use crate::value::Type;
+use crate::watch::Scope;
+use partial::{Partial, Piece, Place};
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What is wrong with a frame.
+type Wrong = Cow<'static, str>;
+
+/// Loads frames, in any order and from several threads, into an engine that has none of their keys.
+///
+/// A value that comes in parts is put together here and gets its key with its last part, so that nobody sees half of
+/// it.
+pub struct Loader<'e> {
+    engine: &'e Engine,
+    /// What is not of these keys is passed over.
+    scope: &'e Scope,
+    /// When the entries count as accessed, in seconds since 1970.
+    clock: u32,
+    /// Values in parts by number.
+    partial: Mutex<HashMap<u64, Arc<Mutex<Partial>>>>,
+    /// Numbers of those that are passed over.
+    outside: Mutex<HashSet<u64>>,
+    /// What has been taken of the frames.
+    bytes: AtomicUsize,
+}
+
+impl Engine {
+    /// Begins to load a snapshot into the keyspace, which has none of its keys. They count as accessed at `now_us`,
+    /// microseconds since 1970: a snapshot does not say when they were.
+    pub fn load(&self, now_us: u64) -> Loader<'_> {
+        Loader::new(self, &Scope::Everything, (now_us / 1_000_000) as u32)
+    }
+}
+
+impl<'e> Loader<'e> {
+    pub(crate) fn new(engine: &'e Engine, scope: &'e Scope, clock: u32) -> Self {
+        Self {
+            engine,
+            scope,
+            clock,
+            partial: Mutex::default(),
+            outside: Mutex::default(),
+            bytes: AtomicUsize::new(0),
+        }
+    }
+
+    /// How many bytes of the frames have come into the keyspace.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Puts a frame's entries into the keyspace.
+    ///
+    /// # Errors
+    /// What is wrong, and at which byte of the frame. The caller says which frame it is: see
+    /// [`ApplyError::in_frame`].
+    pub fn load_frame(&self, frame: &[u8]) -> Result<(), ApplyError> {
+        let mut bytes = Cursor::new(frame);
+        let db = bytes.u8().ok_or_else(|| bytes.malformed("the database is missing"))?;
+        check_database(&bytes, db)?;
+        while !bytes.is_empty() {
+            let start = bytes.offset();
+            let form = form::decode(&mut bytes).ok_or_else(|| {
+                let tag = frame[start];
+                bytes.malformed(format!(
+                    "what begins at byte {start}, of type {tag}, cannot be read to its end"
+                ))
+            })?;
+            let is_taken = self.load_form(db, form, &mut bytes).map_err(|what| bytes.malformed(what))?;
+            if is_taken {
+                self.bytes.fetch_add(bytes.offset() - start, Ordering::Relaxed);
+            }
+        }
+        Ok(())
+    }
+
+    /// Loads what stands in a frame next, of a part with the elements that follow; `false` if it is
+    /// passed over.
+    fn load_form(&self, db: u8, form: Form<'_>, bytes: &mut Cursor<'_>) -> Result<bool, Wrong> {
+        match form {
+            Form::Whole(entry) if !self.scope.contains(entry.key()) => Ok(false),
+            Form::Whole(entry) => self.insert(db, entry).map(|()| true),
+            Form::InParts(head) if !self.scope.contains(head.key) => {
+                lock(&self.outside).insert(head.number);
+                lock(&self.partial).remove(&head.number);
+                Ok(false)
+            }
+            Form::InParts(head) => self.load_head(db, &head).map(|()| true),
+            Form::Part(part) if lock(&self.outside).contains(&part.number) => {
+                Partial::pass_over(&part, bytes).map(|()| false)
+            }
+            Form::Part(part) => self.load_part(&part, bytes).map(|()| true),
+        }
+    }
+
+    /// To be called when all frames have been loaded: an error if a part of something is missing.
+    pub fn finish(self) -> Result<(), ApplyError> {
+        let partial = self.partial.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let Some((number, first)) = partial.iter().min_by_key(|(number, _)| **number) else { return Ok(()) };
+        let (values, first) = (partial.len(), lock(first));
+        Err(ApplyError::Incomplete { values, loaded: first.loaded(), first: first.shown(*number) })
+    }
+
+    fn insert(&self, db: u8, entry: Entry) -> Result<(), Wrong> {
+        entry.touch(self.clock);
+        if let Some(at) = entry.deadline() {
+            self.engine.lower_next_deadline(at);
+        }
+        let keyspace = self.engine.keyspace();
+        let hash = crate::keyspace::hash(entry.key());
+        let mut shard = keyspace.lock(keyspace.shard_of(entry.key()));
+        let database = shard.database_mut(db as usize);
+        if database.get(hash, entry.key()).is_some() {
+            return Err(format!("key {} of database {db} has been loaded before", shown(entry.key())).into());
+        }
+        database.insert(hash, entry);
+        if let Some(at) = database.next_reservation() {
+            self.engine.lower_next_deadline(at);
+        }
+        Ok(())
+    }
+
+    fn load_head(&self, db: u8, head: &Head<'_>) -> Result<(), Wrong> {
+        let partial = self.partial(head.number, head.kind)?;
+        let mut partial = lock(&partial);
+        partial.set_place(db, head)?;
+        self.complete(head.number, partial)
+    }
+
+    fn load_part(&self, part: &Part, bytes: &mut Cursor<'_>) -> Result<(), Wrong> {
+        let partial = self.partial(part.number, part.kind)?;
+        if part.kind.has_ordered_parts() {
+            // Without the lock: another thread may load another one meanwhile.
+            let piece = Piece::decode(part, bytes)?;
+            let mut partial = lock(&partial);
+            partial.add(part, piece)?;
+            return self.complete(part.number, partial);
+        }
+        let mut partial = lock(&partial);
+        partial.load(part, bytes)?;
+        self.complete(part.number, partial)
+    }
+
+    fn partial(&self, number: u64, kind: Type) -> Result<Arc<Mutex<Partial>>, Wrong> {
+        let mut partial = lock(&self.partial);
+        if let Some(partial) = partial.get(&number) {
+            return Ok(Arc::clone(partial));
+        }
+        let new = Arc::new(Mutex::new(Partial::new(kind)?));
+        partial.insert(number, Arc::clone(&new));
+        Ok(new)
+    }
+
+    /// Gives a value its key if that was the last part.
+    fn complete(&self, number: u64, mut partial: MutexGuard<'_, Partial>) -> Result<(), Wrong> {
+        let Some((object, Place { db, key, deadline })) = partial.complete(number)? else { return Ok(()) };
+        drop(partial);
+        lock(&self.partial).remove(&number);
+        self.insert(db, Entry::new(&key, Payload::Object(Box::new(object)), deadline))
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,11 @@
+//! The whole state, to the log and back: records, snapshots, and the digest that compares two states.
+
+pub(crate) mod apply;
+pub(crate) mod apply_error;
+pub mod change;
+#[cfg(test)]
+pub(crate) mod damage;
+pub(crate) mod digest;
+pub(crate) mod loader;
+pub mod record;
+pub(crate) mod snapshot;

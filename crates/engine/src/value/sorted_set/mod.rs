@@ -1,0 +1,358 @@
+//! Sorted sets: distinct members in the order of their scores, then of their bytes.
+//!
+//! A small one is packed into one piece of memory; a large one is a table by name and a counted tree by order. The form
+//! changes once, when a set outgrows the first, and never back, as in Redis: `OBJECT ENCODING` shows it.
+
+mod indexed;
+mod member;
+mod packed;
+mod rank_tree;
+
+use super::{Collection, InParts, Pieces, Type, collection};
+use crate::persist::record::{Cursor, put_varint};
+use indexed::Indexed;
+pub(crate) use member::compare;
+use member::{get_member, put_member};
+use packed::Packed;
+use std::collections::HashSet;
+use std::ops::Range;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+/// Members with scores, which are never NaN.
+#[derive(Debug, Default)]
+pub struct SortedSet {
+    form: Form,
+}
+
+#[derive(Debug)]
+enum Form {
+    Packed(Packed),
+    Indexed(Box<Indexed>),
+}
+
+impl Default for Form {
+    fn default() -> Self {
+        Self::Packed(Packed::default())
+    }
+}
+
+impl SortedSet {
+    /// A set of distinct members that come in their order, in O(n).
+    pub fn from_ascending(members: &[(f64, &[u8])]) -> Self {
+        // Not in release builds: as many comparisons as there are members.
+        debug_assert!(members.is_sorted_by(|one, next| compare(*one, *next).is_lt()));
+        let longest = members.iter().map(|(_, member)| member.len()).max().unwrap_or(0);
+        if members.len() > packed::MAX_MEMBERS || longest > packed::MAX_MEMBER_BYTES {
+            let indexed = Indexed::from_ascending(members.len(), members.iter().copied());
+            return Self { form: Form::Indexed(Box::new(indexed)) };
+        }
+        Self { form: Form::Packed(Packed::from_ascending(members)) }
+    }
+
+    /// The encoding that `OBJECT ENCODING` names.
+    pub fn encoding(&self) -> &'static str {
+        match &self.form {
+            Form::Packed(_) => "listpack",
+            Form::Indexed(_) => "skiplist",
+        }
+    }
+
+    /// How many members there are.
+    #[inline]
+    pub fn len(&self) -> usize {
+        match &self.form {
+            Form::Packed(packed) => packed.len(),
+            Form::Indexed(indexed) => indexed.len(),
+        }
+    }
+
+    /// Whether there is no member.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The score of a member, in O(1).
+    #[inline]
+    pub fn score(&self, member: &[u8]) -> Option<f64> {
+        match &self.form {
+            Form::Packed(packed) => packed.find(member).map(|place| place.score),
+            Form::Indexed(indexed) => indexed.score(member),
+        }
+    }
+
+    /// The rank of a member, counted from 0 at the lowest score, and its score, in O(log n).
+    pub fn rank(&self, member: &[u8]) -> Option<(usize, f64)> {
+        match &self.form {
+            Form::Packed(packed) => packed.find(member).map(|place| (place.rank, place.score)),
+            Form::Indexed(indexed) => indexed.rank(member),
+        }
+    }
+
+    /// Sets a member's score to what `decide` makes of its present one; `None`, in either direction, is no score: the
+    /// member is not there, or stays as it is. In O(log n), and O(1) where nothing changes.
+    #[inline]
+    pub fn update(&mut self, member: &[u8], decide: impl FnOnce(Option<f64>) -> Option<f64>) {
+        let packed = match &mut self.form {
+            Form::Indexed(indexed) => return indexed.update(member, decide),
+            Form::Packed(packed) => packed,
+        };
+        let place = packed.find(member);
+        let Some(score) = decide(place.map(|place| place.score)) else { return };
+        if let Some(place) = place {
+            packed.remove(place);
+        }
+        if packed.takes(member.len()) {
+            packed.insert(member, score);
+        } else {
+            let mut indexed = Indexed::from_ascending(
+                packed.len() + 1,
+                packed.iter().map(|(member, score)| (score, member)),
+            );
+            indexed.update(member, |_| Some(score));
+            self.form = Form::Indexed(Box::new(indexed));
+        }
+    }
+
+    /// Takes a member out and returns its score, in O(log n).
+    pub fn remove(&mut self, member: &[u8]) -> Option<f64> {
+        match &mut self.form {
+            Form::Packed(packed) => {
+                let place = packed.find(member)?;
+                packed.remove(place);
+                Some(place.score)
+            }
+            Form::Indexed(indexed) => indexed.remove(member),
+        }
+    }
+
+    /// Takes out the members of these ranks and shows them to `taken` in ascending order, in O(log n + members).
+    pub fn remove_range(&mut self, range: Range<usize>, mut taken: impl FnMut(&[u8], f64)) {
+        let range = self.clamp(range);
+        match &mut self.form {
+            Form::Packed(packed) => {
+                packed.range(range.clone()).for_each(|(member, score)| taken(member, score));
+                packed.remove_range(range);
+            }
+            Form::Indexed(indexed) => indexed.remove_range(range, taken),
+        }
+    }
+
+    /// How many members satisfy `precedes`, which holds for a beginning of the order and for nothing behind it. In
+    /// O(log n).
+    pub fn partition_point(&self, precedes: impl Fn(&[u8], f64) -> bool) -> usize {
+        match &self.form {
+            Form::Packed(packed) => {
+                packed.iter().take_while(|(member, score)| precedes(member, *score)).count()
+            }
+            Form::Indexed(indexed) => indexed.partition_point(precedes),
+        }
+    }
+
+    /// As [`partition_point`](Self::partition_point), by the members' names, which are in order only where all scores are the same. Where they
+    /// are not, the answer says little, but it follows from the members and the form of the set: what the set has been through, which a
+    /// snapshot does not know, has no part in it. In O(log n), or O(log² n) where scores differ.
+    pub fn partition_point_by_name(&self, precedes: impl Fn(&[u8]) -> bool) -> usize {
+        match &self.form {
+            Form::Packed(packed) => packed.iter().take_while(|(member, _)| precedes(member)).count(),
+            Form::Indexed(indexed) if indexed.has_one_score() => {
+                indexed.partition_point(|member, _| precedes(member))
+            }
+            Form::Indexed(indexed) => {
+                let (mut low, mut high) = (0, indexed.len());
+                while low < high {
+                    let middle = low.midpoint(high);
+                    if indexed.get(middle).is_some_and(|(member, _)| precedes(member)) {
+                        low = middle + 1;
+                    } else {
+                        high = middle;
+                    }
+                }
+                low
+            }
+        }
+    }
+
+    /// The member of a rank and its score, in O(log n).
+    pub fn get(&self, rank: usize) -> Option<(&[u8], f64)> {
+        match &self.form {
+            Form::Packed(packed) => packed.iter().nth(rank),
+            Form::Indexed(indexed) => indexed.get(rank),
+        }
+    }
+
+    /// The members of these ranks with their scores, from either end. In O(log n) to begin and O(1) for each.
+    pub fn range(
+        &self,
+        range: Range<usize>,
+    ) -> impl DoubleEndedIterator<Item = (&[u8], f64)> + ExactSizeIterator {
+        let range = self.clamp(range);
+        match &self.form {
+            Form::Packed(packed) => Members::Packed(packed.range(range)),
+            Form::Indexed(indexed) => Members::Indexed(indexed.range(range)),
+        }
+    }
+
+    /// All members with their scores, in order.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&[u8], f64)> + ExactSizeIterator {
+        self.range(0..self.len())
+    }
+
+    /// Visits members from a cursor on, about `count` of them, and returns the next cursor, or 0 at the end. Members that
+    /// stay during a whole scan are visited at least once. A small set is visited whole, whatever `count`.
+    pub fn scan(&self, cursor: u64, count: usize, mut visit: impl FnMut(&[u8], f64)) -> u64 {
+        match &self.form {
+            Form::Packed(packed) => {
+                packed.iter().for_each(|(member, score)| visit(member, score));
+                0
+            }
+            Form::Indexed(indexed) => indexed.scan(cursor, count, visit),
+        }
+    }
+
+    /// The part of a range of ranks that has members.
+    fn clamp(&self, range: Range<usize>) -> Range<usize> {
+        let end = range.end.min(self.len());
+        range.start.min(end)..end
+    }
+}
+
+/// Either form's members.
+enum Members<'a> {
+    Packed(packed::Iter<'a>),
+    Indexed(indexed::Iter<'a>),
+}
+
+impl<'a> Iterator for Members<'a> {
+    type Item = (&'a [u8], f64);
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        match self {
+            Self::Packed(members) => members.next(),
+            Self::Indexed(members) => members.next(),
+        }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        match self {
+            Self::Packed(members) => members.size_hint(),
+            Self::Indexed(members) => members.size_hint(),
+        }
+    }
+}
+
+impl DoubleEndedIterator for Members<'_> {
+    #[inline]
+    fn next_back(&mut self) -> Option<Self::Item> {
+        match self {
+            Self::Packed(members) => members.next_back(),
+            Self::Indexed(members) => members.next_back(),
+        }
+    }
+}
+
+impl ExactSizeIterator for Members<'_> {}
+
+/// Tags of the snapshot form, which goes on with the number of members and, in order, each one's score and bytes.
+const PACKED: u8 = 0;
+const INDEXED: u8 = 1;
+
+/// Fewest bytes of a member in a snapshot: its score and the length of its name.
+const ENCODED_MIN: usize = size_of::<f64>() + 1;
+
+impl Collection for SortedSet {
+    const TYPE: Type = Type::SortedSet;
+    collection!(SortedSet);
+
+    fn is_empty(&self) -> bool {
+        self.is_empty()
+    }
+
+    fn encode(&self, into: &mut Vec<u8>) {
+        into.push(if matches!(self.form, Form::Packed(_)) { PACKED } else { INDEXED });
+        put_varint(into, self.len() as u64);
+        self.iter().for_each(|(member, score)| put_member(into, member, score));
+    }
+
+    fn decode(bytes: &mut Cursor<'_>) -> Option<Self> {
+        let form = bytes.u8()?;
+        let count = usize::try_from(bytes.varint()?).ok()?;
+        // A damaged count cannot make us reserve more than a few times what the snapshot holds.
+        if count == 0 || count > bytes.remaining() / ENCODED_MIN {
+            return None;
+        }
+        let mut members = Vec::with_capacity(count);
+        for _ in 0..count {
+            let member = get_member(bytes)?;
+            if members.last().is_some_and(|last| compare(*last, member).is_ge()) {
+                return None;
+            }
+            members.push(member);
+        }
+        let names: HashSet<&[u8], foldhash::fast::RandomState> =
+            members.iter().map(|member| member.1).collect();
+        if names.len() != count {
+            return None;
+        }
+        match (form, Self::from_ascending(&members)) {
+            (PACKED, set) if matches!(set.form, Form::Packed(_)) => Some(set),
+            (INDEXED, _) => {
+                let indexed = Indexed::from_ascending(count, members.into_iter());
+                Some(Self { form: Form::Indexed(Box::new(indexed)) })
+            }
+            _ => None,
+        }
+    }
+
+    fn digest(&self) -> u64 {
+        const SEED: u64 = 0x7a73_6574;
+        let digests = self.iter().map(|(member, score)| xxh3_64_with_seed(member, score.to_bits() ^ SEED));
+        digests.fold(self.len() as u64, u64::wrapping_add)
+    }
+}
+
+impl InParts for SortedSet {
+    fn needs_parts(&self) -> bool {
+        matches!(&self.form, Form::Indexed(indexed) if indexed.is_large())
+    }
+
+    fn begin_capture(&mut self, number: u64) {
+        if let Form::Indexed(indexed) = &mut self.form {
+            indexed.begin_capture(number);
+        }
+    }
+
+    fn end_capture(&mut self) {
+        if let Form::Indexed(indexed) = &mut self.form {
+            indexed.end_capture();
+        }
+    }
+
+    fn count(&self) -> u64 {
+        self.len() as u64
+    }
+
+    fn is_captured(&self) -> bool {
+        matches!(&self.form, Form::Indexed(indexed) if indexed.is_captured())
+    }
+
+    fn capture_step(&mut self, pieces: &mut Pieces) -> bool {
+        match &mut self.form {
+            Form::Packed(_) => false,
+            Form::Indexed(indexed) => indexed.capture_step(pieces),
+        }
+    }
+
+    fn decode_element(&mut self, bytes: &mut Cursor<'_>) -> Option<()> {
+        let (score, member) = get_member(bytes)?;
+        let mut is_new = false;
+        self.update(member, |present| {
+            is_new = present.is_none();
+            is_new.then_some(score)
+        });
+        is_new.then_some(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,256 @@
+//! Dormant queries: those that writers do not answer, because that would cost them too much.
+//!
+//! ```text
+//!            a record exceeds its budget (budget.rs)
+//!   awake  ───────────────────────────────────────────►  dormant: in no shard's index, costs writers nothing
+//!     ▲                                                      │ a subscriber comes back, or is there still
+//!     └──── record `wake`: emissions so far, and the last ◄──┘ a Past follows the log up to its end
+//! ```
+//!
+//! Dormancy is a decision of one process, like an eviction from a cache: the log says nothing of it. Emissions stay a function
+//! of the log: a dormant query's are made again from the log by a [`Past`], with the numbers and LSNs that they would have had.
+//! When the past has come to the end of the log, the query goes on from there. The record `wake` keeps what the past has
+//! found. A server that starts from a snapshot in which the query is dormant knows the number by it.
+//!
+//! ```text
+//! wake   LSN of the watch varint │ emissions so far varint │ LSN of the last one varint
+//!          │ with a filter: length varint of what came of it │ that │ what its operators remember
+//! ```
+
+use crate::context::Keys;
+use crate::engine::Engine;
+use crate::error::CommandError;
+use crate::persist::apply_error::ApplyError;
+use crate::persist::record::{Cursor, kind, put_bytes, put_varint};
+use crate::watch::evaluation::with_answer;
+use crate::watch::filter::Filtering;
+use crate::watch::index::key_list::Listing;
+use crate::watch::replay::past::Past;
+use crate::watch::state::{Filtered, State};
+use crate::watch::watched_read::{Query, SharedQuery};
+use crate::wire::shared_bytes::SharedBytes;
+use std::sync::atomic::Ordering;
+use tidemark_log::{Lsn, Room};
+
+/// What a `wake` record takes beside what operators remember, at most. Bytes.
+const RECORD_BYTES: usize = 64;
+
+/// Where a query goes on: what a [`Past`] has found, or a record says.
+pub(super) struct Rest {
+    /// The number of the last emission, and its LSN.
+    pub(super) count: u64,
+    pub(super) last: Lsn,
+    pub(super) filtered: Option<Box<Filtered>>,
+}
+
+/// What came of an attempt to wake a query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Waking {
+    /// Writers answer it again.
+    Awake,
+    /// Its answers would still cost writers too much.
+    TooCostly,
+    /// The past could not be brought to the end of the log in time.
+    NotYet,
+}
+
+impl Rest {
+    fn encode(&self, id: Lsn, into: &mut Vec<u8>) {
+        put_varint(into, id.0);
+        put_varint(into, self.count);
+        put_varint(into, self.last.0);
+        if let Some(filtered) = &self.filtered {
+            put_bytes(into, &filtered.shown);
+            filtered.filtering.encode(into);
+        }
+    }
+
+    fn decode(query: &Query, bytes: &mut Cursor<'_>) -> Option<Self> {
+        let (count, last) = (bytes.varint()?, Lsn(bytes.varint()?));
+        let filtered = match Filtering::new(&query.read.filter(), query.read.protocol()) {
+            None => None,
+            Some(filtering) => Some(Filtered::decode(filtering, bytes)?),
+        };
+        Some(Self { count, last, filtered })
+    }
+}
+
+impl Filtered {
+    /// Reads what came of a filter.
+    pub(super) fn decode(mut filtering: Filtering, bytes: &mut Cursor<'_>) -> Option<Box<Self>> {
+        let shown = SharedBytes::from(bytes.bytes()?);
+        filtering.decode(bytes)?;
+        Some(Box::new(Self { filtering, shown }))
+    }
+}
+
+impl Engine {
+    /// How many queries are dormant.
+    pub fn dormant_queries(&self) -> usize {
+        self.registry().dormant.load(Ordering::Relaxed)
+    }
+
+    /// Makes a query dormant. Everything that it reads is locked. Its subscribers find that what comes next is to be made from
+    /// the log.
+    pub(super) fn make_dormant(&self, keys: &mut Keys<'_>, query: &SharedQuery) {
+        let registry = self.registry();
+        {
+            let mut state = query.lock();
+            if query.is_dormant() || query.is_removed.load(Ordering::Relaxed) {
+                return;
+            }
+            registry.saving.before_change(query, &state);
+            query.is_dormant.store(true, Ordering::Relaxed);
+            let answer = std::mem::take(&mut state.answer);
+            if let Some(more) = &mut state.more {
+                more.listing = None;
+            }
+            registry.count(&mut state, answer.heap_bytes());
+            if let Some(audience) = registry.audience.get() {
+                state.listeners.tell(|listener| audience.tell(listener, query));
+            }
+        }
+        registry.dormant.fetch_add(1, Ordering::Relaxed);
+        Query::leave_index(query, keys);
+    }
+
+    /// Lets writers answer a dormant query again, from where `past` is. `follow` brings the past up to the LSN that it is
+    /// given, the end of the log, or answers `false` if that takes too long: everything that the query reads is locked meanwhile.
+    ///
+    /// # Panics
+    /// The past answers differently from the state at the same LSN.
+    pub fn wake<E>(
+        &self,
+        query: &SharedQuery,
+        past: &mut Past,
+        now_us: u64,
+        follow: impl FnOnce(&mut Past, Lsn) -> Result<bool, E>,
+    ) -> Result<Waking, E>
+    where
+        E: From<CommandError>,
+    {
+        self.check_writable()?;
+        let mut room = Room::NONE;
+        self.make_room(RECORD_BYTES + past.filter_bytes(), &mut room)?;
+        let mut keys = self.keys_of(&query.reach(self.keyspace()), query.read.db(), now_us);
+        if !query.is_dormant() {
+            return Ok(Waking::Awake);
+        }
+        if !self.affords(&mut keys, query, past.cost_ns()) {
+            return Ok(Waking::TooCostly);
+        }
+        let head = self.log().appended();
+        if !follow(past, head)? {
+            return Ok(Waking::NotYet);
+        }
+        let (rest, answered) = past.rest();
+        let answer = with_answer(&mut keys, &query.read, |answer| SharedBytes::from(answer));
+        let (id, count) = (query.id, rest.count);
+        assert!(
+            *answer == *answered,
+            "behind record {head} query {id} answers {} bytes, and its past, behind emission {count}, {} others",
+            answer.len(),
+            answered.len()
+        );
+        let lsn = self
+            .log()
+            .append_into(room, now_us, kind::WAKE, |into| rest.encode(id, into))
+            .map_err(|error| CommandError::LogFailed(error.to_string()))?;
+        keys.note_logged(lsn);
+        self.go_on(&mut keys, query, answer, rest);
+        Ok(Waking::Awake)
+    }
+
+    /// Applies the record of a query's waking. In this process it may never have been dormant: then it must be where the record
+    /// says.
+    pub(crate) fn apply_wake(&self, time_us: u64, bytes: &mut Cursor<'_>) -> Result<(), ApplyError> {
+        let id =
+            bytes.varint().map(Lsn).ok_or_else(|| bytes.malformed("the read that goes on is missing"))?;
+        let query =
+            self.query(id).ok_or_else(|| bytes.malformed(format!("no read is watched since record {id}")))?;
+        let rest = Rest::decode(&query, bytes).ok_or_else(|| {
+            bytes.malformed(format!("where the read watched since record {id} goes on cannot be read"))
+        })?;
+        let mut keys = self.keys_of(&query.reach(self.keyspace()), query.read.db(), time_us);
+        if query.is_dormant() {
+            let answer = with_answer(&mut keys, &query.read, |answer| SharedBytes::from(answer));
+            self.go_on(&mut keys, &query, answer, rest);
+            return Ok(());
+        }
+        let state = query.lock();
+        let (count, last) = (state.emissions.count(), state.emissions.last());
+        if (count, last) != (rest.count, rest.last) {
+            return Err(bytes.malformed(format!(
+                "the read watched since record {id} goes on behind emission {} of record {}, and has had {count}, the last at \
+                 record {last}",
+                rest.count, rest.last
+            )));
+        }
+        Ok(())
+    }
+
+    /// Lets a dormant query go on. Everything that it reads is locked.
+    fn go_on(&self, keys: &mut Keys<'_>, query: &SharedQuery, answer: SharedBytes, rest: Rest) {
+        let registry = self.registry();
+        let mut queries = registry.lock();
+        let Rest { count, last, filtered } = rest;
+        {
+            let mut state = query.lock();
+            assert!(query.is_dormant(), "the query of record {} goes on, and was not dormant", query.id);
+            registry.saving.before_change(query, &state);
+            let before = std::mem::replace(&mut state.answer, answer).heap_bytes();
+            let listing = Listing::of(&query.read);
+            if filtered.is_some() || listing.is_some() {
+                let more = state.more.get_or_insert_default();
+                (more.filtered, more.listing) = (filtered, listing);
+            }
+            if let Some(listing) = state.listing() {
+                listing.update(keys);
+            }
+            registry.count(&mut state, before);
+            registry.retention.give_back(state.emissions.go_on_behind(count, last));
+            query.is_dormant.store(false, Ordering::Relaxed);
+        }
+        registry.dormant.fetch_sub(1, Ordering::Relaxed);
+        queries.find_by_read(query);
+        Query::join_index(query, keys);
+    }
+
+    /// Whether writers can answer a query that costs so much beside the others of the same keys. Everything that it reads is
+    /// locked.
+    fn affords(&self, keys: &mut Keys<'_>, query: &Query, cost_ns: u64) -> bool {
+        let budget = &self.registry().budget;
+        let limit = budget.write_ns();
+        if limit == u64::MAX {
+            return budget.may_be_heard();
+        }
+        let sum = |queries: &[SharedQuery]| queries.iter().map(|other| other.cost.ns()).sum::<u64>();
+        let db = query.read.db();
+        let of_keys: Vec<u64> = query
+            .read
+            .keys()
+            .into_iter()
+            .map(|key| sum(keys.shard_mut(key).index().of_key(db, key)))
+            .collect();
+        let everywhere = keys.shards().map(|shard| sum(shard.index().everywhere())).max();
+        // A write touches one of the keys, and is answered by all that read everything.
+        let others = of_keys.into_iter().max().unwrap_or(0) + everywhere.unwrap_or(0);
+        // Half of it: answers may grow, and to become dormant again at once would cost more than to wait.
+        others.saturating_add(cost_ns) <= limit / 2 && budget.may_be_heard()
+    }
+}
+
+impl Query {
+    /// Whether writers do not answer it. Changes under the locks of all that it reads.
+    pub fn is_dormant(&self) -> bool {
+        self.is_dormant.load(Ordering::Relaxed)
+    }
+}
+
+impl State {
+    /// Where the query goes on from this state, and its answer.
+    pub(super) fn rest(&self) -> (Rest, SharedBytes) {
+        let filtered = self.more.as_ref().and_then(|more| more.filtered.clone());
+        (Rest { count: self.emissions.count(), last: self.emissions.last(), filtered }, self.answer.clone())
+    }
+}

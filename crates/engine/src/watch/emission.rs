@@ -1,0 +1,245 @@
+//! The emissions of one query that are retained, by their numbers.
+
+use crate::wire::shared_bytes::SharedBytes;
+use std::collections::VecDeque;
+use tidemark_log::Lsn;
+
+/// A changed answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Emission {
+    /// Its number among the query's emissions, from 1 without a gap.
+    pub number: u64,
+    /// The record that changed the answer.
+    pub lsn: Lsn,
+    /// That record's time, in microseconds since 1970.
+    pub time_us: u64,
+    /// Whether nobody may be told before the record is durable, because whoever made the change asked for that.
+    pub durable: bool,
+    /// What there was before: the answer of the emission before, or the one that the query began with.
+    pub before: SharedBytes,
+    /// The answer as it goes over the wire, in the read's protocol.
+    pub answer: SharedBytes,
+}
+
+/// What an emission takes beside its answer, about: itself, the answer's counts, its place in the order of retention. The
+/// answer before is that of another emission, except for the oldest.
+const OVERHEAD_BYTES: usize = 112;
+
+/// Emissions that were asked for are not retained any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Gone {
+    /// Those at this LSN and before are gone, all others are there.
+    pub floor: Lsn,
+}
+
+/// What is retained of a query that is not silent.
+#[derive(Debug, Default)]
+struct Retained {
+    emissions: VecDeque<Emission>,
+    /// How many were let go out of turn: the order in which all queries' emissions are let go still has a place for each.
+    gone: usize,
+}
+
+/// Emissions in order. Numbers are dense, so the position of one follows from its number.
+#[derive(Debug)]
+pub(super) struct Emissions {
+    /// A query that is silent keeps nothing for them.
+    retained: Option<Box<Retained>>,
+    /// Number of the latest, retained or not.
+    count: u64,
+    /// Every emission behind this LSN is retained.
+    floor: Lsn,
+}
+
+impl Emissions {
+    /// None retained of `count`, the last of which was at `floor`.
+    pub(super) fn new(count: u64, floor: Lsn) -> Self {
+        Self { retained: None, count, floor }
+    }
+
+    pub(super) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The LSN of the latest, retained or not; the query's beginning if there has been none.
+    pub(super) fn last(&self) -> Lsn {
+        self.retained().back().map_or(self.floor, |last| last.lsn)
+    }
+
+    #[cfg(test)]
+    fn floor(&self) -> Lsn {
+        self.floor
+    }
+
+    /// Adds the next one; what is taken for it.
+    pub(super) fn add(&mut self, emission: Emission) -> usize {
+        let (number, count, lsn, last) = (emission.number, self.count, emission.lsn, self.last());
+        assert!(
+            number == count + 1,
+            "emission {number} at record {lsn} comes behind emission {count}: one is missing"
+        );
+        assert!(lsn > last, "emission {number} is that of record {lsn}, and the one before of record {last}");
+        // What was before the others is the answer of one of them.
+        let before = if self.retained().is_empty() { emission.before.len() } else { 0 };
+        let bytes = OVERHEAD_BYTES + before + emission.answer.len();
+        self.count = emission.number;
+        self.retained.get_or_insert_default().emissions.push_back(emission);
+        bytes
+    }
+
+    /// Lets the oldest go; what is free now. Its answer is what was before the next one, or the present answer.
+    pub(super) fn drop_oldest(&mut self) -> Option<usize> {
+        let retained = self.retained.as_mut()?;
+        let bytes = if retained.gone > 0 {
+            retained.gone -= 1;
+            0
+        } else {
+            let oldest = retained.emissions.pop_front()?;
+            self.floor = oldest.lsn;
+            let answer = if retained.emissions.is_empty() { oldest.answer.len() } else { 0 };
+            OVERHEAD_BYTES + oldest.before.len() + answer
+        };
+        if retained.emissions.is_empty() && retained.gone == 0 {
+            // A query that was busy once and is silent now keeps nothing.
+            self.retained = None;
+        }
+        Some(bytes)
+    }
+
+    /// Goes on behind emission `count`, which was at `last`: those between were made elsewhere, and what was before them is let
+    /// go. What is free now.
+    ///
+    /// # Panics
+    /// There have been more emissions than that.
+    pub(super) fn go_on_behind(&mut self, count: u64, last: Lsn) -> usize {
+        let (had, had_last) = (self.count, self.last());
+        assert!(
+            count > had || (count == had && last == had_last),
+            "{had} emissions, the last at record {had_last}, are gone on with behind emission {count} at record {last}"
+        );
+        if count == had {
+            return 0;
+        }
+        let mut bytes = 0;
+        if let Some(retained) = &mut self.retained {
+            if let (Some(oldest), emissions) = (retained.emissions.front(), &retained.emissions) {
+                let answers: usize =
+                    emissions.iter().map(|emission| OVERHEAD_BYTES + emission.answer.len()).sum();
+                bytes = oldest.before.len() + answers;
+            }
+            retained.gone += retained.emissions.len();
+            retained.emissions = VecDeque::new();
+        }
+        (self.count, self.floor) = (count, last);
+        bytes
+    }
+
+    pub(super) fn after(&self, after: u64, most: usize, into: &mut Vec<Emission>) -> Result<(), Gone> {
+        let first = self.position(after)?;
+        into.extend(self.retained().iter().skip(first).take(most).cloned());
+        Ok(())
+    }
+
+    pub(super) fn latest_after(&self, after: u64) -> Result<Option<Emission>, Gone> {
+        if after >= self.count {
+            return Ok(None);
+        }
+        // Whoever wants the latest only does not miss what was before it.
+        self.retained().back().cloned().map(Some).ok_or(Gone { floor: self.floor })
+    }
+
+    /// The number of the last emission at `lsn` or before.
+    pub(super) fn number_at(&self, lsn: Lsn) -> Result<u64, Gone> {
+        if lsn < self.floor {
+            return Err(Gone { floor: self.floor });
+        }
+        let at_or_before = self.retained().partition_point(|emission| emission.lsn <= lsn);
+        Ok(self.dropped() + at_or_before as u64)
+    }
+
+    fn retained(&self) -> &VecDeque<Emission> {
+        static NONE: VecDeque<Emission> = VecDeque::new();
+        self.retained.as_ref().map_or(&NONE, |retained| &retained.emissions)
+    }
+
+    /// How many there were before the first that is retained.
+    fn dropped(&self) -> u64 {
+        self.count - self.retained().len() as u64
+    }
+
+    /// Where among the retained the one behind number `after` stands, or would stand.
+    fn position(&self, after: u64) -> Result<usize, Gone> {
+        match after.min(self.count).checked_sub(self.dropped()) {
+            Some(position) => Ok(position as usize),
+            None => Err(Gone { floor: self.floor }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn emissions(lsns: &[u64]) -> Emissions {
+        let mut emissions = Emissions::new(10, Lsn(5));
+        let mut latest = SharedBytes::from(b"before".as_slice());
+        for (number, lsn) in (11..).zip(lsns) {
+            let answer = SharedBytes::from(lsn.to_string().as_bytes());
+            let before = std::mem::replace(&mut latest, answer.clone());
+            emissions.add(Emission { number, lsn: Lsn(*lsn), time_us: 0, durable: false, before, answer });
+        }
+        emissions
+    }
+
+    fn lsns_after(emissions: &Emissions, after: u64, most: usize) -> Result<Vec<u64>, Gone> {
+        let mut into = Vec::new();
+        emissions.after(after, most, &mut into)?;
+        Ok(into.iter().map(|emission| emission.lsn.0).collect())
+    }
+
+    #[test]
+    #[should_panic(expected = "emission 12 is that of record 7, and the one before of record 7")]
+    fn two_emissions_of_one_record_are_a_defect() {
+        emissions(&[7, 7]);
+    }
+
+    #[test]
+    #[should_panic(expected = "emission 13 at record 9 comes behind emission 11: one is missing")]
+    fn a_number_that_is_left_out_is_a_defect() {
+        let answer = SharedBytes::from(b"later".as_slice());
+        let before = answer.clone();
+        emissions(&[7]).add(Emission { number: 13, lsn: Lsn(9), time_us: 0, durable: false, before, answer });
+    }
+
+    #[test]
+    fn emissions_are_found_by_number_and_by_lsn() {
+        let emissions = emissions(&[7, 9, 20]);
+        assert_eq!(emissions.count(), 13);
+        assert_eq!(lsns_after(&emissions, 10, 9), Ok(vec![7, 9, 20]));
+        assert_eq!(lsns_after(&emissions, 11, 1), Ok(vec![9]));
+        assert_eq!(lsns_after(&emissions, 13, 9), Ok(vec![]));
+        assert_eq!(lsns_after(&emissions, u64::MAX, 9), Ok(vec![]));
+        assert_eq!(lsns_after(&emissions, 9, 9), Err(Gone { floor: Lsn(5) }));
+        for (lsn, number) in [(5, 10), (6, 10), (7, 11), (8, 11), (9, 12), (19, 12), (20, 13), (99, 13)] {
+            assert_eq!(emissions.number_at(Lsn(lsn)), Ok(number), "at {lsn}");
+        }
+        assert_eq!(emissions.number_at(Lsn(4)), Err(Gone { floor: Lsn(5) }));
+        assert_eq!(emissions.latest_after(12).map(|latest| latest.map(|it| it.lsn)), Ok(Some(Lsn(20))));
+        assert_eq!(emissions.latest_after(0).map(|latest| latest.map(|it| it.lsn)), Ok(Some(Lsn(20))));
+        assert_eq!(emissions.latest_after(13), Ok(None));
+    }
+
+    #[test]
+    fn what_was_dropped_raises_the_floor_and_is_said_to_be_gone() {
+        let mut emissions = emissions(&[7, 9, 20]);
+        assert_eq!(emissions.drop_oldest(), Some("before".len() + OVERHEAD_BYTES));
+        assert_eq!(emissions.floor(), Lsn(7));
+        assert_eq!(lsns_after(&emissions, 10, 9), Err(Gone { floor: Lsn(7) }));
+        assert_eq!(lsns_after(&emissions, 11, 9), Ok(vec![9, 20]));
+        assert_eq!(emissions.number_at(Lsn(7)), Ok(11));
+        assert_eq!(emissions.drop_oldest(), Some(1 + OVERHEAD_BYTES), "the first answer, before the second");
+        assert_eq!(emissions.drop_oldest(), Some(1 + 2 + OVERHEAD_BYTES), "nothing is retained any more");
+        assert_eq!((emissions.count(), emissions.floor(), emissions.drop_oldest()), (13, Lsn(20), None));
+        assert_eq!(lsns_after(&emissions, 13, 9), Ok(vec![]));
+    }
+}

@@ -1,0 +1,183 @@
+//! Emitting: the answers of queries behind a record that may have changed them.
+
+use crate::watch::budget::Spending;
+use crate::watch::emission::Emission;
+use crate::watch::reach::Reach;
+use crate::watch::read::Read;
+use crate::watch::state::State;
+use crate::watch::watched_read::{Query, SharedQuery};
+use tidemark_fault::{Fault, is_planted};
+
+use crate::context::{Keys, Locked};
+use crate::engine::Engine;
+use crate::execute::moment::Moment;
+use crate::execute::noted::Noted;
+use crate::wire::reply::Reply;
+use crate::wire::shared_bytes::SharedBytes;
+use std::cell::RefCell;
+use std::sync::atomic::Ordering;
+
+/// A buffer for answers larger than this is given back to the allocator. Bytes.
+const KEPT_BYTES: usize = 64 * 1024;
+
+thread_local! {
+    /// Where answers are made: most of them are compared, found unchanged, and forgotten.
+    static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Engine {
+    /// Tells those whom the commands under these locks have noted what a record has changed: of the answers of queries, and
+    /// of what clients keep. Without a record, because nothing was logged after all, queries emit nothing.
+    #[cold]
+    pub(crate) fn emit(&self, keys: &mut Keys<'_>, noted: Vec<Noted>, moment: Option<Moment>) {
+        self.each_query(noted, moment, |query, is_heard, spending| {
+            if let Some(moment) = moment {
+                self.emit_within(keys, query, moment, is_heard, spending);
+            }
+        });
+    }
+
+    /// As [`Engine::emit`], at a replay: no locks are held, and nobody else changes anything.
+    #[cold]
+    pub(crate) fn emit_replayed(&self, noted: Vec<Noted>, moment: Moment) {
+        self.each_query(noted, Some(moment), |query, is_heard, spending| {
+            let mut keys = self.keys_of(&query.reach(self.keyspace()), query.read.db(), moment.time_us);
+            self.emit_within(&mut keys, query, moment, is_heard, spending);
+        });
+    }
+
+    /// Lets queries emit, first those that have listeners, and tells everybody else who is noted.
+    fn each_query(
+        &self,
+        noted: Vec<Noted>,
+        moment: Option<Moment>,
+        mut emit: impl FnMut(&SharedQuery, bool, &mut Spending<'_>),
+    ) {
+        let (mut is_everything, mut broadcasts) = (false, Vec::new());
+        let (mut spending, mut unheard) = (Spending::begin(&self.registry().budget), Vec::new());
+        for noted in noted {
+            match noted {
+                Noted::Query(query) => {
+                    query.noted.store(false, Ordering::Relaxed);
+                    if query.is_heard() {
+                        emit(&query, true, &mut spending);
+                    } else {
+                        unheard.push(query);
+                    }
+                }
+                Noted::Key(changed) => self.invalidate(&changed, moment, &mut broadcasts),
+                Noted::Everything => is_everything = true,
+            }
+        }
+        unheard.iter().for_each(|query| emit(query, false, &mut spending));
+        if is_everything {
+            self.invalidate_everything(moment);
+        }
+        // Once all keys of a command or transaction have been gathered, so that they are passed on together.
+        broadcasts.iter().for_each(|broadcast| self.registry().broadcast(broadcast));
+    }
+
+    /// All shards that a query reads, locked.
+    pub(super) fn keys_of(&self, reach: &Reach, db: u8, now_us: u64) -> Keys<'_> {
+        let locked = match reach {
+            Reach::One(index) => Locked::One(*index, self.keyspace().lock(*index)),
+            Reach::Several(shards) => self.lock_shards(shards.iter().copied()),
+            Reach::All => Locked::All(self.keyspace().lock_all()),
+        };
+        self.keys(locked, db, now_us)
+    }
+
+    /// As [`Engine::keys_of`], so that keys which have expired can be removed: with every lock that this may take.
+    pub(super) fn keys_to_expire(&self, reach: &Reach, read: &Read, now_us: u64) -> Keys<'_> {
+        let keys = self.keys_of(reach, read.db(), now_us);
+        let (locked, named) = (keys.into_locked(), read.keys());
+        self.keys(self.lock_destinations(locked, || named.iter().copied()), read.db(), now_us)
+    }
+
+    /// Lets a query emit, unless that costs more than it may: then it is dormant from before this record on.
+    fn emit_within(
+        &self,
+        keys: &mut Keys<'_>,
+        query: &SharedQuery,
+        moment: Moment,
+        is_heard: bool,
+        spending: &mut Spending<'_>,
+    ) {
+        if !spending.affords(is_heard) {
+            return self.make_dormant(keys, query);
+        }
+        self.emit_one(keys, query, moment);
+        if spending.note(&query.cost, is_heard) {
+            self.make_dormant(keys, query);
+        }
+    }
+
+    fn emit_one(&self, keys: &mut Keys<'_>, query: &SharedQuery, moment: Moment) {
+        let Moment { lsn, time_us, durable, spared: _ } = moment;
+        self.registry().count_evaluated();
+        let emitted = with_present_answer(keys, query, |state, answer| {
+            if *state.answer == *answer {
+                return None;
+            }
+            self.registry().saving.before_change(query, state);
+            let answer = SharedBytes::from(answer);
+            let before = state.shown().clone();
+            let replaced = std::mem::replace(&mut state.answer, answer.clone());
+            let passed = match state.more.as_mut().and_then(|more| more.filtered.as_mut()) {
+                None => Some(answer),
+                Some(filtered) => filtered.filtering.apply(&answer, time_us).map(|shown| {
+                    filtered.shown = SharedBytes::from(&shown[..]);
+                    filtered.shown.clone()
+                }),
+            };
+            self.registry().count(state, replaced.heap_bytes());
+            let number = state.emissions.count() + 1 + u64::from(is_planted(Fault::EmissionNumber));
+            let emission = Emission { number, lsn, time_us, durable, before, answer: passed? };
+            let bytes = state.emissions.add(emission);
+            if let Some(audience) = self.registry().audience.get() {
+                state.listeners.tell(|listener| audience.tell(listener, query));
+            }
+            Some(bytes)
+        });
+        if let Some(bytes) = emitted {
+            self.registry().retention.add(query, time_us, bytes);
+        }
+    }
+}
+
+/// Answers a query, and shows the answer. All shards within its reach are locked.
+fn with_present_answer<R>(
+    keys: &mut Keys<'_>,
+    query: &Query,
+    look: impl FnOnce(&mut State, &[u8]) -> Option<R>,
+) -> Option<R> {
+    let mut state = query.lock();
+    let Some(listing) = state.listing() else {
+        drop(state);
+        return with_answer(keys, query.read(), |answer| look(&mut query.lock(), answer));
+    };
+    let db = keys.db();
+    keys.select(query.read.db());
+    let is_changed = listing.update(keys);
+    keys.select(db);
+    if !is_changed {
+        return None;
+    }
+    let mut answer = Vec::new();
+    listing.answer(query.read.protocol(), &mut answer);
+    look(&mut state, &answer)
+}
+
+/// Reads, and shows the answer. All shards within the read's reach are locked.
+pub(super) fn with_answer<R>(keys: &mut Keys<'_>, read: &Read, look: impl FnOnce(&[u8]) -> R) -> R {
+    let mut buffer = SCRATCH.take();
+    buffer.clear();
+    let mut reply = Reply::with_buffer(buffer, read.protocol());
+    read.answer(keys, &mut reply);
+    let result = look(reply.bytes());
+    let buffer = reply.take();
+    if buffer.capacity() <= KEPT_BYTES {
+        SCRATCH.set(buffer);
+    }
+    result
+}

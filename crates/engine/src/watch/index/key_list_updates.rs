@@ -1,0 +1,62 @@
+//! How lists of keys are brought up to date, and what they answer.
+
+use crate::context::Keys;
+use crate::watch::index::key_list::{Changed, Listing};
+use crate::watch::overlong::{MAX_ANSWER_BYTES, replace_overlong};
+use crate::watch::read::Read;
+use crate::wire::reply::{Protocol, Reply};
+use std::collections::BTreeSet;
+
+impl Listing {
+    /// The listing that answers a read, empty yet; `None` if the read is of another kind.
+    pub(in crate::watch) fn of(read: &Read) -> Option<Box<Self>> {
+        let owned = |option: Option<&[u8]>| option.map(Box::from);
+        let (pattern, kind, has_cursor) = match read.name() {
+            "keys" => (owned(read.args().nth(1)), None, false),
+            "scan" => (owned(read.option("MATCH")), owned(read.option("TYPE")), true),
+            _ => return None,
+        };
+        Some(Box::new(Self::new(pattern, kind, has_cursor)))
+    }
+
+    /// Brings the listing up to date with the keys of the selected database, all of which are locked; whether it has changed.
+    /// O(log n) for each key that has.
+    pub(in crate::watch) fn update(&mut self, keys: &mut Keys<'_>) -> bool {
+        match self.take_changed() {
+            Changed::Keys(changed) => {
+                let mut is_changed = false;
+                for key in changed {
+                    let is_listed =
+                        keys.as_logged(|keys| keys.peek(&key).is_some_and(|entry| self.lists(entry)));
+                    is_changed |= self.set(key, is_listed);
+                }
+                is_changed
+            }
+            Changed::Everything => {
+                let (db, mut found) = (keys.db() as usize, BTreeSet::new());
+                for shard in keys.shards() {
+                    shard.database(db).table().for_each(|entry| {
+                        if self.lists(entry) {
+                            found.insert(entry.key().into());
+                        }
+                    });
+                }
+                self.replace(found)
+            }
+        }
+    }
+
+    /// The read's answer. O(n).
+    pub(in crate::watch) fn answer(&self, protocol: Protocol, buffer: &mut Vec<u8>) {
+        let mut reply = Reply::with_buffer(std::mem::take(buffer), protocol);
+        reply.set_limit(MAX_ANSWER_BYTES);
+        if self.has_cursor {
+            reply.array(2);
+            reply.bulk(b"0");
+        }
+        reply.array(self.keys.len());
+        self.keys.iter().for_each(|key| reply.bulk(key));
+        replace_overlong(&mut reply);
+        *buffer = reply.take();
+    }
+}

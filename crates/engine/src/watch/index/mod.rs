@@ -1,0 +1,6 @@
+//! Which queries a change can concern: those of each shard, by key and by part of its value.
+
+pub(in crate::watch) mod key_list;
+pub(in crate::watch) mod key_list_updates;
+pub(in crate::watch) mod shard_index;
+pub(in crate::watch) mod watched_key;

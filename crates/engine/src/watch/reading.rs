@@ -1,0 +1,327 @@
+//! What the command table says of a read, and what the read answers.
+
+use crate::command::{self, Command, KeySpec, Run, parse};
+use crate::context::{Context, Keys};
+use crate::error::CommandError;
+use crate::keyspace::{DATABASES, Keyspace};
+use crate::persist::record::{self, Cursor, LoggedCommand};
+use crate::watch::answer::bring_into_order;
+use crate::watch::filter::Filter;
+use crate::watch::overlong::{MAX_ANSWER_BYTES, replace_overlong};
+use crate::watch::part::Part;
+use crate::watch::reach::Reach;
+use crate::watch::read::{Borrowed, Read, Words};
+use crate::watch::watchable::{Watchable, watchable};
+use crate::wire::reply::{Protocol, Reply};
+use smallvec::SmallVec;
+
+/// Makes an iteration bring everything at once.
+const WHOLE: [&[u8]; 2] = [b"count", b"9223372036854775807"];
+
+impl Read {
+    /// The read of `args`, the name first, in database `db`, answered in `protocol`, its answers to go through `filter`.
+    pub fn new(db: u8, protocol: Protocol, args: &[&[u8]], filter: Filter) -> Result<Self, CommandError> {
+        let command = command::resolve(args)?;
+        // A record has the row's number and the arguments behind its name: a subcommand would not come back from it.
+        let is_command = args.first().is_some_and(|name| parse::is(name, command.name));
+        let Some(how) = watchable(command).filter(|_| is_command) else {
+            return Err(CommandError::Text(
+                format!(
+                    "ERR '{}' cannot be watched: only reads can whose answer depends on nothing but the keys",
+                    command.full_name()
+                )
+                .into(),
+            ));
+        };
+        let mut args: Vec<Box<[u8]>> = args.iter().map(|arg| Box::from(*arg)).collect();
+        args[0] = command.name.as_bytes().into();
+        if let Watchable::Iterated(_) = how {
+            make_whole(command, &mut args)?;
+        }
+        if command.name == "sort_ro" && is_unsorted(&args) {
+            return Err(CommandError::text(
+                "ERR SORT_RO with BY and no asterisk has no order of its own and cannot be watched",
+            ));
+        }
+        let borrowed: Borrowed<'_> = args.iter().map(|arg| &**arg).collect();
+        let sole_key = match command.keys.positions(&borrowed)[..] {
+            [at] if !command.keys.concerns_all(&borrowed) => u8::try_from(at).unwrap_or(0),
+            _ => 0,
+        };
+        let pattern = pattern_position(command, &borrowed).unwrap_or(0);
+        let words = Words::pack(borrowed[1..].iter().copied(), filter.words());
+        Ok(Self { db, protocol, command: command.id, sole_key, pattern, words })
+    }
+
+    /// The arguments, the command's name first, in lower case.
+    pub fn args(&self) -> impl ExactSizeIterator<Item = &[u8]> {
+        self.borrowed().into_iter()
+    }
+
+    /// What it looks at of the values of its keys.
+    pub(crate) fn part(&self) -> Part {
+        (self.row().part)(&self.borrowed())
+    }
+
+    /// The first key that it reads, if it names any.
+    pub fn first_key(&self) -> Option<&[u8]> {
+        if let Some(key) = self.sole_key() {
+            return Some(key);
+        }
+        let args = self.borrowed();
+        let at = *self.row().keys.positions(&args).first()?;
+        Some(args[at])
+    }
+
+    /// The keys that it names, each once.
+    pub(super) fn keys(&self) -> Vec<&[u8]> {
+        if let Some(key) = self.sole_key() {
+            return vec![key];
+        }
+        let args = self.borrowed();
+        let mut keys: Vec<&[u8]> = self.row().keys.keys(&args).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        keys
+    }
+
+    pub(super) fn reach(&self, keyspace: &Keyspace) -> Reach {
+        if let Some(key) = self.sole_key() {
+            return Reach::One(keyspace.shard_of(key));
+        }
+        let row = self.row();
+        if matches!(row.keys, KeySpec::All | KeySpec::Each) || row.keys.concerns_all(&self.borrowed()) {
+            return Reach::All;
+        }
+        let mut shards: Vec<usize> = self.keys().iter().map(|key| keyspace.shard_of(key)).collect();
+        shards.sort_unstable();
+        shards.dedup();
+        match shards[..] {
+            [] => Reach::All,
+            [one] => Reach::One(one),
+            _ => Reach::Several(shards.into()),
+        }
+    }
+
+    /// Reads the state as the log has it: a key whose time has come counts until a record removes it. All shards within its
+    /// reach are locked.
+    pub(super) fn answer(&self, keys: &mut Keys<'_>, reply: &mut Reply) {
+        let row = self.row();
+        let (Run::Keys(handler), Some(how)) = (row.run, watchable(row)) else {
+            unreachable!("'{}' is watched, which is no read that can be", row.full_name());
+        };
+        assert!(reply.is_empty(), "a read is answered behind {} bytes", reply.len());
+        let db = keys.db();
+        keys.select(self.db);
+        reply.set_protocol(self.protocol);
+        reply.set_limit(MAX_ANSWER_BYTES);
+        let mut args = self.borrowed();
+        if let Watchable::Iterated(_) = how {
+            args.extend(WHOLE);
+        }
+        let handled = keys.as_logged(|keys| handler(&mut Context { keys, reply: &mut *reply }, &args));
+        if let Err(error) = handled {
+            reply.truncate(0);
+            reply.error(&row.explain(&args, error));
+        }
+        keys.select(db);
+        if !replace_overlong(reply) {
+            bring_into_order(reply.buffer_mut(), how);
+        }
+    }
+
+    /// Appends the form in which the log and snapshots keep it.
+    pub(super) fn encode(&self, into: &mut Vec<u8>) {
+        into.push(match self.protocol {
+            Protocol::Resp2 => 2,
+            Protocol::Resp3 => 3,
+        });
+        self.filter().encode(into);
+        let args: SmallVec<[&[u8]; 8]> = self.args().skip(1).collect();
+        record::encode_command(into, self.db, self.command, &args);
+    }
+
+    /// Reads that form; `None` if the bytes are not it.
+    pub(super) fn decode(bytes: &mut Cursor<'_>) -> Option<Self> {
+        let protocol = match bytes.u8()? {
+            2 => Protocol::Resp2,
+            3 => Protocol::Resp3,
+            _ => return None,
+        };
+        let filter = Filter::decode(bytes)?;
+        let LoggedCommand { db, id, mut args } = LoggedCommand::decode(bytes)?;
+        let row = command::by_id(id)?;
+        args.insert(0, row.name.as_bytes());
+        let read = Self::new(db, protocol, &args, filter).ok()?;
+        ((db as usize) < DATABASES && read.command == id).then_some(read)
+    }
+
+    /// The command's name, in lower case.
+    pub(super) fn name(&self) -> &'static str {
+        self.row().name
+    }
+
+    fn row(&self) -> &'static Command {
+        let id = self.command;
+        command::by_id(id).unwrap_or_else(|| panic!("a read of command {id}, which is not in the table"))
+    }
+
+    /// The arguments, the command's name first.
+    pub(super) fn borrowed(&self) -> Borrowed<'_> {
+        let (count, words) = self.words();
+        std::iter::once(self.name().as_bytes()).chain(words.take(count)).collect()
+    }
+
+    /// The value of an option of an iteration, whose options stand in pairs behind its cursor.
+    pub(super) fn option(&self, name: &str) -> Option<&[u8]> {
+        let args = self.borrowed();
+        let options = args.get(cursor_position(self.name()) + 1..)?;
+        let pair = options.chunks_exact(2).find(|pair| parse::is(pair[0], name))?;
+        Some(pair[1])
+    }
+}
+
+/// Where the pattern stands that names of keys have to match, in the one form in which a read is kept.
+fn pattern_position(command: &Command, args: &[&[u8]]) -> Option<u8> {
+    match (command.name, args) {
+        ("keys", [_, _, ..]) => Some(1),
+        ("scan", [_, _, option, _, ..]) if parse::is(option, "MATCH") => Some(3),
+        _ => None,
+    }
+}
+
+fn cursor_position(name: &str) -> usize {
+    if name == "scan" { 1 } else { 2 }
+}
+
+/// Brings an iteration, which begins at the beginning, into the one form in which it is compared and kept: each option once,
+/// as the last of its name said, and no count, because all is brought at once.
+fn make_whole(command: &Command, args: &mut Vec<Box<[u8]>>) -> Result<(), CommandError> {
+    let cursor = cursor_position(command.name);
+    if args.get(cursor).is_none_or(|arg| &**arg != b"0") {
+        return Err(CommandError::Text(
+            format!("ERR the whole of '{}' is watched, so its cursor must be 0", command.name).into(),
+        ));
+    }
+    let options = args.split_off(cursor + 1);
+    let (mut pattern, mut kind) = (None, None);
+    for pair in options.chunks(2) {
+        let [name, value] = pair else { return Err(CommandError::Syntax) };
+        if parse::is(name, "MATCH") {
+            pattern = Some(value);
+        } else if parse::is(name, "TYPE") && command.name == "scan" {
+            kind = Some(value);
+        } else if parse::is(name, "COUNT") {
+            parse::integer_in(value, 1..=i64::MAX)?;
+        } else {
+            return Err(CommandError::Syntax);
+        }
+    }
+    for (name, value) in [(b"match".as_slice(), pattern), (b"type", kind)] {
+        if let Some(value) = value {
+            args.extend([Box::from(name), value.clone()]);
+        }
+    }
+    Ok(())
+}
+
+/// Whether a `SORT` keeps the order of what it sorts, which for a set is that of a hash table.
+fn is_unsorted(args: &[Box<[u8]>]) -> bool {
+    args.windows(2).skip(2).any(|pair| parse::is(&pair[0], "BY") && !pair[1].contains(&b'*'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> Result<Read, String> {
+        let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
+        let at = words.iter().position(|word| *word == b"|").unwrap_or(words.len());
+        let filter = Filter::parse(&words[at..]).map_err(|error| error.to_string())?;
+        Read::new(3, Protocol::Resp3, &words[..at], filter).map_err(|error| error.to_string())
+    }
+
+    fn line(read: &Read) -> String {
+        read.args().map(String::from_utf8_lossy).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn reads_are_equal_whatever_the_case_of_their_name() {
+        assert_eq!(read("GET a"), read("get a"));
+        assert_ne!(read("GET a"), read("GET A"));
+        assert_eq!(read("SCAN 0 COUNT 7 MATCH a*"), read("scan 0 MATCH a*"));
+        assert_eq!(line(&read("sscan k 0 COUNT 5").expect("watchable")), "sscan k 0");
+        assert_eq!(
+            line(&read("SCAN 0 TYPE x MATCH a MATCH count COUNT 6 count 7").expect("watchable")),
+            "scan 0 match count type x"
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_watched_says_why() {
+        for (line, error) in [
+            ("SET a b", "ERR 'set' cannot be watched"),
+            ("RANDOMKEY", "ERR 'randomkey' cannot be watched"),
+            ("OBJECT HELP", "ERR 'object|help' cannot be watched"),
+            ("OBJECT ENCODING k", "ERR 'object|encoding' cannot be watched"),
+            ("SCAN 7", "ERR the whole of 'scan' is watched"),
+            ("HSCAN k 1", "ERR the whole of 'hscan' is watched"),
+            ("SSCAN k 0 TYPE set", "ERR syntax error"),
+            ("SSCAN k 0 MATCH", "ERR syntax error"),
+            ("SCAN 0 COUNT x", "ERR value is"),
+            ("SORT_RO k BY nosort", "ERR SORT_RO with BY"),
+            ("GET", "ERR wrong number of arguments"),
+        ] {
+            assert!(read(line).expect_err(line).starts_with(error), "{line}: {:?}", read(line));
+        }
+    }
+
+    #[test]
+    fn a_read_knows_the_key_that_is_all_it_reads() {
+        for (line, sole, keys) in [
+            ("GET a", Some("a"), vec!["a"]),
+            ("MGET a", Some("a"), vec!["a"]),
+            ("MGET b a b", None, vec!["a", "b"]),
+            ("ZRANGE z 0 9 WITHSCORES", Some("z"), vec!["z"]),
+            ("SINTERCARD 1 s", Some("s"), vec!["s"]),
+            ("SORT_RO k BY w*", None, vec!["k"]),
+            ("GET a | HIGH | RANGE 1 5", Some("a"), vec!["a"]),
+            ("DBSIZE", None, vec![]),
+        ] {
+            let read = read(line).expect("watchable");
+            assert_eq!(read.sole_key(), sole.map(str::as_bytes), "{line}");
+            assert_eq!(read.keys(), keys.iter().map(|key| key.as_bytes()).collect::<Vec<_>>(), "{line}");
+            assert_eq!(read.first_key().is_some(), !keys.is_empty(), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_read_comes_back_from_its_encoded_form() {
+        for line in [
+            "GET a",
+            "GET a | HIGH | RANGE 1 5",
+            "MGET a b c",
+            "ZRANGE z 0 9 WITHSCORES",
+            "DBSIZE",
+            "SCAN 0 MATCH a* TYPE list",
+        ] {
+            let (read, mut bytes) = (read(line).expect("watchable"), Vec::new());
+            read.encode(&mut bytes);
+            let mut cursor = Cursor::new(&bytes);
+            assert_eq!(Read::decode(&mut cursor), Some(read), "{line}");
+            assert!(cursor.is_empty());
+            for end in 0..bytes.len() {
+                assert_eq!(Read::decode(&mut Cursor::new(&bytes[..end])), None, "{line} cut at {end}");
+            }
+        }
+    }
+
+    #[test]
+    fn scans_of_a_prefix_are_not_concerned_by_other_keys() {
+        for line in ["KEYS a*", "SCAN 0 MATCH a*"] {
+            let read = read(line).expect("watchable");
+            assert!(read.may_concern(b"ab") && !read.may_concern(b"b"), "{line}");
+        }
+        assert!(read("DBSIZE").expect("watchable").may_concern(b"b"));
+    }
+}

@@ -1,0 +1,84 @@
+//! How a watched read begins or comes back, and what it takes.
+
+use crate::keyspace::Keyspace;
+use crate::watch::budget::Cost;
+use crate::watch::emission::Emissions;
+use crate::watch::filter::Filtering;
+use crate::watch::index::key_list::Listing;
+use crate::watch::index::watched_key;
+use crate::watch::listeners::Listeners;
+use crate::watch::part::Part;
+use crate::watch::reach::Reach;
+use crate::watch::read::Read;
+use crate::watch::state::{Filtered, More, State};
+use crate::watch::watched_read::{Query, Special};
+use crate::wire::reply::Reply;
+use crate::wire::shared_bytes::SharedBytes;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU32};
+use tidemark_log::Lsn;
+
+/// What a query takes in the registry and in the index of its key's shard, about: a count of references, and a place in each of three
+/// tables that are part empty.
+const PLACES_BYTES: usize = 48;
+
+impl Query {
+    pub(in crate::watch) fn new(
+        id: Lsn,
+        (read, part): (Read, Part),
+        keyspace: &Keyspace,
+        answer: SharedBytes,
+        now_us: u64,
+    ) -> Self {
+        let filtered = Filtering::new(&read.filter(), read.protocol()).map(|mut filtering| {
+            let shown = filtering.apply(&answer, now_us).unwrap_or_else(|| {
+                let mut reply = Reply::new(read.protocol());
+                reply.null();
+                reply.take()
+            });
+            Box::new(Filtered { filtering, shown: SharedBytes::from(&shown[..]) })
+        });
+        Self::restored(id, (read, part), keyspace, (answer, filtered), (0, id), now_us)
+    }
+
+    /// A query that has emitted before: so many times, the last time at the LSN, which is its beginning if it never has.
+    pub(in crate::watch) fn restored(
+        id: Lsn,
+        (read, part): (Read, Part),
+        keyspace: &Keyspace,
+        (answer, filtered): (SharedBytes, Option<Box<Filtered>>),
+        (count, floor): (u64, Lsn),
+        now_us: u64,
+    ) -> Self {
+        let (reach, listing) = (read.reach(keyspace), Listing::of(&read));
+        let is_plain = filtered.is_none() && listing.is_none();
+        let more = (!is_plain).then(|| Box::new(More { filtered, listing, ..More::default() }));
+        let (emissions, cost) = (Emissions::new(count, floor), Cost::of_bytes(answer.len()));
+        let state = State { answer, emissions, listeners: Listeners::NoneSince(now_us), more };
+        let wide = (!matches!(reach, Reach::One(_))).then_some(reach);
+        let is_special = wide.is_some() || part != Part::Everything;
+        Self {
+            id,
+            read,
+            special: is_special.then(|| Box::new(Special { wide, part })),
+            saved: AtomicU32::new(0),
+            noted: AtomicBool::new(false),
+            is_removed: AtomicBool::new(false),
+            is_dormant: AtomicBool::new(false),
+            cost,
+            state: Mutex::new(state),
+        }
+    }
+
+    /// The shards that it reads.
+    pub(in crate::watch) fn reach(&self, keyspace: &Keyspace) -> Reach {
+        self.wide().map_or_else(|| self.read.reach(keyspace), Reach::clone)
+    }
+
+    /// What it takes whatever its state is.
+    pub(in crate::watch) fn fixed_bytes(&self) -> usize {
+        let special = if self.special.is_some() { size_of::<Special>() } else { 0 };
+        let places = PLACES_BYTES + watched_key::names(self).count() * watched_key::NAME_BYTES;
+        size_of::<Self>() + self.read.bytes() + special + places
+    }
+}

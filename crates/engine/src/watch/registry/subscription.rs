@@ -1,0 +1,246 @@
+//! How a subscription begins, resumes and ends.
+
+use crate::context::Keys;
+use crate::engine::Engine;
+use crate::error::CommandError;
+use crate::persist::record::kind;
+use crate::watch::audience::Audience;
+use crate::watch::budget::WriteBudget;
+use crate::watch::emission::Gone;
+use crate::watch::evaluation::with_answer;
+use crate::watch::reach::Reach;
+use crate::watch::read::Read;
+use crate::watch::registry::queries::QueryLimits;
+use crate::watch::retention::RetentionLimits;
+use crate::watch::watched_read::{Query, SharedQuery};
+use crate::wire::shared_bytes::SharedBytes;
+use std::sync::atomic::Ordering;
+use tidemark_log::{Lsn, Room};
+
+/// A subscription's beginning: the answer, and from where on changes will be told.
+#[derive(Debug, Clone)]
+pub struct Subscribed {
+    /// What is watched.
+    pub query: SharedQuery,
+    /// The answer.
+    pub answer: SharedBytes,
+    /// The answer is that of the state behind this record.
+    pub lsn: Lsn,
+    /// The number of the latest emission, which the answer contains.
+    pub number: u64,
+    /// The record of the query, if this subscription is its first, or of keys found expired.
+    pub logged: Option<Lsn>,
+}
+
+/// What comes of the wish to go on behind an LSN.
+#[derive(Debug, Clone)]
+pub enum Resumed {
+    /// The emissions behind this number are there.
+    Behind {
+        /// What is watched.
+        query: SharedQuery,
+        /// The number of the last emission at the LSN or before.
+        number: u64,
+    },
+    /// Some are not retained any more.
+    Gone(Gone),
+    /// The LSN is beyond the end of the log, which is here, or its record was lost in a crash.
+    Beyond(Lsn),
+    /// There is no such query.
+    Unknown,
+}
+
+/// The most different reads of one key: a change of it answers all of them.
+const READS_OF_A_KEY: usize = 4096;
+/// The most different reads over the whole keyspace: every change concerns all of them.
+const READS_OF_EVERYTHING: usize = 256;
+
+/// Refuses a read whose keys are read by so many others that a change would take too long.
+fn admit_beside_others(keys: &mut Keys<'_>, read: &Read, reach: &Reach) -> Result<(), CommandError> {
+    let (present, most) = if *reach == Reach::All {
+        let most = keys.shards().map(|shard| shard.index().everywhere().len()).max();
+        (most.unwrap_or(0), READS_OF_EVERYTHING)
+    } else {
+        let db = read.db();
+        let counts = read.keys().into_iter().map(|key| keys.shard_mut(key).index().of_key(db, key).len());
+        (counts.max().unwrap_or(0), READS_OF_A_KEY)
+    };
+    if present < most {
+        return Ok(());
+    }
+    Err(CommandError::Text(format!("ERR {present} other reads of the same keys are watched already").into()))
+}
+
+impl Engine {
+    /// Says who passes emissions on. Once, before anybody subscribes.
+    pub fn set_audience(&self, audience: Box<dyn Audience>) {
+        let is_first = self.registry().audience.set(audience).is_ok();
+        assert!(is_first, "emissions have an audience already, and a second one would hear of nothing");
+    }
+
+    /// Limits what is retained of emissions.
+    pub fn limit_retention(&self, limits: RetentionLimits) {
+        self.registry().retention.set_limits(limits);
+    }
+
+    /// Limits what answering queries may cost those who write. Queries beyond it become dormant: see [`Query::is_dormant`].
+    pub fn limit_writes(&self, budget: WriteBudget) {
+        self.registry().set_budget(budget);
+    }
+
+    /// Limits how many queries there may be.
+    pub fn limit_queries(&self, limits: QueryLimits) {
+        self.registry().set_limits(limits);
+    }
+
+    /// How many answers of watched reads have been looked at anew behind changes of their keys, and how many were known to be the
+    /// same, because the change touched nothing that they look at.
+    pub fn evaluation_figures(&self) -> (u64, u64) {
+        (self.registry().evaluated(), self.keyspace().spared())
+    }
+
+    /// Lets a listener watch a read, and answers it: nothing is missed and nothing told twice between the answer and the
+    /// first emission. A read that nobody watches yet is noted in the log first, and so is one whose query is dormant: that one
+    /// is for those who come back to it. Costs the read itself.
+    ///
+    /// An answer that is an error is no beginning: it becomes the error, and nothing is watched.
+    pub fn subscribe(&self, read: Read, listener: usize, now_us: u64) -> Result<Subscribed, CommandError> {
+        // Before the locks: making room may wait for the disk.
+        let mut room = Room::NONE;
+        let is_known = self.registry().lock().awake_of_read(&read).is_some();
+        if !is_known {
+            self.check_writable()?;
+            self.make_place(now_us);
+            self.make_room(read.bytes(), &mut room)?;
+        }
+        let reach = read.reach(self.keyspace());
+        let mut keys = self.keys_to_expire(&reach, &read, now_us);
+        let expired = self.expire_read(&mut keys, &read);
+        let mut queries = self.registry().lock();
+        if let Some(query) = queries.awake_of_read(&read).cloned() {
+            drop(queries);
+            return Ok(self.join(&keys, query, listener, expired));
+        }
+        self.check_writable()?;
+        self.registry().admit(queries.len())?;
+        admit_beside_others(&mut keys, &read, &reach)?;
+        let answer = with_answer(&mut keys, &read, |answer| match answer {
+            [b'-', error @ ..] => {
+                Err(CommandError::Text(String::from_utf8_lossy(error.trim_ascii_end()).into_owned().into()))
+            }
+            answer => Ok(SharedBytes::from(answer)),
+        })?;
+        let id = self
+            .log()
+            .append_into(room, now_us, kind::WATCH, |into| read.encode(into))
+            .map_err(|error| CommandError::LogFailed(error.to_string()))?;
+        keys.note_logged(id);
+        let query = Query::new(id, self.registry().with_part(read), self.keyspace(), answer, now_us);
+        let query = SharedQuery::new(query);
+        self.register(&mut keys, &mut queries, &query);
+        drop(queries);
+        Ok(self.join(&keys, query, listener, Some(id)))
+    }
+
+    /// Lets a listener go on where a subscription to query `id` had got to, the emission at `lsn` included.
+    pub fn resume(&self, id: Lsn, lsn: Lsn, listener: usize) -> Resumed {
+        let Some(query) = self.query(id) else { return Resumed::Unknown };
+        // With what it reads locked, every record up to the head has been emitted, as far as it concerns the query.
+        let keys = self.keys_of(&query.reach(self.keyspace()), query.read.db(), 0);
+        let head = self.log().appended();
+        // A position that the log itself keeps was looked at when it was acknowledged.
+        let may_be_lost = query.may_be_lost(lsn, self.log()) && !self.registry().names.is_position(id, lsn);
+        let mut state = query.lock();
+        if query.is_removed.load(Ordering::Relaxed) {
+            return Resumed::Unknown;
+        }
+        if lsn > head || self.log().is_lost(lsn) {
+            return Resumed::Beyond(head);
+        }
+        if query.is_dormant() {
+            return Resumed::Gone(Gone { floor: head });
+        }
+        if may_be_lost {
+            return Resumed::Gone(Gone { floor: state.emissions.last() });
+        }
+        match state.emissions.number_at(lsn) {
+            Err(gone) => Resumed::Gone(gone),
+            Ok(number) => {
+                state.listeners.join(listener);
+                drop((state, keys));
+                Resumed::Behind { query, number }
+            }
+        }
+    }
+
+    /// The same behind the emission of this number. One that has never been is beyond the end.
+    pub fn resume_after(&self, id: Lsn, number: u64, listener: usize) -> Resumed {
+        // Under the registry's lock, which whoever removes a query holds.
+        let queries = self.registry().lock();
+        let Some(query) = queries.of_id(id).cloned() else { return Resumed::Unknown };
+        let mut state = query.lock();
+        if query.is_dormant() {
+            return Resumed::Gone(Gone { floor: self.log().appended() });
+        }
+        if number > state.emissions.count() {
+            return Resumed::Beyond(self.log().appended());
+        }
+        match state.emissions.after(number, 0, &mut Vec::new()) {
+            Err(gone) => Resumed::Gone(gone),
+            Ok(()) => {
+                state.listeners.join(listener);
+                drop(state);
+                Resumed::Behind { query, number }
+            }
+        }
+    }
+
+    /// Lets a listener be told of a query's emissions from now on, wherever it is to begin. `None` if the query is not there any
+    /// more, because nobody has listened for so long.
+    pub fn listen(&self, id: Lsn, listener: usize) -> Option<SharedQuery> {
+        // Under the registry's lock, which whoever removes a query holds.
+        let queries = self.registry().lock();
+        let query = queries.of_id(id)?.clone();
+        query.lock().listeners.join(listener);
+        Some(query)
+    }
+
+    /// Up to where a query's emissions are complete, whatever is going on, and how many there are up to there. `None` if it is
+    /// dormant.
+    pub fn progress(&self, query: &Query) -> Option<(Lsn, u64)> {
+        let _keys = self.keys_of(&query.reach(self.keyspace()), query.read.db(), 0);
+        (!query.is_dormant()).then(|| (self.log().appended(), query.count()))
+    }
+
+    /// Ends that a listener is told of a query's emissions.
+    pub fn leave(&self, query: &Query, listener: usize, now_us: u64) {
+        query.lock().listeners.leave(listener, now_us);
+    }
+
+    fn join(&self, keys: &Keys<'_>, query: SharedQuery, listener: usize, logged: Option<Lsn>) -> Subscribed {
+        assert_eq!(keys.db(), query.read.db(), "what the query reads is locked");
+        let mut state = query.lock();
+        state.listeners.join(listener);
+        let (answer, number) = (state.shown().clone(), state.emissions.count());
+        drop(state);
+        // What the query reads is locked, so no record behind this one has changed the answer.
+        Subscribed { answer, lsn: self.log().appended(), number, logged, query }
+    }
+
+    /// Removes those of a read's keys whose time has come, so that nobody is answered what other reads do not show any more.
+    fn expire_read(&self, keys: &mut Keys<'_>, read: &Read) -> Option<Lsn> {
+        if read.reach(self.keyspace()) == Reach::All || self.check_writable().is_err() {
+            return None;
+        }
+        read.keys().into_iter().for_each(|key| keys.drop_expired(key));
+        self.log_expired(keys)
+    }
+}
+
+#[cfg(test)]
+impl Engine {
+    /// Lets something else than the command table say what reads look at that begin from now on.
+    pub(crate) fn judge_by(&self, part_of: fn(&Read) -> crate::watch::part::Part) {
+        self.registry().part_of.set(part_of).expect("once");
+    }
+}

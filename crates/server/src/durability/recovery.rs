@@ -1,0 +1,321 @@
+//! From the data directory to a keyspace: open the log, load the newest snapshot, apply the log behind it.
+
+use crate::clock::now_us;
+use crate::config::{Config, LogStorage};
+use crate::data_directory::make_private;
+use crate::durability::loading::{Loading, Source};
+use crate::durability::snapshots::{KEYSPACE, NAMED, WATCHED};
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+use tidemark_engine::keyspace::SHARDS;
+use tidemark_engine::watch::{QueryLimits, RetentionLimits, WriteBudget};
+use tidemark_engine::{ApplyError, Engine, Protocol, Reply};
+use tidemark_log::{
+    FileStorage, Log, Lsn, MemoryStorage, MmapStorage, OpenError, Options, Recovery, ReplayError, Retention,
+    Snapshot, SnapshotError, Snapshots, Storage, Verify,
+};
+
+/// Why the data cannot be served. Nothing has been changed on disk but a torn tail, which was cut.
+#[derive(Debug, thiserror::Error)]
+pub enum RecoverError {
+    /// The directory cannot be used.
+    #[error("cannot use the data directory {}: {error}; choose another with --dir", dir.display())]
+    Directory {
+        /// The directory.
+        dir: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// Others can read the directory.
+    #[error(
+        "other users of this machine can open the data directory {dir} (mode {mode:03o}), and read every value and the secrets of draws \
+         to come: run `chmod 700 {dir}`, or allow it with --private-dir no",
+        dir = dir.display()
+    )]
+    Readable {
+        /// The directory.
+        dir: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// The log cannot be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The log cannot be read.
+    #[error(transparent)]
+    Replay(#[from] ReplayError),
+    /// No snapshot can be read where one is needed.
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
+    /// A snapshot's frame makes no sense.
+    #[error("the snapshot at record {lsn} cannot be loaded: {error}")]
+    Load {
+        /// Which snapshot.
+        lsn: Lsn,
+        /// What is wrong with it.
+        error: ApplyError,
+    },
+    /// A record makes no sense.
+    #[error("the log's record {lsn} cannot be applied: {error}")]
+    Apply {
+        /// The record.
+        lsn: Lsn,
+        /// What is wrong with it.
+        error: ApplyError,
+    },
+    /// The server was told to stop before everything was loaded.
+    #[error("the server was stopped while it loaded its data")]
+    GivenUp,
+    /// A thread that loads the snapshot has panicked.
+    #[error("loading the snapshot has panicked: this is a defect of Tidemark, please report it")]
+    Panicked,
+}
+
+/// A keyspace as the snapshot and the log tell it.
+pub(crate) struct Recovered {
+    pub(crate) engine: Engine,
+    /// The last record that the newest usable snapshot covers; 0 without one.
+    pub(crate) snapshot: Lsn,
+    /// Its size.
+    pub(crate) snapshot_bytes: u64,
+    /// How much of the log was behind it.
+    pub(crate) replayed_bytes: u64,
+    /// What was found, in lines for a person.
+    pub(crate) report: String,
+}
+
+/// A log that is open, and what was found in it.
+pub(crate) struct OpenLog {
+    pub(crate) log: Arc<Log>,
+    recovery: Recovery,
+}
+
+/// Opens the log of the data directory.
+pub(crate) fn open(config: &Config) -> Result<OpenLog, RecoverError> {
+    let storage = storage(config)?;
+    let options = Options {
+        durability: config.durability,
+        format: config.log_format,
+        segment_bytes: config.log_segment_bytes,
+        segment_age: unless_zero(config.log_segment_age),
+        retention: Retention {
+            bytes: (config.log_retention_bytes > 0).then_some(config.log_retention_bytes),
+            age: unless_zero(config.log_retention_age),
+            keep_snapshots: config.snapshot_keep,
+        },
+        // The replay below verifies every record that it applies.
+        verify: Verify::Tail,
+        ..Options::default()
+    };
+    let (log, recovery) = Log::open(storage, options)?;
+    Ok(OpenLog { log: Arc::new(log), recovery })
+}
+
+/// What watched reads, none of which has a subscriber yet, may spend of each second while the log is applied. Microseconds.
+const UNHEARD_WHILE_LOADING_US: u64 = 500_000;
+
+/// An engine over a log, without its data.
+pub(crate) fn empty_engine(log: &Arc<Log>, config: &Config) -> Engine {
+    let engine = Engine::new(Arc::clone(log), SHARDS, seed());
+    engine.limit_queries(QueryLimits { queries: config.watch_max_queries, bytes: config.watch_max_bytes });
+    engine.limit_names(config.watch_max_names);
+    engine.limit_tracking(config.tracking_limits());
+    engine.limit_retention(RetentionLimits {
+        bytes: config.watch_retention_bytes,
+        age_us: config.watch_retention_age.as_micros() as u64,
+    });
+    // No client waits for a write meanwhile, and whoever comes back is to find as much as there can be.
+    engine.limit_writes(WriteBudget {
+        write_us: config.watch_write_budget_us,
+        unheard_us: UNHEARD_WHILE_LOADING_US.max(config.watch_unsubscribed_budget_us),
+        ..WriteBudget::UNLIMITED
+    });
+    engine
+}
+
+/// Brings back the state that the data directory tells.
+pub(crate) fn load(opened: &OpenLog, config: &Config, loading: &Loading) -> Result<Recovered, RecoverError> {
+    let OpenLog { log, recovery } = opened;
+    let mut report: Vec<String> = torn_tail(recovery).into_iter().chain(gap(recovery)).collect();
+    let (engine, snapshot) = newest_state(log, config, loading, &mut report)?;
+    let from = snapshot.map_or(Lsn::FIRST, Lsn::next);
+    let began = Instant::now();
+    let (records, replayed_bytes) = replay(&engine, from, loading)?;
+    engine.keep_queries(now_us());
+    report.push(match records {
+        0 if snapshot.is_none() => "the log is empty".to_owned(),
+        0 => "no records behind the snapshot".to_owned(),
+        records => format!(
+            "{records} {} of the log applied in {}, up to {}",
+            if records == 1 { "record" } else { "records" },
+            seconds(began.elapsed()),
+            engine.log().appended()
+        ),
+    });
+    // What a snapshot that was passed over covers is needed again.
+    engine.log().retain(from);
+    match Snapshots::new(Arc::clone(engine.log().storage())).set_aside(snapshot) {
+        Ok(paths) => report.extend(paths.into_iter().map(|path| format!("set aside: {path}"))),
+        Err(error @ SnapshotError::Sync(_)) => return Err(error.into()),
+        // It was not needed. At worst the next snapshot pushes out the good one instead of it.
+        Err(error) => report.push(format!("not set aside: {error}")),
+    }
+    let snapshots = Snapshots::new(Arc::clone(engine.log().storage()));
+    let snapshot_bytes = snapshot.map_or(Ok(0), |lsn| snapshots.bytes(lsn))?;
+    let (snapshot, report) = (snapshot.unwrap_or_default(), report.join("\n"));
+    Ok(Recovered { engine, snapshot, snapshot_bytes, replayed_bytes, report })
+}
+
+/// The state of the newest snapshot that can be used, and its last record; an empty state if the log has everything.
+fn newest_state(
+    log: &Arc<Log>,
+    config: &Config,
+    loading: &Loading,
+    report: &mut Vec<String>,
+) -> Result<(Engine, Option<Lsn>), RecoverError> {
+    let snapshots = Snapshots::new(Arc::clone(log.storage()));
+    let mut failed: Option<(Lsn, RecoverError)> = None;
+    loop {
+        let below = failed.as_ref().map(|(lsn, _)| *lsn);
+        let (snapshot, damaged) = match (snapshots.latest_below(log.floor(), below), failed) {
+            (Ok(found), _) => found,
+            // Of several reasons the first says what to look at.
+            (Err(_), Some((_, error))) => return Err(error),
+            (Err(error), None) => return Err(error.into()),
+        };
+        report.extend(damaged.iter().map(|error| format!("passed over: {error}")));
+        let engine = empty_engine(log, config);
+        let Some(snapshot) = snapshot else { return Ok((engine, None)) };
+        let (began, lsn) = (Instant::now(), snapshot.lsn());
+        match load_snapshot(&engine, &snapshot, loading) {
+            Ok(()) => {
+                report.push(format!("snapshot at record {lsn} loaded in {}", seconds(began.elapsed())));
+                return Ok((engine, Some(lsn)));
+            }
+            Err(RecoverError::GivenUp) => return Err(RecoverError::GivenUp),
+            Err(error) => {
+                report.push(format!("passed over: {error}"));
+                failed = Some((lsn, error));
+            }
+        }
+    }
+}
+
+fn storage(config: &Config) -> Result<Arc<dyn Storage>, RecoverError> {
+    if config.private_dir && config.log_storage != LogStorage::Memory {
+        make_private(&config.dir)?;
+    }
+    let failed = |error| RecoverError::Directory { dir: config.dir.clone(), error };
+    Ok(match config.log_storage {
+        LogStorage::File => Arc::new(FileStorage::new(&config.dir).map_err(failed)?),
+        LogStorage::Mmap => Arc::new(MmapStorage::new(&config.dir).map_err(failed)?),
+        LogStorage::Memory => Arc::new(MemoryStorage::new()),
+    })
+}
+
+fn unless_zero(time: Duration) -> Option<Duration> {
+    (!time.is_zero()).then_some(time)
+}
+
+/// Loads a snapshot's frames on all cores.
+fn load_snapshot(engine: &Engine, snapshot: &Snapshot, loading: &Loading) -> Result<(), RecoverError> {
+    loading.begin(Source::Snapshot, snapshot.frames().len() as u64);
+    let next = AtomicUsize::new(0);
+    let failed = |error| RecoverError::Load { lsn: snapshot.lsn(), error };
+    let loader = engine.load(now_us());
+    let take = || {
+        let number = next.fetch_add(1, Ordering::Relaxed);
+        Some((number, snapshot.frames().get(number)?))
+    };
+    let work = || {
+        let mut buffer = Vec::new();
+        while let Some((number, frame)) = take() {
+            go_on(loading)?;
+            if frame.section == KEYSPACE {
+                snapshot.read_frame(frame, &mut buffer)?;
+                loader.load_frame(&buffer).map_err(|error| failed(error.in_frame(number)))?;
+            }
+            loading.advance(1);
+        }
+        Ok(())
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        let mine = work();
+        others
+            .into_iter()
+            .map(|other| other.join().unwrap_or(Err(RecoverError::Panicked)))
+            .fold(mine, Result::and)
+    })?;
+    loader.finish().map_err(failed)?;
+    engine.continue_behind(snapshot.lsn());
+    let (mut buffer, numbered) = (Vec::new(), || snapshot.frames().iter().enumerate());
+    for (number, frame) in numbered().filter(|(_, frame)| frame.section == WATCHED) {
+        snapshot.read_frame(frame, &mut buffer)?;
+        let loaded = engine.load_queries(snapshot.lsn(), now_us(), &buffer);
+        loaded.map_err(|error| failed(error.in_frame(number)))?;
+    }
+    for (number, frame) in numbered().filter(|(_, frame)| frame.section == NAMED) {
+        snapshot.read_frame(frame, &mut buffer)?;
+        engine.load_names(&buffer).map_err(|error| failed(error.in_frame(number)))?;
+    }
+    Ok(())
+}
+
+/// Applies every record from `from` on; how many there were, and how many bytes they had.
+fn replay(engine: &Engine, from: Lsn, loading: &Loading) -> Result<(u64, u64), RecoverError> {
+    let last = engine.log().appended();
+    if last < from {
+        return Ok((0, 0));
+    }
+    loading.begin(Source::Log, engine.log().records_between(from.previous(), last));
+    let mut batches = engine.log().replay(from)?;
+    let (mut records, mut bytes, mut scratch) = (0, 0, Reply::new(Protocol::Resp2));
+    while let Some(batch) = batches.next_batch()? {
+        go_on(loading)?;
+        let in_batch = batch.len();
+        records += in_batch;
+        for record in batch {
+            bytes += record.payload.len() as u64;
+            engine
+                .apply(&record, &mut scratch)
+                .map_err(|error| RecoverError::Apply { lsn: record.lsn, error })?;
+        }
+        loading.advance(in_batch);
+    }
+    Ok((records, bytes))
+}
+
+fn go_on(loading: &Loading) -> Result<(), RecoverError> {
+    if loading.is_given_up() { Err(RecoverError::GivenUp) } else { Ok(()) }
+}
+
+fn torn_tail(recovery: &Recovery) -> Option<String> {
+    let torn = recovery.torn.as_ref()?;
+    let bytes = if torn.bytes == 1 { "1 byte".to_owned() } else { format!("{} bytes", torn.bytes) };
+    Some(format!("an unfinished write was cut off: {bytes} at offset {} of {}", torn.offset, torn.path))
+}
+
+/// Said by the start that leaves the gap, and by no later one.
+fn gap(recovery: &Recovery) -> Option<String> {
+    let gap = recovery.gap?;
+    Some(format!(
+        "the log was not closed after record {}: the next one has the number {}",
+        recovery.last_lsn,
+        gap.last.next()
+    ))
+}
+
+fn seconds(elapsed: Duration) -> String {
+    format!("{:.2} s", elapsed.as_secs_f64())
+}
+
+/// Seeds the choices of commands such as `SPOP`; what they choose goes into the log.
+fn seed() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    RandomState::new().hash_one(0_u64)
+}

@@ -1,0 +1,94 @@
+//! The thread that takes snapshots.
+
+use crate::durability::snapshots::{KEYSPACE, NAMED, Request, Requests, Snapshots, TakeError, WATCHED};
+use crate::net::inbox::Message;
+use crate::shared::Shared;
+use std::io;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tidemark_engine::{Delivery, Engine, Protocol, Reply};
+use tidemark_log::{Lsn, SnapshotWriter, Snapshots as LogSnapshots};
+
+/// How long the thread rests after some tens of microseconds of work. Where every core is busy it would otherwise keep a
+/// thread that serves clients waiting for a whole turn of the system's scheduler, which is milliseconds.
+const REST: Duration = Duration::from_micros(150);
+
+/// Starts the thread that takes snapshots until [`Snapshots::stop`]; it tells how a last one went.
+pub(crate) fn start(
+    shared: Arc<Shared>,
+    requests: Requests,
+) -> io::Result<JoinHandle<Result<(), TakeError>>> {
+    let work = move || {
+        while let Request::Take(client) = requests.next() {
+            assert!(shared.engine.is_loaded(), "a snapshot of what is not loaded would lose the rest");
+            let log = shared.engine.log();
+            let (tried, written_bytes) = (log.appended(), log.written_bytes());
+            let relieves = log.wants_relief();
+            let taken = take(&shared.engine, &shared.snapshots, relieves);
+            if let Ok((_, bytes)) = &taken {
+                log.note_snapshot(*bytes, written_bytes);
+            }
+            shared.snapshots.note(&taken, tried, written_bytes);
+            if relieves {
+                log.end_relief();
+            } else if log.wants_relief() {
+                // It came to be wanted meanwhile.
+                shared.snapshots.request(None);
+            }
+            if let Some((worker, connection_id)) = client {
+                let delivery = Delivery { reply: answer(&taken), overflowed: false, lsn: None };
+                shared.inboxes[worker].send(Message::Deliver(connection_id, delivery));
+            }
+        }
+        if shared.snapshots.is_last_wanted() {
+            take(&shared.engine, &shared.snapshots, false)?;
+        }
+        Ok(())
+    };
+    std::thread::Builder::new().name("tidemark-snapshot".to_owned()).spawn(work)
+}
+
+/// Takes a snapshot while commands go on; returns when it is complete and durable, and the log before the oldest that is
+/// kept has been released; if it `relieves` a disk that gets full, all of the log before it. Returns its record and its size.
+fn take(engine: &Engine, snapshots: &Snapshots, relieves: bool) -> Result<(Lsn, u64), TakeError> {
+    let log = engine.log();
+    let mut snapshot = engine.snapshot();
+    let lsn = snapshot.lsn();
+    let mut writer = SnapshotWriter::create(Arc::clone(log.storage()), lsn)?;
+    let rest = || {
+        if !snapshots.is_last_wanted() {
+            std::thread::sleep(REST);
+        }
+    };
+    while let Some(frame) = snapshot.next_frame_at_ease(rest) {
+        if snapshots.is_given_up() {
+            snapshot.give_up();
+            return Err(TakeError::GivenUp);
+        }
+        writer.write_frame(KEYSPACE, &frame)?;
+    }
+    for frame in snapshot.query_frames() {
+        writer.write_frame(WATCHED, &frame)?;
+    }
+    for frame in snapshot.name_frames() {
+        writer.write_frame(NAMED, &frame)?;
+    }
+    snapshot.check()?;
+    drop(snapshot);
+    if relieves {
+        log.finish_relief(writer)?;
+    } else {
+        log.finish_snapshot(writer)?;
+    }
+    Ok((lsn, LogSnapshots::new(Arc::clone(log.storage())).bytes(lsn)?))
+}
+
+fn answer(taken: &Result<(Lsn, u64), TakeError>) -> Vec<u8> {
+    let mut reply = Reply::new(Protocol::Resp2);
+    match taken {
+        Ok(_) => reply.ok(),
+        Err(error) => reply.error_text(&format!("ERR the snapshot failed: {error}")),
+    }
+    reply.take()
+}

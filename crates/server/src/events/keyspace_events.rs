@@ -1,0 +1,83 @@
+//! Keyspace notifications: what the engine tells of keys, published on channels.
+//!
+//! An event `lpop` of the key `jobs` in database 0 is the message `lpop` on `__keyspace@0__:jobs` and the message `jobs` on
+//! `__keyevent@0__:lpop`, whichever of the two is asked for. They take the way of all messages from there on: whoever is not
+//! there to listen misses them.
+
+use crate::config::{Config, EventSelection};
+use crate::durability::log_state::not_yet_durable;
+use crate::events::publication::Kind;
+use crate::events::pubsub::PubSub;
+use crate::net::inbox::Inbox;
+use crate::net::outbox::Until;
+use crate::settings::Settings;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tidemark_engine::Engine;
+use tidemark_engine::event::{Cause, Event, EventAudience};
+use tidemark_log::{Log, Lsn};
+
+/// Publishes events.
+pub(crate) struct KeyspaceEvents {
+    pubsub: Arc<PubSub>,
+    inboxes: Vec<Arc<Inbox>>,
+    settings: Arc<Settings>,
+    log: Arc<Log>,
+    by_key: AtomicBool,
+    by_event: AtomicBool,
+}
+
+impl KeyspaceEvents {
+    pub(crate) fn new(
+        pubsub: Arc<PubSub>,
+        inboxes: Vec<Arc<Inbox>>,
+        settings: Arc<Settings>,
+        log: Arc<Log>,
+    ) -> KeyspaceEvents {
+        let [by_key, by_event] = [false, false].map(AtomicBool::new);
+        KeyspaceEvents { pubsub, inboxes, settings, log, by_key, by_event }
+    }
+
+    /// Puts the settings in force, for the next command on.
+    pub(crate) fn configure(&self, engine: &Engine, config: &Config) {
+        let selection: EventSelection = config.notify_keyspace_events;
+        self.by_key.store(selection.by_key(), Ordering::Relaxed);
+        self.by_event.store(selection.by_event(), Ordering::Relaxed);
+        engine.want_events(selection.classes());
+    }
+
+    /// The record that must be durable before anybody is told.
+    fn after(&self, cause: Cause) -> Option<Lsn> {
+        if !cause.durable && !self.settings.is_always_durable() {
+            return None;
+        }
+        // What was found without changing anything may be the work of a change that is not durable yet.
+        cause.lsn.or_else(|| not_yet_durable(&self.log))
+    }
+
+    fn publish(&self, channel: &[u8], message: &[u8], after: Option<Lsn>) {
+        self.pubsub.publish(Kind::Channel, channel, message, after.map(Until::Durable), None, &self.inboxes);
+    }
+}
+
+impl EventAudience for KeyspaceEvents {
+    fn tell(&self, events: &[Event], cause: Cause) {
+        if !self.pubsub.has_subscriptions() {
+            return;
+        }
+        let (by_key, by_event) = (self.by_key.load(Ordering::Relaxed), self.by_event.load(Ordering::Relaxed));
+        let after = self.after(cause);
+        for Event { db, name, key } in events {
+            if by_key {
+                self.publish(
+                    &[format!("__keyspace@{db}__:").as_bytes(), key].concat(),
+                    name.as_bytes(),
+                    after,
+                );
+            }
+            if by_event {
+                self.publish(format!("__keyevent@{db}__:{name}").as_bytes(), key, after);
+            }
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! What happens when all clients together use more memory than `maxmemory-clients`: those that use
+//! most are disconnected until the rest fits.
+
+use crate::net::client::{Client, flags};
+use crate::observe::operator_line::OperatorLine;
+use crate::shared::Shared;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, TryLockError};
+use tidemark_engine::MemoryBudget;
+
+/// Lines about evictions are written at most once in so many seconds.
+const LINE_PAUSE_S: u64 = 1;
+
+/// The budget of all clients, and who looks after it.
+pub(crate) struct ClientMemory {
+    pub(crate) budget: Arc<MemoryBudget>,
+    /// Held by the worker that chooses whom to evict.
+    choosing: Mutex<()>,
+    line: OperatorLine,
+}
+
+impl ClientMemory {
+    pub(crate) fn new(limit: usize) -> ClientMemory {
+        ClientMemory {
+            budget: Arc::new(MemoryBudget::new(limit)),
+            choosing: Mutex::default(),
+            line: OperatorLine::every(LINE_PAUSE_S),
+        }
+    }
+}
+
+/// The clients to be disconnected so that what is used, and what was refused, fits into the budget; largest first. A reply
+/// that was refused does not cost a client its connection that uses less than the reply would have.
+pub(crate) fn choose_victims(shared: &Shared) -> Vec<Arc<Client>> {
+    let memory = &shared.client_memory;
+    let _guard = match memory.choosing.try_lock() {
+        Ok(guard) => guard,
+        Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+        // Another worker chooses just now.
+        Err(TryLockError::WouldBlock) => return Vec::new(),
+    };
+    let budget = &memory.budget;
+    let (refused, used, limit) = (budget.take_refused(), budget.used(), budget.limit());
+    let excess = used.saturating_add(refused).saturating_sub(limit);
+    if excess == 0 {
+        return Vec::new();
+    }
+    // Not below the limit by a byte only, or the next one to grow would begin all this again.
+    let connection_id = excess.saturating_add(limit / 32);
+    // While more is used than the limit, the largest goes. Half of what is refused is the reply, half its copy.
+    let smallest = if used > limit { 0 } else { refused / 2 };
+    let bytes = |client: &Client| client.shown.memory_bytes.load(Ordering::Relaxed);
+    let (mut leaving, mut candidates) = (0_usize, Vec::new());
+    for client in shared.clients.all() {
+        if client.shown.is_evicted.load(Ordering::Relaxed) {
+            leaving += bytes(&client);
+        } else if !client.is_reserved && !client.has(flags::NO_EVICT) && bytes(&client) > smallest {
+            candidates.push((bytes(&client), client));
+        }
+    }
+    candidates.sort_unstable_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
+    let mut victims = Vec::new();
+    for (bytes, client) in candidates {
+        if leaving >= connection_id || (leaving >= excess && bytes < limit / 256) {
+            break;
+        }
+        leaving += bytes;
+        client.shown.is_evicted.store(true, Ordering::Relaxed);
+        memory.line.write(|| {
+            format!(
+                "warning: client id={} addr={} is disconnected: of all clients it uses most memory, {bytes} bytes; all \
+                 together use {used} and maxmemory-clients is {limit}",
+                client.id, client.address
+            )
+        });
+        victims.push(client);
+    }
+    victims
+}

@@ -1,0 +1,721 @@
+//! One client's connection as a state machine: bytes in, commands run, bytes out. It knows no socket.
+//!
+//! ```text
+//! receive(bytes) ──► parser ──► dispatch ──► session.output ──► sendable()
+//!       └─ what is not yet a whole command, or may not run yet, waits in `input`
+//! ```
+
+use crate::command::{dispatch, postponing};
+use crate::config::{Config, OutputLimit};
+use crate::context::Context;
+use crate::dice::{self, Conversation, Notice, Step};
+use crate::events::change_stream;
+use crate::events::invalidation;
+use crate::events::invalidation_source::Source;
+use crate::events::publication::Publication;
+use crate::net::client::Client;
+use crate::net::inbox::Unblock;
+use crate::net::offload::{self, Done};
+use crate::net::outbox::{Reached, Until};
+use crate::net::time_slice::TimeSlice;
+use crate::resp::request::{RequestLimits, RequestParser};
+use crate::session::{Session, Transaction, WaitFor};
+use crate::subscription::channel_flow::PendingTurns;
+use crate::subscription::lifecycle;
+use crate::subscription::ownership::FencingToken;
+use crate::subscription::resumption;
+use crate::wait;
+use smallvec::SmallVec;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+use tidemark_engine::{Delivery, MemoryBudget, MemoryCharge, Protocol};
+use tidemark_log::Lsn;
+
+/// While more than this waits to be sent, no further command runs and nothing is read: a client that does not read its
+/// replies stops itself. Bytes.
+const OUTPUT_PAUSE_BYTES: usize = 1024 * 1024;
+/// The same for a client that has not said who it is. Bytes.
+const STRANGER_OUTPUT_PAUSE_BYTES: usize = 16 * 1024;
+/// What such a client may have sent without completing a command: room for any command that it may use. Bytes.
+const STRANGER_INPUT_BYTES: usize = 64 * 1024;
+/// What may wait for a client without a hard limit, because a single command could ask for more than there is memory.
+/// Room for the longest value that can be configured. Bytes.
+const OUTPUT_CEILING_BYTES: usize = 2 * 1024 * 1024 * 1024;
+/// A client that waits may send this much in advance; more stays in the kernel. Bytes.
+const INPUT_AHEAD_BYTES: usize = 64 * 1024;
+/// Empty input buffers larger than this are given back to the allocator. Bytes.
+const KEPT_INPUT_BYTES: usize = 4 * 1024;
+/// A parser that holds more than this is given back too. Bytes.
+const KEPT_PARSER_BYTES: usize = 16 * 1024;
+/// Arguments of a command that need no memory from the allocator.
+const USUAL_ARGUMENTS: usize = 16;
+
+/// A client in a reserved place that is silent for so long makes room for the next: a pool of connections that fills
+/// the ordinary places would fill these too.
+const RESERVED_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Why a connection is closed by the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CloseReason {
+    /// It has not read its replies.
+    SlowReader,
+    /// All clients together use too much memory, and this one most of it, or it cannot be told something for lack of it.
+    Memory,
+    /// It has sent too much without completing a command.
+    QueryBuffer,
+    /// It has been silent too long.
+    Idle,
+    /// It has been silent too long in the middle of a request.
+    Unfinished,
+    /// It has not given the password in time.
+    Unauthenticated,
+}
+
+/// What a client speaks, told from its first byte.
+enum Language {
+    /// It has not said anything.
+    Unknown,
+    Resp,
+    Dice(Box<Conversation>),
+}
+
+/// A client's connection without its socket.
+pub(crate) struct Connection {
+    language: Language,
+    parser: RequestParser,
+    /// Received and not yet run.
+    input: Vec<u8>,
+    /// Whether `input` may hold a whole command: it may not if the parser has asked for more.
+    has_command: bool,
+    /// The client will send nothing more.
+    input_ended: bool,
+    /// The server stops: what has been received is answered, and that is all.
+    draining: bool,
+    pub(crate) session: Session,
+    /// What the input and a transaction have allocated. The output has a charge of its own.
+    charge: MemoryCharge,
+    last_active: Instant,
+    /// Since when the rest of a request is waited for, if `input` is the beginning of one.
+    listening_since: Instant,
+    /// A message did not fit into the output.
+    overflowed: bool,
+    /// Since when the soft limit of the output is exceeded.
+    over_soft_limit: Option<Instant>,
+    /// Watched reads on channels that wait for the client to read.
+    kept_turns: PendingTurns,
+}
+
+impl Connection {
+    pub(crate) fn new(client: Arc<Client>, config: &Config, budget: &Arc<MemoryBudget>) -> Connection {
+        let last_active = client.connected;
+        Connection {
+            language: Language::Unknown,
+            parser: RequestParser::default(),
+            input: Vec::new(),
+            has_command: false,
+            input_ended: false,
+            draining: false,
+            session: Session::new(client, config.requirepass.is_empty(), budget),
+            charge: budget.charge(),
+            last_active,
+            listening_since: last_active,
+            overflowed: false,
+            over_soft_limit: None,
+            kept_turns: PendingTurns::default(),
+        }
+    }
+
+    /// Takes what the client has sent and runs the commands in it.
+    pub(crate) fn receive(&mut self, bytes: &[u8], cx: &Context<'_>) {
+        assert!(!bytes.is_empty(), "a read of no bytes is the end of the input");
+        let shown = &self.session.client.shown;
+        shown.received_bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        self.last_active = Instant::now();
+        self.listening_since = self.last_active;
+        if matches!(self.language, Language::Unknown) {
+            self.choose_language(bytes);
+        }
+        if self.input.is_empty() && self.may_run() {
+            let consumed = self.run_commands(bytes, cx);
+            self.input.extend_from_slice(&bytes[consumed..]);
+        } else {
+            self.input.extend_from_slice(bytes);
+            self.has_command |= self.input.len() >= self.needed();
+            self.resume(cx);
+        }
+        self.session.show(self.input.len());
+    }
+
+    #[cold]
+    fn choose_language(&mut self, bytes: &[u8]) {
+        let is_dice = bytes.first().is_some_and(|first| dice::begins_frame(*first));
+        self.language = if is_dice {
+            // Its answers say of themselves what they are.
+            self.session.outbox.reply.set_protocol(Protocol::Resp3);
+            self.session.show_state();
+            Language::Dice(Box::new(Conversation::new()))
+        } else {
+            Language::Resp
+        };
+    }
+
+    /// How many bytes of input are needed before looking for a command can be of use.
+    fn needed(&self) -> usize {
+        match &self.language {
+            Language::Dice(conversation) => conversation.needed(),
+            Language::Unknown | Language::Resp => self.parser.needed(),
+        }
+    }
+
+    /// Runs commands that had to wait for their turn, as far as they may run now.
+    pub(crate) fn resume(&mut self, cx: &Context<'_>) {
+        if self.may_catch_up() {
+            self.limit_output(cx.config);
+            lifecycle::catch_up(&mut self.session, cx);
+            change_stream::tell(&mut self.session, cx);
+        }
+        if self.may_take() {
+            self.limit_output(cx.config);
+            invalidation::catch_up(&mut self.session, cx);
+        }
+        if self.has_command && self.may_run() {
+            let mut input = std::mem::take(&mut self.input);
+            let consumed = self.run_commands(&input, cx);
+            if consumed == input.len() {
+                input.clear();
+            } else {
+                input.drain(..consumed);
+            }
+            if input.is_empty() && input.capacity() > KEPT_INPUT_BYTES {
+                input = Vec::new();
+            }
+            self.input = input;
+            self.session.show(self.input.len());
+        }
+        if self.input_ended && !self.has_command {
+            self.session.closing = true;
+        }
+        if !self.input.is_empty() {
+            // Nothing was read, or waited for, until now.
+            self.listening_since = Instant::now();
+        }
+    }
+
+    /// Notes that the client sends nothing more. What it has sent is still answered.
+    pub(crate) fn end_input(&mut self, cx: &Context<'_>) {
+        self.input_ended = true;
+        if self.session.wait.is_some() || self.session.subscriptions.any() {
+            self.session.closing = true;
+        }
+        self.resume(cx);
+    }
+
+    /// Takes no more from the client, and ends the connection once what has been received is answered.
+    pub(crate) fn drain(&mut self) {
+        self.draining = true;
+    }
+
+    /// Whether it makes sense to read from the client now.
+    pub(crate) fn wants_input(&self) -> bool {
+        !self.session.closing
+            && !self.draining
+            && !self.input_ended
+            && !self.has_overflowed()
+            && !self.must_read_first()
+            && (self.session.wait.is_none() || self.input.len() < INPUT_AHEAD_BYTES)
+    }
+
+    /// Whether commands have been received that could run now, or emissions or invalidations could be written that had to
+    /// wait.
+    pub(crate) fn can_resume(&self) -> bool {
+        self.may_catch_up() || self.may_take() || (self.has_command && self.may_run())
+    }
+
+    /// Whether invalidations have waited for room that is there now.
+    fn may_take(&self) -> bool {
+        !self.session.closing
+            && self.session.untaken.may_catch_up(&self.session.outbox)
+            && !self.session.awaits_delivery()
+    }
+
+    /// Whether the client's protocol has a word for what it, or another, must not use any more.
+    pub(crate) fn may_be_told(&self) -> bool {
+        !self.session.closing && !matches!(self.language, Language::Dice(_))
+    }
+
+    /// Writes what a client is told of what it keeps, as far as there is room.
+    pub(crate) fn invalidate(&mut self, source: Source, cx: &Context<'_>) {
+        self.limit_output(cx.config);
+        invalidation::invalidate(&mut self.session, source, cx);
+    }
+
+    fn may_catch_up(&self) -> bool {
+        let session = &self.session;
+        !session.closing
+            && session.subscriptions.may_catch_up(&session.outbox)
+            && !self.pauses_emissions()
+            && !session.awaits_delivery()
+    }
+
+    /// Whether emissions wait, although there may be room for them.
+    fn pauses_emissions(&self) -> bool {
+        matches!(&self.language, Language::Dice(conversation) if conversation.pause_until().is_some())
+    }
+
+    /// Does what another connection of the same client asks for.
+    pub(crate) fn heed(&mut self, notice: Notice, cx: &Context<'_>) {
+        if matches!(self.language, Language::Dice(_)) {
+            Conversation::heed(&mut self.session, notice, cx);
+        }
+    }
+
+    /// Writes what watched reads have held back until now, and what is due of the log.
+    pub(crate) fn watching_time(&mut self, now: Instant, cx: &Context<'_>) {
+        if !self.session.closing {
+            self.limit_output(cx.config);
+            lifecycle::time_has_come(&mut self.session, now, cx);
+            change_stream::time_has_come(&mut self.session, now, cx);
+        }
+    }
+
+    /// Writes what the log has changed, to a client that follows it.
+    pub(crate) fn tell_changes(&mut self, cx: &Context<'_>) {
+        if !self.session.closing {
+            self.limit_output(cx.config);
+            change_stream::tell(&mut self.session, cx);
+        }
+    }
+
+    /// Writes what a watched read has emitted, as far as there is room.
+    pub(crate) fn emit(&mut self, query: Lsn, cx: &Context<'_>) {
+        if self.pauses_emissions() {
+            lifecycle::catch_up_soon(&mut self.session, query);
+        } else if !self.session.closing {
+            self.limit_output(cx.config);
+            lifecycle::emit(&mut self.session, query, cx);
+        }
+    }
+
+    /// Tells the client that its named subscription to a query has ended.
+    pub(crate) fn lose_name(&mut self, query: Lsn, fencing_token: FencingToken, cx: &Context<'_>) {
+        if !self.session.closing {
+            self.limit_output(cx.config);
+            lifecycle::lose_name(&mut self.session, query, fencing_token, cx);
+        }
+    }
+
+    /// Whether nothing is left to do but to close.
+    pub(crate) fn is_finished(&self) -> bool {
+        let is_ending = self.session.closing || (self.draining && !self.will_answer_more());
+        is_ending && self.session.outbox.pending() == 0
+    }
+
+    /// Whether commands that have been received get answers yet. What a blocked client waits for will not come while
+    /// the server stops, but for the disk.
+    fn will_answer_more(&self) -> bool {
+        match &self.session.wait {
+            None => self.has_command,
+            Some(wait) => matches!(wait.what, WaitFor::Sync(_) | WaitFor::Room(_)),
+        }
+    }
+
+    /// Gives the client what it has waited for.
+    pub(crate) fn deliver(&mut self, delivery: &Delivery, cx: &Context<'_>) {
+        self.limit_output(cx.config);
+        wait::deliver(&mut self.session, delivery, cx.always_durable());
+        self.resume(cx);
+    }
+
+    /// Gives the client the answer to its long command.
+    pub(crate) fn finish_long(&mut self, done: &Done, cx: &Context<'_>) {
+        self.limit_output(cx.config);
+        offload::finish(&mut self.session, done, cx);
+        self.resume(cx);
+    }
+
+    /// Goes on with a subscription that waits for what is made again from the log.
+    pub(crate) fn older(&mut self, query: Lsn, cx: &Context<'_>) {
+        if resumption::waits(&self.session, query) {
+            self.limit_output(cx.config);
+            let mark = self.session.outbox.reply.len();
+            if resumption::look(&mut self.session, cx) {
+                if let Language::Dice(conversation) = &mut self.language {
+                    conversation.resumed(&mut self.session, mark, cx);
+                }
+                self.resume(cx);
+            }
+        }
+        // It may be an earlier subscription to the same read that there is something for.
+        self.emit(query, cx);
+    }
+
+    /// Ends the client's wait.
+    pub(crate) fn unblock(&mut self, how: Unblock, cx: &Context<'_>) {
+        if wait::end(&mut self.session, how, &cx.shared.engine) {
+            self.resume(cx);
+        }
+    }
+
+    /// Ends a wait for the end of `CLIENT PAUSE`, of the client or of what it is given; whether there was one. If another
+    /// pause has begun, it waits anew.
+    pub(crate) fn end_pause(&mut self, cx: &Context<'_>) -> bool {
+        let pending = self.session.outbox.pending();
+        if !self.session.closing {
+            self.limit_output(cx.config);
+            lifecycle::pause_ended(&mut self.session, cx);
+        }
+        let waits = matches!(self.session.wait.as_ref().map(|wait| &wait.what), Some(WaitFor::Unpaused));
+        if waits {
+            self.unblock(Unblock::Timeout, cx);
+        }
+        waits || self.session.outbox.pending() > pending
+    }
+
+    /// Releases what waited for the log; whether there was anything.
+    pub(crate) fn log_moved(&mut self, reached: Reached, cx: &Context<'_>) -> bool {
+        let released = self.session.outbox.release(reached);
+        if let Some(needed) = released {
+            assert_reached(needed, Reached::by(cx.shared.engine.log()));
+        }
+        let log = cx.shared.engine.log();
+        let has_room = self.awaited_room().is_some_and(|bytes| log.has_room_for(bytes))
+            && wait::end(&mut self.session, Unblock::Timeout, &cx.shared.engine);
+        let synced = wait::synced(&mut self.session, reached.durable);
+        if synced || has_room {
+            self.resume(cx);
+        }
+        released.is_some() || synced || has_room
+    }
+
+    /// Tells the client that what it waits for will never be durable, and ends the connection: which of its changes
+    /// are on disk is not known.
+    pub(crate) fn log_failed(&mut self, error: &str, cx: &Context<'_>) {
+        if self.session.outbox.waits_for().is_some() {
+            let language = &mut self.language;
+            self.session.outbox.fail_held(|reply| match language {
+                Language::Dice(conversation) => conversation.write_error(reply, error),
+                Language::Unknown | Language::Resp => reply.error_text(error),
+            });
+            self.session.closing = true;
+        }
+        if matches!(self.session.wait.as_ref().map(|wait| &wait.what), Some(WaitFor::Sync(_))) {
+            wait::end(&mut self.session, Unblock::Timeout, &cx.shared.engine);
+        }
+    }
+
+    /// Whether the connection waits for the log.
+    pub(crate) fn waits_for_log(&self) -> bool {
+        self.log_waits().next().is_some() || self.awaited_room().is_some()
+    }
+
+    /// For how many bytes a command waits for room in the log, if one does.
+    pub(crate) fn awaited_room(&self) -> Option<usize> {
+        match self.session.wait.as_ref().map(|wait| &wait.what) {
+            Some(WaitFor::Room(bytes)) => Some(*bytes),
+            _ => None,
+        }
+    }
+
+    /// Whether the log has done something that the connection waits for.
+    pub(crate) fn has_waited_for(&self, reached: Reached) -> bool {
+        self.log_waits().any(|until| reached.has(until))
+    }
+
+    fn log_waits(&self) -> impl Iterator<Item = Until> {
+        let synced = match self.session.wait.as_ref().map(|wait| &wait.what) {
+            Some(WaitFor::Sync(lsn)) => Some(Until::Durable(*lsn)),
+            _ => None,
+        };
+        [self.session.outbox.waits_for(), synced].into_iter().flatten()
+    }
+
+    /// Charges what the connection's buffers have allocated. To be called after commands have run and bytes have been sent.
+    pub(crate) fn settle(&mut self) {
+        let transaction = self.session.transaction.as_ref().map_or(0, Transaction::bytes);
+        self.charge.set(self.input.capacity() + self.parser.capacity() + transaction);
+        let reply = &mut self.session.outbox.reply;
+        reply.settle();
+        let bytes = self.charge.bytes() + reply.capacity();
+        let shown = &self.session.client.shown.memory_bytes;
+        if shown.load(Ordering::Relaxed) != bytes {
+            shown.store(bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether something is left over after sending that a limit may apply to.
+    pub(crate) fn holds_bytes(&self) -> bool {
+        !self.input.is_empty() || self.session.outbox.pending() > 0 || self.has_overflowed()
+    }
+
+    /// Whether something that was meant for the client is lost because its output was full.
+    fn has_overflowed(&self) -> bool {
+        self.overflowed || self.session.outbox.reply.has_overflowed()
+    }
+
+    /// Writes a published message, if the client still listens to it. One that does not fit below the limit of the
+    /// output is not even copied: a large message to many clients that do not read costs little.
+    pub(crate) fn publish(&mut self, publication: &Publication, config: &Config) {
+        let limit = self.output_limit(config).hard_bytes;
+        let session = &mut self.session;
+        if session.closing || !session.subscriptions.of(publication.kind).contains(&*publication.name) {
+            return;
+        }
+        if limit > 0 && session.outbox.pending().saturating_add(publication.len()) > limit {
+            self.overflowed = true;
+        } else {
+            session.outbox.set_limit(ceiling(limit));
+            let mark = session.outbox.reply.len();
+            publication.write(&mut session.outbox.reply);
+            if let Some(until) = publication.after {
+                session.outbox.hold(mark, until);
+            }
+            if let Some(turn) = publication.turn.as_ref().filter(|_| !session.outbox.has_room()) {
+                self.kept_turns.keep(turn);
+            }
+        }
+    }
+
+    /// Notes that so much of the output has left.
+    pub(crate) fn sent(&mut self, count: usize) {
+        let was_deaf = !self.input.is_empty() && self.must_read_first();
+        self.session.outbox.advance(count);
+        self.kept_turns.note_progress(self.session.outbox.has_room());
+        if was_deaf && !self.must_read_first() {
+            self.listening_since = Instant::now();
+        }
+        if self.session.outbox.pending() == 0 {
+            // Whoever has read everything is not slow.
+            self.over_soft_limit = None;
+            self.session.client.shown.output_bytes.store(0, Ordering::Relaxed);
+        }
+        self.session.client.shown.sent_bytes.fetch_add(count as u64, Ordering::Relaxed);
+    }
+
+    /// Which limit the connection exceeds, if any. To be asked after sending.
+    pub(crate) fn exceeded(&mut self, config: &Config, now: Instant) -> Option<CloseReason> {
+        let pending = self.session.outbox.pending();
+        self.session.client.shown.output_bytes.store(pending, Ordering::Relaxed);
+        let limit = self.output_limit(config);
+        if self.session.outbox.reply.was_refused() {
+            return Some(CloseReason::Memory);
+        }
+        if self.has_overflowed() || (limit.hard_bytes > 0 && pending > limit.hard_bytes) {
+            return Some(CloseReason::SlowReader);
+        }
+        if limit.soft_bytes > 0 && pending > limit.soft_bytes {
+            let since = *self.over_soft_limit.get_or_insert(now);
+            if now.duration_since(since) >= limit.soft_time {
+                return Some(CloseReason::SlowReader);
+            }
+        } else {
+            self.over_soft_limit = None;
+        }
+        if self.kept_turns.deadline().is_some_and(|at| at <= now) {
+            if !self.session.outbox.sendable().is_empty() {
+                return Some(CloseReason::SlowReader);
+            }
+            // It is the disk that is waited for.
+            self.kept_turns.note_progress(false);
+        }
+        let limit = if self.session.authenticated { config.query_buffer_limit } else { STRANGER_INPUT_BYTES };
+        (self.input.len() > limit).then_some(CloseReason::QueryBuffer)
+    }
+
+    /// Which time has run out, if any.
+    pub(crate) fn overdue(&self, config: &Config, now: Instant) -> Option<CloseReason> {
+        if self.idle_deadline(config).is_some_and(|at| at <= now) {
+            return Some(CloseReason::Idle);
+        }
+        if self.request_deadline(config).is_some_and(|at| at <= now) {
+            return Some(CloseReason::Unfinished);
+        }
+        self.authentication_deadline(config).filter(|at| *at <= now).map(|_| CloseReason::Unauthenticated)
+    }
+
+    /// Whether the client's wait has lasted as long as it wanted.
+    pub(crate) fn wait_is_over(&self, now: Instant) -> bool {
+        self.session.wait.as_ref().and_then(|wait| wait.deadline).is_some_and(|at| at <= now)
+    }
+
+    /// When time will next matter to this connection.
+    pub(crate) fn next_deadline(&self, config: &Config) -> Option<Instant> {
+        let soft_time = self.output_limit(config).soft_time;
+        [
+            self.session.wait.as_ref().and_then(|wait| wait.deadline),
+            self.session.subscriptions.next_time().filter(|_| !self.session.closing),
+            self.over_soft_limit.and_then(|since| since.checked_add(soft_time)),
+            self.idle_deadline(config),
+            self.request_deadline(config),
+            self.authentication_deadline(config),
+            self.emission_deadline().filter(|_| !self.session.closing),
+            self.kept_turns.deadline(),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+
+    /// Takes back everything that others hold for this connection.
+    pub(crate) fn close(&mut self, cx: &Context<'_>) {
+        let shared = cx.shared;
+        wait::abandon(&mut self.session, cx);
+        if !self.session.watched.is_empty() {
+            shared.engine.unwatch(&std::mem::take(&mut self.session.watched));
+        }
+        self.session.unsubscribe_all(shared);
+        lifecycle::end_all(&mut self.session, cx);
+        self.session.subscriptions.following = None;
+        invalidation::close(&mut self.session, cx);
+        if matches!(self.language, Language::Dice(_)) {
+            shared.dice.leave(self.session.client.id);
+        }
+        shared.clients.remove(self.session.client.id);
+    }
+
+    fn idle_deadline(&self, config: &Config) -> Option<Instant> {
+        if self.session.is_reserved && self.session.wait.is_none() {
+            return self.last_active.checked_add(RESERVED_PATIENCE);
+        }
+        let exempt =
+            config.timeout.is_zero() || self.session.wait.is_some() || self.session.subscriptions.any();
+        if exempt { None } else { self.last_active.checked_add(config.timeout) }
+    }
+
+    /// Until when the rest of a request must begin to arrive. While nothing is read from the client, nothing can.
+    fn request_deadline(&self, config: &Config) -> Option<Instant> {
+        let is_awaited =
+            !self.input.is_empty() && !self.has_command && self.session.wait.is_none() && self.wants_input();
+        let exempt = !is_awaited || config.request_timeout.is_zero();
+        if exempt { None } else { self.listening_since.checked_add(config.request_timeout) }
+    }
+
+    fn authentication_deadline(&self, config: &Config) -> Option<Instant> {
+        let exempt = self.session.authenticated || config.authentication_timeout.is_zero();
+        if exempt { None } else { self.session.stranger_since.checked_add(config.authentication_timeout) }
+    }
+
+    /// When emissions that wait may be written.
+    fn emission_deadline(&self) -> Option<Instant> {
+        match &self.language {
+            Language::Dice(conversation) => conversation.pause_until(),
+            Language::Unknown | Language::Resp => None,
+        }
+    }
+
+    fn output_limit(&self, config: &Config) -> OutputLimit {
+        let is_subscribed = self.session.subscriptions.any();
+        if is_subscribed { config.output_limits.pubsub } else { config.output_limits.normal }
+    }
+
+    /// Lets a reply that would exceed the hard limit overflow while it is made, and not only be noticed afterwards.
+    fn limit_output(&mut self, config: &Config) {
+        let limit = ceiling(self.output_limit(config).hard_bytes);
+        self.session.outbox.set_limit(limit);
+    }
+
+    /// Whether so much waits to be sent that the client has to read before anything else happens.
+    fn must_read_first(&self) -> bool {
+        let is_known = self.session.authenticated;
+        let outbox = &self.session.outbox;
+        // With a low limit earlier, so that a pipeline of small replies stops before it is cut off.
+        let limit = if is_known { OUTPUT_PAUSE_BYTES } else { STRANGER_OUTPUT_PAUSE_BYTES };
+        outbox.pending() >= limit.min(outbox.limit() / 2 + 1)
+    }
+
+    fn may_run(&self) -> bool {
+        let session = &self.session;
+        session.wait.is_none() && !session.closing && !self.must_read_first() && !self.has_overflowed()
+    }
+
+    /// Runs the commands at the start of `bytes`; how many bytes they took.
+    fn run_commands(&mut self, bytes: &[u8], cx: &Context<'_>) -> usize {
+        let mut start = 0;
+        self.has_command = true;
+        self.limit_output(cx.config);
+        self.session.settings_changed = false;
+        let mut time_slice = TimeSlice::new(cx.turn);
+        while self.may_run() && !self.session.settings_changed {
+            let rest = &bytes[start..];
+            let step = match &mut self.language {
+                Language::Dice(conversation) => conversation.step(&mut self.session, rest, cx),
+                Language::Unknown | Language::Resp => self.resp_step(rest, cx),
+            };
+            match step {
+                Step::Ran(consumed) => {
+                    start += consumed;
+                    if time_slice.is_over() {
+                        break;
+                    }
+                }
+                Step::Postponed => break,
+                Step::Incomplete => {
+                    self.has_command = false;
+                    break;
+                }
+                Step::Malformed => {
+                    cx.counters.protocol_errors.add(1);
+                    self.session.closing = true;
+                    self.has_command = false;
+                    return bytes.len();
+                }
+            }
+        }
+        if start > 0 && self.parser.capacity() > KEPT_PARSER_BYTES {
+            self.parser.shrink();
+        }
+        start
+    }
+
+    /// Runs the command at the start of `rest`, if it is there.
+    #[inline]
+    fn resp_step(&mut self, rest: &[u8], cx: &Context<'_>) -> Step {
+        let limits = RequestLimits {
+            arguments: cx.config.max_arguments,
+            bulk_bytes: cx.config.max_bulk_bytes,
+            authenticated: self.session.authenticated,
+        };
+        match self.parser.next(rest, &limits) {
+            Ok(Some(consumed)) => {
+                if !self.parser.is_empty() {
+                    let args: SmallVec<[&[u8]; USUAL_ARGUMENTS]> = self.parser.arguments(rest).collect();
+                    if postponing::postpone(&mut self.session, &args, consumed, cx) {
+                        return Step::Postponed;
+                    }
+                    dispatch::run(&mut self.session, &args, cx);
+                }
+                Step::Ran(consumed)
+            }
+            Ok(None) => Step::Incomplete,
+            Err(error) => {
+                self.session.outbox.reply.error_text(&format!("ERR {error}"));
+                Step::Malformed
+            }
+        }
+    }
+}
+
+/// Asserts that answers which have just been released may leave: the log, asked again, is as far as
+/// they need.
+fn assert_reached(needed: Reached, log: Reached) {
+    assert!(
+        log.durable >= needed.durable,
+        "an answer that waits until LSN {} is durable was released, and the log is durable to LSN {}",
+        needed.durable,
+        log.durable
+    );
+    assert!(
+        log.written >= needed.written,
+        "an answer that waits until LSN {} is written was released, and the log is written to LSN {}",
+        needed.written,
+        log.written
+    );
+}
+
+/// The most bytes that may wait for a client with this hard limit: "no limit" leaves the ceiling.
+fn ceiling(hard_bytes: usize) -> usize {
+    if hard_bytes == 0 { OUTPUT_CEILING_BYTES } else { hard_bytes }
+}
+
+#[cfg(test)]
+mod tests;

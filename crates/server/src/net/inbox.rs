@@ -1,0 +1,227 @@
+//! Messages to a worker from other threads.
+//!
+//! A worker that is awake finds its messages by itself before it sleeps, so only a sleeping one is woken, which costs
+//! its sender a system call.
+
+use crate::dice::Notice;
+use crate::events::invalidation_source::Source;
+use crate::events::publication::Publication;
+use crate::net::connection_id::ConnectionId;
+use crate::net::offload::Done;
+use crate::subscription::ownership::FencingToken;
+use mio::Waker;
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tidemark_engine::tracking::Broadcast;
+use tidemark_engine::watch::SharedQuery;
+use tidemark_engine::{Delivery, Waiter};
+use tidemark_log::Lsn;
+
+/// What other threads tell a worker.
+pub(crate) enum Message {
+    /// A blocked client is served.
+    Deliver(ConnectionId, Delivery),
+    /// A message was published to a client's channel or pattern.
+    Publish(ConnectionId, Arc<Publication>),
+    /// A query has emitted something since the worker last looked.
+    Emitted(SharedQuery),
+    /// A client's named subscription to a query, as it was taken then, goes to another connection from now on, or has ended.
+    Taken(ConnectionId, Lsn, FencingToken),
+    /// What a client's subscription to the query of this id waits for from the log is there, or some of it.
+    Older(ConnectionId, Lsn),
+    /// A client's long command has run beside the event loops.
+    Done(ConnectionId, Box<Done>),
+    /// There are changes to take for a client that follows the log.
+    Changed(ConnectionId),
+    /// A client keeps something that has changed since the connection last took what there was.
+    Invalidated(ConnectionId, Source),
+    /// The connection with this id, which should have taken that for the client, is gone.
+    RedirectBroken(ConnectionId, u64),
+    /// Keys have changed that begin as some clients have asked for; the worker passes it on.
+    Broadcast(Arc<Broadcast>),
+    /// Another connection of the same client tells one of DiceDB's protocol.
+    Dice(ConnectionId, Notice),
+    /// Disconnect a client.
+    Kill(ConnectionId),
+    /// Disconnect a client for which more was published than fits.
+    CutOff(ConnectionId),
+    /// Disconnect a client because all together use too much memory.
+    Evict(ConnectionId),
+    /// End a client's wait as if its time had passed, or with an error. A wait for keys has been stopped already and is
+    /// named, so that no later one is meant.
+    Unblock(ConnectionId, Unblock, Option<Arc<Waiter>>),
+    /// `CLIENT PAUSE` has changed: clients that wait for its end look again.
+    PauseChanged,
+    /// Stop accepting, let clients read what is theirs, and end.
+    Stop,
+}
+
+/// How `CLIENT UNBLOCK` ends a wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unblock {
+    Timeout,
+    Error,
+}
+
+/// What was published may take so much memory until the worker gets to it. Beyond it subscribers are cut off, as they are
+/// when their output is full, so that nobody misses a message without noticing. Bytes.
+const PUBLISHED_BYTES: usize = 256 * 1024 * 1024;
+
+/// One worker's messages and the means to wake it.
+pub(crate) struct Inbox {
+    waiting: Mutex<Waiting>,
+    asleep: AtomicBool,
+    /// Whether the worker has replies that wait for the log: only then does the log's progress concern it.
+    waits_for_log: AtomicBool,
+    waker: Waker,
+}
+
+/// Messages until the worker takes them. Blocked clients bound the deliveries among them, [`PUBLISHED_BYTES`] the
+/// publications; of a watched read's emissions, of changes for a client that follows the log, and of what a client keeps is
+/// told once until the worker has looked; the rest is at most what clients order in one turn of the worker.
+#[derive(Default)]
+struct Waiting {
+    messages: Vec<Message>,
+    /// What the publications among them take.
+    published_bytes: usize,
+    /// Clients that have missed a message: slot and client. They get no further ones.
+    cut_off: BTreeSet<(usize, u64)>,
+}
+
+impl Waiting {
+    fn publish(&mut self, connection_id: ConnectionId, publication: &Arc<Publication>, limit: usize) {
+        let client = (connection_id.slot, connection_id.client);
+        // The subscribers of one publication follow each other and share it.
+        let is_shared = matches!(self.messages.last(),
+            Some(Message::Publish(_, last)) if Arc::ptr_eq(last, publication));
+        let own = if is_shared { 0 } else { publication.len() };
+        if self.published_bytes > limit || self.cut_off.contains(&client) {
+            self.cut_off.insert(client);
+            return;
+        }
+        self.published_bytes += own + size_of::<Message>();
+        self.messages.push(Message::Publish(connection_id, Arc::clone(publication)));
+    }
+}
+
+impl Inbox {
+    pub(crate) fn new(waker: Waker) -> Inbox {
+        Inbox {
+            waiting: Mutex::default(),
+            asleep: AtomicBool::new(false),
+            waits_for_log: AtomicBool::new(false),
+            waker,
+        }
+    }
+
+    /// Leaves a message. Messages of one sender arrive in order.
+    pub(crate) fn send(&self, message: Message) {
+        self.lock().messages.push(message);
+        self.wake();
+    }
+
+    /// Leaves a publication for a client, or notes that it has to be cut off.
+    pub(crate) fn publish(&self, connection_id: ConnectionId, publication: &Arc<Publication>) {
+        self.lock().publish(connection_id, publication, PUBLISHED_BYTES);
+        self.wake();
+    }
+
+    /// Tells that the log has got further or has failed.
+    pub(crate) fn log_moved(&self) {
+        if self.waits_for_log.load(Ordering::SeqCst) {
+            self.wake();
+        }
+    }
+
+    /// Says whether the log's progress concerns the worker. It must look at the log once more after it has said yes.
+    pub(crate) fn set_waits_for_log(&self, waits: bool) {
+        self.waits_for_log.store(waits, Ordering::SeqCst);
+    }
+
+    /// Takes all messages into `into`, which is empty.
+    pub(crate) fn take(&self, into: &mut Vec<Message>) {
+        assert!(into.is_empty(), "{} messages would be lost", into.len());
+        let mut waiting = self.lock();
+        std::mem::swap(&mut waiting.messages, into);
+        waiting.published_bytes = 0;
+        let cut_off = std::mem::take(&mut waiting.cut_off);
+        into.extend(cut_off.into_iter().map(|(slot, client)| Message::CutOff(ConnectionId { slot, client })));
+    }
+
+    /// Announces that the worker is about to sleep. `false` if it must not, because there are messages.
+    pub(crate) fn fall_asleep(&self) -> bool {
+        self.asleep.store(true, Ordering::SeqCst);
+        let waiting = self.lock();
+        let empty = waiting.messages.is_empty() && waiting.cut_off.is_empty();
+        drop(waiting);
+        if !empty {
+            self.wake_up();
+        }
+        empty
+    }
+
+    /// Announces that the worker is awake.
+    pub(crate) fn wake_up(&self) {
+        self.asleep.store(false, Ordering::SeqCst);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets the worker take a turn if it sleeps.
+    pub(crate) fn wake(&self) {
+        if self.asleep.swap(false, Ordering::SeqCst) {
+            // A waker fails only when its descriptor is closed, and then there is nobody left to wake.
+            let _ = self.waker.wake();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::events::publication::Kind;
+    use crate::net::connection_id::ConnectionId;
+
+    fn publication(bytes: usize) -> Arc<Publication> {
+        let name: Arc<[u8]> = b"a".as_slice().into();
+        let channel = Arc::clone(&name);
+        Arc::new(Publication {
+            kind: Kind::Channel,
+            name,
+            channel,
+            payload: vec![b'x'; bytes].into(),
+            after: None,
+            turn: None,
+        })
+    }
+
+    #[test]
+    fn publications_take_bounded_memory_and_whoever_misses_one_is_cut_off() {
+        let mut waiting = Waiting::default();
+        let (one, other) = (ConnectionId { slot: 1, client: 1 }, ConnectionId { slot: 2, client: 2 });
+        for _ in 0..1000 {
+            waiting.publish(one, &publication(1000), 100_000);
+        }
+        assert!((90..=101).contains(&waiting.messages.len()), "{}", waiting.messages.len());
+        assert_eq!(waiting.cut_off.len(), 1, "however much it has missed");
+        waiting.published_bytes = 0;
+        waiting.publish(one, &publication(1000), 100_000);
+        waiting.publish(other, &publication(1000), 100_000);
+        assert!(
+            matches!(waiting.messages.last(), Some(Message::Publish(connection_id, _)) if *connection_id == other)
+        );
+        assert_eq!(waiting.cut_off.len(), 1, "the other one has missed nothing");
+    }
+
+    #[test]
+    fn a_message_to_many_counts_once() {
+        let (mut waiting, large) = (Waiting::default(), publication(50_000));
+        for slot in 0..500 {
+            waiting.publish(ConnectionId { slot, client: 1 }, &large, 100_000);
+        }
+        assert_eq!((waiting.messages.len(), waiting.cut_off.len()), (500, 0));
+    }
+}

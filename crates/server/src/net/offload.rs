@@ -1,0 +1,183 @@
+//! Long commands beside the event loops: a worker hands one over, its client waits, and all other clients go on.
+//!
+//! ```text
+//! connection ─► begin: how much does it look at? ─► queue ─► a thread: Engine::execute_as ─► Message::Done ─► connection
+//! ```
+//!
+//! Only the keys' shards are held while the command runs, as they would be in the event loop.
+
+use crate::clock::now_us;
+use crate::command::dispatch::NO_MEMORY;
+use crate::context::Context;
+use crate::durability::hold::holds_back;
+use crate::net::connection_id::ConnectionId;
+use crate::net::inbox::Message;
+use crate::net::outbox::Until;
+use crate::session::{Session, WaitFor};
+use crate::shared::Shared;
+use crate::wait;
+use std::collections::VecDeque;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use tidemark_engine::{Call, Command, Reply, Terms};
+use tidemark_log::Lsn;
+
+/// A command that looks at so many elements runs beside the event loop. It takes a millisecond or more, against which the
+/// tens of microseconds of the handover do not count.
+const LONG: usize = 10_000;
+
+/// How many run at once. Further ones wait: clients that ask for long commands wait for each other, not for all.
+const THREADS: usize = 2;
+
+/// A long command.
+struct ReplayJob {
+    command: &'static Command,
+    args: Vec<Box<[u8]>>,
+    db: u8,
+    /// As long as the client's may still grow, and charged to the same budget.
+    reply: Reply,
+    worker: usize,
+    client: ConnectionId,
+}
+
+/// What came of one.
+pub(crate) struct Done {
+    reply: Reply,
+    lsn: Option<Lsn>,
+    held_until: Option<Until>,
+}
+
+/// The commands that wait for a thread. There are at most as many as clients, each of which waits with its own.
+#[derive(Default)]
+pub(crate) struct Offload {
+    queue: Mutex<Queue>,
+    changed: Condvar,
+    begun: AtomicU64,
+}
+
+#[derive(Default)]
+struct Queue {
+    jobs: VecDeque<ReplayJob>,
+    is_stopping: bool,
+}
+
+impl Offload {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn next(&self) -> Option<ReplayJob> {
+        let is_idle = |queue: &mut Queue| queue.jobs.is_empty() && !queue.is_stopping;
+        let waited = self.changed.wait_while(self.lock(), is_idle);
+        waited.unwrap_or_else(PoisonError::into_inner).jobs.pop_front()
+    }
+
+    /// How many commands have been handed over.
+    pub(crate) fn begun(&self) -> u64 {
+        self.begun.load(Ordering::Relaxed)
+    }
+
+    /// Lets the threads end, when they have run what waits.
+    pub(crate) fn stop(&self) {
+        self.lock().is_stopping = true;
+        self.changed.notify_all();
+    }
+}
+
+/// Starts the threads, which end with [`Offload::stop`].
+pub(crate) fn start(shared: &Arc<Shared>) -> io::Result<Vec<JoinHandle<()>>> {
+    (0..THREADS)
+        .map(|number| {
+            let shared = Arc::clone(shared);
+            let work = move || {
+                while let Some(job) = shared.offload.next() {
+                    let (worker, client) = (job.worker, job.client);
+                    let done = Box::new(run(&shared, job));
+                    shared.inboxes[worker].send(Message::Done(client, done));
+                }
+            };
+            std::thread::Builder::new().name(format!("tidemark-offload-{number}")).spawn(work)
+        })
+        .collect()
+}
+
+fn run(shared: &Shared, job: ReplayJob) -> Done {
+    let ReplayJob { command, args, db, mut reply, .. } = job;
+    let args: Vec<&[u8]> = args.iter().map(|arg| &**arg).collect();
+    let call = Call { command, args: &args, db, now_us: now_us() };
+    let executed = shared.engine.execute_as(&call, Terms::default(), &mut reply);
+    assert!(executed.block.is_none(), "no command that visits all waits for keys: {}", command.name);
+    let shown = || shared.engine.newest_shown(command, &args);
+    let held_until = holds_back(&executed, false, reply.bytes(), shown, shared);
+    Done { lsn: executed.lsn, held_until, reply }
+}
+
+/// Hands a command that visits all over, if it is long, and lets the client wait; whether it was.
+#[cold]
+pub(crate) fn begin(
+    session: &mut Session,
+    command: &'static Command,
+    args: &[&[u8]],
+    cx: &Context<'_>,
+) -> bool {
+    // What a client keeps of its reads is noted under the locks of the read, for its own thread.
+    if !session.is_plain() || session.tracking.is_some() {
+        return false;
+    }
+    let call = Call { command, args, db: session.db, now_us: cx.now_us };
+    if cx.shared.engine.effort(&call) < LONG {
+        return false;
+    }
+    let mut queue = cx.shared.offload.lock();
+    if queue.is_stopping {
+        return false;
+    }
+    let job = ReplayJob {
+        command,
+        args: args.iter().map(|arg| (*arg).into()).collect(),
+        db: session.db,
+        reply: session.outbox.reply.apart(),
+        worker: session.client.worker,
+        client: session.connection_id(),
+    };
+    queue.jobs.push_back(job);
+    drop(queue);
+    cx.shared.offload.begun.fetch_add(1, Ordering::Relaxed);
+    cx.shared.offload.changed.notify_one();
+    wait::begin(session, WaitFor::Long, None);
+    true
+}
+
+/// Gives a client the answer to its long command.
+pub(crate) fn finish(session: &mut Session, done: &Done, cx: &Context<'_>) {
+    let wait = session.wait.take().expect("a client waits for its long command, and for nothing else");
+    assert!(
+        matches!(wait.what, WaitFor::Long),
+        "a client is given the answer to a command that it has not sent"
+    );
+    let mark = session.outbox.reply.len();
+    if done.reply.was_refused() {
+        session.outbox.reply.error_text(NO_MEMORY);
+    } else {
+        session.outbox.reply.encoded(done.reply.bytes());
+        if session.outbox.reply.was_refused() {
+            session.outbox.give_up(mark);
+            session.outbox.reply.error_text(NO_MEMORY);
+        } else if done.reply.has_overflowed() {
+            session.outbox.reply.overflow();
+        }
+    }
+    if let [b'-', error @ ..] = done.reply.bytes() {
+        cx.shared.errors.count(error);
+    }
+    if done.lsn.is_some() {
+        session.last_write = done.lsn;
+    }
+    if let Some(until) = done.held_until {
+        session.outbox.hold(mark, until);
+    }
+    session.show_state();
+    session.client.end_wait();
+}

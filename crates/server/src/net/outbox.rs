@@ -1,0 +1,386 @@
+//! What waits to be sent to a client, and what of it must still wait for the log.
+//!
+//! ```text
+//!   sent │ may be sent now │ needs LSN 7 written │ needs LSN 9 durable
+//!        ^                 ^ hold (offset, 7)    ^ hold (offset, 9)
+//! ```
+//!
+//! Replies leave in the order of their commands, so whatever follows a held reply is held with it.
+
+use std::collections::VecDeque;
+use tidemark_engine::{Protocol, Reply};
+use tidemark_log::{Log, Lsn};
+
+/// A drained buffer larger than this is given back to the allocator. Bytes.
+const KEPT_BYTES: usize = 16 * 1024;
+
+/// While more than this waits to be sent, a client gets nothing further of what is told whether it asks or not: that stays
+/// where it is, and the client gets it when it has read what it has. Bytes.
+const OUTBOX_BYTES: usize = 256 * 1024;
+
+/// What the log must have done before somebody is told something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Until {
+    /// The record survives the end of the process.
+    Written(Lsn),
+    /// The record survives a power failure.
+    Durable(Lsn),
+}
+
+/// How far the log has come.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Reached {
+    pub(crate) written: Lsn,
+    /// At `written` or before.
+    pub(crate) durable: Lsn,
+}
+
+impl Reached {
+    pub(crate) fn by(log: &Log) -> Reached {
+        // In this order, so that nothing is durable which is not written.
+        let durable = log.durable();
+        Reached { written: log.written().max(durable), durable }
+    }
+
+    pub(crate) fn has(self, until: Until) -> bool {
+        match until {
+            Until::Written(lsn) => lsn <= self.written,
+            Until::Durable(lsn) => lsn <= self.durable,
+        }
+    }
+
+    /// The further of both.
+    pub(crate) fn max(self, other: Reached) -> Reached {
+        Reached { written: self.written.max(other.written), durable: self.durable.max(other.durable) }
+    }
+
+    /// Adds what somebody waits for.
+    fn add(&mut self, until: Until) {
+        match until {
+            Until::Written(lsn) => self.written = self.written.max(lsn),
+            Until::Durable(lsn) => self.durable = self.durable.max(lsn),
+        }
+    }
+}
+
+/// Bytes from `offset` of the buffer on may leave when the log has come so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Hold {
+    offset: usize,
+    until: Until,
+}
+
+/// A client's output buffer.
+#[derive(Debug)]
+pub(crate) struct Outbox {
+    /// Encodes behind what waits already.
+    pub(crate) reply: Reply,
+    /// Bytes at the start of the buffer that have been sent.
+    sent: usize,
+    /// Ascending by their offsets, none of which is below `sent` or behind the end of the buffer.
+    holds: VecDeque<Hold>,
+    /// The most that any of them has ever waited for.
+    wanted: Reached,
+    /// The most bytes that may wait.
+    limit: usize,
+}
+
+impl Outbox {
+    pub(crate) fn new(protocol: Protocol) -> Outbox {
+        Outbox {
+            reply: Reply::new(protocol),
+            sent: 0,
+            holds: VecDeque::new(),
+            wanted: Reached::default(),
+            limit: usize::MAX,
+        }
+    }
+
+    /// Whether a client that has not asked may be told something.
+    pub(crate) fn has_room(&self) -> bool {
+        self.pending() <= OUTBOX_BYTES
+    }
+
+    /// How many bytes it may still be told.
+    pub(crate) fn outbox_room(&self) -> usize {
+        OUTBOX_BYTES.saturating_sub(self.pending())
+    }
+
+    /// Bytes that wait, held or not.
+    pub(crate) fn pending(&self) -> usize {
+        debug_assert!(self.sent <= self.reply.len(), "sending and cutting off assert it: this is a hot path");
+        self.reply.len() - self.sent
+    }
+
+    /// Sets how many bytes may wait. A reply that would exceed it overflows ([`Reply::has_overflowed`]).
+    pub(crate) fn set_limit(&mut self, bytes: usize) {
+        self.limit = bytes;
+        self.reply.set_limit(self.sent.saturating_add(bytes));
+    }
+
+    /// How many bytes may wait.
+    pub(crate) fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// Keeps everything from `offset` of the buffer on until the log has come so far.
+    pub(crate) fn hold(&mut self, offset: usize, until: Until) {
+        self.assert_unsent(offset);
+        // Nearly always the last. The answer to `EXEC` begins before those of its commands, which
+        // may be held already.
+        let mut place = self.holds.len();
+        while place > 0 && self.holds[place - 1].offset > offset {
+            place -= 1;
+        }
+        // What comes later may leave no earlier.
+        let is_held = place > 0
+            && match (self.holds[place - 1].until, until) {
+                (Until::Durable(last), Until::Durable(lsn) | Until::Written(lsn))
+                | (Until::Written(last), Until::Written(lsn)) => last >= lsn,
+                (Until::Written(_), Until::Durable(_)) => false,
+            };
+        if !is_held {
+            self.holds.insert(place, Hold { offset, until });
+            self.wanted.add(until);
+        }
+    }
+
+    /// Removes everything from `offset` on, and what it would have waited for.
+    pub(crate) fn take_back(&mut self, offset: usize) {
+        self.assert_unsent(offset);
+        self.reply.truncate(offset);
+        while self.holds.back().is_some_and(|hold| hold.offset >= offset) {
+            self.holds.pop_back();
+        }
+    }
+
+    /// Removes an answer, begun at `offset`, that the budget had no room for, so that the caller can write an error there. It
+    /// waits for all that the answer would have waited for.
+    pub(crate) fn give_up(&mut self, offset: usize) {
+        self.rewrite(offset);
+        self.reply.recover(offset, self.sent.saturating_add(self.limit));
+    }
+
+    /// Removes everything from `offset` on for a caller that writes something else there, which
+    /// waits for all that the removed bytes would have waited for.
+    pub(crate) fn rewrite(&mut self, offset: usize) {
+        self.assert_unsent(offset);
+        self.reply.truncate(offset);
+        self.holds
+            .iter_mut()
+            .rev()
+            .take_while(|hold| hold.offset > offset)
+            .for_each(|hold| hold.offset = offset);
+    }
+
+    fn assert_unsent(&self, offset: usize) {
+        let (sent, end) = (self.sent, self.reply.len());
+        assert!(
+            sent <= offset && offset <= end,
+            "offset {offset} is not within the unsent bytes {sent}..{end}"
+        );
+    }
+
+    /// What the first held reply waits for.
+    pub(crate) fn waits_for(&self) -> Option<Until> {
+        self.holds.front().map(|hold| hold.until)
+    }
+
+    /// How far the log has to come for all replies that were ever held.
+    pub(crate) fn wanted(&self) -> Reached {
+        self.wanted
+    }
+
+    /// Releases replies that waited for what the log has reached. How far the log has to be for all
+    /// of them, if there were any: the caller asserts that against the log itself.
+    #[must_use]
+    pub(crate) fn release(&mut self, reached: Reached) -> Option<Reached> {
+        let mut released = None;
+        while let Some(hold) = self.holds.pop_front_if(|hold| reached.has(hold.until)) {
+            released.get_or_insert_with(Reached::default).add(hold.until);
+        }
+        released
+    }
+
+    /// Replaces all held replies by an error: what they promise will not come true.
+    pub(crate) fn fail_held(&mut self, write_error: impl FnOnce(&mut Reply)) {
+        if let Some(first) = self.holds.front() {
+            self.reply.truncate(first.offset);
+            self.holds.clear();
+            write_error(&mut self.reply);
+        }
+    }
+
+    /// Bytes that may be sent now.
+    pub(crate) fn sendable(&self) -> &[u8] {
+        let end = self.holds.front().map_or(self.reply.len(), |hold| hold.offset);
+        &self.reply.bytes()[self.sent..end]
+    }
+
+    /// Notes that so many of the sendable bytes have left.
+    pub(crate) fn advance(&mut self, count: usize) {
+        let sendable = self.sendable().len();
+        assert!(count <= sendable, "{count} bytes were sent and only {sendable} may leave");
+        self.sent += count;
+        if self.sent == self.reply.len() {
+            self.sent = 0;
+            // A hold may begin at the very end of the buffer: a reply that is still to be written.
+            self.holds.iter_mut().for_each(|hold| hold.offset = 0);
+            if self.reply.buffer_mut().capacity() > KEPT_BYTES {
+                *self.reply.buffer_mut() = Vec::new();
+            } else {
+                self.reply.truncate(0);
+            }
+        } else if self.sent >= KEPT_BYTES && self.sent >= self.reply.len() / 2 {
+            // Moving at most as much as was sent keeps the cost proportional to the traffic.
+            let sent = std::mem::take(&mut self.sent);
+            self.reply.buffer_mut().drain(..sent);
+            self.holds.iter_mut().for_each(|hold| hold.offset -= sent);
+        }
+        self.reply.set_limit(self.sent.saturating_add(self.limit));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outbox(text: &str) -> Outbox {
+        let mut outbox = Outbox::new(Protocol::Resp2);
+        outbox.reply.simple(text);
+        outbox
+    }
+
+    fn durable(lsn: u64) -> Reached {
+        Reached { written: Lsn(lsn), durable: Lsn(lsn) }
+    }
+
+    #[test]
+    fn what_is_written_leaves_before_what_is_not_durable() {
+        let mut outbox = outbox("a");
+        for (text, until) in [
+            ("b", Until::Written(Lsn(7))),
+            ("c", Until::Durable(Lsn(5))),
+            // Nothing more is needed than for what stands before it.
+            ("d", Until::Written(Lsn(5))),
+            ("e", Until::Written(Lsn(9))),
+        ] {
+            let mark = outbox.reply.len();
+            outbox.reply.simple(text);
+            outbox.hold(mark, until);
+        }
+        assert_eq!(outbox.wanted(), Reached { written: Lsn(9), durable: Lsn(5) });
+        let mut shows = |written, durable, expected: &[u8]| {
+            let _ = outbox.release(Reached { written: Lsn(written), durable: Lsn(durable) });
+            assert_eq!(outbox.sendable(), expected);
+        };
+        shows(6, 0, b"+a\r\n");
+        shows(9, 4, b"+a\r\n+b\r\n");
+        shows(9, 5, b"+a\r\n+b\r\n+c\r\n+d\r\n+e\r\n");
+    }
+
+    #[test]
+    fn what_follows_a_held_reply_is_held_with_it() {
+        let mut outbox = outbox("a");
+        let mark = outbox.reply.len();
+        outbox.reply.simple("b");
+        outbox.hold(mark, Until::Durable(Lsn(7)));
+        outbox.reply.simple("c");
+        assert_eq!(outbox.sendable(), b"+a\r\n");
+        outbox.advance(4);
+        assert_eq!(outbox.sendable(), b"");
+        assert_eq!(outbox.release(Reached { written: Lsn(9), durable: Lsn(6) }), None);
+        let released = Reached { written: Lsn::ZERO, durable: Lsn(7) };
+        assert_eq!(outbox.release(durable(8)), Some(released));
+        assert_eq!(outbox.sendable(), b"+b\r\n+c\r\n");
+    }
+
+    #[test]
+    fn a_client_that_never_pauses_still_gets_its_earlier_replies() {
+        let mut outbox = Outbox::new(Protocol::Resp2);
+        for lsn in 1..=3 {
+            let mark = outbox.reply.len();
+            outbox.reply.integer(lsn as i64);
+            outbox.hold(mark, Until::Durable(Lsn(lsn)));
+        }
+        assert_eq!((outbox.waits_for(), outbox.wanted().durable), (Some(Until::Durable(Lsn(1))), Lsn(3)));
+        assert_eq!(outbox.release(durable(2)).map(|released| released.durable), Some(Lsn(2)));
+        assert_eq!(outbox.sendable(), b":1\r\n:2\r\n");
+        outbox.advance(8);
+        assert_eq!(outbox.release(durable(3)).map(|released| released.durable), Some(Lsn(3)));
+        assert_eq!(outbox.sendable(), b":3\r\n");
+    }
+
+    #[test]
+    fn an_answer_that_is_held_after_a_part_of_it_is_held_as_a_whole() {
+        let mut outbox = outbox("before");
+        let (whole, mark) = (outbox.reply.len(), outbox.reply.len() + 4);
+        outbox.reply.array(1);
+        outbox.reply.ok();
+        outbox.hold(mark, Until::Durable(Lsn(9)));
+        outbox.hold(whole, Until::Durable(Lsn(7)));
+        assert_eq!(outbox.sendable(), b"+before\r\n");
+        assert_eq!(outbox.release(durable(7)).map(|released| released.durable), Some(Lsn(7)));
+        assert_eq!(outbox.sendable(), b"+before\r\n*1\r\n");
+        assert_eq!(outbox.release(durable(9)).map(|released| released.durable), Some(Lsn(9)));
+        assert_eq!(outbox.sendable(), b"+before\r\n*1\r\n+OK\r\n");
+    }
+
+    #[test]
+    fn what_replaces_an_answer_waits_for_what_the_answer_waited_for() {
+        let mut outbox = outbox("before");
+        let mark = outbox.reply.len();
+        outbox.reply.simple("QUEUED");
+        outbox.hold(outbox.reply.len(), Until::Durable(Lsn(7)));
+        outbox.reply.ok();
+        outbox.rewrite(mark);
+        // Shorter than what stood before the held answer.
+        outbox.reply.encoded(b"1");
+        outbox.reply.encoded(b"a later answer");
+        assert_eq!(outbox.sendable(), b"+before\r\n");
+        assert!(outbox.release(durable(7)).is_some());
+        assert_eq!(outbox.sendable(), b"+before\r\n1a later answer");
+    }
+
+    #[test]
+    #[should_panic(expected = "3 bytes were sent and only 0 may leave")]
+    fn sending_what_is_held_stops_the_process() {
+        let mut outbox = outbox("a");
+        outbox.hold(0, Until::Durable(Lsn(7)));
+        outbox.advance(3);
+    }
+
+    #[test]
+    fn a_failed_log_turns_held_replies_into_one_error() {
+        let mut outbox = outbox("a");
+        let mark = outbox.reply.len();
+        outbox.reply.ok();
+        outbox.hold(mark, Until::Written(Lsn(1)));
+        outbox.reply.ok();
+        outbox.fail_held(|reply| reply.error_text("MISCONF no"));
+        assert_eq!(outbox.sendable(), b"+a\r\n-MISCONF no\r\n");
+    }
+
+    #[test]
+    fn sending_in_pieces_sends_everything_once() {
+        let mut outbox = Outbox::new(Protocol::Resp2);
+        let payload: Vec<u8> = (0..100_000_u32).map(|number| number as u8).collect();
+        outbox.reply.bulk(&payload);
+        let mark = outbox.reply.len();
+        outbox.reply.ok();
+        outbox.hold(mark, Until::Durable(Lsn(5)));
+        let expected = outbox.reply.bytes().to_vec();
+        let mut received = Vec::new();
+        loop {
+            let piece = outbox.sendable();
+            if piece.is_empty() && outbox.release(durable(5)).is_none() {
+                break;
+            }
+            let count = outbox.sendable().len().min(777);
+            received.extend_from_slice(&outbox.sendable()[..count]);
+            outbox.advance(count);
+        }
+        assert_eq!(received, expected);
+        assert_eq!(outbox.pending(), 0);
+    }
+}

@@ -1,0 +1,96 @@
+//! Stream sockets of either family, and where they come from.
+
+use crate::net::client::Origin;
+use mio::event::Source;
+use mio::net::{TcpStream, UnixStream};
+use mio::{Interest, Registry, Token};
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::AsRawFd;
+use std::time::Duration;
+
+/// A connected, non-blocking socket.
+#[derive(Debug)]
+pub(crate) enum Socket {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl Socket {
+    pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Socket::Tcp(stream) => stream.read(buffer),
+            Socket::Unix(stream) => stream.read(buffer),
+        }
+    }
+
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Socket::Tcp(stream) => stream.write(bytes),
+            Socket::Unix(stream) => stream.write(bytes),
+        }
+    }
+
+    /// Lets `registry` report under `token` what becomes possible. Both directions at once: the kernel reports the
+    /// second only after a write has found no room, so that it costs nothing.
+    pub(crate) fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
+        self.source().register(registry, token, Interest::READABLE | Interest::WRITABLE)
+    }
+
+    pub(crate) fn deregister(&mut self, registry: &Registry) {
+        // It is closed next, which would do the same.
+        let _ = self.source().deregister(registry);
+    }
+
+    /// Replies go out at once, and the kernel looks after a peer that has vanished.
+    pub(crate) fn configure(&self, keepalive: Duration) -> io::Result<()> {
+        let Socket::Tcp(stream) = self else { return Ok(()) };
+        stream.set_nodelay(true)?;
+        if keepalive.is_zero() {
+            return Ok(());
+        }
+        let probe = (keepalive / 3).max(Duration::from_secs(1));
+        let settings = socket2::TcpKeepalive::new().with_time(keepalive).with_interval(probe).with_retries(3);
+        socket2::SockRef::from(stream).set_tcp_keepalive(&settings)
+    }
+
+    fn source(&mut self) -> &mut dyn Source {
+        match self {
+            Socket::Tcp(stream) => stream,
+            Socket::Unix(stream) => stream,
+        }
+    }
+
+    /// Who is at the other end. `path` is the Unix socket's.
+    pub(crate) fn origin(&self, path: &str) -> Origin {
+        match self {
+            Socket::Tcp(stream) => {
+                let peer = stream.peer_addr().ok();
+                Origin {
+                    address: peer.map(|address| address.to_string()).unwrap_or_default(),
+                    local_address: stream.local_addr().map(|address| address.to_string()).unwrap_or_default(),
+                    descriptor: stream.as_raw_fd(),
+                    is_local: peer.is_some_and(is_this_machine),
+                    is_unix: false,
+                }
+            }
+            Socket::Unix(stream) => Origin {
+                address: format!("{path}:0"),
+                local_address: format!("{path}:0"),
+                descriptor: stream.as_raw_fd(),
+                is_local: true,
+                is_unix: true,
+            },
+        }
+    }
+}
+
+/// Whether an address is a loopback one, also in its IPv6 spelling.
+pub(crate) fn is_this_machine(address: SocketAddr) -> bool {
+    match address.ip() {
+        IpAddr::V4(address) => address.is_loopback(),
+        IpAddr::V6(address) => {
+            address.is_loopback() || address.to_ipv4_mapped().is_some_and(|address| address.is_loopback())
+        }
+    }
+}

@@ -1,0 +1,376 @@
+//! Metrics in the `OpenMetrics` format, collected when they are asked for.
+
+use crate::clock::now_us;
+use crate::command::info::{key_counts, processor_seconds, resident_bytes, uncommitted_age_ms};
+use crate::shared::Shared;
+use crate::sinks::SinkFigures;
+use crate::version::TIDEMARK_VERSION;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, text};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::Registry;
+use std::fmt::{self, Write as _};
+use std::sync::Arc;
+use tidemark_engine::keyspace::KeyChurn;
+use tidemark_engine::{ChurnOrder, CounterFigures, PoolFigures};
+
+/// The metrics of a server as text.
+pub(crate) fn encode(shared: &Arc<Shared>) -> Result<String, fmt::Error> {
+    let mut registry = Registry::with_prefix("tidemark");
+    registry.register("build", "The program that runs", Info::new([("version", TIDEMARK_VERSION)]));
+    registry.register_collector(Box::new(Snapshot { shared: Arc::clone(shared) }));
+    let mut text = String::new();
+    text::encode(&mut text, &registry)?;
+    Ok(text)
+}
+
+struct Snapshot {
+    shared: Arc<Shared>,
+}
+
+impl fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Snapshot").finish_non_exhaustive()
+    }
+}
+
+impl Collector for Snapshot {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        encode_clients(&self.shared, &mut encoder)?;
+        encode_log(&self.shared, &mut encoder)?;
+        encode_counters(&self.shared, &mut encoder)?;
+        encode_pools(&self.shared, &mut encoder)?;
+        encode_sinks(&self.shared, &mut encoder)?;
+        encode_state(&self.shared, &mut encoder)
+    }
+}
+
+fn encode_clients(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    let totals = shared.totals();
+    counter(encoder, "commands", "Commands run", totals.commands)?;
+    counter(encoder, "connections", "Connections accepted", totals.connections)?;
+    counter(encoder, "connections_refused", "Connections refused at once", totals.refused_connections)?;
+    counter(encoder, "received_bytes", "Bytes received from clients", totals.received_bytes)?;
+    counter(encoder, "sent_bytes", "Bytes sent to clients", totals.sent_bytes)?;
+    counter(
+        encoder,
+        "slow_readers_disconnected",
+        "Clients that did not read their replies",
+        totals.slow_readers,
+    )?;
+    counter(
+        encoder,
+        "clients_evicted",
+        "Clients disconnected because all together used too much memory",
+        totals.evicted_clients,
+    )?;
+    let memory = &shared.client_memory.budget;
+    let refusals = memory.refusals() as u64;
+    counter(encoder, "replies_refused", "Replies that the memory of clients had no room for", refusals)?;
+    gauge(encoder, "client_memory_bytes", "Memory of the buffers of all clients", memory.used() as f64)?;
+    let limit = if memory.limit() == usize::MAX { f64::INFINITY } else { memory.limit() as f64 };
+    gauge(encoder, "client_memory_limit_bytes", "What these buffers may use together", limit)?;
+    counter(encoder, "logins_failed", "Wrong passwords", shared.logins.failed())?;
+    let refused = shared.logins.refused();
+    counter(encoder, "logins_refused", "Passwords not looked at after too many wrong ones", refused)?;
+    counter(encoder, "protocol_errors", "Clients that sent what is no request", totals.protocol_errors)?;
+    counter(encoder, "event_loop_turns", "Turns of the event loops", totals.turns)?;
+    counter(encoder, "emissions", "Emissions of watched reads written to clients", totals.emissions)?;
+    counter(encoder, "changes", "Changes written to those who follow the log", totals.changes)?;
+    let errors: u64 = shared.errors.all().values().sum();
+    counter(encoder, "error_replies", "Commands answered by an error", errors)?;
+    gauge(encoder, "clients_connected", "Clients connected now", shared.clients.count() as f64)?;
+    let watching = shared.http_registry.count();
+    gauge(encoder, "http_watch_connections", "Connections that watch reads over HTTP", watching as f64)?;
+    let (channels, patterns, shards) = shared.pubsub.counts();
+    gauge(encoder, "pubsub_channels", "Channels that have subscribers", (channels + shards) as f64)?;
+    gauge(encoder, "pubsub_patterns", "Patterns that have subscribers", patterns as f64)?;
+    gauge(
+        encoder,
+        "changes_followers",
+        "Connections and sinks that follow the log",
+        shared.feed.followers() as f64,
+    )?;
+    let (queries, retained) = shared.engine.query_figures();
+    gauge(encoder, "watched_reads", "Different reads that are watched", queries as f64)?;
+    gauge(
+        encoder,
+        "watched_reads_dormant",
+        "Watched reads that changes do not answer, because it would cost too much",
+        shared.engine.dormant_queries() as f64,
+    )?;
+    gauge(
+        encoder,
+        "channel_watches",
+        "Watched reads that are published on channels",
+        shared.channel_publisher.len() as f64,
+    )?;
+    let (evaluated, spared) = shared.engine.evaluation_figures();
+    counter(encoder, "watched_answers", "Answers of watched reads that were looked at anew", evaluated)?;
+    counter(
+        encoder,
+        "watched_answers_spared",
+        "Answers of watched reads that a change of their key could not concern",
+        spared,
+    )?;
+    gauge(encoder, "retained_emission_bytes", "Emissions kept for those who come back", retained as f64)?;
+    let (running, waiting, begun) = shared.replays.figures();
+    gauge(
+        encoder,
+        "backlogs",
+        "Subscribers for whom emissions are being made again from the log",
+        running as f64,
+    )?;
+    gauge(encoder, "backlogs_waiting", "Subscribers that wait for their turn to be", waiting as f64)?;
+    counter(encoder, "backlogs_begun", "How often that was begun", begun)?;
+    counter(encoder, "long_commands", "Commands that ran beside the event loops", shared.offload.begun())?;
+    let tracking = shared.engine.tracking_figures();
+    gauge(encoder, "tracking_clients", "Clients that keep what they read", tracking.trackers as f64)?;
+    gauge(encoder, "tracked_keys", "Keys that are remembered for them", tracking.keys as f64)?;
+    gauge(encoder, "tracked_bytes", "What these keys and their readers take", tracking.bytes as f64)
+}
+
+fn encode_log(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    let log = shared.engine.log();
+    // Since the start, as counters begin at 0: LSNs jump at a start that is not clean, which a rate would show as a flood.
+    let records = |last| log.records_between(log.recovered(), last);
+    counter(encoder, "log_appended_records", "Records appended since the start", records(log.appended()))?;
+    counter(
+        encoder,
+        "log_written_records",
+        "Records since the start that survive the process",
+        records(log.written()),
+    )?;
+    counter(
+        encoder,
+        "log_durable_records",
+        "Records since the start that survive a power failure",
+        records(log.durable()),
+    )?;
+    let healthy = shared.engine.check_writable().is_ok();
+    gauge(encoder, "log_writable", "1 while the log accepts changes", f64::from(u8::from(healthy)))
+}
+
+fn encode_pools(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    let PoolFigures { totals, pools, reservations } = shared.engine.pool_figures();
+    gauge(encoder, "pool_keys", "Keys in all databases that are prize pools", pools as f64)?;
+    counter(encoder, "pool_draws", "Draws from prize pools", totals.draws)?;
+    counter(
+        encoder,
+        "pool_refusals",
+        "Draws and other changes that prize pools have refused",
+        totals.refusals,
+    )?;
+    gauge(encoder, "pool_reservations_open", "Reservations of prize pools that are open", reservations as f64)
+}
+
+fn encode_counters(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    let CounterFigures { totals, failed, exposure, keys } = shared.engine.counter_figures();
+    gauge(encoder, "counter_keys", "Keys in all databases that are counters", keys as f64)?;
+    counter(encoder, "counter_moves", "Moves of counters", totals.moves)?;
+    counter(
+        encoder,
+        "counter_moved_units",
+        "Units that counters were moved by, up or down",
+        totals.moved_units,
+    )?;
+    counter(encoder, "counter_commits", "Commits of counters to the log", totals.commits)?;
+    counter(
+        encoder,
+        "counter_committed_units",
+        "Units that these moved the committed positions by",
+        totals.committed_units,
+    )?;
+    counter(encoder, "counter_commit_errors", "Commits of counters that the log has refused", failed)?;
+    gauge(
+        encoder,
+        "counter_write_reduction_ratio",
+        "Share of the moves that needed no record of their own",
+        totals.write_reduction(),
+    )?;
+    gauge(
+        encoder,
+        "counter_churn_ratio",
+        "Share of the moved units that was not committed, because others cancelled it or because it waits",
+        totals.churn(),
+    )?;
+    gauge(
+        encoder,
+        "counters_uncommitted",
+        "Counters that have moved since they were committed",
+        exposure.counters as f64,
+    )?;
+    gauge(
+        encoder,
+        "counter_uncommitted_units",
+        "Units of relaxed counters that a crash would take back",
+        exposure.units as f64,
+    )?;
+    gauge(
+        encoder,
+        "counter_reserved_units",
+        "Units that exact counters have reserved and not used",
+        exposure.reserved as f64,
+    )?;
+    gauge(
+        encoder,
+        "counter_oldest_uncommitted_seconds",
+        "Age of the oldest change of a counter that is not committed",
+        uncommitted_age_ms(&exposure) as f64 / 1000.0,
+    )?;
+    encode_top_counters(shared, encoder)
+}
+
+/// The counters that move most. Other figures than those above: of the last half to one minute, and estimates.
+fn encode_top_counters(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    let config = shared.settings.current();
+    let top = shared.engine.churning(ChurnOrder::Moves, config.counter_churn_series, now_us());
+    let mut top = TopFamilies { encoder, top: &top.keys, with_names: config.counter_churn_names };
+    top.encode("moves", "How often one of the counters that move most has moved of late", |key| {
+        key.moves as f64
+    })?;
+    top.encode("moved_units", "Units that it was moved by, up or down", |key| key.units as f64)?;
+    top.encode("committed_units", "Units that its commits moved the committed position by", |key| {
+        key.committed as f64
+    })?;
+    top.encode("churn", "Share of its units that was not committed", KeyChurn::churn)
+}
+
+/// Metrics of which each of the counters that move most has one.
+struct TopFamilies<'a, 'e> {
+    encoder: &'a mut DescriptorEncoder<'e>,
+    top: &'a [KeyChurn],
+    with_names: bool,
+}
+
+impl TopFamilies<'_, '_> {
+    fn encode(&mut self, name: &str, help: &str, figure: impl Fn(&KeyChurn) -> f64) -> fmt::Result {
+        if self.top.is_empty() {
+            return Ok(());
+        }
+        let labels: Vec<String> = self.top.iter().map(|key| self.label(key)).collect();
+        let (name, help) = (format!("counter_top_{name}"), format!("{help}."));
+        let mut family = self.encoder.encode_descriptor(&name, &help, None, MetricType::Gauge)?;
+        for (key, label) in self.top.iter().zip(labels) {
+            let labels = [("db", key.db.to_string()), ("key", label)];
+            ConstGauge::new(figure(key)).encode(family.encode_family(&labels)?)?;
+        }
+        Ok(())
+    }
+
+    /// What a counter is called: by two names never the same. A name of which a part only is known could be another's.
+    fn label(&self, key: &KeyChurn) -> String {
+        if self.with_names && key.is_whole { printable(&key.name) } else { key.id() }
+    }
+}
+
+/// Bytes as text of one line, from which they can be read again.
+fn printable(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    for chunk in bytes.utf8_chunks() {
+        for character in chunk.valid().chars() {
+            if character == '\\' || character.is_control() {
+                text.extend(character.escape_default());
+            } else {
+                text.push(character);
+            }
+        }
+        for byte in chunk.invalid() {
+            // Writing to a string cannot fail.
+            let _ = write!(text, "\\x{byte:02x}");
+        }
+    }
+    text
+}
+
+fn encode_sinks(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    let figures = shared.sinks.figures(shared.engine.log().durable());
+    let state = |figure: &SinkFigures, name: &str| ConstGauge::new(u64::from(figure.state == name) as f64);
+    let mut sinks = SinkFamilies { encoder, figures: &figures };
+    sinks.encode("position", "LSN up to which the sink has passed changes on", |figure| {
+        ConstGauge::new(figure.position as f64)
+    })?;
+    sinks.encode("lag", "Durable records that the sink has not passed on", |figure| {
+        ConstGauge::new(figure.lag as f64)
+    })?;
+    sinks.encode("running", "1 while the sink passes changes on", |figure| state(figure, "running"))?;
+    sinks.encode("stopped", "1 if only an operator can make the sink go on", |figure| {
+        state(figure, "stopped")
+    })?;
+    sinks.encode("messages", "Messages that the sink has passed on", |figure| {
+        ConstCounter::new(figure.messages)
+    })?;
+    sinks.encode("errors", "Failures of the sink", |figure| ConstCounter::new(figure.errors))
+}
+
+/// Metrics of which each sink has one.
+struct SinkFamilies<'a, 'e> {
+    encoder: &'a mut DescriptorEncoder<'e>,
+    figures: &'a [SinkFigures],
+}
+
+impl SinkFamilies<'_, '_> {
+    fn encode<M: EncodeMetric>(
+        &mut self,
+        name: &str,
+        help: &str,
+        metric: impl Fn(&SinkFigures) -> M,
+    ) -> fmt::Result {
+        let metrics: Vec<(&SinkFigures, M)> =
+            self.figures.iter().map(|figure| (figure, metric(figure))).collect();
+        let Some((_, first)) = metrics.first() else { return Ok(()) };
+        let (name, help) = (format!("sink_{name}"), format!("{help}."));
+        let mut family = self.encoder.encode_descriptor(&name, &help, None, first.metric_type())?;
+        for (figure, metric) in &metrics {
+            metric.encode(family.encode_family(&[("sink", &*figure.name)])?)?;
+        }
+        Ok(())
+    }
+}
+
+fn encode_state(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    let is_loading = !shared.engine.is_loaded();
+    let progress = if is_loading { shared.loading.figures().percent() / 100.0 } else { 1.0 };
+    gauge(encoder, "loading", "1 while the data is being loaded", f64::from(u8::from(is_loading)))?;
+    gauge(
+        encoder,
+        "loading_progress",
+        "Share of the snapshot, and then of the log, that is loaded",
+        progress,
+    )?;
+    let counts = key_counts(shared);
+    let keys: usize = counts.iter().map(|count| count.keys).sum();
+    let expiring: usize = counts.iter().map(|count| count.with_deadline).sum();
+    gauge(encoder, "keys", "Keys in all databases", keys as f64)?;
+    gauge(encoder, "keys_with_expiry", "Keys in all databases that will expire", expiring as f64)?;
+    gauge(encoder, "resident_memory_bytes", "Memory of the process in RAM", resident_bytes() as f64)?;
+    let (user, system) = processor_seconds();
+    float_counter(encoder, "processor_user_seconds", "Processor time in user mode", user)?;
+    float_counter(encoder, "processor_system_seconds", "Processor time in system mode", system)?;
+    gauge(encoder, "uptime_seconds", "Time since the start", shared.started.elapsed().as_secs_f64())
+}
+
+fn counter(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: u64) -> fmt::Result {
+    encode_metric(encoder, name, help, &ConstCounter::new(value))
+}
+
+fn float_counter(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: f64) -> fmt::Result {
+    encode_metric(encoder, name, help, &ConstCounter::new(value))
+}
+
+fn gauge(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: f64) -> fmt::Result {
+    encode_metric(encoder, name, help, &ConstGauge::new(value))
+}
+
+fn encode_metric(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    metric: &impl EncodeMetric,
+) -> fmt::Result {
+    let encoder = encoder.encode_descriptor(name, &format!("{help}."), None, metric.metric_type())?;
+    metric.encode(encoder)
+}

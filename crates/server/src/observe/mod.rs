@@ -1,0 +1,5 @@
+//! What operators see: metrics, the counters behind them, and lines on standard error.
+
+pub(crate) mod counters;
+pub(crate) mod metrics;
+pub(crate) mod operator_line;

@@ -1,0 +1,119 @@
+//! How a client follows the log: what it is sent of it, as far as it reads.
+
+use crate::net::outbox::Outbox;
+use crate::observe::counters::Counter;
+use std::time::{Duration, Instant};
+use tidemark_changes::{End, Follower, Format, Told};
+use tidemark_log::Lsn;
+use tokio::sync::OwnedSemaphorePermit;
+
+/// How a client follows the log.
+#[derive(Debug)]
+pub(crate) struct ChangeStream {
+    follower: Follower,
+    format: Format,
+    /// The last record that the client was told of.
+    told: Lsn,
+    /// There may be changes that the client had no room for.
+    is_behind: bool,
+    /// After so long without a change the client is told up to where there was none.
+    progress: Option<Duration>,
+    progress_at: Option<Instant>,
+    /// Free for others when the client follows no more.
+    _place: OwnedSemaphorePermit,
+}
+
+impl ChangeStream {
+    pub(crate) fn new(
+        follower: Follower,
+        format: Format,
+        seen: Lsn,
+        progress: Option<Duration>,
+        place: OwnedSemaphorePermit,
+    ) -> ChangeStream {
+        let progress_at = progress.map(|after| Instant::now() + after);
+        ChangeStream { follower, format, told: seen, is_behind: false, progress, progress_at, _place: place }
+    }
+
+    /// Whether there may be changes to write, for which there is room.
+    pub(crate) fn may_catch_up(&self, outbox: &Outbox) -> bool {
+        self.is_behind && outbox.has_room()
+    }
+
+    /// When time matters next.
+    pub(crate) fn next_time(&self) -> Option<Instant> {
+        self.progress_at
+    }
+
+    /// Writes what the client has not been told yet, as far as it has room; whether it follows no more.
+    pub(crate) fn tell(&mut self, outbox: &mut Outbox, written: &Counter) -> bool {
+        let is_all = self.write(outbox, written);
+        let end = if is_all { self.follower.end() } else { None };
+        if let Some(end) = &end {
+            self.write_end(end, outbox);
+        }
+        end.is_some()
+    }
+
+    /// Says up to where there was nothing, if that is due.
+    pub(crate) fn tell_progress(&mut self, now: Instant, outbox: &mut Outbox) {
+        if self.progress_at.is_some_and(|at| at <= now) {
+            self.write_progress(outbox);
+        }
+    }
+
+    /// Writes what waits, as far as there is room; whether that was all.
+    fn write(&mut self, outbox: &mut Outbox, written: &Counter) -> bool {
+        loop {
+            self.is_behind = !outbox.has_room();
+            if self.is_behind {
+                return false;
+            }
+            let Some(told) = self.follower.next() else { return true };
+            self.write_change(&told, outbox);
+            written.add(1);
+        }
+    }
+
+    fn write_change(&mut self, told: &Told, outbox: &mut Outbox) {
+        self.told = told.lsn;
+        self.progress_at = self.progress.map(|after| Instant::now() + after);
+        begin(b"change", told.lsn, 3, outbox);
+        match self.format {
+            Format::Json => outbox.reply.bulk(&told.payload),
+            Format::Binary => outbox.reply.encoded(&told.payload),
+        }
+    }
+
+    /// Tells the client up to where there was nothing for it, if that is so.
+    fn write_progress(&mut self, outbox: &mut Outbox) {
+        if outbox.has_room()
+            && let Some(lsn) = self.follower.caught_up_to()
+        {
+            self.told = lsn;
+            begin(b"progress", lsn, 2, outbox);
+        }
+        self.progress_at = self.progress.map(|after| Instant::now() + after);
+    }
+
+    /// Tells the client why it follows no more, and how far it had got.
+    fn write_end(&self, end: &End, outbox: &mut Outbox) {
+        match end {
+            End::Stale(floor) => {
+                begin(b"stale", self.told, 3, outbox);
+                outbox.reply.count(floor.0 as usize);
+            }
+            End::Unreadable(reason) | End::TooLong(reason) => {
+                begin(b"failed", self.told, 3, outbox);
+                outbox.reply.bulk(reason.as_bytes());
+            }
+        }
+    }
+}
+
+/// Begins a frame of so many parts, of which the first two are these.
+fn begin(what: &[u8], lsn: Lsn, parts: usize, outbox: &mut Outbox) {
+    outbox.reply.push(parts);
+    outbox.reply.bulk(what);
+    outbox.reply.count(lsn.0 as usize);
+}

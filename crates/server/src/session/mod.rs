@@ -1,0 +1,175 @@
+//! What the server remembers of one client between its commands.
+//!
+//! Each part knows nothing of the session as a whole. What changes several parts at once, and writes to the client, is above:
+//! `wait`, `subscription::lifecycle`, `subscription::resumption`, `events`, and the commands.
+
+mod change_stream;
+mod subscriptions;
+mod tracking;
+mod transaction;
+mod wait;
+
+pub(crate) use change_stream::ChangeStream;
+pub(crate) use subscriptions::Subscriptions;
+pub(crate) use tracking::{Mode, Tracking, Untaken, terms};
+pub(crate) use transaction::Transaction;
+pub(crate) use wait::{Wait, WaitFor};
+
+use crate::events::publication::Kind;
+use crate::net::client::{Client, flags};
+use crate::net::connection_id::{ConnectionAddress, ConnectionId};
+use crate::net::outbox::Outbox;
+use crate::shared::Shared;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+use tidemark_engine::{MemoryBudget, Protocol, WatchedKeys};
+use tidemark_log::Lsn;
+
+/// The most channels and patterns that one client may subscribe to, and the most keys that it may watch.
+pub(crate) const NAMES_LIMIT: usize = 1 << 20;
+
+/// What `CLIENT REPLY` asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Replies {
+    #[default]
+    On,
+    Off,
+    /// `SKIP` itself has no reply, and the command after it has none.
+    SkipThisAndNext,
+    SkipThis,
+}
+
+/// One client's state. Dispatching changes it; the connection around it moves bytes.
+pub(crate) struct Session {
+    pub(crate) client: Arc<Client>,
+    pub(crate) outbox: Outbox,
+    /// Selected database, below the number of databases.
+    pub(crate) db: u8,
+    pub(crate) authenticated: bool,
+    /// May only administer: see [`Client::is_reserved`].
+    pub(crate) is_reserved: bool,
+    /// Since when the client has not been authenticated, if it is not.
+    pub(crate) stranger_since: Instant,
+    pub(crate) failed_logins: u32,
+    pub(crate) transaction: Option<Transaction>,
+    pub(crate) watched: WatchedKeys,
+    pub(crate) subscriptions: Subscriptions,
+    /// The client keeps what it reads, and is told when that changes.
+    pub(crate) tracking: Option<Box<Tracking>>,
+    /// What it, or another that redirects to it, is still to be told of that.
+    pub(crate) untaken: Untaken,
+    pub(crate) replies: Replies,
+    /// Confirmations of subscriptions in the answer to `EXEC`, in case that nobody wants the answer: they are messages.
+    pub(crate) confirmations: Vec<u8>,
+    /// What a blocked client waits for. No further command runs until it ends.
+    pub(crate) wait: Option<Wait>,
+    /// The latest command has changed settings: its worker takes them up before the next one runs.
+    pub(crate) settings_changed: bool,
+    /// Close when everything that may be sent has been sent.
+    pub(crate) closing: bool,
+    /// The record of the client's latest change.
+    pub(crate) last_write: Option<Lsn>,
+    /// Row of the latest command, for `CLIENT LIST`.
+    pub(crate) last_command: u16,
+}
+
+impl Session {
+    pub(crate) fn new(client: Arc<Client>, authenticated: bool, budget: &Arc<MemoryBudget>) -> Session {
+        let mut outbox = Outbox::new(Protocol::Resp2);
+        // Who administers gets any answer, or could not see what uses the memory.
+        if !client.is_reserved {
+            outbox.reply.set_budget(budget);
+        }
+        Session {
+            is_reserved: client.is_reserved,
+            stranger_since: client.connected,
+            client,
+            outbox,
+            db: 0,
+            authenticated,
+            failed_logins: 0,
+            transaction: None,
+            watched: WatchedKeys::new(),
+            subscriptions: Subscriptions::default(),
+            tracking: None,
+            untaken: Untaken::default(),
+            replies: Replies::On,
+            confirmations: Vec::new(),
+            wait: None,
+            settings_changed: false,
+            closing: false,
+            last_write: None,
+            last_command: 0,
+        }
+    }
+
+    /// Whether the next command can simply run: no transaction, no refusal, no special treatment of its reply.
+    #[inline]
+    pub(crate) fn is_plain(&self) -> bool {
+        self.authenticated
+            && !self.is_reserved
+            && self.transaction.is_none()
+            && self.replies == Replies::On
+            && !(self.subscriptions.any() && self.outbox.reply.protocol() == Protocol::Resp2)
+    }
+
+    /// Whether a blocking command of the client has been served and its answer is on its way. What serving has changed is told
+    /// behind the answer.
+    pub(crate) fn awaits_delivery(&self) -> bool {
+        self.wait.as_ref().is_some_and(Wait::awaits_delivery)
+    }
+
+    /// Whether commands are being queued, or queued ones are being executed.
+    pub(crate) fn is_in_transaction(&self) -> bool {
+        self.transaction.is_some()
+    }
+
+    /// The connection's name within its worker.
+    pub(crate) fn connection_id(&self) -> ConnectionId {
+        self.client.connection_id
+    }
+
+    /// The connection's name across all workers.
+    pub(crate) fn address(&self) -> ConnectionAddress {
+        ConnectionAddress { worker: self.client.worker, connection_id: self.client.connection_id }
+    }
+
+    /// Shows the state after some commands to `CLIENT LIST`.
+    pub(crate) fn show(&self, input_bytes: usize) {
+        let shown = &self.client.shown;
+        shown.active_ms.store(self.client.connected.elapsed().as_millis() as u64, Ordering::Relaxed);
+        shown.db.store(usize::from(self.db), Ordering::Relaxed);
+        shown.command.store(self.last_command, Ordering::Relaxed);
+        shown.input_bytes.store(input_bytes, Ordering::Relaxed);
+        shown.reply_bytes.store(self.outbox.reply.capacity(), Ordering::Relaxed);
+    }
+
+    /// Shows what changes rarely: called by the commands that change it.
+    pub(crate) fn show_state(&self) {
+        let client = &self.client;
+        let subscriptions = &self.subscriptions;
+        client.flag(flags::IN_TRANSACTION, self.transaction.is_some());
+        client.flag(flags::SUBSCRIBED, subscriptions.any());
+        // A client whose command runs elsewhere is not blocked: the answer is on its way.
+        let is_blocked = self.wait.as_ref().is_some_and(|wait| !matches!(wait.what, WaitFor::Long));
+        client.flag(flags::BLOCKED, is_blocked);
+        let queued = self.transaction.as_ref().map_or(-1, |transaction| transaction.len() as i64);
+        client.shown.queued.store(queued, Ordering::Relaxed);
+        client.shown.channels.store(subscriptions.of(Kind::Channel).len(), Ordering::Relaxed);
+        client.shown.patterns.store(subscriptions.of(Kind::Pattern).len(), Ordering::Relaxed);
+        client.shown.shard_channels.store(subscriptions.of(Kind::Shard).len(), Ordering::Relaxed);
+        let protocol = if self.outbox.reply.protocol() == Protocol::Resp3 { 3 } else { 2 };
+        client.shown.protocol.store(protocol, Ordering::Relaxed);
+    }
+
+    /// Ends all subscriptions without telling the client.
+    pub(crate) fn unsubscribe_all(&mut self, shared: &Shared) {
+        let subscriber = self.address();
+        for kind in [Kind::Channel, Kind::Pattern, Kind::Shard] {
+            for name in std::mem::take(self.subscriptions.of_mut(kind)) {
+                shared.unsubscribe(kind, &name, subscriber);
+            }
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Flow control of watched reads that are published on channels.
+//!
+//! The thread that publishes gives all messages of one turn of a channel the same [`Turn`]. A connection with room for more
+//! drops it, and one without keeps it until it has room. The last drop tells the thread, which publishes the next turn. So a
+//! channel is as fast as its slowest subscriber, and little waits for each.
+
+use std::collections::BTreeSet;
+use std::mem;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tidemark_engine::watch::SharedQuery;
+use tidemark_log::Lsn;
+
+/// A connection may keep the other subscribers of a channel waiting for so long without reading anything.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What the thread that publishes is told. A leaf in the order of locks: nothing else is locked under it.
+#[derive(Debug, Default)]
+pub(crate) struct Mailbox {
+    told: Mutex<Told>,
+    changed: Condvar,
+}
+
+/// What there is to look at. Each query and each channel is in it once, which bounds it.
+#[derive(Debug, Default)]
+pub(crate) struct Told {
+    /// Queries that have emitted something, or of which the log has given something.
+    pub(crate) queries: BTreeSet<Lsn>,
+    /// Channels whose last turn has ended.
+    pub(crate) channels: BTreeSet<Arc<[u8]>>,
+    is_stopping: bool,
+}
+
+impl Mailbox {
+    /// Tells that a query has emitted something. From any thread, with shards locked.
+    pub(crate) fn emitted(&self, query: &SharedQuery) {
+        self.look_at(query.id());
+    }
+
+    /// Asks the thread to look at a query.
+    pub(crate) fn look_at(&self, query: Lsn) {
+        self.lock().queries.insert(query);
+        self.changed.notify_one();
+    }
+
+    fn turn_has_ended(&self, channel: &Arc<[u8]>) {
+        self.lock().channels.insert(Arc::clone(channel));
+        self.changed.notify_one();
+    }
+
+    /// Ends the thread.
+    pub(crate) fn stop(&self) {
+        self.lock().is_stopping = true;
+        self.changed.notify_one();
+    }
+
+    /// Waits for something to look at; `None` once the thread is to end.
+    pub(crate) fn wait(&self) -> Option<Told> {
+        let is_idle =
+            |told: &mut Told| !told.is_stopping && told.queries.is_empty() && told.channels.is_empty();
+        let mut told = self.changed.wait_while(self.lock(), is_idle).unwrap_or_else(PoisonError::into_inner);
+        if told.is_stopping { None } else { Some(mem::take(&mut *told)) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Told> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Messages of one channel that have not all been taken up. The last drop ends it.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    channel: Arc<[u8]>,
+    mailbox: Arc<Mailbox>,
+}
+
+impl Turn {
+    pub(crate) fn new(channel: &Arc<[u8]>, mailbox: &Arc<Mailbox>) -> Arc<Turn> {
+        Arc::new(Turn { channel: Arc::clone(channel), mailbox: Arc::clone(mailbox) })
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.mailbox.turn_has_ended(&self.channel);
+    }
+}
+
+/// The turns that one connection keeps from ending, because too much waits to be sent to it: one for each channel at most.
+#[derive(Debug, Default)]
+pub(crate) struct PendingTurns {
+    turns: Vec<Arc<Turn>>,
+    /// When the client read something last, or else when the first of them was kept.
+    since: Option<Instant>,
+}
+
+impl PendingTurns {
+    pub(crate) fn keep(&mut self, turn: &Arc<Turn>) {
+        // The messages of a turn follow each other, but for those that others publish.
+        if !self.turns.iter().rev().any(|kept| Arc::ptr_eq(kept, turn)) {
+            self.turns.push(Arc::clone(turn));
+            self.since.get_or_insert_with(Instant::now);
+        }
+    }
+
+    /// Notes that the client has read something. With room for more, the turns may end.
+    pub(crate) fn note_progress(&mut self, has_room: bool) {
+        if self.turns.is_empty() {
+            return;
+        }
+        if has_room {
+            *self = PendingTurns::default();
+        } else {
+            self.since = Some(Instant::now());
+        }
+    }
+
+    /// When the patience with a client that reads nothing is at an end.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.since.and_then(|since| since.checked_add(PATIENCE))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_turn_ends_when_no_connection_keeps_it() {
+        let (mailbox, channel): (Arc<Mailbox>, Arc<[u8]>) = (Arc::default(), b"c".as_slice().into());
+        let (mut first, mut second) = (PendingTurns::default(), PendingTurns::default());
+        let turn = Turn::new(&channel, &mailbox);
+        first.keep(&turn);
+        first.keep(&turn);
+        second.keep(&turn);
+        drop(turn);
+        first.note_progress(true);
+        second.note_progress(false);
+        assert!(mailbox.lock().channels.is_empty() && second.deadline().is_some());
+        assert_eq!(first.deadline(), None);
+        second.note_progress(true);
+        assert_eq!(mailbox.wait().map(|told| told.channels.contains(&channel)), Some(true));
+    }
+
+    #[test]
+    fn a_mailbox_that_is_stopped_gives_nothing_more() {
+        let mailbox = Mailbox::default();
+        mailbox.look_at(Lsn(7));
+        assert_eq!(mailbox.wait().map(|told| told.queries.len()), Some(1));
+        mailbox.look_at(Lsn(7));
+        mailbox.stop();
+        assert!(mailbox.wait().is_none());
+    }
+}

@@ -1,0 +1,556 @@
+//! A subscription to a watched read, whoever serves it: a place in the sequence of a query's emissions.
+//!
+//! The emissions come from the query for as long as it retains those that are next. What it does not retain any more is made again
+//! from the log ([`crate::subscription::replay_queue`]), until the query has what comes then. Numbers are the same in both, and dense, so that nothing is
+//! missed or repeated where one takes over from the other.
+
+use crate::subscription::replay_buffer::{self, End, ReplayBuffer, Taken, Tell};
+use crate::subscription::replay_queue::{ReplayQueue, ReplayStart, Who};
+use crate::subscription::resume_error::ResumeError;
+use tidemark_engine::watch::{Emission, Gone, Query, Resumed, SharedQuery};
+use tidemark_engine::{Engine, Reply};
+use tidemark_log::Lsn;
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub(crate) struct Cursor {
+    query: SharedQuery,
+    /// The number of the query's emission that the subscription's own numbers begin behind.
+    base: u64,
+    /// The number of the last emission that the subscriber was given, or that it had when it began.
+    seen: u64,
+    /// That emission's LSN, or that of the answer.
+    lsn: Lsn,
+    /// What the query does not retain any more, if that is what comes next.
+    buffer: Option<ReplayBuffer>,
+}
+
+/// Where emissions come from that a query does not retain any more, and who is to be told of them.
+pub(crate) struct Older<'a> {
+    pub(crate) replays: &'a ReplayQueue,
+    /// What tells the subscriber's server that there is something of a query.
+    pub(crate) tell: &'a (dyn Fn(Lsn) -> Tell + Sync),
+}
+
+impl Older<'_> {
+    fn begin(
+        &self,
+        who: Who,
+        query: &SharedQuery,
+        wanted: ReplayStart,
+        gone: Gone,
+    ) -> Result<ReplayBuffer, ResumeError> {
+        self.replays.begin(who, query, wanted, gone.floor, (self.tell)(query.id()))
+    }
+
+    /// One from which nothing comes, because the server stops.
+    fn begin_none(&self, query: &Query) -> ReplayBuffer {
+        replay_buffer::channel((self.tell)(query.id())).1
+    }
+}
+
+/// Where a subscription goes on: behind the emission of this number.
+#[derive(Debug)]
+pub(crate) struct Place {
+    pub(crate) query: SharedQuery,
+    pub(crate) number: u64,
+    buffer: Option<ReplayBuffer>,
+}
+
+impl Place {
+    /// A place from which nothing has been asked of the log.
+    pub(crate) fn new(query: SharedQuery, number: u64) -> Place {
+        Place { query, number, buffer: None }
+    }
+
+    /// The same for another connection: whoever is told of what comes from the log is the one that has asked for it.
+    pub(crate) fn for_another(self) -> Place {
+        Place::new(self.query, self.number)
+    }
+}
+
+/// What comes of the wish to go on.
+#[derive(Debug)]
+pub(crate) enum Resuming {
+    /// It goes on.
+    Found(Place),
+    /// Where is being looked for in the log.
+    PendingResumption(Search),
+}
+
+/// The search for a place in the log.
+#[derive(Debug)]
+pub(crate) struct Search {
+    query: SharedQuery,
+    buffer: ReplayBuffer,
+}
+
+/// What became of a search.
+#[derive(Debug)]
+pub(crate) enum Searched {
+    /// It goes on; whoever searches will be told.
+    NotYet(Search),
+    /// It has come to its end.
+    Done(Result<Place, ResumeError>),
+}
+
+impl Search {
+    /// Looks whether the place is known. From then on `listener` is told of the query's emissions.
+    pub(crate) fn look(self, engine: &Engine, listener: usize) -> Searched {
+        let Search { query, buffer } = self;
+        match buffer.place() {
+            None => Searched::NotYet(Search { query, buffer }),
+            Some(Err(end)) => Searched::Done(Err(end.into())),
+            Some(Ok(number)) => Searched::Done(match engine.listen(query.id(), listener) {
+                // Nobody has listened for so long that it was forgotten meanwhile.
+                None => Err(ResumeError::NotFound),
+                Some(_) => Ok(Place { query, number, buffer: Some(buffer) }),
+            }),
+        }
+    }
+}
+
+impl Cursor {
+    /// A subscription that begins behind emission `number` of a query, with the answer as it was at `lsn`.
+    pub(crate) fn new(query: SharedQuery, number: u64, lsn: Lsn) -> Cursor {
+        Cursor::behind(query, number, number, lsn)
+    }
+
+    /// A subscription whose first number is that behind `base`, and whose subscriber has the emissions up to `seen`.
+    pub(crate) fn behind(query: SharedQuery, base: u64, seen: u64, lsn: Lsn) -> Cursor {
+        assert!(
+            base <= seen,
+            "a subscription whose numbers begin behind {base} would be behind emission {seen}"
+        );
+        Cursor { query, base, seen, lsn, buffer: None }
+    }
+
+    /// The subscription whose numbers begin behind `base`, as it goes on at a place, which is behind `lsn`.
+    pub(crate) fn at(place: Place, base: u64, lsn: Lsn) -> Cursor {
+        let Place { query, number, buffer } = place;
+        let lsn = lsn.max(query.id());
+        Cursor { buffer, ..Cursor::behind(query, base, number.max(base), lsn) }
+    }
+
+    pub(crate) fn query(&self) -> &SharedQuery {
+        &self.query
+    }
+
+    /// Where it is.
+    pub(crate) fn place(&self) -> Place {
+        Place::new(self.query.clone(), self.seen)
+    }
+
+    /// The same place, from which nothing has been asked of the log.
+    pub(crate) fn here(&self) -> Cursor {
+        Cursor::behind(self.query.clone(), self.base, self.seen, self.lsn)
+    }
+
+    /// The number that the subscription's own begin behind.
+    pub(crate) fn base(&self) -> u64 {
+        self.base
+    }
+
+    /// How the subscriber names it, if it has not given it a name. Made anew each time: nothing is kept of it.
+    pub(crate) fn name(&self) -> Name {
+        Name::new(self.query.id(), self.base)
+    }
+
+    /// Writes that name, which is made nowhere else: every emission says it.
+    pub(crate) fn write_name(&self, reply: &mut Reply) {
+        let (mut first, mut second) = (itoa::Buffer::new(), itoa::Buffer::new());
+        reply.bulk_of(name_parts(self.query.id(), self.base, &mut first, &mut second));
+    }
+
+    /// The LSN of the last emission that was given.
+    pub(crate) fn lsn(&self) -> Lsn {
+        self.lsn
+    }
+
+    /// Its number among the subscription's own.
+    pub(crate) fn sequence(&self) -> u64 {
+        self.seen - self.base
+    }
+
+    /// How many emissions have not been given yet.
+    pub(crate) fn lag(&self) -> u64 {
+        self.query.count().saturating_sub(self.seen)
+    }
+
+    /// Notes that the subscriber has been given the answer that contains the emissions up to `number`.
+    pub(crate) fn skip_to(&mut self, number: u64, lsn: Lsn) {
+        assert!(
+            number >= self.base,
+            "emission {number} is before the subscription, which begins behind {}",
+            self.base
+        );
+        (self.seen, self.lsn) = (number, lsn);
+        self.buffer = None;
+    }
+
+    /// Whether what comes next is being made again from the log.
+    pub(crate) fn is_behind_retention(&self) -> bool {
+        self.buffer.is_some()
+    }
+
+    /// Whether the query does not retain all that comes next, so that what comes is made again from the log, now or soon.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.is_behind_retention() || self.query.is_dormant()
+    }
+
+    /// The next emissions, at most `most`, into `into`. None may mean that the subscriber will be told of some.
+    pub(crate) fn next(
+        &mut self,
+        most: usize,
+        into: &mut Vec<Emission>,
+        older: &Older<'_>,
+    ) -> Result<(), Gone> {
+        self.check_goes_on()?;
+        loop {
+            match self.query.emissions_after(self.seen, most, into) {
+                Ok(()) => {
+                    self.buffer = None;
+                    return Ok(());
+                }
+                Err(gone) => {
+                    let next = |buffer: &ReplayBuffer, after, into: &mut _| buffer.take(after, most, into);
+                    if self.take_older(next, into, gone, older)? {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+
+    /// The latest emission, if the subscriber has not got it.
+    pub(crate) fn latest(&mut self, older: &Older<'_>) -> Result<Option<Emission>, Gone> {
+        self.check_goes_on()?;
+        loop {
+            match self.query.latest_after(self.seen) {
+                Ok(latest) => {
+                    self.buffer = None;
+                    return Ok(latest);
+                }
+                Err(gone) => {
+                    let mut made = Vec::new();
+                    let latest = |buffer: &ReplayBuffer, after, made: &mut _| buffer.latest(after, made);
+                    if self.take_older(latest, &mut made, gone, older)? {
+                        return Ok(made.pop());
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether there will be any: an operator may have ended the query.
+    fn check_goes_on(&self) -> Result<(), Gone> {
+        if self.query.has_ended() { Err(Gone { floor: self.lsn }) } else { Ok(()) }
+    }
+
+    /// Takes emissions that the query does not retain any more; `false` if it may retain what comes next.
+    fn take_older(
+        &mut self,
+        take: impl FnOnce(&ReplayBuffer, u64, &mut Vec<Emission>) -> Taken,
+        into: &mut Vec<Emission>,
+        gone: Gone,
+        older: &Older<'_>,
+    ) -> Result<bool, Gone> {
+        let Some(buffer) = &self.buffer else {
+            let begun =
+                match older.begin(Who::Slow, &self.query, ReplayStart::After(self.seen, self.lsn), gone) {
+                    Err(_) if older.replays.is_stopping() => older.begin_none(&self.query),
+                    begun => begun.map_err(|_| gone)?,
+                };
+            self.buffer = Some(begun);
+            return Ok(true);
+        };
+        match take(buffer, self.seen, into) {
+            Taken::Some | Taken::Later => Ok(true),
+            Taken::End(End::Done) => {
+                // What came next was retained then. If it is not any more, the next look begins another backlog.
+                self.buffer = None;
+                Ok(false)
+            }
+            Taken::End(End::Stale(floor)) => Err(Gone { floor }),
+            // Nothing is gone: the next server has it.
+            Taken::End(End::Stopping) if older.replays.is_stopping() => Ok(true),
+            Taken::End(End::Stopping) => Err(gone),
+        }
+    }
+
+    /// Notes that the subscriber is given the next emission. The numbers that it is given are
+    /// dense.
+    pub(crate) fn pass(&mut self, emission: &Emission) {
+        assert!(
+            emission.number == self.seen + 1,
+            "emission {} of query {} would follow emission {}",
+            emission.number,
+            self.query.id(),
+            self.seen
+        );
+        (self.seen, self.lsn) = (emission.number, emission.lsn);
+    }
+
+    /// Notes that the subscriber, which asked for the latest emission only, is given that one.
+    pub(crate) fn pass_latest(&mut self, emission: &Emission) {
+        assert!(
+            emission.number > self.seen,
+            "emission {} of query {} would come after emission {}",
+            emission.number,
+            self.query.id(),
+            self.seen
+        );
+        (self.seen, self.lsn) = (emission.number, emission.lsn);
+    }
+
+    /// Whether the subscriber has been given the first `count` emissions of the query.
+    pub(crate) fn has_all(&self, count: u64) -> bool {
+        self.seen == count
+    }
+}
+
+/// Where a subscription to query `id` goes on behind what it has; from then on `listener` is told of the query's emissions.
+pub(crate) fn resume(
+    engine: &Engine,
+    id: Lsn,
+    wanted: ReplayStart,
+    listener: usize,
+    older: &Older<'_>,
+) -> Result<Resuming, ResumeError> {
+    let resumed = match wanted {
+        ReplayStart::Behind(lsn) => engine.resume(id, lsn, listener),
+        ReplayStart::After(number, _) => engine.resume_after(id, number, listener),
+    };
+    match resumed {
+        Resumed::Unknown => Err(ResumeError::NotFound),
+        Resumed::Beyond(head) => Err(ResumeError::Invalid(head)),
+        Resumed::Behind { query, number } => Ok(Resuming::Found(Place::new(query, number))),
+        Resumed::Gone(gone) if wanted.lsn() < id => Err(ResumeError::Stale(gone.floor)),
+        Resumed::Gone(gone) => {
+            let query = engine.query(id).ok_or(ResumeError::NotFound)?;
+            let buffer = older.begin(Who::Resumption, &query, wanted, gone)?;
+            Ok(Resuming::PendingResumption(Search { query, buffer }))
+        }
+    }
+}
+
+/// The name of a subscription: the id of its query, and the number that its own numbers begin behind. It says all that the
+/// server needs to go on with it, so nothing is kept for a subscriber that is away.
+#[derive(Debug, Clone)]
+pub(crate) struct Name {
+    bytes: [u8; NAME_BYTES],
+    len: usize,
+}
+
+/// The longest: two numbers of 64 bits, and what is between them.
+const NAME_BYTES: usize = 20 + 1 + 20;
+
+impl Name {
+    fn new(id: Lsn, base: u64) -> Name {
+        let mut name = Name { bytes: [0; NAME_BYTES], len: 0 };
+        let (mut first, mut second) = (itoa::Buffer::new(), itoa::Buffer::new());
+        for part in name_parts(id, base, &mut first, &mut second) {
+            name.bytes[name.len..name.len + part.len()].copy_from_slice(part);
+            name.len += part.len();
+        }
+        name
+    }
+
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+
+    /// As text, which it is.
+    pub(crate) fn as_str(&self) -> &str {
+        std::str::from_utf8(self.as_bytes()).expect("a name consists of digits and a hyphen")
+    }
+}
+
+/// What a name is made of.
+fn name_parts<'b>(
+    id: Lsn,
+    base: u64,
+    first: &'b mut itoa::Buffer,
+    second: &'b mut itoa::Buffer,
+) -> [&'b [u8]; 3] {
+    [first.format(id.0).as_bytes(), b"-", second.format(base).as_bytes()]
+}
+
+/// What a name says; `None` if it is not one.
+pub(crate) fn parse_name(name: &[u8]) -> Option<(Lsn, u64)> {
+    let text = std::str::from_utf8(name).ok()?;
+    let (id, base) = text.split_once('-')?;
+    let (id, base) = (Lsn(id.parse().ok()?), base.parse().ok()?);
+    // A number may be written in several ways; a subscription has one name.
+    (Name::new(id, base).as_bytes() == name).then_some((id, base))
+}
+
+/// The query of a name, and the number that the subscription's own begin behind.
+pub(crate) fn find(engine: &Engine, name: &[u8]) -> Option<(SharedQuery, u64)> {
+    let (id, base) = parse_name(name)?;
+    let query = engine.query(id)?;
+    (base <= query.count()).then_some((query, base))
+}
+
+/// The query of a subscription of whatever name.
+pub(crate) fn query_of(engine: &Engine, name: &[u8]) -> Option<Lsn> {
+    match parse_name(name) {
+        Some((query, _)) => Some(query),
+        None => engine.named(name).map(|named| named.query.id()),
+    }
+}
+
+/// Whether a query is that of a key, as its clients name it. One that names no key is that of any.
+pub(crate) fn reads(query: &Query, key: &[u8]) -> bool {
+    query.read().first_key().is_none_or(|first| first == key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use tidemark_engine::watch::{Filter, Read, RetentionLimits, Subscribed};
+    use tidemark_engine::{Call, Protocol, command};
+    use tidemark_log::{Log, MemoryStorage, Options};
+
+    /// A watched `GET k`, behind which so many emissions have come.
+    fn emitted(count: u8) -> (Engine, Subscribed) {
+        let options = Options { segment_bytes: Options::SEGMENT_BYTES_MIN, ..Options::default() };
+        let (log, _) = Log::open(Arc::new(MemoryStorage::new()), options).expect("an empty log");
+        let engine = Engine::new(Arc::new(log), 4, 1);
+        engine.limit_retention(RetentionLimits { age_us: 1, ..RetentionLimits::default() });
+        let words: [&[u8]; 2] = [b"GET", b"k"];
+        let read = Read::new(0, Protocol::Resp3, &words, Filter::default()).expect("a read");
+        let subscribed = engine.subscribe(read, 0, 1).expect("the log takes it");
+        for value in 0..count {
+            let args: [&[u8]; 3] = [b"SET", b"k", &[b'a' + value]];
+            let command = command::resolve(&args).expect("a command");
+            let call = Call { command, args: &args, db: 0, now_us: 1 };
+            engine.execute(&call, &mut Reply::new(Protocol::Resp3));
+        }
+        (engine, subscribed)
+    }
+
+    /// A watched `GET k`, behind which something has been emitted that is not retained any more.
+    fn forgotten_emission() -> Subscribed {
+        let (engine, subscribed) = emitted(1);
+        engine.forget_watched(10);
+        subscribed
+    }
+
+    /// The second emission behind where a subscription is.
+    fn second() -> (Cursor, Emission) {
+        let (_engine, subscribed) = emitted(2);
+        let mut emissions = Vec::new();
+        subscribed.query.emissions_after(subscribed.number, 8, &mut emissions).expect("all are retained");
+        assert_eq!(emissions.len(), 2);
+        let cursor = Cursor::new(subscribed.query, subscribed.number, subscribed.lsn);
+        (cursor, emissions.pop().expect("the second"))
+    }
+
+    #[test]
+    #[should_panic(expected = "emission 2 of query 1 would follow emission 0")]
+    fn a_gap_in_what_a_subscriber_is_given_stops_the_process() {
+        let (mut cursor, second) = second();
+        cursor.pass(&second);
+    }
+
+    #[test]
+    #[should_panic(expected = "emission 2 of query 1 would come after emission 2")]
+    fn an_emission_that_is_given_twice_stops_the_process() {
+        let (mut cursor, second) = second();
+        cursor.pass_latest(&second);
+        assert_eq!(cursor.sequence(), 2, "a subscriber to the latest is given no others");
+        cursor.pass_latest(&second);
+    }
+
+    #[test]
+    fn nobody_is_told_that_something_is_gone_because_the_server_stops() {
+        let subscribed = forgotten_emission();
+        let cursor = || Cursor::new(subscribed.query.clone(), subscribed.number, subscribed.lsn);
+        let (mut before, mut behind) = (cursor(), cursor());
+        let (replays, tell) = (ReplayQueue::new(1), |_| -> Tell { Box::new(|| {}) });
+        let older = Older { replays: &replays, tell: &tell };
+        let next = |cursor: &mut Cursor| {
+            let mut emissions = Vec::new();
+            cursor.next(8, &mut emissions, &older).map(|()| emissions.len())
+        };
+        assert_eq!(next(&mut before), Ok(0), "it waits for its turn");
+        replays.stop();
+        for cursor in [&mut before, &mut behind] {
+            assert_eq!((next(cursor), next(cursor)), (Ok(0), Ok(0)));
+            assert!(cursor.is_behind_retention(), "it has not caught up");
+            assert_eq!(cursor.latest(&older).map(|latest| latest.is_none()), Ok(true));
+        }
+    }
+
+    #[test]
+    fn a_slow_reader_waits_for_its_turn_however_many_do() {
+        let subscribed = forgotten_emission();
+        let (replays, gone) = (ReplayQueue::new(1), Gone { floor: subscribed.lsn });
+        let begin = || {
+            replays.begin(
+                Who::Resumption,
+                &subscribed.query,
+                ReplayStart::Behind(subscribed.lsn),
+                gone.floor,
+                Box::new(|| {}),
+            )
+        };
+        let fill = || -> Vec<ReplayBuffer> { std::iter::from_fn(|| begin().ok()).take(100_000).collect() };
+        let mut waiting = fill();
+        let most = waiting.len();
+        assert!(most < 100_000 && begin().is_err(), "whoever comes back is told to try again");
+        waiting.truncate(1);
+        let come = (0..most).filter_map(|_| begin().ok()).count();
+        assert!(come > most / 2, "those who leave make room without having had their turn: {come}");
+
+        let tell = |_| -> Tell { Box::new(|| {}) };
+        let older = Older { replays: &replays, tell: &tell };
+        let slow = || {
+            let mut slow = Cursor::new(subscribed.query.clone(), subscribed.number, subscribed.lsn);
+            assert_eq!(slow.next(8, &mut Vec::new(), &older), Ok(()), "nothing is gone");
+            assert!(slow.is_behind_retention());
+            slow
+        };
+        let many: Vec<Cursor> = (0..2 * most).map(|_| slow()).collect();
+        assert!((0..most).any(|_| begin().is_ok()), "slow ones keep nobody from coming back");
+        assert!(replays.figures().1 > many.len());
+    }
+
+    #[test]
+    fn who_comes_back_and_who_is_slow_have_their_turns_one_after_the_other() {
+        let subscribed = forgotten_emission();
+        let (replays, wanted) = (ReplayQueue::new(1), ReplayStart::After(subscribed.number, subscribed.lsn));
+        let back = ReplayStart::Behind(subscribed.lsn);
+        let tell = || -> Tell { Box::new(|| {}) };
+        let begin = || replays.begin(Who::Resumption, &subscribed.query, back, Lsn(1), tell());
+        let go_on = || replays.begin(Who::Slow, &subscribed.query, wanted, Lsn(1), tell());
+        let waiting = [begin(), begin(), go_on(), go_on(), go_on()];
+        assert!(waiting.iter().all(Result::is_ok));
+        let turns: Vec<ReplayStart> = (0..5).filter_map(|_| replays.next().map(|job| job.wanted)).collect();
+        assert_eq!(turns, [back, wanted, back, wanted, wanted]);
+    }
+
+    #[test]
+    fn a_name_says_the_query_and_where_its_numbers_begin() {
+        assert_eq!(parse_name(Name::new(Lsn(17), 3).as_bytes()), Some((Lsn(17), 3)));
+        for other in [
+            "",
+            "-",
+            "17",
+            "17-",
+            "-3",
+            "017-3",
+            "17-03",
+            "+17-3",
+            "17-3-1",
+            "17-3 ",
+            "a-b",
+            "99999999999999999999-0",
+        ] {
+            assert_eq!(parse_name(other.as_bytes()), None, "{other:?}");
+        }
+        assert_eq!(parse_name(b"1-\xff"), None);
+    }
+}

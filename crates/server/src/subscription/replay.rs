@@ -1,0 +1,419 @@
+//! The threads that make emissions again, from snapshots and the log.
+
+use crate::clock::now_us;
+use crate::durability::snapshots::{KEYSPACE, WATCHED};
+use crate::shared::Shared;
+use crate::subscription::replay_buffer::{End, Put, ReplayWriter};
+use crate::subscription::replay_queue::{ReplayJob, ReplayStart};
+use std::io;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use tidemark_engine::CommandError;
+use tidemark_engine::watch::{Emission, Past, PastError, SharedQuery, Waking, count_in_frame};
+use tidemark_log::snapshot::FrameEntry;
+use tidemark_log::{Log, Lsn, RecordBatch, ReplayError, Snapshot, SnapshotError, Snapshots, Tail};
+
+/// A subscription may keep its thread waiting for so long in all while others wait for their turn.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How often a thread that waits looks whether there is a reason not to.
+const LOOK_PAUSE: Duration = Duration::from_millis(20);
+/// How long a thread waits for records that have their place in the log and are not written yet.
+const WRITE_PAUSE: Duration = Duration::from_millis(1);
+/// A dormant query is woken by a thread that has no more records than this to apply: what the query reads is locked meanwhile.
+const NEAR: u64 = 256;
+/// What a query reads is locked for so long at most while its past is brought to the end of the log: twice as long each time
+/// that this was too short, as on a machine without a free core, up to the limit.
+const WAKE_HOLD: Duration = Duration::from_millis(10);
+const WAKE_HOLD_MAX: Duration = Duration::from_millis(160);
+/// How long a thread waits for a record to be written while what a query reads is locked.
+const HANDOVER_PAUSE: Duration = Duration::from_micros(20);
+/// A query that could not be woken is tried again after so long.
+const WAKE_PAUSE: Duration = Duration::from_millis(100);
+
+/// Starts the threads, which end with [`crate::subscription::replay_queue::ReplayQueue::stop`].
+pub(crate) fn start(shared: &Arc<Shared>) -> io::Result<Vec<JoinHandle<()>>> {
+    (0..shared.replays.threads())
+        .map(|number| {
+            let shared = Arc::clone(shared);
+            let work = move || {
+                while let Some(job) = shared.replays.next() {
+                    serve(&shared, job);
+                    shared.replays.note_end();
+                }
+            };
+            std::thread::Builder::new().name(format!("tidemark-backlog-{number}")).spawn(work)
+        })
+        .collect()
+}
+
+fn serve(shared: &Shared, job: ReplayJob) {
+    let ReplayJob { query, wanted, writer } = job;
+    let seen = if let ReplayStart::After(number, _) = wanted { Some(number) } else { None };
+    let mut making = Replay {
+        shared,
+        query: &query,
+        wanted,
+        writer: &writer,
+        seen,
+        is_found: false,
+        kept_waiting: Duration::ZERO,
+        next_wake: Instant::now(),
+        wake_hold: WAKE_HOLD,
+        at_end_since: None,
+    };
+    let end = match making.run() {
+        Ok(()) | Err(Stop::Left | Stop::GivenUp) => End::Done,
+        Err(Stop::Stopping) => End::Stopping,
+        Err(why) => {
+            if !matches!(why, Stop::OutOfReach | Stop::Past(PastError::Forgotten | PastError::Dormant)) {
+                shared.replays.warn(&why);
+            }
+            End::Stale(making.floor(&why))
+        }
+    };
+    writer.end(end);
+}
+
+/// Why no further emissions are made.
+#[derive(Debug, thiserror::Error)]
+enum Stop {
+    #[error("nobody waits for it any more")]
+    Left,
+    #[error("others wait and the subscriber does not read")]
+    GivenUp,
+    #[error("the server stops")]
+    Stopping,
+    #[error("neither a snapshot nor the log reaches back so far")]
+    OutOfReach,
+    #[error(transparent)]
+    Log(#[from] ReplayError),
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
+    #[error("{0}; the limit is watch-backlog-bytes")]
+    TooLarge(PastError),
+    #[error(transparent)]
+    Past(PastError),
+    #[error("the log takes no record of the waking: {0}")]
+    Unwritable(CommandError),
+}
+
+impl From<CommandError> for Stop {
+    fn from(error: CommandError) -> Stop {
+        Stop::Unwritable(error)
+    }
+}
+
+impl From<PastError> for Stop {
+    fn from(error: PastError) -> Stop {
+        match error {
+            PastError::TooLarge { .. } => Stop::TooLarge(error),
+            error => Stop::Past(error),
+        }
+    }
+}
+
+/// The making of one subscription's emissions.
+struct Replay<'a> {
+    shared: &'a Shared,
+    query: &'a SharedQuery,
+    /// Where it goes on: behind what was passed on last, as soon as something was.
+    wanted: ReplayStart,
+    writer: &'a ReplayWriter,
+    /// The number of the last emission that the subscription has or was passed, once it is known.
+    seen: Option<u64>,
+    /// The subscription knows that it goes on, and where.
+    is_found: bool,
+    /// How long the subscription has not taken what there was.
+    kept_waiting: Duration,
+    /// A dormant query is not tried to be woken before.
+    next_wake: Instant,
+    /// For how long what it reads is locked then.
+    wake_hold: Duration,
+    /// Since when the subscription has everything that a query has emitted which remains dormant.
+    at_end_since: Option<Instant>,
+}
+
+impl Replay<'_> {
+    fn log(&self) -> &Arc<Log> {
+        self.shared.engine.log()
+    }
+
+    /// Makes emissions until the query retains those that come next.
+    fn run(&mut self) -> Result<(), Stop> {
+        // Whoever has left meanwhile costs nothing more.
+        self.check()?;
+        let limit = self.shared.settings.current().watch_backlog_bytes;
+        let (mut result, mut tried) = (Err(Stop::OutOfReach), None);
+        loop {
+            // The log may have let go of what was being read. What was passed on by then may let a later snapshot do.
+            let attempt = (self.bases()?, self.wanted);
+            if tried.as_ref() == Some(&attempt) {
+                return result;
+            }
+            for base in attempt.0.clone() {
+                result = self.run_from(base, Past::new(self.log(), self.query, limit));
+                match &result {
+                    // A snapshot that cannot be read, or has gone meanwhile: perhaps there is an older one.
+                    Err(
+                        Stop::Snapshot(_)
+                        | Stop::Log(ReplayError::Released { .. })
+                        | Stop::Past(PastError::Apply(_) | PastError::Dormant),
+                    ) => {}
+                    _ => return result,
+                }
+            }
+            tried = Some(attempt);
+        }
+    }
+
+    /// The snapshots from which emissions can be made again, newest first, and behind them the beginning of the log if it is still
+    /// there.
+    fn bases(&self) -> Result<Vec<Option<Lsn>>, Stop> {
+        let mut bases: Vec<Option<Lsn>> = self.continued()?.into_iter().map(Some).rev().collect();
+        // One that cannot be read is tried, and passed over then.
+        bases.retain(|lsn| lsn.is_none_or(|lsn| self.is_old_enough(lsn).unwrap_or(true)));
+        if self.log().floor() <= Lsn::FIRST {
+            bases.push(None);
+        }
+        Ok(bases)
+    }
+
+    /// Whether everything that is wanted is behind a snapshot.
+    fn is_old_enough(&self, lsn: Lsn) -> Result<bool, Stop> {
+        let number = match self.wanted {
+            _ if lsn <= self.wanted.lsn() => return Ok(true),
+            ReplayStart::Behind(_) => return Ok(false),
+            ReplayStart::After(number, _) => number,
+        };
+        let (snapshot, mut buffer) = (self.snapshots().open(lsn)?, Vec::new());
+        for frame in frames(&snapshot, WATCHED) {
+            snapshot.read_frame(frame, &mut buffer)?;
+            if let Some(count) = count_in_frame(&buffer, self.query.id()).map_err(PastError::from)? {
+                return Ok(count <= number);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The snapshots that the log continues, oldest first.
+    fn continued(&self) -> Result<Vec<Lsn>, SnapshotError> {
+        let floor = self.log().floor();
+        let mut lsns = self.snapshots().list()?;
+        lsns.retain(|lsn| lsn.next() >= floor);
+        Ok(lsns)
+    }
+
+    fn snapshots(&self) -> Snapshots {
+        Snapshots::new(Arc::clone(self.log().storage()))
+    }
+
+    fn run_from(&mut self, base: Option<Lsn>, mut past: Past) -> Result<(), Stop> {
+        let from = base.map_or(Lsn::FIRST, Lsn::next);
+        loop {
+            // Before the snapshot is read, so that what is behind it stays at least until then.
+            let tail = self.log().tail(from)?;
+            if let Some(lsn) = base {
+                self.load(&mut past, &self.snapshots().open(lsn)?)?;
+            }
+            match self.follow(&mut past, tail) {
+                Err(Stop::Past(PastError::Widened)) => past = self.widened(past, from)?,
+                result => return result,
+            }
+        }
+    }
+
+    fn load(&self, past: &mut Past, snapshot: &Snapshot) -> Result<(), Stop> {
+        let mut buffer = Vec::new();
+        past.load(|load| {
+            frames(snapshot, KEYSPACE).try_for_each(|frame| {
+                self.check()?;
+                snapshot.read_frame(frame, &mut buffer)?;
+                load(&buffer).map_err(Stop::from)
+            })
+        })?;
+        for frame in frames(snapshot, WATCHED) {
+            snapshot.read_frame(frame, &mut buffer)?;
+            past.load_query(snapshot.lsn(), &buffer)?;
+        }
+        Ok(())
+    }
+
+    /// Looks through the log for all that the read depends on.
+    fn widened(&self, past: Past, from: Lsn) -> Result<Past, Stop> {
+        let (mut widening, mut tail) = (past.widen(), self.log().tail(from)?);
+        while let Some(batch) = tail.next_batch()? {
+            self.check()?;
+            batch.iter().try_for_each(|record| widening.note(&record))?;
+        }
+        Ok(widening.finish())
+    }
+
+    /// Applies the log until the query retains what comes next.
+    fn follow(&mut self, past: &mut Past, mut tail: Tail) -> Result<(), Stop> {
+        loop {
+            self.check()?;
+            let has_more = match tail.next_batch()? {
+                Some(batch) => {
+                    self.apply(past, batch)?;
+                    true
+                }
+                None => false,
+            };
+            if tail.position() > self.wanted.lsn() {
+                self.found(past.count());
+            }
+            if self.is_found && self.seen.is_some_and(|seen| self.is_retained_behind(seen)) {
+                return Ok(());
+            }
+            if self.is_found && self.query.is_dormant() && self.is_near_end(&tail) {
+                self.wake(past, &mut tail)?;
+            }
+            if !has_more {
+                if self.shared.log_has_failed() {
+                    // What is not written by now never will be.
+                    return Err(Stop::OutOfReach);
+                }
+                std::thread::sleep(WRITE_PAUSE);
+            }
+        }
+    }
+
+    fn apply(&mut self, past: &mut Past, batch: &RecordBatch) -> Result<(), Stop> {
+        for record in batch {
+            if record.lsn > self.wanted.lsn() {
+                self.found(past.count());
+            }
+            if let Some(emission) = past.apply(&record)? {
+                self.deliver(&emission)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Passes an emission on, if the subscription has not got it.
+    fn deliver(&mut self, emission: &Emission) -> Result<(), Stop> {
+        let Some(seen) = self.seen.filter(|seen| emission.number > *seen) else { return Ok(()) };
+        if emission.number > seen + 1 {
+            // The snapshot was newer than it was taken for: rather none than one that leaves others out.
+            return Err(Stop::OutOfReach);
+        }
+        self.pass(emission)?;
+        self.seen = Some(emission.number);
+        self.wanted = ReplayStart::After(emission.number, emission.lsn);
+        Ok(())
+    }
+
+    /// Whether few records of the log are left to be applied.
+    fn is_near_end(&self, tail: &Tail) -> bool {
+        let applied = Lsn(tail.position().0.saturating_sub(1));
+        self.log().records_between(applied, self.log().appended()) <= NEAR
+    }
+
+    /// Lets writers answer a dormant query again, if they can. As long as they cannot, this thread answers it.
+    fn wake(&mut self, past: &mut Past, tail: &mut Tail) -> Result<(), Stop> {
+        if Instant::now() < self.next_wake {
+            return self.leave_turn();
+        }
+        let (engine, log, mut made) = (&self.shared.engine, self.log(), Vec::new());
+        let hold = self.wake_hold;
+        let waking = engine.wake(self.query, past, now_us(), |past, head| {
+            let deadline = Instant::now() + hold;
+            while tail.position() <= head {
+                // By another thread: a disk that hangs must not hold this one with its locks.
+                log.request_write(head);
+                match tail.next_batch()? {
+                    Some(batch) => {
+                        for record in batch {
+                            made.extend(past.apply(&record)?);
+                        }
+                    }
+                    None if Instant::now() > deadline => return Ok(false),
+                    None => std::thread::sleep(HANDOVER_PAUSE),
+                }
+            }
+            Ok(true)
+        });
+        self.next_wake = Instant::now() + WAKE_PAUSE;
+        // With nothing locked: the subscription may have no room for them.
+        made.iter().try_for_each(|emission| self.deliver(emission))?;
+        if matches!(waking, Ok(Waking::NotYet)) {
+            self.wake_hold = (2 * hold).min(WAKE_HOLD_MAX);
+        }
+        match waking {
+            Ok(Waking::Awake) => Ok(()),
+            Ok(Waking::TooCostly | Waking::NotYet) | Err(Stop::Unwritable(_)) => self.leave_turn(),
+            Err(why) => Err(why),
+        }
+    }
+
+    /// Leaves the turn to those that wait, when the subscription has had everything for a while.
+    fn leave_turn(&mut self) -> Result<(), Stop> {
+        let since = *self.at_end_since.get_or_insert_with(Instant::now);
+        if since.elapsed() >= PATIENCE && self.shared.replays.is_waited_for() {
+            return Err(Stop::GivenUp);
+        }
+        Ok(())
+    }
+
+    /// Says behind which emission the subscription goes on, if it does not know and so many show it.
+    fn found(&mut self, count: u64) {
+        if !self.is_found && self.seen.is_none_or(|seen| seen <= count) {
+            self.is_found = true;
+            self.writer.found(*self.seen.get_or_insert(count));
+        }
+    }
+
+    /// Whether the query retains everything behind this emission.
+    fn is_retained_behind(&self, number: u64) -> bool {
+        self.query.emissions_after(number, 0, &mut Vec::new()).is_ok()
+    }
+
+    fn pass(&mut self, emission: &Emission) -> Result<(), Stop> {
+        loop {
+            match self.writer.put(emission) {
+                Put::Done => return Ok(()),
+                Put::Left => return Err(Stop::Left),
+                Put::Full => {}
+            }
+            self.check()?;
+            if self.kept_waiting >= PATIENCE && self.shared.replays.is_waited_for() {
+                return Err(Stop::GivenUp);
+            }
+            let began = Instant::now();
+            self.writer.wait_for_room(LOOK_PAUSE);
+            self.kept_waiting += began.elapsed();
+        }
+    }
+
+    fn check(&self) -> Result<(), Stop> {
+        if self.shared.replays.is_stopping() {
+            Err(Stop::Stopping)
+        } else if self.writer.is_left() {
+            Err(Stop::Left)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// The oldest LSN behind which the subscription could go on.
+    fn floor(&self, why: &Stop) -> Lsn {
+        let id = self.query.id();
+        let retained = match self.query.emissions_after(0, 0, &mut Vec::new()) {
+            Ok(()) => id,
+            Err(gone) => gone.floor,
+        };
+        if matches!(why, Stop::TooLarge(_)) {
+            return retained;
+        }
+        // What has failed would fail again.
+        let wanted = self.wanted.lsn();
+        let continued = self.continued().unwrap_or_default();
+        let oldest = continued.into_iter().map(|lsn| lsn.max(id)).find(|lsn| *lsn > wanted);
+        oldest.map_or(retained, |oldest| oldest.min(retained))
+    }
+}
+
+fn frames(snapshot: &Snapshot, section: u32) -> impl Iterator<Item = &FrameEntry> {
+    snapshot.frames().iter().filter(move |frame| frame.section == section)
+}

@@ -1,0 +1,191 @@
+//! Subscriptions that go on behind an LSN: at once, or as soon as the log has shown where, for which their client waits.
+
+use crate::command::channel_command;
+use crate::context::Context;
+use crate::dice;
+use crate::durability::hold::hold_position;
+use crate::session::{Session, WaitFor};
+use crate::subscription::cursor::{self, Cursor, Older, Place, Resuming, Searched};
+use crate::subscription::lifecycle;
+use crate::subscription::pending_resumption::{PendingResumption, ResumeRequest, Resumption};
+use crate::subscription::read_subscription::ReadSubscription;
+use crate::subscription::reply::{answer, begun, refusal, refuse};
+use crate::subscription::resume_error::ResumeError;
+use crate::wait;
+use tidemark_engine::CommandError;
+use tidemark_engine::watch::{Guarantee, Named};
+use tidemark_log::Lsn;
+
+/// Lets a subscription go on; its client waits if the place has to be looked for.
+pub(crate) fn go_on(
+    session: &mut Session,
+    mut resumption: Resumption,
+    cx: &Context<'_>,
+) -> Result<(), CommandError> {
+    if !matches!(resumption.asked, ResumeRequest::Watch(..) | ResumeRequest::Channel(_)) {
+        // Before it began there was nothing.
+        resumption.lsn = resumption.lsn.max(resumption.query.id());
+    }
+    let listener = listener(session, &resumption, cx);
+    let tell = lifecycle::teller(session, cx);
+    let older = Older { replays: &cx.shared.replays, tell: &tell };
+    match cursor::resume(&cx.shared.engine, resumption.query.id(), resumption.wanted(), listener, &older) {
+        Ok(Resuming::Found(place)) => end(session, &resumption, Ok(place), cx),
+        Ok(Resuming::PendingResumption(search)) => {
+            wait::begin(session, WaitFor::Place(Box::new(PendingResumption { resumption, search })), None);
+            Ok(())
+        }
+        Err(why) => end(session, &resumption, Err(why), cx),
+    }
+}
+
+/// Who is told of the emissions: the thread of channels, if the subscription is one of those.
+fn listener(session: &Session, resumption: &Resumption, cx: &Context<'_>) -> usize {
+    match resumption.asked {
+        ResumeRequest::Channel(_) => cx.shared.channel_publisher.listener(),
+        _ => session.client.worker,
+    }
+}
+
+/// Whether the client waits for the place where its subscription to this query goes on.
+pub(crate) fn waits(session: &Session, query: Lsn) -> bool {
+    match session.wait.as_ref().map(|wait| &wait.what) {
+        Some(WaitFor::Place(pending)) => pending.query().id() == query,
+        _ => false,
+    }
+}
+
+/// Ends a client's wait if the place is known, or there is none; whether it did.
+pub(crate) fn look(session: &mut Session, cx: &Context<'_>) -> bool {
+    let Some(mut wait) = session.wait.take() else { return false };
+    let WaitFor::Place(pending) = wait.what else {
+        session.wait = Some(wait);
+        return false;
+    };
+    let PendingResumption { resumption, search } = *pending;
+    let found = match search.look(&cx.shared.engine, listener(session, &resumption, cx)) {
+        Searched::NotYet(search) => {
+            wait.what = WaitFor::Place(Box::new(PendingResumption { resumption, search }));
+            session.wait = Some(wait);
+            return false;
+        }
+        Searched::Done(found) => found,
+    };
+    let mark = session.outbox.reply.len();
+    if let Err(error) = end(session, &resumption, found, cx) {
+        session.outbox.reply.error(&error);
+    }
+    if wait.is_silent {
+        session.outbox.take_back(mark);
+    }
+    session.show_state();
+    session.client.end_wait();
+    true
+}
+
+/// Answers whoever has asked.
+fn end(
+    session: &mut Session,
+    resumption: &Resumption,
+    found: Result<Place, ResumeError>,
+    cx: &Context<'_>,
+) -> Result<(), CommandError> {
+    let found = found.and_then(|place| match named(resumption, cx) {
+        Ok(named) => Ok((place, named)),
+        Err(why) => {
+            lifecycle::leave_if_unused(session, &resumption.query, cx);
+            Err(why)
+        }
+    });
+    match (found, &resumption.asked) {
+        (Ok((place, _)), ResumeRequest::Channel(channel)) => {
+            channel_command::go_on(session, channel, place, resumption.lsn, cx)
+        }
+        (Err(why), ResumeRequest::Channel(channel)) if why != ResumeError::TryAgain => {
+            channel_command::begin(session, channel, resumption.query.read().clone(), Some(why), cx)
+        }
+        (Ok((place, named)), _) => {
+            returned(session, resumption, place, named, cx);
+            Ok(())
+        }
+        (Err(why), ResumeRequest::Reconnect(_) | ResumeRequest::NamedReconnect(_))
+            if why != ResumeError::TryAgain =>
+        {
+            refuse(session, why, cx);
+            Ok(())
+        }
+        // A number of a log goes with no word of that protocol.
+        (Err(why), ResumeRequest::Dice(..)) if why != ResumeError::TryAgain => {
+            Err(CommandError::text(why.word()))
+        }
+        (Err(why), asked) => {
+            if let ResumeRequest::Watch(..) = asked {
+                // The worker listens since it was asked.
+                lifecycle::leave_if_unused(session, &resumption.query, cx);
+            }
+            hold_position(session, session.outbox.reply.len(), why.lsn(), cx);
+            Err(CommandError::Text(refusal(why).into()))
+        }
+    }
+}
+
+/// A subscription goes on at a place.
+fn returned(
+    session: &mut Session,
+    resumption: &Resumption,
+    place: Place,
+    named: Option<(&[u8], Named)>,
+    cx: &Context<'_>,
+) {
+    let Resumption { query, lsn, delivery, asked } = resumption;
+    let (id, mark) = (query.id(), session.outbox.reply.len());
+    if let ResumeRequest::Dice(base, number) = asked {
+        dice::go_on(session, place, *base, cx);
+        session.outbox.reply.bulk(format!("OK {}", number - base + 1).as_bytes());
+        return;
+    }
+    let base = match (&named, asked) {
+        (Some((_, named)), _) => named.base,
+        (None, ResumeRequest::Reconnect(base)) => *base,
+        (None, ResumeRequest::Watch(Some(base), _)) => place.number.min(*base),
+        (None, _) => place.number,
+    };
+    let cursor = Cursor::at(place, base, *lsn);
+    let (lsn, next) = (cursor.lsn(), cursor.sequence() + 1);
+    let replaced = match &named {
+        Some((name, named)) => lifecycle::hold(session, name, named, (cursor, *delivery), cx),
+        None => lifecycle::begin(session, ReadSubscription::new(cursor, *delivery), cx),
+    };
+    match asked {
+        ResumeRequest::Watch(_, shown) => {
+            begun(session, id, lsn, None);
+            hold_position(session, mark, *shown, cx);
+        }
+        ResumeRequest::NamedWatch(_, value) => {
+            begun(session, id, lsn, value.as_deref());
+            // Whichever record has moved the position, it is there by now.
+            hold_position(session, mark, cx.shared.engine.log().appended(), cx);
+        }
+        ResumeRequest::Reconnect(_) | ResumeRequest::NamedReconnect(_) | ResumeRequest::Dice(..) => {
+            answer(session, "OK", next);
+        }
+        ResumeRequest::Channel(_) => unreachable!("the thread of channels has that subscription"),
+    }
+    replaced.tell(session);
+    lifecycle::catch_up_soon(session, id);
+}
+
+/// The name and what it stands for, if it is named: it may have ended, or its position moved, while the client has
+/// waited.
+fn named<'r>(resumption: &'r Resumption, cx: &Context<'_>) -> Result<Option<(&'r [u8], Named)>, ResumeError> {
+    let (ResumeRequest::NamedWatch(name, _) | ResumeRequest::NamedReconnect(name)) = &resumption.asked else {
+        return Ok(None);
+    };
+    let named = cx.shared.engine.named(name).filter(|named| named.query.id() == resumption.query.id());
+    let named = named.ok_or(ResumeError::NotFound)?;
+    let position = named.position.max(resumption.query.id());
+    if named.guarantee == Guarantee::AtMostOnce && position != resumption.lsn {
+        return Err(ResumeError::Invalid(named.position));
+    }
+    Ok(Some((name, named)))
+}
