@@ -7,25 +7,25 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use crate::attachment::{AsItIs, Finish};
-use crate::bounds::{Bounds, Overflow};
-use crate::care::{Care, Make};
-use crate::current::Current;
-use crate::depth::Depth;
-use crate::driver::{Driver, ThreadPool, thread};
 use crate::error::{ArgumentError, ContextError, Error, Fault, called_inside};
-use crate::failures::Failures;
-use crate::lane::Lane;
-use crate::machine::{Machine, MachineRef, Progress};
+use crate::execution::bounds::{Bounds, Overflow};
+use crate::execution::current::Current;
+use crate::execution::depth::Depth;
+use crate::execution::driver::{Driver, ThreadPool, thread};
+use crate::execution::lane::Lane;
+use crate::execution::machine::{Machine, MachineRef, Progress};
+use crate::execution::node::NodeRef;
+use crate::execution::waiters::Place;
+use crate::failure::account::Failures;
+use crate::failure::care::{Care, Make};
+use crate::failure::supervision::Supervision;
+use crate::identity::name::Name;
+use crate::identity::subject::{Kind, Subject};
 use crate::name;
-use crate::name::Name;
-use crate::node::NodeRef;
-use crate::pipe::Pipe;
-use crate::receptor::Receptor;
-use crate::recipe::Recipe;
-use crate::subject::{Kind, Subject};
-use crate::supervision::Supervision;
-use crate::waiters::Place;
+use crate::operator::recipe::Recipe;
+use crate::structure::pipe::Pipe;
+use crate::subscription::attachment::{AsItIs, Finish};
+use crate::subscription::receptor::Receptor;
 
 /// One sequential execution context: values come in from any thread, are handled one at a time in one order, and everything
 /// that one causes is done before the next one starts.

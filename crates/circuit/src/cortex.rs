@@ -1,13 +1,13 @@
 //! The cortex: what encloses everything, and where everything can be had from.
 
 use crate::circuit::Circuit;
-use crate::current::Current;
 use crate::error::{ArgumentError, Fault};
-use crate::name::Name;
-use crate::pool::Pool;
-use crate::scope::Scope;
-use crate::subject::Subject;
-use crate::value::State;
+use crate::execution::current::Current;
+use crate::identity::name::Name;
+use crate::identity::subject::Subject;
+use crate::identity::value::State;
+use crate::structure::pool::Pool;
+use crate::structure::scope::Scope;
 
 /// What encloses all circuits, scopes and threads of the process. There is one; [`cortex`] gives it.
 ///

@@ -79,155 +79,87 @@
 
 // Each uses only those to its left, and no files import each other in a circle:
 //
-// error::argument, name > interner, interned > value, slot, state > subject, journal::error, error > thrown, failure,
-// care > machine::head, context, telemetry, failures, journal::recorder, waiters > node::header, node::list > queue >
-// lanes, bounds > driver with its pool and parker, ticker::simulated > machine::state > the rest of machine >
-// node::typed, node::handle, driver::thread, driver::workers > recipe, operator, fiber, flow, attachment > pipe >
-// lane > circuit > registrar, membership > subscription > subscriber > conduit > all that is made of these.
+// error::argument, identity::{name > interned > value, slot, state > subject}, journal::error, error > failure::{thrown,
+// failure_report, care} > execution::{machine::head, context}, observe::telemetry, failure::account, journal::recorder,
+// execution::{waiters > node::header, node::list > queue > lanes, bounds > driver with its pool and parker, ticker::simulated >
+// machine::state > the rest of machine > node::typed, node::handle, driver::thread, driver::workers} > operator,
+// subscription::attachment > structure::pipe > execution::lane > circuit > subscription::{registrar, membership > subscription >
+// subscriber} > structure::conduit > all that is made of these.
 
-mod attachment;
-mod bank;
-mod basin;
-mod bounds;
-mod capture;
-mod care;
-mod cell;
-#[cfg(any(feature = "metrics", feature = "opentelemetry"))]
-mod census;
 mod circuit;
-mod closed;
-mod conduit;
-mod context;
-mod context_cell;
 mod cortex;
-mod current;
-mod dead_letters;
-mod depth;
-mod driver;
-mod ending;
 mod error;
-mod event;
-mod extent;
+mod execution;
 mod failure;
-mod failures;
-mod fan_out;
-mod faults;
-mod fiber;
-mod flow;
-mod followers;
-mod handle;
-#[cfg(feature = "stream")]
-mod inlet;
-mod interned;
-mod interner;
+mod identity;
 mod journal;
-mod lane;
-mod lanes;
-mod machine;
-mod making;
-mod membership;
-#[cfg(feature = "opentelemetry")]
-mod meter;
-#[cfg(feature = "metrics")]
-mod metrics;
 #[cfg(all(test, loom))]
 mod models;
-mod name;
-mod name_map;
-mod newest;
-mod node;
+mod observe;
 #[allow(missing_debug_implementations, reason = "chains of them are seen as fibers and flows")]
 pub mod operator;
-mod pin;
-mod pipe;
-mod pool;
-mod port;
-mod pulse;
-mod queue;
 mod random;
-mod receptor;
-mod recipe;
-mod registered;
-mod registrar;
-mod reservoir;
-mod resource;
-mod scope;
 #[cfg(feature = "signals")]
 pub mod signals;
-mod simulation;
-mod sink;
-mod slot;
-mod state;
-mod stats;
-#[cfg(feature = "stream")]
-mod stream;
-mod subject;
-mod subscriber;
+mod structure;
 mod subscription;
-mod supervision;
 mod sync;
-mod tap;
-mod telemetry;
-mod thrown;
-mod ticker;
-mod value;
-mod waiters;
-mod weak_pipe;
-mod window;
+#[cfg(feature = "stream")]
+mod task;
 
-pub use bank::Bank;
-pub use basin::Basin;
-pub use bounds::Overflow;
-pub use capture::Capture;
-pub use cell::Cell;
 pub use circuit::{Circuit, CircuitBuilder, Naming, RunBy, Settled};
-pub use conduit::{Conduit, Routing};
 pub use cortex::{Cortex, cortex};
-pub use current::Current;
-pub use dead_letters::DeadLetters;
-pub use driver::ThreadPool;
 pub use error::{ArgumentError, ContextError, Error, Fault, Refused};
-pub use extent::{Enclosures, Extent};
-pub use failure::Failure;
-pub use fan_out::FanOut;
-pub use fiber::{BoxedFiber, Fiber};
-pub use flow::{BoxedFlow, Change, Flow, Run};
-#[cfg(feature = "stream")]
-pub use inlet::{Inlet, InletError};
+pub use execution::bounds::Overflow;
+pub use execution::current::Current;
+pub use execution::driver::ThreadPool;
+pub use execution::lane::Lane;
+pub use execution::pulse::Pulse;
+pub use execution::simulation::Simulation;
+pub use execution::ticker::Ticker;
+pub use failure::dead_letters::DeadLetters;
+pub use failure::failure_report::Failure;
+pub use failure::supervision::{Remedy, Supervision};
+pub use identity::extent::{Enclosures, Extent};
+pub use identity::name::Name;
+pub use identity::slot::Valued;
+pub use identity::state::Slots;
+pub use identity::subject::{Id, Kind, Subject};
+pub use identity::value::{Slot, State, Value, ValueKind};
 pub use journal::{Recorded, Recording, Replay, ReplayError, Replayed};
-pub use lane::Lane;
-pub use membership::Subscription;
 #[cfg(feature = "opentelemetry")]
-pub use meter::CircuitMeter;
+pub use observe::meter::CircuitMeter;
 #[cfg(feature = "metrics")]
-pub use metrics::CircuitMetrics;
-pub use name::Name;
-pub use pin::Pin;
-pub use pipe::Pipe;
-pub use pool::Pool;
-pub use port::Port;
-pub use pulse::Pulse;
-pub use receptor::Receptor;
-pub use recipe::{Recipe, Site};
-pub use registrar::{ReceiverPool, Registrar};
-pub use reservoir::Reservoir;
-pub use resource::Resource;
-pub use scope::{Closure, Scope};
-pub use simulation::Simulation;
-pub use sink::{Sink, SinkPipe};
-pub use slot::Valued;
-pub use state::Slots;
-pub use stats::Stats;
+pub use observe::metrics::CircuitMetrics;
+pub use observe::stats::Stats;
+pub use operator::fiber::{BoxedFiber, Fiber};
+pub use operator::flow::{BoxedFlow, Change, Flow, Run};
+pub use operator::recipe::{Recipe, Site};
+pub use operator::window_view::{Window, WindowIter};
+pub use structure::bank::Bank;
+pub use structure::basin::Basin;
+pub use structure::capture::Capture;
+pub use structure::cell::Cell;
+pub use structure::conduit::{Conduit, Routing};
+pub use structure::pin::Pin;
+pub use structure::pipe::Pipe;
+pub use structure::pool::Pool;
+pub use structure::port::Port;
+pub use structure::reservoir::Reservoir;
+pub use structure::resource::Resource;
+pub use structure::scope::{Closure, Scope};
+pub use structure::sink::{Sink, SinkPipe};
+pub use structure::tap::Tap;
+pub use structure::weak_pipe::WeakPipe;
+pub use subscription::fan_out::FanOut;
+pub use subscription::membership::Subscription;
+pub use subscription::receptor::Receptor;
+pub use subscription::registrar::{ReceiverPool, Registrar};
+pub use subscription::subscriber::Subscriber;
 #[cfg(feature = "stream")]
-pub use stream::Emissions;
-pub use subject::{Id, Kind, Subject};
-pub use subscriber::Subscriber;
-pub use supervision::{Remedy, Supervision};
-pub use tap::Tap;
-pub use ticker::Ticker;
-pub use value::{Slot, State, Value, ValueKind};
-pub use weak_pipe::WeakPipe;
-pub use window::{Window, WindowIter};
+pub use task::inlet::{Inlet, InletError};
+#[cfg(feature = "stream")]
+pub use task::stream::Emissions;
 
 /// The page of the book, whose examples are run as tests where every feature is there that one of them needs.
 #[cfg(all(doctest, feature = "metrics", feature = "opentelemetry", feature = "stream"))]

@@ -4,6 +4,7 @@ use crate::target::Target;
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream, ToSocketAddrs};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 use tidemark_server::resp::{Decoder, Value, decode, encode_request};
 
@@ -222,6 +223,14 @@ impl Client {
             self.pushes.pop_front();
         }
         self.pushes.push_back(push);
+    }
+}
+
+/// The connection, to wait for it beside others. What was received already does not make it readable: see
+/// [`Client::next_push`].
+impl AsFd for Client {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
     }
 }
 

@@ -13,6 +13,7 @@
 //! - [`fan_out`]: how soon the last of many subscribers of one key has its new value, beside what the system takes to send it.
 //! - [`null_server`]: the ceiling: a server that only parses and answers.
 //! - [`options`]: the flags that several of these have.
+//! - [`interrupt`]: Ctrl-C, which ends a run early and loses nothing that was measured.
 //! - [`output`]: printing to who may have stopped reading.
 //! - [`client`] and [`target`]: a blocking client for any server of the Redis protocol, used by the command line too.
 //!
@@ -38,6 +39,7 @@ pub mod facts;
 pub mod fan_out;
 #[cfg(feature = "wire")]
 mod figure;
+pub mod interrupt;
 #[cfg(feature = "wire")]
 pub mod kv;
 pub mod latency;
@@ -49,6 +51,7 @@ pub mod null_server;
 pub mod options;
 pub mod output;
 pub mod pool;
+mod progress;
 mod random;
 #[cfg(feature = "wire")]
 pub mod reconnect;

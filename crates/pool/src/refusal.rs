@@ -1,8 +1,8 @@
 //! Why a pool does not do what it is asked for. Nothing has changed then.
 
 use crate::catalogue::CatalogueError;
+use crate::catalogue::item::AMOUNT_MAX;
 use crate::ending::Ending;
-use crate::item::AMOUNT_MAX;
 
 /// Nothing is left to draw. What a single draw is refused for; nothing has changed then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

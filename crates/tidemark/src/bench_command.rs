@@ -4,7 +4,8 @@ use anyhow::Context;
 use clap::Args;
 use std::ffi::OsString;
 use std::process::ExitCode;
-use tidemark_lab::{circuit, counter, crash, fan_out, kv, null_server, pool, reconnect, single_dash};
+use tidemark_lab::interrupt::Interrupt;
+use tidemark_lab::{circuit, counter, crash, fan_out, kv, null_server, output, pool, reconnect, single_dash};
 
 /// Arguments of `tidemark bench`.
 #[derive(Args)]
@@ -36,9 +37,20 @@ enum Scenario {
     NullServer(null_server::NullServerOptions),
 }
 
-/// Runs one scenario.
+/// Runs one scenario. If Ctrl-C ends it, its report is of what was measured until then.
 pub(crate) fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
-    match args.scenario {
+    let result = run_scenario(args.scenario);
+    let Some(exit_code) = Interrupt::exit_code() else { return result };
+    if let Err(error) = result
+        && !output::is_closed(&error)
+    {
+        output::tell(format_args!("tidemark: {error:#}"));
+    }
+    Ok(ExitCode::from(exit_code))
+}
+
+fn run_scenario(scenario: Scenario) -> anyhow::Result<ExitCode> {
+    match scenario {
         Scenario::Kv(options) => {
             if !kv::run(&options, &mut std::io::stdout().lock())? {
                 return Ok(ExitCode::FAILURE);

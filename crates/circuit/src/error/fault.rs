@@ -3,7 +3,7 @@
 use std::error;
 use std::fmt;
 
-use crate::subject::Subject;
+use crate::identity::subject::Subject;
 
 /// A call that the component's state or ownership forbids: it is closed, or it belongs to another circuit.
 ///

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use crate::name::Name;
+use crate::identity::name::Name;
 
 thread_local! {
     /// What is left to the journal that is being read on this thread.

@@ -5,18 +5,18 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use super::recorded::Recorded;
-use crate::bank::Bank;
-use crate::basin::Basin;
-use crate::conduit::Conduit;
-use crate::event::Hearer;
-use crate::machine::Machine;
-use crate::membership::{OnClose, Subscription};
-use crate::name::Name;
-use crate::pipe::Pipe;
-use crate::port::Port;
-use crate::reservoir::Reservoir;
-use crate::subscriber::Subscriber;
-use crate::tap::Tap;
+use crate::execution::event::Hearer;
+use crate::execution::machine::Machine;
+use crate::identity::name::Name;
+use crate::structure::bank::Bank;
+use crate::structure::basin::Basin;
+use crate::structure::conduit::Conduit;
+use crate::structure::pipe::Pipe;
+use crate::structure::port::Port;
+use crate::structure::reservoir::Reservoir;
+use crate::structure::tap::Tap;
+use crate::subscription::membership::{OnClose, Subscription};
+use crate::subscription::subscriber::Subscriber;
 
 /// Something with a label. Whatever it cannot do, or not with what it is given, returns none.
 pub(super) trait Input: Send {

@@ -5,9 +5,9 @@ use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
 use super::recorded::Recorded;
-use crate::pipe::Pipe;
-use crate::port::Request;
-use crate::subject::Subject;
+use crate::identity::subject::Subject;
+use crate::structure::pipe::Pipe;
+use crate::structure::port::Request;
 
 /// What the subject with this label is.
 pub(super) struct Labelled {

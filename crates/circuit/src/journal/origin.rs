@@ -8,12 +8,12 @@ use std::collections::HashMap;
 
 use super::allowance;
 use super::recorded::{Recorded, read_number, write_number};
-use crate::capture::Capture;
-use crate::current::Current;
-use crate::machine::Machine;
-use crate::name::Name;
-use crate::sink::Sink;
-use crate::subject::{Kind, Subject};
+use crate::execution::current::Current;
+use crate::execution::machine::Machine;
+use crate::identity::name::Name;
+use crate::identity::subject::{Kind, Subject};
+use crate::structure::capture::Capture;
+use crate::structure::sink::Sink;
 
 /// No path of a capture is longer: a pipe, what it is of, its circuit and the cortex are four.
 const PARTS_MAX: u64 = 16;

@@ -1,7 +1,7 @@
 //! Values as bytes.
 
 use super::allowance;
-use crate::name::Name;
+use crate::identity::name::Name;
 
 /// A value that can be written into a journal and read back, the same in every bit.
 ///

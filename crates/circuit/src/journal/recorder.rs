@@ -1,8 +1,8 @@
 //! Who is told of a circuit's inputs.
 #![allow(unsafe_code, reason = "values are looked at where they lie, which has no type")]
 
-use crate::event::Event;
-use crate::subject::Subject;
+use crate::execution::event::Event;
+use crate::identity::subject::Subject;
 
 /// What is told of inputs, before they are handled.
 pub(crate) trait Recorder: Send + Sync {

@@ -11,23 +11,23 @@ use super::frame::{self, Kind};
 use super::label::{Asked, Labelled, Look, Role, look_at_request, look_at_target, look_at_value};
 use super::recorded::{Recorded, write_number};
 use super::recorder::Recorder;
-use crate::bank::Bank;
-use crate::basin::Basin;
 use crate::circuit::{Circuit, RunBy};
-use crate::conduit::Conduit;
 use crate::error::Fault;
-use crate::event::{Event, Hearer};
-use crate::extent::Extent;
-use crate::membership::Subscription;
-use crate::pipe::Pipe;
-use crate::port::Port;
-use crate::reservoir::Reservoir;
-use crate::sink::Sink;
-use crate::subject::{Id, Subject};
-use crate::subscriber::Subscriber;
+use crate::execution::event::{Event, Hearer};
+use crate::failure::thrown::{message_of, shielded};
+use crate::identity::extent::Extent;
+use crate::identity::subject::{Id, Subject};
+use crate::structure::bank::Bank;
+use crate::structure::basin::Basin;
+use crate::structure::conduit::Conduit;
+use crate::structure::pipe::Pipe;
+use crate::structure::port::Port;
+use crate::structure::reservoir::Reservoir;
+use crate::structure::sink::Sink;
+use crate::structure::tap::Tap;
+use crate::subscription::membership::Subscription;
+use crate::subscription::subscriber::Subscriber;
 use crate::sync::unpoisoned;
-use crate::tap::Tap;
-use crate::thrown::{message_of, shielded};
 
 /// Writes the inputs of a circuit into a journal while they are handled.
 ///

@@ -14,21 +14,21 @@ use super::input::{Closing, Input, Mirror, OnEnd, OnReservoir, Subscribing, Tapp
 use super::origin::{NoLink, Origins};
 use super::recorded::{Recorded, read_number};
 use super::recording::tap_name;
-use crate::bank::Bank;
-use crate::basin::Basin;
 use crate::circuit::{Circuit, RunBy};
-use crate::conduit::Conduit;
 use crate::error::Fault;
-use crate::machine::Machine;
-use crate::membership::Subscription;
-use crate::name::Name;
-use crate::pipe::Pipe;
-use crate::port::Port;
-use crate::recipe::Recipe;
-use crate::reservoir::Reservoir;
-use crate::sink::Sink;
-use crate::subscriber::Subscriber;
-use crate::tap::Tap;
+use crate::execution::machine::Machine;
+use crate::identity::name::Name;
+use crate::operator::recipe::Recipe;
+use crate::structure::bank::Bank;
+use crate::structure::basin::Basin;
+use crate::structure::conduit::Conduit;
+use crate::structure::pipe::Pipe;
+use crate::structure::port::Port;
+use crate::structure::reservoir::Reservoir;
+use crate::structure::sink::Sink;
+use crate::structure::tap::Tap;
+use crate::subscription::membership::Subscription;
+use crate::subscription::subscriber::Subscriber;
 
 /// See [`Replay::limit_value`].
 const VALUE_BYTES_MAX: u64 = 64 << 20;

@@ -4,9 +4,11 @@ use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use loom::thread;
 
 use super::{Sum, explore};
-use crate::bounds::{Admission, Bounds};
+use crate::Circuit;
+use crate::Overflow;
+use crate::RunBy;
+use crate::execution::bounds::{Admission, Bounds};
 use crate::sync::Arc;
-use crate::{Circuit, Overflow, RunBy};
 
 #[test]
 fn loom_no_more_get_in_than_there_is_room_for_and_who_waits_gets_in_then() {

@@ -3,8 +3,10 @@
 use loom::thread;
 
 use super::{Sum, explore};
+use crate::Circuit;
+use crate::Overflow;
+use crate::RunBy;
 use crate::sync::{Arc, AtomicUsize, Ordering};
-use crate::{Circuit, Overflow, RunBy};
 
 #[test]
 fn loom_of_two_circuits_that_settle_each_other_nobody_hangs() {

@@ -7,8 +7,14 @@ use loom::thread;
 
 use super::tasks::block_on;
 use super::{Sum, circuit, explore};
+use crate::Circuit;
+use crate::CircuitBuilder;
+use crate::Overflow;
+use crate::Pipe;
+use crate::RunBy;
+use crate::Subscription;
+use crate::ThreadPool;
 use crate::sync::Arc;
-use crate::{Circuit, CircuitBuilder, Overflow, Pipe, RunBy, Subscription, ThreadPool};
 
 /// A value that loom reports if it is left over, or dropped twice.
 type Counted = Arc<()>;

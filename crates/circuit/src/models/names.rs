@@ -5,10 +5,13 @@ use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
 
 use super::explore;
+use crate::Name;
+use crate::Pool;
+use crate::Subject;
 use crate::error::Fault;
-use crate::name_map::NameMap;
+use crate::identity::name_map::NameMap;
+use crate::name;
 use crate::sync::{Arc, UnsafeCell};
-use crate::{Name, Pool, Subject, name};
 
 /// A value of which loom notices who reads it without having been told of it.
 struct Watched(UnsafeCell<u64>);

@@ -6,8 +6,11 @@
 use loom::thread;
 
 use super::{Sum, explore};
+use crate::Circuit;
+use crate::Overflow;
+use crate::RunBy;
+use crate::ThreadPool;
 use crate::sync::{Arc, Condvar, Mutex, lock, wait};
-use crate::{Circuit, Overflow, RunBy, ThreadPool};
 
 fn pool(threads: usize) -> ThreadPool {
     ThreadPool::new(threads).expect("threads")

@@ -8,8 +8,8 @@ use loom::thread::{self, Thread};
 
 use super::{Sum, circuit, explore};
 use crate::RunBy;
+use crate::execution::waiters::Waiters;
 use crate::sync::{Arc, AtomicBool, Ordering};
-use crate::waiters::Waiters;
 
 /// Wakes a thread that runs a task and parks while that has nothing to do.
 struct Unpark(Thread);

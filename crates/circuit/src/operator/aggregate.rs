@@ -7,8 +7,9 @@
 use std::collections::VecDeque;
 
 use super::{And, Part, Plan, Stage, positive};
-use crate::newest::push_newest;
-use crate::{ArgumentError, Fiber};
+use crate::ArgumentError;
+use crate::Fiber;
+use crate::structure::newest::push_newest;
 
 impl<E: Part, R: Plan<E, Out = E>> Fiber<E, R> {
     /// Emits the running result of combining all values so far, beginning with `initial`.

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::{Plan, Stage};
-use crate::{Fault, Site};
+use crate::Fault;
+use crate::Site;
 
 /// A plan behind a pointer: see [`Fiber::boxed`](crate::Fiber::boxed) and
 /// [`Flow::boxed`](crate::Flow::boxed).

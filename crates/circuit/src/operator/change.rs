@@ -4,8 +4,9 @@ use std::collections::{HashSet, VecDeque};
 use std::hash::Hash;
 
 use super::{And, Part, Plan, Stage, positive};
-use crate::newest::push_newest;
-use crate::{ArgumentError, Fiber};
+use crate::ArgumentError;
+use crate::Fiber;
+use crate::structure::newest::push_newest;
 
 /// How many values [`Fiber::distinct`] remembers.
 const DISTINCT_CAPACITY: usize = 65_536;

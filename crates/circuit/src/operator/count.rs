@@ -1,7 +1,8 @@
 //! Operators that count.
 
 use super::{And, Part, Plan, Stage, positive};
-use crate::{ArgumentError, Fiber};
+use crate::ArgumentError;
+use crate::Fiber;
 
 impl<E: Send + 'static, R: Plan<E, Out = E>> Fiber<E, R> {
     /// Lets the first `count` values pass and drops the rest. State: one number.

@@ -1,7 +1,12 @@
 //! Operators that are chosen when a flow is attached, for the subject it is attached to.
 
 use super::{Part, Plan, Then};
-use crate::{Error, Fault, Fiber, Flow, Site, Subject};
+use crate::Error;
+use crate::Fault;
+use crate::Fiber;
+use crate::Flow;
+use crate::Site;
+use crate::Subject;
 
 impl<I: Send + 'static, O: Send + 'static, R: Plan<I, Out = O>> Flow<I, O, R> {
     /// These operators, and then those of the fiber that the factory makes for the subject of the receptor

@@ -51,19 +51,26 @@ mod change;
 mod count;
 mod edge;
 mod factory;
+pub(crate) mod fiber;
 mod filter;
+pub(crate) mod flow;
 mod order;
 mod random;
+pub(crate) mod recipe;
 mod route;
 mod run;
 mod scan;
 mod time;
 mod transform;
 mod window;
+pub(crate) mod window_view;
 
 use std::time::Duration;
 
-use crate::{ArgumentError, Fault, Receptor, Site};
+use crate::ArgumentError;
+use crate::Fault;
+use crate::Receptor;
+use crate::Site;
 
 pub use aggregate::{Always, Combine, Integrate, Maybe, Reduce, Relate, Rolling, Tumble};
 pub use boxed::{Boxed, BoxedStage};

@@ -7,7 +7,8 @@
 use std::cmp::Ordering;
 
 use super::{And, Guard, Map, Part, Plan};
-use crate::{ArgumentError, Fiber};
+use crate::ArgumentError;
+use crate::Fiber;
 
 impl<E: Send + 'static, R: Plan<E, Out = E>> Fiber<E, R> {
     /// Lets the values pass that are greater than the bound. No state.

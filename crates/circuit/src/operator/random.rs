@@ -1,8 +1,11 @@
 //! Chance, with draws that a seed decides.
 
 use super::{Plan, Stage, Then};
+use crate::ArgumentError;
+use crate::Fault;
+use crate::Fiber;
+use crate::Site;
 use crate::random::Generator;
-use crate::{ArgumentError, Fault, Fiber, Site};
 
 impl<E: Send + 'static, R: Plan<E, Out = E>> Fiber<E, R> {
     /// Lets each value pass with this probability, between 0 and 1.

@@ -1,7 +1,10 @@
 //! Operators that look at values on their way, or send them other ways.
 
 use super::{And, Branch, Part, Plan, Stage, Then};
-use crate::{Fault, Fiber, Receptor, Site};
+use crate::Fault;
+use crate::Fiber;
+use crate::Receptor;
+use crate::Site;
 
 impl<E: Send + 'static, R: Plan<E, Out = E>> Fiber<E, R> {
     /// Shows each value to the function and lets it pass. A function that panics stops the value.

@@ -1,7 +1,9 @@
 //! Operators over runs of equal values.
 
 use super::{And, Part, Plan, Stage};
-use crate::{Change, Flow, Run};
+use crate::Change;
+use crate::Flow;
+use crate::Run;
 
 impl<I: Send + 'static, O: Part + PartialEq, R: Plan<I, Out = O>> Flow<I, O, R> {
     /// Emits the transition from a value to another one, with the length of the run that ended; equal values

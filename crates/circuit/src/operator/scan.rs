@@ -1,7 +1,9 @@
 //! Operators with a state of any type.
 
 use super::{Part, Plan, Stage, Then};
-use crate::{Fault, Flow, Site};
+use crate::Fault;
+use crate::Flow;
+use crate::Site;
 
 impl<I: Send + 'static, O: Send + 'static, R: Plan<I, Out = O>> Flow<I, O, R> {
     /// Lets each value change a state, and emits a copy of the state.

@@ -5,8 +5,9 @@
 use std::time::Duration;
 
 use super::{And, Part, Plan, Stage, nanos};
-use crate::machine::now_nanos;
-use crate::{ArgumentError, Fiber};
+use crate::ArgumentError;
+use crate::Fiber;
+use crate::execution::machine::now_nanos;
 
 impl<E: Send + 'static, R: Plan<E, Out = E>> Fiber<E, R> {
     /// Lets the first value pass that comes in each interval after the first, and drops the others.

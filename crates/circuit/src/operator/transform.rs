@@ -1,7 +1,8 @@
 //! Operators that turn each value into another.
 
 use super::{Always, And, Maybe, Part, Plan, Relate, Stage};
-use crate::{Fiber, Flow};
+use crate::Fiber;
+use crate::Flow;
 
 impl<E: Send + 'static, R: Plan<E, Out = E>> Fiber<E, R> {
     /// Puts what the function makes of a value in its place. No state; drops nothing.

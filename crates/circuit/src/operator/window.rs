@@ -4,9 +4,13 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::{Part, Plan, Stage, Then, nanos, positive};
-use crate::machine::now_nanos;
-use crate::newest::push_newest;
-use crate::{ArgumentError, Fault, Flow, Site, Window};
+use crate::ArgumentError;
+use crate::Fault;
+use crate::Flow;
+use crate::Site;
+use crate::Window;
+use crate::execution::machine::now_nanos;
+use crate::structure::newest::push_newest;
 
 impl<I: Send + 'static, O: Send + 'static, R: Plan<I, Out = O>> Flow<I, O, R> {
     /// The last `count` values, or as many as there are yet, seen with each value by the function that is

@@ -6,8 +6,8 @@ use std::ops::Index;
 use std::sync::Arc;
 
 use super::{Observation, Signal};
-use crate::flow::Flow;
 use crate::operator::Plan;
+use crate::operator::flow::Flow;
 
 /// A value for each sign of a vocabulary.
 pub type SignMap<S, T> = Map<S, T>;

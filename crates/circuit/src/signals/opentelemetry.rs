@@ -7,14 +7,14 @@ use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Counter, Meter, UpDownCounter};
 
 use super::{Observation, Sign, Symbol, gauges};
-use crate::conduit::Conduit;
 use crate::error::Fault;
-use crate::membership::Subscription;
-use crate::name::Name;
-use crate::receptor::Receptor;
-use crate::registrar::Registrar;
-use crate::subject::Subject;
-use crate::thrown::shielded;
+use crate::failure::thrown::shielded;
+use crate::identity::name::Name;
+use crate::identity::subject::Subject;
+use crate::structure::conduit::Conduit;
+use crate::subscription::membership::Subscription;
+use crate::subscription::receptor::Receptor;
+use crate::subscription::registrar::Registrar;
 
 /// Has what a conduit's instruments say go to instruments of a meter.
 ///

@@ -20,9 +20,9 @@
 //! ```
 
 use super::{Symbol, statuses};
-use crate::flow::Flow;
+use crate::operator::flow::Flow;
+use crate::operator::window_view::Window;
 use crate::operator::{Part, Plan, Stage};
-use crate::window::Window;
 
 /// What is left of a vote after each later one.
 const DECAY: f64 = 0.95;

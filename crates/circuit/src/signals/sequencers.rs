@@ -14,7 +14,7 @@ use std::mem;
 use std::sync::Arc;
 
 use super::{Episodic, Map, Observation, operations, statuses};
-use crate::flow::Flow;
+use crate::operator::flow::Flow;
 use crate::operator::{Part, Plan, Stage};
 use operations::Sign::{Advance, Begin, End};
 use statuses::Sign as Status;

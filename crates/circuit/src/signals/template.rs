@@ -1,7 +1,7 @@
 //! Vocabularies whose signs are those of another one: what is said of what was said.
 
 use super::Sign;
-use crate::flow::Flow;
+use crate::operator::flow::Flow;
 use crate::operator::{Plan, Stage};
 
 /// A vocabulary without signs of its own: a module with its dimensions and an instrument for the signs of any vocabulary, and with a

@@ -3,12 +3,12 @@
 use tracing::{debug, error, warn};
 
 use super::{Observation, Sign, Symbol, situations};
-use crate::conduit::Conduit;
 use crate::error::Fault;
-use crate::membership::Subscription;
-use crate::registrar::Registrar;
-use crate::subject::Subject;
-use crate::thrown::shielded;
+use crate::failure::thrown::shielded;
+use crate::identity::subject::Subject;
+use crate::structure::conduit::Conduit;
+use crate::subscription::membership::Subscription;
+use crate::subscription::registrar::Registrar;
 
 /// Has everything that a conduit's instruments say from here on go to `tracing`, until the subscription is closed: an event each,
 /// with the target `tidemark_circuit::signals` and the fields `subject` (the instrument's name), `vocabulary`, `sign`, and where

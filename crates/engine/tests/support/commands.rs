@@ -129,7 +129,13 @@ impl Generator {
         self.group = shape.row.group;
         self.announced = 0;
         self.lexical = shape.row.name.contains("lex");
+        let is_addition = shape.row.name == "counter.add";
         arguments.iter().for_each(|argument| self.argument(argument, &mut line));
+        if is_addition && self.random.once_in(2) {
+            // As behind a crash: without units in doubt there is nothing to settle.
+            line.truncate(3);
+            line.extend([b"DURABLE".to_vec(), b"DOUBT".to_vec(), self.units()]);
+        }
         if self.random.once_in(50) {
             self.spoil(&mut line, shape_name_len(&self.shapes[index]));
         }

@@ -52,6 +52,7 @@ pub use variant::Variant;
 
 pub use crate::micro::Caller;
 
+use crate::interrupt::Interrupt;
 use crate::output;
 use anyhow::Context;
 use flags::Action;
@@ -86,7 +87,7 @@ pub fn run(
         }
         None => {
             let settings = Settings::resolve(&options.flags, environment, Settings::harness())?;
-            let outcome = run::run(&settings, options.profile.as_deref())?;
+            let outcome = run::run(&settings, options.profile.as_deref(), &Interrupt::by_signal()?)?;
             output::write_report(&outcome, options.printing.json, out)?;
             Ok(outcome.faults().is_empty())
         }
@@ -94,8 +95,11 @@ pub fn run(
             let settings = Settings::resolve(flags, environment, Settings::baselines())?;
             let runs = batches::baselines(&settings, flags.variant);
             if printing.json {
-                let outcomes =
-                    runs.iter().map(|run| run::run(run, None)).collect::<anyhow::Result<Vec<_>>>()?;
+                let interrupt = Interrupt::by_signal()?;
+                let run = |settings| run::run(settings, None, &interrupt);
+                // The last one says of itself that it was interrupted.
+                let runs = runs.iter().take_while(|_| !interrupt.is_asked_for());
+                let outcomes = runs.map(run).collect::<anyhow::Result<Vec<_>>>()?;
                 serde_json::to_writer_pretty(&mut *out, &outcomes)?;
                 writeln!(out)?;
                 Ok(outcomes.iter().all(|outcome| outcome.faults().is_empty()))
@@ -119,9 +123,15 @@ pub fn run(
 fn write_table(runs: &[Settings], out: &mut impl Write, notes: &mut impl Write) -> anyhow::Result<bool> {
     writeln!(out, "{}", header())?;
     let mut is_right = true;
+    let interrupt = Interrupt::by_signal()?;
     for (number, settings) in runs.iter().enumerate() {
         let _ = writeln!(notes, "{}/{}: {}", number + 1, runs.len(), settings.variant);
-        let outcome = run::run(settings, None).with_context(|| settings.variant.to_string())?;
+        let outcome = run::run(settings, None, &interrupt).with_context(|| settings.variant.to_string())?;
+        // In a table a part of a run would pass for all of it.
+        if interrupt.is_asked_for() {
+            let _ = writeln!(notes, "interrupted: {number} of {} runs were measured", runs.len());
+            break;
+        }
         writeln!(out, "{}", table::line(&outcome))?;
         for fault in outcome.faults() {
             is_right = false;

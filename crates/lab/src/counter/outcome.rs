@@ -15,6 +15,9 @@ use std::time::Duration;
 pub(super) struct Outcome {
     /// What was asked for.
     pub(super) settings: Settings,
+    /// Whether the run has ended before it was to.
+    #[serde(rename = "interrupted")]
+    pub(super) is_interrupted: bool,
     /// Whether an operation may be refused because of a limit.
     pub(super) is_gated: bool,
     /// From the first operation until everything is stored.

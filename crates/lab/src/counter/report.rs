@@ -48,6 +48,9 @@ impl Display for Outcome {
             self.allocations_per_operation().map_or(unknown(), |count| format!("{count:.6}")),
             self.memory.bytes_per_key.map_or(unknown(), |bytes| format!("{bytes:.1}"))
         )?;
+        if self.is_interrupted {
+            writeln!(formatter, "Interrupted: the figures are those of the time until then.")?;
+        }
         for fault in self.faults() {
             writeln!(formatter, "WRONG: {fault}")?;
         }

@@ -13,7 +13,9 @@ use super::traffic::Traffic;
 use super::variant::Variant;
 use super::watch::Watch;
 use crate::allocations;
+use crate::interrupt::Interrupt;
 use crate::machine::Machine;
+use crate::progress::{Progress, Seconds};
 use anyhow::{Context, anyhow};
 use rustix::time::{ClockId, clock_gettime};
 use std::path::Path;
@@ -26,24 +28,31 @@ const KEYS_FOR_MEMORY: usize = 10_000;
 /// Bounds of how often what is uncommitted is looked at: often enough to see what a commit leaves, and seldom enough to be no load.
 const LOOK_EVERY: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(100));
 
+/// How often whoever waits looks whether the run ends early.
+const SUPERVISE_EVERY: Duration = Duration::from_millis(100);
+
 /// The names of a run's keys.
 type Names = Arc<[String]>;
 
 /// Makes what is to be measured and measures it; with profiles of that in a folder, if there is one.
-pub(super) fn run(settings: &Settings, profile: Option<&Path>) -> anyhow::Result<Outcome> {
+pub(super) fn run(
+    settings: &Settings,
+    profile: Option<&Path>,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Outcome> {
     let settings = &settings.apart_from_other_runs();
     match settings.variant {
         Variant::Vsa | Variant::Quota | Variant::Exact => {
-            measure(settings, profile, subjects::Committed::new)
+            measure(settings, profile, interrupt, subjects::Committed::new)
         }
-        Variant::Atomic => measure(settings, profile, subjects::Words::new),
-        Variant::Batch => measure(settings, profile, subjects::Batched::new),
-        Variant::Crdt => measure(settings, profile, subjects::Replicated::new),
-        Variant::Token => measure(settings, profile, subjects::Buckets::of_tokens),
-        Variant::Leaky => measure(settings, profile, subjects::Buckets::that_leak),
-        Variant::Gcra => measure(settings, profile, subjects::gcra),
+        Variant::Atomic => measure(settings, profile, interrupt, subjects::Words::new),
+        Variant::Batch => measure(settings, profile, interrupt, subjects::Batched::new),
+        Variant::Crdt => measure(settings, profile, interrupt, subjects::Replicated::new),
+        Variant::Token => measure(settings, profile, interrupt, subjects::Buckets::of_tokens),
+        Variant::Leaky => measure(settings, profile, interrupt, subjects::Buckets::that_leak),
+        Variant::Gcra => measure(settings, profile, interrupt, subjects::gcra),
         #[cfg(feature = "peers")]
-        Variant::Governor => measure(settings, profile, subjects::governor),
+        Variant::Governor => measure(settings, profile, interrupt, subjects::governor),
     }
 }
 
@@ -51,6 +60,7 @@ pub(super) fn run(settings: &Settings, profile: Option<&Path>) -> anyhow::Result
 fn measure<S: Subject>(
     settings: &Settings,
     profile: Option<&Path>,
+    interrupt: &Interrupt,
     make: impl Fn(&Settings, &Names, &Arc<Meter>) -> anyhow::Result<S>,
 ) -> anyhow::Result<Outcome> {
     let bytes_per_key = bytes_per_key(settings, &make)?;
@@ -60,7 +70,7 @@ fn measure<S: Subject>(
     let mut profiler = profile.map(Profiler::attach).transpose()?;
     let (found, allocations) = allocations::during(|| {
         let subject = make(settings, &names, &meter)?;
-        Found::of(settings, &subject, &meter, stopwatch, profiler.as_mut())
+        Found::of(settings, &subject, &meter, stopwatch, profiler.as_mut(), interrupt)
     });
     if let Some(profiler) = profiler {
         profiler.write(allocations.as_ref()).context("writing the profiles")?;
@@ -96,8 +106,36 @@ impl Phase {
     }
 }
 
+/// Says how far the work is until it is over, and ends it early when it is interrupted.
+fn supervise(settings: &Settings, phase: &Phase, is_worked: &AtomicBool, interrupt: &Interrupt) {
+    let (clock, mut progress) = (Instant::now(), Progress::new());
+    while !is_worked.load(Relaxed) {
+        if interrupt.is_asked_for() {
+            phase.0.store(OVER, Relaxed);
+        }
+        let done = clock.elapsed();
+        if settings.duration.is_zero() {
+            progress.show("measuring", format_args!("{:.0} s", done.as_secs_f64()));
+        } else {
+            progress.show("measuring", Seconds { done, of: settings.duration });
+        }
+        std::thread::park_timeout(SUPERVISE_EVERY);
+    }
+}
+
+/// Sleeps for so long, or until the work is over because a worker cannot go on or the run is interrupted.
+fn sleep_unless_over(duration: Duration, phase: &Phase) {
+    let clock = Instant::now();
+    while let Some(left) =
+        duration.checked_sub(clock.elapsed()).filter(|left| !left.is_zero() && !phase.is_over())
+    {
+        std::thread::sleep(left.min(SUPERVISE_EVERY));
+    }
+}
+
 /// What is known when all is stored.
 struct Found {
+    is_interrupted: bool,
     duration: Duration,
     final_flush: Duration,
     cpu: Duration,
@@ -116,8 +154,10 @@ impl Found {
         meter: &Meter,
         stopwatch: Stopwatch,
         mut profiler: Option<&mut Profiler>,
+        interrupt: &Interrupt,
     ) -> anyhow::Result<Self> {
         let (phase, is_flushed) = (Phase::default(), AtomicBool::new(false));
+        let is_worked = AtomicBool::new(false);
         let every = settings.commit_interval.clamp(LOOK_EVERY.0, LOOK_EVERY.1);
         std::thread::scope(|scope| {
             let start = |worker: usize| {
@@ -138,8 +178,9 @@ impl Found {
             let begun = profiler.as_mut().map_or(Ok(()), |profiler| profiler.begin());
             let (cpu, clock) = (process_time(), Instant::now());
             phase.0.store(if begun.is_ok() { WORKING } else { OVER }, Relaxed);
+            let supervisor = scope.spawn(|| supervise(settings, &phase, &is_worked, interrupt));
             if !settings.duration.is_zero() {
-                std::thread::sleep(settings.duration);
+                sleep_unless_over(settings.duration, &phase);
                 phase.0.store(OVER, Relaxed);
             }
             let mut done = Vec::with_capacity(workers.len());
@@ -147,6 +188,8 @@ impl Found {
                 done.push(worker.join().map_err(|_| anyhow!("a worker has panicked")));
             }
             let (worked, at_end) = (clock.elapsed(), subject.exposure());
+            is_worked.store(true, Relaxed);
+            supervisor.thread().unpark();
             let flushed = subject.finish();
             let (duration, cpu) =
                 (clock.elapsed(), process_time().checked_sub(cpu).expect("processor time grows"));
@@ -172,6 +215,7 @@ impl Found {
             let exposures = watch.map(|watch| watch.end(at_end, at_last, promised));
             let durable_minus_truth = difference(subject.stored().context("reading back what is stored")?);
             Ok(Found {
+                is_interrupted: interrupt.is_asked_for(),
                 duration,
                 final_flush: duration.checked_sub(worked).expect("the flush is behind the work"),
                 cpu,
@@ -194,6 +238,7 @@ impl Found {
     ) -> Outcome {
         Outcome {
             settings: settings.clone(),
+            is_interrupted: self.is_interrupted,
             is_gated: settings.variant.is_gated(),
             duration: self.duration,
             final_flush: self.final_flush,

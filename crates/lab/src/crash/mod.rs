@@ -23,6 +23,7 @@ pub use report::Report;
 
 use crate::client::Client;
 use crate::facts::ServerFacts;
+use crate::interrupt::Interrupt;
 use crate::machine::Machine;
 use crate::output;
 use crate::random::Random;
@@ -32,11 +33,8 @@ use anyhow::Context;
 use progress::Progress;
 use report::Iteration;
 use server_process::ServerProcess;
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::flag;
+use signal_hook::consts::SIGTERM;
 use std::io::Write;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::{Duration, Instant, SystemTime};
 use watcher::Watcher;
@@ -45,8 +43,6 @@ use writer::Writer;
 /// How often the executioner looks whether its moment has come.
 const LOOK_INTERVAL: Duration = Duration::from_micros(100);
 
-/// What a shell adds to the signal that has ended a program.
-const SIGNALLED: i32 = 128;
 /// About as long as a write takes that is on disk when it is answered.
 const WRITE_TIME: Duration = Duration::from_millis(1);
 
@@ -55,36 +51,32 @@ pub fn run(options: &CrashOptions, out: &mut impl Write) -> anyhow::Result<bool>
     let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     // Tells the keys, values and directories of this run from those of others, whatever the seed.
     let run = since_epoch.as_nanos() as u64;
-    let interrupted = interrupted_by_signal()?;
+    // So that the server of an iteration ends with it.
+    let interrupt = Interrupt::by_signal()?;
+    interrupt.also_by(SIGTERM)?;
     let mut results = Vec::new();
     let mut facts = None;
     for number in 1..=options.iterations {
         let random = Random::new(options.seed.unwrap_or(run), u64::from(number));
-        let crash = Crash { options, number, run, interrupted: Arc::clone(&interrupted) };
-        let iteration = crash
-            .run(random, &mut facts)
+        let crash = Crash { options, number, run, interrupt: interrupt.clone() };
+        let iteration = crash.run(random, &mut facts);
+        if interrupt.is_asked_for() {
+            output::tell(format_args!("interrupted in iteration {number}"));
+            break;
+        }
+        let iteration = iteration
             .with_context(|| format!("iteration {number} of the scenario {}", options.scenario.name()))?;
         output::tell(format_args!("iteration {number}/{}: {iteration}", options.iterations));
         results.push(iteration);
     }
+    anyhow::ensure!(
+        !(results.is_empty() && interrupt.is_asked_for()),
+        "interrupted before an iteration had ended"
+    );
     let (target, server) = facts.context("no iteration was run: --iterations is 0")?;
     let report = Report::new(options, target, server, Machine::this(), results);
     output::write_report(&report, options.report.json, out)?;
     Ok(report.succeeded())
-}
-
-/// What Ctrl-C and SIGTERM set, so that the server of an iteration ends with it. Asked a second time, the program ends at once.
-fn interrupted_by_signal() -> anyhow::Result<Arc<AtomicBool>> {
-    let interrupted = Arc::new(AtomicBool::new(false));
-    // In this order: the first signal finds the flag unset.
-    let register = |signal| {
-        flag::register_conditional_shutdown(signal, SIGNALLED + signal, Arc::clone(&interrupted))?;
-        flag::register(signal, Arc::clone(&interrupted))
-    };
-    for signal in [SIGINT, SIGTERM] {
-        register(signal).context("cannot watch for signals")?;
-    }
-    Ok(interrupted)
 }
 
 /// One iteration: a crash, what came before it, and what comes of it.
@@ -92,7 +84,7 @@ struct Crash<'a> {
     options: &'a CrashOptions,
     number: u32,
     run: u64,
-    interrupted: Arc<AtomicBool>,
+    interrupt: Interrupt,
 }
 
 /// The server's address and what it says of itself, asked once.
@@ -134,10 +126,10 @@ impl Crash<'_> {
         server: Option<&mut ServerProcess>,
         facts: &mut Facts,
     ) -> anyhow::Result<Iteration> {
-        let Crash { options, number, run, interrupted } = self;
+        let Crash { options, number, run, interrupt } = self;
         let keys: Vec<String> =
             (0..options.keys).map(|key| format!("crash-bench:{run:x}:{number}:{key}")).collect();
-        let progress = Progress::new(run ^ u64::from(number), interrupted);
+        let progress = Progress::new(run ^ u64::from(number), interrupt);
         if facts.is_none() {
             let mut control = Client::connect(target, options.wait.max_wait)?;
             *facts = Some((target.to_string(), ServerFacts::ask(&mut control)?));

@@ -1,8 +1,9 @@
 //! What writer, subscriber and executioner know of each other.
 
+use crate::interrupt::Interrupt;
 use crate::watch::ledger::Ledger;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 /// The state of one iteration.
@@ -18,11 +19,11 @@ pub(super) struct Progress {
     /// One of the three cannot go on.
     failed: AtomicBool,
     /// The user has seen enough.
-    interrupted: Arc<AtomicBool>,
+    interrupt: Interrupt,
 }
 
 impl Progress {
-    pub(super) fn new(run: u64, interrupted: Arc<AtomicBool>) -> Self {
+    pub(super) fn new(run: u64, interrupt: Interrupt) -> Self {
         Progress {
             ledger: Mutex::new(Ledger::new(run)),
             written: AtomicU64::new(0),
@@ -31,7 +32,7 @@ impl Progress {
             client_is_to_crash: AtomicBool::new(false),
             crashed_at: Mutex::new(None),
             failed: AtomicBool::new(false),
-            interrupted,
+            interrupt,
         }
     }
 
@@ -99,6 +100,6 @@ impl Progress {
     }
 
     pub(super) fn is_interrupted(&self) -> bool {
-        self.interrupted.load(Ordering::Acquire)
+        self.interrupt.is_asked_for()
     }
 }

@@ -17,6 +17,7 @@ use crate::duration;
 use anyhow::Context;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
@@ -207,6 +208,8 @@ impl FloorOptions {
             .arg(format!("--subscription={}", self.subscription))
             .arg(format!("--lsn={}", self.lsn))
             .arg(format!("--max-wait={}", duration::format(self.max_wait)))
+            // Ctrl-C is for the process that reports. This one ends with the pipe to it.
+            .process_group(0)
             .stdout(Stdio::piped());
         if self.sends {
             command.arg("--sends");

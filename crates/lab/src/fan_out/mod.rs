@@ -23,6 +23,7 @@ pub use report::Report;
 
 use crate::client::Client;
 use crate::facts::{self, ServerFacts};
+use crate::interrupt::Interrupt;
 use crate::machine::Machine;
 use crate::output;
 use crate::target::Target;
@@ -156,7 +157,12 @@ fn measure(
     mut floor: Option<&mut Floor>,
 ) -> anyhow::Result<Vec<Round>> {
     let mut rounds = Vec::new();
+    let interrupt = Interrupt::by_signal()?;
     for number in 1..=options.warmup_rounds + options.rounds {
+        if interrupt.is_asked_for() {
+            output::tell(format_args!("interrupted behind {} rounds", rounds.len()));
+            break;
+        }
         let mut of_server = || -> anyhow::Result<Option<Times>> {
             let times = receiver.round(number, options.wait.max_wait, |value| writer.send(value))?;
             writer.check_answer()?;

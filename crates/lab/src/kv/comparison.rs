@@ -7,6 +7,7 @@ use super::measurement;
 use super::options::KvOptions;
 use super::report::Report;
 use crate::figure::Figure;
+use crate::interrupt::Interrupt;
 use crate::output;
 use crate::statistics::{Ratio, Spread};
 use crate::target::Target;
@@ -39,6 +40,7 @@ struct Side {
 #[serde(rename_all = "camelCase")]
 struct Comparison {
     rounds: usize,
+    interrupted: bool,
     a: Side,
     b: Side,
     throughput_ratio: Option<Ratio>,
@@ -50,7 +52,13 @@ struct Comparison {
 }
 
 /// Runs both servers `--rounds` times and writes the comparison. Returns false if any operation failed, or an emission.
-pub(super) fn run(options: &KvOptions, a: &Target, b: &Target, out: &mut impl Write) -> anyhow::Result<bool> {
+pub(super) fn run(
+    options: &KvOptions,
+    a: &Target,
+    b: &Target,
+    interrupt: &Interrupt,
+    out: &mut impl Write,
+) -> anyhow::Result<bool> {
     let (mut runs_a, mut runs_b) = (Vec::new(), Vec::new());
     for round in 0..options.rounds {
         // Both servers of a round get the same keys and commands, another round others.
@@ -58,15 +66,23 @@ pub(super) fn run(options: &KvOptions, a: &Target, b: &Target, out: &mut impl Wr
         let options_a = KvOptions { seed, ..options.clone() };
         let options_b = KvOptions { emit_by: options.against_emit_by, ..options_a.clone() };
         let measure = |options: &KvOptions, target: &Target| {
-            measurement::measure(options, target).with_context(|| format!("{target}"))
+            measurement::measure(options, target, interrupt).with_context(|| format!("{target}"))
         };
-        let (report_a, report_b) = if round % 2 == 0 {
-            let first = measure(&options_a, a)?;
-            (first, measure(&options_b, b)?)
-        } else {
-            let first = measure(&options_b, b)?;
-            (measure(&options_a, a)?, first)
+        let both = || {
+            anyhow::Ok(if round % 2 == 0 {
+                let first = measure(&options_a, a)?;
+                (first, measure(&options_b, b)?)
+            } else {
+                let first = measure(&options_b, b)?;
+                (measure(&options_a, a)?, first)
+            })
         };
+        let both = both();
+        // One server would be compared with a part of the other.
+        if interrupt.is_asked_for() {
+            break;
+        }
+        let (report_a, report_b) = both?;
         output::tell(format_args!(
             "round {}/{}: A {:.0} ops/s, B {:.0} ops/s",
             round + 1,
@@ -77,7 +93,8 @@ pub(super) fn run(options: &KvOptions, a: &Target, b: &Target, out: &mut impl Wr
         runs_a.push(report_a);
         runs_b.push(report_b);
     }
-    let comparison = Comparison::new(runs_a, runs_b);
+    anyhow::ensure!(!runs_a.is_empty(), "interrupted before both servers were measured");
+    let comparison = Comparison { interrupted: interrupt.is_asked_for(), ..Comparison::new(runs_a, runs_b) };
     output::write_report(&comparison, options.report.json, out)?;
     Ok(comparison.a.succeeded() && comparison.b.succeeded())
 }
@@ -91,6 +108,7 @@ impl Comparison {
         };
         Comparison {
             rounds: runs_a.len(),
+            interrupted: false,
             throughput_ratio: ratio(|run| run.throughput_ops_sec),
             latency_p50_ratio: ratio(|run| run.latency_p50_ms),
             latency_p99_ratio: ratio(|run| run.latency_p99_ms),
@@ -161,6 +179,9 @@ impl fmt::Display for Comparison {
             self.a.runs.iter().chain(&self.b.runs).flat_map(|run| &run.notes).collect();
         notes.sort();
         notes.dedup();
+        if self.interrupted {
+            writeln!(out, "Interrupted: the figures are those of the rounds until then.")?;
+        }
         notes.iter().try_for_each(|note| writeln!(out, "{note}"))
     }
 }

@@ -4,7 +4,7 @@
 //! due at fixed times whatever the server does, and latency counts from then; a stall is seen by every request that it
 //! delays, not only by the one in flight.
 
-use super::clock::{Clock, nanos};
+use super::clock::{Clock, END_CHECK, nanos};
 use super::connection::{Connection, InFlight};
 use super::emission::Board;
 use super::options::{EmitBy, KvOptions};
@@ -16,8 +16,8 @@ use anyhow::Context;
 use mio::{Events, Interest, Poll, Token, Waker};
 use std::collections::VecDeque;
 use std::net::TcpStream;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 /// What every thread of a run shares.
 pub(super) struct Plan<'a> {
@@ -26,6 +26,8 @@ pub(super) struct Plan<'a> {
     /// Set when emissions are measured: every operation is then a SET of a watched key.
     pub(super) board: Option<&'a Board>,
     pub(super) clock: Clock,
+    /// Successes of all threads so far, warm-up included.
+    pub(super) served: AtomicU64,
 }
 
 /// What was counted in the measured window.
@@ -53,6 +55,10 @@ const WAKE: Token = Token(usize::MAX);
 /// The open loop is woken at most this often; requests that are due within it go out together.
 const PACE_NANOS_MIN: u64 = 100_000;
 const NANOS_PER_SECOND: f64 = 1e9;
+/// The longest time behind the window's end in which an open loop may still send what came due within the window ...
+const CATCH_UP_NANOS_MAX: u64 = 100_000_000;
+/// ... and the part of the window that this may be: a rate that is missed by a tenth is not kept, however short the window.
+const CATCH_UP_DIVISOR: u64 = 10;
 
 /// Drives `streams` until the plan's end, then waits for the replies that are under way.
 pub(super) fn run(plan: &Plan<'_>, streams: Vec<TcpStream>) -> anyhow::Result<Outcome> {
@@ -168,9 +174,10 @@ impl<'a> Driver<'a> {
         }
         loop {
             let now = self.plan.clock.now();
-            if now >= self.plan.clock.end {
+            let end = self.plan.clock.end();
+            if now >= end {
                 // The last requests may have come due while the loop slept.
-                self.send_due(self.plan.clock.end - 1);
+                self.send_due(end - 1);
                 return Ok(());
             }
             self.send_due(now);
@@ -179,7 +186,7 @@ impl<'a> Driver<'a> {
                 "every connection was lost: {}",
                 self.outcome.first_failure.as_deref().unwrap_or("the server closed them")
             );
-            self.wait(&mut events, self.plan.clock.end - now)?;
+            self.wait(&mut events, (end - now).min(nanos(END_CHECK)))?;
             for event in &events {
                 self.turn(event.token(), &mut scratch);
             }
@@ -199,6 +206,7 @@ impl<'a> Driver<'a> {
             return;
         };
         let (plan, outcome, schedule) = (self.plan, &mut self.outcome, &mut self.schedule);
+        let served_before = outcome.served;
         let mut arrived = None;
         let received = connection.receive(scratch, |flight, reply| {
             // One clock reading serves all replies of a read: they arrived together.
@@ -210,6 +218,7 @@ impl<'a> Driver<'a> {
                 schedule.free.push_back(token.0);
             }
         });
+        plan.served.fetch_add(outcome.served - served_before, Ordering::Relaxed);
         let sent = received.and_then(|()| {
             if self.schedule.is_none() {
                 self.refill(token.0);
@@ -227,7 +236,7 @@ impl<'a> Driver<'a> {
     fn refill(&mut self, index: usize) {
         let Some(connection) = self.connections.get_mut(index) else { return };
         let now = self.plan.clock.now();
-        if now < self.plan.clock.end {
+        if now < self.plan.clock.end() {
             for _ in 0..connection.free_slots() {
                 enqueue(connection, self.plan, &mut self.random, now, now);
             }
@@ -269,16 +278,35 @@ impl<'a> Driver<'a> {
         self.outcome.fail(lost.max(1), || format!("a connection was lost: {error}"));
     }
 
+    /// Open loop: sends what came due in the window and found no free connection at its end, for a short while. What is
+    /// still unsent then has failed: the rate was not kept.
+    fn catch_up(&mut self, events: &mut Events, scratch: &mut [u8]) -> anyhow::Result<()> {
+        let clock = &self.plan.clock;
+        let catch_up = CATCH_UP_NANOS_MAX.min(nanos(clock.measured()) / CATCH_UP_DIVISOR);
+        let (last_due, until) = (clock.end() - 1, clock.end() + catch_up);
+        loop {
+            self.send_due(last_due);
+            let Some(schedule) = &self.schedule else { return Ok(()) };
+            let now = clock.now();
+            if schedule.due(last_due).is_none() || now >= until {
+                let unsent = schedule.unsent(clock, now, &mut self.outcome.latencies);
+                self.outcome.unsent = unsent;
+                self.outcome.fail(unsent, || "requests were due and could not be sent".to_owned());
+                return Ok(());
+            }
+            self.wait(events, until - now)?;
+            for event in &*events {
+                self.turn(event.token(), scratch);
+            }
+        }
+    }
+
     /// Waits for the requests in flight; those without a reply in time have failed.
     fn drain(&mut self) -> anyhow::Result<()> {
         let mut events = Events::with_capacity(EVENTS_PER_TURN);
         let mut scratch = vec![0; READ_BYTES];
-        if let Some(schedule) = &self.schedule {
-            let unsent = schedule.unsent(&self.plan.clock, &mut self.outcome.latencies);
-            self.outcome.unsent = unsent;
-            self.outcome.fail(unsent, || "requests were due and could not be sent".to_owned());
-        }
-        let deadline = self.plan.clock.end.saturating_add(nanos(self.plan.options.op_timeout));
+        self.catch_up(&mut events, &mut scratch)?;
+        let deadline = self.plan.clock.end().saturating_add(nanos(self.plan.options.op_timeout));
         loop {
             let awaited: usize = self.connections.iter().map(Connection::awaited).sum();
             let now = self.plan.clock.now();
@@ -335,7 +363,7 @@ fn count(outcome: &mut Outcome, plan: &Plan<'_>, flight: InFlight, reply: &Reply
         return;
     }
     // A closed loop's throughput is that of the window; an open loop asks how each request of the window fared.
-    if now > plan.clock.end && plan.options.rate.is_none() {
+    if now > plan.clock.end() && plan.options.rate.is_none() {
         return;
     }
     outcome.succeeded += 1;
@@ -390,13 +418,13 @@ impl Schedule {
     }
 
     /// Counts the requests of the measured window that were due and never sent. Their latency is at least the time that
-    /// they waited until the end: leaving them out would hide the worst.
-    fn unsent(&self, clock: &Clock, latencies: &mut Latencies) -> u64 {
+    /// they have waited until now: leaving them out would hide the worst.
+    fn unsent(&self, clock: &Clock, now: u64, latencies: &mut Latencies) -> u64 {
         let mut unsent = 0;
         let mut request = self.next;
-        while self.due_at(request) < clock.end {
+        while self.due_at(request) < clock.end() {
             if self.due_at(request) >= clock.measured_from {
-                latencies.record_nanos(clock.end - self.due_at(request));
+                latencies.record_nanos(now.saturating_sub(self.due_at(request)));
                 unsent += 1;
             }
             request += 1;
@@ -412,8 +440,7 @@ fn pace(offset: f64, interval: f64, clock: &Clock, finished: &AtomicBool, waker:
     while !finished.load(Ordering::Relaxed) {
         // Late ticks are skipped, not made up for: one wake sends all that is due.
         tick = (tick + 1).max(((clock.now() as f64 - offset) / step) as u64);
-        let due = clock.instant((offset + tick as f64 * step) as u64).min(clock.instant(clock.end));
-        std::thread::sleep(due.saturating_duration_since(Instant::now()));
+        clock.sleep_until((offset + tick as f64 * step) as u64);
         if waker.wake().is_err() {
             return;
         }

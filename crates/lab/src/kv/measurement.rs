@@ -6,13 +6,17 @@ use super::load::{self, Outcome, Plan};
 use super::options::KvOptions;
 use super::probe::Probe;
 use super::report::{Parts, Report};
+use super::supervisor::supervise;
 use super::workload::{self, Workload};
 use crate::client::Client;
 use crate::facts::{self, ServerFacts};
+use crate::interrupt::Interrupt;
 use crate::latency::LatencySummary;
 use crate::machine::Machine;
+use crate::progress::Progress;
 use crate::target::Target;
 use anyhow::Context;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 /// Requests sent together while keys are removed and preloaded.
@@ -21,12 +25,14 @@ const PREPARE_BATCH: u64 = 256;
 const PREPARE_PATIENCE: Duration = Duration::from_mins(1);
 
 /// Measures one server with these options.
-pub(super) fn measure(options: &KvOptions, target: &Target) -> anyhow::Result<Report> {
+pub(super) fn measure(options: &KvOptions, target: &Target, interrupt: &Interrupt) -> anyhow::Result<Report> {
     let connect = || Client::connect(target, options.op_timeout);
     let mut control = connect()?;
     let server = ServerFacts::ask(&mut control)?;
     let workload = Workload::new(options);
-    prepare(&mut control, options, &workload)
+    let mut progress = Progress::new();
+    progress.show("preparing the keys", "");
+    prepare(&mut control, options, &workload, interrupt)
         .with_context(|| format!("cannot prepare the keys on {target}"))?;
 
     let board = options.reactive_bench.then(|| Board::new(options.emit_max_inflight));
@@ -43,9 +49,17 @@ pub(super) fn measure(options: &KvOptions, target: &Target) -> anyhow::Result<Re
         if options.reactive { Some(Probe::new(connect()?, options.reactive_interval)?) } else { None };
 
     let cpu_before = facts::server_cpu(&mut control)?;
-    let plan = Plan { options, workload: &workload, board: board.as_ref(), clock: clock.restarted() };
+    let plan = Plan {
+        options,
+        workload: &workload,
+        board: board.as_ref(),
+        clock: clock.restarted(),
+        served: AtomicU64::new(0),
+    };
+    let is_over = AtomicBool::new(false);
     let start_time = SystemTime::now() + options.warmup;
     let (outcome, probed, emitted) = std::thread::scope(|scope| {
+        let supervisor = scope.spawn(|| supervise(&plan, interrupt, &mut progress, &is_over));
         let probing = probe.map(|probe| scope.spawn(|| probe.run(&plan.clock)));
         let watching =
             watchers.zip(board.as_ref()).map(|(watchers, board)| watchers.start(scope, board, &plan.clock));
@@ -54,14 +68,19 @@ pub(super) fn measure(options: &KvOptions, target: &Target) -> anyhow::Result<Re
         let probed = probing.map(|probing| {
             probing.join().map_err(|_| anyhow::anyhow!("the probe panicked")).and_then(std::convert::identity)
         });
+        is_over.store(true, Ordering::Release);
+        supervisor.thread().unpark();
         (outcome, probed, emitted)
     });
+    progress.clear();
     let outcome = outcome?;
     let cpu_after = facts::server_cpu(&mut control)?;
     Ok(Report::new(Parts {
         options,
         target,
         start_time,
+        measured: plan.clock.measured(),
+        is_interrupted: interrupt.is_asked_for(),
         server,
         machine: Machine::this(),
         probed: probed.transpose()?.map_or_else(LatencySummary::default, |latencies| latencies.summary()),
@@ -72,18 +91,31 @@ pub(super) fn measure(options: &KvOptions, target: &Target) -> anyhow::Result<Re
 }
 
 /// Removes the scenario's keys, so that a GET can only find what this run has written, and preloads some.
-fn prepare(control: &mut Client, options: &KvOptions, workload: &Workload) -> anyhow::Result<()> {
-    in_batches(control, options.keyspace, workload::encode_delete)?;
+fn prepare(
+    control: &mut Client,
+    options: &KvOptions,
+    workload: &Workload,
+    interrupt: &Interrupt,
+) -> anyhow::Result<()> {
+    in_batches(control, options.keyspace, interrupt, workload::encode_delete)?;
     if options.reactive_bench {
         // A value that is there already would be no change when it is written again, and nothing to emit.
-        in_batches(control, options.reactive_keyspace, workload::encode_delete_watched)?;
+        in_batches(control, options.reactive_keyspace, interrupt, workload::encode_delete_watched)?;
     }
-    in_batches(control, options.preloaded_keys(), |requests, key| workload.encode_set(requests, key, false))
+    in_batches(control, options.preloaded_keys(), interrupt, |requests, key| {
+        workload.encode_set(requests, key, false);
+    })
 }
 
-fn in_batches(control: &mut Client, keys: u64, encode: impl Fn(&mut Vec<u8>, u64)) -> anyhow::Result<()> {
+fn in_batches(
+    control: &mut Client,
+    keys: u64,
+    interrupt: &Interrupt,
+    encode: impl Fn(&mut Vec<u8>, u64),
+) -> anyhow::Result<()> {
     let mut requests = Vec::new();
     for first in (0..keys).step_by(PREPARE_BATCH as usize) {
+        anyhow::ensure!(!interrupt.is_asked_for(), "interrupted before anything was measured");
         let batch = first..keys.min(first + PREPARE_BATCH);
         requests.clear();
         for key in batch.clone() {

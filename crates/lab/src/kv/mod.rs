@@ -18,6 +18,7 @@ mod options;
 mod probe;
 mod reply;
 mod report;
+mod supervisor;
 #[cfg(test)]
 mod test_report;
 mod workload;
@@ -25,20 +26,23 @@ mod workload;
 pub use options::{KvOptions, OptionsError};
 pub use report::Report;
 
+use crate::interrupt::Interrupt;
 use crate::output;
 use std::io::Write;
 use std::time::SystemTime;
 
-/// Runs the scenario and writes its report to `out`. Returns false if any operation failed, or an emission.
+/// Runs the scenario and writes its report to `out`: of what was measured until Ctrl-C, if that ends it. Returns false if any
+/// operation failed, or an emission.
 pub fn run(options: &KvOptions, out: &mut impl Write) -> anyhow::Result<bool> {
     options.validate()?;
     // Decided once: a report states the seed by which its run can be repeated.
     let options = &KvOptions { seed: options.seed.or_else(|| Some(seed_from_clock())), ..options.clone() };
     let target = options.server.target();
+    let interrupt = Interrupt::by_signal()?;
     if let Some(other) = &options.against {
-        return comparison::run(options, &target, other, out);
+        return comparison::run(options, &target, other, &interrupt, out);
     }
-    let report = measurement::measure(options, &target)?;
+    let report = measurement::measure(options, &target, &interrupt)?;
     output::write_report(&report, options.report.json, out)?;
     Ok(report.succeeded())
 }

@@ -3,7 +3,7 @@
 use super::clock::{Clock, nanos};
 use crate::client::{Client, ClientError};
 use crate::latency::Latencies;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A connection that sends one small request at a fixed interval.
 pub(super) struct Probe {
@@ -28,8 +28,11 @@ impl Probe {
         let mut due = clock.now();
         let mut free_at = due;
         let interval = nanos(self.interval);
-        while due < clock.end {
-            std::thread::sleep(clock.instant(due).saturating_duration_since(Instant::now()));
+        while due < clock.end() {
+            clock.sleep_until(due);
+            if clock.now() < due {
+                break;
+            }
             let started = counted_from(due, free_at, clock.now());
             let reply = self.client.call(&[self.request])?;
             if let Some(text) = reply.as_error() {

@@ -12,7 +12,7 @@ use crate::target::Target;
 use crate::wall_time::rfc3339;
 use serde::Serialize;
 use std::fmt;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 /// The result of one run. Latencies are in milliseconds; a figure that was not measured is null in JSON.
 #[derive(Clone, Debug, Serialize)]
@@ -22,6 +22,7 @@ pub struct Report {
     pub start_time: String,
     pub end_time: String,
     pub duration_seconds: f64,
+    pub interrupted: bool,
     pub total_ops: u64,
     pub success_ops: u64,
     pub failed_ops: u64,
@@ -85,6 +86,10 @@ pub(super) struct Parts<'a> {
     pub(super) options: &'a KvOptions,
     pub(super) target: &'a Target,
     pub(super) start_time: SystemTime,
+    /// How long the measured window was.
+    pub(super) measured: Duration,
+    /// Whether it has ended early.
+    pub(super) is_interrupted: bool,
     pub(super) server: ServerFacts,
     pub(super) machine: Machine,
     pub(super) outcome: Outcome,
@@ -100,11 +105,12 @@ impl Report {
     pub(super) fn new(parts: Parts<'_>) -> Self {
         let Parts { options, outcome, probed, emitted, .. } = &parts;
         let latency = outcome.latencies.summary();
-        let seconds = options.duration.as_secs_f64();
+        let seconds = parts.measured.as_secs_f64();
         let mut report = Report {
             start_time: rfc3339(parts.start_time),
-            end_time: rfc3339(parts.start_time + options.duration),
+            end_time: rfc3339(parts.start_time + parts.measured),
             duration_seconds: seconds,
+            interrupted: parts.is_interrupted,
             total_ops: outcome.succeeded + outcome.failed,
             success_ops: outcome.succeeded,
             failed_ops: outcome.failed,
@@ -178,7 +184,7 @@ impl fmt::Display for Report {
         writeln!(out, "Warmup: {warmup}, Duration: {measured}")?;
         let (total, success, failed) = (self.total_ops, self.success_ops, self.failed_ops);
         writeln!(out, "Ops: total={total} success={success} failed={failed}")?;
-        writeln!(out, "Throughput: {:.0} ops/s", self.throughput_ops_sec)?;
+        writeln!(out, "Throughput: {:.0} ops/s", Figure(self.throughput_ops_sec))?;
         let latency = [self.latency_p50_ms, self.latency_p95_ms, self.latency_p99_ms, self.latency_max_ms];
         writeln!(out, "Latency (ms): {}", quantiles(latency))?;
         if let Some(interval) = self.reactive_interval_ms {
@@ -258,6 +264,9 @@ impl Report {
 
 fn notes(report: &Report) -> Vec<String> {
     let mut notes = Vec::new();
+    if report.interrupted {
+        notes.push("Interrupted: the figures are those of the time until then.".to_owned());
+    }
     if report.durable_set {
         notes.push(
             "Note: SET operations were issued with DURABLE for synchronous WAL flush+fsync.".to_owned(),
@@ -309,7 +318,7 @@ fn quantiles(figures: [f64; 4]) -> String {
 }
 
 fn seconds(seconds: f64) -> String {
-    duration::format(std::time::Duration::from_secs_f64(seconds))
+    duration::format(Duration::from_secs_f64(seconds))
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use super::emission::Emissions;
 use super::load::Outcome;
+use super::options::KvOptions;
 use super::report::{Parts, Report};
 use crate::facts::ServerFacts;
 use crate::latency::{Latencies, LatencySummary};
@@ -16,7 +17,7 @@ pub(super) fn report(flags: &[&str], change: impl FnOnce(&mut Outcome)) -> Repor
 }
 
 pub(super) fn report_with(flags: &[&str], change: impl FnOnce(&mut Outcome), emitted: Emissions) -> Report {
-    let options = test_run::options(&[&["--seed", "7"], flags].concat());
+    let options: KvOptions = test_run::options(&[&["--seed", "7"], flags].concat());
     let mut latencies = Latencies::default();
     for _ in 0..1500 {
         latencies.record_nanos(1_000_000);
@@ -34,6 +35,8 @@ pub(super) fn report_with(flags: &[&str], change: impl FnOnce(&mut Outcome), emi
         options: &options,
         target: &Target::new("localhost", 7379),
         start_time: SystemTime::UNIX_EPOCH,
+        measured: options.duration,
+        is_interrupted: false,
         server: ServerFacts {
             version: Some("Tidemark 0.1.0".into()),
             durability: Some("durability=off".into()),

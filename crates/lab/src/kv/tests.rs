@@ -93,6 +93,40 @@ fn an_open_loop_sends_what_is_due_and_no_more() {
 }
 
 #[test]
+fn what_is_due_when_every_connection_waits_at_the_end_is_sent_all_the_same() {
+    // The only connection waits for its first reply beyond the window's end.
+    let slow_once: Answer = |store, arguments, connection| {
+        if arguments[0] == b"SET" && store.position == 0 {
+            std::thread::sleep(std::time::Duration::from_millis(1_010));
+        }
+        honest(store, arguments, connection)
+    };
+    let flags = ["--cmd", "SET", "--rate", "5", "--workers", "1", "--conns", "1", "--preload", "0"];
+    let window = ["--warmup", "0s", "--duration", "1s", "--reactive=false"];
+    // The system may not let the two run when it counts; not every time.
+    let mut reports = (0..10).map(|_| bench(serve(slow_once), &[&flags[..], &window].concat()).unwrap());
+    let (_, report) = reports.find(|(succeeded, _)| *succeeded).expect("nothing is left unsent");
+    assert_eq!((&report["totalOps"], &report["unsentOps"]), (&5.into(), &0.into()), "{report}");
+}
+
+#[test]
+fn a_rate_that_is_not_kept_is_a_failure() {
+    let slow: Answer = |store, arguments, connection| {
+        if arguments[0] == b"SET" {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        honest(store, arguments, connection)
+    };
+    // At most 100 in a second, of 200 that are due.
+    let flags = ["--cmd", "SET", "--rate", "200", "--workers", "1", "--conns", "1", "--preload", "0"];
+    let window = ["--warmup", "0s", "--duration", "1s", "--reactive=false"];
+    let (succeeded, report) = bench(serve(slow), &[&flags[..], &window].concat()).unwrap();
+    assert!(!succeeded, "{report}");
+    assert!(report["unsentOps"].as_u64().unwrap() > 50, "{report}");
+    assert_eq!(report["latencyCount"], report["totalOps"], "{report}");
+}
+
+#[test]
 fn a_server_that_stalls_shows_in_every_request_that_it_delayed() {
     let stalling: Answer = |_, arguments, _| {
         if arguments[0] == b"SET" && arguments[1].ends_with(b":7") {

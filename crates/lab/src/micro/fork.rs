@@ -1,8 +1,8 @@
 //! Measuring in a fresh process, as often as asked for: nothing that one benchmark leaves behind reaches another.
 
-use super::interrupt::Interrupt;
 use super::options::{MicroOptions, Plan};
 use super::runner::Outcome;
+use crate::interrupt::Interrupt;
 use signal_hook::consts::SIGINT;
 use std::ffi::OsString;
 use std::io;

@@ -18,7 +18,6 @@ pub(crate) mod cores;
 mod fork;
 mod go;
 mod group;
-mod interrupt;
 mod jmh;
 pub(crate) mod kept;
 pub(crate) mod lateness;
@@ -45,18 +44,19 @@ pub use options::{MicroOptions, Mode};
 pub use selection::SelectionError;
 pub use sizes::Sizes;
 
+use crate::interrupt::Interrupt;
 use crate::machine::Machine;
 use crate::output;
 use anyhow::{Context, anyhow};
 use comparison::Comparison;
 use go::GoLines;
-use interrupt::Interrupt;
 use markdown::Markdown;
 use options::{Action, Plan};
 use report::{Failure, Report};
 use result_file::ResultFile;
 use row::Row;
 use selection::{Run, Selection};
+use signal_hook::consts::SIGINT;
 use std::io::{self, Write};
 
 /// Does with these benchmarks what the flags say. Writes what is found to `out`, and how far it is to `notes`, which may fail without a
@@ -235,8 +235,11 @@ fn run_as_fork(
             .with_context(|| format!("no benchmark is called {name}"))
     };
     let run = options.as_fork.iter().map(find).collect::<anyhow::Result<Vec<_>>>()?;
-    // Ctrl-C is for all processes of the terminal: this one gives what it has found until then.
-    let found = runner::measure(&run, plan, &Interrupt::by_signal()?);
+    // Ctrl-C is for all processes of the terminal: this one gives what it has found until then, which is a success. The run that
+    // has ended early is that of the process that has started it.
+    let interrupt = Interrupt::default();
+    interrupt.also_by(SIGINT)?;
+    let found = runner::measure(&run, plan, &interrupt);
     serde_json::to_writer(out, &found)?;
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! A laboratory as a program of its own: what `cargo bench` starts.
 
 use super::fork::Caller;
+use crate::interrupt::Interrupt;
 use crate::{output, single_dash};
 use clap::{Args, CommandFactory, FromArgMatches, Parser};
 use std::ffi::OsString;
@@ -37,7 +38,7 @@ pub(super) fn exit_code(result: anyhow::Result<()>) -> ExitCode {
         Err(error) if output::is_closed(&error) => ExitCode::SUCCESS,
         Err(error) => {
             output::tell(format_args!("{error:#}"));
-            ExitCode::FAILURE
+            Interrupt::exit_code().map_or(ExitCode::FAILURE, ExitCode::from)
         }
     }
 }

@@ -6,9 +6,9 @@
 //! ```
 
 use super::benchmark::{Benchmark, End, Found, Quantity, Work};
-use super::interrupt::Interrupt;
 use super::options::{Mode, Plan};
 use crate::allocations;
+use crate::interrupt::Interrupt;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use std::any::Any;
@@ -329,8 +329,8 @@ impl Outcome {
 #[cfg(test)]
 mod tests {
     use super::{Finding, Outcome, measure as measure_until};
+    use crate::interrupt::Interrupt;
     use crate::micro::benchmark::{Benchmark, Found, Work};
-    use crate::micro::interrupt::Interrupt;
     use crate::micro::lateness::Lateness;
     use crate::micro::open_loop::emissions;
     use crate::micro::options::{Mode, Plan};

@@ -3,7 +3,6 @@
 //!
 //! Logs are in folders of their own below the system's folder for temporary files, which `TMPDIR` says.
 
-mod counting;
 mod folder;
 mod recovery;
 mod snapshots;
@@ -13,10 +12,10 @@ use super::served::Served;
 use super::service::{CALLERS, by_callers, calls, who};
 use super::stock::{Scale, pool};
 use crate::micro::benchmark::{Benchmark, Found, Work};
-use counting::Counting;
 use folder::Folder;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use tidemark_log::tools::inspect;
 use tidemark_log::{Durability, FileStorage, Format, MemoryStorage, MmapStorage, Options, Storage};
 use tidemark_pool::selector::WideTree;
 use tidemark_pool::{Pool, Selector};
@@ -73,19 +72,19 @@ impl Kind {
 
 /// A place for one log, which is gone when this is dropped.
 struct Place {
-    storage: Arc<Counting>,
+    storage: Arc<dyn Storage>,
     _folder: Option<Folder>,
 }
 
 impl Place {
     fn new(kind: Kind) -> anyhow::Result<Self> {
         let folder = if kind == Kind::Memory { None } else { Some(Folder::new()?) };
-        let inner: Arc<dyn Storage> = match (kind, &folder) {
+        let storage: Arc<dyn Storage> = match (kind, &folder) {
             (Kind::File, Some(folder)) => Arc::new(FileStorage::new(folder.path())?),
             (Kind::Mmap, Some(folder)) => Arc::new(MmapStorage::new(folder.path())?),
             _ => Arc::new(MemoryStorage::new()),
         };
-        Ok(Place { storage: Arc::new(Counting::new(inner)), _folder: folder })
+        Ok(Place { storage, _folder: folder })
     }
 
     /// The pool that the log has, or this one if it is new.
@@ -94,8 +93,7 @@ impl Place {
         options: &PoolLogOptions,
         create: impl FnOnce() -> Pool<S>,
     ) -> Result<OpenedPool<S>, PoolLogError> {
-        let storage: Arc<dyn Storage> = Arc::<Counting>::clone(&self.storage);
-        PoolJournal::open(storage, options, create)
+        PoolJournal::open(Arc::clone(&self.storage), options, create)
     }
 
     /// The pool that the log has.
@@ -112,14 +110,16 @@ impl Place {
         Served::of(pool, journal)
     }
 
-    /// How many bytes were written to the log's files so far.
-    fn bytes(&self) -> u64 {
-        self.storage.bytes()
+    /// The log's length in bytes: its segments, each up to the end of its last record. The space that files are given
+    /// ahead of use is no part of it.
+    fn log_bytes(&self) -> anyhow::Result<u64> {
+        let inspection = inspect(&self.storage, &mut |_| {})?;
+        Ok(inspection.segments.iter().map(|segment| segment.used_bytes).sum())
     }
 
     /// Fails unless the log has so many draws, and says how large they are in it.
     fn expect_draws<S: Selector>(&self, options: &PoolLogOptions, draws: u64) -> anyhow::Result<Vec<Found>> {
-        let written = self.bytes() as f64;
+        let written = self.log_bytes()? as f64;
         let (pool, _, _) = self.reopen::<S>(options)?;
         let found = pool.pool.next_draw();
         anyhow::ensure!(found == draws, "the log has {found} draws where {draws} were made");
@@ -225,12 +225,12 @@ fn bytes() -> Benchmark {
         let place = Place::new(Kind::File)?;
         let served = place.serve(&options, pool)?;
         Work::amounts(calls * FEW, move || {
-            let before = place.bytes();
+            let before = place.log_bytes()?;
             for _ in 0..calls {
                 served.by_parcels(1, FEW)?;
             }
             served.finish()?;
-            Ok((place.bytes() - before) as f64)
+            Ok((place.log_bytes()? - before) as f64)
         })
     })
     .in_unit("B/draw")

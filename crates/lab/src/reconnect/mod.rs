@@ -15,6 +15,7 @@ pub use report::Report;
 
 use crate::client::Client;
 use crate::facts::ServerFacts;
+use crate::interrupt::Interrupt;
 use crate::machine::Machine;
 use crate::output;
 use crate::target::Target;
@@ -33,8 +34,13 @@ pub fn run(options: &ReconnectOptions, out: &mut impl Write) -> anyhow::Result<b
     let mut control = Client::connect(&target, options.wait.max_wait)?;
     let server = ServerFacts::ask(&mut control)?;
     let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let interrupt = Interrupt::by_signal()?;
     let mut iterations = Vec::new();
     for number in 1..=options.iterations {
+        if interrupt.is_asked_for() {
+            output::tell(format_args!("interrupted behind {} iterations", number - 1));
+            break;
+        }
         let run = since_epoch.as_nanos() as u64 ^ u64::from(number);
         let iteration = Exchange::begin(options, &target, number, run)
             .and_then(Exchange::run)

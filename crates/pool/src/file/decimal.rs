@@ -1,6 +1,6 @@
 //! Decimal numbers, read from their spelling so that no digit is lost.
 
-use crate::item::AMOUNT_MAX;
+use crate::catalogue::item::AMOUNT_MAX;
 use std::fmt;
 
 /// The furthest that a number's last digit may lie from the point, to either side. Far beyond what weights that can stand side by

@@ -4,8 +4,8 @@ use super::decimal::NumberError;
 use super::format::FileFormat;
 use super::place::{Place, Position};
 use crate::catalogue::CatalogueError;
-use crate::item::AMOUNT_MAX;
-use crate::rules::RULE_ITEMS_MAX;
+use crate::catalogue::item::AMOUNT_MAX;
+use crate::catalogue::rules::RULE_ITEMS_MAX;
 use std::borrow::Cow;
 use std::fmt;
 

@@ -4,7 +4,7 @@ use super::decimal::{Decimal, NumberError};
 use super::error::{Fault, Problem};
 use super::key::Key;
 use super::place::Place;
-use crate::rules::{Guarantee, Limit, RuleError, RuleKind, Rules, Scope, Soft};
+use crate::catalogue::rules::{Guarantee, Limit, RuleError, RuleKind, Rules, Scope, Soft};
 
 /// The rules as far as they have been read, each with its place.
 #[derive(Debug, Default)]

@@ -3,7 +3,7 @@
 use super::error::{Fault, Problem};
 use super::key::Key;
 use super::place::Place;
-use crate::schedule::{Release, Schedule, ScheduleError, Unsold};
+use crate::catalogue::schedule::{Release, Schedule, ScheduleError, Unsold};
 use toml::value::{Datetime, Offset};
 
 /// The releases as far as they have been read, each with its place.

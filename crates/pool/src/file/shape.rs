@@ -8,10 +8,10 @@ use super::place::Place;
 use super::rules::{FoundRules, PartOfRule, whole};
 use super::schedule::{FoundSchedule, PartOfRelease, moment_ms, unsold};
 use super::weights::Weight;
+use crate::catalogue::item::{ID_BYTES_MAX, Item, Stock};
+use crate::catalogue::nesting::Lead;
+use crate::catalogue::rules::{RULE_ITEMS_MAX, Scope};
 use crate::catalogue::{Mode, SoldOut};
-use crate::item::{ID_BYTES_MAX, Item, Stock};
-use crate::nesting::Lead;
-use crate::rules::{RULE_ITEMS_MAX, Scope};
 
 /// A value that holds no others.
 #[derive(Debug, Clone, Copy)]

@@ -1,10 +1,10 @@
 //! From a catalogue to a text that says it.
 
 use super::format::FileFormat;
+use crate::catalogue::item::{Item, Stock};
+use crate::catalogue::rules::{Guarantee, Limit, Scope, Soft};
+use crate::catalogue::schedule::{Release, Unsold};
 use crate::catalogue::{Catalogue, Mode, SoldOut};
-use crate::item::{Item, Stock};
-use crate::rules::{Guarantee, Limit, Scope, Soft};
-use crate::schedule::{Release, Unsold};
 use std::fmt::{self, Display, Write};
 
 /// The text.

@@ -1,6 +1,7 @@
 //! An item as the original keeps it: amounts are signed and nothing is checked.
 
-use crate::{Item, Stock};
+use crate::Item;
+use crate::Stock;
 
 /// An item of the original's configuration or snapshot, as it stands there.
 ///

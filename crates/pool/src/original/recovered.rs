@@ -2,7 +2,9 @@
 
 use super::item::OriginalItem;
 use super::report::Report;
-use crate::{Catalogue, CatalogueError, Item};
+use crate::Catalogue;
+use crate::CatalogueError;
+use crate::Item;
 use std::fmt;
 
 /// What stock is computed from.

@@ -2,9 +2,9 @@
 
 use super::Pool;
 use super::step::Step;
-use crate::event::Event;
+use crate::draw::selector::Selector;
+use crate::record::event::Event;
 use crate::refusal::Refusal;
-use crate::selector::Selector;
 
 impl<S: Selector> Pool<S> {
     /// Does what the schedule says until this moment, in microseconds since 1970: units come to the stock, or lapse. Whether anything

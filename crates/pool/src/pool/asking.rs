@@ -6,10 +6,10 @@ use super::requests::Request;
 use super::reservation::{RESERVATIONS_MAX, RESERVED_DRAWS_MAX, Reservation};
 use super::step::Step;
 use crate::by::By;
-use crate::event::{Asked, Event};
+use crate::draw::selector::Selector;
+use crate::record::event::{Asked, Event};
 use crate::refusal::Refusal;
 use crate::repeats::Repeats;
-use crate::selector::Selector;
 
 /// What is asked for.
 #[derive(Debug, Clone, Copy)]

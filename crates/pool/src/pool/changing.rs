@@ -2,11 +2,11 @@
 
 use super::Pool;
 use super::step::Step;
-use crate::event::Event;
-use crate::item::{Item, Stock};
+use crate::catalogue::item::{Item, Stock};
+use crate::draw::selector::Selector;
+use crate::draw::urn::{Altered, Change, Urn};
+use crate::record::event::Event;
 use crate::refusal::Refusal;
-use crate::selector::Selector;
-use crate::urn::{Altered, Change, Urn};
 
 impl<S: Selector> Pool<S> {
     /// Gives an item another weight: [`Urn::reweight`].

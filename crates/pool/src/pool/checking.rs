@@ -3,11 +3,11 @@
 use super::Pool;
 use super::divergence::Divergence;
 use crate::by::By;
-use crate::bytes::put_number;
+use crate::draw::selector::Selector;
 use crate::ending::Ending;
-use crate::event::Event;
-use crate::frame::Chain;
-use crate::selector::Selector;
+use crate::record::bytes::put_number;
+use crate::record::event::Event;
+use crate::record::frame::Chain;
 
 impl<S: Selector> Pool<S> {
     /// Does again what an event of this time says, and checks all of it that can be: as [`verify`](Self::verify), and that a reservation

@@ -28,11 +28,11 @@ use super::Pool;
 use super::draw::{DRAWS_MAX, Draw};
 use super::people::Standing;
 use crate::by::By;
-use crate::event::{Asked, Event};
+use crate::draw::selector::Selector;
+use crate::draw::urn::Hidden;
+use crate::record::event::{Asked, Event};
 use crate::refusal::{Empty, Refusal};
 use crate::repeats::Repeats;
-use crate::selector::Selector;
-use crate::urn::Hidden;
 
 /// How many items are looked for together at most,
 const TOGETHER_MAX: usize = 64;

@@ -1,6 +1,6 @@
 //! Epochs: runs of draws that follow from one secret.
 
-use crate::secret::{SECRET_BYTES, Secret};
+use crate::draw::secret::{SECRET_BYTES, Secret};
 
 /// Of so many epochs that are over a pool knows the secrets, so that they can be asked for later.
 pub const EPOCHS_KEPT: usize = 1024;

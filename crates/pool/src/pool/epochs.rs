@@ -3,11 +3,11 @@
 use super::Pool;
 use super::epoch::{EPOCHS_KEPT, Epoch, Revealed};
 use super::step::Step;
-use crate::event::Event;
-use crate::numbers::Numbers;
+use crate::draw::numbers::Numbers;
+use crate::draw::secret::{CLIENT_SEED_BYTES_MAX, Commitment, Secret};
+use crate::draw::selector::Selector;
+use crate::record::event::Event;
 use crate::refusal::Refusal;
-use crate::secret::{CLIENT_SEED_BYTES_MAX, Commitment, Secret};
-use crate::selector::Selector;
 
 impl<S: Selector> Pool<S> {
     /// The epoch that the next draw belongs to.

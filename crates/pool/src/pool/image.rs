@@ -9,14 +9,14 @@ use super::reservations::Reservations;
 use super::ruled::Ruled;
 use super::steps::Steps;
 use crate::by::NAME_BYTES_MAX;
-use crate::bytes::{Reader, put_bytes, put_number};
+use crate::catalogue::item::AMOUNT_MAX;
+use crate::draw::numbers::Numbers;
+use crate::draw::secret::{CLIENT_SEED_BYTES_MAX, Commitment, Secret};
+use crate::draw::selector::Selector;
+use crate::draw::urn::{Rule, Unread};
 use crate::ending::Ending;
-use crate::event::Recorder;
-use crate::item::AMOUNT_MAX;
-use crate::numbers::Numbers;
-use crate::secret::{CLIENT_SEED_BYTES_MAX, Commitment, Secret};
-use crate::selector::Selector;
-use crate::urn::{Rule, Unread};
+use crate::record::bytes::{Reader, put_bytes, put_number};
+use crate::record::event::Recorder;
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -288,8 +288,8 @@ fn ending_of(code: u64) -> Option<Ending> {
 mod tests {
     use super::*;
     use crate::catalogue::Catalogue;
-    use crate::item::{Item, Stock};
-    use crate::selector::WideTree;
+    use crate::catalogue::item::{Item, Stock};
+    use crate::draw::selector::WideTree;
 
     fn pool() -> Pool<WideTree> {
         let items = vec![Item::unlimited("mug", 1), Item::limited("car", 0, 1)];

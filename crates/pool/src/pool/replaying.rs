@@ -4,12 +4,12 @@ use super::Pool;
 use super::divergence::Divergence;
 use super::draw::Draw;
 use crate::by::By;
+use crate::catalogue::item::Item;
+use crate::draw::selector::Selector;
 use crate::ending::Ending;
-use crate::event::{Asked, Event};
-use crate::item::Item;
+use crate::record::event::{Asked, Event};
 use crate::refusal::Refusal;
 use crate::repeats::Repeats;
-use crate::selector::Selector;
 
 impl<S: Selector> Pool<S> {
     /// Does again what an event says. What draws have given is taken as it is said, so a pool is what it was whatever its numbers

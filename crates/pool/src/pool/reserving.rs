@@ -4,11 +4,11 @@ use super::Pool;
 use super::reservation::Reservation;
 use super::step::{Ended, Step};
 use crate::by::By;
+use crate::draw::selector::Selector;
 use crate::ending::Ending;
-use crate::event::Event;
+use crate::record::event::Event;
 use crate::refusal::Refusal;
 use crate::repeats::Repeats;
-use crate::selector::Selector;
 
 impl<S: Selector> Pool<S> {
     /// Draws as [`draw_many`](Self::draw_many) does, and sets aside what was drawn until this time.

@@ -6,13 +6,13 @@ use super::drawing::too_few;
 use super::people::{Before, People, Standing};
 use super::step::Step;
 use crate::by::By;
-use crate::event::Event;
-use crate::nesting::Layout;
+use crate::catalogue::nesting::Layout;
+use crate::catalogue::rules::Rules;
+use crate::draw::selector::Selector;
+use crate::draw::urn::{Hidden, NotDrawn};
+use crate::record::event::Event;
 use crate::refusal::Refusal;
 use crate::repeats::Repeats;
-use crate::rules::Rules;
-use crate::selector::Selector;
-use crate::urn::{Hidden, NotDrawn};
 
 /// The rules of a pool that has any, and what they have counted.
 #[derive(Debug, Clone)]

@@ -3,8 +3,8 @@
 use super::Pool;
 use super::step::Step;
 use super::steps::Last;
-use crate::event::{Event, Mark};
-use crate::selector::Selector;
+use crate::draw::selector::Selector;
+use crate::record::event::{Event, Mark};
 
 /// A place among what is staged: see [`Pool::savepoint`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,8 +4,8 @@ use super::epoch::Epoch;
 use super::people::Before;
 use super::requests::Forgotten;
 use super::reservation::Reservation;
+use crate::draw::urn::{Advance, Change};
 use crate::ending::Ending;
-use crate::urn::{Advance, Change};
 
 /// What was done that is not a draw, as far as it takes to undo it.
 #[derive(Debug, Clone)]

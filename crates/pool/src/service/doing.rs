@@ -3,8 +3,8 @@
 use super::error::CallError;
 use super::request::{Answer, CHANGES_MAX, Change, Outcome, Request};
 use crate::by::By;
+use crate::draw::selector::Selector;
 use crate::pool::Pool;
-use crate::selector::Selector;
 
 /// Does what is asked for at this time, in microseconds since 1970, staged. The same asked of the same pool has the same outcome.
 pub(super) fn do_request<S: Selector>(pool: &mut Pool<S>, request: &Request, now_us: u64) -> Outcome {

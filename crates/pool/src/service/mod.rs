@@ -44,10 +44,10 @@ pub use request::{Answer, Asker, CHANGES_MAX, Change, Outcome, Request, STATE_IT
 pub use settings::{QUEUE_DEFAULT, Settings};
 pub use state::{ItemState, State};
 
-use crate::chained::ChainedPool;
+use crate::draw::selector::Selector;
 use crate::journal::{Journal, JournalError};
 use crate::pool::Draw;
-use crate::selector::Selector;
+use crate::record::chained::ChainedPool;
 use inbox::Asked;
 use owner::Owner;
 use request::draw_of;

@@ -3,10 +3,10 @@
 use super::error::CallError;
 use super::state::State;
 use crate::by::By;
-use crate::item::{Item, Stock};
+use crate::catalogue::item::{Item, Stock};
+use crate::draw::secret::Secret;
 use crate::pool::{Draw, Reservation, Revealed};
 use crate::repeats::Repeats;
-use crate::secret::Secret;
 
 /// The most changes of one [`Request::Change`].
 pub const CHANGES_MAX: usize = 1 << 16;

@@ -1,11 +1,11 @@
 //! A snapshot that is being taken of a pool that goes on.
 
-use crate::capture::Capture;
-use crate::event::{Event, Events};
-use crate::frame::Chain;
+use crate::draw::selector::Selector;
 use crate::journal::SnapshotSink;
 use crate::pool::Pool;
-use crate::selector::Selector;
+use crate::record::capture::Capture;
+use crate::record::event::{Event, Events};
+use crate::record::frame::Chain;
 
 /// Behind so many bytes of frames comes another block: less than a block itself takes, so that a snapshot is complete before as much has been
 /// logged as it has, however much is asked for at once.
@@ -86,8 +86,8 @@ impl Snapshot {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::capture::BLOCK_ITEMS;
-    use crate::selector::WideTree;
+    use crate::draw::selector::WideTree;
+    use crate::record::capture::BLOCK_ITEMS;
     use crate::{Catalogue, Item, Secret};
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

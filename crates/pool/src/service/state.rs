@@ -1,10 +1,10 @@
 //! How a pool stands, in a form that can be carried to another thread.
 
-use crate::frame::Chain;
-use crate::item::Stock;
+use crate::catalogue::item::Stock;
+use crate::draw::secret::Commitment;
+use crate::draw::selector::Selector;
 use crate::pool::Pool;
-use crate::secret::Commitment;
-use crate::selector::Selector;
+use crate::record::frame::Chain;
 
 /// How a pool stands. What it says is in the log: no crash takes it back.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! arguments, lines of stdin, or the prompt ─► tokens ─► session ─► printer
+//!                                           screen (above the line that is typed) ◄─┘
 //!                                  catalogue (COMMAND DOCS) ─► completion, hints, help, nearest names
 //! ```
 
@@ -9,6 +10,7 @@ mod catalogue;
 mod exit_code;
 mod printer;
 mod prompt;
+mod screen;
 mod session;
 mod tokens;
 
@@ -65,11 +67,13 @@ pub(crate) struct CliArgs {
 }
 
 const AFTER_HELP: &str = "\
+A command that subscribes (GET.WATCH, CHANGES FROM, SUBSCRIBE, CLIENT TRACKING ON ...) prints what is pushed until Ctrl-C,
+which is exit code 0. At the prompt pushes are printed as they come, above the line that is typed.
 At the prompt: TAB completes, `help COMMAND` explains, `quit` leaves. Arguments are separated by spaces;
 \"double quotes\" understand \\n \\r \\t \\b \\a \\\\ \\\" and \\xHH, 'single quotes' only \\'.
 History: ~/.tidemark_history, or the file that TIDEMARK_HISTORY names; empty turns it off.
 Exit codes: 0 done; 1 the server answered a command with an error; 2 the command line is wrong;
-3 the server cannot be reached or the connection broke.";
+3 the server cannot be reached or the connection broke, also while it was listened to.";
 
 /// The longest line of standard input, and the longest argument from it.
 const INPUT_BYTES_MAX: u64 = 512 << 20;
@@ -123,7 +127,7 @@ fn run_command(session: &mut Session, args: &CliArgs) -> anyhow::Result<u8> {
         }
         command.push(last);
     }
-    let succeeded = session.execute(&command)?;
+    let succeeded = session.execute_and_listen(&command)?;
     Ok(if succeeded { 0 } else { EXIT_ERROR_REPLY })
 }
 

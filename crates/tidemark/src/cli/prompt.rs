@@ -2,6 +2,7 @@
 
 use super::catalogue::Catalogue;
 use super::exit_code::EXIT_NO_SERVER;
+use super::screen::{self, Screen};
 use super::session::Session;
 use super::tokens;
 use rustyline::completion::Completer;
@@ -13,7 +14,7 @@ use rustyline::validate::Validator;
 use rustyline::{Config, Context, Editor, Helper};
 use std::borrow::Cow;
 use std::path::PathBuf;
-use std::rc::Rc;
+use std::sync::Arc;
 use tidemark_lab::client::ClientError;
 
 const HISTORY_LINES_MAX: usize = 10_000;
@@ -30,11 +31,13 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<u8> {
         // There is none before the first session.
         let _ = editor.load_history(file);
     }
+    // There is none where the editor draws nothing.
+    let screen = editor.create_external_printer().ok().map(Screen::start).transpose()?;
     let mut code = 0;
     loop {
-        session.show_pushes()?;
         editor.set_helper(Some(Assistant { catalogue: session.shared_catalogue() }));
-        let line = match editor.readline(&session.prompt()) {
+        let prompt = session.prompt();
+        let line = match screen::listen_while(session, screen.as_ref(), || editor.readline(&prompt))? {
             Ok(line) => line,
             Err(ReadlineError::Interrupted) => continue,
             Err(ReadlineError::Eof) => return Ok(code),
@@ -97,7 +100,7 @@ fn obey(session: &mut Session, line: &str) -> anyhow::Result<Next> {
 
 /// Completes names and shows the missing arguments.
 struct Assistant {
-    catalogue: Rc<Catalogue>,
+    catalogue: Arc<Catalogue>,
 }
 
 impl Completer for Assistant {

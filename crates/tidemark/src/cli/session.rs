@@ -2,8 +2,12 @@
 
 use super::catalogue::Catalogue;
 use super::printer::{self, Format};
+use anyhow::Context;
+use signal_hook::consts::SIGINT;
+use signal_hook::flag;
 use std::io::Write;
-use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tidemark_lab::client::{Client, ClientError};
 use tidemark_lab::target::Target;
@@ -19,7 +23,16 @@ pub(super) struct Session {
     client: Option<Client>,
     in_transaction: bool,
     replies: Replies,
-    catalogue: Option<Rc<Catalogue>>,
+    catalogue: Option<Arc<Catalogue>>,
+}
+
+/// How the exchange of one command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    Refused,
+    Done,
+    /// The server pushes from now on.
+    Subscribed,
 }
 
 /// Which replies `CLIENT REPLY` has left.
@@ -68,24 +81,40 @@ impl Session {
     /// After a broken connection the next command connects again. A command is never sent twice: the server may have
     /// executed it before the connection broke.
     pub(super) fn execute(&mut self, command: &[Vec<u8>]) -> anyhow::Result<bool> {
-        let result = self.exchange(command);
-        if let Err(error) = &result
-            && error.is::<ClientError>()
-        {
-            self.client = None;
-            self.in_transaction = false;
+        self.attempt(|session| Ok(session.exchange(command)? != Outcome::Refused))
+    }
+
+    /// As [`execute`](Self::execute); a command that subscribes goes on printing what is pushed.
+    pub(super) fn execute_and_listen(&mut self, command: &[Vec<u8>]) -> anyhow::Result<bool> {
+        self.attempt(|session| match session.exchange(command)? {
+            Outcome::Refused => Ok(false),
+            Outcome::Done => Ok(true),
+            Outcome::Subscribed => session.listen(),
+        })
+    }
+
+    /// Forgets the connection if `act` finds that it broke.
+    fn attempt(&mut self, act: impl FnOnce(&mut Self) -> anyhow::Result<bool>) -> anyhow::Result<bool> {
+        let result = act(self);
+        if result.as_ref().is_err_and(anyhow::Error::is::<ClientError>) {
+            self.disconnect();
         }
         result
     }
 
-    fn exchange(&mut self, command: &[Vec<u8>]) -> anyhow::Result<bool> {
+    fn disconnect(&mut self) {
+        self.client = None;
+        self.in_transaction = false;
+    }
+
+    fn exchange(&mut self, command: &[Vec<u8>]) -> anyhow::Result<Outcome> {
         self.connect()?.send(command)?;
         let name = upper(command.first());
         if is_endless(&name) {
-            return self.listen();
+            return Ok(if self.listen()? { Outcome::Done } else { Outcome::Refused });
         }
         if !self.is_answered(&name, command) {
-            return Ok(true);
+            return Ok(Outcome::Done);
         }
         let mut confirmations = Confirmations::of(&name, command);
         loop {
@@ -95,7 +124,7 @@ impl Session {
                 Ok(None) => continue,
                 Err(error) if name == "SHUTDOWN" && is_end(&error) => {
                     self.client = None;
-                    return Ok(true);
+                    return Ok(Outcome::Done);
                 }
                 Err(error) => return Err(error.into()),
             };
@@ -105,7 +134,8 @@ impl Session {
             }
             let Some(error) = value.as_error() else {
                 self.note(&name, command);
-                return Ok(true);
+                let is_subscribed = !self.in_transaction && subscribes(&name, command, &value);
+                return Ok(if is_subscribed { Outcome::Subscribed } else { Outcome::Done });
             };
             let text = String::from_utf8_lossy(error);
             // Ours says itself what may have been meant.
@@ -115,7 +145,7 @@ impl Session {
             if name == "EXEC" {
                 self.in_transaction = false;
             }
-            return Ok(false);
+            return Ok(Outcome::Refused);
         }
     }
 
@@ -137,8 +167,11 @@ impl Session {
         asked == "ON" || (answered && self.replies == Replies::All)
     }
 
-    /// Prints everything that arrives, until the process is interrupted or the connection ends.
+    /// Prints everything that arrives, until the process is interrupted, the subscription ends or the connection does.
+    /// Ctrl-C ends the process with success: there is no other way to end it.
     fn listen(&mut self) -> anyhow::Result<bool> {
+        flag::register_conditional_shutdown(SIGINT, 0, Arc::new(AtomicBool::new(true)))
+            .context("cannot watch for Ctrl-C")?;
         eprintln!("Reading messages... (press Ctrl-C to quit)");
         loop {
             if let Some(value) = self.connect()?.receive(None)? {
@@ -146,23 +179,28 @@ impl Session {
                 if value.as_error().is_some() {
                     return Ok(false);
                 }
+                if ends_subscription(&value) {
+                    eprintln!("tidemark cli: the server has ended the subscription");
+                    return Ok(false);
+                }
             }
         }
     }
 
-    /// Prints what the server sent on its own account since the last command.
-    pub(super) fn show_pushes(&mut self) -> anyhow::Result<()> {
-        while let Some(client) = &mut self.client {
-            match client.next_push(Duration::ZERO) {
-                Ok(Some(push)) => self.show(&push)?,
-                Ok(None) => break,
-                Err(_) => {
-                    self.client = None;
-                    self.in_transaction = false;
-                }
+    /// The text of the next push that has arrived, or why there will be none any more.
+    pub(super) fn next_push(&mut self) -> Option<Vec<u8>> {
+        match self.client.as_mut()?.next_push(Duration::ZERO) {
+            Ok(push) => push.map(|push| self.text(&push)),
+            Err(error) => {
+                self.disconnect();
+                Some(format!("{:#}\n", anyhow::Error::from(error)).into_bytes())
             }
         }
-        Ok(())
+    }
+
+    /// The connection, to wait for what arrives on it.
+    pub(super) fn connection(&self) -> Option<&Client> {
+        self.client.as_ref()
     }
 
     /// `127.0.0.1:7379[2](TX)> `
@@ -179,22 +217,24 @@ impl Session {
     }
 
     /// The server's commands, asked for once; empty while it cannot be asked.
-    pub(super) fn shared_catalogue(&mut self) -> Rc<Catalogue> {
+    pub(super) fn shared_catalogue(&mut self) -> Arc<Catalogue> {
         // Inside a transaction the question would be queued, and without replies it would not be answered.
         let can_ask = self.client.is_some() && !self.in_transaction && self.replies == Replies::All;
         if self.catalogue.is_none() && can_ask {
             let docs = self.connect().and_then(|client| client.call(&["COMMAND", "DOCS"]));
-            self.catalogue = docs.ok().map(|reply| Rc::new(Catalogue::from_docs(&reply)));
+            self.catalogue = docs.ok().map(|reply| Arc::new(Catalogue::from_docs(&reply)));
         }
         self.catalogue.clone().unwrap_or_default()
     }
 
     fn show(&self, value: &Value) -> anyhow::Result<()> {
+        show(&self.text(value))
+    }
+
+    fn text(&self, value: &Value) -> Vec<u8> {
         let mut text = printer::print(value, self.format);
         text.push(b'\n');
-        let mut out = std::io::stdout().lock();
-        out.write_all(&text)?;
-        Ok(out.flush()?)
+        text
     }
 
     /// Keeps what the prompt shows in step with a command that succeeded.
@@ -222,6 +262,13 @@ impl Session {
             eprintln!("Did you mean {near}?");
         }
     }
+}
+
+/// Writes a text to standard output.
+pub(super) fn show(text: &[u8]) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text)?;
+    Ok(out.flush()?)
 }
 
 fn upper(name: Option<&Vec<u8>>) -> String {
@@ -267,6 +314,30 @@ impl Confirmations {
 /// Commands whose answers have no end.
 fn is_endless(name: &str) -> bool {
     matches!(name, "SUBSCRIBE" | "PSUBSCRIBE" | "SSUBSCRIBE" | "MONITOR")
+}
+
+/// Whether the server pushes to this connection after it has answered such a command with `reply`, which is no error.
+fn subscribes(name: &str, command: &[Vec<u8>], reply: &Value) -> bool {
+    let second = upper(command.get(1));
+    match name {
+        "CHANGES" => second == "FROM",
+        "CLIENT" => second == "TRACKING" && upper(command.get(2)) == "ON",
+        "EMITRECONNECT" => {
+            reply.as_elements().and_then(|elements| elements.first()?.as_bytes()) == Some(b"OK")
+        }
+        // The answer of one that publishes on a channel is a string: nothing is pushed to the connection.
+        _ if name.rsplit_once('.').is_some_and(|(_, suffix)| suffix == "WATCH") => {
+            reply.as_pairs().is_some_and(|pairs| !pairs.is_empty())
+        }
+        _ => false,
+    }
+}
+
+/// Whether a push says that nothing follows it: the subscriber fell behind, another connection has taken the named subscription, or
+/// the log cannot be read.
+fn ends_subscription(value: &Value) -> bool {
+    let (Value::Push(elements) | Value::Array(elements)) = value else { return false };
+    matches!(elements.first().and_then(Value::as_bytes), Some(b"stale" | b"ended" | b"failed"))
 }
 
 #[cfg(test)]

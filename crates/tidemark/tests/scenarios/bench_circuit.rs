@@ -87,7 +87,7 @@ fn an_interrupt_keeps_what_a_fork_has_found_that_was_not_interrupted() {
     run.fork();
     send("-INT", run.process.id());
     let (code, table, said, results) = run.end();
-    assert_eq!(code, Some(1), "{said}");
+    assert_eq!(code, Some(130), "{said}");
     assert!(said.contains("interrupted: 1 of 1 benchmarks"), "{said}");
     assert!(table.contains("IdOps.id_from_subject  avgt   10"), "{table}");
     assert_eq!(forks(&results), 1, "{results}");
@@ -102,7 +102,7 @@ fn an_interrupted_fork_gives_what_it_has_found_until_then() {
     send("-INT", run.process.id());
     send("-INT", fork);
     let (code, _, said, results) = run.end();
-    assert_eq!(code, Some(1), "{said}");
+    assert_eq!(code, Some(130), "{said}");
     assert!(said.contains("interrupted: 1 of 1 benchmarks"), "{said}");
     assert_eq!(forks(&results), 1, "{results}");
 }

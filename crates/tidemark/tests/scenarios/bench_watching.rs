@@ -251,7 +251,7 @@ fn who_is_asked_to_stop_leaves_no_server_behind() {
     });
     let stopped = Command::new("kill").args(["-TERM", &id.to_string()]).status().unwrap();
     assert!(stopped.success());
-    assert_eq!(running.wait().unwrap().code(), Some(1));
+    assert_eq!(running.wait().unwrap().code(), Some(128 + 15));
     assert!(!Path::new(&format!("/proc/{server}")).exists(), "the server has ended with it");
 }
 

@@ -1,8 +1,11 @@
 //! `tidemark cli` with a real server, where an answer is not simply one reply, and outputs that nobody reads.
 
-use crate::support::Server;
-use std::io::Write;
+use crate::support::terminal::{Running, Terminal};
+use crate::support::{Server, call};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Command, Output, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
 
 fn tidemark(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tidemark"));
@@ -71,4 +74,154 @@ fn an_output_that_nobody_reads_is_the_end_and_no_error() {
         assert_eq!(String::from_utf8_lossy(&output.stderr), "");
         assert_eq!(output.status.code(), Some(0), "{arguments:?}");
     }
+}
+
+/// Longer than anything takes.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A command that goes on printing.
+struct Listening {
+    process: Running,
+    lines: Receiver<String>,
+}
+
+impl Listening {
+    fn start(server: &Server, arguments: &[&str]) -> Self {
+        let mut command = tidemark(&[&["cli", "-p", &server.port.to_string()], arguments].concat());
+        let spawned = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        let mut process = Running(spawned.expect("the program runs"));
+        let out = BufReader::new(process.0.stdout.take().expect("a pipe"));
+        let (sender, lines) = channel();
+        std::thread::spawn(move || out.lines().map_while(Result::ok).all(|line| sender.send(line).is_ok()));
+        Listening { process, lines }
+    }
+
+    /// Waits for a line that has this in it.
+    fn await_line(&mut self, text: &str) {
+        let mut line = String::new();
+        while !line.contains(text) {
+            line = self
+                .lines
+                .recv_timeout(PATIENCE)
+                .unwrap_or_else(|error| panic!("{text:?} is missing behind {line:?}: {error}"));
+        }
+    }
+
+    fn interrupt(&self) {
+        let pid = self.process.0.id().to_string();
+        assert!(Command::new("kill").args(["-INT", &pid]).status().expect("kill runs").success());
+    }
+
+    /// The exit code and what standard error has.
+    fn end(mut self) -> (Option<i32>, String) {
+        let mut errors = String::new();
+        let mut pipe = self.process.0.stderr.take().expect("a pipe");
+        pipe.read_to_string(&mut errors).expect("text");
+        (self.process.0.wait().expect("it ends").code(), errors)
+    }
+}
+
+#[test]
+fn a_command_that_subscribes_prints_what_is_pushed_until_ctrl_c() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let server = Server::start(directory.path(), &[]);
+    let mut writer = server.client();
+    for (arguments, answer, pushed) in [
+        (&["GET.WATCH", "price"][..], "99", "emission"),
+        (&["-2", "get.watch", "price"], "99", "emission"),
+        (&["--json", "GET.WATCH", "price", "|", "MARK"], "99", "[\"emission\","),
+        (&["CHANGES", "FROM", "$"], "durable", "change"),
+        (&["-2", "CHANGES", "FROM", "$"], "durable", "change"),
+        (&["CLIENT", "TRACKING", "ON", "BCAST"], "OK", "invalidate"),
+        (&["SUBSCRIBE", "news"], "subscribe", "message"),
+    ] {
+        call(&mut writer, &["SET", "price", "99"]);
+        let mut listening = Listening::start(&server, arguments);
+        listening.await_line(answer);
+        for _ in 0..2 {
+            call(&mut writer, &["INCR", "price"]);
+            call(&mut writer, &["PUBLISH", "news", "price"]);
+            listening.await_line(pushed);
+        }
+        listening.interrupt();
+        let (code, errors) = listening.end();
+        assert_eq!(code, Some(0), "{arguments:?}: {errors}");
+    }
+}
+
+#[test]
+fn a_command_that_subscribes_to_nothing_ends_with_its_reply() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let server = Server::start(directory.path(), &[]);
+    let mut subscriber = server.client();
+    call(&mut subscriber, &["SUBSCRIBE", "prices"]);
+    for arguments in [
+        &["GET.WATCH", "price", "|", "CHANNEL", "prices"][..],
+        &["CHANGES", "STOP"],
+        &["CLIENT", "TRACKING", "OFF"],
+        &["EMITRECONNECT", "price", "9-9", "1"],
+    ] {
+        assert_ne!(printed(&server, arguments, ""), "", "{arguments:?}");
+    }
+    let refused = cli(&server, &["LPUSH.WATCH", "price", "1"], "");
+    assert_eq!(refused.status.code(), Some(1), "{}", String::from_utf8_lossy(&refused.stdout));
+}
+
+#[test]
+fn a_server_that_ends_is_an_error_of_a_command_that_listens() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let server = Server::start(directory.path(), &[]);
+    let mut listening = Listening::start(&server, &["GET.WATCH", "price"]);
+    listening.await_line("seq 0");
+    server.terminate();
+    let (code, errors) = listening.end();
+    assert_eq!(code, Some(3), "{errors}");
+    assert!(errors.contains("the server closed the connection"), "{errors}");
+}
+
+#[test]
+fn a_command_that_listens_ends_quietly_when_nobody_reads() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let server = Server::start(directory.path(), &[]);
+    let mut writer = server.client();
+    let mut command = tidemark(&["cli", "-p", &server.port.to_string(), "GET.WATCH", "price"]);
+    let process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program runs");
+    let mut process = Running(process);
+    let mut out = BufReader::new(process.0.stdout.take().expect("a pipe"));
+    assert!(out.read_line(&mut String::new()).expect("text") > 0);
+    drop(out);
+    call(&mut writer, &["SET", "price", "100"]);
+    assert_eq!(process.0.wait().expect("it ends").code(), Some(0));
+    let mut errors = String::new();
+    process.0.stderr.take().expect("a pipe").read_to_string(&mut errors).expect("text");
+    assert_eq!(errors, "Reading messages... (press Ctrl-C to quit)\n");
+}
+
+#[test]
+fn pushes_are_shown_above_the_line_that_is_typed() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let server = Server::start(directory.path(), &[]);
+    let mut writer = server.client();
+    let mut terminal = Terminal::run(&format!("cli -p {}", server.port), "TIDEMARK_HISTORY=");
+    let prompt = format!("127.0.0.1:{}> ", server.port);
+    terminal.await_text(&prompt);
+    terminal.press("GET.WATCH price\r");
+    terminal.await_text("sub_id");
+    terminal.await_text(&prompt);
+    terminal.press("PI");
+    terminal.await_text("PI");
+    for number in ["101", "102"] {
+        call(&mut writer, &["SET", "price", number]);
+        terminal.await_text(&format!("\"{number}\""));
+        // The line is there again.
+        terminal.await_text(&prompt);
+        terminal.await_text("PI");
+    }
+    terminal.press("NG\r");
+    terminal.await_text("PONG");
+    terminal.await_text(&prompt);
+    server.terminate();
+    terminal.await_text("the server closed the connection");
+    terminal.press("quit\r");
+    terminal.await_text("ended with 0");
 }

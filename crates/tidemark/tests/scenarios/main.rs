@@ -2,6 +2,7 @@
 
 mod bench_circuit;
 mod bench_counter;
+mod bench_interrupt;
 mod bench_pool;
 mod bench_watching;
 mod book;

@@ -11,10 +11,10 @@
 use super::standing::idle_ms;
 use super::{People, Person, Tallies, Tally, USERS_MAX};
 use crate::by::NAME_BYTES_MAX;
-use crate::bytes::{Reader, put_bytes, put_number};
+use crate::catalogue::rules::{Guarantee, Limit, RULES_MAX, Rules, Scope, Soft};
 use crate::pool::Pool;
 use crate::pool::ruled::Ruled;
-use crate::rules::{Guarantee, Limit, RULES_MAX, Rules, Scope, Soft};
+use crate::record::bytes::{Reader, put_bytes, put_number};
 
 impl Ruled {
     pub(in crate::pool) fn write(&self, into: &mut Vec<u8>) {

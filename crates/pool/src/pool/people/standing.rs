@@ -1,9 +1,9 @@
 //! How somebody stands for whom is drawn: what the rules have counted, and what they make of the next draw.
 
 use super::{NEVER, Tallies, Tally};
+use crate::catalogue::rules::{Guarantee, Limit, Rules, Scope};
+use crate::draw::urn::{Favour, Hidden};
 use crate::refusal::Refusal;
-use crate::rules::{Guarantee, Limit, Rules, Scope};
-use crate::urn::{Favour, Hidden};
 
 /// What the rules of a pool have counted of a user, if there is one, and of the pool; a copy, which is kept once all has gone well.
 #[derive(Debug, Clone, PartialEq, Eq)]

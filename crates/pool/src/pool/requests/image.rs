@@ -7,8 +7,8 @@
 
 use super::{REQUEST_DRAWS_KEPT, REQUESTS_KEPT, Request, Requests};
 use crate::by::{By, NAME_BYTES_MAX};
-use crate::bytes::{Reader, put_bytes, put_number};
 use crate::pool::draw::DRAWS_MAX;
+use crate::record::bytes::{Reader, put_bytes, put_number};
 use crate::repeats::Repeats;
 
 impl Requests {

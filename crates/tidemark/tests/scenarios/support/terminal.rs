@@ -25,12 +25,17 @@ pub(crate) struct Terminal {
 }
 
 impl Terminal {
-    /// Runs a subcommand against a server.
+    /// Runs a subcommand that shows a server again and again.
     pub(crate) fn start(subcommand: &str, port: u16, environment: &str) -> Self {
+        Self::run(&format!("{subcommand} --port {port} --interval 100ms"), environment)
+    }
+
+    /// Runs the program with these arguments, in the shell's words.
+    pub(crate) fn run(arguments: &str, environment: &str) -> Self {
         let program = env!("CARGO_BIN_EXE_tidemark");
         // Ctrl-C reaches the shell too, which has to outlive it however the two are scheduled; what it runs does not inherit a trap.
         let line = format!(
-            "trap : INT; stty rows 20 cols 72; TERM=xterm {environment} '{program}' {subcommand} --port {port} --interval 100ms; echo ended with $?; stty -a"
+            "trap : INT; stty rows 20 cols 72; TERM=xterm {environment} '{program}' {arguments}; echo ended with $?; stty -a"
         );
         let mut child = Command::new("script")
             .args(["-q", "-e", "-c", &line, "/dev/null"])

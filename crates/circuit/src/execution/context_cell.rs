@@ -1,0 +1,31 @@
+//! State that only one circuit's context touches.
+#![allow(unsafe_code, reason = "the context stands in for a lock")]
+
+use std::cell::UnsafeCell;
+
+use crate::execution::machine::Machine;
+
+/// A value that is changed in the context of one circuit and nowhere else.
+pub(crate) struct ContextCell<T>(UnsafeCell<T>);
+
+// SAFETY: the value is reached in one circuit's context only, where at most one thread is at a time.
+unsafe impl<T: Send> Sync for ContextCell<T> {}
+
+impl<T> ContextCell<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self(UnsafeCell::new(value))
+    }
+
+    /// Gives the value to `change`.
+    ///
+    /// # Safety
+    ///
+    /// In the context of the one circuit that this cell belongs to. `change` does not come back here: it calls no code of
+    /// users, and no other function that uses this cell.
+    #[inline]
+    pub(crate) unsafe fn with<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
+        debug_assert!(Machine::with_inside(|machine| machine.is_some()), "in a circuit's context");
+        // SAFETY: as the caller says.
+        change(unsafe { &mut *self.0.get() })
+    }
+}

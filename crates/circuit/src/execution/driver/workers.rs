@@ -1,0 +1,110 @@
+//! A few threads for any number of circuits. A circuit without work costs them nothing.
+
+use std::io;
+use std::num::NonZeroUsize;
+use std::sync::OnceLock;
+
+use super::pace;
+use super::pool::{LOOKS, Shared, ThreadPool};
+use crate::error::{ArgumentError, Error};
+use crate::execution::machine::{MachineRef, Progress};
+use crate::sync::{Arc, hint, thread};
+
+/// How many entries a circuit may handle before others get their turn.
+const TURN: usize = 1024;
+
+impl ThreadPool {
+    /// A pool with this many threads. Fails if that is none, or the system gives no thread.
+    pub fn new(threads: usize) -> Result<Self, Error> {
+        if threads == 0 {
+            let message = "the number of threads is 0; it must be at least 1";
+            return Err(ArgumentError::new("new", message).into());
+        }
+        Ok(Self::start(threads)?)
+    }
+
+    fn start(threads: usize) -> io::Result<Self> {
+        let shared = Arc::new(Shared::default());
+        let pool = Self::of(Arc::clone(&shared));
+        for number in 0..threads {
+            let shared = Arc::clone(&shared);
+            thread::Builder::new().name(format!("circuits-{number}")).spawn(move || shared.work())?;
+        }
+        Ok(pool)
+    }
+
+    /// The pool of circuits that were given no driver: a thread for each processor.
+    pub(crate) fn global() -> io::Result<&'static Self> {
+        static GLOBAL: OnceLock<ThreadPool> = OnceLock::new();
+        if let Some(pool) = GLOBAL.get() {
+            return Ok(pool);
+        }
+        let pool = Self::start(std::thread::available_parallelism().map_or(1, NonZeroUsize::get))?;
+        Ok(GLOBAL.get_or_init(|| pool))
+    }
+}
+
+impl Shared {
+    fn work(&self) {
+        while let Some(machine) = self.next() {
+            self.run(MachineRef::take_over(machine));
+        }
+    }
+
+    fn run(&self, machine: MachineRef) {
+        loop {
+            let Some(mut running) = machine.enter() else {
+                // A receptor that waits for it runs it in its place, for however long, or somebody closes it.
+                if machine.put_off() {
+                    return;
+                }
+                continue;
+            };
+            let before = running.handled();
+            let progress = running.run_published(TURN);
+            let batch = running.handled().wrapping_sub(before);
+            drop(running);
+            // A lane's producer may have more at any time: that is no reason to keep the others waiting.
+            let is_wanted = self.is_wanted();
+            let has_more = progress == Progress::More || is_wanted && machine.has_work();
+            if has_more && is_wanted {
+                return self.push(machine.hand_over());
+            }
+            if has_more {
+                continue;
+            }
+            if !is_wanted {
+                pace::gather(&machine, batch);
+            }
+            if self.linger(&machine) {
+                continue;
+            }
+            if let Some(mut running) = machine.enter() {
+                running.shrink();
+            }
+            if machine.go_idle() {
+                return;
+            }
+            // Perhaps somebody is between claiming a place and filling it, and the system has taken its processor away.
+            if self.is_wanted() {
+                return self.push(machine.hand_over());
+            }
+            hint::spin_loop();
+        }
+    }
+
+    /// Looks for a while whether more comes for this circuit: who has just waited for it often goes on, and then need not wake
+    /// anybody.
+    fn linger(&self, machine: &MachineRef) -> bool {
+        for _ in 0..LOOKS {
+            if machine.has_work() {
+                return true;
+            }
+            if self.is_wanted() || machine.is_abandoned() {
+                return false;
+            }
+            hint::spin_loop();
+        }
+        false
+    }
+}

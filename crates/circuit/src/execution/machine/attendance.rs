@@ -1,0 +1,117 @@
+//! What is done with each input of a circuit that is recorded or replayed.
+#![allow(unsafe_code, reason = "see the parent module")]
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+use std::sync::Arc;
+
+use super::state::Machine;
+use crate::execution::event::Event;
+use crate::identity::subject::Subject;
+use crate::journal::Recorder;
+use crate::sync::Ordering;
+
+impl Machine {
+    /// The time that the next inputs have, instead of the clock's. For circuits that their owner runs, between two runs.
+    pub(crate) fn set_time(&self, nanos: u64) {
+        if let Some(running) = self.enter() {
+            // SAFETY: we are in the context.
+            unsafe {
+                (*self.inside.get()).attendance.get_or_insert_default().given_time = Some(nanos);
+            }
+            drop(running);
+        }
+    }
+
+    /// Reserves the circuit for a journal, which [`Machine::begin_recording`] is given next; false if one is told already.
+    pub(crate) fn reserve_recording(&self) -> bool {
+        !self.recorded.swap(true, Ordering::AcqRel)
+    }
+
+    /// Has the journal that the circuit is reserved for told of inputs from here on.
+    pub(crate) fn begin_recording(&self, recorder: Arc<dyn Recorder>) {
+        self.set_recorder(|_| true, Some(recorder));
+    }
+
+    /// Has this journal, which is the one that is told, be told of nothing from here on.
+    pub(crate) fn end_recording(&self, recorder: Arc<dyn Recorder>) {
+        // Another one may have begun inside of the circuit, ahead of this.
+        let is_told = move |told: &Arc<dyn Recorder>| ptr::addr_eq(Arc::as_ptr(told), Arc::as_ptr(&recorder));
+        self.set_recorder(is_told, None);
+        self.recorded.store(false, Ordering::Release);
+    }
+
+    /// Has this journal told from here on, if none is or `gives_way` says so of the one that is.
+    fn set_recorder(
+        &self,
+        gives_way: impl FnOnce(&Arc<dyn Recorder>) -> bool + Send + 'static,
+        recorder: Option<Arc<dyn Recorder>>,
+    ) {
+        self.submit(Event::Other, move || {
+            Self::with_inside(|machine| {
+                let machine = machine.expect("jobs run in the circuit's context");
+                // SAFETY: in the context; recorders are dropped outside of the borrow.
+                let before = unsafe {
+                    let place = &mut (*machine.inside.get()).attendance;
+                    let attendance = place.get_or_insert_default();
+                    if !attendance.recorder.as_ref().is_none_or(gives_way) {
+                        return;
+                    }
+                    let before = std::mem::replace(&mut attendance.recorder, recorder);
+                    place.take_if(|attendance| attendance.is_over());
+                    before
+                };
+                drop(before);
+            });
+        });
+    }
+
+    /// As [`Machine::record_as_emission`].
+    ///
+    /// # Safety
+    ///
+    /// The pipe with this subject takes an `E`.
+    pub(crate) unsafe fn record_as_emission_to<E>(&self, pipe: &Subject, value: &mut E) {
+        // SAFETY: as the caller says.
+        self.record(|recorder, time| unsafe { recorder.emission(time, pipe, ptr::from_mut(value).cast()) });
+    }
+
+    /// Tells the journal, if there is one, of an input that it cannot have. In the context only.
+    pub(crate) fn record_gap(&self, what: &str) {
+        self.record(|recorder, time| recorder.gap(time, what));
+    }
+
+    /// Tells the journal, if there is one, of the input that is being handled. In the context only.
+    ///
+    /// This calls code of users, writers and values. What they throw is reported and goes no further: an input is handled
+    /// whether it could be recorded or not.
+    pub(super) fn record(&self, tell: impl FnOnce(&dyn Recorder, u64)) {
+        debug_assert!(self.is_inside());
+        // SAFETY: in the context. Another handle, because what is called may change ours.
+        let attendance = unsafe { &(*self.inside.get()).attendance };
+        let recorder = attendance.as_ref().and_then(|attendance| attendance.recorder.clone());
+        let Some(recorder) = recorder else { return };
+        let time = self.stimulus_nanos();
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| tell(&*recorder, time))) {
+            self.report("record", panic);
+        }
+    }
+
+    /// Whether the input that is being handled has had the circuit send something to itself. In the context only.
+    pub(crate) fn has_caused(&self) -> bool {
+        debug_assert!(self.is_inside());
+        // SAFETY: in the context.
+        unsafe { !(*self.inside.get()).transit.is_empty() }
+    }
+
+    /// Whether the circuit's own close is left to a journal that is run again. For circuits that their owner runs, between two
+    /// runs; false if it is being run.
+    pub(crate) fn set_replayed(&self, replayed: bool) -> bool {
+        let running = self.enter();
+        if running.is_some() {
+            // SAFETY: we are in the context.
+            unsafe { (*self.inside.get()).replayed = replayed };
+        }
+        running.is_some()
+    }
+}

@@ -1,0 +1,202 @@
+//! Tickers: numbers at a fixed rate.
+
+mod simulated;
+mod ticking;
+mod timer;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::circuit::{Circuit, Naming};
+use crate::error::{ArgumentError, ContextError, Error};
+use crate::execution::event::Event;
+use crate::execution::machine::MachineRef;
+use crate::identity::subject::{Id, Kind, Subject};
+use crate::structure::handle::handle;
+use crate::structure::pipe::Pipe;
+use crate::subscription::receptor::Receptor;
+
+pub(crate) use simulated::SimulatedClock;
+use ticking::Ticking;
+
+/// The longest interval: a hundred years.
+const INTERVAL_MAX: Duration = Duration::from_hours(100 * 365 * 24);
+
+/// How many ticks may wait for their circuit.
+const OUTSTANDING_MAX: u64 = 1024;
+
+/// Gives 0, 1, 2, ... to a pipe at a fixed rate, the first after one interval, in the context of its circuit.
+///
+/// No number is left out or comes twice. A circuit that is busy for a while gets the ticks that it missed when it comes to them,
+/// unless there are 1024 already: further ones are not made before it has caught up, and the next one then has the next number.
+/// The same after a time in which the process did not run: no more than eight missed ticks are made up for.
+///
+/// Where a [`crate::Simulation`] runs its circuit, its clock is the simulation's: as that has time pass, what is due by then waits
+/// for the circuit, in the order in which it was due, up to 1024 ticks. No other clock matters there.
+///
+/// In the journal of a [`crate::Recording`] ticks are emissions to the target, which is to be labelled. A replay gives them to
+/// the target's counterpart; no ticker is to be made there.
+///
+/// It ends with [`Ticker::close`], with its circuit, and when its last handle is dropped. One thread of the process serves all
+/// tickers; it exists while there are any. Clones are the same ticker.
+///
+/// ```
+/// use std::sync::mpsc;
+/// use std::time::Duration;
+/// use tidemark_circuit::Circuit;
+///
+/// let circuit = Circuit::new();
+/// let (sender, receiver) = mpsc::channel();
+/// let target = circuit.pipe(move |tick: u64| sender.send(tick).unwrap())?;
+/// let ticker = circuit.ticker(Duration::from_millis(1), &target)?;
+/// assert_eq!(receiver.iter().take(3).collect::<Vec<_>>(), [0, 1, 2]);
+/// ticker.close();
+/// # Ok::<(), tidemark_circuit::Error>(())
+/// ```
+#[must_use = "a ticker ends when its last handle is dropped"]
+pub struct Ticker {
+    inner: Arc<Held>,
+}
+
+/// What the handles of a ticker share. With the last of them it ends, and the timer is not the last to let go of its circuit: the
+/// receptors of a circuit that is run by who waits would otherwise run on the timer's thread. Unless the last handle itself is
+/// dropped on that thread, in a value that the timer has to drop while it sends the ticker's tick: it cannot wait for itself.
+struct Held(Arc<Inner>);
+
+struct Inner {
+    machine: MachineRef,
+    subject: Subject,
+    target: Pipe<u64>,
+    closed: AtomicBool,
+    /// The number of the next tick. Changed by who has the time only.
+    next: AtomicU64,
+    /// How many ticks were given to the target.
+    given: AtomicU64,
+}
+
+impl Circuit {
+    /// A ticker of this circuit. The target may be of another circuit; it is emitted to from this one then.
+    ///
+    /// Fails if the circuit is closed, if the interval is zero or above a hundred years, or with [`Error::Io`] if the system gives no
+    /// thread. See [`Ticker`].
+    pub fn ticker(&self, interval: Duration, target: &Pipe<u64>) -> Result<Ticker, Error> {
+        self.unnamed().ticker(interval, target)
+    }
+}
+
+impl Naming<'_> {
+    /// See [`Circuit::ticker`].
+    pub fn ticker(&self, interval: Duration, target: &Pipe<u64>) -> Result<Ticker, Error> {
+        if interval.is_zero() || interval > INTERVAL_MAX {
+            let message =
+                format!("the interval is {interval:?}; it must be above zero, up to a hundred years");
+            return Err(ArgumentError::new("ticker", message).into());
+        }
+        let inner = Arc::new(Inner {
+            machine: self.machine().clone(),
+            subject: self.component(Kind::Ticker, "ticker")?,
+            target: target.clone(),
+            closed: AtomicBool::new(false),
+            next: AtomicU64::new(0),
+            given: AtomicU64::new(0),
+        });
+        let held = Held(inner);
+        match held.0.simulated_clock() {
+            Some(clock) => clock.add(&ticking(&held.0), interval),
+            None => timer::add(&ticking(&held.0), interval)?,
+        }
+        Ok(Ticker { inner: Arc::new(held) })
+    }
+}
+
+impl Ticker {
+    /// Who this ticker is.
+    pub fn subject(&self) -> &Subject {
+        &self.inner.0.subject
+    }
+
+    /// Ends it: the target is given no tick any more, those that wait for the circuit neither.
+    pub fn close(&self) {
+        self.inner.0.close();
+    }
+
+    /// Closes the ticker and waits for its circuit, as [`Circuit::settle`] does: the target is given no tick any more, and one of this
+    /// circuit has handled those that it was given. A target of another circuit may still have some before it; that circuit is to be
+    /// settled for them. Fails where waiting for the circuit is refused, and does nothing then, but where others come to wait in a circle meanwhile.
+    pub fn close_and_settle(&self) -> Result<(), ContextError> {
+        let machine = &self.inner.0.machine;
+        machine.check_can_close_and_wait()?;
+        self.close();
+        machine.settle()
+    }
+}
+
+/// The ticker as what its clock knows of it.
+fn ticking(inner: &Arc<Inner>) -> Arc<dyn Ticking> {
+    Arc::<Inner>::clone(inner)
+}
+
+impl Ticking for Inner {
+    fn id(&self) -> Id {
+        self.subject.id()
+    }
+
+    fn is_over(&self) -> bool {
+        self.closed.load(Ordering::Acquire) || self.machine.is_closed()
+    }
+
+    fn send(self: Arc<Self>) -> bool {
+        let number = self.next.load(Ordering::Relaxed);
+        if number - self.given.load(Ordering::Relaxed) >= OUTSTANDING_MAX {
+            return false;
+        }
+        self.next.store(number + 1, Ordering::Relaxed);
+        // A waiting tick keeps neither the ticker nor, through it, the circuit.
+        let ticker = Arc::downgrade(&self);
+        self.machine.submit(Event::Other, move || {
+            if let Some(ticker) = ticker.upgrade() {
+                ticker.give(number);
+            }
+        });
+        true
+    }
+}
+
+impl Inner {
+    /// Gives a tick to the target, in the circuit's context.
+    fn give(&self, mut number: u64) {
+        if !self.closed.load(Ordering::Acquire) {
+            self.given.store(number + 1, Ordering::Relaxed);
+            self.machine.record_as_emission(&self.target, &mut number);
+            self.target.forward().receive(number);
+        }
+    }
+
+    fn close(&self) {
+        if self.closed.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        match self.simulated_clock() {
+            Some(clock) => clock.remove(self.id()),
+            None => timer::remove(self.id()),
+        }
+    }
+
+    /// The clock that it goes by, if that is not the system's.
+    fn simulated_clock(&self) -> Option<&SimulatedClock> {
+        self.machine.driver().simulated_clock()
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.close();
+        // Who has a simulation's time pass drops what it has in its hands itself, where the circuit is run.
+        if self.0.simulated_clock().is_none() {
+            timer::wait_for(self.0.id());
+        }
+    }
+}
+
+handle!(Ticker, |ticker| &ticker.inner.0.subject);

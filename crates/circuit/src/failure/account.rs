@@ -1,0 +1,142 @@
+//! A circuit's account of failures: how many there were, and who is told.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard};
+
+use crate::failure::failure_report::Failure;
+use crate::failure::supervision::Supervision;
+use crate::failure::thrown::shielded;
+use crate::observe::telemetry;
+use crate::sync::unpoisoned;
+
+/// Who hears of failures.
+pub(crate) struct Hook {
+    /// Whether it still wants to. Calls no code of users.
+    pub(crate) is_wanted: Box<dyn Fn() -> bool + Send>,
+    /// Tells it of one; false if it does not want to any more.
+    pub(crate) tell: Box<dyn FnMut(&Failure) -> bool + Send>,
+}
+
+/// A circuit's account of failures.
+#[derive(Default)]
+pub(crate) struct Failures {
+    count: AtomicU64,
+    /// None if circuits do what they do unless something else is said. Most do, and should be small.
+    supervision: Option<Box<Supervision>>,
+    /// As seldom.
+    #[allow(clippy::box_collection, reason = "three words less in circuits without hooks")]
+    hooks: Mutex<Option<Box<Vec<Hook>>>>,
+}
+
+impl Failures {
+    pub(crate) fn new(supervision: Supervision) -> Self {
+        let supervision = (supervision != Supervision::default()).then(|| Box::new(supervision));
+        Self { supervision, ..Self::default() }
+    }
+
+    /// What is done about those who have no supervision of their own.
+    pub(crate) fn supervision(&self) -> Supervision {
+        self.supervision.as_deref().copied().unwrap_or_default()
+    }
+
+    /// Has `hook` told of each failure, in the circuit's context. Now and then forgets those that want to hear nothing more.
+    pub(crate) fn add_hook(&self, hook: Hook) {
+        let mut place = self.hooks();
+        let hooks = place.get_or_insert_default();
+        let mut unwanted = Vec::new();
+        if hooks.len() == hooks.capacity() {
+            let looked_at = hooks.len();
+            unwanted.extend(hooks.extract_if(.., |hook| !(hook.is_wanted)()));
+            // Before they are looked at again, half as many have to come as there were.
+            hooks.reserve(looked_at / 2 + 1);
+        }
+        hooks.push(hook);
+        drop(place);
+        // Not under the lock: what they held may add hooks as it is dropped.
+        drop(unwanted);
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn report(&self, failure: &Failure) {
+        self.count.fetch_add(1, Ordering::Relaxed);
+        telemetry::failed(failure);
+        let Some(mut hooks) = self.hooks().take() else { return };
+        // Not under the lock: what hooks call and drop may add hooks. Those come behind, and hear of the next failure.
+        hooks.retain_mut(|hook| {
+            let mut wants_more = true;
+            shielded(|| wants_more = (hook.tell)(failure));
+            wants_more
+        });
+        let mut place = self.hooks();
+        hooks.extend(place.take().into_iter().flat_map(|added| *added));
+        *place = Some(hooks).filter(|hooks| !hooks.is_empty());
+    }
+
+    #[allow(clippy::box_collection, reason = "see the field")]
+    fn hooks(&self) -> MutexGuard<'_, Option<Box<Vec<Hook>>>> {
+        unpoisoned(self.hooks.lock())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, mpsc};
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::identity::subject::Subject;
+
+    /// Adds a hook when it is dropped.
+    struct Late(Arc<Failures>, mpsc::Sender<&'static str>);
+
+    impl Drop for Late {
+        fn drop(&mut self) {
+            let sender = self.1.clone();
+            self.0.add_hook(hook(move |_| sender.send("late").is_ok()));
+        }
+    }
+
+    fn hook(tell: impl FnMut(&Failure) -> bool + Send + 'static) -> Hook {
+        Hook { is_wanted: Box::new(|| true), tell: Box::new(tell) }
+    }
+
+    #[test]
+    fn hooks_that_nobody_wants_any_more_take_no_room() {
+        let failures = Failures::default();
+        for number in 0..10_000 {
+            let is_wanted = Box::new(move || number % 1000 == 0);
+            failures.add_hook(Hook { is_wanted, tell: Box::new(|_| true) });
+        }
+        assert!(failures.hooks().as_ref().is_some_and(|hooks| (10..100).contains(&hooks.capacity())));
+    }
+
+    fn failure() -> Failure {
+        Failure::of_panic(Subject::cortex().clone(), "receive", Box::new("broken"))
+    }
+
+    #[test]
+    fn a_hook_and_what_it_drops_may_add_hooks() {
+        let failures = Arc::new(Failures::default());
+        let (sender, told) = mpsc::channel();
+        let late = Late(Arc::clone(&failures), sender.clone());
+        failures.add_hook(hook(move |_| {
+            let _dropped_with_the_hook = &late;
+            false
+        }));
+        let first = sender.clone();
+        failures.add_hook(hook(move |_| first.send("first").is_ok()));
+        let (done, is_done) = mpsc::channel();
+        thread::spawn(move || {
+            failures.report(&failure());
+            failures.report(&failure());
+            done.send(()).expect("somebody waits");
+        });
+        is_done.recv_timeout(Duration::from_secs(30)).expect("reporting comes to an end");
+        drop(sender);
+        assert_eq!(told.iter().collect::<Vec<_>>(), ["first", "first", "late"]);
+    }
+}

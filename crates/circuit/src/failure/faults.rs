@@ -1,0 +1,58 @@
+//! The conduit of a circuit's own failures.
+
+use crate::circuit::Circuit;
+use crate::error::Fault;
+use crate::execution::event::Event;
+use crate::execution::machine::Machine;
+use crate::failure::account::Hook;
+use crate::failure::failure_report::Failure;
+use crate::name;
+use crate::structure::conduit::Conduit;
+
+impl Circuit {
+    /// A conduit that emits each failure of a callback in this circuit, to the pipe with the name of whose callback it was.
+    /// It is told for as long as it exists, and a subscription does not keep it: who hears of failures holds the conduit. Without one,
+    /// failures are counted only. When its last handle is dropped is in no
+    /// journal, so in a circuit that is recorded or replayed keep one, or else what its pipes are told may differ.
+    ///
+    /// Once one failure was heard of here, what the same input fails with after that is counted but not emitted: it may come of
+    /// the hearing, and who fails on hearing of failures would otherwise be told of its own failure, and so on without end.
+    ///
+    /// ```
+    /// use tidemark_circuit::{Circuit, Failure, Registrar, Subject};
+    ///
+    /// let circuit = Circuit::new();
+    /// let faults = circuit.faults()?;
+    /// let (sender, receiver) = std::sync::mpsc::channel();
+    /// faults.subscribe(&circuit.subscriber(move |_: &Subject, registrar: &mut Registrar<'_, Failure>| {
+    ///     let sender = sender.clone();
+    ///     registrar.receptor(move |failure: Failure| sender.send(failure.message().to_owned()).unwrap());
+    /// })?)?;
+    /// # std::panic::set_hook(Box::new(|_| ()));
+    /// circuit.pipe(|value: u32| panic!("{value} is too much"))?.emit(7);
+    /// circuit.settle()?;
+    /// assert_eq!(receiver.recv().unwrap(), "7 is too much");
+    /// # Ok::<(), tidemark_circuit::Error>(())
+    /// ```
+    pub fn faults(&self) -> Result<Conduit<Failure>, Fault> {
+        let faults = self.named(name!("faults")).conduit::<Failure>()?;
+        let (known, weak) = (faults.downgrade(), faults.downgrade());
+        let is_wanted = Box::new(move || known.exists());
+        let tell = Box::new(move |failure: &Failure| {
+            let Some(faults) = weak.upgrade() else { return false };
+            Machine::with_inside(|machine| {
+                let Some(machine) = machine.filter(|machine| !machine.has_told_of_failure()) else { return };
+                // Directly in front of the failure: what failed before that is no consequence of it.
+                machine.submit(Event::Other, || {
+                    Machine::with_inside(|machine| {
+                        machine.iter().for_each(|machine| machine.tells_of_failure());
+                    });
+                });
+                faults.get(failure.subject()).emit(failure.clone());
+            });
+            true
+        });
+        self.machine().failures.add_hook(Hook { is_wanted, tell });
+        Ok(faults)
+    }
+}

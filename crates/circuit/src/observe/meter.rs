@@ -1,0 +1,183 @@
+//! The stats of circuits as metrics of OpenTelemetry.
+
+use std::fmt;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use opentelemetry::KeyValue;
+use opentelemetry::metrics::{AsyncInstrument, Meter};
+
+use crate::circuit::Circuit;
+use crate::observe::census::Census;
+use crate::observe::stats::Stats;
+use crate::sync::unpoisoned;
+
+/// Reports the [`Stats`] of circuits by instruments of a meter, whenever these are read.
+///
+/// | instrument | kind | unit | what |
+/// |---|---|---|---|
+/// | `tidemark.circuit.entries.admitted` | counter | `{entry}` | entries put into the queues |
+/// | `tidemark.circuit.entries.handled` | counter | `{entry}` | entries handled |
+/// | `tidemark.circuit.backlog` | up-down counter | `{entry}` | entries that wait |
+/// | `tidemark.circuit.failures` | counter | `{failure}` | callbacks that have failed |
+/// | `tidemark.circuit.emissions.dropped` | counter | `{emission}` | emissions dropped because a queue was full |
+///
+/// Instruments that are read one after the other report numbers of the same time: the first has them taken, and the others report the
+/// same, unless that was longer ago than a tenth of a second.
+///
+/// Each has the attribute `tidemark.circuit.name`. Circuits are not kept: one that is dropped is reported no more. Circuits of the
+/// same name are reported as one, with the sums of their numbers; what those among them have counted that are gone stays in the
+/// sums as long as another one of the name is there, so that counters do not fall.
+///
+/// Clones register with the same instruments. They report as long as the meter's provider reads them, also when all clones are
+/// dropped.
+///
+/// ```
+/// use opentelemetry::metrics::{MeterProvider, NoopMeterProvider};
+/// use tidemark_circuit::{Circuit, CircuitMeter, name};
+///
+/// let provider = NoopMeterProvider::new(); // or that of the SDK
+/// let meter = CircuitMeter::new(&provider.meter("orders"));
+/// let circuit = Circuit::builder().name(name!("orders")).build()?;
+/// meter.register(&circuit);
+/// # Ok::<(), tidemark_circuit::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct CircuitMeter {
+    census: Arc<Census>,
+}
+
+/// An instrument's name, unit and description, and what it reports.
+type Counter = (&'static str, &'static str, &'static str, fn(&Stats) -> u64);
+
+/// What only grows.
+const COUNTERS: [Counter; 4] = [
+    ("tidemark.circuit.entries.admitted", "{entry}", "Entries put into the queues of circuits.", |stats| {
+        stats.admitted
+    }),
+    ("tidemark.circuit.entries.handled", "{entry}", "Entries that circuits have handled.", |stats| {
+        stats.handled
+    }),
+    ("tidemark.circuit.failures", "{failure}", "Callbacks of circuits that have failed.", |stats| {
+        stats.failures
+    }),
+    (
+        "tidemark.circuit.emissions.dropped",
+        "{emission}",
+        "Emissions dropped because the queue of a circuit was full.",
+        |stats| stats.dropped,
+    ),
+];
+
+impl CircuitMeter {
+    /// Makes the instruments, which report no circuits yet.
+    pub fn new(meter: &Meter) -> Self {
+        let census = Arc::new(Census::default());
+        let shared = Arc::new(Shared { census: Arc::clone(&census), last: Mutex::default() });
+        for (name, unit, description, value) in COUNTERS {
+            let builder = meter.u64_observable_counter(name).with_unit(unit).with_description(description);
+            builder.with_callback(callback(&shared, name, value)).build();
+        }
+        let backlog = "tidemark.circuit.backlog";
+        meter
+            .i64_observable_up_down_counter(backlog)
+            .with_unit("{entry}")
+            .with_description("Entries that wait in the queues of circuits.")
+            .with_callback(callback(&shared, backlog, |stats| {
+                i64::try_from(stats.backlog).unwrap_or(i64::MAX)
+            }))
+            .build();
+        Self { census }
+    }
+
+    /// Has the circuit reported from now on, for as long as it exists. Registering it twice makes no difference.
+    pub fn register(&self, circuit: &Circuit) {
+        self.census.register(circuit);
+    }
+}
+
+impl fmt::Debug for CircuitMeter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CircuitMeter").field("names", &self.census.names()).finish()
+    }
+}
+
+/// What an instrument of this name calls when it is read.
+fn callback<T: 'static>(
+    shared: &Arc<Shared>,
+    name: &'static str,
+    value: fn(&Stats) -> T,
+) -> impl Fn(&dyn AsyncInstrument<T>) + Send + Sync + 'static {
+    let shared = Arc::clone(shared);
+    move |instrument: &dyn AsyncInstrument<T>| {
+        for (circuit, stats) in &*shared.numbers(name, Instant::now()) {
+            instrument.observe(value(stats), &[KeyValue::new("tidemark.circuit.name", *circuit)]);
+        }
+    }
+}
+
+/// What all instruments report.
+struct Shared {
+    census: Arc<Census>,
+    last: Mutex<Last>,
+}
+
+/// What was taken last, for those who have not reported it yet.
+#[derive(Default)]
+struct Last {
+    taken: Option<Instant>,
+    numbers: Numbers,
+    reported: Vec<&'static str>,
+}
+
+type Numbers = Arc<[(&'static str, Stats)]>;
+
+/// How old may be what an instrument reports. More than reading all instruments takes, and less than the time between two readings.
+const AGE_MAX: Duration = Duration::from_millis(100);
+
+impl Shared {
+    /// The numbers that this instrument is to report now: those that others have just reported, but none twice.
+    fn numbers(&self, instrument: &'static str, now: Instant) -> Numbers {
+        let mut last = unpoisoned(self.last.lock());
+        let is_fresh = last.taken.is_some_and(|taken| now.saturating_duration_since(taken) <= AGE_MAX);
+        if !is_fresh || last.reported.contains(&instrument) {
+            *last = Last { taken: Some(now), numbers: self.census.take().into(), reported: Vec::new() };
+        }
+        last.reported.push(instrument);
+        Arc::clone(&last.numbers)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Pipe, RunBy, name};
+
+    fn circuit() -> (Circuit, Pipe<u64>) {
+        let circuit =
+            Circuit::builder().run_by(RunBy::Owner).name(name!("meter")).build().expect("no thread");
+        let pipe = circuit.discard().expect("open");
+        (circuit, pipe)
+    }
+
+    #[test]
+    fn numbers_that_are_read_together_are_of_one_time() {
+        let (circuit, pipe) = circuit();
+        let census = Arc::new(Census::default());
+        census.register(&circuit);
+        let shared = Shared { census, last: Mutex::default() };
+        let now = Instant::now();
+        let admitted = |instrument, now| {
+            pipe.emit(1);
+            shared.numbers(instrument, now)[0].1.admitted
+        };
+        assert_eq!(admitted("admitted", now), 1);
+        assert_eq!(admitted("handled", now), 1);
+        assert_eq!(admitted("backlog", now + AGE_MAX), 1);
+        // The first one again: all are read once more.
+        assert_eq!(admitted("admitted", now), 4);
+        assert_eq!(admitted("handled", now), 4);
+        // What nobody has asked for in a while is not reported any more.
+        assert_eq!(admitted("backlog", now + 2 * AGE_MAX), 6);
+    }
+}

@@ -1,0 +1,173 @@
+//! What circuits tell `tracing`, if the feature of that name is on. Without it every function here is empty.
+//!
+//! | what | level | target | fields |
+//! |---|---|---|---|
+//! | span `circuit`: one run of a circuit that has something to do | debug | `tidemark_circuit` | `name` |
+//! | event `failure`: a callback panicked | error | `tidemark_circuit` | `subject`, `operation`, `message` |
+//! | event `restart`: what failed was made anew | debug | `tidemark_circuit` | `subject`, `failures` |
+//! | event `quarantine`: a pipe's receptor was dropped for its failures | debug | `tidemark_circuit` | `subject`, `failures` |
+//! | event `overflow`: an emission was dropped because the queue was full | debug | `tidemark_circuit` | `subject` |
+//! | event `close`: a circuit was closed | debug | `tidemark_circuit` | `subject` |
+//!
+//! What a subscriber of `tracing` does is not the circuit's: what it emits is an input, and its panics are kept from the circuit, as
+//! those of all other code of users are. Of what circuits do meanwhile on its thread it is not told, as that would have no end.
+
+#[cfg(feature = "tracing")]
+pub(crate) use with::{Listener, closed, failed, overflowed, quarantined, restarted, run};
+
+#[cfg(not(feature = "tracing"))]
+pub(crate) use without::{Listener, closed, failed, overflowed, quarantined, restarted, run};
+
+#[cfg(feature = "tracing")]
+mod with {
+    use std::cell::Cell;
+
+    use tracing::dispatcher::{self, Dispatch};
+    use tracing::span::EnteredSpan;
+    use tracing::{Level, debug, debug_span, enabled, error};
+
+    use crate::execution::context::call_outside;
+    use crate::failure::failure_report::Failure;
+    use crate::identity::subject::Subject;
+
+    thread_local! {
+        /// Whether a subscriber is being told of something.
+        static TELLING: Cell<bool> = const { Cell::new(false) };
+    }
+
+    /// Calls a subscriber, unless it is one that has come here.
+    fn tell(call: impl FnOnce()) {
+        if !TELLING.replace(true) {
+            call_outside(call);
+            TELLING.set(false);
+        }
+    }
+
+    /// The span of a run, until it is dropped.
+    pub(crate) struct Span(Option<EnteredSpan>);
+
+    impl Drop for Span {
+        fn drop(&mut self) {
+            if let Some(span) = self.0.take() {
+                tell(|| drop(span));
+            }
+        }
+    }
+
+    /// Who hears of what a thread does: for another one that works in its place.
+    pub(crate) struct Listener {
+        /// The subscriber, and the span that the thread is in. None while the subscriber is being told of something.
+        subscriber: Option<(Dispatch, tracing::Span)>,
+    }
+
+    impl Listener {
+        /// Who hears of this thread.
+        pub(crate) fn here() -> Self {
+            let mut subscriber = None;
+            tell(|| subscriber = Some((dispatcher::get_default(Clone::clone), tracing::Span::current())));
+            Self { subscriber }
+        }
+
+        /// Does this on a thread that nobody else is told of yet.
+        pub(crate) fn hears<R>(self, work: impl FnOnce() -> R) -> R {
+            let Some((subscriber, span)) = self.subscriber else {
+                TELLING.set(true);
+                return work();
+            };
+            let _default = dispatcher::set_default(&subscriber);
+            let mut entered = None;
+            tell(|| entered = Some(span.entered()));
+            let _span = Span(entered);
+            work()
+        }
+    }
+
+    #[inline]
+    pub(crate) fn run(circuit: &Subject, has_work: impl FnOnce() -> bool) -> Span {
+        let mut span = None;
+        tell(|| {
+            // Drivers look into empty queues often.
+            if enabled!(target: "tidemark_circuit", Level::DEBUG) && has_work() {
+                let name = circuit.name();
+                span =
+                    Some(debug_span!(target: "tidemark_circuit", "circuit", name = %name.path()).entered());
+            }
+        });
+        Span(span)
+    }
+
+    #[cold]
+    pub(crate) fn failed(failure: &Failure) {
+        tell(|| {
+            error!(
+                target: "tidemark_circuit",
+                subject = %failure.subject(),
+                operation = failure.operation(),
+                message = failure.message(),
+            );
+        });
+    }
+
+    #[cold]
+    pub(crate) fn quarantined(subject: &Subject, failures: u32) {
+        tell(|| debug!(target: "tidemark_circuit", %subject, failures, "quarantine"));
+    }
+
+    #[cold]
+    pub(crate) fn restarted(subject: &Subject, failures: u32) {
+        tell(|| debug!(target: "tidemark_circuit", %subject, failures, "restart"));
+    }
+
+    #[cold]
+    pub(crate) fn overflowed(subject: &Subject) {
+        tell(|| debug!(target: "tidemark_circuit", %subject, "overflow"));
+    }
+
+    #[cold]
+    pub(crate) fn closed(subject: &Subject) {
+        tell(|| debug!(target: "tidemark_circuit", %subject, "close"));
+    }
+}
+
+#[cfg(not(feature = "tracing"))]
+mod without {
+    use crate::failure::failure_report::Failure;
+    use crate::identity::subject::Subject;
+
+    pub(crate) struct Span;
+
+    pub(crate) struct Listener;
+
+    impl Listener {
+        #[inline]
+        pub(crate) fn here() -> Self {
+            Self
+        }
+
+        #[inline]
+        #[allow(clippy::unused_self, reason = "as where there is one")]
+        pub(crate) fn hears<R>(self, work: impl FnOnce() -> R) -> R {
+            work()
+        }
+    }
+
+    #[inline]
+    pub(crate) fn run(_: &Subject, _: impl FnOnce() -> bool) -> Span {
+        Span
+    }
+
+    #[inline]
+    pub(crate) fn failed(_: &Failure) {}
+
+    #[inline]
+    pub(crate) fn quarantined(_: &Subject, _: u32) {}
+
+    #[inline]
+    pub(crate) fn restarted(_: &Subject, _: u32) {}
+
+    #[inline]
+    pub(crate) fn overflowed(_: &Subject) {}
+
+    #[inline]
+    pub(crate) fn closed(_: &Subject) {}
+}

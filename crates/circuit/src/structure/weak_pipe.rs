@@ -1,0 +1,107 @@
+//! Handles of pipes that keep nothing.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::marker::PhantomData;
+
+use crate::execution::node::WeakNodeRef;
+use crate::identity::subject::Subject;
+use crate::structure::pipe::Pipe;
+use crate::subscription::receptor::Receptor;
+
+/// A handle of a pipe that keeps neither the pipe nor its circuit. Made by [`Pipe::downgrade`].
+///
+/// For what belongs to a pipe's own circuit and is to emit to it. A receptor that holds a [`Pipe`] of its own circuit keeps that
+/// until it is closed; one that holds a weak pipe does not, and the circuit ends when nobody else holds it.
+///
+/// Whether a value arrives may depend on when the last handle of the pipe is dropped, and no journal has that: whoever records a
+/// circuit keeps what weak pipes lead to until the recording is finished, and so in the replay.
+///
+/// ```
+/// use std::sync::{Arc, OnceLock};
+/// use tidemark_circuit::{Circuit, RunBy, WeakPipe};
+///
+/// let circuit = Circuit::builder().run_by(RunBy::Waiters).build()?;
+/// let memory = Arc::new(());
+/// let (own, held) = (Arc::new(OnceLock::<WeakPipe<u64>>::new()), Arc::clone(&memory));
+/// let again = Arc::clone(&own);
+/// let countdown = circuit.pipe(move |number: u64| {
+///     let _keeps = &held;
+///     if number > 0 {
+///         again.get().unwrap().emit(number - 1);
+///     }
+/// })?;
+/// own.set(countdown.downgrade()).unwrap();
+/// countdown.emit(3);
+/// drop((countdown, circuit)); // this handles what is left to do, with all that it causes
+/// assert_eq!(Arc::strong_count(&memory), 1); // and the circuit is gone, with all that it held
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct WeakPipe<E> {
+    node: WeakNodeRef,
+    takes: PhantomData<fn(E)>,
+}
+
+impl<E: Send + 'static> Pipe<E> {
+    /// A handle that keeps neither the pipe nor its circuit. See [`WeakPipe`].
+    pub fn downgrade(&self) -> WeakPipe<E> {
+        WeakPipe { node: self.node().downgrade(), takes: PhantomData }
+    }
+}
+
+impl<E: Send + 'static> WeakPipe<E> {
+    /// Who the pipe is, or was.
+    pub fn subject(&self) -> &Subject {
+        self.node.subject()
+    }
+
+    /// The pipe, if anybody has it at this moment.
+    pub fn upgrade(&self) -> Option<Pipe<E>> {
+        self.node.upgrade().map(Pipe::new)
+    }
+
+    /// Emits to the pipe; drops the value if the pipe is gone.
+    ///
+    /// Inside of its own circuit the pipe is there until everything that was emitted to it is handled, with all that this causes,
+    /// wherever its last handle is dropped meanwhile. Elsewhere it is gone with the last handle; there this costs two reference
+    /// counts more than [`Pipe::emit`].
+    #[allow(unsafe_code, reason = "the type of the pipe is the type of its node")]
+    pub fn emit(&self, value: E) {
+        // SAFETY: this was made of a pipe of `E`.
+        unsafe { self.node.emit(value) };
+    }
+}
+
+/// Emitting.
+impl<E: Send + 'static> Receptor<E> for WeakPipe<E> {
+    fn receive(&mut self, value: E) {
+        self.emit(value);
+    }
+}
+
+impl<E> Clone for WeakPipe<E> {
+    fn clone(&self) -> Self {
+        Self { node: self.node.clone(), takes: PhantomData }
+    }
+}
+
+/// Whether two handles are of one pipe.
+impl<E> PartialEq for WeakPipe<E> {
+    fn eq(&self, other: &Self) -> bool {
+        self.node.subject() == other.node.subject()
+    }
+}
+
+impl<E> Eq for WeakPipe<E> {}
+
+impl<E> Hash for WeakPipe<E> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.node.subject().hash(state);
+    }
+}
+
+impl<E> fmt::Debug for WeakPipe<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("WeakPipe").field(self.node.subject()).finish()
+    }
+}

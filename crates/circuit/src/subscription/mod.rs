@@ -1,0 +1,10 @@
+//! Who hears of what: subscribers, the registrars that they register receptors with, and the ways from sources to receptors.
+
+pub(crate) mod attachment;
+pub(crate) mod fan_out;
+pub(crate) mod lifetime;
+pub(crate) mod membership;
+pub(crate) mod receptor;
+pub(crate) mod registered;
+pub(crate) mod registrar;
+pub(crate) mod subscriber;

@@ -1,0 +1,156 @@
+//! Receptors that subscribers have registered, and what becomes of those that fail.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::execution::machine::Machine;
+use crate::failure::failure_report::{Failure, Trouble};
+use crate::failure::supervision::{Remedy, Restarts, Supervision};
+use crate::failure::thrown::shielded;
+use crate::identity::subject::Subject;
+use crate::subscription::receptor::Receptor;
+
+/// A receptor with what is known of its failures.
+pub(crate) trait Registered<E>: Receptor<E> {
+    /// What is known of its failures.
+    fn account(&mut self) -> &mut Account;
+
+    /// The same with a fresh receptor, made after the old one was dropped.
+    fn renew(self: Box<Self>) -> Result<Box<dyn Registered<E>>, Trouble>;
+}
+
+/// The failures of one registered receptor.
+#[derive(Default)]
+pub(crate) struct Account {
+    failures: u32,
+    /// What is done about them, if that is not what the circuit does.
+    supervision: Option<Supervision>,
+    /// When the receptor was made anew, if it can be.
+    restarts: Option<Restarts>,
+}
+
+/// Does about the panic of a pipe's registered receptor what its supervision says, and reports it. In the circuit's
+/// context.
+#[cold]
+pub(crate) fn failed<E: 'static>(
+    receptor: &mut Box<dyn Registered<E>>,
+    pipe: &Subject,
+    panic: Box<dyn Any + Send>,
+) {
+    Machine::with_inside(|machine| {
+        let machine = machine.expect("in a circuit's context");
+        let failure = Failure::of_panic(pipe.clone(), "receive", panic);
+        let account = receptor.account();
+        account.failures = account.failures.saturating_add(1);
+        let count = account.failures;
+        let mut remedy = machine.remedy(account.supervision, count, account.restarts.as_mut());
+        let mut trouble = None;
+        match remedy {
+            Remedy::Resumed => {}
+            Remedy::Quarantined => {
+                let before = std::mem::replace(receptor, Box::new(Nobody::default()));
+                shielded(|| drop(before));
+            }
+            Remedy::Restarted => match std::mem::replace(receptor, Box::new(Nobody::default())).renew() {
+                Ok(fresh) => *receptor = fresh,
+                Err(why) => {
+                    remedy = Remedy::Quarantined;
+                    trouble = Some(why);
+                }
+            },
+        }
+        machine.report_remedied(failure.was(count, remedy), trouble);
+    });
+}
+
+/// A receptor as it was registered.
+pub(crate) struct Plain<R> {
+    receptor: R,
+    account: Account,
+}
+
+impl<R> Plain<R> {
+    pub(crate) fn new(receptor: R, supervision: Option<Supervision>) -> Self {
+        Self { receptor, account: Account { supervision, ..Account::default() } }
+    }
+}
+
+impl<E, R: Receptor<E>> Receptor<E> for Plain<R> {
+    #[inline]
+    fn receive(&mut self, value: E) {
+        self.receptor.receive(value);
+    }
+}
+
+impl<E, R: Receptor<E> + 'static> Registered<E> for Plain<R> {
+    fn account(&mut self) -> &mut Account {
+        &mut self.account
+    }
+
+    fn renew(self: Box<Self>) -> Result<Box<dyn Registered<E>>, Trouble> {
+        Ok(self)
+    }
+}
+
+/// A receptor and what made it.
+pub(crate) struct Made<R, F> {
+    receptor: R,
+    make: F,
+    account: Account,
+}
+
+impl<R, F> Made<R, F> {
+    pub(crate) fn new(receptor: R, make: F, supervision: Option<Supervision>) -> Self {
+        let restarts = Some(Restarts::default());
+        Self { receptor, make, account: Account { supervision, restarts, ..Account::default() } }
+    }
+}
+
+impl<E, R: Receptor<E>, F: Send> Receptor<E> for Made<R, F> {
+    #[inline]
+    fn receive(&mut self, value: E) {
+        self.receptor.receive(value);
+    }
+}
+
+impl<E, R, F> Registered<E> for Made<R, F>
+where
+    R: Receptor<E> + 'static,
+    F: FnMut() -> R + Send + 'static,
+{
+    fn account(&mut self) -> &mut Account {
+        &mut self.account
+    }
+
+    fn renew(self: Box<Self>) -> Result<Box<dyn Registered<E>>, Trouble> {
+        let Self { receptor, mut make, account } = *self;
+        shielded(|| drop(receptor));
+        match catch_unwind(AssertUnwindSafe(&mut make)) {
+            Ok(receptor) => Ok(Box::new(Self { receptor, make, account })),
+            Err(panic) => {
+                shielded(|| drop(make));
+                Err(Trouble::Panic(panic))
+            }
+        }
+    }
+}
+
+/// Who is left in quarantine.
+#[derive(Default)]
+struct Nobody(Account);
+
+impl<E> Receptor<E> for Nobody {
+    fn receive(&mut self, value: E) {
+        shielded(|| drop(value));
+    }
+}
+
+impl<E> Registered<E> for Nobody {
+    fn account(&mut self) -> &mut Account {
+        &mut self.0
+    }
+
+    fn renew(self: Box<Self>) -> Result<Box<dyn Registered<E>>, Trouble> {
+        Ok(self)
+    }
+}

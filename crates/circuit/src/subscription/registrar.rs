@@ -1,0 +1,100 @@
+//! What receives the emissions of a source, and how it is registered for them.
+
+use std::fmt;
+
+use crate::failure::supervision::Supervision;
+use crate::identity::subject::Subject;
+use crate::structure::pipe::Pipe;
+use crate::subscription::receptor::Receptor;
+use crate::subscription::registered::{Made, Plain, Registered};
+
+/// What a subscriber's callback registers receivers with. It ends with the callback. The subject can be kept, and to keep the registrar
+/// does not compile:
+///
+/// ```
+/// use tidemark_circuit::{Circuit, Registrar, Subject};
+///
+/// let circuit = Circuit::new();
+/// let mut kept = None;
+/// circuit.subscriber(move |subject: &Subject, _: &mut Registrar<'_, u64>| kept = Some(subject.clone()))?;
+/// # Ok::<(), tidemark_circuit::Fault>(())
+/// ```
+///
+/// ```compile_fail,E0521
+/// use tidemark_circuit::{Circuit, Registrar, Subject};
+///
+/// let circuit = Circuit::new();
+/// let mut kept = None;
+/// circuit.subscriber(move |_: &Subject, registrar: &mut Registrar<'_, u64>| kept = Some(registrar))?;
+/// # Ok::<(), tidemark_circuit::Fault>(())
+/// ```
+pub struct Registrar<'a, E> {
+    pub(crate) receivers: &'a mut Vec<Receiver<E>>,
+    pub(crate) supervision: Option<Supervision>,
+}
+
+/// Who is given what a pipe emits.
+pub(crate) enum Receiver<E> {
+    /// Runs as part of the emission.
+    Receptor(Box<dyn Registered<E>>),
+    /// Is emitted to.
+    Pipe(Pipe<E>),
+}
+
+/// What gives a receiver per name: with a pool, a subscriber mirrors each pipe of a source into the pool's pipe of that name.
+///
+/// Conduits, sinks and pools of pipes are such pools.
+///
+/// ```
+/// use tidemark_circuit::{Circuit, ReceiverPool, Registrar, Subject, name};
+///
+/// /// Says what is emitted, with who emitted it.
+/// struct Printer;
+///
+/// impl ReceiverPool<u64> for Printer {
+///     fn register(&mut self, subject: &Subject, registrar: &mut Registrar<'_, u64>) {
+///         let name = subject.name();
+///         registrar.receptor(move |value| println!("{name}: {value}"));
+///     }
+/// }
+///
+/// let circuit = Circuit::new();
+/// let orders = circuit.conduit()?;
+/// orders.subscribe(&circuit.subscriber_to(Printer)?)?;
+/// orders.get(name!("eu")).emit(3);
+/// circuit.settle()?;
+/// # Ok::<(), tidemark_circuit::Error>(())
+/// ```
+pub trait ReceiverPool<E>: Send + 'static {
+    /// Registers what receives the emissions of the pipe with this subject.
+    fn register(&mut self, subject: &Subject, registrar: &mut Registrar<'_, E>);
+}
+
+impl<E: Clone + Send + 'static> Registrar<'_, E> {
+    /// Registers a receptor for what the pipe emits from now on, beginning with the emission that led to this call.
+    pub fn receptor(&mut self, receptor: impl Receptor<E> + 'static) {
+        self.receivers.push(Receiver::Receptor(Box::new(Plain::new(receptor, self.supervision))));
+    }
+
+    /// As [`Registrar::receptor`], with a receptor that the function makes: now, and anew in each
+    /// [restart](crate::Supervision::Restart).
+    pub fn receptor_from<R, F>(&mut self, mut make: F)
+    where
+        R: Receptor<E> + 'static,
+        F: FnMut() -> R + Send + 'static,
+    {
+        let receptor = make();
+        self.receivers.push(Receiver::Receptor(Box::new(Made::new(receptor, make, self.supervision))));
+    }
+
+    /// Registers a pipe, of this circuit or another. One that is registered twice receives everything twice.
+    pub fn pipe(&mut self, pipe: &Pipe<E>) {
+        self.receivers.push(Receiver::Pipe(pipe.clone()));
+    }
+}
+
+impl<E> fmt::Debug for Registrar<'_, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Registrar").field("receivers", &self.receivers.len()).finish()
+    }
+}

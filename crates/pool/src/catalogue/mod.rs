@@ -1,0 +1,432 @@
+//! The catalogue: what a pool has to give, and by which rule. Nothing becomes a catalogue that a pool could not hold.
+
+pub(crate) mod ids;
+pub(crate) mod item;
+pub(crate) mod nesting;
+pub(crate) mod rules;
+pub(crate) mod schedule;
+
+use crate::catalogue::item::{AMOUNT_MAX, ID_BYTES_MAX, Item, Stock};
+use crate::catalogue::nesting::{Layout, Lead, NestingError, Table};
+use crate::catalogue::rules::{RuleError, RuleKind, Rules};
+use crate::catalogue::schedule::{Schedule, ScheduleError};
+use foldhash::fast::RandomState;
+use hashbrown::HashTable;
+use std::collections::{HashMap, HashSet};
+use std::hash::BuildHasher;
+
+/// The most items of a catalogue.
+pub const ITEMS_MAX: usize = 1 << 24;
+
+/// What the weight of an item stands for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// An item's odds are its weight against all weights, however much of it is left, until it is sold out.
+    #[default]
+    FixedOdds,
+    /// Each unit that is left has the item's weight: a raffle, in which every ticket is as good as another of its kind.
+    PerUnit,
+}
+
+/// What a draw gets that meets an item of which nothing is left.
+///
+/// Whatever the rule, a draw that could get nothing at all is refused: once no item with a weight is left, nor the one to fall back to. In
+/// a raffle no draw meets what is sold out, because it has no tickets; there the item to fall back to comes behind the last ticket.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum SoldOut {
+    /// Another item: the odds of those that are left grow.
+    #[default]
+    Renormalise,
+    /// The item of this id. Once nothing of that is left either, nothing.
+    Fallback(Box<str>),
+    /// Nothing.
+    NoPrize,
+}
+
+/// What a pool has to give, checked.
+///
+/// ```
+/// use tidemark_pool::{Catalogue, Item};
+///
+/// let items = vec![Item::limited("car", 1, 3), Item::limited("mug", 99, 10_000)];
+/// let catalogue = Catalogue::new(items).unwrap();
+/// assert_eq!(catalogue.items().len(), 2);
+///
+/// let twice = vec![Item::limited("car", 1, 3), Item::limited("car", 9, 1)];
+/// assert_eq!(
+///     Catalogue::new(twice).unwrap_err().to_string(),
+///     "item 2 has the id \"car\" of item 1: give each item an id of its own",
+/// );
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Catalogue {
+    items: Vec<Item>,
+    mode: Mode,
+    sold_out: SoldOut,
+    rules: Rules,
+    schedule: Schedule,
+    layout: Layout,
+}
+
+impl Catalogue {
+    /// A catalogue of fixed odds that renormalises them where an item is sold out.
+    ///
+    /// # Errors
+    /// The first thing that is wrong with the items. O(n), with a table of their ids.
+    pub fn new(items: Vec<Item>) -> Result<Self, CatalogueError> {
+        Self::with(items, Mode::default(), SoldOut::default())
+    }
+
+    /// As [`new`](Self::new), with another mode and another rule for what is sold out.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new); also if the rule names an item that is not there.
+    pub fn with(items: Vec<Item>, mode: Mode, sold_out: SoldOut) -> Result<Self, CatalogueError> {
+        if items.is_empty() {
+            return Err(CatalogueError::Empty);
+        }
+        if items.len() > ITEMS_MAX {
+            return Err(CatalogueError::TooManyItems { items: items.len() });
+        }
+        check_ids(&items)?;
+        check_amounts(&items, mode, |_| 0)?;
+        if let SoldOut::Fallback(id) = &sold_out
+            && !items.iter().any(|item| item.id == *id)
+        {
+            return Err(CatalogueError::UnknownFallback { id: id.clone() });
+        }
+        Ok(Self {
+            items,
+            mode,
+            sold_out,
+            rules: Rules::default(),
+            schedule: Schedule::default(),
+            layout: Layout::default(),
+        })
+    }
+
+    /// The same with tables besides the first, which has the items so far. O(n).
+    ///
+    /// ```
+    /// use tidemark_pool::{Catalogue, Item, Lead, Table};
+    ///
+    /// let first = vec![Item::unlimited("common", 90), Item::unlimited("rare", 10)];
+    /// let mugs = vec![Item::limited("white mug", 1, 500), Item::limited("blue mug", 1, 500)];
+    /// let cars = vec![Item::limited("car", 1, 3), Item::limited("bicycle", 4, 20)];
+    /// let tables = vec![Table { name: "mugs".into(), items: mugs }, Table { name: "wheels".into(), items: cars }];
+    /// let lead = |item: &str, table: &str| Lead { item: item.into(), table: table.into() };
+    /// let catalogue = Catalogue::new(first).unwrap();
+    /// let catalogue = catalogue.nested(tables, &[lead("common", "mugs"), lead("rare", "wheels")]).unwrap();
+    /// assert_eq!(catalogue.items().len(), 6);
+    /// ```
+    ///
+    /// # Errors
+    /// The first thing that is wrong with the tables or their items, or with rules that name some of them.
+    pub fn nested(self, tables: Vec<Table>, leads: &[Lead]) -> Result<Self, CatalogueError> {
+        if tables.is_empty() && leads.is_empty() {
+            return Ok(self);
+        }
+        if self.mode == Mode::PerUnit {
+            return Err(NestingError::PerUnit.into());
+        }
+        let all = self.items.len() + tables.iter().map(|table| table.items.len()).sum::<usize>();
+        if all > ITEMS_MAX {
+            return Err(CatalogueError::TooManyItems { items: all });
+        }
+        let mut items = self.items;
+        let ranges = tables.into_iter().map(|Table { name, items: inner }| {
+            let begin = items.len() as u32;
+            items.extend(inner);
+            (name, begin..items.len() as u32)
+        });
+        let ranges = ranges.collect();
+        check_ids(&items)?;
+        let wanted: HashSet<&str, RandomState> = leads.iter().map(|lead| &*lead.item).collect();
+        let numbered = (0..).zip(&items).filter(|(_, item)| wanted.contains(&*item.id));
+        let numbers: HashMap<&str, u32, RandomState> =
+            numbered.map(|(number, item)| (&*item.id, number)).collect();
+        let layout = Layout::new(&items, ranges, leads, |id| numbers.get(id).copied())?;
+        if let SoldOut::Fallback(item) = &self.sold_out
+            && wanted.contains(&**item)
+        {
+            return Err(NestingError::FallbackLeads { item: item.clone() }.into());
+        }
+        check_amounts(&items, self.mode, |_| 0)?;
+        let nested = Self { items, layout, ..self };
+        nested.check_rules_of_tables(&nested.rules)?;
+        Ok(nested)
+    }
+
+    /// The same with rules about who draws.
+    ///
+    /// # Errors
+    /// If a rule names an item that is not there.
+    pub fn ruled(self, rules: Rules) -> Result<Self, CatalogueError> {
+        let wanted: HashSet<&str, RandomState> = rules.items().map(|(.., id)| &**id).collect();
+        let known: HashSet<&str, RandomState> =
+            self.items.iter().map(|item| &*item.id).filter(|id| wanted.contains(id)).collect();
+        if let Some((what, number, id)) = rules.items().find(|(.., id)| !known.contains(&***id)) {
+            return Err(RuleError::UnknownItem { what, number, id: id.clone() }.into());
+        }
+        self.check_rules_of_tables(&rules)?;
+        Ok(Self { rules, ..self })
+    }
+
+    /// The same with stock that comes at set times. O(n).
+    ///
+    /// # Errors
+    /// If the schedule names an item that is not there or is unlimited, or if with all that comes there would be too much.
+    pub fn scheduled(self, schedule: Schedule) -> Result<Self, CatalogueError> {
+        let mut units: HashMap<&str, u64, RandomState> =
+            schedule.releases().iter().map(|release| (&*release.item, 0)).collect();
+        let mut known: HashMap<&str, &Item, RandomState> = HashMap::default();
+        known
+            .extend(self.items.iter().map(|item| (&*item.id, item)).filter(|(id, _)| units.contains_key(id)));
+        for (number, release) in (1..).zip(schedule.releases()) {
+            let id = || release.item.clone();
+            let Some(item) = known.get(&*release.item) else {
+                return Err(ScheduleError::UnknownItem { number, id: id() }.into());
+            };
+            let Stock::Limited(quantity) = item.stock else {
+                return Err(ScheduleError::Unlimited { number, id: id() }.into());
+            };
+            let sum = units.entry(&*item.id).or_default();
+            *sum = sum
+                .checked_add(release.units)
+                .filter(|sum| sum.checked_add(quantity).is_some_and(|supply| supply <= AMOUNT_MAX))
+                .ok_or_else(|| ScheduleError::TooManyUnits { number, id: id() })?;
+        }
+        check_amounts(&self.items, self.mode, |id| units.get(id).copied().unwrap_or(0))?;
+        Ok(Self { schedule, ..self })
+    }
+
+    /// Whether rules name items of tables as they can be named.
+    fn check_rules_of_tables(&self, rules: &Rules) -> Result<(), CatalogueError> {
+        let Some(inside) = self.layout.inner_items() else { return Ok(()) };
+        let named: HashSet<&str, RandomState> = rules.items().map(|(.., id)| &**id).collect();
+        let numbers: HashMap<&str, u32, RandomState> = (0..)
+            .zip(&self.items)
+            .filter(|(_, item)| named.contains(&*item.id))
+            .map(|(number, item)| (&*item.id, number))
+            .collect();
+        for (what, number, id) in rules.items() {
+            let (of, item) = (numbers[&**id], id.clone());
+            let leads = self.layout.lead(of).is_some();
+            match what {
+                RuleKind::Limit if leads => return Err(NestingError::LimitedLead { number, item }.into()),
+                RuleKind::Guarantee if inside.contains(&of) => {
+                    return Err(NestingError::GuaranteedInside { number, item }.into());
+                }
+                RuleKind::Guarantee if leads && self.sold_out != SoldOut::Renormalise => {
+                    return Err(NestingError::GuaranteedLead { number, item }.into());
+                }
+                RuleKind::Limit | RuleKind::Guarantee => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The items of the first table.
+    pub fn first_items(&self) -> &[Item] {
+        let end = self.layout.inner_items().map_or(self.items.len(), |inside| inside.start as usize);
+        &self.items[..end]
+    }
+
+    /// The other tables, each with its name and its items.
+    pub fn tables(&self) -> impl ExactSizeIterator<Item = (&str, &[Item])> {
+        let tables = self.layout.tables.iter();
+        tables.map(|(name, items)| (&**name, &self.items[items.start as usize..items.end as usize]))
+    }
+
+    /// The name of the table that an item leads to, if it does.
+    pub fn leads_to(&self, item: u32) -> Option<&str> {
+        self.layout.lead(item).map(|table| &*self.layout.tables[table as usize].0)
+    }
+
+    pub(crate) fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// All items in their order, those of the first table before those of the others.
+    pub fn items(&self) -> &[Item] {
+        &self.items
+    }
+
+    /// What a weight stands for.
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// The rules about who draws.
+    pub fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
+    /// What comes to the stock, and when.
+    pub fn schedule(&self) -> &Schedule {
+        &self.schedule
+    }
+
+    /// What a draw gets that meets an item of which nothing is left.
+    pub fn sold_out(&self) -> &SoldOut {
+        &self.sold_out
+    }
+}
+
+fn check_ids(items: &[Item]) -> Result<(), CatalogueError> {
+    let hasher = RandomState::default();
+    let hash = |position: usize| hasher.hash_one(&*items[position].id);
+    let mut known: HashTable<u32> = HashTable::with_capacity(items.len());
+    for (position, item) in items.iter().enumerate() {
+        let number = position + 1;
+        check_id(number, &item.id)?;
+        let same = known.find(hash(position), |&other| items[other as usize].id == item.id);
+        if let Some(&first) = same {
+            return Err(CatalogueError::DuplicateId {
+                number,
+                first: first as usize + 1,
+                id: item.id.clone(),
+            });
+        }
+        known.insert_unique(hash(position), position as u32, |&other| hash(other as usize));
+    }
+    Ok(())
+}
+
+/// Whether an id can stand in answers, logs and files. `number` is the item's place, counted from 1.
+pub(crate) fn check_id(number: usize, id: &str) -> Result<(), CatalogueError> {
+    if id.is_empty() {
+        return Err(CatalogueError::EmptyId { number });
+    }
+    if id.len() > ID_BYTES_MAX {
+        return Err(CatalogueError::IdTooLong { number, bytes: id.len() });
+    }
+    if id.chars().any(char::is_control) {
+        return Err(CatalogueError::ControlCharacter { number, id: id.into() });
+    }
+    Ok(())
+}
+
+/// Whether the items fit together, if so many units of each will come besides.
+fn check_amounts(items: &[Item], mode: Mode, coming: impl Fn(&str) -> u64) -> Result<(), CatalogueError> {
+    let (mut total, mut any_weight) = (0_u64, false);
+    for (position, item) in items.iter().enumerate() {
+        let (number, id) = (position + 1, || item.id.clone());
+        if let Stock::Limited(quantity) = item.stock
+            && quantity > AMOUNT_MAX
+        {
+            return Err(CatalogueError::QuantityTooLarge { number, id: id(), quantity });
+        }
+        any_weight |= item.weight > 0;
+        let odds = match (mode, item.stock) {
+            (Mode::FixedOdds, _) => Some(item.weight),
+            (Mode::PerUnit, Stock::Limited(quantity)) => item.weight.checked_mul(quantity + coming(&item.id)),
+            (Mode::PerUnit, Stock::Unlimited) if item.weight > 0 => {
+                return Err(CatalogueError::UnlimitedTickets { number, id: id() });
+            }
+            (Mode::PerUnit, Stock::Unlimited) => Some(0),
+        };
+        total = odds
+            .and_then(|odds| total.checked_add(odds))
+            .filter(|&total| total <= AMOUNT_MAX)
+            .ok_or_else(|| CatalogueError::WeightOverflow { number, id: id() })?;
+    }
+    if any_weight { Ok(()) } else { Err(CatalogueError::NoWeight) }
+}
+
+/// What is wrong with a catalogue. Numbers of items count from 1.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CatalogueError {
+    /// There is nothing to draw.
+    #[error("the catalogue has no items: name at least one")]
+    Empty,
+    /// More items than [`ITEMS_MAX`].
+    #[error("the catalogue has {items} items, at most {ITEMS_MAX} are possible: split it into several pools")]
+    TooManyItems {
+        /// How many it has.
+        items: usize,
+    },
+    /// An id has no characters.
+    #[error("item {number} has an empty id: give it one")]
+    EmptyId {
+        /// Which item.
+        number: usize,
+    },
+    /// An id is longer than [`ID_BYTES_MAX`].
+    #[error("the id of item {number} has {bytes} bytes, at most {ID_BYTES_MAX} are possible: shorten it")]
+    IdTooLong {
+        /// Which item.
+        number: usize,
+        /// How long the id is.
+        bytes: usize,
+    },
+    /// An id has a line break, a tab or another control character.
+    #[error("the id of item {number}, {id:?}, has a control character: take it out")]
+    ControlCharacter {
+        /// Which item.
+        number: usize,
+        /// Its id.
+        id: Box<str>,
+    },
+    /// Two items have one id.
+    #[error("item {number} has the id {id:?} of item {first}: give each item an id of its own")]
+    DuplicateId {
+        /// The second of both.
+        number: usize,
+        /// The first of both.
+        first: usize,
+        /// The id.
+        id: Box<str>,
+    },
+    /// A quantity above [`AMOUNT_MAX`].
+    #[error(
+        "item {number}, {id:?}, has a quantity of {quantity}, at most {AMOUNT_MAX} is possible: lower it, or make it unlimited"
+    )]
+    QuantityTooLarge {
+        /// Which item.
+        number: usize,
+        /// Its id.
+        id: Box<str>,
+        /// How many there should be.
+        quantity: u64,
+    },
+    /// No item has a weight.
+    #[error("all weights are 0, so nothing could be drawn: give at least one item a weight")]
+    NoWeight,
+    /// The sum of the weights, of all units where each unit counts, is above [`AMOUNT_MAX`].
+    #[error(
+        "with item {number}, {id:?}, the weights add up to more than {AMOUNT_MAX}: divide them all by the same number"
+    )]
+    WeightOverflow {
+        /// Which item.
+        number: usize,
+        /// Its id.
+        id: Box<str>,
+    },
+    /// Where each unit counts, an item without an end would be all there is.
+    #[error(
+        "item {number}, {id:?}, is unlimited and has a weight, but in a raffle each unit counts: give it a quantity, or weight 0"
+    )]
+    UnlimitedTickets {
+        /// Which item.
+        number: usize,
+        /// Its id.
+        id: Box<str>,
+    },
+    /// A rule about who draws that cannot hold.
+    #[error(transparent)]
+    Rule(#[from] RuleError),
+    /// Tables that do not fit together.
+    #[error(transparent)]
+    Nesting(#[from] NestingError),
+    /// A schedule that cannot be kept.
+    #[error(transparent)]
+    Schedule(#[from] ScheduleError),
+    /// The item to fall back to is not there.
+    #[error("there is no item {id:?} to fall back to: name one of the catalogue")]
+    UnknownFallback {
+        /// What was named.
+        id: Box<str>,
+    },
+}

@@ -1,0 +1,7 @@
+//! Draws: the urn, what is left in it, and the numbers and secrets that decide.
+
+pub(crate) mod numbers;
+pub(crate) mod secret;
+pub mod selector;
+pub(crate) mod stocks;
+pub(crate) mod urn;

@@ -1,0 +1,164 @@
+//! The pool: an urn whose draws are numbered and follow from secrets.
+
+mod advancing;
+mod asking;
+mod changing;
+mod checking;
+mod divergence;
+mod draw;
+mod drawing;
+mod epoch;
+mod epochs;
+mod image;
+mod people;
+mod replaying;
+mod requests;
+mod reservation;
+mod reservations;
+mod reserving;
+mod ruled;
+mod staging;
+mod step;
+mod steps;
+
+pub use divergence::Divergence;
+pub use draw::{DRAWS_MAX, Draw};
+pub use epoch::{EPOCHS_KEPT, Epoch, Revealed};
+pub use image::{PoolImage, Unreadable};
+pub use people::USERS_MAX;
+pub use requests::{REQUEST_DRAWS_KEPT, REQUESTS_KEPT};
+pub use reservation::{ENDED_KEPT, RESERVATIONS_MAX, RESERVED_DRAWS_MAX, Reservation};
+pub use staging::Savepoint;
+
+pub use ruled::Counted;
+
+use crate::catalogue::item::AMOUNT_MAX;
+use crate::catalogue::{Catalogue, SoldOut};
+use crate::draw::numbers::Numbers;
+use crate::draw::secret::Secret;
+use crate::draw::selector::Selector;
+use crate::draw::urn::Urn;
+use crate::record::event::Recorder;
+use crate::refusal::Refusal;
+use requests::Requests;
+use reservations::Reservations;
+use ruled::Ruled;
+use std::collections::VecDeque;
+use std::fmt;
+use steps::Steps;
+
+/// The largest number that the first draw of a pool may have: as many can follow.
+pub const FIRST_DRAW_MAX: u64 = AMOUNT_MAX / 2;
+
+/// A catalogue that is drawn from: draws are numbered, and each follows from its number and a secret that can be shown later.
+///
+/// A pool does what it is told, one thing after the other: it reads no clock and asks nobody for random numbers, so the same
+/// calls make the same pool anywhere. What it holds is its [`urn`](Self::urn).
+///
+/// ```
+/// use tidemark_pool::selector::WideTree;
+/// use tidemark_pool::{Catalogue, Empty, Item, Pool, Secret};
+///
+/// let items = vec![Item::limited("car", 1, 1), Item::limited("mug", 9, 2)];
+/// // Secrets are random; these are for an example that always does the same.
+/// let (secret, next) = (Secret::new([1; 32]), Secret::new([2; 32]));
+/// let mut pool = Pool::<WideTree>::new(&Catalogue::new(items).unwrap(), secret, next);
+///
+/// let mut drawn = Vec::new();
+/// while let Ok(draw) = pool.draw() {
+///     drawn.push(pool.urn().id(draw.item.unwrap()).to_owned());
+/// }
+/// drawn.sort();
+/// assert_eq!(drawn, ["car", "mug", "mug"]);
+/// assert_eq!(pool.draw(), Err(Empty));
+/// assert_eq!(pool.next_draw(), 3, "what is refused has no number");
+/// ```
+pub struct Pool<S> {
+    urn: Urn<S>,
+    next_draw: u64,
+    epoch: Epoch,
+    numbers: Numbers,
+    next_secret: Secret,
+    /// The epochs that are over, the longest ago first, without gaps.
+    past: VecDeque<Epoch>,
+    reservations: Reservations,
+    requests: Requests,
+    /// The rules about who draws, if there are any.
+    ruled: Option<Box<Ruled>>,
+    steps: Steps,
+    /// So many of the steps are in the hands of whatever writes them down.
+    handed_over: usize,
+    recorder: Recorder,
+    staging: bool,
+}
+
+impl<S: Selector> Pool<S> {
+    /// A pool of this catalogue, whose first epoch follows from one secret and whose second will from the other. O(n).
+    pub fn new(catalogue: &Catalogue, secret: Secret, next_secret: Secret) -> Self {
+        Self::with_selector(catalogue, secret, next_secret, S::new)
+    }
+
+    /// As [`new`](Self::new), with the selector that somebody makes of the weights: [`AnySelector::with`](crate::draw::selector::AnySelector::with), say.
+    pub fn with_selector(
+        catalogue: &Catalogue,
+        secret: Secret,
+        next_secret: Secret,
+        make: impl Fn(&[u64]) -> S,
+    ) -> Self {
+        let urn = Urn::with_selector(catalogue, make);
+        let renormalises = *catalogue.sold_out() == SoldOut::Renormalise;
+        let rules = catalogue.rules().resolve(|id| urn.find(id));
+        let rules = rules.and_then(|rules| rules.over(urn.layout(), renormalises));
+        let rules = rules.expect("a catalogue has the items that its rules name, where they can name them");
+        let ruled = (!rules.is_empty()).then(|| Box::new(Ruled::new(rules)));
+        Self {
+            urn,
+            next_draw: 0,
+            numbers: Numbers::new(secret.key(b"")),
+            epoch: Epoch { index: 0, first_draw: 0, secret, client_seed: Box::default() },
+            next_secret,
+            past: VecDeque::new(),
+            reservations: Reservations::default(),
+            requests: Requests::default(),
+            ruled,
+            steps: Steps::default(),
+            handed_over: 0,
+            recorder: Recorder::default(),
+            staging: false,
+        }
+    }
+
+    /// Numbers its draws from this one on, for a pool that takes the place of another: before it does anything.
+    ///
+    /// # Errors
+    /// [`Refusal::FirstDraw`] for a number that leaves too few behind it, or if something was drawn.
+    pub fn number_from(&mut self, first_draw: u64) -> Result<(), Refusal> {
+        if first_draw > FIRST_DRAW_MAX || self.next_draw != self.epoch.first_draw || self.epoch.index > 0 {
+            return Err(Refusal::FirstDraw { first_draw, max: FIRST_DRAW_MAX });
+        }
+        assert!(
+            self.steps.is_empty(),
+            "{} steps are staged before the first draw is numbered",
+            self.steps.len()
+        );
+        (self.next_draw, self.epoch.first_draw) = (first_draw, first_draw);
+        Ok(())
+    }
+
+    /// What is in it: the items, their stock and their odds.
+    pub fn urn(&self) -> &Urn<S> {
+        &self.urn
+    }
+
+    /// The number of the next draw: as many have been made before it.
+    pub fn next_draw(&self) -> u64 {
+        self.next_draw
+    }
+}
+
+impl<S> fmt::Debug for Pool<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { next_draw, epoch, .. } = self;
+        f.debug_struct("Pool").field("next_draw", next_draw).field("epoch", epoch).finish_non_exhaustive()
+    }
+}

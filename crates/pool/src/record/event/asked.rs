@@ -1,0 +1,108 @@
+//! Draws by somebody who has said who they are, or what they call their request.
+//!
+//! ```text
+//! asked    12 │ what varint │ [request] │ [user] │ [time varint] │ [until varint] │ [count varint] │ item*
+//! ```
+//!
+//! *What* is one byte. Below 64 it is the length of the request less 1, and all else is missing: one draw of a request. From 64 on its bits
+//! say what is there, names with their lengths in front. Without a request and a user it is a call of several draws of which the last had
+//! nothing left to give: what these give follows from the call, and not from each draw alone.
+
+use super::Event;
+use super::read::drawn;
+use crate::by::{By, NAME_BYTES_MAX};
+use crate::record::bytes::{Reader, put_bytes, put_number};
+use crate::repeats::Repeats;
+
+/// Draws that somebody has asked for in one call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked<'a> {
+    /// Who, and as which request. Where both are missing, these are several draws with repeats, not set aside, of which the last had
+    /// nothing left to give: all others are spelled as other events. The time is 0 where nothing depends on it.
+    pub by: By<'a>,
+    /// What each draw has given.
+    pub items: Vec<Option<u32>>,
+    /// Whether an item may be among them twice.
+    pub repeats: Repeats,
+    /// Until when they are set aside, if they are. Microseconds since 1970-01-01 UTC.
+    pub until_us: Option<u64>,
+}
+
+const FLAGS: u64 = 64;
+const HAS_REQUEST: u64 = 1;
+const HAS_USER: u64 = 2;
+const SEVERAL: u64 = 4;
+const DIFFERENT: u64 = 8;
+const SET_ASIDE: u64 = 16;
+const TIMED: u64 = 32;
+
+const _: () = assert!(NAME_BYTES_MAX <= FLAGS as usize && FLAGS + 2 * TIMED <= 128);
+
+impl Asked<'_> {
+    fn flags(&self) -> u64 {
+        let flag = |is_set, flag| if is_set { flag } else { 0 };
+        flag(self.by.request.is_some(), HAS_REQUEST)
+            | flag(self.by.user.is_some(), HAS_USER)
+            | flag(self.items.len() > 1, SEVERAL)
+            | flag(self.repeats == Repeats::Excluded, DIFFERENT)
+            | flag(self.until_us.is_some(), SET_ASIDE)
+            | flag(self.by.now_ms > 0, TIMED)
+    }
+
+    /// Whether no other event stands for the same draws.
+    pub(crate) fn is_own_event(&self) -> bool {
+        !self.items.is_empty() && (!self.by.is_nobody() || self.flags() == SEVERAL)
+    }
+
+    /// Appends all that stands behind the tag but the items.
+    pub(super) fn write_head(&self, into: &mut Vec<u8>) {
+        let (flags, draws) = (self.flags(), self.items.len());
+        assert!(
+            self.is_own_event(),
+            "{draws} draws with the flags {flags} are no event, or another: nobody has asked for them"
+        );
+        if let (HAS_REQUEST, Some(request)) = (flags, self.by.request) {
+            put_number(into, request.len() as u64 - 1);
+            into.extend_from_slice(request);
+            return;
+        }
+        put_number(into, FLAGS + flags);
+        [self.by.request, self.by.user].into_iter().flatten().for_each(|name| put_bytes(into, name));
+        let time = Some(self.by.now_ms).filter(|&now_ms| now_ms > 0);
+        let count = Some(self.items.len() as u64).filter(|&count| count > 1);
+        [time, self.until_us, count].into_iter().flatten().for_each(|number| put_number(into, number));
+    }
+}
+
+/// What stands behind the tag.
+pub(super) fn read<'a>(reader: &mut Reader<'a>) -> Option<Event<'a>> {
+    let what = reader.number()?;
+    let Some(flags) = what.checked_sub(FLAGS) else {
+        let by = By::request(reader.take(what as usize + 1)?);
+        let items = vec![drawn(reader.number()?)?];
+        return Some(asked(Asked { by, items, repeats: Repeats::Allowed, until_us: None }));
+    };
+    // What has a shorter form is not spelled like this.
+    let is_nobody = flags & (HAS_REQUEST | HAS_USER) == 0;
+    if flags >= 2 * TIMED || (is_nobody && flags != SEVERAL) || flags == HAS_REQUEST {
+        return None;
+    }
+    let has = |flag| flags & flag != 0;
+    let request = if has(HAS_REQUEST) { Some(name(reader)?) } else { None };
+    let user = if has(HAS_USER) { Some(name(reader)?) } else { None };
+    let now_ms = if has(TIMED) { reader.number().filter(|&now_ms| now_ms > 0)? } else { 0 };
+    let until_us = if has(SET_ASIDE) { Some(reader.number()?) } else { None };
+    let count = if has(SEVERAL) { reader.small().filter(|&count: &usize| count > 1)? } else { 1 };
+    let items: Option<Vec<_>> = (0..count).map(|_| drawn(reader.number()?)).collect();
+    let repeats = if has(DIFFERENT) { Repeats::Excluded } else { Repeats::Allowed };
+    Some(asked(Asked { by: By { user, request, now_ms }, items: items?, repeats, until_us }))
+}
+
+fn asked(asked: Asked<'_>) -> Event<'_> {
+    Event::Asked(Box::new(asked))
+}
+
+/// The name of a user or of a request.
+pub(super) fn name<'a>(reader: &mut Reader<'a>) -> Option<&'a [u8]> {
+    reader.bytes().filter(|name| (1..=NAME_BYTES_MAX).contains(&name.len()))
+}
