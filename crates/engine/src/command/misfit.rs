@@ -33,7 +33,7 @@ impl Command {
             Some(misfit) => misfit.describe(&name, args),
             None if error == CommandError::Syntax => {
                 format!(
-                    "the options of {name} exclude each other or one is given twice: {name} {}",
+                    "an option of {name} is out of range, given twice or excluded by another: {name} {}",
                     self.syntax
                 )
             }
@@ -245,7 +245,7 @@ mod tests {
             ),
             (
                 "counter.create a LIMT 3",
-                "COUNTER.CREATE takes LIMIT, RELAXED, EXACT, HIGH, LOW, MAXAGE, IDLE, NX or XX after 'a', not 'LIMT'",
+                "COUNTER.CREATE takes LIMIT, RELAXED, EXACT, HIGH, LOW, MAXAGE, IDLE, SETTLE, NX or XX after 'a', not 'LIMT'",
             ),
             (
                 "COUNTER.CREATE a IDLE 5 LIMIT",
@@ -283,7 +283,7 @@ mod tests {
             ("WATCHES NAMED a b", "WATCHES takes nothing after 'a', not 'b'"),
             (
                 "LIMIT.CHECK k AMOUNT 1 AMOUNT 2",
-                "the options of LIMIT.CHECK exclude each other or one is given twice: LIMIT.CHECK key \
+                "an option of LIMIT.CHECK is out of range, given twice or excluded by another: LIMIT.CHECK key \
                  [AMOUNT amount] [<GCRA | TOKEN | LEAKY | FIXED | SLIDING | LOG> limit PER milliseconds [BURST burst]]",
             ),
         ] {
@@ -319,6 +319,6 @@ mod tests {
         let long = format!("LIMIT.CHECK {} GCRE", "u".repeat(90));
         assert!(explained(&long, CommandError::Syntax).contains(&format!("after '{}…'", "u".repeat(40))));
         let many = format!("POOL.UPDATE p {}", "WEIGHT a 1 ".repeat(200));
-        assert!(explained(&many, CommandError::Syntax).contains("exclude each other"));
+        assert!(explained(&many, CommandError::Syntax).contains("excluded by another"));
     }
 }

@@ -170,10 +170,9 @@ fn value_kind(name: &str) -> &'static str {
         "pattern" => "pattern",
         "score" | "timeout" => "double",
         "seconds" | "milliseconds" | "count" | "offset" | "index" | "start" | "stop" | "end" | "numkeys"
- | "cursor" | "db" | "length" | "increment" | "decrement"
-        // Of our own commands.
-        | "after" | "amount" | "block" | "burst" | "cap" | "delta" | "epoch" | "from" | "limit" | "lsn"
-        | "number" | "numitems" | "step" | "units" | "windows" => "integer",
+        | "cursor" | "db" | "length" | "increment" | "decrement" | "after" | "amount" | "block" | "burst"
+        | "cap" | "delta" | "epoch" | "from" | "limit" | "lsn" | "number" | "numitems" | "step" | "units"
+        | "windows" => "integer",
         name if name.starts_with("unix-time") => "unix-time",
         _ => "string",
     }

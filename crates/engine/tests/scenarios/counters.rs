@@ -127,7 +127,7 @@ fn terms_are_given_or_those_of_the_server_or_kept() {
         ("COUNTER.CREATE a NX", ":1"),
         ("COUNTER.CREATE a NX LIMIT 4", ":0"),
         ("COUNTER.CREATE b XX", ":0"),
-        ("COUNTER.CREATE a XX NX", "-ERR syntax error: the options of COUNTER.CREATE exclude each other or one is given twice: COUNTER.CREATE key [LIMIT <units | NONE>] [RELAXED cap | EXACT block] [HIGH units] [LOW units] [MAXAGE milliseconds] [IDLE milliseconds] [SETTLE milliseconds] [NX | XX]"),
+        ("COUNTER.CREATE a XX NX", "-ERR syntax error: an option of COUNTER.CREATE is out of range, given twice or excluded by another: COUNTER.CREATE key [LIMIT <units | NONE>] [RELAXED cap | EXACT block] [HIGH units] [LOW units] [MAXAGE milliseconds] [IDLE milliseconds] [SETTLE milliseconds] [NX | XX]"),
         ("COUNTER.CREATE a LIMIT", "-ERR syntax error: COUNTER.CREATE ends after 'LIMIT', where it takes a whole number (units) or NONE"),
         ("COUNTER.CREATE a RELAXED 0", "-ERR RELAXED takes a number from 1 to 4611686018427387904, not 0"),
         ("COUNTER.CREATE a RELAXED 5 HIGH 6", "-ERR HIGH must be at most the cap, and LOW at most HIGH"),

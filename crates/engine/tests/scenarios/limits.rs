@@ -245,7 +245,7 @@ fn definitions_are_read_in_whatever_case_and_refused_if_they_make_no_sense() {
         ("LIMIT.CREATE k GCRA 5 PER 9223372036854775807", "-ERR the period must be from 1 ns to 146 years"),
         ("LIMIT.CREATE k AMOUNT 5 GCRA 5 PER 1000", "-ERR syntax error: LIMIT.CREATE takes GCRA, TOKEN, LEAKY, FIXED, SLIDING, LOG or CONCURRENCY after 'k', not 'AMOUNT'"),
         ("LIMIT.CHECK k AMOUNT -1 GCRA 5 PER 1000", "-ERR an amount must be a number of at least 0, not '-1'"),
-        ("LIMIT.CHECK k GCRA 5 PER 1000 FIXED 5 PER 1000", "-ERR syntax error: the options of LIMIT.CHECK exclude each other or one is given twice: LIMIT.CHECK key [AMOUNT amount] [<GCRA | TOKEN | LEAKY | FIXED | SLIDING | LOG> limit PER milliseconds [BURST burst]]"),
+        ("LIMIT.CHECK k GCRA 5 PER 1000 FIXED 5 PER 1000", "-ERR syntax error: an option of LIMIT.CHECK is out of range, given twice or excluded by another: LIMIT.CHECK key [AMOUNT amount] [<GCRA | TOKEN | LEAKY | FIXED | SLIDING | LOG> limit PER milliseconds [BURST burst]]"),
         ("LIMIT.CHECK k CONCURRENCY 5", "-ERR syntax error: LIMIT.CHECK takes AMOUNT, GCRA, TOKEN, LEAKY, FIXED, SLIDING or LOG after 'k', not 'CONCURRENCY'"),
         ("EXISTS k", ":0"),
         ("limit.create k sliding 5 per 1000 nx", "+OK"),

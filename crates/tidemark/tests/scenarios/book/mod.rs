@@ -26,7 +26,7 @@ const COMPILED_BY: &[(&str, &str)] = &[
 fn pages() -> Vec<String> {
     let entries = std::fs::read_dir(Path::new(ROOT).join("docs")).expect("docs is there");
     let names = entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("a name"));
-    let pages = names.filter(|name| name.ends_with(".md")).map(|name| format!("docs/{name}"));
+    let pages = names.filter_map(|name| Some(format!("docs/{}.md", name.strip_suffix(".md")?)));
     let mut pages: Vec<String> = pages.chain(["README.md".to_owned()]).collect();
     pages.sort();
     assert!(pages.len() > 15, "these are not all pages: {pages:?}");
@@ -78,7 +78,7 @@ fn every_block_is_run_or_says_why_not() {
                     }
                 }
                 Kind::Unknown(info) => {
-                    faults.push(format!("{place}: nothing is known about blocks of `{info}`"))
+                    faults.push(format!("{place}: nothing is known about blocks of `{info}`"));
                 }
                 Kind::Console | Kind::Shell | Kind::File(_) | Kind::Text => {}
             }

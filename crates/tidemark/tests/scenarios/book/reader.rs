@@ -74,7 +74,7 @@ impl<'a> Reader<'a> {
             Kind::Console => block.exchanges().iter().for_each(|exchange| self.exchange(exchange)),
             Kind::Shell => self.script(block),
             Kind::File(name) => {
-                let text = block.lines.iter().map(|line| format!("{line}\n")).collect::<String>();
+                let text = block.lines.join("\n") + "\n";
                 std::fs::write(self.directory.path().join(name), text).expect("the file is written");
             }
             Kind::Rust | Kind::Text | Kind::NotRun(_) | Kind::Unknown(_) => {}
