@@ -25,6 +25,8 @@ pub struct Engine {
     /// Set when a change was made and could not be logged. Memory is then ahead of the log for good, so no further
     /// change may build on it; reads go on.
     ahead_of_log: AtomicBool,
+    /// Until then reads leave expired keys where they are. Milliseconds since 1970.
+    removals_held_until_ms: AtomicU64,
     /// The last record that was applied, or that the snapshot covers which was loaded: see
     /// [`Engine::apply`].
     applied: AtomicU64,
@@ -45,6 +47,7 @@ impl Engine {
             chance: Chance::new(seed),
             next_deadline: AtomicU64::new(u64::MAX),
             ahead_of_log: AtomicBool::new(false),
+            removals_held_until_ms: AtomicU64::new(0),
             applied: AtomicU64::new(0),
             registry: Registry::default(),
             events: EventDesk::default(),
@@ -89,6 +92,17 @@ impl Engine {
     /// Notes that memory holds a change that the log has refused.
     pub(crate) fn set_ahead_of_log(&self) {
         self.ahead_of_log.store(true, Ordering::Relaxed);
+    }
+
+    /// Holds the removal of expired keys that reads meet until the time in milliseconds since 1970; 0 releases it. Such a key
+    /// reads as absent meanwhile.
+    pub fn hold_removals(&self, until_ms: u64) {
+        self.removals_held_until_ms.store(until_ms, Ordering::Relaxed);
+    }
+
+    /// Whether the removal of expired keys that reads meet is held.
+    pub(crate) fn holds_removals(&self, now_us: u64) -> bool {
+        now_us / 1000 < self.removals_held_until_ms.load(Ordering::Relaxed)
     }
 
     pub(crate) fn tracking(&self) -> &Tracking {

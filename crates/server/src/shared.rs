@@ -217,6 +217,7 @@ impl Shared {
     /// Begins a graceful stop. Further calls do nothing.
     pub(crate) fn stop(&self) {
         if !self.stopping.swap(true, Ordering::SeqCst) {
+            self.engine.hold_removals(0);
             self.pause.end();
             self.loading.give_up();
             self.snapshots.give_up();
@@ -228,8 +229,22 @@ impl Shared {
         }
     }
 
+    /// Begins a pause of clients' commands, which replaces any other. Nothing expires meanwhile, not even where a read meets it.
+    pub(crate) fn begin_pause(&self, until_ms: u64, changes_only: bool) {
+        self.engine.hold_removals(until_ms);
+        self.pause.begin(until_ms, changes_only);
+        self.pause_changed();
+    }
+
+    /// Ends the pause of clients' commands.
+    pub(crate) fn end_pause(&self) {
+        self.engine.hold_removals(0);
+        self.pause.end();
+        self.pause_changed();
+    }
+
     /// Tells all workers, and HTTP, that `pause` has changed.
-    pub(crate) fn pause_changed(&self) {
+    fn pause_changed(&self) {
         self.inboxes.iter().for_each(|inbox| inbox.send(Message::PauseChanged));
         self.http_registry.pause_changed();
     }

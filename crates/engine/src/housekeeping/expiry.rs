@@ -35,7 +35,7 @@ impl Engine {
     #[cold]
     pub(crate) fn remove_met(&self, call: &Call<'_>, expired: &[&[u8]], reader: Option<u64>) {
         for key in expired {
-            if self.may_log_unasked() {
+            if !self.holds_removals(call.now_us) && self.may_log_unasked() {
                 remove_read(self, call.db, key, call.now_us);
             }
             if let Some(reader) = reader.filter(|_| call.command.is(flags::READONLY)) {

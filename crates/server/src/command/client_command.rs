@@ -287,16 +287,14 @@ pub(crate) fn pause(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> 
     };
     let time = wait::timeout_ms(args.get(2).copied().unwrap_or_default())?.unwrap_or_default();
     let until_ms = (cx.now_us / 1000).saturating_add(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
-    cx.shared.pause.begin(until_ms, changes_only);
-    cx.shared.pause_changed();
+    cx.shared.begin_pause(until_ms, changes_only);
     session.outbox.reply.ok();
     Ok(())
 }
 
 /// `CLIENT UNPAUSE`
 pub(crate) fn unpause(session: &mut Session, cx: &Context<'_>) -> Result<(), CommandError> {
-    cx.shared.pause.end();
-    cx.shared.pause_changed();
+    cx.shared.end_pause();
     session.outbox.reply.ok();
     Ok(())
 }

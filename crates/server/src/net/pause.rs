@@ -1,7 +1,7 @@
 //! `CLIENT PAUSE`: for some time clients' commands wait, all of them or those that change something.
 //!
 //! A command that has to wait stays in the input of its connection and runs from its beginning when the pause is over, so
-//! nothing is remembered about it. Nothing expires actively meanwhile.
+//! nothing is remembered about it. Nothing expires meanwhile.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

@@ -8,9 +8,18 @@ use std::net::TcpStream;
 const LONG: &str = "100000000";
 
 fn blocked_clients(client: &mut Client<TcpStream>) -> usize {
-    client.command(&["INFO", "clients"]);
+    figure(client, "clients", "blocked_clients:")
+}
+
+fn expired_keys(client: &mut Client<TcpStream>) -> usize {
+    figure(client, "stats", "expired_keys:")
+}
+
+/// The number on a line of a section of `INFO`.
+fn figure(client: &mut Client<TcpStream>, section: &str, name: &str) -> usize {
+    client.command(&["INFO", section]);
     let info = client.bulk();
-    let line = info.lines().find(|line| line.starts_with("blocked_clients:")).expect("a line of INFO");
+    let line = info.lines().find(|line| line.starts_with(name)).expect("a line of INFO");
     line.rsplit(':').next().and_then(|count| count.parse().ok()).expect("a number")
 }
 
@@ -30,6 +39,23 @@ fn changes_wait_for_the_end_of_a_pause_and_reads_do_not() {
     writer.expect("+OK\r\n$1\r\nv\r\n");
     publisher.expect(":0\r\n");
     assert_eq!(blocked_clients(&mut operator), 0);
+}
+
+#[test]
+fn an_expired_key_that_a_read_meets_leaves_when_the_pause_is_over() {
+    let server = TestServer::new();
+    let mut client = server.client();
+    client.ask("DEBUG SET-ACTIVE-EXPIRE 0", "+OK\r\n");
+    client.ask("SET k v PX 1", "+OK\r\n");
+    client.ask(&format!("CLIENT PAUSE {LONG} WRITE"), "+OK\r\n");
+    eventually("its time has come", || {
+        client.command(&["EXISTS", "k"]);
+        client.line() == ":0"
+    });
+    assert_eq!(expired_keys(&mut client), 0);
+    client.ask("CLIENT UNPAUSE", "+OK\r\n");
+    client.ask("EXISTS k", ":0\r\n");
+    assert_eq!(expired_keys(&mut client), 1);
 }
 
 #[test]

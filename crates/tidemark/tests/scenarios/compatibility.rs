@@ -77,9 +77,9 @@ fn a_command_is_either_there_or_missing_for_a_reason() {
 
 fn document() -> String {
     let mut text = String::from(
-        "# Compatibility with Redis\n\nWhat of Redis 7.0.15 is there, and what the tests of Redis's clients say about \
-         it. This page is printed from the command table, Redis's own list of commands, and the results of \
-         [the client suites](../clients/suites/README.md). Where a command is there and answers differently, \
+        "# Compatibility with Redis\n\nWhat of Redis 7.0.15 is there, and what the tests of Redis and its clients say \
+         about it. This page is printed from the command table, Redis's own list of commands, and the results of \
+         [the suites](../clients/suites/README.md). Where a command is there and answers differently, \
          [differences.md](differences.md) says how and why.\n",
     );
     push_commands(&mut text);
@@ -191,7 +191,7 @@ fn matches(pattern: &str, name: &str) -> bool {
 
 fn push_suites(text: &mut String) {
     text.push_str(
-        "\n## Suites of clients\n\nThe clients' own tests, unmodified, run by `clients/suites/run`. A test that fails is \
+        "\n## Test suites\n\nThe own tests of Redis and its clients, unmodified, run by `clients/suites/run`. A test that fails is \
          listed with its reason; a listed test that passes, and any other that fails, is an error of `./check`.\n",
     );
     for suite in suites() {

@@ -104,7 +104,8 @@ fn names_of_source_files_in_documents_are_those_of_files() {
         let text = read(&page);
         let is_part = |letter: char| letter.is_ascii_alphanumeric() || "_/.-".contains(letter);
         for word in text.split(|letter| !is_part(letter)) {
-            let is_name = word.ends_with(".rs") && !word.starts_with('.') && word.len() > ".rs".len();
+            let is_name =
+                word.strip_suffix(".rs").is_some_and(|name| !name.is_empty() && !name.starts_with('.'));
             let ending = format!("/{}", word.trim_start_matches("../"));
             if is_name && word != "folder/mod.rs" && !sources.iter().any(|source| source.ends_with(&ending)) {
                 // `log/append.rs` and `engine command/pools/drawing.rs` name a crate without its `src`.
