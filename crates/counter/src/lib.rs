@@ -32,7 +32,6 @@ mod striped;
 mod sync;
 #[cfg_attr(loom, allow(dead_code, reason = "counters by name use it"))]
 mod together;
-pub mod variant;
 
 pub use account::{Account, Kind, MAX, Refusal};
 pub use counter::Counter;

@@ -25,6 +25,7 @@
 //! people's channels, actors, limiters and selectors as well.
 
 pub mod allocations;
+pub mod baseline;
 pub mod circuit;
 #[cfg(feature = "wire")]
 pub mod client;

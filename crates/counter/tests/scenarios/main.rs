@@ -8,6 +8,5 @@ mod counters;
 mod limiters;
 mod limits_together;
 mod loads;
-mod pn_counter;
 mod shared_limiters;
 mod threads;

@@ -3,12 +3,12 @@
 use super::moves::{quota, striped};
 use super::scanned::Scanned;
 use super::threads::{OPERATIONS, by_one_and_two};
+use crate::baseline::Atomic;
 use crate::micro::benchmark::{Benchmark, each};
 use crate::micro::threads::together;
 use std::array;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
-use tidemark_counter::variant::Atomic;
 
 const LIMIT: i64 = 1 << 50;
 /// By how many threads at once: each that has a slot of its own has a stripe.

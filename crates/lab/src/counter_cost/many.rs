@@ -2,6 +2,7 @@
 
 use super::moves::{plain, quota};
 use super::threads::by_one_and_two;
+use crate::baseline::Atomic;
 use crate::micro::benchmark::{Benchmark, each};
 use crate::random::Random;
 use std::sync::Arc;
@@ -9,7 +10,6 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 use tidemark_counter::counters::{Counters, Error, Handle, Options, Settings};
 use tidemark_counter::store::Memory;
-use tidemark_counter::variant::Atomic;
 use tidemark_counter::{Counter, Promise};
 
 /// How many keys are looked up by their names, as in the original.

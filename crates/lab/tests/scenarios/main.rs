@@ -6,6 +6,7 @@ mod counter;
 mod counter_cost;
 #[cfg(feature = "stores")]
 mod counter_stores;
+mod pn_counter;
 mod pool;
 #[cfg(feature = "stores")]
 #[path = "../../../stores/tests/scenarios/conformance/running.rs"]

@@ -1,11 +1,11 @@
 //! A word for each key, and every operation stored before it is answered.
 
+use crate::baseline::Atomic;
 use crate::counter::meter::Meter;
 use crate::counter::named::Named;
 use crate::counter::settings::Settings;
 use crate::counter::subject::Subject;
 use std::sync::Arc;
-use tidemark_counter::variant::Atomic;
 
 /// Atomic additions, with a call that writes one event for each.
 pub(in crate::counter) struct Words {

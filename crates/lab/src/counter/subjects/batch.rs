@@ -1,5 +1,6 @@
 //! A word for each key, and the operations stored in batches, none of them left out.
 
+use crate::baseline::Atomic;
 use crate::counter::meter::Meter;
 use crate::counter::named::Named;
 use crate::counter::settings::Settings;
@@ -7,7 +8,6 @@ use crate::counter::subject::Subject;
 use crate::counter::ticker::Ticker;
 use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
-use tidemark_counter::variant::Atomic;
 
 /// Whoever fills a batch stores it before it is answered; a thread stores what has waited for long.
 pub(in crate::counter) struct Batched {

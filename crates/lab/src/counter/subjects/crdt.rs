@@ -1,12 +1,12 @@
 //! A counter on several replicas, each with its own pluses and minuses of all (PN-counter), that merge now and then.
 
+use crate::baseline::{PnCounter, Refused};
 use crate::counter::meter::Meter;
 use crate::counter::named::Named;
 use crate::counter::settings::Settings;
 use crate::counter::subject::Subject;
 use crate::counter::ticker::Ticker;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tidemark_counter::variant::{PnCounter, Refused};
 
 /// A worker always asks the same replica, which stores the operation. A merge is a call for every replica that writes nothing.
 pub(in crate::counter) struct Replicated {

@@ -20,7 +20,7 @@ pub const MAX_REPLICAS: usize = 1 << 16;
 /// each replica of the other.
 ///
 /// ```
-/// use tidemark_counter::variant::PnCounter;
+/// use tidemark_lab::baseline::PnCounter;
 ///
 /// let (mut berlin, mut oslo) = (PnCounter::default(), PnCounter::default());
 /// berlin.increment(1, 10)?;
@@ -30,7 +30,7 @@ pub const MAX_REPLICAS: usize = 1 << 16;
 /// oslo.merge(&PnCounter::decode(&message)?)?;
 /// oslo.merge(&PnCounter::decode(&message)?)?;
 /// assert_eq!(oslo.value(), 7);
-/// # Ok::<(), tidemark_counter::variant::Refused>(())
+/// # Ok::<(), tidemark_lab::baseline::Refused>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct PnCounter {

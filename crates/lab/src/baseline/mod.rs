@@ -1,4 +1,4 @@
-//! Other ways to count than [`Counter`](crate::Counter)'s, to compare it with, and for what it is not for.
+//! Other ways to count than [`Counter`](tidemark_counter::Counter), which benchmarks compare with it.
 //!
 //! - [`Atomic`]: one number in memory, and nothing of what is stored.
 //! - [`Batching`]: everything is stored, a batch at a time.

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 /// Every method is linearizable.
 ///
 /// ```
-/// use tidemark_counter::variant::Atomic;
+/// use tidemark_lab::baseline::Atomic;
 ///
 /// let left = Atomic::new(3);
 /// assert!(left.take(2));

@@ -1,7 +1,7 @@
 //! What makes a PN-counter one: whatever way replicas hear of each other's moves, they end at the same value.
 
 use proptest::prelude::*;
-use tidemark_counter::variant::PnCounter;
+use tidemark_lab::baseline::PnCounter;
 
 const REPLICAS: usize = 4;
 

@@ -1,14 +1,14 @@
 //! A counter of which everything is stored, a batch at a time.
 
-use crate::store::{Batch, Claim, Delta, Error, Store};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use tidemark_counter::store::{Batch, Claim, Delta, Error, Store};
 
 /// Counters under names whose operations are stored in batches, by their number or by their age: the usual way to write less often. It has
 /// no limits, nobody is refused, and the store gets every batch, whether or not its ups and downs have cancelled those of another one.
-/// A [`Counter`](crate::Counter) by name waits for the net of all of them instead.
+/// A [`Counter`](tidemark_counter::Counter) by name waits for the net of all of them instead.
 ///
 /// A store keeps positions, so what one batch has of one name goes there as a sum, or not at all if that is 0.
 ///
@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 /// ```
 /// use std::time::{Duration, Instant};
 /// use tidemark_counter::store::{Memory, Store};
-/// use tidemark_counter::variant::Batching;
+/// use tidemark_lab::baseline::Batching;
 ///
 /// let mut store = Memory::default();
 /// let likes = Batching::open(store.clone(), "api-1", 3, Duration::from_millis(5))?;
@@ -290,10 +290,10 @@ impl<S: Store> fmt::Debug for Batching<S> {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::store::{Faults, Faulty, Memory};
     use proptest::prelude::*;
     use std::sync::Arc;
     use std::thread;
+    use tidemark_counter::store::{Faults, Faulty, Memory};
 
     const SECOND: Duration = Duration::from_secs(1);
 
