@@ -2,7 +2,7 @@
 
 use super::parse::{self, is};
 use super::strings::check_length;
-use super::{Command, Group, Handler, KeySpec, Run, flags::*};
+use super::{Command, Extension, Group, Handler, KeySpec, Run, flags::*};
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::keyspace::{Deadline, MAX_BYTES, Payload};
@@ -15,16 +15,22 @@ const fn row(id: u16, name: &'static str, arity: i16, flags: u32, keys: KeySpec,
 }
 
 pub(super) const COMMANDS: &[Command] = &[
-    row(60, "setbit", 4, WRITE | DENYOOM, KeySpec::ONE, setbit).doc(
-        "2.2.0",
-        "O(1), and O(N) with N the bytes that the string grows by",
-        "key offset value",
-        "Sets or clears a bit of a string value, which grows with zero bits, and returns what it was.",
-    ),
+    row(60, "setbit", 4, WRITE | DENYOOM, KeySpec::ONE, setbit)
+        .using(&["RW access update"])
+        .extending(Extension::Bit)
+        .doc(
+            "2.2.0",
+            "O(1), and O(N) with N the bytes that the string grows by",
+            "key offset value",
+            "Sets or clears a bit of a string value, which grows with zero bits, and returns what it was.",
+        ),
     row(61, "getbit", 3, READONLY | FAST, KeySpec::ONE, getbit)
+        .using(&["RO access"])
         .doc("2.2.0", "O(1)", "key offset", "Returns a bit of a string value.")
         .looking_at(part_of_bit),
     row(62, "bitcount", -2, READONLY, KeySpec::ONE, bitcount)
+        .using(&["RO access"])
+        .visiting_all()
         .doc(
             "2.6.0",
             "O(N) with N the bytes looked at",
@@ -32,26 +38,32 @@ pub(super) const COMMANDS: &[Command] = &[
             "Counts the set bits of a string value or of a part of it.",
         )
         .looking_at(part_of_count),
-    row(63, "bitpos", -3, READONLY, KeySpec::ONE, bitpos).doc(
+    row(63, "bitpos", -3, READONLY, KeySpec::ONE, bitpos).using(&["RO access"]).visiting_all().doc(
         "2.8.7",
         "O(N) with N the bytes looked at",
         "key bit [start [end [BYTE | BIT]]]",
         "Finds the first set or clear bit of a string value or of a part of it.",
     ),
-    row(64, "bitop", -4, WRITE | DENYOOM, KeySpec::Range { first: 2, last: -1, step: 1 }, bitop).doc(
-        "2.6.0",
-        "O(N) with N the bytes of all sources",
-        "<AND | OR | XOR | NOT> destkey key [key ...]",
-        "Combines string values bit by bit and stores the result.",
-    ),
-    row(65, "bitfield", -2, WRITE | DENYOOM, KeySpec::ONE, bitfield).doc(
-        "3.2.0",
-        "O(1) for each operation",
-        "key [GET encoding offset | [OVERFLOW <WRAP | SAT | FAIL>] <SET encoding offset value | \
+    row(64, "bitop", -4, WRITE | DENYOOM, KeySpec::Range { first: 2, last: -1, step: 1 }, bitop)
+        .using(&["OW update", "RO access"])
+        .visiting_all()
+        .doc(
+            "2.6.0",
+            "O(N) with N the bytes of all sources",
+            "<AND | OR | XOR | NOT> destkey key [key ...]",
+            "Combines string values bit by bit and stores the result.",
+        ),
+    row(65, "bitfield", -2, WRITE | DENYOOM, KeySpec::ONE, bitfield)
+        .using(&["RW access update"])
+        .extending(Extension::BitField)
+        .doc(
+            "3.2.0",
+            "O(1) for each operation",
+            "key [GET encoding offset | [OVERFLOW <WRAP | SAT | FAIL>] <SET encoding offset value | \
          INCRBY encoding offset increment> ...]",
-        "Reads and changes integers of any width in a string value.",
-    ),
-    row(66, "bitfield_ro", -2, READONLY | FAST, KeySpec::ONE, bitfield_ro).doc(
+            "Reads and changes integers of any width in a string value.",
+        ),
+    row(66, "bitfield_ro", -2, READONLY | FAST, KeySpec::ONE, bitfield_ro).using(&["RO access"]).doc(
         "6.0.0",
         "O(1) for each operation",
         "key [GET encoding offset ...]",

@@ -14,7 +14,7 @@ const fn row(
 }
 
 pub(super) const COMMANDS: &[Command] = &[
-    row(Group::Connection, 900, "ping", -1, FAST, C::Ping).doc(
+    row(Group::Connection, 900, "ping", -1, FAST, C::Ping).tips(&["request_policy:all_shards", "response_policy:all_succeeded"]).doc(
         "1.0.0",
         "O(1)",
         "[message]",
@@ -140,7 +140,7 @@ pub(super) const COMMANDS: &[Command] = &[
         NOSCRIPT | LOADING | STALE | FAST | NO_MULTI,
         KeySpec::REST,
         Run::Connection(C::Watch),
-    )
+    ).using(&["RO"])
     .doc(
         "2.2.0",
         "O(1) for each key",
@@ -180,13 +180,13 @@ pub(super) const COMMANDS: &[Command] = &[
         "key subscription lsn",
         "Says that the emissions of a subscription up to an LSN have been processed.",
     ),
-    row(Group::Server, 980, "info", -1, LOADING | STALE, C::Info).doc(
+    row(Group::Server, 980, "info", -1, LOADING | STALE, C::Info).in_categories(&["@dangerous"], &[]).tips(&["nondeterministic_output", "request_policy:all_shards", "response_policy:special"]).doc(
         "1.0.0",
         "O(1)",
         "[section [section ...]]",
         "Describes the server.",
     ),
-    row(Group::Server, 981, "time", 1, LOADING | STALE | FAST, C::Time).doc(
+    row(Group::Server, 981, "time", 1, LOADING | STALE | FAST, C::Time).tips(&["nondeterministic_output"]).doc(
         "2.6.0",
         "O(1)",
         "",
@@ -210,19 +210,19 @@ pub(super) const COMMANDS: &[Command] = &[
         "[SCHEDULE]",
         "Starts a snapshot.",
     ),
-    row(Group::Server, 985, "lastsave", 1, LOADING | STALE | FAST, C::LastSave).doc(
+    row(Group::Server, 985, "lastsave", 1, LOADING | STALE | FAST, C::LastSave).in_categories(&["@admin", "@dangerous"], &[]).tips(&["nondeterministic_output"]).doc(
         "1.0.0",
         "O(1)",
         "",
         "Returns the time of the latest snapshot in seconds since 1970.",
     ),
-    row(Group::Server, 986, "waitaof", 4, BLOCKING | NOSCRIPT, C::WaitAof).doc(
+    row(Group::Server, 986, "waitaof", 4, BLOCKING | NOSCRIPT, C::WaitAof).in_categories(&["@connection"], &["@blocking"]).doc(
         "7.2.0",
         "O(1)",
         "numlocal numreplicas timeout",
         "Waits until this connection's changes are durable.",
     ),
-    row(Group::Server, 987, "wait", 3, BLOCKING | NOSCRIPT, C::Wait).doc(
+    row(Group::Server, 987, "wait", 3, BLOCKING | NOSCRIPT, C::Wait).in_categories(&["@connection"], &["@blocking"]).tips(&["request_policy:all_shards", "response_policy:agg_min"]).doc(
         "3.0.0",
         "O(1)",
         "numreplicas timeout",
@@ -253,7 +253,7 @@ pub(super) const COMMANDS: &[Command] = &[
         LOADING | STALE,
         KeySpec::None,
         Run::Connection(C::Command),
-    )
+    ).in_categories(&["@connection"], &[]).tips(&["nondeterministic_output_order"])
     .doc("2.8.13", "Depends on the subcommand", "", "Describes commands.")
     .with(COMMAND_SUBCOMMANDS),
     Command::new(
@@ -264,7 +264,7 @@ pub(super) const COMMANDS: &[Command] = &[
         ADMIN | NOSCRIPT | LOADING | STALE,
         KeySpec::None,
         Run::Container,
-    )
+    ).in_categories(&["@admin", "@dangerous"], &[])
     .doc("1.0.0", "Depends on the subcommand", "", "Commands for tests.")
     .with(DEBUG_SUBCOMMANDS),
     Command::new(Group::Scripting, 995, "function", -2, 0, KeySpec::None, Run::Container)
@@ -315,18 +315,17 @@ const CLIENT_SUBCOMMANDS: &[Command] = &[
         "attr value",
         "Records the name or version of the client library.",
     ),
-    row(Group::Connection, 924, "list", -2, ADMIN | NOSCRIPT | LOADING | STALE, C::ClientList).doc(
-        "2.4.0",
-        "O(N) with N the number of connections",
-        "[TYPE normal | master | replica | pubsub] [ID client-id [client-id ...]]",
-        "Lists open connections.",
-    ),
-    row(Group::Connection, 925, "info", 2, NOSCRIPT | LOADING | STALE, C::ClientInfo).doc(
-        "6.2.0",
-        "O(1)",
-        "",
-        "Describes the connection.",
-    ),
+    row(Group::Connection, 924, "list", -2, ADMIN | NOSCRIPT | LOADING | STALE, C::ClientList)
+        .tips(&["nondeterministic_output"])
+        .doc(
+            "2.4.0",
+            "O(N) with N the number of connections",
+            "[TYPE normal | master | replica | pubsub] [ID client-id [client-id ...]]",
+            "Lists open connections.",
+        ),
+    row(Group::Connection, 925, "info", 2, NOSCRIPT | LOADING | STALE, C::ClientInfo)
+        .tips(&["nondeterministic_output"])
+        .doc("6.2.0", "O(1)", "", "Describes the connection."),
     row(Group::Connection, 926, "kill", -3, ADMIN | NOSCRIPT | LOADING | STALE, C::ClientKill).doc(
         "2.4.0",
         "O(N) with N the number of connections",
@@ -447,12 +446,9 @@ const CONFIG_SUBCOMMANDS: &[Command] = &[
         "parameter [parameter ...]",
         "Returns settings.",
     ),
-    row(Group::Server, 1001, "set", -4, ADMIN | NOSCRIPT | LOADING | STALE, C::ConfigSet).doc(
-        "2.0.0",
-        "O(1)",
-        "parameter value [parameter value ...]",
-        "Changes settings.",
-    ),
+    row(Group::Server, 1001, "set", -4, ADMIN | NOSCRIPT | LOADING | STALE, C::ConfigSet)
+        .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"])
+        .doc("2.0.0", "O(1)", "parameter value [parameter value ...]", "Changes settings."),
     row(Group::Server, 1002, "resetstat", 2, ADMIN | NOSCRIPT | LOADING | STALE, C::ConfigResetStat).doc(
         "2.0.0",
         "O(1)",
@@ -474,43 +470,48 @@ const CONFIG_SUBCOMMANDS: &[Command] = &[
 ];
 
 const COMMAND_SUBCOMMANDS: &[Command] = &[
-    row(Group::Server, 1010, "count", 2, LOADING | STALE, C::CommandCount).doc(
-        "2.8.13",
-        "O(1)",
-        "",
-        "Counts the commands.",
-    ),
-    row(Group::Server, 1011, "docs", -2, LOADING | STALE, C::CommandDocs).doc(
-        "7.0.0",
-        "O(N) with N the items answered",
-        "[command-name [command-name ...]]",
-        "Documents commands.",
-    ),
-    row(Group::Server, 1012, "info", -2, LOADING | STALE, C::CommandInfo).doc(
-        "2.8.13",
-        "O(N) with N the items answered",
-        "[command-name [command-name ...]]",
-        "Describes commands.",
-    ),
-    row(Group::Server, 1013, "list", -2, LOADING | STALE, C::CommandList).doc(
-        "7.0.0",
-        "O(N) with N the items answered",
-        "[FILTERBY MODULE module-name | ACLCAT category | PATTERN pattern]",
-        "Lists the names of commands.",
-    ),
-    row(Group::Server, 1014, "getkeys", -3, LOADING | STALE, C::CommandGetKeys).doc(
-        "2.8.13",
-        "O(1)",
-        "command [arg [arg ...]]",
-        "Finds the keys among the arguments of a command.",
-    ),
-    row(Group::Server, 1015, "getkeysandflags", -3, LOADING | STALE, C::CommandGetKeysAndFlags).doc(
-        "7.0.0",
-        "O(1)",
-        "command [arg [arg ...]]",
-        "Finds the keys among the arguments of a command, and how it uses them.",
-    ),
-    row(Group::Server, 1016, "help", 2, LOADING | STALE, C::Help).doc(
+    row(Group::Server, 1010, "count", 2, LOADING | STALE, C::CommandCount)
+        .in_categories(&["@connection"], &[])
+        .doc("2.8.13", "O(1)", "", "Counts the commands."),
+    row(Group::Server, 1011, "docs", -2, LOADING | STALE, C::CommandDocs)
+        .in_categories(&["@connection"], &[])
+        .tips(&["nondeterministic_output_order"])
+        .doc(
+            "7.0.0",
+            "O(N) with N the items answered",
+            "[command-name [command-name ...]]",
+            "Documents commands.",
+        ),
+    row(Group::Server, 1012, "info", -2, LOADING | STALE, C::CommandInfo)
+        .in_categories(&["@connection"], &[])
+        .tips(&["nondeterministic_output_order"])
+        .doc(
+            "2.8.13",
+            "O(N) with N the items answered",
+            "[command-name [command-name ...]]",
+            "Describes commands.",
+        ),
+    row(Group::Server, 1013, "list", -2, LOADING | STALE, C::CommandList)
+        .in_categories(&["@connection"], &[])
+        .tips(&["nondeterministic_output_order"])
+        .doc(
+            "7.0.0",
+            "O(N) with N the items answered",
+            "[FILTERBY MODULE module-name | ACLCAT category | PATTERN pattern]",
+            "Lists the names of commands.",
+        ),
+    row(Group::Server, 1014, "getkeys", -3, LOADING | STALE, C::CommandGetKeys)
+        .in_categories(&["@connection"], &[])
+        .doc("2.8.13", "O(1)", "command [arg [arg ...]]", "Finds the keys among the arguments of a command."),
+    row(Group::Server, 1015, "getkeysandflags", -3, LOADING | STALE, C::CommandGetKeysAndFlags)
+        .in_categories(&["@connection"], &[])
+        .doc(
+            "7.0.0",
+            "O(1)",
+            "command [arg [arg ...]]",
+            "Finds the keys among the arguments of a command, and how it uses them.",
+        ),
+    row(Group::Server, 1016, "help", 2, LOADING | STALE, C::Help).in_categories(&["@connection"], &[]).doc(
         "5.0.0",
         "O(1)",
         "",
@@ -519,12 +520,10 @@ const COMMAND_SUBCOMMANDS: &[Command] = &[
 ];
 
 const FUNCTION_SUBCOMMANDS: &[Command] = &[
-    row(Group::Scripting, 1030, "flush", -2, NOSCRIPT, C::FunctionFlush).doc(
-        "7.0.0",
-        "O(1)",
-        "[ASYNC | SYNC]",
-        "Does nothing: there are no functions to delete.",
-    ),
+    row(Group::Scripting, 1030, "flush", -2, NOSCRIPT, C::FunctionFlush)
+        .in_categories(&["@write"], &[])
+        .tips(&["request_policy:all_shards", "response_policy:all_succeeded"])
+        .doc("7.0.0", "O(1)", "[ASYNC | SYNC]", "Does nothing: there are no functions to delete."),
     row(Group::Scripting, 1031, "help", 2, LOADING | STALE, C::Help).doc(
         "7.0.0",
         "O(1)",

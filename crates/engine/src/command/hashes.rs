@@ -21,28 +21,30 @@ const fn row(id: u16, name: &'static str, arity: i16, flags: u32, run: Handler) 
 const GROWS: u32 = WRITE | DENYOOM | FAST;
 
 pub(super) const COMMANDS: &[Command] = &[
-    row(250, "hset", -4, GROWS, hset).doc(
+    row(250, "hset", -4, GROWS, hset).using(&["RW update"]).doc(
         "2.0.0",
         "O(N) with N the number of fields",
         "key field value [field value ...]",
         "Sets the values of fields and returns how many of the fields are new.",
     ),
-    row(251, "hsetnx", 4, GROWS, hsetnx).doc(
+    row(251, "hsetnx", 4, GROWS, hsetnx).using(&["RW insert"]).doc(
         "2.0.0",
         "O(1)",
         "key field value",
         "Sets the value of a field if the field doesn't exist.",
     ),
-    row(252, "hmset", -4, GROWS, hmset).doc(
+    row(252, "hmset", -4, GROWS, hmset).using(&["RW update"]).doc(
         "2.0.0",
         "O(N) with N the number of fields",
         "key field value [field value ...]",
         "Sets the values of fields: the older form of HSET.",
     ),
     row(253, "hget", 3, READONLY | FAST, hget)
+        .using(&["RO access"])
         .doc("2.0.0", "O(1)", "key field", "Returns the value of a field.")
         .looking_at(|_| Part::elements(Type::Hash)),
     row(254, "hmget", -3, READONLY | FAST, hmget)
+        .using(&["RO access"])
         .doc(
             "2.0.0",
             "O(N) with N the number of fields",
@@ -50,55 +52,64 @@ pub(super) const COMMANDS: &[Command] = &[
             "Returns the values of several fields.",
         )
         .looking_at(|_| Part::elements(Type::Hash)),
-    row(255, "hgetall", 2, READONLY, hgetall).doc(
-        "2.0.0",
-        "O(N) with N the size of the hash",
-        "key",
-        "Returns all fields with their values.",
-    ),
-    row(256, "hdel", -3, WRITE | FAST, hdel).doc(
+    row(255, "hgetall", 2, READONLY, hgetall)
+        .using(&["RO access"])
+        .visiting_all()
+        .tips(&["nondeterministic_output_order"])
+        .doc("2.0.0", "O(N) with N the size of the hash", "key", "Returns all fields with their values."),
+    row(256, "hdel", -3, WRITE | FAST, hdel).using(&["RW delete"]).doc(
         "2.0.0",
         "O(N) with N the number of fields",
         "key field [field ...]",
         "Deletes fields, and the key with the last of them.",
     ),
     row(257, "hexists", 3, READONLY | FAST, hexists)
+        .using(&["RO"])
         .doc("2.0.0", "O(1)", "key field", "Tells whether a field exists.")
         .looking_at(|_| Part::Elements { of: Type::Hash, from: 2, with_values: false }),
     row(258, "hlen", 2, READONLY | FAST, hlen)
+        .using(&["RO"])
         .doc("2.0.0", "O(1)", "key", "Returns the number of fields.")
         .looking_at(|_| Part::names(Type::Hash)),
     row(259, "hkeys", 2, READONLY, hkeys)
+        .using(&["RO access"])
+        .visiting_all()
+        .tips(&["nondeterministic_output_order"])
         .doc("2.0.0", "O(N) with N the size of the hash", "key", "Returns all fields without their values.")
         .looking_at(|_| Part::names(Type::Hash)),
-    row(260, "hvals", 2, READONLY, hvals).doc(
-        "2.0.0",
-        "O(N) with N the size of the hash",
-        "key",
-        "Returns the values of all fields.",
-    ),
+    row(260, "hvals", 2, READONLY, hvals)
+        .using(&["RO access"])
+        .visiting_all()
+        .tips(&["nondeterministic_output_order"])
+        .doc("2.0.0", "O(N) with N the size of the hash", "key", "Returns the values of all fields."),
     row(261, "hstrlen", 3, READONLY | FAST, hstrlen)
+        .using(&["RO"])
         .doc("3.2.0", "O(1)", "key field", "Returns the length of a field's value in bytes.")
         .looking_at(|_| Part::elements(Type::Hash)),
-    row(262, "hincrby", 4, GROWS, hincrby).doc(
+    row(262, "hincrby", 4, GROWS, hincrby).using(&["RW access update"]).doc(
         "2.0.0",
         "O(1)",
         "key field increment",
         "Adds to the integer value of a field, which starts at 0.",
     ),
-    row(263, "hincrbyfloat", 4, GROWS, hincrbyfloat).doc(
+    row(263, "hincrbyfloat", 4, GROWS, hincrbyfloat).using(&["RW access update"]).doc(
         "2.6.0",
         "O(1)",
         "key field increment",
         "Adds to the floating-point value of a field, which starts at 0.",
     ),
-    row(264, "hrandfield", -2, READONLY, hrandfield).doc(
-        "6.2.0",
-        "O(N) with N the number of fields returned",
-        "key [count [WITHVALUES]]",
-        "Returns fields at random: different ones, or with a negative count with repeats.",
-    ),
+    row(264, "hrandfield", -2, READONLY, hrandfield)
+        .using(&["RO access"])
+        .tips(&["nondeterministic_output"])
+        .doc(
+            "6.2.0",
+            "O(N) with N the number of fields returned",
+            "key [count [WITHVALUES]]",
+            "Returns fields at random: different ones, or with a negative count with repeats.",
+        ),
     row(265, "hscan", -3, READONLY, hscan)
+        .using(&["RO access"])
+        .tips(&["nondeterministic_output"])
         .doc(
             "2.8.0",
             "O(1) for every call, O(N) for a complete iteration with N the size of the hash",

@@ -4,78 +4,17 @@
 //! The first word is one of `RO` (reads), `RW` (reads and writes), `OW` (overwrites) and `RM` (removes the key); then, as
 //! far as it applies, whether the value is given back (`access`) and what happens to it (`update`, `insert`, `delete`).
 
-use super::{Command, parse, watching};
+use super::{Command, parse};
 
-/// Use of the first key and, if it is another, of all further ones (for `SORT`: of keys that its arguments do not name, and of
-/// the destination); with the commands of which that is true.
-const USES: &[(&[&str], &str)] = &[
-    (&["RO access", "RO access", "OW update"], "sort"),
-    (&["RO access", "RO access"], "sort_ro"),
-    (&["OW insert"], "msetnx pool.create setnx"),
-    (&["OW update"], "mset pool.load psetex setex"),
-    (
-        &["OW update", "RO access"],
-        "bitop sdiffstore sunionstore zdiffstore zinterstore zrangestore zunionstore",
-    ),
-    (&["RM delete"], "counter.drop del pool.drop unlink"),
-    (
-        &["RO"],
-        "exists hexists hlen hstrlen limit.peek limit.peekall llen object|encoding object|freq object|idletime \
-         object|refcount scard sismember strlen touch type watch zcard",
-    ),
-    (
-        &["RO access"],
-        "bitcount bitfield_ro bitpos counter.get counter.state expiretime get getbit getrange hget \
-         hgetall hkeys hmget hrandfield hscan hvals lcs limit.leases limit.state lindex lpos lrange mget pexpiretime \
-         pool.history pool.odds pool.reservations pool.reveal pool.schedule pool.state pool.user \
-         pttl sdiff sinter sintercard \
-         smembers smismember srandmember sscan substr sunion ttl zcount zdiff zinter zintercard \
-         zlexcount zmscore zrandmember zrange zrangebylex zrangebyscore zrank zrevrange \
-         zrevrangebylex zrevrangebyscore zrevrank zscan zscore zunion",
-    ),
-    (&["RO access", "OW update"], "copy"),
-    (
-        &["RW access delete"],
-        "blmpop blpop brpop bzmpop bzpopmax bzpopmin getdel lmpop lpop rpop spop zmpop zpopmax \
-         zpopmin",
-    ),
-    (&["RW access delete", "OW insert"], "renamenx"),
-    (&["RW access delete", "OW update"], "rename"),
-    (&["RW access delete", "RW insert"], "blmove brpoplpush lmove rpoplpush smove"),
-    (
-        &["RW access update"],
-        "bitfield cl.throttle counter.add counter.commit counter.create counter.limit counter.refund counter.settle \
-         counter.take decr decrby getex getset hincrby hincrbyfloat incr incrby incrbyfloat limit.check \
-         limit.acquire limit.checkall limit.refund limit.renew move pool.cancel pool.confirm pool.draw pool.epoch pool.expire \
-         pool.reserve pool.restock pool.return pool.step pool.update set \
-         setbit zincrby",
-    ),
-    (
-        &["RW delete"],
-        "hdel limit.release limit.reset lrem ltrim srem zrem zremrangebylex zremrangebyrank zremrangebyscore",
-    ),
-    (&["RW insert"], "append hsetnx linsert lpush lpushx rpush rpushx sadd"),
-    (&["RW update"], "expire expireat hmset hset limit.create lset persist pexpire pexpireat setrange zadd"),
-    (&["RW update", "RO access"], "sinterstore"),
-];
-
-/// What a command does with its first key and, if that is something else, with all further ones. Empty for a command
-/// without keys. What may depend on options is said at its most.
-pub fn key_uses(command: &Command) -> &'static [&'static str] {
-    let name = command.full_name();
-    let name = name.strip_suffix(watching::SUFFIX).unwrap_or(&name);
-    let uses = USES.iter().find(|(_, names)| names.split(' ').any(|other| other == name));
-    uses.map_or(&[], |(uses, _)| uses)
-}
-
-/// As [`key_uses`], for one set of arguments.
+/// What a command does with its first key and, if that differs, with all further ones, for one set of arguments.
+/// [`Command::key_uses`] says the most that its options may do.
 pub fn key_uses_of(command: &Command, args: &[&[u8]]) -> &'static [&'static str] {
     let any = |words: &[&str]| args.iter().skip(2).any(|arg| words.iter().any(|word| parse::is(arg, word)));
     match command.name {
         "set" if !args.iter().skip(3).any(|arg| parse::is(arg, "GET")) => &["OW update"],
         "sort" => &["RO access", "OW update"],
         "bitfield" if !any(&["SET", "INCRBY"]) => &["RO access"],
-        _ => key_uses(command),
+        _ => command.key_uses,
     }
 }
 
@@ -88,7 +27,7 @@ mod tests {
     fn every_command_with_keys_says_what_it_does_with_them() {
         for row in all().flat_map(|row| std::iter::once(row).chain(row.subcommands)) {
             let has_keys = !matches!(row.keys, KeySpec::None | KeySpec::All | KeySpec::Each);
-            assert_eq!(has_keys, !key_uses(row).is_empty(), "{}", row.full_name());
+            assert_eq!(has_keys, !row.key_uses.is_empty(), "{}", row.full_name());
         }
     }
 

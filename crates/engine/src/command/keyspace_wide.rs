@@ -18,48 +18,55 @@ const fn visit(id: u16, name: &'static str, arity: i16, run: Handler) -> Command
 }
 
 pub(super) const COMMANDS: &[Command] = &[
-    visit(140, "keys", 2, keys).doc(
-        "1.0.0",
-        "O(N) with N the number of keys in the database",
-        "pattern",
-        "Returns all keys that match a pattern.",
-    ),
-    visit(141, "scan", -2, scan).doc(
+    visit(140, "keys", 2, keys)
+        .visiting_all()
+        .in_categories(&["@dangerous"], &[])
+        .tips(&["request_policy:all_shards", "nondeterministic_output_order"])
+        .doc(
+            "1.0.0",
+            "O(N) with N the number of keys in the database",
+            "pattern",
+            "Returns all keys that match a pattern.",
+        ),
+    visit(141, "scan", -2, scan).tips(&["nondeterministic_output", "request_policy:special"]).doc(
         "2.8.0",
         "O(1) for every call, O(N) for a complete iteration with N the number of keys in the database",
         "cursor [MATCH pattern] [COUNT count] [TYPE type]",
         "Iterates over the keys of the database.",
     ),
-    visit(142, "randomkey", 1, randomkey).doc(
-        "1.0.0",
-        "O(1), and O(N) with N the number of keys in the database if nearly all of them have expired",
-        "",
-        "Returns a random key.",
-    ),
-    row(Group::Server, 143, "dbsize", 1, READONLY | FAST, dbsize).doc(
-        "1.0.0",
-        "O(1)",
-        "",
-        "Returns the number of keys in the database.",
-    ),
-    row(Group::Server, 144, "flushdb", -1, WRITE, flushdb).doc(
-        "1.0.0",
-        "O(N) with N the number of keys in the database, in the background unless SYNC is given",
-        "[ASYNC | SYNC]",
-        "Removes all keys of the database.",
-    ),
-    row(Group::Server, 145, "flushall", -1, WRITE, flushall).doc(
-        "1.0.0",
-        "O(N) with N the number of keys, in the background unless SYNC is given",
-        "[ASYNC | SYNC]",
-        "Removes all keys of all databases.",
-    ),
-    row(Group::Server, 146, "swapdb", 3, WRITE | FAST, swapdb).doc(
-        "4.0.0",
-        "O(S) with S the number of shards",
-        "index1 index2",
-        "Exchanges two databases.",
-    ),
+    visit(142, "randomkey", 1, randomkey)
+        .tips(&["request_policy:all_shards", "nondeterministic_output"])
+        .doc(
+            "1.0.0",
+            "O(1), and O(N) with N the number of keys in the database if nearly all of them have expired",
+            "",
+            "Returns a random key.",
+        ),
+    row(Group::Server, 143, "dbsize", 1, READONLY | FAST, dbsize)
+        .in_categories(&["@keyspace"], &[])
+        .tips(&["request_policy:all_shards", "response_policy:agg_sum"])
+        .doc("1.0.0", "O(1)", "", "Returns the number of keys in the database."),
+    row(Group::Server, 144, "flushdb", -1, WRITE, flushdb)
+        .in_categories(&["@keyspace", "@dangerous"], &[])
+        .tips(&["request_policy:all_shards", "response_policy:all_succeeded"])
+        .doc(
+            "1.0.0",
+            "O(N) with N the number of keys in the database, in the background unless SYNC is given",
+            "[ASYNC | SYNC]",
+            "Removes all keys of the database.",
+        ),
+    row(Group::Server, 145, "flushall", -1, WRITE, flushall)
+        .in_categories(&["@keyspace", "@dangerous"], &[])
+        .tips(&["request_policy:all_shards", "response_policy:all_succeeded"])
+        .doc(
+            "1.0.0",
+            "O(N) with N the number of keys, in the background unless SYNC is given",
+            "[ASYNC | SYNC]",
+            "Removes all keys of all databases.",
+        ),
+    row(Group::Server, 146, "swapdb", 3, WRITE | FAST, swapdb)
+        .in_categories(&["@keyspace", "@dangerous"], &[])
+        .doc("4.0.0", "O(S) with S the number of shards", "index1 index2", "Exchanges two databases."),
 ];
 
 fn keys(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {

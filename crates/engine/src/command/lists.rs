@@ -20,140 +20,140 @@ const WAITS: u32 = WRITE | NOSCRIPT | BLOCKING;
 const KEYS_TIMEOUT: KeySpec = KeySpec::Range { first: 1, last: -2, step: 1 };
 
 pub(super) const COMMANDS: &[Command] = &[
-    row(200, "lpush", -3, GROWS | FAST, KeySpec::ONE, lpush).doc(
+    row(200, "lpush", -3, GROWS | FAST, KeySpec::ONE, lpush).using(&["RW insert"]).doc(
         "1.0.0",
         "O(1) for each element",
         "key element [element ...]",
         "Puts elements one after the other at the front of a list, which is created if needed.",
     ),
-    row(201, "rpush", -3, GROWS | FAST, KeySpec::ONE, rpush).doc(
+    row(201, "rpush", -3, GROWS | FAST, KeySpec::ONE, rpush).using(&["RW insert"]).doc(
         "1.0.0",
         "O(1) for each element",
         "key element [element ...]",
         "Appends elements to a list, which is created if needed.",
     ),
-    row(202, "lpushx", -3, GROWS | FAST, KeySpec::ONE, lpushx).doc(
+    row(202, "lpushx", -3, GROWS | FAST, KeySpec::ONE, lpushx).using(&["RW insert"]).doc(
         "2.2.0",
         "O(1) for each element",
         "key element [element ...]",
         "Puts elements one after the other at the front of a list if the list exists.",
     ),
-    row(203, "rpushx", -3, GROWS | FAST, KeySpec::ONE, rpushx).doc(
+    row(203, "rpushx", -3, GROWS | FAST, KeySpec::ONE, rpushx).using(&["RW insert"]).doc(
         "2.2.0",
         "O(1) for each element",
         "key element [element ...]",
         "Appends elements to a list if the list exists.",
     ),
-    row(204, "lpop", -2, WRITE | FAST, KeySpec::ONE, lpop).doc(
+    row(204, "lpop", -2, WRITE | FAST, KeySpec::ONE, lpop).using(&["RW access delete"]).doc(
         "1.0.0",
         "O(N) with N the number of elements returned",
         "key [count]",
         "Removes and returns the first elements of a list.",
     ),
-    row(205, "rpop", -2, WRITE | FAST, KeySpec::ONE, rpop).doc(
+    row(205, "rpop", -2, WRITE | FAST, KeySpec::ONE, rpop).using(&["RW access delete"]).doc(
         "1.0.0",
         "O(N) with N the number of elements returned",
         "key [count]",
         "Removes and returns the last elements of a list, the last one first.",
     ),
-    row(206, "llen", 2, READONLY | FAST, KeySpec::ONE, llen).doc(
+    row(206, "llen", 2, READONLY | FAST, KeySpec::ONE, llen).using(&["RO"]).doc(
         "1.0.0",
         "O(1)",
         "key",
         "Returns the length of a list.",
     )
     .looking_at(|_| Part::Length { of: Type::List }),
-    row(207, "lindex", 3, READONLY, KeySpec::ONE, lindex).doc(
+    row(207, "lindex", 3, READONLY, KeySpec::ONE, lindex).using(&["RO access"]).doc(
         "1.0.0",
         "O(N) with N the distance from the nearer end, in chunks of about 8 KiB",
         "key index",
         "Returns an element of a list by its index.",
     )
     .looking_at(|args| Part::span(Type::List, args, 2, 2)),
-    row(208, "lset", 4, GROWS, KeySpec::ONE, lset).doc(
+    row(208, "lset", 4, GROWS, KeySpec::ONE, lset).using(&["RW update"]).doc(
         "1.0.0",
         "O(N) with N the distance from the nearer end, in chunks of about 8 KiB",
         "key index element",
         "Replaces the element of a list at an index.",
     ),
-    row(209, "lrange", 4, READONLY, KeySpec::ONE, lrange).doc(
+    row(209, "lrange", 4, READONLY, KeySpec::ONE, lrange).using(&["RO access"]).doc(
         "1.0.0",
         "O(S+N) with S the distance of start from the nearer end and N the number of elements returned",
         "key start stop",
         "Returns a range of a list's elements.",
     )
     .looking_at(|args| Part::span(Type::List, args, 2, 3)),
-    row(210, "ltrim", 4, WRITE, KeySpec::ONE, ltrim).doc(
+    row(210, "ltrim", 4, WRITE, KeySpec::ONE, ltrim).using(&["RW delete"]).doc(
         "1.0.0",
         "O(N) with N the number of elements removed",
         "key start stop",
         "Removes all elements of a list outside a range.",
     ),
-    row(211, "linsert", 5, GROWS, KeySpec::ONE, linsert).doc(
+    row(211, "linsert", 5, GROWS, KeySpec::ONE, linsert).using(&["RW insert"]).visiting_all().doc(
         "2.2.0",
         "O(N) with N the number of elements in front of the pivot",
         "key <BEFORE | AFTER> pivot element",
         "Inserts an element before or behind the first element that equals the pivot.",
     ),
-    row(212, "lrem", 4, WRITE, KeySpec::ONE, lrem).doc(
+    row(212, "lrem", 4, WRITE, KeySpec::ONE, lrem).using(&["RW delete"]).visiting_all().doc(
         "1.0.0",
         "O(N) with N the length of the list",
         "key count element",
         "Removes the first count elements equal to the one given: the last ones if count is negative, all if it is 0.",
     ),
-    row(213, "lpos", -3, READONLY, KeySpec::ONE, lpos).doc(
+    row(213, "lpos", -3, READONLY, KeySpec::ONE, lpos).using(&["RO access"]).visiting_all().doc(
         "6.0.6",
         "O(N) with N the number of elements compared",
         "key element [RANK rank] [COUNT num-matches] [MAXLEN len]",
         "Returns the indices of elements equal to the one given.",
     ),
-    row(214, "lmove", 5, GROWS, KeySpec::TWO, lmove).doc(
+    row(214, "lmove", 5, GROWS, KeySpec::TWO, lmove).using(&["RW access delete", "RW insert"]).doc(
         "6.2.0",
         "O(1)",
         "source destination <LEFT | RIGHT> <LEFT | RIGHT>",
         "Moves an element from an end of one list to an end of another and returns it.",
     ),
-    row(215, "rpoplpush", 3, GROWS, KeySpec::TWO, rpoplpush).doc(
+    row(215, "rpoplpush", 3, GROWS, KeySpec::TWO, rpoplpush).using(&["RW access delete", "RW insert"]).doc(
         "1.2.0",
         "O(1)",
         "source destination",
         "Moves the last element of one list to the front of another: the older form of LMOVE.",
     ),
-    row(216, "lmpop", -4, WRITE | MOVABLE_KEYS, KeySpec::Counted { at: 1 }, lmpop).doc(
+    row(216, "lmpop", -4, WRITE | MOVABLE_KEYS, KeySpec::Counted { at: 1 }, lmpop).using(&["RW access delete"]).doc(
         "7.0.0",
         "O(N+M) with N the number of keys and M the number of elements returned",
         "numkeys key [key ...] <LEFT | RIGHT> [COUNT count]",
         "Removes and returns elements of the first of several lists that exists.",
     ),
-    row(217, "blpop", -3, WAITS, KEYS_TIMEOUT, blpop).doc(
+    row(217, "blpop", -3, WAITS, KEYS_TIMEOUT, blpop).using(&["RW access delete"]).doc(
         "2.0.0",
         "O(N) with N the number of keys",
         "key [key ...] timeout",
         "Removes and returns the first element of the first of several lists that exists; waits if there is none.",
     )
     .serving(|ctx, key, _| pop_named(ctx, key, End::Front).map(drop)),
-    row(218, "brpop", -3, WAITS, KEYS_TIMEOUT, brpop).doc(
+    row(218, "brpop", -3, WAITS, KEYS_TIMEOUT, brpop).using(&["RW access delete"]).doc(
         "2.0.0",
         "O(N) with N the number of keys",
         "key [key ...] timeout",
         "Removes and returns the last element of the first of several lists that exists; waits if there is none.",
     )
     .serving(|ctx, key, _| pop_named(ctx, key, End::Back).map(drop)),
-    row(219, "blmove", 6, WAITS | DENYOOM, KeySpec::TWO, blmove).doc(
+    row(219, "blmove", 6, WAITS | DENYOOM, KeySpec::TWO, blmove).using(&["RW access delete", "RW insert"]).doc(
         "6.2.0",
         "O(1)",
         "source destination <LEFT | RIGHT> <LEFT | RIGHT> timeout",
         "Moves an element from an end of one list to an end of another; waits if there is none.",
     )
     .serving(serve_blmove),
-    row(220, "brpoplpush", 4, WAITS | DENYOOM, KeySpec::TWO, brpoplpush).doc(
+    row(220, "brpoplpush", 4, WAITS | DENYOOM, KeySpec::TWO, brpoplpush).using(&["RW access delete", "RW insert"]).doc(
         "2.2.0",
         "O(1)",
         "source destination timeout",
         "Moves the last element of one list to the front of another; waits if there is none.",
     )
     .serving(|ctx, _, args| move_logged(ctx, args, BACK_TO_FRONT).map(drop)),
-    row(221, "blmpop", -5, WRITE | BLOCKING | MOVABLE_KEYS, KeySpec::Counted { at: 2 }, blmpop).doc(
+    row(221, "blmpop", -5, WRITE | BLOCKING | MOVABLE_KEYS, KeySpec::Counted { at: 2 }, blmpop).using(&["RW access delete"]).doc(
         "7.0.0",
         "O(N+M) with N the number of keys and M the number of elements returned",
         "timeout numkeys key [key ...] <LEFT | RIGHT> [COUNT count]",

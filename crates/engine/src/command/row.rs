@@ -26,6 +26,19 @@ pub enum Run {
     Container,
 }
 
+/// Where a command writes in a string beyond its end, which makes the string longer than its arguments are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extension {
+    /// Nowhere: the value grows by the arguments at most.
+    None,
+    /// At the byte that the second argument names.
+    Byte,
+    /// At the bit that the second argument names.
+    Bit,
+    /// At fields of bits, which several arguments may name.
+    BitField,
+}
+
 /// One row of the table.
 pub struct Command {
     /// Its number in the log; unique, and never changed.
@@ -56,6 +69,19 @@ pub struct Command {
     pub(crate) serve: Option<Serve>,
     /// What it looks at of the value of its key, if it reads one.
     pub(crate) part: PartOf,
+    /// What it does with its first key and, if that differs, with all further ones (for `SORT`: with keys that its arguments do not
+    /// name, and with the destination), in the words of Redis's key specifications: see [`crate::command::key_uses_of`].
+    pub key_uses: &'static [&'static str],
+    /// Where it writes beyond the end of a value.
+    pub(crate) extension: Extension,
+    /// Whether it looks at all elements of its keys, or at all keys. A command on a range takes as long as the range, and is not one.
+    pub visits_all: bool,
+    /// Categories of access rules that do not follow from its flags and group.
+    pub categories: &'static [&'static str],
+    /// Categories that would follow, and that it is not in.
+    pub excluded_categories: &'static [&'static str],
+    /// Tips for proxies and clients of clusters, as Redis has them.
+    pub tips: &'static [&'static str],
 }
 
 impl Command {
@@ -84,6 +110,12 @@ impl Command {
             subcommands: &[],
             serve: None,
             part: |_| Part::Everything,
+            key_uses: &[],
+            extension: Extension::None,
+            visits_all: false,
+            categories: &[],
+            excluded_categories: &[],
+            tips: &[],
         }
     }
 
@@ -122,6 +154,51 @@ impl Command {
     pub(crate) const fn looking_at(mut self, part: PartOf) -> Self {
         self.part = part;
         self
+    }
+
+    /// Says what it does with its keys. Every command with keys must.
+    #[must_use]
+    pub(crate) const fn using(mut self, key_uses: &'static [&'static str]) -> Self {
+        self.key_uses = key_uses;
+        self
+    }
+
+    /// Says that it can write beyond the end of its key's value.
+    #[must_use]
+    pub(crate) const fn extending(mut self, extension: Extension) -> Self {
+        self.extension = extension;
+        self
+    }
+
+    /// Says that it looks at all elements of its keys, or at all keys: with many of them it runs beside the event loops.
+    #[must_use]
+    pub(crate) const fn visiting_all(mut self) -> Self {
+        self.visits_all = true;
+        self
+    }
+
+    /// Says where its categories are not those of its flags and group.
+    #[must_use]
+    pub(crate) const fn in_categories(
+        mut self,
+        added: &'static [&'static str],
+        excluded: &'static [&'static str],
+    ) -> Self {
+        self.categories = added;
+        self.excluded_categories = excluded;
+        self
+    }
+
+    /// Adds tips for proxies and clients of clusters.
+    #[must_use]
+    pub(crate) const fn tips(mut self, tips: &'static [&'static str]) -> Self {
+        self.tips = tips;
+        self
+    }
+
+    /// Whether it makes its values of those of other keys.
+    pub(crate) fn copies_keys(&self) -> bool {
+        self.is(super::flags::WRITE) && self.key_uses.contains(&"RO access")
     }
 
     /// Whether a flag is set.

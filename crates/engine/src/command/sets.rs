@@ -19,111 +19,142 @@ const fn row(id: u16, name: &'static str, arity: i16, flags: u32, keys: KeySpec,
 const ONE: KeySpec = KeySpec::ONE;
 const REST: KeySpec = KeySpec::REST;
 
-pub(super) const COMMANDS: &[Command] = &[
-    row(300, "sadd", -3, WRITE | DENYOOM | FAST, ONE, sadd).doc(
-        "1.0.0",
-        "O(N) with N the number of members",
-        "key member [member ...]",
-        "Adds members and returns how many of them are new.",
-    ),
-    row(301, "srem", -3, WRITE | FAST, ONE, srem).doc(
-        "1.0.0",
-        "O(N) with N the number of members",
-        "key member [member ...]",
-        "Removes members, and the key with the last of them.",
-    ),
-    row(302, "sismember", 3, READONLY | FAST, ONE, sismember)
-        .doc("1.0.0", "O(1)", "key member", "Tells whether something is a member.")
-        .looking_at(|_| Part::elements(Type::Set)),
-    row(303, "smismember", -3, READONLY | FAST, ONE, smismember)
-        .doc(
-            "6.2.0",
-            "O(N) with N the number of members asked for",
+pub(super) const COMMANDS: &[Command] =
+    &[
+        row(300, "sadd", -3, WRITE | DENYOOM | FAST, ONE, sadd).using(&["RW insert"]).doc(
+            "1.0.0",
+            "O(N) with N the number of members",
             "key member [member ...]",
-            "Tells of several things whether each is a member.",
-        )
-        .looking_at(|_| Part::elements(Type::Set)),
-    row(304, "smembers", 2, READONLY, ONE, smembers).doc(
-        "1.0.0",
-        "O(N) with N the size of the set",
-        "key",
-        "Returns all members.",
-    ),
-    row(305, "scard", 2, READONLY | FAST, ONE, scard).doc(
-        "1.0.0",
-        "O(1)",
-        "key",
-        "Returns the number of members.",
-    ),
-    row(306, "spop", -2, WRITE | FAST, ONE, spop).doc(
-        "1.0.0",
-        "O(1) without a count, otherwise O(N) with N the number of members removed",
-        "key [count]",
-        "Removes members at random and returns them.",
-    ),
-    row(307, "srandmember", -2, READONLY, ONE, srandmember).doc(
-        "1.0.0",
-        "O(1) without a count, otherwise O(N) with N the number of members returned",
-        "key [count]",
-        "Returns members at random: different ones, or with a negative count with repeats.",
-    ),
-    row(308, "smove", 4, WRITE | FAST, KeySpec::TWO, smove).doc(
-        "1.0.0",
-        "O(1)",
-        "source destination member",
-        "Moves a member from one set to another.",
-    ),
-    row(309, "sinter", -2, READONLY, REST, sinter).doc(
-        "1.0.0",
-        "O(N*M) with N the size of the smallest set and M the number of sets",
-        "key [key ...]",
-        "Returns the members that all of the sets have.",
-    ),
-    row(310, "sintercard", -3, READONLY | MOVABLE_KEYS, KeySpec::Counted { at: 1 }, sintercard).doc(
-        "7.0.0",
-        "O(N*M) with N the size of the smallest set and M the number of sets",
-        "numkeys key [key ...] [LIMIT limit]",
-        "Counts the members that all of the sets have, up to a limit.",
-    ),
-    row(311, "sinterstore", -3, WRITE | DENYOOM, REST, sinterstore).doc(
-        "1.0.0",
-        "O(N*M) with N the size of the smallest set and M the number of sets",
-        "destination key [key ...]",
-        "Stores the members that all of the sets have in a key, whatever it held.",
-    ),
-    row(312, "sunion", -2, READONLY, REST, sunion).doc(
-        "1.0.0",
-        "O(N) with N the members of all sets",
-        "key [key ...]",
-        "Returns the members that any of the sets has.",
-    ),
-    row(313, "sunionstore", -3, WRITE | DENYOOM, REST, sunionstore).doc(
-        "1.0.0",
-        "O(N) with N the members of all sets",
-        "destination key [key ...]",
-        "Stores the members that any of the sets has in a key, whatever it held.",
-    ),
-    row(314, "sdiff", -2, READONLY, REST, sdiff).doc(
-        "1.0.0",
-        "O(N) with N the members of all sets",
-        "key [key ...]",
-        "Returns the members that the first set has and no other.",
-    ),
-    row(315, "sdiffstore", -3, WRITE | DENYOOM, REST, sdiffstore).doc(
-        "1.0.0",
-        "O(N) with N the members of all sets",
-        "destination key [key ...]",
-        "Stores the members that the first set has and no other in a key, whatever it held.",
-    ),
-    row(316, "sscan", -3, READONLY, ONE, sscan)
-        .doc(
-            "2.8.0",
-            "O(1) for every call, O(N) for a complete iteration with N the size of the set",
-            "key cursor [MATCH pattern] [COUNT count]",
-            "Iterates over the members of a set.",
-        )
-        .looking_at(|args| Part::scan(Type::Set, args)),
-];
+            "Adds members and returns how many of them are new.",
+        ),
+        row(301, "srem", -3, WRITE | FAST, ONE, srem).using(&["RW delete"]).doc(
+            "1.0.0",
+            "O(N) with N the number of members",
+            "key member [member ...]",
+            "Removes members, and the key with the last of them.",
+        ),
+        row(302, "sismember", 3, READONLY | FAST, ONE, sismember)
+            .using(&["RO"])
+            .doc("1.0.0", "O(1)", "key member", "Tells whether something is a member.")
+            .looking_at(|_| Part::elements(Type::Set)),
+        row(303, "smismember", -3, READONLY | FAST, ONE, smismember)
+            .using(&["RO access"])
+            .doc(
+                "6.2.0",
+                "O(N) with N the number of members asked for",
+                "key member [member ...]",
+                "Tells of several things whether each is a member.",
+            )
+            .looking_at(|_| Part::elements(Type::Set)),
+        row(304, "smembers", 2, READONLY, ONE, smembers)
+            .using(&["RO access"])
+            .visiting_all()
+            .tips(&["nondeterministic_output_order"])
+            .doc("1.0.0", "O(N) with N the size of the set", "key", "Returns all members."),
+        row(305, "scard", 2, READONLY | FAST, ONE, scard).using(&["RO"]).doc(
+            "1.0.0",
+            "O(1)",
+            "key",
+            "Returns the number of members.",
+        ),
+        row(306, "spop", -2, WRITE | FAST, ONE, spop)
+            .using(&["RW access delete"])
+            .tips(&["nondeterministic_output"])
+            .doc(
+                "1.0.0",
+                "O(1) without a count, otherwise O(N) with N the number of members removed",
+                "key [count]",
+                "Removes members at random and returns them.",
+            ),
+        row(307, "srandmember", -2, READONLY, ONE, srandmember)
+            .using(&["RO access"])
+            .tips(&["nondeterministic_output"])
+            .doc(
+                "1.0.0",
+                "O(1) without a count, otherwise O(N) with N the number of members returned",
+                "key [count]",
+                "Returns members at random: different ones, or with a negative count with repeats.",
+            ),
+        row(308, "smove", 4, WRITE | FAST, KeySpec::TWO, smove)
+            .using(&["RW access delete", "RW insert"])
+            .doc("1.0.0", "O(1)", "source destination member", "Moves a member from one set to another."),
+        row(309, "sinter", -2, READONLY, REST, sinter)
+            .using(&["RO access"])
+            .visiting_all()
+            .tips(&["nondeterministic_output_order"])
+            .doc(
+                "1.0.0",
+                "O(N*M) with N the size of the smallest set and M the number of sets",
+                "key [key ...]",
+                "Returns the members that all of the sets have.",
+            ),
+        row(310, "sintercard", -3, READONLY | MOVABLE_KEYS, KeySpec::Counted { at: 1 }, sintercard)
+            .using(&["RO access"])
+            .visiting_all()
+            .doc(
+                "7.0.0",
+                "O(N*M) with N the size of the smallest set and M the number of sets",
+                "numkeys key [key ...] [LIMIT limit]",
+                "Counts the members that all of the sets have, up to a limit.",
+            ),
+        row(311, "sinterstore", -3, WRITE | DENYOOM, REST, sinterstore)
+            .using(&["RW update", "RO access"])
+            .visiting_all()
+            .doc(
+                "1.0.0",
+                "O(N*M) with N the size of the smallest set and M the number of sets",
+                "destination key [key ...]",
+                "Stores the members that all of the sets have in a key, whatever it held.",
+            ),
+        row(312, "sunion", -2, READONLY, REST, sunion)
+            .using(&["RO access"])
+            .visiting_all()
+            .tips(&["nondeterministic_output_order"])
+            .doc(
+                "1.0.0",
+                "O(N) with N the members of all sets",
+                "key [key ...]",
+                "Returns the members that any of the sets has.",
+            ),
+        row(313, "sunionstore", -3, WRITE | DENYOOM, REST, sunionstore)
+            .using(&["OW update", "RO access"])
+            .visiting_all()
+            .doc(
+                "1.0.0",
+                "O(N) with N the members of all sets",
+                "destination key [key ...]",
+                "Stores the members that any of the sets has in a key, whatever it held.",
+            ),
+        row(314, "sdiff", -2, READONLY, REST, sdiff)
+            .using(&["RO access"])
+            .visiting_all()
+            .tips(&["nondeterministic_output_order"])
+            .doc(
+                "1.0.0",
+                "O(N) with N the members of all sets",
+                "key [key ...]",
+                "Returns the members that the first set has and no other.",
+            ),
+        row(315, "sdiffstore", -3, WRITE | DENYOOM, REST, sdiffstore)
+            .using(&["OW update", "RO access"])
+            .visiting_all()
+            .doc(
+                "1.0.0",
+                "O(N) with N the members of all sets",
+                "destination key [key ...]",
+                "Stores the members that the first set has and no other in a key, whatever it held.",
+            ),
+        row(316, "sscan", -3, READONLY, ONE, sscan)
+            .using(&["RO access"])
+            .tips(&["nondeterministic_output"])
+            .doc(
+                "2.8.0",
+                "O(1) for every call, O(N) for a complete iteration with N the size of the set",
+                "key cursor [MATCH pattern] [COUNT count]",
+                "Iterates over the members of a set.",
+            )
+            .looking_at(|args| Part::scan(Type::Set, args)),
+    ];
 
 fn sadd(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     let members = &args[2..];

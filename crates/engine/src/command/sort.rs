@@ -16,13 +16,13 @@ const fn row(id: u16, name: &'static str, flags: u32, run: Handler) -> Command {
 }
 
 pub(super) const COMMANDS: &[Command] = &[
-    row(150, "sort", WRITE | DENYOOM, sort).doc(
+    row(150, "sort", WRITE | DENYOOM, sort).using(&["RO access", "RO access", "OW update"]).visiting_all().in_categories(&["@set", "@sortedset", "@list", "@dangerous"], &["@keyspace"]).doc(
         "1.0.0",
         "O(N+M*log(M)) with N the number of elements and M of those returned",
         "key [BY by-pattern] [LIMIT offset count] [GET get-pattern ...] [ASC | DESC] [ALPHA] [STORE destination]",
         "Returns or stores the elements of a list, set or sorted set in order.",
     ),
-    row(151, "sort_ro", READONLY, sort_read_only).doc(
+    row(151, "sort_ro", READONLY, sort_read_only).using(&["RO access", "RO access"]).visiting_all().in_categories(&["@set", "@sortedset", "@list", "@dangerous"], &["@keyspace"]).doc(
         "7.0.0",
         "O(N+M*log(M)) with N the number of elements and M of those returned",
         "key [BY by-pattern] [LIMIT offset count] [GET get-pattern ...] [ASC | DESC] [ALPHA]",

@@ -1,7 +1,7 @@
 //! Strings: bytes as they were sent, counters, and parts of either.
 
 use super::parse::{self, is};
-use super::{Command, Group, Handler, KeySpec, Run, flags::*};
+use super::{Command, Extension, Group, Handler, KeySpec, Run, flags::*};
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::keyspace::{Deadline, MAX_BYTES, Payload, ValueRef};
@@ -18,104 +18,110 @@ const fn row(id: u16, name: &'static str, arity: i16, flags: u32, keys: KeySpec,
 const GROWS: u32 = WRITE | DENYOOM;
 
 pub(super) const COMMANDS: &[Command] = &[
-    row(1, "get", 2, READONLY | FAST, KeySpec::ONE, get).doc(
+    row(1, "get", 2, READONLY | FAST, KeySpec::ONE, get).using(&["RO access"]).doc(
         "1.0.0",
         "O(1)",
         "key",
         "Returns the string value of a key.",
     ),
-    row(2, "set", -3, GROWS, KeySpec::ONE, set).doc(
+    row(2, "set", -3, GROWS, KeySpec::ONE, set).using(&["RW access update"]).doc(
         "1.0.0",
         "O(1)",
         "key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT unix-time-seconds | \
          PXAT unix-time-milliseconds | KEEPTTL] [DURABLE | SYNC]",
         "Sets the string value of a key, whatever it held; with DURABLE, answers when it is on disk.",
     ),
-    row(3, "setnx", 3, GROWS | FAST, KeySpec::ONE, setnx).doc(
+    row(3, "setnx", 3, GROWS | FAST, KeySpec::ONE, setnx).using(&["OW insert"]).doc(
         "1.0.0",
         "O(1)",
         "key value",
         "Sets the string value of a key if the key doesn't exist.",
     ),
-    row(4, "setex", 4, GROWS, KeySpec::ONE, setex).doc(
+    row(4, "setex", 4, GROWS, KeySpec::ONE, setex).using(&["OW update"]).doc(
         "2.0.0",
         "O(1)",
         "key seconds value",
         "Sets the string value and the time to live in seconds of a key.",
     ),
-    row(5, "psetex", 4, GROWS, KeySpec::ONE, psetex).doc(
+    row(5, "psetex", 4, GROWS, KeySpec::ONE, psetex).using(&["OW update"]).doc(
         "2.6.0",
         "O(1)",
         "key milliseconds value",
         "Sets the string value and the time to live in milliseconds of a key.",
     ),
-    row(6, "getset", 3, GROWS | FAST, KeySpec::ONE, getset).doc(
+    row(6, "getset", 3, GROWS | FAST, KeySpec::ONE, getset).using(&["RW access update"]).doc(
         "1.0.0",
         "O(1)",
         "key value",
         "Sets the string value of a key and returns what it was.",
     ),
-    row(7, "getdel", 2, WRITE | FAST, KeySpec::ONE, getdel).doc(
+    row(7, "getdel", 2, WRITE | FAST, KeySpec::ONE, getdel).using(&["RW access delete"]).doc(
         "6.2.0",
         "O(1)",
         "key",
         "Returns the string value of a key and deletes the key.",
     ),
-    row(8, "getex", -2, WRITE | FAST, KeySpec::ONE, getex).doc(
+    row(8, "getex", -2, WRITE | FAST, KeySpec::ONE, getex).using(&["RW access update"]).doc(
         "6.2.0",
         "O(1)",
         "key [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | PERSIST]",
         "Returns the string value of a key and sets or clears its time to live.",
     ),
-    row(9, "incr", 2, GROWS | FAST, KeySpec::ONE, incr).doc(
+    row(9, "incr", 2, GROWS | FAST, KeySpec::ONE, incr).using(&["RW access update"]).doc(
         "1.0.0",
         "O(1)",
         "key",
         "Adds one to the integer value of a key, which starts at 0.",
     ),
-    row(10, "decr", 2, GROWS | FAST, KeySpec::ONE, decr).doc(
+    row(10, "decr", 2, GROWS | FAST, KeySpec::ONE, decr).using(&["RW access update"]).doc(
         "1.0.0",
         "O(1)",
         "key",
         "Subtracts one from the integer value of a key, which starts at 0.",
     ),
-    row(11, "incrby", 3, GROWS | FAST, KeySpec::ONE, incrby).doc(
+    row(11, "incrby", 3, GROWS | FAST, KeySpec::ONE, incrby).using(&["RW access update"]).doc(
         "1.0.0",
         "O(1)",
         "key increment",
         "Adds to the integer value of a key, which starts at 0.",
     ),
-    row(12, "decrby", 3, GROWS | FAST, KeySpec::ONE, decrby).doc(
+    row(12, "decrby", 3, GROWS | FAST, KeySpec::ONE, decrby).using(&["RW access update"]).doc(
         "1.0.0",
         "O(1)",
         "key decrement",
         "Subtracts from the integer value of a key, which starts at 0.",
     ),
-    row(13, "incrbyfloat", 3, GROWS | FAST, KeySpec::ONE, incrbyfloat).doc(
+    row(13, "incrbyfloat", 3, GROWS | FAST, KeySpec::ONE, incrbyfloat).using(&["RW access update"]).doc(
         "2.6.0",
         "O(1)",
         "key increment",
         "Adds to the floating-point value of a key, which starts at 0.",
     ),
-    row(14, "append", 3, GROWS | FAST, KeySpec::ONE, append).doc(
+    row(14, "append", 3, GROWS | FAST, KeySpec::ONE, append).using(&["RW insert"]).doc(
         "2.0.0",
         "O(1) amortised",
         "key value",
         "Appends to the string value of a key, which starts empty.",
     ),
     row(15, "strlen", 2, READONLY | FAST, KeySpec::ONE, strlen)
+        .using(&["RO"])
         .doc("2.2.0", "O(1)", "key", "Returns the length of a string value in bytes.")
         .looking_at(|_| Part::Length { of: Type::String }),
-    row(16, "setrange", 4, GROWS, KeySpec::ONE, setrange).doc(
-        "2.2.0",
-        "O(1) for short strings, O(N) with N the bytes that the string grows by",
-        "key offset value",
-        "Overwrites a part of a string value, which grows with zero bytes where needed.",
-    ),
+    row(16, "setrange", 4, GROWS, KeySpec::ONE, setrange)
+        .using(&["RW update"])
+        .extending(Extension::Byte)
+        .doc(
+            "2.2.0",
+            "O(1) for short strings, O(N) with N the bytes that the string grows by",
+            "key offset value",
+            "Overwrites a part of a string value, which grows with zero bytes where needed.",
+        ),
     row(17, "getrange", 4, READONLY, KeySpec::ONE, getrange)
+        .using(&["RO access"])
         .doc("2.4.0", "O(N) with N the bytes returned", "key start end", "Returns a part of a string value.")
         .looking_at(|args| Part::span(Type::String, args, 2, 3)),
     row(18, "substr", 4, READONLY, KeySpec::ONE, getrange)
+        .using(&["RO access"])
         .doc(
             "1.0.0",
             "O(N) with N the bytes returned",
@@ -123,25 +129,34 @@ pub(super) const COMMANDS: &[Command] = &[
             "Returns a part of a string value: the older name of GETRANGE.",
         )
         .looking_at(|args| Part::span(Type::String, args, 2, 3)),
-    row(19, "mget", -2, READONLY | FAST, KeySpec::REST, mget).doc(
-        "1.0.0",
-        "O(N) with N the number of keys",
-        "key [key ...]",
-        "Returns the string values of several keys at one moment.",
-    ),
-    row(20, "mset", -3, GROWS, KeySpec::PAIRS, mset).doc(
-        "1.0.1",
-        "O(N) with N the number of keys",
-        "key value [key value ...]",
-        "Sets the string values of several keys at one moment.",
-    ),
-    row(21, "msetnx", -3, GROWS, KeySpec::PAIRS, msetnx).doc(
-        "1.0.1",
-        "O(N) with N the number of keys",
-        "key value [key value ...]",
-        "Sets the string values of several keys at one moment if none of the keys exists.",
-    ),
-    row(22, "lcs", -3, READONLY, KeySpec::TWO, lcs).doc(
+    row(19, "mget", -2, READONLY | FAST, KeySpec::REST, mget)
+        .using(&["RO access"])
+        .tips(&["request_policy:multi_shard"])
+        .doc(
+            "1.0.0",
+            "O(N) with N the number of keys",
+            "key [key ...]",
+            "Returns the string values of several keys at one moment.",
+        ),
+    row(20, "mset", -3, GROWS, KeySpec::PAIRS, mset)
+        .using(&["OW update"])
+        .tips(&["request_policy:multi_shard", "response_policy:all_succeeded"])
+        .doc(
+            "1.0.1",
+            "O(N) with N the number of keys",
+            "key value [key value ...]",
+            "Sets the string values of several keys at one moment.",
+        ),
+    row(21, "msetnx", -3, GROWS, KeySpec::PAIRS, msetnx)
+        .using(&["OW insert"])
+        .tips(&["request_policy:multi_shard", "response_policy:agg_min"])
+        .doc(
+            "1.0.1",
+            "O(N) with N the number of keys",
+            "key value [key value ...]",
+            "Sets the string values of several keys at one moment if none of the keys exists.",
+        ),
+    row(22, "lcs", -3, READONLY, KeySpec::TWO, lcs).using(&["RO access"]).doc(
         "7.0.0",
         "O(N*M) with N and M the lengths of the strings",
         "key1 key2 [LEN] [IDX] [MINMATCHLEN min-match-len] [WITHMATCHLEN]",

@@ -26,12 +26,9 @@ fn watching(read: &'static Command) -> Command {
     let arity = -read.arity.abs();
     let flags = flags::READONLY | flags::NOSCRIPT | flags::NO_MULTI | movable;
     let run = Run::Connection(ConnectionCommand::WatchRead);
-    Command::new(read.group, read.id + ID_OFFSET, name, arity, flags, read.keys, run).doc(
-        "tidemark 0.1.0",
-        read.complexity,
-        syntax.trim_start(),
-        summary,
-    )
+    Command::new(read.group, read.id + ID_OFFSET, name, arity, flags, read.keys, run)
+        .using(read.key_uses)
+        .doc("tidemark 0.1.0", read.complexity, syntax.trim_start(), summary)
 }
 
 /// The name of the read that a row watches.

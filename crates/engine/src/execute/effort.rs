@@ -1,66 +1,16 @@
 //! How much a command looks at, before it runs.
 
-use crate::command::{self, Command, KeySpec};
+use crate::command::KeySpec;
 use crate::engine::Engine;
 use crate::execute::call::Call;
 use crate::keyspace::{Entry, ValueRef, hash};
 use crate::value::Object;
-use std::sync::LazyLock;
-
-/// Commands that look at all elements of their keys, or at all keys. Those that look at a range of a list or sorted set are
-/// as quick as the range is short, and are not among them.
-const VISIT_ALL: &[&str] = &[
-    "keys",
-    "sort",
-    "sort_ro",
-    "smembers",
-    "sinter",
-    "sintercard",
-    "sinterstore",
-    "sunion",
-    "sunionstore",
-    "sdiff",
-    "sdiffstore",
-    "hgetall",
-    "hkeys",
-    "hvals",
-    "zunion",
-    "zunionstore",
-    "zinter",
-    "zintercard",
-    "zinterstore",
-    "zdiff",
-    "zdiffstore",
-    "bitop",
-    "bitcount",
-    "bitpos",
-    "copy",
-    "lpos",
-    "linsert",
-    "lrem",
-];
-
-/// By the numbers of commands.
-static VISITS_ALL: LazyLock<Vec<bool>> = LazyLock::new(|| {
-    let len = command::all().map(|row| usize::from(row.id) + 1).max().unwrap_or(0);
-    let mut visits_all = vec![false; len];
-    for row in command::all().filter(|row| VISIT_ALL.contains(&row.name)) {
-        visits_all[usize::from(row.id)] = true;
-    }
-    visits_all
-});
 
 /// So many bytes of a string count as one element.
 const STRING_BYTES: usize = 64;
 
 impl Engine {
-    /// Whether a command looks at everything that its keys hold, so that [`Engine::effort`] is worth asking. O(1).
-    #[inline]
-    pub fn visits_all(command: &Command) -> bool {
-        VISITS_ALL.get(usize::from(command.id)).copied().unwrap_or(false)
-    }
-
-    /// How many elements such a command looks at, about. O(its keys), and O(shards) for one over all keys.
+    /// How many elements a command looks at, about, if it [visits all](crate::command::Command::visits_all). O(its keys), and O(shards) for one over all keys.
     pub fn effort(&self, call: &Call<'_>) -> usize {
         let db = usize::from(call.db);
         if matches!(call.command.keys, KeySpec::All | KeySpec::Each) {
@@ -88,17 +38,5 @@ fn elements(entry: &Entry) -> usize {
         | ValueRef::Int(_)
         | ValueRef::Unit
         | ValueRef::Float(_) => 1,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_command_that_visits_all_is_one_of_the_table() {
-        let names: Vec<&str> = command::all().map(|row| row.name).collect();
-        let missing: Vec<&&str> = VISIT_ALL.iter().filter(|name| !names.contains(name)).collect();
-        assert!(missing.is_empty(), "{missing:?}");
     }
 }

@@ -1,5 +1,5 @@
-//! What `COMMAND` says of commands beyond the table: the categories that access rules speak of, and tips for proxies and clients of
-//! clusters. Both are those of Redis 7.0, so what its flags and chapters do not tell is listed here; a test compares them.
+//! Categories of access rules, as `COMMAND` shows them: those of a command's flags and group, and what its row says beyond that. A test
+//! compares them with Redis 7.0.
 
 use tidemark_engine::command::{Group, flags};
 use tidemark_engine::{Command, Run};
@@ -27,24 +27,8 @@ pub(super) fn categories(row: &Command) -> Vec<&'static str> {
     if !is_container {
         categories.extend(of_group(row.group));
     }
-    let name = row.full_name();
-    match name.as_str() {
-        "dbsize" => categories.push("@keyspace"),
-        "flushall" | "flushdb" | "swapdb" => categories.extend(["@keyspace", "@dangerous"]),
-        "function|flush" => categories.push("@write"),
-        "info" | "keys" => categories.push("@dangerous"),
-        "debug" | "lastsave" => categories.extend(["@admin", "@dangerous"]),
-        "sort" | "sort_ro" => {
-            categories.retain(|category| *category != "@keyspace");
-            categories.extend(["@set", "@sortedset", "@list", "@dangerous"]);
-        }
-        "wait" | "waitaof" => {
-            categories.retain(|category| *category != "@blocking");
-            categories.push("@connection");
-        }
-        _ if name == "command" || name.starts_with("command|") => categories.push("@connection"),
-        _ => {}
-    }
+    categories.retain(|category| !row.excluded_categories.contains(category));
+    categories.extend(row.categories);
     categories
 }
 
@@ -63,30 +47,4 @@ fn of_group(group: Group) -> Option<&'static str> {
         Group::Connection => "@connection",
         Group::Limit | Group::Pool | Group::PubSub | Group::Server => return None,
     })
-}
-
-/// The tips of a command.
-pub(super) fn tips(row: &Command) -> &'static [&'static str] {
-    match row.full_name().as_str() {
-        "client|info" | "client|list" | "hrandfield" | "hscan" | "lastsave" | "object|encoding"
-        | "object|freq" | "object|idletime" | "object|refcount" | "pttl" | "spop" | "srandmember"
-        | "sscan" | "time" | "ttl" | "zrandmember" | "zscan" => &["nondeterministic_output"],
-        "command" | "command|docs" | "command|info" | "command|list" | "hgetall" | "hkeys" | "hvals"
-        | "sdiff" | "sinter" | "smembers" | "sunion" => &["nondeterministic_output_order"],
-        "config|set" => &["request_policy:all_nodes", "response_policy:all_succeeded"],
-        "dbsize" => &["request_policy:all_shards", "response_policy:agg_sum"],
-        "del" | "exists" | "touch" | "unlink" => &["request_policy:multi_shard", "response_policy:agg_sum"],
-        "flushall" | "flushdb" | "function|flush" | "ping" => {
-            &["request_policy:all_shards", "response_policy:all_succeeded"]
-        }
-        "info" => &["nondeterministic_output", "request_policy:all_shards", "response_policy:special"],
-        "keys" => &["request_policy:all_shards", "nondeterministic_output_order"],
-        "mget" => &["request_policy:multi_shard"],
-        "mset" => &["request_policy:multi_shard", "response_policy:all_succeeded"],
-        "msetnx" => &["request_policy:multi_shard", "response_policy:agg_min"],
-        "randomkey" => &["request_policy:all_shards", "nondeterministic_output"],
-        "scan" => &["nondeterministic_output", "request_policy:special"],
-        "wait" => &["request_policy:all_shards", "response_policy:agg_min"],
-        _ => &[],
-    }
 }

@@ -1,6 +1,6 @@
 //! `COMMAND` and its subcommands: the command table, as clients read it.
 
-use crate::command::command_categories::{categories, tips};
+use crate::command::command_categories::categories;
 use crate::command::{command_syntax, watch_command};
 use crate::session::Session;
 use tidemark_engine::command::{self, ConnectionCommand, flags, parse};
@@ -161,8 +161,8 @@ fn describe(reply: &mut Reply, row: &Command) {
     reply.integer(last);
     reply.integer(step);
     write_words(reply, categories(row));
-    reply.array(tips(row).len());
-    tips(row).iter().for_each(|tip| reply.bulk(tip.as_bytes()));
+    reply.array(row.tips.len());
+    row.tips.iter().for_each(|tip| reply.bulk(tip.as_bytes()));
     write_key_specs(reply, row);
     reply.array(row.subcommands.len());
     row.subcommands.iter().for_each(|sub| describe(reply, sub));
@@ -185,7 +185,7 @@ fn positions(keys: KeySpec) -> (i64, i64, i64) {
 
 /// The key specifications: one for each use of keys.
 fn write_key_specs(reply: &mut Reply, row: &Command) {
-    let uses = command::key_uses(row);
+    let uses = row.key_uses;
     reply.array(uses.len());
     match (row.keys, uses) {
         (KeySpec::Range { first, last, step }, [only]) => {

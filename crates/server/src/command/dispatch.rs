@@ -10,7 +10,7 @@ use crate::net::offload;
 use crate::session::{Replies, Session, terms};
 use crate::wait;
 use tidemark_engine::command::{self, ConnectionCommand, flags, parse};
-use tidemark_engine::{Call, Command, CommandError, Engine, Protocol, Run};
+use tidemark_engine::{Call, Command, CommandError, Protocol, Run};
 
 /// The answer to a command whose own answer the budget of memory had no room for.
 pub(crate) const NO_MEMORY: &str = "OOM the answer is longer than what other clients have left of maxmemory-clients; what the \
@@ -42,7 +42,7 @@ fn run_where(
         Ok(command) => {
             session.last_command = command.id;
             let is_loaded = cx.shared.engine.is_loaded();
-            if Engine::visits_all(command) && is_loaded && goes_beside(session, command, args, cx) {
+            if command.visits_all && is_loaded && goes_beside(session, command, args, cx) {
                 return;
             }
             if session.is_plain() && is_loaded {

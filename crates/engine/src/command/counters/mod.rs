@@ -21,61 +21,61 @@ const fn row(id: u16, name: &'static str, arity: i16, flags: u32, run: Handler) 
 const MOVES: u32 = WRITE | FAST | VOLATILE;
 
 pub(super) const COMMANDS: &[Command] = &[
-    row(400, "counter.create", -2, WRITE | DENYOOM | FAST, create).doc(
+    row(400, "counter.create", -2, WRITE | DENYOOM | FAST, create).using(&["RW access update"]).doc(
         SINCE,
         "O(1)",
         "key [LIMIT <units | NONE>] [RELAXED cap | EXACT block] [HIGH units] [LOW units] [MAXAGE milliseconds] [IDLE milliseconds] [SETTLE milliseconds] [NX | XX]",
         "Creates a counter, or changes the terms of one, and returns whether it is new.",
     ),
-    row(401, "counter.add", -3, MOVES | DENYOOM, add).doc(
+    row(401, "counter.add", -3, MOVES | DENYOOM, add).using(&["RW access update"]).doc(
         SINCE,
         "O(1)",
         "key delta [DURABLE [DOUBT units]]",
         "Moves a counter whatever its limit says, and returns its position; without the key it is created.",
     ),
-    row(402, "counter.take", -2, MOVES, take).doc(
+    row(402, "counter.take", -2, MOVES, take).using(&["RW access update"]).doc(
         SINCE,
         "O(1)",
         "key [units]",
         "Takes units, all or none, and returns 1 or 0 and how many are left, which is null without a limit.",
     ),
-    row(403, "counter.refund", -2, MOVES, refund).doc(
+    row(403, "counter.refund", -2, MOVES, refund).using(&["RW access update"]).doc(
         SINCE,
         "O(1)",
         "key [units]",
         "Gives units back, no more than were taken, and returns how many.",
     ),
-    row(404, "counter.get", 2, READONLY | FAST, get).doc(
+    row(404, "counter.get", 2, READONLY | FAST, get).using(&["RO access"]).doc(
         SINCE,
         "O(1)",
         "key",
         "Returns the position of a counter; watched, the position that is committed.",
     ),
-    row(405, "counter.state", 2, READONLY | FAST, state).doc(
+    row(405, "counter.state", 2, READONLY | FAST, state).using(&["RO access"]).doc(
         SINCE,
         "O(1)",
         "key",
         "Returns the terms, the limit and the books of a counter; watched, those that are committed.",
     ),
-    row(406, "counter.limit", 3, WRITE | FAST, limit).doc(
+    row(406, "counter.limit", 3, WRITE | FAST, limit).using(&["RW access update"]).doc(
         SINCE,
         "O(1)",
         "key <units | NONE>",
         "Changes the limit of a counter.",
     ),
-    row(407, "counter.commit", 2, WRITE | FAST, commit).doc(
+    row(407, "counter.commit", 2, WRITE | FAST, commit).using(&["RW access update"]).doc(
         SINCE,
         "O(1)",
         "key",
         "Commits what is uncommitted, or gives back what is reserved, and returns how far the committed position has moved.",
     ),
-    row(411, "counter.settle", 2, WRITE | FAST, settle).doc(
+    row(411, "counter.settle", 2, WRITE | FAST, settle).using(&["RW access update"]).doc(
         SINCE,
         "O(1)",
         "key",
         "Gives back the units that crashes left in doubt, which are known not to be held, and returns how many.",
     ),
-    row(408, "counter.drop", 2, WRITE | FAST, remove).doc(
+    row(408, "counter.drop", 2, WRITE | FAST, remove).using(&["RM delete"]).doc(
         SINCE,
         "O(1)",
         "key",

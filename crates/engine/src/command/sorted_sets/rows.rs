@@ -18,31 +18,34 @@ const GROWS: u32 = WRITE | DENYOOM;
 const KEYS_THEN_TIMEOUT: KeySpec = KeySpec::Range { first: 1, last: -2, step: 1 };
 
 pub(in crate::command) const COMMANDS: &[Command] = &[
-    row(350, "zadd", -4, GROWS | FAST, KeySpec::ONE, zadd).doc(
+    row(350, "zadd", -4, GROWS | FAST, KeySpec::ONE, zadd).using(&["RW update"]).doc(
         "1.2.0",
         "O(log(N)) for each member with N the number of members",
         "key [NX | XX] [GT | LT] [CH] [INCR] score member [score member ...]",
         "Adds members to a sorted set, or changes their scores.",
     ),
-    row(351, "zincrby", 4, GROWS | FAST, KeySpec::ONE, zincrby).doc(
+    row(351, "zincrby", 4, GROWS | FAST, KeySpec::ONE, zincrby).using(&["RW access update"]).doc(
         "1.2.0",
         "O(log(N)) with N the number of members",
         "key increment member",
         "Adds to the score of a member, which starts at 0.",
     ),
-    row(352, "zrem", -3, WRITE | FAST, KeySpec::ONE, zrem).doc(
+    row(352, "zrem", -3, WRITE | FAST, KeySpec::ONE, zrem).using(&["RW delete"]).doc(
         "1.2.0",
         "O(M*log(N)) with N the number of members and M those removed",
         "key member [member ...]",
         "Removes members from a sorted set.",
     ),
     row(353, "zcard", 2, READONLY | FAST, KeySpec::ONE, zcard)
+        .using(&["RO"])
         .doc("1.2.0", "O(1)", "key", "Returns the number of members of a sorted set.")
         .looking_at(|_| Part::names(Type::SortedSet)),
     row(354, "zscore", 3, READONLY | FAST, KeySpec::ONE, zscore)
+        .using(&["RO access"])
         .doc("1.2.0", "O(1)", "key member", "Returns the score of a member.")
         .looking_at(|_| Part::elements(Type::SortedSet)),
     row(355, "zmscore", -3, READONLY | FAST, KeySpec::ONE, zmscore)
+        .using(&["RO access"])
         .doc(
             "6.2.0",
             "O(N) with N the number of members asked for",
@@ -51,6 +54,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
         )
         .looking_at(|_| Part::elements(Type::SortedSet)),
     row(356, "zrank", -3, READONLY | FAST, KeySpec::ONE, zrank)
+        .using(&["RO access"])
         .doc(
             "2.0.0",
             "O(log(N)) with N the number of members",
@@ -59,6 +63,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
         )
         .looking_at(|_| Part::place(false)),
     row(357, "zrevrank", -3, READONLY | FAST, KeySpec::ONE, zrevrank)
+        .using(&["RO access"])
         .doc(
             "2.0.0",
             "O(log(N)) with N the number of members",
@@ -67,6 +72,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
         )
         .looking_at(|_| Part::place(true)),
     row(358, "zcount", 4, READONLY | FAST, KeySpec::ONE, ranges::zcount)
+        .using(&["RO access"])
         .doc(
             "2.0.0",
             "O(log(N)) with N the number of members",
@@ -75,6 +81,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
         )
         .looking_at(Part::counted_scores),
     row(359, "zlexcount", 4, READONLY | FAST, KeySpec::ONE, ranges::zlexcount)
+        .using(&["RO access"])
         .doc(
             "2.8.9",
             "O(log(N)) with N the number of members",
@@ -83,6 +90,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
         )
         .looking_at(|_| Part::counted_members()),
     row(360, "zrange", -4, READONLY, KeySpec::ONE, ranges::zrange)
+        .using(&["RO access"])
         .doc(
             "1.2.0",
             "O(log(N)+M) with N the number of members and M those returned",
@@ -90,13 +98,16 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
             "Returns members in a range of ranks, scores or members.",
         )
         .looking_at(|args| Part::window(args, Preset::RANGE)),
-    row(361, "zrangestore", -5, GROWS, KeySpec::TWO, ranges::zrangestore).doc(
-        "6.2.0",
-        "O(log(N)+M) with N the number of members and M those stored",
-        "dst src min max [BYSCORE | BYLEX] [REV] [LIMIT offset count]",
-        "Stores the members of a range in another key.",
-    ),
+    row(361, "zrangestore", -5, GROWS, KeySpec::TWO, ranges::zrangestore)
+        .using(&["OW update", "RO access"])
+        .doc(
+            "6.2.0",
+            "O(log(N)+M) with N the number of members and M those stored",
+            "dst src min max [BYSCORE | BYLEX] [REV] [LIMIT offset count]",
+            "Stores the members of a range in another key.",
+        ),
     row(362, "zrevrange", -4, READONLY, KeySpec::ONE, ranges::zrevrange)
+        .using(&["RO access"])
         .doc(
             "1.2.0",
             "O(log(N)+M) with N the number of members and M those returned",
@@ -105,6 +116,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
         )
         .looking_at(|args| Part::window(args, Preset::REVERSED)),
     row(363, "zrangebyscore", -4, READONLY, KeySpec::ONE, ranges::zrangebyscore)
+        .using(&["RO access"])
         .doc(
             "1.0.5",
             "O(log(N)+M) with N the number of members and M those returned",
@@ -113,6 +125,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
         )
         .looking_at(|args| Part::window(args, Preset::BY_SCORE)),
     row(364, "zrevrangebyscore", -4, READONLY, KeySpec::ONE, ranges::zrevrangebyscore)
+        .using(&["RO access"])
         .doc(
             "2.2.0",
             "O(log(N)+M) with N the number of members and M those returned",
@@ -121,6 +134,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
         )
         .looking_at(|args| Part::window(args, Preset::BY_SCORE_REVERSED)),
     row(365, "zrangebylex", -4, READONLY, KeySpec::ONE, ranges::zrangebylex)
+        .using(&["RO access"])
         .doc(
             "2.8.9",
             "O(log(N)+M) with N the number of members and M those returned",
@@ -129,6 +143,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
         )
         .looking_at(|args| Part::window(args, Preset::BY_LEX)),
     row(366, "zrevrangebylex", -4, READONLY, KeySpec::ONE, ranges::zrevrangebylex)
+        .using(&["RO access"])
         .doc(
             "2.8.9",
             "O(log(N)+M) with N the number of members and M those returned",
@@ -136,43 +151,46 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
             "Returns members in a range of members that share one score, the highest first.",
         )
         .looking_at(|args| Part::window(args, Preset::BY_LEX_REVERSED)),
-    row(367, "zremrangebyrank", 4, WRITE, KeySpec::ONE, ranges::zremrangebyrank).doc(
+    row(367, "zremrangebyrank", 4, WRITE, KeySpec::ONE, ranges::zremrangebyrank).using(&["RW delete"]).doc(
         "2.0.0",
         "O(log(N)+M) with N the number of members and M those removed",
         "key start stop",
         "Removes the members in a range of ranks.",
     ),
-    row(368, "zremrangebyscore", 4, WRITE, KeySpec::ONE, ranges::zremrangebyscore).doc(
+    row(368, "zremrangebyscore", 4, WRITE, KeySpec::ONE, ranges::zremrangebyscore).using(&["RW delete"]).doc(
         "1.2.0",
         "O(log(N)+M) with N the number of members and M those removed",
         "key min max",
         "Removes the members in a range of scores.",
     ),
-    row(369, "zremrangebylex", 4, WRITE, KeySpec::ONE, ranges::zremrangebylex).doc(
+    row(369, "zremrangebylex", 4, WRITE, KeySpec::ONE, ranges::zremrangebylex).using(&["RW delete"]).doc(
         "2.8.9",
         "O(log(N)+M) with N the number of members and M those removed",
         "key min max",
         "Removes the members in a range of members that share one score.",
     ),
-    row(370, "zpopmin", -2, WRITE | FAST, KeySpec::ONE, pops::zpopmin).doc(
+    row(370, "zpopmin", -2, WRITE | FAST, KeySpec::ONE, pops::zpopmin).using(&["RW access delete"]).doc(
         "5.0.0",
         "O(log(N)+M) with N the number of members and M those taken",
         "key [count]",
         "Takes and returns the members with the lowest scores.",
     ),
-    row(371, "zpopmax", -2, WRITE | FAST, KeySpec::ONE, pops::zpopmax).doc(
+    row(371, "zpopmax", -2, WRITE | FAST, KeySpec::ONE, pops::zpopmax).using(&["RW access delete"]).doc(
         "5.0.0",
         "O(log(N)+M) with N the number of members and M those taken",
         "key [count]",
         "Takes and returns the members with the highest scores.",
     ),
-    row(372, "zmpop", -4, WRITE | MOVABLE_KEYS, KeySpec::Counted { at: 1 }, pops::zmpop).doc(
-        "7.0.0",
-        "O(K+log(N)+M) with K the number of keys, N of members and M of members taken",
-        "numkeys key [key ...] <MIN | MAX> [COUNT count]",
-        "Takes members with the lowest or highest scores from the first key that has any.",
-    ),
+    row(372, "zmpop", -4, WRITE | MOVABLE_KEYS, KeySpec::Counted { at: 1 }, pops::zmpop)
+        .using(&["RW access delete"])
+        .doc(
+            "7.0.0",
+            "O(K+log(N)+M) with K the number of keys, N of members and M of members taken",
+            "numkeys key [key ...] <MIN | MAX> [COUNT count]",
+            "Takes members with the lowest or highest scores from the first key that has any.",
+        ),
     row(373, "bzpopmin", -3, WRITE | FAST | BLOCKING, KEYS_THEN_TIMEOUT, pops::bzpopmin)
+        .using(&["RW access delete"])
         .doc(
             "5.0.0",
             "O(log(N)) with N the number of members",
@@ -181,6 +199,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
         )
         .serving(pops::serve_bzpopmin),
     row(374, "bzpopmax", -3, WRITE | FAST | BLOCKING, KEYS_THEN_TIMEOUT, pops::bzpopmax)
+        .using(&["RW access delete"])
         .doc(
             "5.0.0",
             "O(log(N)) with N the number of members",
@@ -189,6 +208,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
         )
         .serving(pops::serve_bzpopmax),
     row(375, "bzmpop", -5, WRITE | BLOCKING | MOVABLE_KEYS, KeySpec::Counted { at: 2 }, pops::bzmpop)
+        .using(&["RW access delete"])
         .doc(
             "7.0.0",
             "O(K+log(N)+M) with K the number of keys, N of members and M of members taken",
@@ -196,13 +216,18 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
             "Takes members from the first key that has any, or waits for some.",
         )
         .serving(pops::serve_bzmpop),
-    row(376, "zrandmember", -2, READONLY, KeySpec::ONE, zrandmember).doc(
-        "6.2.0",
-        "O(M*log(N)) with N the number of members and M those returned",
-        "key [count [WITHSCORES]]",
-        "Returns members at random.",
-    ),
+    row(376, "zrandmember", -2, READONLY, KeySpec::ONE, zrandmember)
+        .using(&["RO access"])
+        .tips(&["nondeterministic_output"])
+        .doc(
+            "6.2.0",
+            "O(M*log(N)) with N the number of members and M those returned",
+            "key [count [WITHSCORES]]",
+            "Returns members at random.",
+        ),
     row(377, "zscan", -3, READONLY, KeySpec::ONE, zscan)
+        .using(&["RO access"])
+        .tips(&["nondeterministic_output"])
         .doc(
             "2.8.0",
             "O(1) for every call, O(N) for a complete iteration with N the number of members",
@@ -210,45 +235,63 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
             "Iterates over the members of a sorted set and their scores.",
         )
         .looking_at(|args| Part::scan(Type::SortedSet, args)),
-    row(378, "zunion", -3, READONLY | MOVABLE_KEYS, KeySpec::Counted { at: 1 }, algebra::zunion).doc(
-        "6.2.0",
-        "O(N+M*log(M)) with N the members of all inputs and M those of the result",
-        "numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE <SUM | MIN | MAX>] [WITHSCORES]",
-        "Returns the members of any of several sets, their scores combined.",
-    ),
+    row(378, "zunion", -3, READONLY | MOVABLE_KEYS, KeySpec::Counted { at: 1 }, algebra::zunion)
+        .using(&["RO access"])
+        .visiting_all()
+        .doc(
+            "6.2.0",
+            "O(N+M*log(M)) with N the members of all inputs and M those of the result",
+            "numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE <SUM | MIN | MAX>] [WITHSCORES]",
+            "Returns the members of any of several sets, their scores combined.",
+        ),
     row(379, "zunionstore", -4, GROWS | MOVABLE_KEYS, KeySpec::OneAndCounted { at: 2 }, algebra::zunionstore)
+        .using(&["OW update", "RO access"])
+        .visiting_all()
         .doc(
             "2.0.0",
             "O(N+M*log(M)) with N the members of all inputs and M those of the result",
             "destination numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE <SUM | MIN | MAX>]",
             "Stores the members of any of several sets, their scores combined.",
         ),
-    row(380, "zinter", -3, READONLY | MOVABLE_KEYS, KeySpec::Counted { at: 1 }, algebra::zinter).doc(
-        "6.2.0",
-        "O(N*K+M*log(M)) with N the members of the smallest of K inputs and M those of the result",
-        "numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE <SUM | MIN | MAX>] [WITHSCORES]",
-        "Returns the members that several sets have in common, their scores combined.",
-    ),
+    row(380, "zinter", -3, READONLY | MOVABLE_KEYS, KeySpec::Counted { at: 1 }, algebra::zinter)
+        .using(&["RO access"])
+        .visiting_all()
+        .doc(
+            "6.2.0",
+            "O(N*K+M*log(M)) with N the members of the smallest of K inputs and M those of the result",
+            "numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE <SUM | MIN | MAX>] [WITHSCORES]",
+            "Returns the members that several sets have in common, their scores combined.",
+        ),
     row(381, "zinterstore", -4, GROWS | MOVABLE_KEYS, KeySpec::OneAndCounted { at: 2 }, algebra::zinterstore)
+        .using(&["OW update", "RO access"])
+        .visiting_all()
         .doc(
             "2.0.0",
             "O(N*K+M*log(M)) with N the members of the smallest of K inputs and M those of the result",
             "destination numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE <SUM | MIN | MAX>]",
             "Stores the members that several sets have in common, their scores combined.",
         ),
-    row(382, "zintercard", -3, READONLY | MOVABLE_KEYS, KeySpec::Counted { at: 1 }, algebra::zintercard).doc(
-        "7.0.0",
-        "O(N*K) with N the members of the smallest of K inputs",
-        "numkeys key [key ...] [LIMIT limit]",
-        "Counts the members that several sets have in common.",
-    ),
-    row(383, "zdiff", -3, READONLY | MOVABLE_KEYS, KeySpec::Counted { at: 1 }, algebra::zdiff).doc(
-        "6.2.0",
-        "O(N*K) with N the members of the first of K inputs",
-        "numkeys key [key ...] [WITHSCORES]",
-        "Returns the members of the first set that no other set has.",
-    ),
+    row(382, "zintercard", -3, READONLY | MOVABLE_KEYS, KeySpec::Counted { at: 1 }, algebra::zintercard)
+        .using(&["RO access"])
+        .visiting_all()
+        .doc(
+            "7.0.0",
+            "O(N*K) with N the members of the smallest of K inputs",
+            "numkeys key [key ...] [LIMIT limit]",
+            "Counts the members that several sets have in common.",
+        ),
+    row(383, "zdiff", -3, READONLY | MOVABLE_KEYS, KeySpec::Counted { at: 1 }, algebra::zdiff)
+        .using(&["RO access"])
+        .visiting_all()
+        .doc(
+            "6.2.0",
+            "O(N*K) with N the members of the first of K inputs",
+            "numkeys key [key ...] [WITHSCORES]",
+            "Returns the members of the first set that no other set has.",
+        ),
     row(384, "zdiffstore", -4, GROWS | MOVABLE_KEYS, KeySpec::OneAndCounted { at: 2 }, algebra::zdiffstore)
+        .using(&["OW update", "RO access"])
+        .visiting_all()
         .doc(
             "6.2.0",
             "O(N*K) with N the members of the first of K inputs",

@@ -13,7 +13,7 @@
 //! Which keys these are is a guess at first: those that the read names. A record that makes something of them out of others shows that
 //! they are not enough. Then the records are looked through for what depends on what ([`Widening`]), and all begins anew.
 
-use crate::command::parse;
+use crate::command::{Extension, parse};
 use crate::engine::Engine;
 use crate::keyspace::{Entry, ValueRef, form, hash};
 use crate::persist::apply_error::ApplyError;
@@ -298,16 +298,15 @@ fn growth(record: &Record<'_>, engine: &Engine) -> Result<usize, ApplyError> {
         shard.database(db as usize).get(hash(key), key).map_or(0, |entry| value_bytes(entry, &mut scratch))
     };
     for_each_command(record, |db, command, args| {
-        growth += match command.name {
-            // Made of other keys, or a copy.
-            "copy" | "bitop" | "sort" | "sdiffstore" | "sinterstore" | "sunionstore" | "zdiffstore"
-            | "zinterstore" | "zrangestore" | "zunionstore" => {
-                command.keys.keys(args).map(|key| of_key(db, key)).sum()
-            }
-            "setrange" => offset(args.get(2)).saturating_sub(of_key(db, args[1])),
-            "setbit" => (offset(args.get(2)) / 8).saturating_sub(of_key(db, args[1])),
+        if command.copies_keys() {
+            growth += command.keys.keys(args).map(|key| of_key(db, key)).sum::<usize>();
+        }
+        growth += match command.extension {
+            Extension::None => 0,
+            Extension::Byte => offset(args.get(2)).saturating_sub(of_key(db, args[1])),
+            Extension::Bit => (offset(args.get(2)) / 8).saturating_sub(of_key(db, args[1])),
             // Where it writes is said in several ways: any of its numbers may be that of a bit, or of a field of bits.
-            "bitfield" => {
+            Extension::BitField => {
                 let bits = args.iter().skip(2).map(|arg| {
                     arg.strip_prefix(b"#")
                         .map_or_else(|| offset(Some(arg)), |arg| 64_usize.saturating_mul(offset(Some(&arg))))
@@ -316,7 +315,6 @@ fn growth(record: &Record<'_>, engine: &Engine) -> Result<usize, ApplyError> {
                     .saturating_sub(of_key(db, args[1]))
                     .min(crate::keyspace::MAX_BYTES)
             }
-            _ => 0,
         };
     })?;
     Ok(growth)

@@ -5,7 +5,6 @@
 //! within a scope; and names by their hashes, so that a scope takes the same for long names as for short ones. Two names of one hash
 //! only make a scope larger than it need be.
 
-use crate::command::key_uses;
 use crate::command::{self, Command, KeySpec};
 use crate::keyspace::{Keyspace, hash};
 use crate::persist::apply_error::ApplyError;
@@ -63,7 +62,7 @@ impl Connection {
         if matches!(row.name, "del" | "unlink" | "mset") {
             return Self::None;
         }
-        let uses = key_uses(row);
+        let uses = row.key_uses;
         // What nobody has said to be read only is written.
         let writes = |key_use: Option<&&str>| key_use.is_none_or(|key_use| !key_use.starts_with("RO"));
         Self::Writes { first: writes(uses.first()), others: writes(uses.last()) }
