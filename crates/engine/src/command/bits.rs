@@ -2,7 +2,7 @@
 
 use super::parse::{self, is};
 use super::strings::check_length;
-use super::{Command, Extension, Group, Handler, KeySpec, Run, flags::*};
+use super::{Answer, Command, Extension, Group, Handler, KeySpec, Run, flags::*};
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::keyspace::{Deadline, MAX_BYTES, Payload};
@@ -25,10 +25,12 @@ pub(super) const COMMANDS: &[Command] = &[
             "Sets or clears a bit of a string value, which grows with zero bits, and returns what it was.",
         ),
     row(61, "getbit", 3, READONLY | FAST, KeySpec::ONE, getbit)
+        .answering(Answer::Ordered)
         .using(&["RO access"])
         .doc("2.2.0", "O(1)", "key offset", "Returns a bit of a string value.")
         .looking_at(part_of_bit),
     row(62, "bitcount", -2, READONLY, KeySpec::ONE, bitcount)
+        .answering(Answer::Ordered)
         .using(&["RO access"])
         .visiting_all()
         .doc(
@@ -38,12 +40,16 @@ pub(super) const COMMANDS: &[Command] = &[
             "Counts the set bits of a string value or of a part of it.",
         )
         .looking_at(part_of_count),
-    row(63, "bitpos", -3, READONLY, KeySpec::ONE, bitpos).using(&["RO access"]).visiting_all().doc(
-        "2.8.7",
-        "O(N) with N the bytes looked at",
-        "key bit [start [end [BYTE | BIT]]]",
-        "Finds the first set or clear bit of a string value or of a part of it.",
-    ),
+    row(63, "bitpos", -3, READONLY, KeySpec::ONE, bitpos)
+        .answering(Answer::Ordered)
+        .using(&["RO access"])
+        .visiting_all()
+        .doc(
+            "2.8.7",
+            "O(N) with N the bytes looked at",
+            "key bit [start [end [BYTE | BIT]]]",
+            "Finds the first set or clear bit of a string value or of a part of it.",
+        ),
     row(64, "bitop", -4, WRITE | DENYOOM, KeySpec::Range { first: 2, last: -1, step: 1 }, bitop)
         .using(&["OW update", "RO access"])
         .visiting_all()
@@ -63,12 +69,15 @@ pub(super) const COMMANDS: &[Command] = &[
          INCRBY encoding offset increment> ...]",
             "Reads and changes integers of any width in a string value.",
         ),
-    row(66, "bitfield_ro", -2, READONLY | FAST, KeySpec::ONE, bitfield_ro).using(&["RO access"]).doc(
-        "6.0.0",
-        "O(1) for each operation",
-        "key [GET encoding offset ...]",
-        "Reads integers of any width in a string value.",
-    ),
+    row(66, "bitfield_ro", -2, READONLY | FAST, KeySpec::ONE, bitfield_ro)
+        .answering(Answer::Ordered)
+        .using(&["RO access"])
+        .doc(
+            "6.0.0",
+            "O(1) for each operation",
+            "key [GET encoding offset ...]",
+            "Reads integers of any width in a string value.",
+        ),
 ];
 
 const BAD_OFFSET: CommandError = CommandError::text("ERR bit offset is not an integer or out of range");

@@ -14,12 +14,14 @@ const fn row(
 }
 
 pub(super) const COMMANDS: &[Command] = &[
-    row(Group::Connection, 900, "ping", -1, FAST, C::Ping).tips(&["request_policy:all_shards", "response_policy:all_succeeded"]).doc(
-        "1.0.0",
-        "O(1)",
-        "[message]",
-        "Answers PONG, or the message.",
-    ),
+    row(Group::Connection, 900, "ping", -1, FAST, C::Ping)
+        .tips(&["request_policy:all_shards", "response_policy:all_succeeded"])
+        .doc(
+            "1.0.0",
+            "O(1)",
+            "[message]",
+            "Answers PONG, or the message.",
+        ),
     row(Group::Connection, 901, "echo", 2, FAST | LOADING | STALE, C::Echo).doc(
         "1.0.0",
         "O(1)",
@@ -180,18 +182,23 @@ pub(super) const COMMANDS: &[Command] = &[
         "key subscription lsn",
         "Says that the emissions of a subscription up to an LSN have been processed.",
     ),
-    row(Group::Server, 980, "info", -1, LOADING | STALE, C::Info).in_categories(&["@dangerous"], &[]).tips(&["nondeterministic_output", "request_policy:all_shards", "response_policy:special"]).doc(
-        "1.0.0",
-        "O(1)",
-        "[section [section ...]]",
-        "Describes the server.",
-    ),
-    row(Group::Server, 981, "time", 1, LOADING | STALE | FAST, C::Time).tips(&["nondeterministic_output"]).doc(
-        "2.6.0",
-        "O(1)",
-        "",
-        "Returns the server's time in seconds and microseconds.",
-    ),
+    row(Group::Server, 980, "info", -1, LOADING | STALE, C::Info)
+        .in_categories(&["@dangerous"], &[])
+        .tips(&["nondeterministic_output", "request_policy:all_shards", "response_policy:special"])
+        .doc(
+            "1.0.0",
+            "O(1)",
+            "[section [section ...]]",
+            "Describes the server.",
+        ),
+    row(Group::Server, 981, "time", 1, LOADING | STALE | FAST, C::Time)
+        .tips(&["nondeterministic_output"])
+        .doc(
+            "2.6.0",
+            "O(1)",
+            "",
+            "Returns the server's time in seconds and microseconds.",
+        ),
     row(Group::Server, 982, "shutdown", -1, ADMIN | NO_MULTI | NOSCRIPT | LOADING | STALE, C::Shutdown).doc(
         "1.0.0",
         "O(N) with N the bytes to flush",
@@ -210,24 +217,32 @@ pub(super) const COMMANDS: &[Command] = &[
         "[SCHEDULE]",
         "Starts a snapshot.",
     ),
-    row(Group::Server, 985, "lastsave", 1, LOADING | STALE | FAST, C::LastSave).in_categories(&["@admin", "@dangerous"], &[]).tips(&["nondeterministic_output"]).doc(
-        "1.0.0",
-        "O(1)",
-        "",
-        "Returns the time of the latest snapshot in seconds since 1970.",
-    ),
-    row(Group::Server, 986, "waitaof", 4, BLOCKING | NOSCRIPT, C::WaitAof).in_categories(&["@connection"], &["@blocking"]).doc(
-        "7.2.0",
-        "O(1)",
-        "numlocal numreplicas timeout",
-        "Waits until this connection's changes are durable.",
-    ),
-    row(Group::Server, 987, "wait", 3, BLOCKING | NOSCRIPT, C::Wait).in_categories(&["@connection"], &["@blocking"]).tips(&["request_policy:all_shards", "response_policy:agg_min"]).doc(
-        "3.0.0",
-        "O(1)",
-        "numreplicas timeout",
-        "Waits until this connection's changes have reached replicas.",
-    ),
+    row(Group::Server, 985, "lastsave", 1, LOADING | STALE | FAST, C::LastSave)
+        .in_categories(&["@admin", "@dangerous"], &[])
+        .tips(&["nondeterministic_output"])
+        .doc(
+            "1.0.0",
+            "O(1)",
+            "",
+            "Returns the time of the latest snapshot in seconds since 1970.",
+        ),
+    row(Group::Server, 986, "waitaof", 4, BLOCKING | NOSCRIPT, C::WaitAof)
+        .in_categories(&["@connection"], &["@blocking"])
+        .doc(
+            "7.2.0",
+            "O(1)",
+            "numlocal numreplicas timeout",
+            "Waits until this connection's changes are durable.",
+        ),
+    row(Group::Server, 987, "wait", 3, BLOCKING | NOSCRIPT, C::Wait)
+        .in_categories(&["@connection"], &["@blocking"])
+        .tips(&["request_policy:all_shards", "response_policy:agg_min"])
+        .doc(
+            "3.0.0",
+            "O(1)",
+            "numreplicas timeout",
+            "Waits until this connection's changes have reached replicas.",
+        ),
     row(Group::Server, 988, "bgrewriteaof", 1, ADMIN | NOSCRIPT | NO_MULTI, C::Bgsave).doc(
         "1.0.0",
         "O(1)",

@@ -4,7 +4,7 @@ use super::keyspace_wide::{self, ScanOptions};
 use super::members::{self, Wanted};
 use super::parse::{self, is};
 use super::strings::{check_answer, check_length, sum};
-use super::{Command, Group, Handler, KeySpec, Run, flags::*};
+use super::{Answer, Command, Group, Handler, KeySpec, Run, flags::*};
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::random::Random;
@@ -40,10 +40,12 @@ pub(super) const COMMANDS: &[Command] = &[
         "Sets the values of fields: the older form of HSET.",
     ),
     row(253, "hget", 3, READONLY | FAST, hget)
+        .answering(Answer::Ordered)
         .using(&["RO access"])
         .doc("2.0.0", "O(1)", "key field", "Returns the value of a field.")
         .looking_at(|_| Part::elements(Type::Hash)),
     row(254, "hmget", -3, READONLY | FAST, hmget)
+        .answering(Answer::Ordered)
         .using(&["RO access"])
         .doc(
             "2.0.0",
@@ -53,6 +55,7 @@ pub(super) const COMMANDS: &[Command] = &[
         )
         .looking_at(|_| Part::elements(Type::Hash)),
     row(255, "hgetall", 2, READONLY, hgetall)
+        .answering(Answer::Unordered(2))
         .using(&["RO access"])
         .visiting_all()
         .tips(&["nondeterministic_output_order"])
@@ -64,25 +67,30 @@ pub(super) const COMMANDS: &[Command] = &[
         "Deletes fields, and the key with the last of them.",
     ),
     row(257, "hexists", 3, READONLY | FAST, hexists)
+        .answering(Answer::Ordered)
         .using(&["RO"])
         .doc("2.0.0", "O(1)", "key field", "Tells whether a field exists.")
         .looking_at(|_| Part::Elements { of: Type::Hash, from: 2, with_values: false }),
     row(258, "hlen", 2, READONLY | FAST, hlen)
+        .answering(Answer::Ordered)
         .using(&["RO"])
         .doc("2.0.0", "O(1)", "key", "Returns the number of fields.")
         .looking_at(|_| Part::names(Type::Hash)),
     row(259, "hkeys", 2, READONLY, hkeys)
+        .answering(Answer::Unordered(1))
         .using(&["RO access"])
         .visiting_all()
         .tips(&["nondeterministic_output_order"])
         .doc("2.0.0", "O(N) with N the size of the hash", "key", "Returns all fields without their values.")
         .looking_at(|_| Part::names(Type::Hash)),
     row(260, "hvals", 2, READONLY, hvals)
+        .answering(Answer::Unordered(1))
         .using(&["RO access"])
         .visiting_all()
         .tips(&["nondeterministic_output_order"])
         .doc("2.0.0", "O(N) with N the size of the hash", "key", "Returns the values of all fields."),
     row(261, "hstrlen", 3, READONLY | FAST, hstrlen)
+        .answering(Answer::Ordered)
         .using(&["RO"])
         .doc("3.2.0", "O(1)", "key field", "Returns the length of a field's value in bytes.")
         .looking_at(|_| Part::elements(Type::Hash)),
@@ -99,6 +107,7 @@ pub(super) const COMMANDS: &[Command] = &[
         "Adds to the floating-point value of a field, which starts at 0.",
     ),
     row(264, "hrandfield", -2, READONLY, hrandfield)
+        .answering(Answer::Unrepeatable)
         .using(&["RO access"])
         .tips(&["nondeterministic_output"])
         .doc(
@@ -108,6 +117,7 @@ pub(super) const COMMANDS: &[Command] = &[
             "Returns fields at random: different ones, or with a negative count with repeats.",
         ),
     row(265, "hscan", -3, READONLY, hscan)
+        .answering(Answer::Iterated(2))
         .using(&["RO access"])
         .tips(&["nondeterministic_output"])
         .doc(

@@ -1,7 +1,7 @@
 //! Keys of any type: existence, lifetime, names.
 
 use super::parse::{self, is};
-use super::{Command, Group, Handler, KeySpec, Run, flags::*};
+use super::{Answer, Command, Group, Handler, KeySpec, Run, flags::*};
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::keyspace::{Entry, form};
@@ -18,155 +18,157 @@ const EXPIRE_SYNTAX: [&str; 4] = [
     "key unix-time-milliseconds [NX | XX | GT | LT]",
 ];
 
-pub(super) const COMMANDS: &[Command] = &[
-    row(100, "del", -2, WRITE, KeySpec::REST, del)
-        .using(&["RM delete"])
-        .tips(&["request_policy:multi_shard", "response_policy:agg_sum"])
-        .doc(
+pub(super) const COMMANDS: &[Command] =
+    &[
+        row(100, "del", -2, WRITE, KeySpec::REST, del)
+            .using(&["RM delete"])
+            .tips(&["request_policy:multi_shard", "response_policy:agg_sum"])
+            .doc(
+                "1.0.0",
+                "O(N) with N the number of keys; memory of large collections is freed in the background",
+                "key [key ...]",
+                "Deletes keys.",
+            ),
+        row(101, "unlink", -2, WRITE | FAST, KeySpec::REST, del)
+            .using(&["RM delete"])
+            .tips(&["request_policy:multi_shard", "response_policy:agg_sum"])
+            .doc(
+                "4.0.0",
+                "O(N) with N the number of keys; memory of large collections is freed in the background",
+                "key [key ...]",
+                "Deletes keys; the same as DEL.",
+            ),
+        row(102, "exists", -2, READONLY | FAST, KeySpec::REST, exists)
+            .answering(Answer::Ordered)
+            .using(&["RO"])
+            .tips(&["request_policy:multi_shard", "response_policy:agg_sum"])
+            .doc(
+                "1.0.0",
+                "O(N) with N the number of keys",
+                "key [key ...]",
+                "Counts how many of the keys exist; a key named twice counts twice.",
+            ),
+        row(103, "type", 2, READONLY | FAST, KeySpec::ONE, kind)
+            .answering(Answer::Ordered)
+            .using(&["RO"])
+            .doc("1.0.0", "O(1)", "key", "Returns the type of a key's value."),
+        row(104, "touch", -2, READONLY | FAST, KeySpec::REST, touch)
+            .answering(Answer::Ordered)
+            .using(&["RO"])
+            .tips(&["request_policy:multi_shard", "response_policy:agg_sum"])
+            .doc(
+                "3.2.1",
+                "O(N) with N the number of keys",
+                "key [key ...]",
+                "Counts how many of the keys exist and marks them as used.",
+            ),
+        row(105, "expire", -3, WRITE | FAST, KeySpec::ONE, expire).using(&["RW update"]).doc(
             "1.0.0",
-            "O(N) with N the number of keys; memory of large collections is freed in the background",
-            "key [key ...]",
-            "Deletes keys.",
+            "O(log N) with N the number of keys that expire",
+            EXPIRE_SYNTAX[0],
+            "Sets the time to live of a key in seconds.",
         ),
-    row(101, "unlink", -2, WRITE | FAST, KeySpec::REST, del)
-        .using(&["RM delete"])
-        .tips(&["request_policy:multi_shard", "response_policy:agg_sum"])
-        .doc(
-            "4.0.0",
-            "O(N) with N the number of keys; memory of large collections is freed in the background",
-            "key [key ...]",
-            "Deletes keys; the same as DEL.",
+        row(106, "pexpire", -3, WRITE | FAST, KeySpec::ONE, pexpire).using(&["RW update"]).doc(
+            "2.6.0",
+            "O(log N) with N the number of keys that expire",
+            EXPIRE_SYNTAX[1],
+            "Sets the time to live of a key in milliseconds.",
         ),
-    row(102, "exists", -2, READONLY | FAST, KeySpec::REST, exists)
-        .using(&["RO"])
-        .tips(&["request_policy:multi_shard", "response_policy:agg_sum"])
-        .doc(
+        row(107, "expireat", -3, WRITE | FAST, KeySpec::ONE, expireat).using(&["RW update"]).doc(
+            "1.2.0",
+            "O(log N) with N the number of keys that expire",
+            EXPIRE_SYNTAX[2],
+            "Sets when a key expires, in seconds since 1970.",
+        ),
+        row(108, "pexpireat", -3, WRITE | FAST, KeySpec::ONE, pexpireat).using(&["RW update"]).doc(
+            "2.6.0",
+            "O(log N) with N the number of keys that expire",
+            EXPIRE_SYNTAX[3],
+            "Sets when a key expires, in milliseconds since 1970.",
+        ),
+        row(109, "ttl", 2, READONLY | FAST, KeySpec::ONE, ttl)
+            .answering(Answer::Unrepeatable)
+            .using(&["RO access"])
+            .tips(&["nondeterministic_output"])
+            .doc("1.0.0", "O(1)", "key", "Returns the time to live of a key in seconds."),
+        row(110, "pttl", 2, READONLY | FAST, KeySpec::ONE, pttl)
+            .answering(Answer::Unrepeatable)
+            .using(&["RO access"])
+            .tips(&["nondeterministic_output"])
+            .doc("2.6.0", "O(1)", "key", "Returns the time to live of a key in milliseconds."),
+        row(111, "expiretime", 2, READONLY | FAST, KeySpec::ONE, expiretime)
+            .answering(Answer::Ordered)
+            .using(&["RO access"])
+            .doc("7.0.0", "O(1)", "key", "Returns when a key expires, in seconds since 1970."),
+        row(112, "pexpiretime", 2, READONLY | FAST, KeySpec::ONE, pexpiretime)
+            .answering(Answer::Ordered)
+            .using(&["RO access"])
+            .doc("7.0.0", "O(1)", "key", "Returns when a key expires, in milliseconds since 1970."),
+        row(113, "persist", 2, WRITE | FAST, KeySpec::ONE, persist).using(&["RW update"]).doc(
+            "2.2.0",
+            "O(log N) with N the number of keys that expire",
+            "key",
+            "Removes the time to live of a key.",
+        ),
+        row(114, "rename", 3, WRITE, KeySpec::TWO, rename).using(&["RW access delete", "OW update"]).doc(
             "1.0.0",
-            "O(N) with N the number of keys",
-            "key [key ...]",
-            "Counts how many of the keys exist; a key named twice counts twice.",
+            "O(1)",
+            "key newkey",
+            "Renames a key, whatever its new name held.",
         ),
-    row(103, "type", 2, READONLY | FAST, KeySpec::ONE, kind).using(&["RO"]).doc(
-        "1.0.0",
-        "O(1)",
-        "key",
-        "Returns the type of a key's value.",
-    ),
-    row(104, "touch", -2, READONLY | FAST, KeySpec::REST, touch)
-        .using(&["RO"])
-        .tips(&["request_policy:multi_shard", "response_policy:agg_sum"])
-        .doc(
-            "3.2.1",
-            "O(N) with N the number of keys",
-            "key [key ...]",
-            "Counts how many of the keys exist and marks them as used.",
+        row(115, "renamenx", 3, WRITE | FAST, KeySpec::TWO, renamenx)
+            .using(&["RW access delete", "OW insert"])
+            .doc("1.0.0", "O(1)", "key newkey", "Renames a key if the new name is free."),
+        row(116, "copy", -3, WRITE | DENYOOM, KeySpec::TWO, copy)
+            .using(&["RO access", "OW update"])
+            .visiting_all()
+            .doc(
+                "6.2.0",
+                "O(N) with N the bytes of the value",
+                "source destination [DB destination-db] [REPLACE]",
+                "Copies the value of a key to another key.",
+            ),
+        row(117, "move", 3, WRITE | FAST, KeySpec::ONE, move_key).using(&["RW access update"]).doc(
+            "1.0.0",
+            "O(1)",
+            "key db",
+            "Moves a key to another database.",
         ),
-    row(105, "expire", -3, WRITE | FAST, KeySpec::ONE, expire).using(&["RW update"]).doc(
-        "1.0.0",
-        "O(log N) with N the number of keys that expire",
-        EXPIRE_SYNTAX[0],
-        "Sets the time to live of a key in seconds.",
-    ),
-    row(106, "pexpire", -3, WRITE | FAST, KeySpec::ONE, pexpire).using(&["RW update"]).doc(
-        "2.6.0",
-        "O(log N) with N the number of keys that expire",
-        EXPIRE_SYNTAX[1],
-        "Sets the time to live of a key in milliseconds.",
-    ),
-    row(107, "expireat", -3, WRITE | FAST, KeySpec::ONE, expireat).using(&["RW update"]).doc(
-        "1.2.0",
-        "O(log N) with N the number of keys that expire",
-        EXPIRE_SYNTAX[2],
-        "Sets when a key expires, in seconds since 1970.",
-    ),
-    row(108, "pexpireat", -3, WRITE | FAST, KeySpec::ONE, pexpireat).using(&["RW update"]).doc(
-        "2.6.0",
-        "O(log N) with N the number of keys that expire",
-        EXPIRE_SYNTAX[3],
-        "Sets when a key expires, in milliseconds since 1970.",
-    ),
-    row(109, "ttl", 2, READONLY | FAST, KeySpec::ONE, ttl)
-        .using(&["RO access"])
-        .tips(&["nondeterministic_output"])
-        .doc("1.0.0", "O(1)", "key", "Returns the time to live of a key in seconds."),
-    row(110, "pttl", 2, READONLY | FAST, KeySpec::ONE, pttl)
-        .using(&["RO access"])
-        .tips(&["nondeterministic_output"])
-        .doc("2.6.0", "O(1)", "key", "Returns the time to live of a key in milliseconds."),
-    row(111, "expiretime", 2, READONLY | FAST, KeySpec::ONE, expiretime).using(&["RO access"]).doc(
-        "7.0.0",
-        "O(1)",
-        "key",
-        "Returns when a key expires, in seconds since 1970.",
-    ),
-    row(112, "pexpiretime", 2, READONLY | FAST, KeySpec::ONE, pexpiretime).using(&["RO access"]).doc(
-        "7.0.0",
-        "O(1)",
-        "key",
-        "Returns when a key expires, in milliseconds since 1970.",
-    ),
-    row(113, "persist", 2, WRITE | FAST, KeySpec::ONE, persist).using(&["RW update"]).doc(
-        "2.2.0",
-        "O(log N) with N the number of keys that expire",
-        "key",
-        "Removes the time to live of a key.",
-    ),
-    row(114, "rename", 3, WRITE, KeySpec::TWO, rename).using(&["RW access delete", "OW update"]).doc(
-        "1.0.0",
-        "O(1)",
-        "key newkey",
-        "Renames a key, whatever its new name held.",
-    ),
-    row(115, "renamenx", 3, WRITE | FAST, KeySpec::TWO, renamenx)
-        .using(&["RW access delete", "OW insert"])
-        .doc("1.0.0", "O(1)", "key newkey", "Renames a key if the new name is free."),
-    row(116, "copy", -3, WRITE | DENYOOM, KeySpec::TWO, copy)
-        .using(&["RO access", "OW update"])
-        .visiting_all()
-        .doc(
-            "6.2.0",
-            "O(N) with N the bytes of the value",
-            "source destination [DB destination-db] [REPLACE]",
-            "Copies the value of a key to another key.",
-        ),
-    row(117, "move", 3, WRITE | FAST, KeySpec::ONE, move_key).using(&["RW access update"]).doc(
-        "1.0.0",
-        "O(1)",
-        "key db",
-        "Moves a key to another database.",
-    ),
-    Command::new(Group::Generic, 118, "object", -2, READONLY, KeySpec::None, Run::Container)
-        .doc("2.2.3", "Depends on the subcommand", "", "Looks at how a value is kept.")
-        .with(OBJECT),
-];
+        Command::new(Group::Generic, 118, "object", -2, READONLY, KeySpec::None, Run::Container)
+            .doc("2.2.3", "Depends on the subcommand", "", "Looks at how a value is kept.")
+            .with(OBJECT),
+    ];
 
 const SECOND: KeySpec = KeySpec::Range { first: 2, last: 2, step: 1 };
 
-const OBJECT: &[Command] =
-    &[
-        row(120, "encoding", 3, READONLY, SECOND, object_encoding)
-            .using(&["RO"])
-            .tips(&["nondeterministic_output"])
-            .doc("2.2.3", "O(1)", "key", "Returns Redis's word for the encoding of a value of this shape."),
-        row(121, "refcount", 3, READONLY, SECOND, object_refcount)
-            .using(&["RO"])
-            .tips(&["nondeterministic_output"])
-            .doc("2.2.3", "O(1)", "key", "Returns the number of references to a value, which is 1."),
-        row(122, "idletime", 3, READONLY, SECOND, object_idletime)
-            .using(&["RO"])
-            .tips(&["nondeterministic_output"])
-            .doc("2.2.3", "O(1)", "key", "Returns the seconds since the key was last read or written."),
-        row(123, "freq", 3, READONLY, SECOND, object_freq)
-            .using(&["RO"])
-            .tips(&["nondeterministic_output"])
-            .doc("4.0.0", "O(1)", "key", "Returns the access frequency of a key under an LFU policy."),
-        row(124, "help", 2, READONLY, KeySpec::None, object_help).doc(
-            "6.2.0",
-            "O(1)",
-            "",
-            "Lists the subcommands.",
-        ),
-    ];
+const OBJECT: &[Command] = &[
+    row(120, "encoding", 3, READONLY, SECOND, object_encoding)
+        .answering(Answer::Unrepeatable)
+        .using(&["RO"])
+        .tips(&["nondeterministic_output"])
+        .doc("2.2.3", "O(1)", "key", "Returns Redis's word for the encoding of a value of this shape."),
+    row(121, "refcount", 3, READONLY, SECOND, object_refcount)
+        .answering(Answer::Unrepeatable)
+        .using(&["RO"])
+        .tips(&["nondeterministic_output"])
+        .doc("2.2.3", "O(1)", "key", "Returns the number of references to a value, which is 1."),
+    row(122, "idletime", 3, READONLY, SECOND, object_idletime)
+        .answering(Answer::Unrepeatable)
+        .using(&["RO"])
+        .tips(&["nondeterministic_output"])
+        .doc("2.2.3", "O(1)", "key", "Returns the seconds since the key was last read or written."),
+    row(123, "freq", 3, READONLY, SECOND, object_freq)
+        .answering(Answer::Unrepeatable)
+        .using(&["RO"])
+        .tips(&["nondeterministic_output"])
+        .doc("4.0.0", "O(1)", "key", "Returns the access frequency of a key under an LFU policy."),
+    row(124, "help", 2, READONLY, KeySpec::None, object_help).doc(
+        "6.2.0",
+        "O(1)",
+        "",
+        "Lists the subcommands.",
+    ),
+];
 
 fn del(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     let mut removed = 0;

@@ -1,7 +1,7 @@
 //! Commands over every key of a database, or over all databases.
 
 use super::parse::{self, glob, is};
-use super::{Command, Group, Handler, KeySpec, Run, flags::*};
+use super::{Answer, Command, Group, Handler, KeySpec, Run, flags::*};
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::keyspace::{DATABASES, Entry, Table, reclaim};
@@ -19,6 +19,7 @@ const fn visit(id: u16, name: &'static str, arity: i16, run: Handler) -> Command
 
 pub(super) const COMMANDS: &[Command] = &[
     visit(140, "keys", 2, keys)
+        .answering(Answer::Unordered(1))
         .visiting_all()
         .in_categories(&["@dangerous"], &[])
         .tips(&["request_policy:all_shards", "nondeterministic_output_order"])
@@ -28,13 +29,17 @@ pub(super) const COMMANDS: &[Command] = &[
             "pattern",
             "Returns all keys that match a pattern.",
         ),
-    visit(141, "scan", -2, scan).tips(&["nondeterministic_output", "request_policy:special"]).doc(
-        "2.8.0",
-        "O(1) for every call, O(N) for a complete iteration with N the number of keys in the database",
-        "cursor [MATCH pattern] [COUNT count] [TYPE type]",
-        "Iterates over the keys of the database.",
-    ),
+    visit(141, "scan", -2, scan)
+        .answering(Answer::Iterated(1))
+        .tips(&["nondeterministic_output", "request_policy:special"])
+        .doc(
+            "2.8.0",
+            "O(1) for every call, O(N) for a complete iteration with N the number of keys in the database",
+            "cursor [MATCH pattern] [COUNT count] [TYPE type]",
+            "Iterates over the keys of the database.",
+        ),
     visit(142, "randomkey", 1, randomkey)
+        .answering(Answer::Unrepeatable)
         .tips(&["request_policy:all_shards", "nondeterministic_output"])
         .doc(
             "1.0.0",
@@ -43,6 +48,7 @@ pub(super) const COMMANDS: &[Command] = &[
             "Returns a random key.",
         ),
     row(Group::Server, 143, "dbsize", 1, READONLY | FAST, dbsize)
+        .answering(Answer::Ordered)
         .in_categories(&["@keyspace"], &[])
         .tips(&["request_policy:all_shards", "response_policy:agg_sum"])
         .doc("1.0.0", "O(1)", "", "Returns the number of keys in the database."),

@@ -2,7 +2,7 @@
 
 use super::first_of::FirstOf;
 use super::parse::{self, is};
-use super::{Command, Group, Handler, KeySpec, Run, flags::*};
+use super::{Answer, Command, Group, Handler, KeySpec, Run, flags::*};
 use crate::blocking::waiter::Block;
 use crate::context::Context;
 use crate::error::CommandError;
@@ -56,19 +56,22 @@ pub(super) const COMMANDS: &[Command] = &[
         "key [count]",
         "Removes and returns the last elements of a list, the last one first.",
     ),
-    row(206, "llen", 2, READONLY | FAST, KeySpec::ONE, llen).using(&["RO"]).doc(
+    row(206, "llen", 2, READONLY | FAST, KeySpec::ONE, llen).answering(Answer::Ordered).using(&["RO"]).doc(
         "1.0.0",
         "O(1)",
         "key",
         "Returns the length of a list.",
     )
     .looking_at(|_| Part::Length { of: Type::List }),
-    row(207, "lindex", 3, READONLY, KeySpec::ONE, lindex).using(&["RO access"]).doc(
-        "1.0.0",
-        "O(N) with N the distance from the nearer end, in chunks of about 8 KiB",
-        "key index",
-        "Returns an element of a list by its index.",
-    )
+    row(207, "lindex", 3, READONLY, KeySpec::ONE, lindex)
+        .answering(Answer::Ordered)
+        .using(&["RO access"])
+        .doc(
+            "1.0.0",
+            "O(N) with N the distance from the nearer end, in chunks of about 8 KiB",
+            "key index",
+            "Returns an element of a list by its index.",
+        )
     .looking_at(|args| Part::span(Type::List, args, 2, 2)),
     row(208, "lset", 4, GROWS, KeySpec::ONE, lset).using(&["RW update"]).doc(
         "1.0.0",
@@ -76,12 +79,15 @@ pub(super) const COMMANDS: &[Command] = &[
         "key index element",
         "Replaces the element of a list at an index.",
     ),
-    row(209, "lrange", 4, READONLY, KeySpec::ONE, lrange).using(&["RO access"]).doc(
-        "1.0.0",
-        "O(S+N) with S the distance of start from the nearer end and N the number of elements returned",
-        "key start stop",
-        "Returns a range of a list's elements.",
-    )
+    row(209, "lrange", 4, READONLY, KeySpec::ONE, lrange)
+        .answering(Answer::Ordered)
+        .using(&["RO access"])
+        .doc(
+            "1.0.0",
+            "O(S+N) with S the distance of start from the nearer end and N the number of elements returned",
+            "key start stop",
+            "Returns a range of a list's elements.",
+        )
     .looking_at(|args| Part::span(Type::List, args, 2, 3)),
     row(210, "ltrim", 4, WRITE, KeySpec::ONE, ltrim).using(&["RW delete"]).doc(
         "1.0.0",
@@ -101,12 +107,16 @@ pub(super) const COMMANDS: &[Command] = &[
         "key count element",
         "Removes the first count elements equal to the one given: the last ones if count is negative, all if it is 0.",
     ),
-    row(213, "lpos", -3, READONLY, KeySpec::ONE, lpos).using(&["RO access"]).visiting_all().doc(
-        "6.0.6",
-        "O(N) with N the number of elements compared",
-        "key element [RANK rank] [COUNT num-matches] [MAXLEN len]",
-        "Returns the indices of elements equal to the one given.",
-    ),
+    row(213, "lpos", -3, READONLY, KeySpec::ONE, lpos)
+        .answering(Answer::Ordered)
+        .using(&["RO access"])
+        .visiting_all()
+        .doc(
+            "6.0.6",
+            "O(N) with N the number of elements compared",
+            "key element [RANK rank] [COUNT num-matches] [MAXLEN len]",
+            "Returns the indices of elements equal to the one given.",
+        ),
     row(214, "lmove", 5, GROWS, KeySpec::TWO, lmove).using(&["RW access delete", "RW insert"]).doc(
         "6.2.0",
         "O(1)",
@@ -119,12 +129,14 @@ pub(super) const COMMANDS: &[Command] = &[
         "source destination",
         "Moves the last element of one list to the front of another: the older form of LMOVE.",
     ),
-    row(216, "lmpop", -4, WRITE | MOVABLE_KEYS, KeySpec::Counted { at: 1 }, lmpop).using(&["RW access delete"]).doc(
-        "7.0.0",
-        "O(N+M) with N the number of keys and M the number of elements returned",
-        "numkeys key [key ...] <LEFT | RIGHT> [COUNT count]",
-        "Removes and returns elements of the first of several lists that exists.",
-    ),
+    row(216, "lmpop", -4, WRITE | MOVABLE_KEYS, KeySpec::Counted { at: 1 }, lmpop)
+        .using(&["RW access delete"])
+        .doc(
+            "7.0.0",
+            "O(N+M) with N the number of keys and M the number of elements returned",
+            "numkeys key [key ...] <LEFT | RIGHT> [COUNT count]",
+            "Removes and returns elements of the first of several lists that exists.",
+        ),
     row(217, "blpop", -3, WAITS, KEYS_TIMEOUT, blpop).using(&["RW access delete"]).doc(
         "2.0.0",
         "O(N) with N the number of keys",
@@ -139,26 +151,32 @@ pub(super) const COMMANDS: &[Command] = &[
         "Removes and returns the last element of the first of several lists that exists; waits if there is none.",
     )
     .serving(|ctx, key, _| pop_named(ctx, key, End::Back).map(drop)),
-    row(219, "blmove", 6, WAITS | DENYOOM, KeySpec::TWO, blmove).using(&["RW access delete", "RW insert"]).doc(
-        "6.2.0",
-        "O(1)",
-        "source destination <LEFT | RIGHT> <LEFT | RIGHT> timeout",
-        "Moves an element from an end of one list to an end of another; waits if there is none.",
-    )
+    row(219, "blmove", 6, WAITS | DENYOOM, KeySpec::TWO, blmove)
+        .using(&["RW access delete", "RW insert"])
+        .doc(
+            "6.2.0",
+            "O(1)",
+            "source destination <LEFT | RIGHT> <LEFT | RIGHT> timeout",
+            "Moves an element from an end of one list to an end of another; waits if there is none.",
+        )
     .serving(serve_blmove),
-    row(220, "brpoplpush", 4, WAITS | DENYOOM, KeySpec::TWO, brpoplpush).using(&["RW access delete", "RW insert"]).doc(
-        "2.2.0",
-        "O(1)",
-        "source destination timeout",
-        "Moves the last element of one list to the front of another; waits if there is none.",
-    )
+    row(220, "brpoplpush", 4, WAITS | DENYOOM, KeySpec::TWO, brpoplpush)
+        .using(&["RW access delete", "RW insert"])
+        .doc(
+            "2.2.0",
+            "O(1)",
+            "source destination timeout",
+            "Moves the last element of one list to the front of another; waits if there is none.",
+        )
     .serving(|ctx, _, args| move_logged(ctx, args, BACK_TO_FRONT).map(drop)),
-    row(221, "blmpop", -5, WRITE | BLOCKING | MOVABLE_KEYS, KeySpec::Counted { at: 2 }, blmpop).using(&["RW access delete"]).doc(
-        "7.0.0",
-        "O(N+M) with N the number of keys and M the number of elements returned",
-        "timeout numkeys key [key ...] <LEFT | RIGHT> [COUNT count]",
-        "Removes and returns elements of the first of several lists that exists; waits if there is none.",
-    )
+    row(221, "blmpop", -5, WRITE | BLOCKING | MOVABLE_KEYS, KeySpec::Counted { at: 2 }, blmpop)
+        .using(&["RW access delete"])
+        .doc(
+            "7.0.0",
+            "O(N+M) with N the number of keys and M the number of elements returned",
+            "timeout numkeys key [key ...] <LEFT | RIGHT> [COUNT count]",
+            "Removes and returns elements of the first of several lists that exists; waits if there is none.",
+        )
     .serving(serve_blmpop),
 ];
 

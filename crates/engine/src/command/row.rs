@@ -26,6 +26,21 @@ pub enum Run {
     Container,
 }
 
+/// What the reply of a read depends on, and its order: whether and how the read can be watched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// Not said, which only a command that is no read of keys may do.
+    Unsaid,
+    /// It depends on chance, on the time, or on how a value is stored, which the log does not say: it cannot be watched.
+    Unrepeatable,
+    /// Equal states have equal replies.
+    Ordered,
+    /// In the order of a hash table: so many items are an element.
+    Unordered(usize),
+    /// A part at a time, and where to go on: so many items are an element.
+    Iterated(usize),
+}
+
 /// Where a command writes in a string beyond its end, which makes the string longer than its arguments are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extension {
@@ -74,6 +89,8 @@ pub struct Command {
     pub key_uses: &'static [&'static str],
     /// Where it writes beyond the end of a value.
     pub(crate) extension: Extension,
+    /// What its reply depends on, if it reads keys.
+    pub(crate) answer: Answer,
     /// Whether it looks at all elements of its keys, or at all keys. A command on a range takes as long as the range, and is not one.
     pub visits_all: bool,
     /// Categories of access rules that do not follow from its flags and group.
@@ -112,6 +129,7 @@ impl Command {
             part: |_| Part::Everything,
             key_uses: &[],
             extension: Extension::None,
+            answer: Answer::Unsaid,
             visits_all: false,
             categories: &[],
             excluded_categories: &[],
@@ -167,6 +185,13 @@ impl Command {
     #[must_use]
     pub(crate) const fn extending(mut self, extension: Extension) -> Self {
         self.extension = extension;
+        self
+    }
+
+    /// Says what its reply depends on. Every read of keys must.
+    #[must_use]
+    pub(crate) const fn answering(mut self, answer: Answer) -> Self {
+        self.answer = answer;
         self
     }
 

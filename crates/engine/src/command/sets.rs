@@ -4,7 +4,7 @@ use super::keyspace_wide::{self, ScanOptions};
 use super::members::{self, Wanted};
 use super::parse::{self, is};
 use super::strings::{check_answer, check_length};
-use super::{Command, Group, Handler, KeySpec, Run, flags::*};
+use super::{Answer, Command, Group, Handler, KeySpec, Run, flags::*};
 use crate::context::{Context, Keys};
 use crate::error::CommandError;
 use crate::random::Random;
@@ -34,10 +34,12 @@ pub(super) const COMMANDS: &[Command] =
             "Removes members, and the key with the last of them.",
         ),
         row(302, "sismember", 3, READONLY | FAST, ONE, sismember)
+            .answering(Answer::Ordered)
             .using(&["RO"])
             .doc("1.0.0", "O(1)", "key member", "Tells whether something is a member.")
             .looking_at(|_| Part::elements(Type::Set)),
         row(303, "smismember", -3, READONLY | FAST, ONE, smismember)
+            .answering(Answer::Ordered)
             .using(&["RO access"])
             .doc(
                 "6.2.0",
@@ -47,11 +49,12 @@ pub(super) const COMMANDS: &[Command] =
             )
             .looking_at(|_| Part::elements(Type::Set)),
         row(304, "smembers", 2, READONLY, ONE, smembers)
+            .answering(Answer::Unordered(1))
             .using(&["RO access"])
             .visiting_all()
             .tips(&["nondeterministic_output_order"])
             .doc("1.0.0", "O(N) with N the size of the set", "key", "Returns all members."),
-        row(305, "scard", 2, READONLY | FAST, ONE, scard).using(&["RO"]).doc(
+        row(305, "scard", 2, READONLY | FAST, ONE, scard).answering(Answer::Ordered).using(&["RO"]).doc(
             "1.0.0",
             "O(1)",
             "key",
@@ -67,6 +70,7 @@ pub(super) const COMMANDS: &[Command] =
                 "Removes members at random and returns them.",
             ),
         row(307, "srandmember", -2, READONLY, ONE, srandmember)
+            .answering(Answer::Unrepeatable)
             .using(&["RO access"])
             .tips(&["nondeterministic_output"])
             .doc(
@@ -79,6 +83,7 @@ pub(super) const COMMANDS: &[Command] =
             .using(&["RW access delete", "RW insert"])
             .doc("1.0.0", "O(1)", "source destination member", "Moves a member from one set to another."),
         row(309, "sinter", -2, READONLY, REST, sinter)
+            .answering(Answer::Unordered(1))
             .using(&["RO access"])
             .visiting_all()
             .tips(&["nondeterministic_output_order"])
@@ -89,6 +94,7 @@ pub(super) const COMMANDS: &[Command] =
                 "Returns the members that all of the sets have.",
             ),
         row(310, "sintercard", -3, READONLY | MOVABLE_KEYS, KeySpec::Counted { at: 1 }, sintercard)
+            .answering(Answer::Ordered)
             .using(&["RO access"])
             .visiting_all()
             .doc(
@@ -107,6 +113,7 @@ pub(super) const COMMANDS: &[Command] =
                 "Stores the members that all of the sets have in a key, whatever it held.",
             ),
         row(312, "sunion", -2, READONLY, REST, sunion)
+            .answering(Answer::Unordered(1))
             .using(&["RO access"])
             .visiting_all()
             .tips(&["nondeterministic_output_order"])
@@ -126,6 +133,7 @@ pub(super) const COMMANDS: &[Command] =
                 "Stores the members that any of the sets has in a key, whatever it held.",
             ),
         row(314, "sdiff", -2, READONLY, REST, sdiff)
+            .answering(Answer::Unordered(1))
             .using(&["RO access"])
             .visiting_all()
             .tips(&["nondeterministic_output_order"])
@@ -145,6 +153,7 @@ pub(super) const COMMANDS: &[Command] =
                 "Stores the members that the first set has and no other in a key, whatever it held.",
             ),
         row(316, "sscan", -3, READONLY, ONE, sscan)
+            .answering(Answer::Iterated(1))
             .using(&["RO access"])
             .tips(&["nondeterministic_output"])
             .doc(

@@ -5,7 +5,7 @@
 //! leaves behind depends on values only.
 
 use super::parse::{self, is};
-use super::{Command, Group, Handler, KeySpec, Run, flags::*};
+use super::{Answer, Command, Group, Handler, KeySpec, Run, flags::*};
 use crate::context::{Context, Keys};
 use crate::error::CommandError;
 use crate::value::{End, Hash, List, Set, SortedSet, Type};
@@ -16,18 +16,27 @@ const fn row(id: u16, name: &'static str, flags: u32, run: Handler) -> Command {
 }
 
 pub(super) const COMMANDS: &[Command] = &[
-    row(150, "sort", WRITE | DENYOOM, sort).using(&["RO access", "RO access", "OW update"]).visiting_all().in_categories(&["@set", "@sortedset", "@list", "@dangerous"], &["@keyspace"]).doc(
-        "1.0.0",
-        "O(N+M*log(M)) with N the number of elements and M of those returned",
-        "key [BY by-pattern] [LIMIT offset count] [GET get-pattern ...] [ASC | DESC] [ALPHA] [STORE destination]",
-        "Returns or stores the elements of a list, set or sorted set in order.",
-    ),
-    row(151, "sort_ro", READONLY, sort_read_only).using(&["RO access", "RO access"]).visiting_all().in_categories(&["@set", "@sortedset", "@list", "@dangerous"], &["@keyspace"]).doc(
-        "7.0.0",
-        "O(N+M*log(M)) with N the number of elements and M of those returned",
-        "key [BY by-pattern] [LIMIT offset count] [GET get-pattern ...] [ASC | DESC] [ALPHA]",
-        "Returns the elements of a list, set or sorted set in order.",
-    ),
+    row(150, "sort", WRITE | DENYOOM, sort)
+        .using(&["RO access", "RO access", "OW update"])
+        .visiting_all()
+        .in_categories(&["@set", "@sortedset", "@list", "@dangerous"], &["@keyspace"])
+        .doc(
+            "1.0.0",
+            "O(N+M*log(M)) with N the number of elements and M of those returned",
+            "key [BY by-pattern] [LIMIT offset count] [GET get-pattern ...] [ASC | DESC] [ALPHA] [STORE destination]",
+            "Returns or stores the elements of a list, set or sorted set in order.",
+        ),
+    row(151, "sort_ro", READONLY, sort_read_only)
+        .answering(Answer::Ordered)
+        .using(&["RO access", "RO access"])
+        .visiting_all()
+        .in_categories(&["@set", "@sortedset", "@list", "@dangerous"], &["@keyspace"])
+        .doc(
+            "7.0.0",
+            "O(N+M*log(M)) with N the number of elements and M of those returned",
+            "key [BY by-pattern] [LIMIT offset count] [GET get-pattern ...] [ASC | DESC] [ALPHA]",
+            "Returns the elements of a list, set or sorted set in order.",
+        ),
 ];
 
 /// What stands behind the key.

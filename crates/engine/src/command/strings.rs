@@ -1,7 +1,7 @@
 //! Strings: bytes as they were sent, counters, and parts of either.
 
 use super::parse::{self, is};
-use super::{Command, Extension, Group, Handler, KeySpec, Run, flags::*};
+use super::{Answer, Command, Extension, Group, Handler, KeySpec, Run, flags::*};
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::keyspace::{Deadline, MAX_BYTES, Payload, ValueRef};
@@ -18,12 +18,10 @@ const fn row(id: u16, name: &'static str, arity: i16, flags: u32, keys: KeySpec,
 const GROWS: u32 = WRITE | DENYOOM;
 
 pub(super) const COMMANDS: &[Command] = &[
-    row(1, "get", 2, READONLY | FAST, KeySpec::ONE, get).using(&["RO access"]).doc(
-        "1.0.0",
-        "O(1)",
-        "key",
-        "Returns the string value of a key.",
-    ),
+    row(1, "get", 2, READONLY | FAST, KeySpec::ONE, get)
+        .answering(Answer::Ordered)
+        .using(&["RO access"])
+        .doc("1.0.0", "O(1)", "key", "Returns the string value of a key."),
     row(2, "set", -3, GROWS, KeySpec::ONE, set).using(&["RW access update"]).doc(
         "1.0.0",
         "O(1)",
@@ -104,6 +102,7 @@ pub(super) const COMMANDS: &[Command] = &[
         "Appends to the string value of a key, which starts empty.",
     ),
     row(15, "strlen", 2, READONLY | FAST, KeySpec::ONE, strlen)
+        .answering(Answer::Ordered)
         .using(&["RO"])
         .doc("2.2.0", "O(1)", "key", "Returns the length of a string value in bytes.")
         .looking_at(|_| Part::Length { of: Type::String }),
@@ -117,10 +116,12 @@ pub(super) const COMMANDS: &[Command] = &[
             "Overwrites a part of a string value, which grows with zero bytes where needed.",
         ),
     row(17, "getrange", 4, READONLY, KeySpec::ONE, getrange)
+        .answering(Answer::Ordered)
         .using(&["RO access"])
         .doc("2.4.0", "O(N) with N the bytes returned", "key start end", "Returns a part of a string value.")
         .looking_at(|args| Part::span(Type::String, args, 2, 3)),
     row(18, "substr", 4, READONLY, KeySpec::ONE, getrange)
+        .answering(Answer::Ordered)
         .using(&["RO access"])
         .doc(
             "1.0.0",
@@ -130,6 +131,7 @@ pub(super) const COMMANDS: &[Command] = &[
         )
         .looking_at(|args| Part::span(Type::String, args, 2, 3)),
     row(19, "mget", -2, READONLY | FAST, KeySpec::REST, mget)
+        .answering(Answer::Ordered)
         .using(&["RO access"])
         .tips(&["request_policy:multi_shard"])
         .doc(
@@ -156,7 +158,7 @@ pub(super) const COMMANDS: &[Command] = &[
             "key value [key value ...]",
             "Sets the string values of several keys at one moment if none of the keys exists.",
         ),
-    row(22, "lcs", -3, READONLY, KeySpec::TWO, lcs).using(&["RO access"]).doc(
+    row(22, "lcs", -3, READONLY, KeySpec::TWO, lcs).answering(Answer::Ordered).using(&["RO access"]).doc(
         "7.0.0",
         "O(N*M) with N and M the lengths of the strings",
         "key1 key2 [LEN] [IDX] [MINMATCHLEN min-match-len] [WITHMATCHLEN]",

@@ -1,6 +1,6 @@
 //! Which commands can be watched, and how.
 
-use crate::command::{Command, Run, flags};
+use crate::command::{Answer, Command};
 
 /// How a read is watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -14,24 +14,26 @@ pub enum Watchable {
     Iterated(usize),
 }
 
-/// Whether and how a command can be watched: it only reads keys, and equal states have equal answers.
+/// Whether and how a command can be watched: it only reads keys, and equal states have equal answers. Its row says so.
 pub fn watchable(command: &Command) -> Option<Watchable> {
-    if !command.is(flags::READONLY) || !matches!(command.run, Run::Keys(_)) {
-        return None;
+    match command.answer {
+        Answer::Unsaid | Answer::Unrepeatable => None,
+        Answer::Ordered => Some(Watchable::Ordered),
+        Answer::Unordered(items) => Some(Watchable::Unordered(items)),
+        Answer::Iterated(items) => Some(Watchable::Iterated(items)),
     }
-    match command.name {
-        // The first four answer at random. The next answer how much time or how many units are left, which changes by itself:
-        // EXPIRETIME and PEXPIRETIME answer until when; so do LIMIT.PEEK and LIMIT.PEEKALL, where LIMIT.STATE does not. The others answer how a
-        // value is kept, or when it was last read, which the log does not say. Which keys are counters or pools `SCAN 0 TYPE
-        // counter` and `SCAN 0 TYPE pool` answer, and can be watched.
-        "counter.list" | "pool.list" | "randomkey" | "srandmember" | "hrandfield" | "zrandmember" | "ttl"
-        | "pttl" | "limit.peek" | "limit.peekall" | "encoding" | "freq" | "idletime" | "refcount" => None,
-        "smembers" | "sunion" | "sinter" | "sdiff" | "hkeys" | "hvals" | "keys" => {
-            Some(Watchable::Unordered(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::{Run, all, flags};
+
+    #[test]
+    fn every_read_of_keys_says_what_its_reply_depends_on() {
+        for row in all().flat_map(|row| std::iter::once(row).chain(row.subcommands)) {
+            let reads_keys = row.is(flags::READONLY) && matches!(row.run, Run::Keys(_));
+            assert_eq!(reads_keys, row.answer != Answer::Unsaid, "{}", row.full_name());
         }
-        "hgetall" => Some(Watchable::Unordered(2)),
-        "scan" | "sscan" => Some(Watchable::Iterated(1)),
-        "hscan" | "zscan" => Some(Watchable::Iterated(2)),
-        _ => Some(Watchable::Ordered),
     }
 }

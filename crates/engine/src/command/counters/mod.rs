@@ -4,7 +4,7 @@ mod options;
 
 use super::keyspace_wide::scan_of;
 use super::parse::{self, is};
-use super::{Command, ConnectionCommand, Group, Handler, KeySpec, Run, flags::*};
+use super::{Answer, Command, ConnectionCommand, Group, Handler, KeySpec, Run, flags::*};
 use crate::context::{Context, out_of_range};
 use crate::error::CommandError;
 use crate::keyspace::{Deadline, Payload};
@@ -45,13 +45,13 @@ pub(super) const COMMANDS: &[Command] = &[
         "key [units]",
         "Gives units back, no more than were taken, and returns how many.",
     ),
-    row(404, "counter.get", 2, READONLY | FAST, get).using(&["RO access"]).doc(
+    row(404, "counter.get", 2, READONLY | FAST, get).answering(Answer::Ordered).using(&["RO access"]).doc(
         SINCE,
         "O(1)",
         "key",
         "Returns the position of a counter; watched, the position that is committed.",
     ),
-    row(405, "counter.state", 2, READONLY | FAST, state).using(&["RO access"]).doc(
+    row(405, "counter.state", 2, READONLY | FAST, state).answering(Answer::Ordered).using(&["RO access"]).doc(
         SINCE,
         "O(1)",
         "key",
@@ -81,7 +81,7 @@ pub(super) const COMMANDS: &[Command] = &[
         "key",
         "Deletes a counter, and nothing else, and returns whether there was one.",
     ),
-    Command::new(Group::Counter, 409, "counter.list", -2, READONLY, KeySpec::Each, Run::Keys(list)).doc(
+    Command::new(Group::Counter, 409, "counter.list", -2, READONLY, KeySpec::Each, Run::Keys(list)).answering(Answer::Unrepeatable).doc(
         SINCE,
         "O(1) for every call, O(N) for a complete iteration with N the number of keys in the database",
         "cursor [MATCH pattern] [COUNT count]",

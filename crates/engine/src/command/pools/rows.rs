@@ -1,7 +1,7 @@
 //! The rows of the command table for pools.
 
 use super::{changing, creating, drawing, epochs, following, reading, reserving, rules, schedule};
-use crate::command::{Command, Group, Handler, KeySpec, Run, flags::*};
+use crate::command::{Answer, Command, Group, Handler, KeySpec, Run, flags::*};
 
 const SINCE: &str = "tidemark 0.1.0";
 
@@ -53,12 +53,15 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
         "key",
         "Does what time has brought, as happens by itself: reservations that are over end, the schedule goes on. Returns how many reservations that ends.",
     ),
-    row(506, "pool.reservations", -2, READONLY, reserving::reservations).using(&["RO access"]).doc(
-        SINCE,
-        "O(log N + M) with M the draws that are shown",
-        "key [FROM start] [COUNT count]",
-        "Returns what is set aside, in the order of the numbers.",
-    ),
+    row(506, "pool.reservations", -2, READONLY, reserving::reservations)
+        .answering(Answer::Ordered)
+        .using(&["RO access"])
+        .doc(
+            SINCE,
+            "O(log N + M) with M the draws that are shown",
+            "key [FROM start] [COUNT count]",
+            "Returns what is set aside, in the order of the numbers.",
+        ),
     row(507, "pool.return", -3, WRITE | FAST, drawing::give_back).using(&["RW access update"]).doc(
         SINCE,
         "O(log N) with N the number of items",
@@ -84,49 +87,61 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
         "key [SEED seed]",
         "Ends the epoch and begins the next, to whose secret a client may add a seed, and returns the secret that is over.",
     ),
-    row(511, "pool.state", -2, READONLY, reading::state).using(&["RO access"]).doc(
+    row(511, "pool.state", -2, READONLY, reading::state).answering(Answer::Ordered).using(&["RO access"]).doc(
         SINCE,
         "O(N) with N the number of items that are shown",
         "key [FROM start] [COUNT count]",
         "Returns what a pool goes by, and the items with what is left of them, at most 1000 unless more are asked for.",
     ),
-    row(512, "pool.odds", -2, READONLY, reading::odds).using(&["RO access"]).doc(
+    row(512, "pool.odds", -2, READONLY, reading::odds).answering(Answer::Ordered).using(&["RO access"]).doc(
         SINCE,
         "O(N) with N the number of items that are shown, or of all where the weight of what is sold out is kept",
         "key [FROM start] [COUNT count]",
         "Returns the odds of the next draw, of at most 1000 items unless more are asked for.",
     ),
-    row(513, "pool.reveal", -2, READONLY | FAST, epochs::reveal).using(&["RO access"]).doc(
-        SINCE,
-        "O(1)",
-        "key [epoch]",
-        "Returns the secret of an epoch that is over, and which draws follow from it.",
-    ),
-    row(514, "pool.history", -2, READONLY, reading::history).using(&["RO access"]).doc(
-        SINCE,
-        "O(N) with N the number of draws that are shown",
-        "key [COUNT count]",
-        "Returns the last draws, the latest first, of up to 256 that are kept.",
-    ),
-    row(517, "pool.user", 3, READONLY | FAST, rules::user).using(&["RO access"]).doc(
-        SINCE,
-        "O(N) with N the rules and the items that they name",
-        "key user",
-        "Returns what the rules of a pool have counted of a user, what limits leave, and how far guarantees are.",
-    ),
-    row(518, "pool.schedule", -2, READONLY, schedule::show).using(&["RO access"]).doc(
-        SINCE,
-        "O(N) with N the number of releases that are shown",
-        "key [FROM start] [COUNT count]",
-        "Returns what comes to the stock and when, how much of it has come, and when something comes or lapses next.",
-    ),
+    row(513, "pool.reveal", -2, READONLY | FAST, epochs::reveal)
+        .answering(Answer::Ordered)
+        .using(&["RO access"])
+        .doc(
+            SINCE,
+            "O(1)",
+            "key [epoch]",
+            "Returns the secret of an epoch that is over, and which draws follow from it.",
+        ),
+    row(514, "pool.history", -2, READONLY, reading::history)
+        .answering(Answer::Ordered)
+        .using(&["RO access"])
+        .doc(
+            SINCE,
+            "O(N) with N the number of draws that are shown",
+            "key [COUNT count]",
+            "Returns the last draws, the latest first, of up to 256 that are kept.",
+        ),
+    row(517, "pool.user", 3, READONLY | FAST, rules::user)
+        .answering(Answer::Ordered)
+        .using(&["RO access"])
+        .doc(
+            SINCE,
+            "O(N) with N the rules and the items that they name",
+            "key user",
+            "Returns what the rules of a pool have counted of a user, what limits leave, and how far guarantees are.",
+        ),
+    row(518, "pool.schedule", -2, READONLY, schedule::show)
+        .answering(Answer::Ordered)
+        .using(&["RO access"])
+        .doc(
+            SINCE,
+            "O(N) with N the number of releases that are shown",
+            "key [FROM start] [COUNT count]",
+            "Returns what comes to the stock and when, how much of it has come, and when something comes or lapses next.",
+        ),
     row(515, "pool.drop", 2, WRITE | FAST, creating::remove).using(&["RM delete"]).doc(
         SINCE,
         "O(1)",
         "key",
         "Deletes a pool, and nothing else, and returns whether there was one.",
     ),
-    Command::new(Group::Pool, 516, "pool.list", -2, READONLY, KeySpec::Each, Run::Keys(reading::list)).doc(
+    Command::new(Group::Pool, 516, "pool.list", -2, READONLY, KeySpec::Each, Run::Keys(reading::list)).answering(Answer::Unrepeatable).doc(
         SINCE,
         "O(1) for every call, O(N) for a complete iteration with N the number of keys in the database",
         "cursor [MATCH pattern] [COUNT count]",

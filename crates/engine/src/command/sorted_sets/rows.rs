@@ -4,7 +4,7 @@ use super::range::Preset;
 use super::{
     algebra, pops, ranges, zadd, zcard, zincrby, zmscore, zrandmember, zrank, zrem, zrevrank, zscan, zscore,
 };
-use crate::command::{Command, Group, Handler, KeySpec, Run, flags::*};
+use crate::command::{Answer, Command, Group, Handler, KeySpec, Run, flags::*};
 use crate::value::Type;
 use crate::watch::part::Part;
 
@@ -37,14 +37,17 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
         "Removes members from a sorted set.",
     ),
     row(353, "zcard", 2, READONLY | FAST, KeySpec::ONE, zcard)
+        .answering(Answer::Ordered)
         .using(&["RO"])
         .doc("1.2.0", "O(1)", "key", "Returns the number of members of a sorted set.")
         .looking_at(|_| Part::names(Type::SortedSet)),
     row(354, "zscore", 3, READONLY | FAST, KeySpec::ONE, zscore)
+        .answering(Answer::Ordered)
         .using(&["RO access"])
         .doc("1.2.0", "O(1)", "key member", "Returns the score of a member.")
         .looking_at(|_| Part::elements(Type::SortedSet)),
     row(355, "zmscore", -3, READONLY | FAST, KeySpec::ONE, zmscore)
+        .answering(Answer::Ordered)
         .using(&["RO access"])
         .doc(
             "6.2.0",
@@ -54,6 +57,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
         )
         .looking_at(|_| Part::elements(Type::SortedSet)),
     row(356, "zrank", -3, READONLY | FAST, KeySpec::ONE, zrank)
+        .answering(Answer::Ordered)
         .using(&["RO access"])
         .doc(
             "2.0.0",
@@ -63,6 +67,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
         )
         .looking_at(|_| Part::place(false)),
     row(357, "zrevrank", -3, READONLY | FAST, KeySpec::ONE, zrevrank)
+        .answering(Answer::Ordered)
         .using(&["RO access"])
         .doc(
             "2.0.0",
@@ -72,6 +77,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
         )
         .looking_at(|_| Part::place(true)),
     row(358, "zcount", 4, READONLY | FAST, KeySpec::ONE, ranges::zcount)
+        .answering(Answer::Ordered)
         .using(&["RO access"])
         .doc(
             "2.0.0",
@@ -81,6 +87,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
         )
         .looking_at(Part::counted_scores),
     row(359, "zlexcount", 4, READONLY | FAST, KeySpec::ONE, ranges::zlexcount)
+        .answering(Answer::Ordered)
         .using(&["RO access"])
         .doc(
             "2.8.9",
@@ -90,6 +97,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
         )
         .looking_at(|_| Part::counted_members()),
     row(360, "zrange", -4, READONLY, KeySpec::ONE, ranges::zrange)
+        .answering(Answer::Ordered)
         .using(&["RO access"])
         .doc(
             "1.2.0",
@@ -107,6 +115,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
             "Stores the members of a range in another key.",
         ),
     row(362, "zrevrange", -4, READONLY, KeySpec::ONE, ranges::zrevrange)
+        .answering(Answer::Ordered)
         .using(&["RO access"])
         .doc(
             "1.2.0",
@@ -116,6 +125,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
         )
         .looking_at(|args| Part::window(args, Preset::REVERSED)),
     row(363, "zrangebyscore", -4, READONLY, KeySpec::ONE, ranges::zrangebyscore)
+        .answering(Answer::Ordered)
         .using(&["RO access"])
         .doc(
             "1.0.5",
@@ -125,6 +135,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
         )
         .looking_at(|args| Part::window(args, Preset::BY_SCORE)),
     row(364, "zrevrangebyscore", -4, READONLY, KeySpec::ONE, ranges::zrevrangebyscore)
+        .answering(Answer::Ordered)
         .using(&["RO access"])
         .doc(
             "2.2.0",
@@ -134,6 +145,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
         )
         .looking_at(|args| Part::window(args, Preset::BY_SCORE_REVERSED)),
     row(365, "zrangebylex", -4, READONLY, KeySpec::ONE, ranges::zrangebylex)
+        .answering(Answer::Ordered)
         .using(&["RO access"])
         .doc(
             "2.8.9",
@@ -143,6 +155,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
         )
         .looking_at(|args| Part::window(args, Preset::BY_LEX)),
     row(366, "zrevrangebylex", -4, READONLY, KeySpec::ONE, ranges::zrevrangebylex)
+        .answering(Answer::Ordered)
         .using(&["RO access"])
         .doc(
             "2.8.9",
@@ -217,6 +230,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
         )
         .serving(pops::serve_bzmpop),
     row(376, "zrandmember", -2, READONLY, KeySpec::ONE, zrandmember)
+        .answering(Answer::Unrepeatable)
         .using(&["RO access"])
         .tips(&["nondeterministic_output"])
         .doc(
@@ -226,6 +240,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
             "Returns members at random.",
         ),
     row(377, "zscan", -3, READONLY, KeySpec::ONE, zscan)
+        .answering(Answer::Iterated(2))
         .using(&["RO access"])
         .tips(&["nondeterministic_output"])
         .doc(
@@ -236,6 +251,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
         )
         .looking_at(|args| Part::scan(Type::SortedSet, args)),
     row(378, "zunion", -3, READONLY | MOVABLE_KEYS, KeySpec::Counted { at: 1 }, algebra::zunion)
+        .answering(Answer::Ordered)
         .using(&["RO access"])
         .visiting_all()
         .doc(
@@ -254,6 +270,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
             "Stores the members of any of several sets, their scores combined.",
         ),
     row(380, "zinter", -3, READONLY | MOVABLE_KEYS, KeySpec::Counted { at: 1 }, algebra::zinter)
+        .answering(Answer::Ordered)
         .using(&["RO access"])
         .visiting_all()
         .doc(
@@ -272,6 +289,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
             "Stores the members that several sets have in common, their scores combined.",
         ),
     row(382, "zintercard", -3, READONLY | MOVABLE_KEYS, KeySpec::Counted { at: 1 }, algebra::zintercard)
+        .answering(Answer::Ordered)
         .using(&["RO access"])
         .visiting_all()
         .doc(
@@ -281,6 +299,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
             "Counts the members that several sets have in common.",
         ),
     row(383, "zdiff", -3, READONLY | MOVABLE_KEYS, KeySpec::Counted { at: 1 }, algebra::zdiff)
+        .answering(Answer::Ordered)
         .using(&["RO access"])
         .visiting_all()
         .doc(
