@@ -53,7 +53,8 @@ fn pages() -> Vec<PathBuf> {
         ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(|name| root.join(name));
     let mut pages = files(&root.join("docs"), "md");
     pages.extend(at_root);
-    pages.extend(files(&root.join("clients"), "md"));
+    // What is said about a suite stands in docs/compatibility.md, so its links lead from there.
+    pages.extend(files(&root.join("clients"), "md").into_iter().filter(|path| !path.ends_with("about.md")));
     pages
 }
 
