@@ -15,7 +15,8 @@ pub(crate) struct FencingToken(u64);
 pub(crate) struct Ownership {
     pub(crate) owner: ConnectionAddress,
     pub(crate) fencing_token: FencingToken,
-    /// The query that the name stands for. A subscription that has ended may begin again under its name with another query.
+    /// Query that the name stands for. An ended subscription may begin again under its name with
+    /// another query.
     pub(crate) query: Lsn,
 }
 
