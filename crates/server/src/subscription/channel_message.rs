@@ -3,10 +3,13 @@
 //!
 //! | line | meaning |
 //! |---|---|
-//! | `{"sub_id":"17-0","lsn":18,"seq":1,"value":"101"}` | an emission, or the reply to a new watch |
-//! | `{"sub_id":"17-0","lsn":18,"seq":1}` | the reply to `RESUME`: emissions after this one follow |
-//! | `{…,"value":"102","reason":"STALE_SEQUENCE","floor":40}` | emissions are missing, at least up to the floor; this is the current answer |
+//! | `{"sub_id":"17-0","lsn":18,"seq":1,"value":"101"}` | an emission; the reply to a watch |
+//! | `{"sub_id":"17-0","lsn":18,"seq":1}` | the reply to `RESUME`; later emissions follow |
+//! | `{…,"value":"102","reason":"STALE_SEQUENCE","floor":40}` | emissions are missing |
 //! | `{"sub_id":"17-0","error":"ERR …"}` | the watch has ended |
+//!
+//! With `STALE_SEQUENCE`, emissions are missing at least up to `floor`; `value` is the current
+//! answer.
 
 use crate::subscription::cursor::Cursor;
 use crate::subscription::json_cache::Json;

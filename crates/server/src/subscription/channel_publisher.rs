@@ -2,9 +2,9 @@
 //! workers and HTTP, served by one thread.
 //!
 //! ```text
-//! X.WATCH … | CHANNEL c ─► command/channel_command.rs ─► ChannelPublisher::insert: a cursor of channel c
-//! Engine ─► Mailbox ─► the thread: next emissions ─► a line of JSON each (channel_message.rs) ─► PubSub
-//!              └◄── the turn ends (channel_flow.rs) when all subscribers have room ◄── connections ◄──┘
+//! X.WATCH … | CHANNEL c ─► command/channel_command.rs ─► ChannelPublisher::insert: a cursor
+//! Engine ─► Mailbox ─► the thread: emissions ─► a line of JSON each (channel_message.rs) ─► PubSub
+//!              └◄─ the turn ends (channel_flow.rs) when all have room ◄─ connections ◄────────┘
 //! ```
 //!
 //! A watch belongs to its channel, not to the connection that requested it, and ends with the

@@ -3,8 +3,9 @@
 //!
 //! ```text
 //! engine emits ─► registry ─► event_loop ─► read_subscription ─► outbox
-//!                (subscribers)                 │ cursor: the next emissions
-//!                                              └ below retention: replay_queue ─► replay ─► replay_buffer
+//!               (subscribers)                │ cursor: the next emissions
+//!                                            └ below retention: replay_queue ─► replay
+//!                                                                  ─► replay_buffer
 //! ```
 //!
 //! `lifecycle` begins and ends subscriptions. `resumption` resumes them after an LSN. `ownership`

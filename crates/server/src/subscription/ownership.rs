@@ -1,12 +1,13 @@
-//! Ownership of named subscriptions: each name is delivered to one connection, the one that asked last.
+//! Ownership of named subscriptions: each name is delivered to one connection, the last to request
+//! it.
 
 use crate::net::connection_id::ConnectionAddress;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tidemark_log::Lsn;
 
-/// Fencing token of one acquisition of a name. Later acquisitions have greater tokens, so a release by an earlier owner is
-/// recognised as stale.
+/// Fencing token of one acquisition of a name. Later acquisitions have greater tokens, so a release
+/// by an earlier owner is recognised as stale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FencingToken(u64);
 
@@ -32,7 +33,8 @@ struct Owned {
 }
 
 impl NameOwners {
-    /// Gives a name to a connection. Returns the new fencing token, and the ownership that ends with it.
+    /// Gives a name to a connection. Returns the new fencing token, and the ownership that ends
+    /// with it.
     pub(crate) fn take(
         &self,
         name: &[u8],

@@ -2,8 +2,8 @@
 //! retention.
 //!
 //! ```text
-//! resumption, slow reader ─► ReplayQueue::begin ─► a thread (replay.rs): snapshot, segments ─► Past
-//!      ─► ReplayWriter ─► ReplayBuffer ─► Cursor; once the query retains the next emission: the query
+//! resumption, slow reader ─► ReplayQueue::begin ─► a thread (replay.rs): snapshot, log ─► Past
+//!    ─► ReplayWriter ─► ReplayBuffer ─► Cursor; once the query retains the next emission: query
 //! ```
 //!
 //! A subscription that takes nothing yields its thread to waiting jobs, and queues again when it
