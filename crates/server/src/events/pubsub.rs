@@ -78,8 +78,9 @@ impl PubSub {
         self.subscriptions.load(Ordering::SeqCst) > 0
     }
 
-    /// Sends a message to all subscribers of a channel, and returns how many received it. They are
-    /// sent it once the log has reached `after`. A `turn` ends when all of them have room for more.
+    /// Sends a message to all subscribers of a channel, and returns how many times it was sent. It
+    /// reaches them once the log has reached `after`. A `turn` ends when all of them have room for
+    /// more.
     pub(crate) fn publish(
         &self,
         kind: Kind,
