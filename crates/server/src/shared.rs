@@ -263,7 +263,7 @@ impl Shared {
     }
 
     /// LSN of the newest record, if it is not durable yet and can still become so. `None` once the
-    /// log has failed: reads go on without waiting.
+    /// log has failed: reads continue without waiting.
     pub(crate) fn not_yet_durable(&self) -> Option<Lsn> {
         not_yet_durable(self.engine.log())
     }

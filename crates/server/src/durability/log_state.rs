@@ -3,7 +3,7 @@
 use tidemark_log::{Health, Log, Lsn};
 
 /// LSN of the newest record, if it is not durable yet and can still become so. `None` once the log
-/// has failed: reads go on without waiting.
+/// has failed: reads continue without waiting.
 pub(crate) fn not_yet_durable(log: &Log) -> Option<Lsn> {
     let newest = log.appended();
     (newest > log.durable() && !has_failed(log)).then_some(newest)

@@ -50,7 +50,7 @@ pub(crate) fn start(
     std::thread::Builder::new().name("tidemark-snapshot".to_owned()).spawn(work)
 }
 
-/// Takes a snapshot while commands go on. Returns its LSN and its size in bytes when it is complete
+/// Takes a snapshot while commands run. Returns its LSN and its size in bytes when it is complete
 /// and durable, and the log before the oldest kept snapshot has been released. If it `relieves` a
 /// disk that gets full, releases all of the log before this snapshot.
 fn take(engine: &Engine, snapshots: &Snapshots, relieves: bool) -> Result<(Lsn, u64), TakeError> {

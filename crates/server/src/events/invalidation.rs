@@ -155,7 +155,8 @@ pub(crate) fn end(session: &mut Session, cx: &Context<'_>) {
     }
 }
 
-/// Returns the invalidations that a closing connection has not written to their owners.
+/// Ends the tracking of a closing connection, discards the invalidations that it has not written,
+/// and notifies the clients that redirect to it.
 pub(crate) fn close(session: &mut Session, cx: &Context<'_>) {
     end(session, cx);
     for source in session.untaken.take() {

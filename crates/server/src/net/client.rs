@@ -93,7 +93,7 @@ pub(crate) struct Shown {
     pub(crate) sent_bytes: AtomicU64,
 }
 
-/// Where a connection comes from.
+/// Addresses of a connection's two ends.
 #[derive(Debug, Clone)]
 pub(crate) struct Origin {
     pub(crate) address: String,

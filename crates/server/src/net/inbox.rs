@@ -83,8 +83,8 @@ pub(crate) struct Inbox {
 }
 
 /// Messages until the worker takes them. Blocked clients bound the deliveries, [`PUBLISHED_BYTES`]
-/// the publications. Emissions, changes and invalidations are notified once until the worker looks.
-/// The rest is at most what clients request in one turn of the worker.
+/// the publications. For emissions, changes and invalidations there is at most one message until
+/// the worker looks. The rest is at most what clients request in one turn of the worker.
 #[derive(Default)]
 struct Waiting {
     messages: Vec<Message>,

@@ -199,7 +199,7 @@ impl Cursor {
         self.buffer.is_some()
     }
 
-    /// Whether emissions come from the log, now or soon, because the query does not retain or
+    /// Whether emissions come from a replay, now or soon, because the query does not retain or
     /// evaluate them.
     pub(crate) fn is_behind(&self) -> bool {
         self.is_behind_retention() || self.query.is_dormant()

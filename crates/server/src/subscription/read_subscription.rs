@@ -143,7 +143,7 @@ impl ReadSubscription {
         self.more.as_ref().map_or(Delivery::default(), |more| more.delivery)
     }
 
-    /// The name by which the client knows it.
+    /// The name that the client uses for it.
     pub(crate) fn name(&self) -> Called<'_> {
         match self.naming() {
             Some(naming) => Called::Given(&naming.name),
@@ -151,7 +151,7 @@ impl ReadSubscription {
         }
     }
 
-    /// Writes the name by which the client knows it.
+    /// Writes the name that the client uses for it.
     fn write_name(&self, reply: &mut Reply) {
         match self.naming() {
             Some(naming) => reply.bulk(&naming.name),

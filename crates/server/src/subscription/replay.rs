@@ -123,7 +123,7 @@ struct Replay<'a> {
     writer: &'a ReplayWriter,
     /// Number of the last emission that the subscription has, once known.
     seen: Option<u64>,
-    /// The subscription has been told its place.
+    /// The subscription was notified of its place.
     is_found: bool,
     /// How long the subscription has not taken available emissions, in all.
     kept_waiting: Duration,

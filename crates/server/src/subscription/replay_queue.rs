@@ -186,7 +186,7 @@ impl ReplayQueue {
         self.changed.notify_all();
     }
 
-    /// Whether the server stops, so that no replay goes on.
+    /// Whether the server stops, which ends all replays.
     pub(crate) fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::SeqCst)
     }

@@ -151,7 +151,7 @@ impl Connection {
     fn choose_language(&mut self, bytes: &[u8]) {
         let is_dice = bytes.first().is_some_and(|first| dice::begins_frame(*first));
         self.language = if is_dice {
-            // Replies need RESP3's types for the conversion.
+            // RESP3 replies identify their types, which the conversion needs.
             self.session.outbox.reply.set_protocol(Protocol::Resp3);
             self.session.show_state();
             Language::Dice(Box::new(Conversation::new()))
@@ -168,7 +168,7 @@ impl Connection {
         }
     }
 
-    /// Writes output and runs commands that had to wait, if they may go on now.
+    /// Writes output that had to wait and runs commands that had to wait, if they may now.
     pub(crate) fn resume(&mut self, cx: &Context<'_>) {
         if self.may_catch_up() {
             self.limit_output(cx.config);
@@ -226,7 +226,8 @@ impl Connection {
             && (self.session.wait.is_none() || self.input.len() < INPUT_AHEAD_BYTES)
     }
 
-    /// Whether received commands, or emissions or invalidations that had to wait, can go on now.
+    /// Whether received commands may run now, or emissions or invalidations that had to wait may be
+    /// written.
     pub(crate) fn can_resume(&self) -> bool {
         self.may_catch_up() || self.may_take() || (self.has_command && self.may_run())
     }
@@ -310,8 +311,8 @@ impl Connection {
         is_ending && self.session.outbox.pending() == 0
     }
 
-    /// Whether received commands will still be answered. While the server stops, of all waits only
-    /// those for the log end.
+    /// Whether received commands will still be answered. While the server stops, only waits for the
+    /// log still end.
     fn will_answer_more(&self) -> bool {
         match &self.session.wait {
             None => self.has_command,
