@@ -1,24 +1,24 @@
-//! A panic of any thread ends the process.
+//! Ends the process when any thread panics.
 
 use std::io::{self, Write as _};
 use std::time::Duration;
 
-/// How long the report of a panic may take where standard error is a pipe whose reader has stopped.
+/// Longest time for the panic report, in case standard error is a pipe that is not read.
 const REPORT_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Makes a panic of any thread end the process by `SIGABRT`, after standard error has the thread's
-/// name and the panic's text.
+/// Makes a panic of any thread end the process by `SIGABRT`, after writing the thread's name and
+/// the panic's text to standard error.
 ///
-/// A panic means that an invariant is broken. Without this, a thread pool or an asynchronous
-/// runtime may catch it and go on, or one thread is missing: the server would half work. A process
-/// that has ended can be started again, and what it has acknowledged is in the log. Programs that
-/// embed [`crate::Server`] choose for themselves.
+/// A panic means a broken invariant. Without this, a thread pool or an asynchronous runtime may
+/// catch the panic, or a thread goes missing, and the server half works. A supervisor can restart
+/// an ended process, and all acknowledged changes are in the log. Programs that embed
+/// [`crate::Server`] choose for themselves.
 pub fn abort_on_panic() {
-    // It writes `thread 'NAME' panicked at FILE:LINE:COLUMN:`, the text, and a backtrace if
-    // RUST_BACKTRACE asks for one.
+    // The default hook writes `thread 'NAME' panicked at FILE:LINE:COLUMN:`, the text, and a
+    // backtrace if RUST_BACKTRACE requests one.
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
-        // If there can be no further thread, the report may take as long as it likes.
+        // If no thread can be started, the report has no time limit.
         let _ = std::thread::Builder::new().spawn(|| {
             std::thread::sleep(REPORT_PATIENCE);
             std::process::abort();
@@ -42,7 +42,7 @@ mod tests {
     use std::os::unix::process::ExitStatusExt as _;
     use std::process::Command;
 
-    /// Says to the child process how its thread panics.
+    /// Tells the child process how its thread panics.
     const HOW: &str = "TIDEMARK_TEST_PANIC";
     const SIGABRT: i32 = 6;
 
@@ -52,7 +52,7 @@ mod tests {
             let text = format!("{how} met 3 apples");
             let defect = move || panic!("{text}");
             if how == "task" {
-                // The runtime catches what a task panics with.
+                // The runtime catches a task's panic.
                 let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
                 let _ = runtime.block_on(async { tokio::spawn(async move { defect() }).await });
             } else if how == "caught" {

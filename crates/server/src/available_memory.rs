@@ -1,11 +1,12 @@
-//! How much memory the process may use, as the machine and its control groups say.
+//! Memory that the machine and its control groups allow the process.
 
 use std::path::{Path, PathBuf};
 
-/// What is assumed where the system does not say. Bytes.
+/// Assumed if the system reports no size. Bytes.
 const ASSUMED_BYTES: u64 = 1 << 30;
 
-/// The machine's memory, or the lowest limit of the control groups that the process is in. Bytes.
+/// Returns the machine's memory, or the lowest limit of the process's control groups if that is
+/// less. Bytes.
 pub(crate) fn available_bytes() -> u64 {
     let machine = machine_bytes().unwrap_or(ASSUMED_BYTES);
     let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
@@ -13,15 +14,16 @@ pub(crate) fn available_bytes() -> u64 {
     group_limit(&groups, read).map_or(machine, |limit| limit.min(machine))
 }
 
-/// The machine's memory, whatever control groups say. Bytes.
+/// Returns the machine's memory, without regard to control groups. Bytes.
 pub(crate) fn machine_bytes() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// The lowest limit of the groups in `/proc/self/cgroup`'s lines, `number:controllers:path`, and of the groups around them.
-/// A container sees its own group as the root: then only the last directory exists.
+/// Returns the lowest limit of the control groups in `/proc/self/cgroup` and of their ancestors.
+/// Each line is `number:controllers:path`. A container sees its own group as the root: then only
+/// the last directory exists.
 fn group_limit(groups: &str, read: impl Fn(&Path) -> Option<String>) -> Option<u64> {
     let mut lowest = None;
     for line in groups.lines() {
@@ -37,7 +39,8 @@ fn group_limit(groups: &str, read: impl Fn(&Path) -> Option<String>) -> Option<u
             _ => continue,
         };
         let path = PathBuf::from(root).join(group.trim_start_matches('/'));
-        // `max`, of version 2, is no number; version 1 has one beyond every machine.
+        // In version 2, `max` means no limit and does not parse. Version 1 uses a number above
+        // every machine's memory.
         let limits = path
             .ancestors()
             .take_while(|directory| directory.starts_with(root))
@@ -71,7 +74,7 @@ mod tests {
             ("/sys/fs/cgroup/memory/a/memory.limit_in_bytes", "300\n"),
         ];
         assert_eq!(limit("9:name=systemd:/\n4:cpu,memory:/a\n0::/\n", &version_1), Some(300));
-        // A container: the path is that of the host, the files are those of its own group.
+        // In a container the path is the host's, and the files are of the container's own group.
         assert_eq!(limit("0::/docker/1234\n", &[("/sys/fs/cgroup/memory.max", "200\n")]), Some(200));
         assert_eq!(limit("nonsense\n::\n", &unified), None);
     }

@@ -1,4 +1,4 @@
-//! Who else may read the data directory.
+//! Permissions of the data directory.
 
 use crate::durability::recovery::RecoverError;
 use std::fs::{self, Permissions};
@@ -6,17 +6,17 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// The permission bits of everybody but the owner.
+/// Permission bits of all users but the owner.
 const OTHERS: u32 = 0o077;
 const PRIVATE: u32 = 0o700;
 
-/// Makes an existing directory private while it is empty. With files in it that others can reach it is refused: whether they may read
-/// every value, and the secrets of draws to come, is for its owner to say.
+/// Makes an existing, empty directory private. Refuses one that has files and that other users can
+/// reach: its owner must decide whether they may read all values and the secrets of future draws.
 pub(crate) fn make_private(directory: &Path) -> Result<(), RecoverError> {
     let failed = |error| RecoverError::Directory { dir: directory.to_owned(), error };
     let mode = match fs::metadata(directory) {
         Ok(metadata) => metadata.permissions().mode() & 0o777,
-        // It is made soon, and private.
+        // The log creates it, as private.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(failed(error)),
     };

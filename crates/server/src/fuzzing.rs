@@ -1,5 +1,5 @@
-//! What fuzz targets need of the server's inside. Behind the feature `fuzzing`; no part of the
-//! interface.
+//! Interface of the fuzz targets to the server's internals. Behind the feature `fuzzing`; not part
+//! of the public interface.
 
 use crate::config::Config;
 use crate::context::Context;
@@ -22,9 +22,9 @@ use tidemark_engine::Engine;
 use tidemark_log::{Log, Lsn, MemoryStorage, Options};
 use tokio::runtime::Runtime;
 
-/// The longest argument of a command. One command cannot make a string longer than this.
+/// Longest argument of a command. No single command can make a longer string.
 const BULK_BYTES_MAX: usize = 64 * 1024;
-/// A request that takes longer waits for something that never comes.
+/// A request that takes longer is considered stuck.
 const REQUEST_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// A server without sockets, workers and disk.
@@ -38,11 +38,11 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// A server with an empty keyspace.
+    /// Creates a server with an empty keyspace.
     pub fn new() -> Bench {
         let config = Config {
             max_bulk_bytes: BULK_BYTES_MAX,
-            // No thread makes emissions again.
+            // No replay threads.
             watch_backlogs: 0,
             grpc_pool: "pool".to_owned(),
             ..Config::default()
@@ -51,7 +51,7 @@ impl Bench {
         let (log, _) = Log::open(Arc::new(MemoryStorage::new()), options).expect("an empty log opens");
         let poll = Poll::new().expect("the system has room for an event loop");
         let waker = Waker::new(poll.registry(), WAKER).expect("the system has room for a waker");
-        // The same input gives the same, whatever it has chosen at random.
+        // Fixed secrets make random choices reproducible.
         let secrets = |bytes: &mut [u8]| {
             bytes.fill(7);
             Ok(())
@@ -74,7 +74,7 @@ impl Bench {
         }
     }
 
-    /// Sends `input` on a new connection in pieces of `step` bytes; what the server sends back.
+    /// Sends `input` on a new connection in pieces of `step` bytes. Returns what the server sends.
     ///
     /// # Panics
     /// If the server has no place for the connection.
@@ -102,8 +102,8 @@ impl Bench {
         sent
     }
 
-    /// Makes everything durable and takes what may be sent, until the connection has nothing more
-    /// to do.
+    /// Makes everything durable and takes all sendable output, until the connection has no more
+    /// work.
     fn settle(&self, connection: &mut Connection, sent: &mut Vec<u8>) {
         let log = self.shared.engine.log();
         loop {
@@ -126,8 +126,8 @@ impl Bench {
         }
     }
 
-    /// Runs a request of HTTP or gRPC without its connection; the status of the answer, or `None`
-    /// where there is no such path. A body of gRPC is the message alone.
+    /// Runs an HTTP or gRPC request without a connection. Returns the response's status, or `None`
+    /// if the path does not exist. A gRPC body is the message alone.
     ///
     /// # Panics
     /// If the request is not answered in time.
@@ -157,8 +157,8 @@ impl Bench {
 
 impl Drop for Bench {
     fn drop(&mut self) {
-        // The log's threads hold the server while they tell it something, and must not be the last
-        // to drop the log.
+        // The log's threads hold the server while they notify it, and must not be the last to drop
+        // the log.
         self.shared.engine.log().close().expect("memory takes every record");
     }
 }

@@ -1,34 +1,40 @@
 //! Tidemark's server: connections, the Redis protocol, configuration, health and metrics.
 //!
-//! A request's way through the files:
+//! The path of a request through the files:
 //!
 //! ```text
-//! net::listener ─► net::event_loop ─► net::connection ─► command::dispatch ─► engine, or command ─► net::outbox ─► net::event_loop
-//!    (accept)         (read)              (parse)          (may it run?)        (run)               (reply)         (write)
+//! net::listener ─► net::event_loop ─► net::connection ─► command::dispatch ─┬─► engine
+//!    (accept)         (read)              (parse)          (may it run?)    └─► command (run)
+//!                                                                                 │
+//!                                        net::event_loop ◄─ net::outbox ◄─────────┘
+//!                                            (write)          (reply)
 //! ```
 //!
-//! | room | what is in it |
+//! | module | contents |
 //! |---|---|
-//! | `net` | sockets, event loops, one client's connection, what waits to be sent |
-//! | [`resp`] | the Redis protocol: requests, replies |
-//! | `command` | commands that the engine does not run; dispatch of all |
-//! | `session` | what the server remembers of one client between its commands |
-//! | `subscription` | watched reads: registry, cursor, delivery, replay from the log, ownership of names |
-//! | `events` | channels, keyspace notifications, invalidations, the stream of changes |
-//! | `durability` | replies held until the log is safe, snapshots, recovery |
+//! | `net` | sockets, event loops, client connections, output buffers |
+//! | [`resp`] | the Redis protocol: requests and replies |
+//! | `command` | commands that the engine does not run; dispatch of all commands |
+//! | `session` | per-client state between commands |
+//! | `subscription` | watched reads: registry, cursor, delivery, replay, ownership of names |
+//! | `events` | channels, keyspace notifications, invalidations, the change stream |
+//! | `durability` | replies held until the log is durable, snapshots, recovery |
 //! | `http`, `grpc`, `dice` | other transports |
 //! | `observe` | metrics, counters, lines on standard error |
-//! | [`config`] | settings, from flags, environment and file |
+//! | [`config`] | settings from flags, environment and file |
 //!
-//! [`Server`] starts, runs and stops it all; [`run`](run()) does so for a command line; [`abort_on_panic()`] ends the process when any
-//! thread panics. `shared` is what all threads share, and `context` what commands run against.
+//! [`Server`] starts, runs and stops the server. [`run`](run()) does so for a command line.
+//! [`abort_on_panic()`] ends the process when any thread panics. `shared` is the state that all
+//! threads share; `context` is what commands run against.
 //!
-//! What a file uses is below it:
+//! Dependencies, each module above those that it uses:
 //!
 //! ```text
-//! run ─► server ─► http, net::event_loop ─► net::connection ─► dice, command ─► wait, subscription::lifecycle, events ─► session
-//!             └──► subscription::replay, durability::snapshot_thread, durability::recovery                      └──► context ─► shared
-//!                              shared ─► net::inbox, events::pubsub, subscription::replay_queue, durability::snapshots, … ─► settings
+//! run ─► server ─► http, net::event_loop ─► net::connection ─► dice, command ─► wait,
+//!            │            subscription::lifecycle, events ─► session, context ─► shared
+//!            └──► subscription::replay, durability::snapshot_thread, durability::recovery
+//! shared ─► net::inbox, events::pubsub, subscription::replay_queue,
+//!           durability::snapshots, … ─► settings
 //! ```
 
 mod abort_on_panic;

@@ -1,7 +1,8 @@
-//! Who may try a password: a bounded number of wrong ones for each address, whichever door they come to.
+//! Limits password guesses: a bounded number of wrong passwords per address, over all transports.
 //!
-//! An address has a bucket of tokens (a token bucket, as of GCRA); a wrong password takes one, and time brings them back. While the
-//! bucket is empty no password from there is looked at, so that a right one cannot be told from a wrong one.
+//! Each address has a token bucket, stored in the manner of GCRA. A wrong password takes one token;
+//! tokens refill over time. While the bucket is empty no password from the address is checked, so
+//! the answer does not reveal whether one is right.
 
 use crate::observe::operator_line::OperatorLine;
 use std::collections::HashMap;
@@ -10,25 +11,27 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Wrong passwords that an address may give at once. A pool of misconfigured clients should not keep out its neighbours.
+/// Burst of wrong passwords per address. Large enough that misconfigured clients do not lock out
+/// other clients of the address.
 const BURST: u32 = 20;
-/// How long it takes until one more is allowed.
+/// Time to refill one token.
 const REFILL: Duration = Duration::from_millis(100);
-/// Addresses that are remembered. Beyond it the one that has been quiet for longest is forgotten.
+/// Most addresses stored. Above it the longest idle one is evicted.
 const ADDRESSES: usize = 10_000;
-/// Lines about wrong passwords are written at most once in so many seconds.
+/// Minimum time between two lines about wrong passwords, in seconds.
 const LINE_PAUSE_S: u64 = 1;
 
-/// What came of a password.
+/// Result of a login attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Login {
     Right,
     Wrong,
-    /// It was not looked at: too many from the address were wrong.
+    /// The password was not checked: too many wrong ones from the address.
     Refused,
 }
 
-/// Where a client is, as far as guesses are counted: IPv6 networks have 64 bits, and whoever has one has all of its addresses.
+/// A client's address for counting. IPv6 addresses are reduced to their /64 network, which one
+/// client may own as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Source {
     /// A Unix socket.
@@ -51,9 +54,9 @@ impl Source {
 
 /// Counts wrong passwords by address.
 pub(crate) struct LoginGuard {
-    /// When each address would have all its tokens back.
+    /// When each address has all its tokens back.
     full_at: Mutex<HashMap<Source, Instant>>,
-    /// How many there are.
+    /// Number of addresses stored.
     remembered: AtomicUsize,
     failed: AtomicU64,
     refused: AtomicU64,
@@ -73,7 +76,8 @@ impl Default for LoginGuard {
 }
 
 impl LoginGuard {
-    /// Judges a password from `address`, `host:port` or the path of a Unix socket, that is right or not.
+    /// Decides a login attempt from `address`, which is `host:port` or the path of a Unix socket.
+    /// `is_right` says whether the password is right.
     pub(crate) fn judge(&self, address: &str, is_right: bool) -> Login {
         let source = address.parse::<SocketAddr>().ok().map(|address| address.ip());
         let login = self.judge_at(Source::of(source), is_right, Instant::now());
@@ -123,7 +127,7 @@ impl LoginGuard {
         self.failed.load(Ordering::Relaxed)
     }
 
-    /// Passwords that were not looked at, since the start.
+    /// Passwords not checked, since the start.
     pub(crate) fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
@@ -153,7 +157,7 @@ mod tests {
         assert_eq!(guard.judge_at(guesser, false, later), Login::Wrong, "one has come back");
         assert_eq!(guard.judge_at(guesser, true, later), Login::Refused);
         assert_eq!(guard.judge_at(guesser, true, later + REFILL), Login::Right);
-        // In an hour a guesser gets no more than this.
+        // Upper bound of the guesses in an hour.
         let tried = (0..36_000_000_u64).step_by(997).map(|ms| later + Duration::from_micros(ms * 100));
         let looked_at = tried.filter(|at| guard.judge_at(guesser, false, *at) == Login::Wrong).count();
         assert!(looked_at <= 36_000 + BURST as usize, "{looked_at}");

@@ -1,4 +1,4 @@
-//! `tidemark serve`: a server in the foreground, with what it says to the person who started it.
+//! `tidemark serve`: runs a server in the foreground and writes its messages to the terminal.
 
 use crate::abort_on_panic::abort_on_panic;
 use crate::config::{self, BindAddress, Config, ServeArgs};
@@ -12,11 +12,11 @@ use std::io::{self, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, OnceLock};
 
-/// The exit code when a second signal cuts a graceful stop short.
+/// Exit code when a second signal cuts a graceful stop short.
 const EXIT_FORCED: i32 = 130;
 
-/// Serves until it is told to stop: by SIGTERM, by Ctrl-C, by its terminal, which is closed, by
-/// `SHUTDOWN`. From then on a panic of any thread ends the process.
+/// Serves until SIGTERM, Ctrl-C, a closed terminal or `SHUTDOWN` stops it. A panic of any thread
+/// ends the process.
 pub fn run(args: &ServeArgs) -> anyhow::Result<()> {
     let config = args.configuration()?;
     if args.print_config {
@@ -28,7 +28,7 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<()> {
     let signals = stop_on_signals(Arc::clone(&stopper))?;
     let mut server = Server::open(config.clone())?;
     assert!(stopper.set(server.stopper()).is_ok(), "the server starts once");
-    // Whoever starts the server may not care to read what it says.
+    // Standard error may be closed.
     let _ = io::stderr().write_all(greeting(args, &config, &server).as_bytes());
     if server.load()? {
         let found =
@@ -44,11 +44,12 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<()> {
 
 /// Signals that stop the server. Terminals and supervisors send them.
 const STOPPING: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
-/// Signals that mean nothing to the server. Without a handler each would end it as a crash does.
+/// Signals that the server ignores. Their default action would end the process.
 const IGNORED: [i32; 3] = [SIGUSR1, SIGUSR2, SIGALRM];
 
-/// The first signal stops the server gracefully, and the second ends the process at once. While there is no stopper the server has
-/// served nobody, and the signal's default action ends the process.
+/// Stops the server gracefully on the first signal and ends the process immediately on the second.
+/// Before there is a stopper no client was served, and the signal's default action ends the
+/// process.
 fn stop_on_signals(stopper: Arc<OnceLock<Stopper>>) -> io::Result<Handle> {
     for signal in IGNORED {
         signal_hook::flag::register(signal, Arc::default())?;
@@ -74,7 +75,7 @@ fn stop_on_signals(stopper: Arc<OnceLock<Stopper>>) -> io::Result<Handle> {
     Ok(handle)
 }
 
-/// Whether whoever started this process lets it ignore a signal, as `nohup` does with SIGHUP.
+/// Whether the parent process made this process ignore a signal, as `nohup` does with SIGHUP.
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -82,7 +83,7 @@ fn is_ignored(signal: i32) -> bool {
     mask >> (signal - 1) & 1 == 1
 }
 
-/// What a person needs to know to use the server.
+/// What the operator needs to know to use the server.
 fn greeting(args: &ServeArgs, config: &Config, server: &Server) -> String {
     let mut text = String::new();
     let mut line = |name: &str, value: &str| {
@@ -136,7 +137,8 @@ fn greeting(args: &ServeArgs, config: &Config, server: &Server) -> String {
     text
 }
 
-/// The address by which this machine's clients reach what listens on `bound`: none connects to "every address".
+/// Address by which local clients reach a listener on `bound`: a client cannot connect to the
+/// unspecified address.
 fn reached_by(bound: IpAddr) -> IpAddr {
     match bound {
         IpAddr::V4(address) if address.is_unspecified() => Ipv4Addr::LOCALHOST.into(),

@@ -1,4 +1,4 @@
-//! The server as a whole: start, run, stop.
+//! Start, run and stop of the whole server.
 
 use crate::clock::now_us;
 use crate::config::Config;
@@ -40,15 +40,15 @@ pub enum StartError {
     Http {
         /// The address.
         address: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
-    /// The address for gRPC cannot be used.
+    /// The gRPC address cannot be used.
     #[error("cannot serve gRPC on {address}: {error}; choose another address with --grpc")]
     Grpc {
         /// The address.
         address: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
     /// The system refuses a resource.
@@ -56,7 +56,7 @@ pub enum StartError {
     System {
         /// What was attempted.
         what: &'static str,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
 }
@@ -64,10 +64,11 @@ pub enum StartError {
 /// Why the server did not stop cleanly.
 #[derive(Debug, thiserror::Error)]
 pub enum StopError {
-    /// The log could not be completed: changes that were answered without waiting for the disk may be lost.
+    /// The log could not be completed. Changes that were acknowledged before they were durable may
+    /// be lost.
     #[error("the log could not be completed: {0}; changes that were not yet on disk may be lost")]
     Log(Failure),
-    /// `SHUTDOWN SAVE` was not given its snapshot.
+    /// The snapshot of `SHUTDOWN SAVE` failed.
     #[error(
         "the snapshot that SHUTDOWN SAVE asked for failed: {0}; nothing is lost, the log has every change"
     )]
@@ -78,24 +79,24 @@ pub enum StopError {
         /// The thread's name.
         thread: String,
     },
-    /// A thread's event loop has failed.
+    /// A worker's event loop has failed.
     #[error("the event loop of a worker has failed: {0}")]
     Poll(io::Error),
 }
 
 /// A running server. Dropping it without [`Server::wait`] leaves its threads running.
 ///
-/// A panic of a worker thread stops the server; one of another thread shows when the server stops.
-/// A program that consists of the server alone calls [`crate::abort_on_panic`] first, so that the
-/// process ends with the first panic.
+/// A panic of a worker thread stops the server. A panic of another thread is reported when the
+/// server stops. A program that runs nothing but the server calls [`crate::abort_on_panic`] first,
+/// to end the process on the first panic.
 pub struct Server {
     shared: Arc<Shared>,
     opened: OpenLog,
-    /// Until the thread that takes snapshots starts.
+    /// `Some` until the snapshot thread starts.
     requests: Mutex<Option<Requests>>,
     workers: Vec<JoinHandle<io::Result<()>>>,
     snapshots: Option<JoinHandle<Result<(), TakeError>>>,
-    /// Those that serve beside the workers.
+    /// Threads besides the workers and the snapshot thread.
     helpers: Vec<JoinHandle<()>>,
     http: Option<Http>,
     grpc: Option<Grpc>,
@@ -104,19 +105,20 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens, loads the data, and serves clients on threads of its own from when this returns.
+    /// Opens the log, listens and loads the data. Clients are served when this returns.
     pub fn start(config: Config) -> Result<Server, StartError> {
         let mut server = Self::open(config)?;
         server.load()?;
         Ok(server)
     }
 
-    /// Opens the log and listens. Until [`Server::load`] has loaded the data, clients are told `LOADING`.
+    /// Opens the log and listens. Clients are answered `LOADING` until [`Server::load`] has loaded
+    /// the data.
     pub fn open(mut config: Config) -> Result<Server, StartError> {
         listener::check_free(&config)?;
         let warning = raise_descriptor_limit(&mut config);
         if config.disable_thp {
-            // Best effort: without it the server is slower at times, and right all the same.
+            // Best effort: a failure costs speed at times, never correctness.
             let _ = rustix::thread::disable_transparent_huge_pages(true);
         }
         let opened = recovery::open(&config)?;
@@ -165,13 +167,14 @@ impl Server {
         })
     }
 
-    /// Loads the data, and then serves it. `false` if the server was stopped before everything was loaded; it remains to
-    /// [wait](Server::wait) for its end. An error ends the server.
+    /// Loads the data, then serves it. Returns `false` if the server was stopped before all data
+    /// was loaded; the caller still has to [wait](Server::wait) for its end. An error ends the
+    /// server.
     pub fn load(&mut self) -> Result<bool, StartError> {
         let loaded = self.load_data();
         if loaded.is_err() {
             self.shared.stop();
-            // What has gone wrong with the data says more than what goes wrong with threads.
+            // The load error is reported; it says more than a thread's error.
             let _ = self.stop_doors();
         }
         loaded
@@ -216,27 +219,27 @@ impl Server {
         &self.addresses
     }
 
-    /// Where HTTP is served.
+    /// Address that HTTP is served on.
     pub fn http_address(&self) -> Option<SocketAddr> {
         self.http.as_ref().map(Http::address)
     }
 
-    /// Where gRPC is served.
+    /// Address that gRPC is served on.
     pub fn grpc_address(&self) -> Option<SocketAddr> {
         self.grpc.as_ref().map(Grpc::address)
     }
 
-    /// What was found at the start, in lines for a person.
+    /// Human-readable findings of the start, one per line.
     pub fn report(&self) -> &str {
         &self.report
     }
 
-    /// A handle by which another thread can stop the server.
+    /// Returns a handle that stops the server from another thread.
     pub fn stopper(&self) -> Stopper {
         Stopper { shared: Arc::clone(&self.shared) }
     }
 
-    /// Waits until the server has been stopped, by a [`Stopper`] or by `SHUTDOWN`, and its data is on disk.
+    /// Waits until a [`Stopper`] or `SHUTDOWN` has stopped the server and its data is on disk.
     pub fn wait(mut self) -> Result<(), StopError> {
         let mut result = self.stop_doors();
         for thread in self.helpers {
@@ -260,7 +263,7 @@ impl Server {
         result
     }
 
-    /// Waits until nobody is served any more.
+    /// Waits until the workers and the HTTP and gRPC listeners have ended.
     fn stop_doors(&mut self) -> Result<(), StopError> {
         let mut result = Ok(());
         for worker in self.workers.drain(..) {
@@ -277,7 +280,7 @@ impl Server {
             result = result.and(Err(StopError::Panicked { thread: "tidemark-grpc".to_owned() }));
         }
         if let Some(path) = &self.shared.settings.current().unixsocket {
-            // Nobody listens there any more.
+            // Nothing listens on the socket any more.
             let _ = std::fs::remove_file(path);
         }
         result
@@ -291,19 +294,20 @@ pub struct Stopper {
 }
 
 impl Stopper {
-    /// Begins a graceful stop: nobody is accepted any more, what has been received is answered, and the log is completed.
+    /// Begins a graceful stop: refuses new connections, answers received requests and completes the
+    /// log.
     pub fn stop(&self) {
         self.shared.stop();
     }
 }
 
-/// What a thread has come to.
+/// Joins a thread and returns its result.
 fn joined<T>(thread: JoinHandle<T>) -> Result<T, StopError> {
     let name = thread.thread().name().unwrap_or("without a name").to_owned();
     thread.join().map_err(|_| StopError::Panicked { thread: name })
 }
 
-/// Runs a worker on a thread of its own.
+/// Runs a worker on its own thread.
 fn run_worker(
     index: usize,
     shared: Arc<Shared>,
@@ -315,8 +319,8 @@ fn run_worker(
     })
 }
 
-/// One worker that ends before its time, be it by a panic, takes the others with it: half a server helps nobody, and
-/// whatever supervises the process can start it anew.
+/// Stops the whole server when one worker ends early or panics. A server with a missing worker is
+/// useless; a supervisor can restart the process.
 struct StopsWithWorker(Arc<Shared>);
 
 impl Drop for StopsWithWorker {
@@ -325,8 +329,9 @@ impl Drop for StopsWithWorker {
     }
 }
 
-/// Wakes workers whose clients wait for the log, and lets snapshots be taken when it has grown enough. The log keeps the
-/// listener for as long as it lives, which is as long as the server's own state: hence the weak reference.
+/// Registers the log listener. It wakes workers whose clients wait for the log, and requests a
+/// snapshot when the log has grown enough. The log owns the listener and lives as long as the
+/// shared state: hence the weak reference.
 fn listen_to_log(shared: &Arc<Shared>, inboxes: Vec<Arc<Inbox>>) {
     let weak = Arc::downgrade(shared);
     let (was_writable, was_retaining) = (AtomicBool::new(true), AtomicBool::new(false));
@@ -342,7 +347,7 @@ fn listen_to_log(shared: &Arc<Shared>, inboxes: Vec<Arc<Inbox>>) {
             tell_of_old_segments(shared.engine.log().retention_failure());
         }
         if !shared.engine.is_loaded() {
-            // What is not loaded is not what a snapshot should have.
+            // A snapshot must not be taken before all data is loaded.
             return;
         }
         let config = shared.settings.current();
@@ -352,10 +357,10 @@ fn listen_to_log(shared: &Arc<Shared>, inboxes: Vec<Arc<Inbox>>) {
     shared.engine.log().set_listener(Box::new(listener));
 }
 
-/// Says on standard error that changes are refused from now on, or accepted again.
+/// Writes to standard error that changes are refused, or accepted again.
 fn tell_operator(writable: bool, health: &Health) {
     let line = match health {
-        // It is being closed.
+        // The log is being closed.
         Health::Ok if !writable => return,
         Health::Ok => "the log accepts changes again".to_owned(),
         Health::Full(failure) => {
@@ -373,7 +378,7 @@ fn tell_operator(writable: bool, health: &Health) {
     say(&line);
 }
 
-/// Says on standard error that the log cannot be shortened any more, or can be again.
+/// Writes to standard error that old segments cannot be removed, or are removed again.
 fn tell_of_old_segments(failure: Option<Failure>) {
     say(&match failure {
         Some(failure) => {
@@ -386,11 +391,11 @@ fn tell_of_old_segments(failure: Option<Failure>) {
 }
 
 fn say(line: &str) {
-    // Nobody may be reading what the server says.
+    // Standard error may be closed.
     let _ = writeln!(io::stderr(), "{line}");
 }
 
-/// An event loop and an inbox for each worker.
+/// Creates an event loop and an inbox for each worker.
 fn event_loops(count: usize) -> Result<(Vec<Poll>, Vec<Arc<Inbox>>), StartError> {
     let failed = |error| StartError::System { what: "create an event loop", error };
     let (mut polls, mut inboxes) = (Vec::new(), Vec::new());
@@ -403,8 +408,9 @@ fn event_loops(count: usize) -> Result<(Vec<Poll>, Vec<Arc<Inbox>>), StartError>
     Ok((polls, inboxes))
 }
 
-/// Asks the system for as many descriptors as `maxclients` and connections over HTTP need. If it gives fewer, the
-/// limits are lowered: a limit that is told to clients is better than connections that fail.
+/// Raises the descriptor limit to what `maxclients` and HTTP connections need. If the system grants
+/// fewer, lowers the limits and returns a warning: a visible limit is better than failing
+/// connections.
 fn raise_descriptor_limit(config: &mut Config) -> Option<String> {
     let too_few = file_descriptors::provide_for(&config.connections()).err()?;
     config.maxclients = too_few.clients;

@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use tidemark_log::Durability;
 
-/// The configuration in force. Workers keep a copy and look whether it is still the latest.
+/// The configuration in force. Workers keep a copy and compare versions.
 pub(crate) struct Settings {
     current: RwLock<Arc<Config>>,
     version: AtomicU64,
-    /// Whether the durability is `always`: for all workers at once, and without a look at the rest.
+    /// Whether the durability mode is `always`. Separate, so that all workers see a change
+    /// immediately without the lock.
     always_durable: AtomicBool,
 }
 
@@ -24,19 +25,19 @@ impl Settings {
         Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// A number that changes with the configuration.
+    /// Version number, incremented by every change.
     pub(crate) fn version(&self) -> u64 {
         self.version.load(Ordering::SeqCst)
     }
 
-    /// Whether every change waits for the disk before it is answered.
+    /// Whether every change is synced before its reply.
     #[inline]
     pub(crate) fn is_always_durable(&self) -> bool {
         self.always_durable.load(Ordering::Acquire)
     }
 
-    /// Changes the configuration, all of it or, on an error, nothing. `announce` passes the new one on before anybody
-    /// else can change it: what comes last is in force everywhere.
+    /// Changes the configuration: all of it or, on an error, nothing. Calls `announce` with the new
+    /// one under the lock, so announcements arrive in the order of the changes.
     pub(crate) fn change<E>(
         &self,
         change: impl FnOnce(&mut Config) -> Result<(), E>,

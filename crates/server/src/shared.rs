@@ -1,4 +1,4 @@
-//! What all workers share.
+//! State that all workers share.
 
 use crate::clock::now_us;
 use crate::config::Config;
@@ -34,78 +34,78 @@ use tidemark_engine::watch::{Emission, WriteBudget};
 use tidemark_log::Lsn;
 use tokio::sync::Semaphore;
 
-/// Active expiry runs at most every so many milliseconds, however densely deadlines lie.
+/// Minimum time between two runs of active expiry, in milliseconds.
 const EXPIRY_PAUSE_MS: u64 = 10;
-/// What is to be logged on nobody's behalf waits so many milliseconds if the log has no room.
+/// Retry delay of background commits while the log has no room, in milliseconds.
 const ROOM_PAUSE_MS: u64 = 100;
-/// Keys that one run of active expiry removes at most, so that clients wait for it less than a millisecond or so.
+/// Most keys that one run of active expiry removes. Keeps the run below about a millisecond.
 const EXPIRY_BUDGET: usize = 1_000;
-/// How many counters one turn commits at most.
+/// Most counters that one turn commits.
 const COMMIT_BUDGET: usize = 1_000;
-/// Watched reads are looked through for what is too old at most every so many milliseconds.
+/// Minimum time between two retention runs over watched reads, in milliseconds.
 const FORGETTING_PAUSE_MS: u64 = 1_000;
-/// The same while each of them has subscribers and nothing is retained.
+/// The same while all watched reads have subscribers and no emission is retained.
 const WATCHED_PAUSE_MS: u64 = 60_000;
-/// The operator is warned of HTTP at most once in so many seconds.
+/// Minimum time between two warnings about HTTP on the command port, in seconds.
 const HTTP_WARNING_PAUSE_S: u64 = 60;
 
-/// The server, as its workers see it.
+/// The server's state, shared by all threads.
 pub(crate) struct Shared {
     pub(crate) engine: ServedEngine,
     pub(crate) loading: Loading,
     pub(crate) settings: Arc<Settings>,
     pub(crate) clients: Clients,
-    /// Memory for what clients have sent and have not read.
+    /// Memory budget of all clients' input and output buffers.
     pub(crate) client_memory: ClientMemory,
     pub(crate) pubsub: Arc<PubSub>,
     pub(crate) keyspace_events: Arc<KeyspaceEvents>,
     /// Clients of DiceDB's protocol.
     pub(crate) dice: Arc<Directory>,
     pub(crate) snapshots: Snapshots,
-    /// Emissions that are not retained any more.
+    /// Queue of subscriptions whose emissions are replayed from the log.
     pub(crate) replays: ReplayQueue,
     pub(crate) offload: Offload,
-    /// The log as those see it who follow it.
+    /// The log as a stream of changes for followers.
     pub(crate) feed: Arc<Feed>,
-    /// Those who pass the log's changes on.
+    /// Sinks that forward the log's changes.
     pub(crate) sinks: Sinks,
-    /// Connections that may follow the log and do not yet.
+    /// Free places for connections that follow the log.
     pub(crate) follower_places: Arc<Semaphore>,
     /// One per worker.
     pub(crate) inboxes: Vec<Arc<Inbox>>,
-    /// Who is given named subscriptions.
+    /// Owners of named subscriptions.
     pub(crate) name_owners: NameOwners,
-    /// Those who watch reads over HTTP.
+    /// Subscribers to watched reads over HTTP.
     pub(crate) http_registry: Arc<HttpRegistry>,
-    /// Watched reads whose emissions are published.
+    /// Watched reads whose emissions are published on channels.
     pub(crate) channel_publisher: Arc<ChannelPublisher>,
     /// One per worker, one for channels, and the last for HTTP.
     pub(crate) counters: Vec<Counters>,
     pub(crate) errors: ErrorCounts,
-    /// What the counters showed at the last `CONFIG RESETSTAT`, and how many keys had expired.
+    /// Totals and expired keys at the last `CONFIG RESETSTAT`.
     baseline: Mutex<(Totals, u64)>,
-    /// What the counters showed when `INFO` last computed rates, and these rates.
+    /// Totals when `INFO` last computed rates, and those rates.
     pub(crate) rates: Mutex<Rates>,
     pub(crate) started: Instant,
-    /// Tells two runs of the server apart. 40 hexadecimal digits.
+    /// Unique per run of the server. 40 hexadecimal digits.
     pub(crate) run_id: String,
     stopping: AtomicBool,
-    /// When active expiry may run again, in milliseconds since 1970.
+    /// Earliest time of the next active expiry, in milliseconds since 1970.
     next_expiry_ms: AtomicU64,
-    /// When counters may be committed again, in milliseconds since 1970.
+    /// Earliest time of the next counter commit, in milliseconds since 1970.
     next_commit_ms: AtomicU64,
-    /// When watched reads and their emissions are looked through for what is too old, in milliseconds since 1970; never if
-    /// there are none.
+    /// Time of the next retention run over watched reads, in milliseconds since 1970. `u64::MAX` if
+    /// there are no watched reads.
     next_forgetting_ms: AtomicU64,
     pub(crate) active_expiry: AtomicBool,
     pub(crate) pause: Pause,
-    /// Wrong passwords, by address.
+    /// Limits wrong passwords by address.
     pub(crate) logins: LoginGuard,
     http_warning: OperatorLine,
 }
 
 impl Shared {
-    /// A server whose data is loaded.
+    /// Creates a server whose data is loaded.
     #[cfg(any(test, feature = "fuzzing"))]
     pub(crate) fn new(
         engine: Engine,
@@ -118,7 +118,7 @@ impl Shared {
         shared
     }
 
-    /// A server over an empty engine in place of the one whose data is being loaded.
+    /// Creates a server that serves an empty engine while the data is being loaded.
     pub(crate) fn loading(
         empty: Engine,
         snapshots: Snapshots,
@@ -128,14 +128,14 @@ impl Shared {
         Shared::with(ServedEngine::loading(empty), snapshots, config, inboxes)
     }
 
-    /// Gets an engine ready to be served.
+    /// Prepares an engine to be served.
     fn prepare(&self, engine: &Engine) {
         engine.begin_counting();
         self.configure(engine, &self.settings.current(), now_us());
         engine.set_event_audience(Arc::<KeyspaceEvents>::clone(&self.keyspace_events));
     }
 
-    /// Puts settings in force that the engine keeps.
+    /// Applies the settings that the engine stores.
     pub(crate) fn configure(&self, engine: &Engine, config: &Config, now_us: u64) {
         engine.log().set_durability(config.durability);
         engine.limit_tracking(config.tracking_limits());
@@ -150,16 +150,16 @@ impl Shared {
         self.keyspace_events.configure(engine, config);
     }
 
-    /// Serves an engine that has its data.
+    /// Starts to serve the loaded engine.
     pub(crate) fn install(&self, engine: Engine) {
         self.prepare(&engine);
         self.engine.install(engine);
-        // A client may have changed settings meanwhile.
+        // A client may have changed settings during the load.
         self.configure(&self.engine, &self.settings.current(), now_us());
         if self.engine.query_figures().0 > 0 {
             self.watching_began(now_us());
         }
-        // Workers sleep until something was due for the empty one.
+        // Workers sleep until a deadline of the empty engine: recompute it.
         self.inboxes.iter().for_each(|inbox| inbox.wake());
         self.http_registry.pause_changed();
     }
@@ -214,7 +214,7 @@ impl Shared {
         }
     }
 
-    /// Begins a graceful stop. Further calls do nothing.
+    /// Begins a graceful stop. Idempotent.
     pub(crate) fn stop(&self) {
         if !self.stopping.swap(true, Ordering::SeqCst) {
             self.engine.hold_removals(0);
@@ -229,7 +229,8 @@ impl Shared {
         }
     }
 
-    /// Begins a pause of clients' commands, which replaces any other. Nothing expires meanwhile, not even where a read meets it.
+    /// Begins a pause of clients' commands, replacing any other. No key expires during the pause,
+    /// not even on a read.
     pub(crate) fn begin_pause(&self, until_ms: u64, changes_only: bool) {
         self.engine.hold_removals(until_ms);
         self.pause.begin(until_ms, changes_only);
@@ -243,7 +244,7 @@ impl Shared {
         self.pause_changed();
     }
 
-    /// Tells all workers, and HTTP, that `pause` has changed.
+    /// Notifies all workers and HTTP that `pause` has changed.
     fn pause_changed(&self) {
         self.inboxes.iter().for_each(|inbox| inbox.send(Message::PauseChanged));
         self.http_registry.pause_changed();
@@ -261,20 +262,20 @@ impl Shared {
         self.stopping.load(Ordering::SeqCst)
     }
 
-    /// The newest record, if it is not durable yet and can still become so. Once the log has failed nothing more does,
-    /// and reads go on.
+    /// LSN of the newest record, if it is not durable yet and can still become so. `None` once the
+    /// log has failed: reads continue without waiting.
     pub(crate) fn not_yet_durable(&self) -> Option<Lsn> {
         not_yet_durable(self.engine.log())
     }
 
-    /// What must come before anybody is told what an emission shows.
+    /// Log progress that an emission must wait for before it is sent.
     pub(crate) fn holds_back(&self, emission: &Emission) -> Option<Until> {
         self.holds_back_position(emission.lsn, emission.durable)
     }
 
-    /// What must come before a subscriber hears of a position in the log: whoever comes back with it after the process was
-    /// killed must find that position still, and after a power failure as well where everything, or this record, is
-    /// `durable` before it is told.
+    /// Log progress that must precede the announcement of `lsn` to a subscriber. A subscriber that
+    /// resumes at `lsn` after a process kill must find the record. With `durable`, or in mode
+    /// `always`, this holds after a power failure too.
     pub(crate) fn holds_back_position(&self, lsn: Lsn, durable: bool) -> Option<Until> {
         let log = self.engine.log();
         if durable || self.settings.is_always_durable() {
@@ -284,12 +285,13 @@ impl Shared {
         }
     }
 
-    /// Whether a write or sync of the log has failed. A log that is merely full still makes durable what it has.
+    /// Whether a write or sync of the log has failed. A full log has not failed: it still makes its
+    /// records durable.
     pub(crate) fn log_has_failed(&self) -> bool {
         has_failed(self.engine.log())
     }
 
-    /// Tells the operator, not too often, that somebody speaks HTTP where commands are expected.
+    /// Warns the operator, rate-limited, that a client speaks HTTP on the command port.
     pub(crate) fn warn_of_http(&self, address: &str) {
         self.http_warning.write(|| {
             format!(
@@ -299,34 +301,34 @@ impl Shared {
         });
     }
 
-    /// What the thread of channels counts.
+    /// Counters of the channel thread.
     pub(crate) fn channel_counters(&self) -> &Counters {
         &self.counters[self.inboxes.len()]
     }
 
-    /// What has been counted since the start.
+    /// Totals since the start.
     pub(crate) fn totals(&self) -> Totals {
         Totals::of(&self.counters)
     }
 
-    /// What has been counted since the last reset.
+    /// Totals since the last reset.
     pub(crate) fn totals_since_reset(&self) -> Totals {
         self.totals().since(self.baseline.lock().unwrap_or_else(PoisonError::into_inner).0)
     }
 
-    /// How many keys have expired since the last reset.
+    /// Keys expired since the last reset.
     pub(crate) fn expired_since_reset(&self) -> u64 {
         self.engine.expired_keys() - self.baseline.lock().unwrap_or_else(PoisonError::into_inner).1
     }
 
-    /// Lets counting begin anew.
+    /// Resets the totals.
     pub(crate) fn reset_totals(&self) {
         let now = (self.totals(), self.engine.expired_keys());
         *self.baseline.lock().unwrap_or_else(PoisonError::into_inner) = now;
         self.errors.reset();
     }
 
-    /// When [`Shared::expire`] has something to do, in milliseconds since 1970.
+    /// When [`Shared::expire`] has work next, in milliseconds since 1970.
     pub(crate) fn next_expiry(&self) -> Option<u64> {
         if !self.active_expiry.load(Ordering::Relaxed) {
             return None;
@@ -335,13 +337,13 @@ impl Shared {
         Some(self.engine.next_deadline()?.max(earliest))
     }
 
-    /// When [`Shared::commit_counters`] has something to do, in milliseconds since 1970.
+    /// When [`Shared::commit_counters`] has work next, in milliseconds since 1970.
     pub(crate) fn next_commit(&self) -> Option<u64> {
         let earliest = self.next_commit_ms.load(Ordering::Relaxed).max(self.pause.until_ms());
         Some(self.engine.next_commit()?.max(earliest))
     }
 
-    /// Commits counters that are due, unless another worker is just doing so.
+    /// Commits counters that are due, unless another worker is doing so.
     pub(crate) fn commit_counters(&self, now_us: u64) {
         let now_ms = now_us / 1000;
         if self.next_commit().is_none_or(|at| at > now_ms) {
@@ -352,14 +354,14 @@ impl Shared {
             return;
         }
         let due = self.next_commit_ms.load(Ordering::Relaxed);
-        // Only one worker wins the right to this run.
+        // Only one worker wins this run.
         if self.next_commit_ms.compare_exchange(due, now_ms + 1, Ordering::AcqRel, Ordering::Relaxed).is_ok()
         {
             self.engine.commit_due(now_us, COMMIT_BUDGET);
         }
     }
 
-    /// Removes keys whose time has come, unless another worker is just doing so.
+    /// Removes expired keys, unless another worker is doing so.
     pub(crate) fn expire(&self, now_us: u64) {
         let now_ms = now_us / 1000;
         if self.next_expiry().is_none_or(|at| at > now_ms) {
@@ -367,7 +369,7 @@ impl Shared {
         }
         let due = self.next_expiry_ms.load(Ordering::Relaxed);
         let next = now_ms + EXPIRY_PAUSE_MS;
-        // Only one worker wins the right to this run.
+        // Only one worker wins this run.
         if self.next_expiry_ms.compare_exchange(due, next, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
             self.engine.expire_due(now_us, EXPIRY_BUDGET);
         }
@@ -375,20 +377,20 @@ impl Shared {
 }
 
 impl Shared {
-    /// Notes that there is a watched read.
+    /// Schedules retention runs, if none is scheduled, because there is a watched read.
     pub(crate) fn watching_began(&self, now_us: u64) {
         if self.next_forgetting_ms.load(Ordering::SeqCst) == u64::MAX {
             self.next_forgetting_ms.store(now_us / 1000 + FORGETTING_PAUSE_MS, Ordering::SeqCst);
         }
     }
 
-    /// When [`Shared::forget_watched`] has something to do, in milliseconds since 1970.
+    /// When [`Shared::forget_watched`] has work next, in milliseconds since 1970.
     pub(crate) fn next_forgetting(&self) -> Option<u64> {
         Some(self.next_forgetting_ms.load(Ordering::Relaxed)).filter(|at| *at != u64::MAX)
     }
 
-    /// Lets go of emissions that are too old, and of watched reads that nobody has come back to, unless another worker is
-    /// just doing so.
+    /// Evicts emissions past retention, and watched reads without subscribers, unless another
+    /// worker is doing so.
     pub(crate) fn forget_watched(&self, now_us: u64) {
         let due = self.next_forgetting_ms.load(Ordering::Relaxed);
         let now_ms = now_us / 1000;
@@ -398,12 +400,12 @@ impl Shared {
         let later = now_ms + FORGETTING_PAUSE_MS;
         if self.next_forgetting_ms.compare_exchange(due, later, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
             if !self.engine.log().has_room() {
-                // Their removal is a record.
+                // Removing a watched read appends a record.
                 self.next_forgetting_ms.store(later, Ordering::SeqCst);
                 return;
             }
             self.engine.forget_watched(now_us);
-            // Rounded up: earlier there would be nothing to do.
+            // Rounded up: an earlier run would find nothing.
             let next_ms = self.engine.next_forgetting_us().map(|at| at / 1000 + 1);
             let next_ms = match next_ms {
                 Some(at) => at.max(later),
@@ -412,7 +414,7 @@ impl Shared {
             };
             self.next_forgetting_ms.store(next_ms, Ordering::SeqCst);
             if next_ms == u64::MAX && self.engine.query_figures().0 > 0 {
-                // It began meanwhile, and did not see that nobody would look.
+                // A read was watched concurrently and saw a run scheduled: schedule one for it.
                 self.watching_began(now_us);
             }
         }

@@ -1,25 +1,25 @@
-//! Those who pass the log's changes on, if this program was built with them.
+//! Sinks that forward the log's changes, if the program was built with the feature `sinks`.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tidemark_changes::Feed;
 use tidemark_log::{Log, Lsn};
 
-/// What there is where the program was built without sinks: nothing.
+/// Uninhabited: the program was built without sinks.
 #[cfg(not(feature = "sinks"))]
 type Running = std::convert::Infallible;
 #[cfg(feature = "sinks")]
 type Running = tidemark_sinks::Sinks;
 
-/// How one sink is doing.
+/// Status of one sink.
 #[derive(Debug)]
 pub(crate) struct SinkFigures {
-    /// Its address without anything secret.
+    /// Its address without secrets.
     pub(crate) name: String,
     pub(crate) state: &'static str,
-    /// Everything up to here has been passed on.
+    /// LSN up to which all changes have been forwarded.
     pub(crate) position: u64,
-    /// Durable records behind that.
+    /// Durable records after `position`.
     pub(crate) lag: u64,
     pub(crate) messages: u64,
     pub(crate) errors: u64,
@@ -36,7 +36,7 @@ impl Sinks {
     }
 }
 
-/// Why the address of a sink is refused; `None` if it is one.
+/// Why the address of a sink is invalid; `None` if it is valid.
 #[cfg(feature = "sinks")]
 pub(crate) fn objection(address: &str) -> Option<String> {
     let parsed: Result<tidemark_sinks::Address, _> = address.parse();
@@ -45,9 +45,9 @@ pub(crate) fn objection(address: &str) -> Option<String> {
 
 #[cfg(feature = "sinks")]
 impl Sinks {
-    /// Starts those at these addresses.
+    /// Starts a sink for each address.
     pub(crate) fn start(&self, addresses: &[String], feed: &Arc<Feed>, log: &Arc<Log>) -> io::Result<()> {
-        // What is no address was refused as a setting.
+        // The configuration has refused invalid addresses.
         let addresses: Vec<_> = addresses.iter().filter_map(|address| address.parse().ok()).collect();
         if !addresses.is_empty() {
             *self.lock() = Some(Running::start(addresses, feed, log)?);
@@ -55,13 +55,13 @@ impl Sinks {
         Ok(())
     }
 
-    /// Ends them.
+    /// Stops all sinks.
     pub(crate) fn stop(&self) {
         let running = self.lock().take();
         running.into_iter().for_each(Running::stop);
     }
 
-    /// How they are doing, beside a log that is durable up to an LSN.
+    /// Status of each sink, relative to a log that is durable up to `durable`.
     pub(crate) fn figures(&self, durable: Lsn) -> Vec<SinkFigures> {
         let running = self.lock();
         let statuses = running.iter().flat_map(Running::statuses);

@@ -1,9 +1,9 @@
-//! Answers as JSON, for those who do not speak the Redis protocol.
+//! Replies as JSON, for transports other than the Redis protocol.
 //!
-//! | answer | JSON |
+//! | reply | JSON |
 //! |---|---|
 //! | null | `null` |
-//! | integer, double | a number; `"inf"`, `"-inf"` and `"nan"`, which JSON does not have as numbers |
+//! | integer, double | a number; `"inf"`, `"-inf"` and `"nan"`, which JSON numbers lack |
 //! | boolean | `true`, `false` |
 //! | string | a string, or `{"base64": "…"}` if its bytes are not UTF-8 |
 //! | array, set | an array |
@@ -16,12 +16,12 @@ use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use std::borrow::Cow;
 use tidemark_changes::serialize_bytes;
 
-/// Serializes an answer as it went over the wire. Cost: decoding it.
+/// Serializes an encoded reply. Cost: decoding it.
 pub(crate) fn serialize<S: Serializer>(encoded: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
     Json(&decode(encoded)).serialize(serializer)
 }
 
-/// The answer; an error in place of bytes that are not exactly one.
+/// Decodes a reply. Returns an error value unless the bytes are exactly one reply.
 pub(crate) fn decode(encoded: &[u8]) -> Value {
     let mut decoder = Decoder::new(Limits::default());
     decoder.feed(encoded);
@@ -48,7 +48,7 @@ impl Serialize for Json<'_> {
                 serializer.collect_seq(elements.iter().map(Json))
             }
             Value::Map(pairs) => map(pairs, serializer),
-            // Attributes have been taken off.
+            // `plain` has removed attributes.
             Value::Null | Value::Attributed { .. } => serializer.serialize_unit(),
         }
     }
@@ -76,7 +76,7 @@ fn map<S: Serializer>(pairs: &[(Value, Value)], serializer: S) -> Result<S::Ok, 
     serializer.collect_map(keys.iter().zip(pairs.iter().map(|(_, value)| Json(value))))
 }
 
-/// A key of a map as a key of an object.
+/// A map's key as an object's key.
 fn key_text(key: &Value) -> Option<Cow<'_, str>> {
     match key.plain() {
         Value::Integer(number) => Some(number.to_string().into()),
@@ -144,7 +144,7 @@ mod tests {
         }
     }
 
-    /// Bytes of which many begin as answers do.
+    /// Bytes many of which begin like replies.
     fn resembling() -> impl Strategy<Value = Vec<u8>> {
         let piece = prop_oneof![
             "[*~%$:,#+=>|!(-][0-9]{0,2}\r\n".prop_map(String::into_bytes),

@@ -1,4 +1,4 @@
-//! Commands that let a client wait: blocking pops, `WAIT`, `WAITAOF`, `DEBUG SLEEP`.
+//! Commands that block a client: blocking pops, `WAIT`, `WAITAOF`, `DEBUG SLEEP`.
 
 use crate::context::Context;
 use crate::net::inbox::{Message, Unblock};
@@ -11,7 +11,7 @@ use tidemark_engine::command::parse;
 use tidemark_engine::{Blocked, CommandError, Delivery, Engine, Waiter};
 use tidemark_log::Lsn;
 
-/// Lets a client wait whose command has found nothing to take.
+/// Blocks a client whose command has found nothing to take.
 pub(crate) fn block(session: &mut Session, blocked: Blocked<'_>, durable: bool, cx: &Context<'_>) {
     let timeout = blocked.timeout_ms().map(Duration::from_millis);
     let connection_id = session.connection_id();
@@ -22,9 +22,9 @@ pub(crate) fn block(session: &mut Session, blocked: Blocked<'_>, durable: bool, 
     session.show_state();
 }
 
-/// Gives a blocked client what it has waited for.
+/// Answers a blocked client with its delivery.
 pub(crate) fn deliver(session: &mut Session, delivery: &Delivery, always: bool) {
-    // What it has taken would be lost: a wait that has been served ends by its delivery alone.
+    // A served wait ends only by its delivery: otherwise the element that it took would be lost.
     let wait = session.wait.take().expect("a client is delivered what it waits for");
     let mark = session.outbox.reply.len();
     if delivery.overflowed {
@@ -44,17 +44,19 @@ pub(crate) fn deliver(session: &mut Session, delivery: &Delivery, always: bool) 
     session.client.end_wait();
 }
 
-/// Ends a wait whose time has passed, or which another client ended. `false` if the answer is already on its way.
+/// Ends a wait whose deadline has passed, or which another client ended. Returns `false` if the
+/// wait cannot end this way or its answer is on its way.
 pub(crate) fn end(session: &mut Session, how: Unblock, engine: &Engine) -> bool {
     let Some(wait) = &session.wait else { return false };
     match (&wait.what, how) {
-        // Its answer is sure to come.
+        // These waits cannot be cut short: their answer is certain to arrive.
         (WaitFor::Snapshot | WaitFor::Place(_) | WaitFor::Long, _)
         | (WaitFor::Unpaused | WaitFor::Room(_), Unblock::Error) => return false,
         _ => {}
     }
     if let WaitFor::Keys(waiter) = &wait.what {
-        // Whoever ends another's wait has stopped it already.
+        // A client that ended this wait with `CLIENT UNBLOCK` has stopped it already; stopping is
+        // idempotent.
         engine.stop_waiting(waiter);
         if waiter.is_served() {
             return false;
@@ -82,7 +84,7 @@ pub(crate) fn end(session: &mut Session, how: Unblock, engine: &Engine) -> bool 
     true
 }
 
-/// Whether the client still waits, and if it is `waiter` that was meant, for the same keys as when it was.
+/// Whether the client still waits. With `meant`, whether it still waits for the same keys as then.
 pub(crate) fn is_waiting(session: &Session, meant: Option<&Arc<Waiter>>) -> bool {
     match (session.wait.as_ref().map(|wait| &wait.what), meant) {
         (Some(WaitFor::Keys(waiter)), Some(meant)) => Arc::ptr_eq(waiter, meant),
@@ -91,20 +93,21 @@ pub(crate) fn is_waiting(session: &Session, meant: Option<&Arc<Waiter>>) -> bool
     }
 }
 
-/// Ends the wait of a client that is gone.
+/// Ends the wait of a client that has disconnected.
 pub(crate) fn abandon(session: &mut Session, cx: &Context<'_>) {
     match session.wait.take().map(|wait| wait.what) {
-        // If it has been served meanwhile, what it took is lost with its connection, as a reply in flight would be.
+        // If it was served concurrently, the element that it took is lost with the connection, like
+        // a reply in flight.
         Some(WaitFor::Keys(waiter)) => {
             cx.shared.engine.stop_waiting(&waiter);
         }
-        // Who subscribes listens from the first, so that has to end.
+        // The worker is registered as a listener since the request: unregister it.
         Some(WaitFor::Place(pending)) => lifecycle::leave_if_unused(session, pending.query(), cx),
         _ => {}
     }
 }
 
-/// Ends a wait for the disk if the record is durable; whether it did.
+/// Ends a wait for the disk if the record is durable. Returns whether it did.
 pub(crate) fn synced(session: &mut Session, durable: Lsn) -> bool {
     let Some(Wait { what: WaitFor::Sync(lsn), is_silent, .. }) = &session.wait else { return false };
     if *lsn > durable {
@@ -122,7 +125,7 @@ pub(crate) fn synced(session: &mut Session, durable: Lsn) -> bool {
 pub(crate) fn wait_aof(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> Result<(), CommandError> {
     let [_, local, replicas, timeout] = args else { return Err(CommandError::Syntax) };
     let local = parse::integer_in(local, 0..=1)?;
-    // There are no replicas to wait for, so the number only has to be one.
+    // There are no replicas: only the number's validity is checked.
     parse::positive(replicas)?;
     let timeout = timeout_ms(timeout)?;
     let log = cx.shared.engine.log();
@@ -149,7 +152,7 @@ pub(crate) fn wait_replicas(session: &mut Session, args: &[&[u8]]) -> Result<(),
     Ok(())
 }
 
-/// `DEBUG SLEEP seconds`: the connection sleeps, others do not notice.
+/// `DEBUG SLEEP seconds`: blocks this connection only.
 pub(crate) fn sleep(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandError> {
     let seconds = args.get(2).map(|arg| parse::float(arg)).transpose()?.unwrap_or(0.0);
     let time = Duration::try_from_secs_f64(seconds).map_err(|_| CommandError::NotAFloat)?;
@@ -161,7 +164,7 @@ pub(crate) fn sleep(session: &mut Session, args: &[&[u8]]) -> Result<(), Command
     Ok(())
 }
 
-/// Lets a client wait for the snapshot that it has asked for.
+/// Blocks a client until the snapshot that it requested is complete.
 pub(crate) fn for_snapshot(session: &mut Session) {
     begin(session, WaitFor::Snapshot, None);
 }
@@ -171,7 +174,7 @@ pub(crate) fn begin(session: &mut Session, what: WaitFor, timeout: Option<Durati
     session.show_state();
 }
 
-/// A timeout argument in milliseconds; 0 is for ever.
+/// Parses a timeout argument in milliseconds; 0 is for ever.
 pub(crate) fn timeout_ms(arg: &[u8]) -> Result<Option<Duration>, CommandError> {
     let value = parse::integer(arg)
         .map_err(|_| CommandError::text("ERR timeout is not an integer or out of range"))?;
@@ -179,7 +182,7 @@ pub(crate) fn timeout_ms(arg: &[u8]) -> Result<Option<Duration>, CommandError> {
     Ok((value > 0).then(|| Duration::from_millis(value)))
 }
 
-/// `WAITAOF` answers how many disks hold the change: this server's, and replicas'.
+/// Writes the reply of `WAITAOF`: the number of local and of replica disks that have the change.
 fn sync_reply(reply: &mut tidemark_engine::Reply, local: bool) {
     reply.array(2);
     reply.integer(i64::from(local));

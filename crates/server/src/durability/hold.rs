@@ -1,4 +1,4 @@
-//! What is held back until it is safe to be told.
+//! Holds replies until the records that they depend on are durable.
 
 use crate::context::Context;
 use crate::net::outbox::Until;
@@ -7,12 +7,13 @@ use crate::shared::Shared;
 use tidemark_engine::Executed;
 use tidemark_log::Lsn;
 
-/// How the answer begins to a change that the log has refused.
+/// Prefix of the reply to a change that the log has refused.
 const REFUSAL: &[u8] = b"-MISCONF ";
 
-/// Holds the reply that begins at `mark` back until the change is durable, if it must be. A command that changed nothing
-/// then waits for the changes that it may show, the last of which `shown` says, be they its own or others': nobody is told
-/// what a crash could take back. A command that was refused shows nothing.
+/// Holds the reply that begins at `mark` until the change is durable, if required. A command that
+/// changed nothing waits for the changes that its reply may show, its own or other clients';
+/// `shown` returns the last of them. So no reply shows what a crash could take back. A refused
+/// command shows nothing.
 #[inline]
 pub(crate) fn finish(
     session: &mut Session,
@@ -31,7 +32,7 @@ pub(crate) fn finish(
     }
 }
 
-/// What the answer to a command waits for, as [`finish`] has it.
+/// What the reply to a command waits for; see [`finish`].
 #[inline]
 pub(crate) fn holds_back(
     executed: &Executed<'_>,
@@ -48,14 +49,14 @@ pub(crate) fn holds_back(
         if answer.starts_with(REFUSAL) {
             return None;
         }
-        // A client that is to wait still has the locks that the question would take.
+        // `shown` would take locks that a command about to block still holds.
         let shown = if executed.block.is_some() { newest } else { shown() };
         Some(shown).filter(|lsn| *lsn > shared.engine.log().durable())
     };
     executed.lsn.or_else(seen).map(Until::Durable)
 }
 
-/// Holds the reply that begins at `mark` back until a record is as safe as answers to changes are to be.
+/// Holds the reply that begins at `mark` until a record is durable, if the mode is `always`.
 pub(crate) fn hold_change(session: &mut Session, mark: usize, record: Lsn, cx: &Context<'_>) {
     session.last_write = Some(record);
     if cx.always_durable() {
@@ -63,14 +64,14 @@ pub(crate) fn hold_change(session: &mut Session, mark: usize, record: Lsn, cx: &
     }
 }
 
-/// Holds the reply that begins at `mark` back until everything that it may show is durable.
+/// Holds the reply that begins at `mark` until everything that it may show is durable.
 pub(crate) fn hold_what_is_shown(session: &mut Session, mark: usize, cx: &Context<'_>) {
     if let Some(seen) = cx.shared.not_yet_durable() {
         session.outbox.hold(mark, Until::Durable(seen));
     }
 }
 
-/// Holds back the answer that begins at `mark` and shows the state at `lsn`.
+/// Holds the reply that begins at `mark` and shows the state at `lsn`.
 pub(crate) fn hold_position(session: &mut Session, mark: usize, lsn: Lsn, cx: &Context<'_>) {
     if let Some(until) = cx.shared.holds_back_position(lsn, false) {
         session.outbox.hold(mark, until);

@@ -1,5 +1,5 @@
-//! The time between a start and the moment at which all data is in memory: clients are connected, and what needs the data
-//! is answered `LOADING`.
+//! State between the start and the end of recovery: clients can connect, and commands that need the
+//! data are answered `LOADING`.
 
 use std::io::Write as _;
 use std::ops::Deref;
@@ -8,36 +8,37 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use tidemark_engine::Engine;
 
-/// The answer to what needs the data, in Redis's words: clients know them and ask again.
+/// Error for commands that need the data, in Redis's words: clients recognise it and retry.
 pub(crate) const LOADING: &str = "LOADING Redis is loading the dataset in memory";
 
-/// How often the operator is told how far the loading is.
+/// Minimum time between two progress lines to the operator.
 const LINE_PAUSE: Duration = Duration::from_secs(2);
 
-/// The engine that is served: an empty one over the same log until the data is loaded. Nothing may change the empty one.
+/// The served engine: an empty one over the same log until the data is loaded. The empty one must
+/// not be changed.
 pub(crate) struct ServedEngine {
     empty: Option<Engine>,
     loaded: OnceLock<Engine>,
 }
 
 impl ServedEngine {
-    /// An engine that has its data.
+    /// Wraps an engine that has its data.
     #[cfg(any(test, feature = "fuzzing"))]
     pub(crate) fn loaded(engine: Engine) -> ServedEngine {
         ServedEngine { empty: None, loaded: OnceLock::from(engine) }
     }
 
-    /// An empty engine in place of one whose data is being loaded.
+    /// Wraps an empty engine while the data is being loaded.
     pub(crate) fn loading(empty: Engine) -> ServedEngine {
         ServedEngine { empty: Some(empty), loaded: OnceLock::new() }
     }
 
-    /// Serves an engine that has its data, from now on.
+    /// Serves the loaded engine from now on.
     pub(crate) fn install(&self, engine: Engine) {
         assert!(self.loaded.set(engine).is_ok(), "the data is loaded once");
     }
 
-    /// Whether all data is there.
+    /// Whether all data is loaded.
     #[inline]
     pub(crate) fn is_loaded(&self) -> bool {
         self.loaded.get().is_some()
@@ -66,7 +67,7 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// What it has, for a person.
+    /// Human-readable units.
     pub(crate) fn units(self) -> &'static str {
         match self {
             Source::Snapshot => "frames of the snapshot",
@@ -75,10 +76,10 @@ impl Source {
     }
 }
 
-/// How far the loading is, and whether it is to be given up.
+/// Progress of loading, and its cancellation.
 pub(crate) struct Loading {
     began: Instant,
-    /// What is being loaded, since when, and when the operator is told again.
+    /// What is being loaded, since when, and when the next progress line is due.
     step: Mutex<Step>,
     total: AtomicU64,
     done: AtomicU64,
@@ -92,13 +93,13 @@ struct Step {
     next_line: Instant,
 }
 
-/// What `INFO` and metrics show of it.
+/// Progress for `INFO` and metrics.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Figures {
     pub(crate) source: Source,
     pub(crate) done: u64,
     pub(crate) total: u64,
-    /// When the rest will be done if it goes on as fast.
+    /// Estimated time until the end, at the present rate.
     pub(crate) eta: Duration,
 }
 
@@ -118,7 +119,7 @@ impl Default for Loading {
 }
 
 impl Loading {
-    /// Begins with something of which there are `total`.
+    /// Begins a step with `total` units.
     pub(crate) fn begin(&self, source: Source, total: u64) {
         let began = Instant::now();
         let mut step = self.step.lock().unwrap_or_else(PoisonError::into_inner);
@@ -127,7 +128,7 @@ impl Loading {
         self.total.store(total, Ordering::Relaxed);
     }
 
-    /// Notes that so many more are loaded, and tells the operator now and then.
+    /// Adds loaded units, and writes a progress line to the operator if one is due.
     pub(crate) fn advance(&self, count: u64) {
         self.done.fetch_add(count, Ordering::Relaxed);
         let mut step = self.step.lock().unwrap_or_else(PoisonError::into_inner);
@@ -136,7 +137,7 @@ impl Loading {
             drop(step);
             let figures = self.figures();
             let (done, total, units) = (figures.done, figures.total, figures.source.units());
-            // Nobody has to listen.
+            // Standard error may be closed.
             let _ = writeln!(
                 std::io::stderr(),
                 "{:<12}{done} of {total} {units}, {:.0} %",
@@ -146,27 +147,27 @@ impl Loading {
         }
     }
 
-    /// How far it is.
+    /// Current progress.
     pub(crate) fn figures(&self) -> Figures {
         let Step { source, began, .. } = *self.step.lock().unwrap_or_else(PoisonError::into_inner);
         let (done, total) = (self.done.load(Ordering::Relaxed), self.total.load(Ordering::Relaxed));
         let missing = total.saturating_sub(done) as f64 / done.max(1) as f64;
-        // A year at most: the first figures say little.
+        // At most a year: early estimates are unreliable.
         let eta = Duration::from_secs_f64((began.elapsed().as_secs_f64() * missing).min(366.0 * 86_400.0));
         Figures { source, done, total, eta }
     }
 
-    /// For how long it goes on.
+    /// Time since the start.
     pub(crate) fn elapsed(&self) -> Duration {
         self.began.elapsed()
     }
 
-    /// Lets the loading end soon, without having loaded everything.
+    /// Cancels loading.
     pub(crate) fn give_up(&self) {
         self.given_up.store(true, Ordering::Release);
     }
 
-    /// Whether the loading is to end.
+    /// Whether loading is cancelled.
     pub(crate) fn is_given_up(&self) -> bool {
         self.given_up.load(Ordering::Acquire)
     }

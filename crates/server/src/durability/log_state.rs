@@ -1,16 +1,17 @@
-//! How safe the log is.
+//! Progress and health of the log.
 
 use tidemark_log::{Health, Log, Lsn};
 
-/// The newest record, if it is not durable yet and can still become so. Once the log has failed nothing more does,
-/// and reads go on.
+/// LSN of the newest record, if it is not durable yet and can still become so. `None` once the log
+/// has failed: reads continue without waiting.
 pub(crate) fn not_yet_durable(log: &Log) -> Option<Lsn> {
     let newest = log.appended();
     (newest > log.durable() && !has_failed(log)).then_some(newest)
 }
 
-/// Whether a write or sync of the log has failed. A log that is merely full still makes durable what it has.
+/// Whether a write or sync of the log has failed. A full log has not failed: it still makes its
+/// records durable.
 pub(crate) fn has_failed(log: &Log) -> bool {
-    // The first question is one load, and its answer nearly always no.
+    // Fast path: one load, which nearly always succeeds.
     log.check_writable().is_err() && matches!(log.health(), Health::Failed(_))
 }

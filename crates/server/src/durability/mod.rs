@@ -1,4 +1,4 @@
-//! What makes changes safe, and what waits until they are: the log's state, snapshots, recovery.
+//! Durability of changes, and what waits for it: the log's state, snapshots, recovery.
 
 pub(crate) mod hold;
 pub(crate) mod loading;

@@ -1,4 +1,5 @@
-//! From the data directory to a keyspace: open the log, load the newest snapshot, apply the log behind it.
+//! Recovery of the keyspace from the data directory: open the log, load the newest snapshot, apply
+//! the log after it.
 
 use crate::clock::now_us;
 use crate::config::{Config, LogStorage};
@@ -18,7 +19,7 @@ use tidemark_log::{
     Snapshot, SnapshotError, Snapshots, Storage, Verify,
 };
 
-/// Why the data cannot be served. Nothing has been changed on disk but a torn tail, which was cut.
+/// Why the data cannot be served. The disk is unchanged, except that a torn tail was cut.
 #[derive(Debug, thiserror::Error)]
 pub enum RecoverError {
     /// The directory cannot be used.
@@ -26,10 +27,10 @@ pub enum RecoverError {
     Directory {
         /// The directory.
         dir: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
-    /// Others can read the directory.
+    /// Other users can read the directory.
     #[error(
         "other users of this machine can open the data directory {dir} (mode {mode:03o}), and read every value and the secrets of draws \
          to come: run `chmod 700 {dir}`, or allow it with --private-dir no",
@@ -50,23 +51,23 @@ pub enum RecoverError {
     /// No snapshot can be read where one is needed.
     #[error(transparent)]
     Snapshot(#[from] SnapshotError),
-    /// A snapshot's frame makes no sense.
+    /// A snapshot's frame is invalid.
     #[error("the snapshot at record {lsn} cannot be loaded: {error}")]
     Load {
-        /// Which snapshot.
+        /// LSN of the snapshot.
         lsn: Lsn,
         /// What is wrong with it.
         error: ApplyError,
     },
-    /// A record makes no sense.
+    /// A record is invalid.
     #[error("the log's record {lsn} cannot be applied: {error}")]
     Apply {
-        /// The record.
+        /// LSN of the record.
         lsn: Lsn,
         /// What is wrong with it.
         error: ApplyError,
     },
-    /// The server was told to stop before everything was loaded.
+    /// The server was stopped before all data was loaded.
     #[error("the server was stopped while it loaded its data")]
     GivenUp,
     /// A thread that loads the snapshot has panicked.
@@ -74,26 +75,26 @@ pub enum RecoverError {
     Panicked,
 }
 
-/// A keyspace as the snapshot and the log tell it.
+/// The keyspace recovered from snapshot and log.
 pub(crate) struct Recovered {
     pub(crate) engine: Engine,
-    /// The last record that the newest usable snapshot covers; 0 without one.
+    /// Last record that the newest usable snapshot covers; 0 without one.
     pub(crate) snapshot: Lsn,
-    /// Its size.
+    /// Its size. Bytes.
     pub(crate) snapshot_bytes: u64,
-    /// How much of the log was behind it.
+    /// Bytes of the log after it.
     pub(crate) replayed_bytes: u64,
-    /// What was found, in lines for a person.
+    /// Human-readable findings, one per line.
     pub(crate) report: String,
 }
 
-/// A log that is open, and what was found in it.
+/// An open log, and what its recovery found.
 pub(crate) struct OpenLog {
     pub(crate) log: Arc<Log>,
     recovery: Recovery,
 }
 
-/// Opens the log of the data directory.
+/// Opens the log in the data directory.
 pub(crate) fn open(config: &Config) -> Result<OpenLog, RecoverError> {
     let storage = storage(config)?;
     let options = Options {
@@ -106,7 +107,7 @@ pub(crate) fn open(config: &Config) -> Result<OpenLog, RecoverError> {
             age: unless_zero(config.log_retention_age),
             keep_snapshots: config.snapshot_keep,
         },
-        // The replay below verifies every record that it applies.
+        // The replay verifies every record that it applies.
         verify: Verify::Tail,
         ..Options::default()
     };
@@ -114,10 +115,10 @@ pub(crate) fn open(config: &Config) -> Result<OpenLog, RecoverError> {
     Ok(OpenLog { log: Arc::new(log), recovery })
 }
 
-/// What watched reads, none of which has a subscriber yet, may spend of each second while the log is applied. Microseconds.
+/// Budget of watched reads per second of replay, none of which has a subscriber yet. Microseconds.
 const UNHEARD_WHILE_LOADING_US: u64 = 500_000;
 
-/// An engine over a log, without its data.
+/// Creates an engine over a log, without its data.
 pub(crate) fn empty_engine(log: &Arc<Log>, config: &Config) -> Engine {
     let engine = Engine::new(Arc::clone(log), SHARDS, seed());
     engine.limit_queries(QueryLimits { queries: config.watch_max_queries, bytes: config.watch_max_bytes });
@@ -127,7 +128,8 @@ pub(crate) fn empty_engine(log: &Arc<Log>, config: &Config) -> Engine {
         bytes: config.watch_retention_bytes,
         age_us: config.watch_retention_age.as_micros() as u64,
     });
-    // No client waits for a write meanwhile, and whoever comes back is to find as much as there can be.
+    // No client waits for writes during recovery, and clients that resume should find as many
+    // emissions as possible.
     engine.limit_writes(WriteBudget {
         write_us: config.watch_write_budget_us,
         unheard_us: UNHEARD_WHILE_LOADING_US.max(config.watch_unsubscribed_budget_us),
@@ -136,7 +138,7 @@ pub(crate) fn empty_engine(log: &Arc<Log>, config: &Config) -> Engine {
     engine
 }
 
-/// Brings back the state that the data directory tells.
+/// Recovers the state from snapshot and log.
 pub(crate) fn load(opened: &OpenLog, config: &Config, loading: &Loading) -> Result<Recovered, RecoverError> {
     let OpenLog { log, recovery } = opened;
     let mut report: Vec<String> = torn_tail(recovery).into_iter().chain(gap(recovery)).collect();
@@ -155,12 +157,12 @@ pub(crate) fn load(opened: &OpenLog, config: &Config, loading: &Loading) -> Resu
             engine.log().appended()
         ),
     });
-    // What a snapshot that was passed over covers is needed again.
+    // The log after a skipped snapshot is needed again.
     engine.log().retain(from);
     match Snapshots::new(Arc::clone(engine.log().storage())).set_aside(snapshot) {
         Ok(paths) => report.extend(paths.into_iter().map(|path| format!("set aside: {path}"))),
         Err(error @ SnapshotError::Sync(_)) => return Err(error.into()),
-        // It was not needed. At worst the next snapshot pushes out the good one instead of it.
+        // It was not needed. At worst the next snapshot evicts the good one in its place.
         Err(error) => report.push(format!("not set aside: {error}")),
     }
     let snapshots = Snapshots::new(Arc::clone(engine.log().storage()));
@@ -169,7 +171,8 @@ pub(crate) fn load(opened: &OpenLog, config: &Config, loading: &Loading) -> Resu
     Ok(Recovered { engine, snapshot, snapshot_bytes, replayed_bytes, report })
 }
 
-/// The state of the newest snapshot that can be used, and its last record; an empty state if the log has everything.
+/// Loads the newest usable snapshot. Returns the engine and the snapshot's last record; an empty
+/// engine if the log is complete without one.
 fn newest_state(
     log: &Arc<Log>,
     config: &Config,
@@ -182,7 +185,7 @@ fn newest_state(
         let below = failed.as_ref().map(|(lsn, _)| *lsn);
         let (snapshot, damaged) = match (snapshots.latest_below(log.floor(), below), failed) {
             (Ok(found), _) => found,
-            // Of several reasons the first says what to look at.
+            // The first error is the one to report.
             (Err(_), Some((_, error))) => return Err(error),
             (Err(error), None) => return Err(error.into()),
         };
@@ -266,7 +269,7 @@ fn load_snapshot(engine: &Engine, snapshot: &Snapshot, loading: &Loading) -> Res
     Ok(())
 }
 
-/// Applies every record from `from` on; how many there were, and how many bytes they had.
+/// Applies every record from `from` on. Returns their number and their bytes.
 fn replay(engine: &Engine, from: Lsn, loading: &Loading) -> Result<(u64, u64), RecoverError> {
     let last = engine.log().appended();
     if last < from {
@@ -300,7 +303,7 @@ fn torn_tail(recovery: &Recovery) -> Option<String> {
     Some(format!("an unfinished write was cut off: {bytes} at offset {} of {}", torn.offset, torn.path))
 }
 
-/// Said by the start that leaves the gap, and by no later one.
+/// Reports the gap, only at the start that leaves it.
 fn gap(recovery: &Recovery) -> Option<String> {
     let gap = recovery.gap?;
     Some(format!(
@@ -314,7 +317,7 @@ fn seconds(elapsed: Duration) -> String {
     format!("{:.2} s", elapsed.as_secs_f64())
 }
 
-/// Seeds the choices of commands such as `SPOP`; what they choose goes into the log.
+/// Seed for random choices of commands such as `SPOP`; the log records the choices.
 fn seed() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(0_u64)

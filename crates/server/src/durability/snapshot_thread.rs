@@ -10,11 +10,12 @@ use std::time::Duration;
 use tidemark_engine::{Delivery, Engine, Protocol, Reply};
 use tidemark_log::{Lsn, SnapshotWriter, Snapshots as LogSnapshots};
 
-/// How long the thread rests after some tens of microseconds of work. Where every core is busy it would otherwise keep a
-/// thread that serves clients waiting for a whole turn of the system's scheduler, which is milliseconds.
+/// Rest after some tens of microseconds of work. Without it, on a machine without a free core, the
+/// thread would delay a serving thread by a whole scheduler slice, which is milliseconds.
 const REST: Duration = Duration::from_micros(150);
 
-/// Starts the thread that takes snapshots until [`Snapshots::stop`]; it tells how a last one went.
+/// Starts the thread, which ends with [`Snapshots::stop`] and returns the result of a last
+/// snapshot.
 pub(crate) fn start(
     shared: Arc<Shared>,
     requests: Requests,
@@ -33,7 +34,7 @@ pub(crate) fn start(
             if relieves {
                 log.end_relief();
             } else if log.wants_relief() {
-                // It came to be wanted meanwhile.
+                // Relief was requested during the snapshot.
                 shared.snapshots.request(None);
             }
             if let Some((worker, connection_id)) = client {
@@ -49,8 +50,9 @@ pub(crate) fn start(
     std::thread::Builder::new().name("tidemark-snapshot".to_owned()).spawn(work)
 }
 
-/// Takes a snapshot while commands go on; returns when it is complete and durable, and the log before the oldest that is
-/// kept has been released; if it `relieves` a disk that gets full, all of the log before it. Returns its record and its size.
+/// Takes a snapshot while commands run. Returns its LSN and its size in bytes when it is complete
+/// and durable, and the log before the oldest kept snapshot has been released. If it `relieves` a
+/// disk that gets full, releases all of the log before this snapshot.
 fn take(engine: &Engine, snapshots: &Snapshots, relieves: bool) -> Result<(Lsn, u64), TakeError> {
     let log = engine.log();
     let mut snapshot = engine.snapshot();

@@ -1,5 +1,5 @@
-//! Snapshots while serving, as the workers know of them: asked for by a client or because the log has grown, and taken one at a
-//! time by a thread (`snapshot_taking.rs`).
+//! Snapshots while serving: requested by clients or because the log has grown, and taken one at a
+//! time by a thread (`snapshot_thread.rs`).
 
 use crate::net::connection_id::ConnectionId;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
@@ -9,76 +9,77 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tidemark_engine::Incomplete;
 use tidemark_log::{Log, Lsn, SnapshotError};
 
-/// The section of a snapshot that holds the keyspace, in frames as [`tidemark_engine::Loader`] takes them.
+/// Section of a snapshot with the keyspace, in frames for [`tidemark_engine::Loader`].
 pub const KEYSPACE: u32 = 0;
 
-/// The section that holds watched reads.
+/// Section with the watched reads.
 pub(crate) const WATCHED: u32 = 1;
 
-/// The section that holds named subscriptions.
+/// Section with the named subscriptions.
 pub(crate) const NAMED: u32 = 2;
 
-/// A snapshot is due after so many stops that were not clean: each leaves a short segment, which is a file that is held
-/// open, and a server that is killed again and again would never log enough for one.
+/// Unclean stops after which a snapshot is due. Each leaves a short segment, which is an open file,
+/// and a server that is killed repeatedly would never log enough for a snapshot.
 const GAPS_MAX: usize = 32;
 
-/// What the thread is asked for.
+/// A request to the snapshot thread.
 pub(crate) enum Request {
-    /// Take a snapshot; tell the client, if one waits.
+    /// Take a snapshot, and notify the client if one waits.
     Take(Option<(usize, ConnectionId)>),
-    /// End; first take a last snapshot if one was asked for.
+    /// End, after a last snapshot if one was requested.
     Stop,
 }
 
-/// Why there is no snapshot.
+/// Why a snapshot was not taken.
 #[derive(Debug, thiserror::Error)]
 pub enum TakeError {
     /// It could not be written.
     #[error(transparent)]
     Failed(#[from] SnapshotError),
-    /// It does not say what it should, so the log must not be released.
+    /// It is incomplete, so the log must not be released.
     #[error(transparent)]
     Incomplete(#[from] Incomplete),
-    /// The server stops, and nobody asked it to take one first.
+    /// The server stops without having been requested to take one first.
     #[error("it was given up because the server stops; the log has every change")]
     GivenUp,
 }
 
-/// What the workers know of snapshots, and how they ask for one.
+/// State of snapshots, shared by workers and the snapshot thread.
 pub(crate) struct Snapshots {
     requests: Mutex<Sender<Request>>,
-    /// A snapshot is being taken, or asked for.
+    /// A snapshot is requested or being taken.
     busy: AtomicBool,
-    /// Seconds since 1970 of the latest success; of the start before the first.
+    /// Time of the latest success, in seconds since 1970; initially the time of the start.
     last_success: AtomicU64,
-    /// The last record that the latest snapshot covers.
+    /// Last record that the latest snapshot covers.
     last_lsn: AtomicU64,
-    /// Bytes of the log behind the latest snapshot or attempt, less those that this process had written then.
+    /// Bytes of the log after the latest snapshot or attempt, minus the bytes that this process had
+    /// written then.
     bytes_before: AtomicI64,
-    /// The size of the latest snapshot.
+    /// Size of the latest snapshot. Bytes.
     last_bytes: AtomicU64,
-    /// The end of the log at the latest attempt that failed.
+    /// End of the log at the latest failed attempt.
     tried_lsn: AtomicU64,
     last_error: Mutex<Option<String>>,
-    /// The server stops: a snapshot that is being taken is given up.
+    /// The server stops: abandon the running snapshot.
     given_up: AtomicBool,
     /// The server takes a snapshot before it stops.
     last_wanted: AtomicBool,
 }
 
-/// The requests that the snapshot thread works off.
+/// Receiver of the snapshot thread.
 pub(crate) struct Requests(Receiver<Request>);
 
 impl Requests {
-    /// Waits for the next one.
+    /// Waits for the next request.
     pub(crate) fn next(&self) -> Request {
-        // Without a sender there is no server any more.
+        // Without a sender the server is gone.
         self.0.recv().unwrap_or(Request::Stop)
     }
 }
 
 impl Snapshots {
-    /// `last` is the newest snapshot that there is.
+    /// Creates the state, and the receiver for the snapshot thread. `last` is the newest snapshot.
     pub(crate) fn new(last: Lsn) -> (Snapshots, Requests) {
         let (sender, receiver) = channel();
         let snapshots = Snapshots {
@@ -96,13 +97,13 @@ impl Snapshots {
         (snapshots, Requests(receiver))
     }
 
-    /// Notes the newest snapshot that was found at the start.
+    /// Records the newest snapshot that was found at the start.
     pub(crate) fn note_loaded(&self, last: Lsn) {
         self.last_lsn.store(last.0, Ordering::Relaxed);
     }
 
-    /// Asks for a snapshot; `false` if one is being taken already. The client, if one is named by its worker and itself,
-    /// gets `OK` or an error when it is complete.
+    /// Requests a snapshot. Returns `false` if one is requested or being taken. The client, if
+    /// given with its worker, is answered `OK` or an error when the snapshot is complete.
     pub(crate) fn request(&self, client: Option<(usize, ConnectionId)>) -> bool {
         if self.busy.swap(true, Ordering::AcqRel) {
             return false;
@@ -111,15 +112,16 @@ impl Snapshots {
         true
     }
 
-    /// Says how large the newest snapshot is, and how much of the log was behind it at the start.
+    /// Sets the size of the newest snapshot, and the bytes of the log after it, as found at the
+    /// start.
     pub(crate) fn begin(&self, bytes: u64, replayed_bytes: u64) {
         self.last_bytes.store(bytes, Ordering::Relaxed);
         self.bytes_before.store(i64::try_from(replayed_bytes).unwrap_or(i64::MAX), Ordering::Relaxed);
     }
 
-    /// Asks for a snapshot if `after` records have been logged since the latest, or `after_bytes` bytes and as many as it has;
-    /// 0 means never. One is due as well if the server was not stopped properly many times since, each of which has left the
-    /// log a segment more; and if the log wants one, because the disk gets full.
+    /// Requests a snapshot if `after` records were logged since the latest, or `after_bytes` bytes
+    /// and at least its size; 0 disables a limit. With `after`, many unclean stops since the latest
+    /// make one due too. `wants_relief`, because the disk gets full, requests one in any case.
     pub(crate) fn request_if_due(&self, log: &Log, wants_relief: bool, after: u64, after_bytes: u64) {
         let since = Lsn(self.last_lsn().0.max(self.tried_lsn.load(Ordering::Relaxed)));
         let is_due =
@@ -133,17 +135,18 @@ impl Snapshots {
         }
     }
 
-    /// Whether a snapshot is being taken.
+    /// Whether a snapshot is requested or being taken.
     pub(crate) fn is_busy(&self) -> bool {
         self.busy.load(Ordering::Acquire)
     }
 
-    /// When the latest snapshot was completed, in seconds since 1970; the time of the start before the first.
+    /// When the latest snapshot was completed, in seconds since 1970; initially the time of the
+    /// start.
     pub(crate) fn last_success(&self) -> u64 {
         self.last_success.load(Ordering::Relaxed)
     }
 
-    /// The last record that the latest snapshot covers; 0 without one.
+    /// Last record that the latest snapshot covers; 0 without one.
     pub(crate) fn last_lsn(&self) -> Lsn {
         Lsn(self.last_lsn.load(Ordering::Relaxed))
     }
@@ -153,7 +156,7 @@ impl Snapshots {
         self.last_error.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Lets the server take a snapshot before it stops, and complete one that it may be taking.
+    /// Makes the server take a snapshot before it stops, and complete a running one.
     pub(crate) fn want_last(&self) {
         self.last_wanted.store(true, Ordering::Release);
     }
@@ -163,29 +166,31 @@ impl Snapshots {
         self.last_wanted.load(Ordering::Acquire)
     }
 
-    /// Gives up what is being taken, unless the server is to stop with a snapshot: nothing is lost without it.
+    /// Abandons the running snapshot, unless the server is to stop with one. The log has every
+    /// change.
     pub(crate) fn give_up(&self) {
         if !self.is_last_wanted() {
             self.given_up.store(true, Ordering::Release);
         }
     }
 
-    /// Lets the thread end.
+    /// Ends the thread.
     pub(crate) fn stop(&self) {
         self.send(Request::Stop);
     }
 
-    /// Whether what is being taken is to be given up.
+    /// Whether the running snapshot is to be abandoned.
     pub(crate) fn is_given_up(&self) -> bool {
         self.given_up.load(Ordering::Acquire)
     }
 
     fn send(&self, request: Request) {
-        // Without a receiver the server is stopping, and nobody waits for a snapshot any more.
+        // Without a receiver the server is stopping, and no client waits for a snapshot.
         let _ = self.requests.lock().unwrap_or_else(PoisonError::into_inner).send(request);
     }
 
-    /// Notes what has come of an attempt, when the log ended at `tried` and had written `written_bytes`: a snapshot and its size.
+    /// Records the result of an attempt: the snapshot and its size, or an error. `tried` is the end
+    /// of the log at its start, `written_bytes` the bytes written by then.
     pub(crate) fn note(&self, taken: &Result<(Lsn, u64), TakeError>, tried: Lsn, written_bytes: u64) {
         let before = i64::try_from(written_bytes).map_or(i64::MIN, |bytes| -bytes);
         self.bytes_before.store(before, Ordering::Relaxed);
@@ -195,7 +200,7 @@ impl Snapshots {
                 self.last_success.store(now_seconds(), Ordering::Relaxed);
                 self.last_lsn.store(lsn.0, Ordering::Relaxed);
             }
-            // The next attempt is due when the log has grown as much again, not at once.
+            // Retried only when the log has grown as much again.
             Err(_) => {
                 self.tried_lsn.fetch_max(tried.0, Ordering::Relaxed);
             }
@@ -216,7 +221,8 @@ mod tests {
     use std::sync::Arc;
     use tidemark_log::{MemoryStorage, Options};
 
-    /// A log of one record for each of so many processes, all of which were killed but the last.
+    /// A log with one record of each of `kills` + 1 processes, all but the last of which were
+    /// killed.
     fn log_after_kills(kills: usize) -> Log {
         let mut storage = MemoryStorage::new();
         loop {

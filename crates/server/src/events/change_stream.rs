@@ -1,10 +1,10 @@
-//! A client that follows the log is told of it.
+//! Delivery of the change stream to a client that follows the log.
 
 use crate::context::Context;
 use crate::session::Session;
 use std::time::Instant;
 
-/// Writes what a client that follows the log has not been told yet, as far as it has room.
+/// Writes pending changes until the client's outbox is full.
 pub(crate) fn tell(session: &mut Session, cx: &Context<'_>) {
     let Session { subscriptions, outbox, .. } = &mut *session;
     let Some(following) = &mut subscriptions.following else { return };
@@ -14,7 +14,7 @@ pub(crate) fn tell(session: &mut Session, cx: &Context<'_>) {
     }
 }
 
-/// Says up to where there was nothing, when that is due.
+/// Writes pending changes, and a progress frame if one is due.
 pub(crate) fn time_has_come(session: &mut Session, now: Instant, cx: &Context<'_>) {
     tell(session, cx);
     let Session { subscriptions, outbox, .. } = session;

@@ -1,8 +1,8 @@
-//! A client that keeps what it reads is told which keys it must not use any more.
+//! Invalidations for clients with `CLIENT TRACKING`: which cached keys are stale.
 //!
-//! What is to be told waits in the client's [`Tracker`], bounded, until the connection that takes it has room: its own, or
-//! the one that it redirects to. So a connection that does not read costs no memory, and is told in one word that everything
-//! may have changed when it reads again.
+//! Invalidations wait in the client's [`Tracker`], bounded, until the receiving connection has
+//! room: the client's own, or the one that it redirects to. A connection that does not read costs
+//! no further memory; when it reads again, one message invalidates everything.
 
 use crate::context::Context;
 use crate::events::invalidation_source::Source;
@@ -17,10 +17,10 @@ use tidemark_engine::command::parse;
 use tidemark_engine::tracking::{Invalidation, Stale, Tell, Tracker};
 use tidemark_engine::{Protocol, Reply};
 
-/// The channel by which a subscriber that speaks RESP2 gets to know what others keep.
+/// Channel of invalidations for RESP2 subscribers.
 const CHANNEL: &[u8] = b"__redis__:invalidate";
 
-/// How a tracker's invalidations get to the connection that takes them.
+/// Returns the callback that notifies the receiving connection of a tracker's invalidations.
 pub(crate) fn tell(owner: ConnectionAddress, taker: ConnectionId, inbox: Arc<Inbox>) -> Tell {
     Box::new(move |tracker| {
         let source = Source { tracker: Arc::clone(tracker), owner };
@@ -28,20 +28,21 @@ pub(crate) fn tell(owner: ConnectionAddress, taker: ConnectionId, inbox: Arc<Inb
     })
 }
 
-/// Says that the connection which should have taken a client's invalidations is gone, and forgets them.
+/// Notifies a client that the connection which should have received its invalidations is gone, and
+/// discards them.
 pub(crate) fn return_to_owner(source: &Source, taker: ConnectionId, inboxes: &[Arc<Inbox>]) {
     if source.tracker.discard(taker.client) && source.owner.connection_id != taker {
         inboxes[source.owner.worker].send(Message::RedirectBroken(source.owner.connection_id, taker.client));
     }
 }
 
-/// Takes what waits for the connection, as far as it has room.
+/// Writes a tracker's invalidations until the connection's outbox is full.
 pub(crate) fn invalidate(session: &mut Session, source: Source, cx: &Context<'_>) {
     session.untaken.add(source);
     catch_up(session, cx);
 }
 
-/// As [`invalidate`], of what has had to wait.
+/// Like [`invalidate`], for invalidations that had to wait.
 pub(crate) fn catch_up(session: &mut Session, cx: &Context<'_>) {
     while let Some(source) = session.untaken.first() {
         let tracker = Arc::clone(&source.tracker);
@@ -53,8 +54,8 @@ pub(crate) fn catch_up(session: &mut Session, cx: &Context<'_>) {
     }
 }
 
-/// Takes what a tracker has for the connection; `false` if some of it has to wait: for room, or for the answer to a blocking
-/// command, which comes first.
+/// Writes a tracker's invalidations. Returns `false` if some must wait: for room, or for the reply
+/// to a blocking command, which goes first.
 fn take_all(session: &mut Session, tracker: &Tracker, is_redirected: bool, cx: &Context<'_>) -> bool {
     let is_redirected = is_redirected || session.tracking.as_ref().is_some_and(|own| own.redirect.is_some());
     loop {
@@ -64,7 +65,8 @@ fn take_all(session: &mut Session, tracker: &Tracker, is_redirected: bool, cx: &
         if !tracker.has_some(session.client.id) {
             return true;
         }
-        // Looked at behind the message: if the client has not been served by now, the message is not of what serving changed.
+        // Checked after the invalidation is seen: if the client has not been served yet, the
+        // invalidation does not result from serving it.
         if session.awaits_delivery() {
             return false;
         }
@@ -73,7 +75,8 @@ fn take_all(session: &mut Session, tracker: &Tracker, is_redirected: bool, cx: &
     }
 }
 
-/// Writes an invalidation, if the client can tell it from an answer: in RESP2 only as a message to a subscriber.
+/// Writes an invalidation, if the client can distinguish it from a reply: in RESP2 only as a
+/// message to a subscriber.
 fn write(session: &mut Session, invalidation: &Invalidation, is_redirected: bool, cx: &Context<'_>) {
     let is_subscriber = session.subscriptions.listens();
     let outbox = &mut session.outbox;
@@ -110,8 +113,8 @@ fn write_stale(stale: &Stale, reply: &mut Reply) {
     }
 }
 
-/// Does what follows a command of a client that keeps what it reads: what its own change has made stale comes right behind
-/// the answer, and what `CLIENT CACHING` has said was for this command.
+/// Runs after each command of a tracking client: invalidations of its own change follow the reply
+/// directly, and `CLIENT CACHING` applied to this command.
 #[cold]
 pub(crate) fn after_command(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) {
     let is_in_transaction = session.transaction.is_some();
@@ -122,14 +125,14 @@ pub(crate) fn after_command(session: &mut Session, args: &[&[u8]], cx: &Context<
     {
         tracking.is_exception = false;
     }
-    // What is broadcast is gathered instead, until the client's other commands of this turn have run.
+    // Broadcasts are collected until the client's other commands of this turn have run.
     if tracking.mode != Mode::Broadcast && tracking.redirect.is_none() {
         let tracker = Arc::clone(&tracking.tracker);
         take_all(session, &tracker, false, cx);
     }
 }
 
-/// Notes that the client to which this one redirects is gone, and tells a client that can be told.
+/// Notes that the client that this one redirects to is gone, and notifies a RESP3 client.
 pub(crate) fn break_redirect(session: &mut Session, taker: u64) {
     let Some(tracking) = session.tracking.as_mut().filter(|tracking| tracking.redirect == Some(taker)) else {
         return;
@@ -144,7 +147,7 @@ pub(crate) fn break_redirect(session: &mut Session, taker: u64) {
     }
 }
 
-/// Ends a client's tracking, if it is tracked.
+/// Ends a client's tracking.
 pub(crate) fn end(session: &mut Session, cx: &Context<'_>) {
     if let Some(tracking) = session.tracking.take() {
         cx.shared.engine.untrack(&tracking.tracker, tracking.prefixes.iter().map(|prefix| &**prefix));
@@ -152,7 +155,8 @@ pub(crate) fn end(session: &mut Session, cx: &Context<'_>) {
     }
 }
 
-/// Gives back what a connection that is closed has not taken from others.
+/// Ends the tracking of a closing connection, discards the invalidations that it has not written,
+/// and notifies the clients that redirect to it.
 pub(crate) fn close(session: &mut Session, cx: &Context<'_>) {
     end(session, cx);
     for source in session.untaken.take() {
@@ -160,7 +164,7 @@ pub(crate) fn close(session: &mut Session, cx: &Context<'_>) {
     }
 }
 
-/// Shows the client's tracking to `CLIENT LIST`.
+/// Updates what `CLIENT LIST` shows of the client's tracking.
 pub(crate) fn show(session: &Session) {
     let (client, tracking) = (&session.client, session.tracking.as_deref());
     client.flag(flags::TRACKING, tracking.is_some());

@@ -1,12 +1,12 @@
-//! Whose invalidations a connection takes.
+//! Source of the invalidations that a connection receives.
 
 use crate::net::connection_id::ConnectionAddress;
 use std::sync::Arc;
 use tidemark_engine::tracking::Tracker;
 
-/// A client that keeps what it reads, as the connection sees it that is told what it must not use any more.
+/// A tracking client, as seen by the connection that receives its invalidations.
 pub(crate) struct Source {
     pub(crate) tracker: Arc<Tracker>,
-    /// The client that keeps what it reads.
+    /// The tracking client.
     pub(crate) owner: ConnectionAddress,
 }

@@ -1,8 +1,8 @@
-//! Keyspace notifications: what the engine tells of keys, published on channels.
+//! Keyspace notifications: key events of the engine, published on channels.
 //!
-//! An event `lpop` of the key `jobs` in database 0 is the message `lpop` on `__keyspace@0__:jobs` and the message `jobs` on
-//! `__keyevent@0__:lpop`, whichever of the two is asked for. They take the way of all messages from there on: whoever is not
-//! there to listen misses them.
+//! An event `lpop` of key `jobs` in database 0 is the message `lpop` on `__keyspace@0__:jobs` and
+//! the message `jobs` on `__keyevent@0__:lpop`, each if configured. They are delivered like all
+//! channel messages: a client that is not subscribed misses them.
 
 use crate::config::{Config, EventSelection};
 use crate::durability::log_state::not_yet_durable;
@@ -17,7 +17,7 @@ use tidemark_engine::Engine;
 use tidemark_engine::event::{Cause, Event, EventAudience};
 use tidemark_log::{Log, Lsn};
 
-/// Publishes events.
+/// Publishes key events.
 pub(crate) struct KeyspaceEvents {
     pubsub: Arc<PubSub>,
     inboxes: Vec<Arc<Inbox>>,
@@ -38,7 +38,7 @@ impl KeyspaceEvents {
         KeyspaceEvents { pubsub, inboxes, settings, log, by_key, by_event }
     }
 
-    /// Puts the settings in force, for the next command on.
+    /// Applies the settings, from the next command on.
     pub(crate) fn configure(&self, engine: &Engine, config: &Config) {
         let selection: EventSelection = config.notify_keyspace_events;
         self.by_key.store(selection.by_key(), Ordering::Relaxed);
@@ -46,12 +46,12 @@ impl KeyspaceEvents {
         engine.want_events(selection.classes());
     }
 
-    /// The record that must be durable before anybody is told.
+    /// Record that must be durable before subscribers are notified.
     fn after(&self, cause: Cause) -> Option<Lsn> {
         if !cause.durable && !self.settings.is_always_durable() {
             return None;
         }
-        // What was found without changing anything may be the work of a change that is not durable yet.
+        // A command that changed nothing may show a change that is not durable yet.
         cause.lsn.or_else(|| not_yet_durable(&self.log))
     }
 

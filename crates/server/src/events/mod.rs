@@ -1,5 +1,5 @@
-//! What clients are told without asking: messages on channels, keyspace notifications, invalidations of what they keep, and the
-//! stream of changes.
+//! Messages that clients receive without a request: channel messages, keyspace notifications,
+//! invalidations, and the change stream.
 
 pub(crate) mod change_stream;
 pub(crate) mod invalidation;

@@ -5,19 +5,19 @@ use crate::subscription::channel_flow::Turn;
 use std::sync::Arc;
 use tidemark_engine::Reply;
 
-/// What a client may subscribe to. The three have separate names: a channel `a` is not the pattern `a`.
+/// What a client may subscribe to. Each kind has its own namespace: channel `a` is not pattern `a`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Kind {
     /// A channel.
     Channel,
     /// A glob pattern over channels.
     Pattern,
-    /// A shard channel, which in a server of one shard is a channel of another namespace.
+    /// A shard channel. On a server with one shard: a channel in another namespace.
     Shard,
 }
 
 impl Kind {
-    /// What the confirmation of a subscription is called.
+    /// Name of the confirmation that a subscription has begun.
     pub(crate) fn subscribed(self) -> &'static str {
         match self {
             Kind::Channel => "subscribe",
@@ -26,7 +26,7 @@ impl Kind {
         }
     }
 
-    /// What the confirmation of the end of a subscription is called.
+    /// Name of the confirmation that a subscription has ended.
     pub(crate) fn unsubscribed(self) -> &'static str {
         match self {
             Kind::Channel => "unsubscribe",
@@ -40,18 +40,18 @@ impl Kind {
 #[derive(Clone)]
 pub(crate) struct Publication {
     pub(crate) kind: Kind,
-    /// The name subscribed to: the channel, or the pattern that matched it.
+    /// Name subscribed to: the channel, or the pattern that matched it.
     pub(crate) name: Arc<[u8]>,
     pub(crate) channel: Arc<[u8]>,
     pub(crate) payload: Arc<[u8]>,
-    /// What the log must have done before anybody gets the message.
+    /// Log progress that the message waits for.
     pub(crate) after: Option<Until>,
-    /// For an emission of a watched read: ends when all subscribers have room for more.
+    /// For an emission of a watched read: the turn that ends when all subscribers have room.
     pub(crate) turn: Option<Arc<Turn>>,
 }
 
 impl Publication {
-    /// Bytes of what is told: the name of a channel, which may be that of a key, is as long as a message.
+    /// Size in bytes, with the channel's name, which may contain a key and be as long as a message.
     pub(crate) fn len(&self) -> usize {
         self.channel.len() + self.payload.len()
     }

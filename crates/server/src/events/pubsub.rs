@@ -1,7 +1,7 @@
-//! Publish and subscribe: who listens to which channel, across all workers.
+//! Publish and subscribe: the subscribers of each channel, across all workers.
 //!
-//! A message goes to the inbox of every worker that has a subscriber, under the registry's lock: two messages reach any
-//! two subscribers in the same order.
+//! A message goes to the inbox of every worker with a subscriber, under the registry's lock. So two
+//! messages reach any two subscribers in the same order.
 
 use crate::events::publication::{Kind, Publication};
 use crate::net::connection_id::ConnectionAddress;
@@ -19,7 +19,7 @@ type Names = HashMap<Arc<[u8]>, Vec<ConnectionAddress>, BuildHasherDefault<std::
 #[derive(Default)]
 struct Registry {
     channels: Names,
-    /// Sorted, so that a client with several matching patterns gets its messages in the same order each time.
+    /// Sorted: a client with several matching patterns gets its messages in a fixed order.
     patterns: BTreeMap<Arc<[u8]>, Vec<ConnectionAddress>>,
     shards: Names,
 }
@@ -28,7 +28,7 @@ struct Registry {
 #[derive(Default)]
 pub(crate) struct PubSub {
     registry: Mutex<Registry>,
-    /// Subscriptions there are: without any, publishing needs no lock.
+    /// Number of subscriptions. While 0, publishing needs no lock.
     subscriptions: AtomicUsize,
 }
 
@@ -49,7 +49,7 @@ impl PubSub {
         self.subscriptions.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Removes a subscription that the client has; whether it was the last one to that name.
+    /// Removes a client's subscription. Returns whether it was the last one to that name.
     #[must_use]
     pub(crate) fn unsubscribe(&self, kind: Kind, name: &[u8], subscriber: ConnectionAddress) -> bool {
         let mut registry = self.lock();
@@ -73,13 +73,14 @@ impl PubSub {
         was_last
     }
 
-    /// Whether anybody listens to anything.
+    /// Whether there are any subscriptions.
     pub(crate) fn has_subscriptions(&self) -> bool {
         self.subscriptions.load(Ordering::SeqCst) > 0
     }
 
-    /// Sends a message to everybody who listens; how many times it was sent. They get it `after` the log has done that. A
-    /// `turn` ends when all of them have room for more.
+    /// Sends a message to all subscribers of a channel, and returns how many times it was sent. It
+    /// reaches them once the log has reached `after`. A `turn` ends when all of them have room for
+    /// more.
     pub(crate) fn publish(
         &self,
         kind: Kind,
@@ -119,21 +120,21 @@ impl PubSub {
         sent
     }
 
-    /// Names of the channels that match `pattern` and have subscribers; all without a pattern.
+    /// Returns the subscribed channels that match `pattern`; all without a pattern.
     pub(crate) fn names(&self, kind: Kind, pattern: Option<&[u8]>) -> Vec<Arc<[u8]>> {
         let registry = self.lock();
         let names = if kind == Kind::Shard { &registry.shards } else { &registry.channels };
         names.keys().filter(|name| pattern.is_none_or(|pattern| glob(pattern, name))).cloned().collect()
     }
 
-    /// How many clients listen to a channel by its name.
+    /// Number of subscribers of a channel, without patterns.
     pub(crate) fn subscribers(&self, kind: Kind, name: &[u8]) -> usize {
         let registry = self.lock();
         let names = if kind == Kind::Shard { &registry.shards } else { &registry.channels };
         names.get(name).map_or(0, Vec::len)
     }
 
-    /// Channels, patterns and shard channels that have subscribers.
+    /// Numbers of subscribed channels, patterns and shard channels.
     pub(crate) fn counts(&self) -> (usize, usize, usize) {
         let registry = self.lock();
         (registry.channels.len(), registry.patterns.len(), registry.shards.len())

@@ -1,4 +1,4 @@
-//! Clients as everybody sees them: what `CLIENT LIST` shows and by what `CLIENT KILL` chooses.
+//! Registry of connected clients: what `CLIENT LIST` shows and `CLIENT KILL` matches.
 
 use crate::net::connection_id::ConnectionId;
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ pub(crate) mod flags {
     pub(crate) const TRACKING_BROADCAST: u64 = 1 << 9;
 }
 
-/// Texts that a client has given itself.
+/// Names that a client has set for itself.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Names {
     pub(crate) name: Vec<u8>,
@@ -29,11 +29,12 @@ pub(crate) struct Names {
     pub(crate) library_version: Vec<u8>,
 }
 
-/// One connected client. Its worker writes, everybody reads; the numbers are what they were after its last commands.
+/// One connected client. Its worker writes, all threads read. The numbers are those after its last
+/// commands.
 #[derive(Debug)]
 pub(crate) struct Client {
     pub(crate) id: u64,
-    /// Index of the worker that serves it.
+    /// Index of its worker.
     pub(crate) worker: usize,
     pub(crate) connection_id: ConnectionId,
     /// Remote address, `host:port`, or the socket's path.
@@ -43,7 +44,8 @@ pub(crate) struct Client {
     pub(crate) descriptor: i32,
     /// Whether the peer is on this machine.
     pub(crate) is_local: bool,
-    /// Whether it came when all ordinary places were taken: it may only administer.
+    /// Whether the client has a reserved place, because all ordinary ones were taken: it may only
+    /// administer.
     pub(crate) is_reserved: bool,
     pub(crate) connected: Instant,
     pub(crate) shown: Shown,
@@ -51,20 +53,21 @@ pub(crate) struct Client {
     blocked: Mutex<BlockedOn>,
 }
 
-/// Whether a client waits for keys, so that whoever ends its wait or its connection can do so at once.
+/// Whether a client waits for keys. Lets another thread end its wait immediately.
 #[derive(Debug, Default)]
 enum BlockedOn {
     #[default]
     Nothing,
     Keys(Arc<Waiter>),
-    /// The client is to be disconnected, so it waits for nothing any more.
+    /// The client is to be disconnected and waits for nothing.
     Killed,
 }
 
-/// What changes with every batch of commands. Stores are relaxed: a reader wants an impression, not a cut.
+/// State that changes with every batch of commands. Stores are relaxed: readers need no consistent
+/// cut.
 #[derive(Debug, Default)]
 pub(crate) struct Shown {
-    /// Milliseconds after the connection began at which the client last sent something.
+    /// When the client last sent something, in milliseconds after it connected.
     pub(crate) active_ms: AtomicU64,
     pub(crate) db: AtomicUsize,
     pub(crate) flags: AtomicU64,
@@ -76,21 +79,21 @@ pub(crate) struct Shown {
     pub(crate) shard_channels: AtomicUsize,
     /// Commands queued in a transaction; -1 outside.
     pub(crate) queued: AtomicI64,
-    /// To which client it redirects what it is told of the keys that it keeps: 0 to none, -1 if it keeps none.
+    /// Client id that its invalidations are redirected to: 0 for none, -1 without tracking.
     pub(crate) redirect: AtomicI64,
     pub(crate) input_bytes: AtomicUsize,
     pub(crate) output_bytes: AtomicUsize,
-    /// What the buffer of its replies has allocated.
+    /// Allocated bytes of the reply buffer.
     pub(crate) reply_bytes: AtomicUsize,
-    /// What its buffers have allocated.
+    /// Allocated bytes of all its buffers.
     pub(crate) memory_bytes: AtomicUsize,
-    /// It is being disconnected because of that.
+    /// The client is being disconnected because of its memory.
     pub(crate) is_evicted: AtomicBool,
     pub(crate) received_bytes: AtomicU64,
     pub(crate) sent_bytes: AtomicU64,
 }
 
-/// Where a connection comes from.
+/// Addresses of a connection's two ends.
 #[derive(Debug, Clone)]
 pub(crate) struct Origin {
     pub(crate) address: String,
@@ -123,7 +126,8 @@ impl Client {
         }
     }
 
-    /// Notes that the client begins to wait for keys, before anybody can serve it.
+    /// Notes that the client begins to wait for keys. Must be called before another thread can
+    /// serve it.
     pub(crate) fn begin_wait(&self, waiter: &Arc<Waiter>) {
         let mut blocked = self.blocked();
         match *blocked {
@@ -132,7 +136,7 @@ impl Client {
         }
     }
 
-    /// Notes that its wait for keys is over.
+    /// Notes that its wait for keys has ended.
     pub(crate) fn end_wait(&self) {
         let mut blocked = self.blocked();
         if matches!(*blocked, BlockedOn::Keys(_)) {
@@ -140,7 +144,7 @@ impl Client {
         }
     }
 
-    /// The client's wait for keys, if it waits for any.
+    /// The client's wait for keys, if any.
     pub(crate) fn waiter(&self) -> Option<Arc<Waiter>> {
         match &*self.blocked() {
             BlockedOn::Keys(waiter) => Some(Arc::clone(waiter)),
@@ -148,7 +152,7 @@ impl Client {
         }
     }
 
-    /// Notes that the client is to be disconnected: from now on nothing is taken from keys for it.
+    /// Notes that the client is to be disconnected: from now on no element is taken for it.
     pub(crate) fn kill(&self) {
         if let BlockedOn::Keys(waiter) = std::mem::replace(&mut *self.blocked(), BlockedOn::Killed) {
             waiter.give_up();
@@ -159,7 +163,7 @@ impl Client {
         self.blocked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The client's own texts.
+    /// Names that the client has set.
     pub(crate) fn names(&self) -> MutexGuard<'_, Names> {
         self.names.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -168,19 +172,19 @@ impl Client {
         self.shown.flags.load(Ordering::Relaxed) & flag != 0
     }
 
-    /// Sets or clears a flag. Only the client's own worker may.
+    /// Sets or clears a flag. Only the client's own worker may call it.
     pub(crate) fn flag(&self, flag: u64, set: bool) {
         let flags = self.shown.flags.load(Ordering::Relaxed);
         self.shown.flags.store(if set { flags | flag } else { flags & !flag }, Ordering::Relaxed);
     }
 
-    /// The class that `CLIENT LIST TYPE` and the output limits speak of.
+    /// Class of the client for `CLIENT LIST TYPE` and the output limits.
     pub(crate) fn class(&self) -> &'static str {
         if self.has(flags::SUBSCRIBED) { "pubsub" } else { "normal" }
     }
 
-    /// The line of `CLIENT LIST`, in Redis's fields and order. `running` is the command that the client has sent and that is not
-    /// answered yet.
+    /// Returns the line of `CLIENT LIST`, with Redis's fields in their order. `running` is the
+    /// client's command that is not answered yet.
     pub(crate) fn describe(&self, running: Option<&[&[u8]]>) -> Vec<u8> {
         let shown = &self.shown;
         let age = self.connected.elapsed();
@@ -250,7 +254,7 @@ impl Client {
     }
 }
 
-/// How many bytes a command takes on the wire.
+/// Size of a command on the wire. Bytes.
 fn request_bytes(args: &[&[u8]]) -> usize {
     let digits = |number: usize| number.checked_ilog10().unwrap_or(0) as usize + 1;
     // `*2\r\n`, and `$6\r\nclient\r\n` for each.
@@ -266,7 +270,8 @@ pub(crate) struct Clients {
 }
 
 impl Clients {
-    /// Admits a client unless there are `limit` already, and `reserved` more if it comes from this machine.
+    /// Admits a client if there are fewer than `limit`, or than `limit` plus `reserved` for a local
+    /// client.
     pub(crate) fn admit(
         &self,
         limit: usize,
@@ -287,24 +292,24 @@ impl Clients {
         Some(client)
     }
 
-    /// Forgets a client that is gone.
+    /// Removes a disconnected client.
     pub(crate) fn remove(&self, id: u64) {
         let mut connected = self.lock();
         connected.remove(&id);
         self.count.store(connected.len(), Ordering::Relaxed);
     }
 
-    /// The client with that id.
+    /// Returns the client with this id.
     pub(crate) fn get(&self, id: u64) -> Option<Arc<Client>> {
         self.lock().get(&id).cloned()
     }
 
-    /// All clients, oldest first.
+    /// Returns all clients, oldest first.
     pub(crate) fn all(&self) -> Vec<Arc<Client>> {
         self.lock().values().cloned().collect()
     }
 
-    /// How many there are.
+    /// Number of clients.
     pub(crate) fn count(&self) -> usize {
         self.count.load(Ordering::Relaxed)
     }

@@ -1,5 +1,5 @@
-//! What happens when all clients together use more memory than `maxmemory-clients`: those that use
-//! most are disconnected until the rest fits.
+//! Client eviction: while all clients together use more memory than `maxmemory-clients`, the
+//! largest ones are disconnected.
 
 use crate::net::client::{Client, flags};
 use crate::observe::operator_line::OperatorLine;
@@ -8,10 +8,10 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, TryLockError};
 use tidemark_engine::MemoryBudget;
 
-/// Lines about evictions are written at most once in so many seconds.
+/// Minimum time between two lines about evictions, in seconds.
 const LINE_PAUSE_S: u64 = 1;
 
-/// The budget of all clients, and who looks after it.
+/// The memory budget of all clients.
 pub(crate) struct ClientMemory {
     pub(crate) budget: Arc<MemoryBudget>,
     /// Held by the worker that chooses whom to evict.
@@ -29,14 +29,14 @@ impl ClientMemory {
     }
 }
 
-/// The clients to be disconnected so that what is used, and what was refused, fits into the budget; largest first. A reply
-/// that was refused does not cost a client its connection that uses less than the reply would have.
+/// Chooses the clients to disconnect until the used memory and the refused reply fit into the
+/// budget; largest first. A refused reply does not evict clients that use less than it would have.
 pub(crate) fn choose_victims(shared: &Shared) -> Vec<Arc<Client>> {
     let memory = &shared.client_memory;
     let _guard = match memory.choosing.try_lock() {
         Ok(guard) => guard,
         Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-        // Another worker chooses just now.
+        // Another worker is choosing.
         Err(TryLockError::WouldBlock) => return Vec::new(),
     };
     let budget = &memory.budget;
@@ -45,9 +45,10 @@ pub(crate) fn choose_victims(shared: &Shared) -> Vec<Arc<Client>> {
     if excess == 0 {
         return Vec::new();
     }
-    // Not below the limit by a byte only, or the next one to grow would begin all this again.
+    // Free some more than the excess, or the next reply would evict again.
     let connection_id = excess.saturating_add(limit / 32);
-    // While more is used than the limit, the largest goes. Half of what is refused is the reply, half its copy.
+    // Above the limit, even the smallest may be evicted. Half of the refused bytes is the reply,
+    // half its copy.
     let smallest = if used > limit { 0 } else { refused / 2 };
     let bytes = |client: &Client| client.shown.memory_bytes.load(Ordering::Relaxed);
     let (mut leaving, mut candidates) = (0_usize, Vec::new());

@@ -1,7 +1,7 @@
-//! Names of connections, by which other threads address them.
+//! Identifiers of connections for other threads.
 
-/// A connection of a given worker. The slot finds it; the client id, which is never used twice, tells whether the slot still holds
-/// the same connection.
+/// A connection of a given worker. The slot finds it; the client id, which is never reused, shows
+/// whether the slot still holds the same connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ConnectionId {
     pub(crate) slot: usize,

@@ -1,8 +1,9 @@
-//! One worker: a thread with an event loop, the connections that it has accepted, and nobody else's.
+//! A worker: a thread with an event loop and the connections that it has accepted.
 //!
-//! Each turn of the loop takes what is there and only then writes: read and run commands, take messages from other
-//! threads, look after deadlines, ask the log for durability, send the replies. So one write carries all replies to
-//! one client, and one sync covers all changes of a turn.
+//! Each turn of the loop takes all pending work before it writes: it reads and runs commands, takes
+//! messages from other threads, handles deadlines, requests log progress, and then sends the
+//! replies. So one write carries all replies to a client, and one sync covers all changes of a
+//! turn.
 
 use crate::clock::now_us;
 use crate::config::Config;
@@ -29,20 +30,20 @@ use tidemark_engine::watch::Query;
 use tidemark_fault::{Fault, is_planted};
 use tidemark_log::{Health, Log, Lsn};
 
-/// Events taken in one turn.
+/// Most events taken in one turn.
 const EVENTS: usize = 1024;
-/// Bytes read at once. A client that has more to say is heard again in the next turn, after the others.
+/// Most bytes per read. A client that has sent more is read again in the next turn, after the other
+/// clients.
 const READ_BYTES: usize = 64 * 1024;
-/// How often a connection that is about to be closed is read from, so that a client which never stops sending does not
-/// delay a stop.
+/// Most reads from a connection that is about to be closed. Bounds the delay by a client that never
+/// stops sending.
 const DISCARD_READS: usize = 16;
-/// How often messages are looked for within one turn: a client that wakes another which wakes the first does not keep
-/// the worker from its other clients.
+/// Most rounds of messages in one turn. Bounds clients that wake each other in a cycle.
 const MESSAGE_ROUNDS: usize = 16;
-/// How long accepting pauses when the process has run out of descriptors.
+/// Pause of accepting when the process is out of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// The token by which a worker is woken.
+/// Token of the waker.
 pub(crate) const WAKER: Token = Token(usize::MAX);
 /// Listeners have the tokens below the waker's.
 const FIRST_LISTENER: usize = usize::MAX - 1;
@@ -54,23 +55,24 @@ the server stops; 2) start it with a password in the TIDEMARK_REQUIREPASS variab
 you only want to try something in a network that you trust, start it with --protected-mode no. Do not do the last \
 where others can reach the port: they could read and delete everything.\r\n";
 
-/// What a worker works with.
+/// A worker's event loop.
 pub(crate) struct EventLoop {
     environment: Environment,
     state: State,
     events: Events,
 }
 
-/// What the log is asked for between the two halves of a turn, which may take as long as the disk takes.
+/// Log work between the two halves of a turn, which may take as long as the disk takes.
 pub(crate) struct DiskTask {
-    /// How far the log should be durable, if the worker has not asked for it yet.
+    /// LSN to sync, unless the worker has requested that already.
     durable: Option<Lsn>,
-    /// How far it should be written.
+    /// LSN to write.
     written: Lsn,
 }
 
 impl DiskTask {
-    /// Sees to it on this thread where that is quick, and asks for it otherwise.
+    /// Writes and syncs on this thread where that is quick, and requests it from the commit thread
+    /// otherwise.
     pub(crate) fn run(self, log: &Log) {
         if let Some(durable) = self.durable {
             log.sync_or_request(durable);
@@ -79,7 +81,7 @@ impl DiskTask {
     }
 }
 
-/// What does not change within a turn.
+/// State that does not change within a turn.
 struct Environment {
     shared: Arc<Shared>,
     index: usize,
@@ -108,7 +110,7 @@ impl Environment {
         }
     }
 
-    /// Takes up changed settings; whether there were any.
+    /// Loads changed settings. Returns whether there were any.
     fn refresh(&mut self) -> bool {
         let version = self.shared.settings.version();
         if version == self.config_version {
@@ -128,30 +130,31 @@ impl Environment {
 struct Peer {
     socket: Socket,
     connection: Connection,
-    /// The kernel may hold bytes that have not been read.
+    /// The kernel may hold unread bytes.
     readable: bool,
     /// The client has closed its side; the end is still to be read.
     read_closed: bool,
-    /// It is in `flush`.
+    /// The slot is in `flush`.
     is_dirty: bool,
-    /// It is in `again`.
+    /// The slot is in `again`.
     is_waiting_for_turn: bool,
-    /// It is in `holding`.
+    /// The slot is in `holding`.
     is_holding: bool,
     /// The earliest timer that is set for it.
     timer: Option<Instant>,
 }
 
 struct State {
-    /// The worker's own number.
+    /// The worker's index.
     index: usize,
     poll: Poll,
     listeners: Vec<Listener>,
-    /// When accepting goes on after the process had run out of descriptors.
+    /// When accepting resumes after the process was out of descriptors.
     accept_at: Option<Instant>,
     peers: Vec<Option<Box<Peer>>>,
     free: Vec<usize>,
-    /// Slots that were closed in this turn; they are free for others in the next, when no event can mean them any more.
+    /// Slots closed in this turn. Reused from the next turn on, when no pending event can refer to
+    /// them.
     closed: Vec<usize>,
     /// Connections with something to send.
     flush: Vec<usize>,
@@ -159,21 +162,22 @@ struct State {
     again: Vec<usize>,
     /// Connections that wait for the log.
     holding: Vec<usize>,
-    /// How far the log has to come for all of them.
+    /// Log progress that all of them together need.
     log_wanted: Reached,
-    /// The last record for which the log has been asked; it does not forget.
+    /// Highest LSN whose sync was requested; requests are not repeated.
     sync_requested: Lsn,
     timers: Timers,
     messages: Vec<Message>,
     buffer: Vec<u8>,
-    /// Nobody was found in this turn who could be disconnected to free memory.
+    /// No client could be evicted in this turn.
     is_relief_vain: bool,
-    /// When a graceful stop gives up waiting for clients.
+    /// When a graceful stop stops waiting for clients.
     stop_at: Option<Instant>,
 }
 
 impl EventLoop {
-    /// A worker over listening sockets. `poll` already knows the waker of the worker's inbox.
+    /// Creates a worker over listening sockets. The waker of its inbox is already registered with
+    /// `poll`.
     pub(crate) fn new(
         shared: Arc<Shared>,
         index: usize,
@@ -209,8 +213,8 @@ impl EventLoop {
         Ok(EventLoop { environment, state, events: Events::with_capacity(EVENTS) })
     }
 
-    /// Waits for something to do and does it, up to where replies may have to wait for the log. The caller runs the task, if
-    /// there is one, and ends the turn; it may be another thread that does.
+    /// First half of a turn: waits for work and does it, up to where replies may wait for the log.
+    /// The caller runs the returned task, if any, and ends the turn, possibly on another thread.
     pub(crate) fn begin_turn(&mut self) -> io::Result<Option<DiskTask>> {
         self.state.sleep(&self.environment, &mut self.events)?;
         if self.environment.refresh() {
@@ -220,7 +224,7 @@ impl EventLoop {
         Ok(self.state.disk_task(&self.environment))
     }
 
-    /// Releases replies that have waited for the log, and sends.
+    /// Second half of a turn: releases replies that waited for the log, and sends.
     pub(crate) fn end_turn(&mut self) {
         self.state.end_turn(&self.environment);
     }
@@ -261,7 +265,7 @@ impl State {
         }
     }
 
-    /// Whether the log has got as far as somebody waits for, or has failed.
+    /// Whether the log has reached what a connection waits for, or has failed.
     fn log_has_moved(&self, environment: &Environment) -> bool {
         let log = environment.shared.engine.log();
         let reached = Reached::by(log);
@@ -272,7 +276,7 @@ impl State {
             })
     }
 
-    /// Time until the next deadline; `None` without one, so that an idle server uses no time at all.
+    /// Time until the next deadline; `None` without one, so an idle server uses no CPU.
     fn time_to_sleep(&self, environment: &Environment) -> Option<Duration> {
         let earliest = [self.timers.next(), self.accept_at, self.stop_at].into_iter().flatten().min();
         let until_timer = earliest.map(|at| at.saturating_duration_since(Instant::now()));
@@ -285,7 +289,7 @@ impl State {
                 let now_ms = now_us() / 1000;
                 Duration::from_millis(at_ms.saturating_sub(now_ms))
             });
-        // The kernel counts whole milliseconds and mio rounds up, so a wake-up is never early.
+        // The kernel counts whole milliseconds and mio rounds up: a wake-up is never early.
         [until_timer, until_due].into_iter().flatten().min()
     }
 
@@ -332,7 +336,7 @@ impl State {
         self.peers.get_mut(slot)?.as_deref_mut()
     }
 
-    /// The connection that another thread means, if it still exists.
+    /// Returns the connection with this id, if it still exists.
     fn connection_id(&mut self, connection_id: ConnectionId) -> Option<&mut Peer> {
         self.peer_mut(connection_id.slot)
             .filter(|peer| peer.connection.session.client.id == connection_id.client)
@@ -355,7 +359,8 @@ impl State {
                         io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted
                     ) => {}
                 Err(_) => {
-                    // Out of descriptors or memory. The kernel will not report the waiting clients again.
+                    // Out of descriptors or memory. The kernel does not report the waiting clients
+                    // again.
                     self.accept_at = Some(Instant::now() + ACCEPT_PAUSE);
                     return;
                 }
@@ -394,7 +399,7 @@ impl State {
                 self.closed.push(slot);
             }
             (Some(client), Err(_)) => {
-                // The peer has already gone.
+                // The client has disconnected already.
                 shared.clients.remove(client.id);
                 self.closed.push(slot);
             }
@@ -410,11 +415,11 @@ impl State {
         }
     }
 
-    /// Reads once from a connection and runs what came.
+    /// Reads once from a connection and runs the commands received.
     fn read(&mut self, slot: usize, cx: &Context<'_>) {
         let Some(peer) = self.peers.get_mut(slot).and_then(Option::as_deref_mut) else { return };
         if peer.readable && peer.read_closed && peer.connection.session.wait.is_some() {
-            // Nobody is there to be given what it waits for.
+            // The client has disconnected, so its wait is pointless.
             self.close(slot, cx);
             return;
         }
@@ -426,7 +431,8 @@ impl State {
                 }
                 Ok(count) => {
                     cx.counters.received_bytes.add(count as u64);
-                    // Less than was asked for means that there is no more: the kernel reports anew when there is.
+                    // A short read emptied the kernel's buffer. The kernel reports when there is
+                    // more.
                     peer.readable = count == self.buffer.len() || peer.read_closed;
                     peer.connection.receive(&self.buffer[..count], cx);
                 }
@@ -463,7 +469,7 @@ impl State {
         }
     }
 
-    /// Puts a connection that has run commands, or may run some, on the lists where it belongs.
+    /// Puts a connection that has run commands, or may run some, on its lists.
     fn after_running(&mut self, slot: usize, cx: &Context<'_>) {
         let Some(peer) = self.peers.get_mut(slot).and_then(Option::as_deref_mut) else { return };
         peer.connection.settle();
@@ -493,7 +499,7 @@ impl State {
         }
     }
 
-    /// Lets connections go on that had more to do than fitted into the last turn.
+    /// Continues connections that had more work than fitted into the last turn.
     fn run_waiting(&mut self, cx: &Context<'_>) {
         for slot in std::mem::take(&mut self.again) {
             let Some(peer) = self.peer_mut(slot) else { continue };
@@ -618,9 +624,9 @@ impl State {
         }
     }
 
-    /// Gives a query's subscribers what it has emitted.
+    /// Delivers a query's emissions to its subscribers.
     fn emit(&mut self, query: &Query, cx: &Context<'_>) {
-        // Before anything is read: what is emitted from now on is told anew.
+        // Re-armed before the emissions are read: later emissions notify again.
         query.look(self.index);
         for slot in cx.registry.of(query.id()) {
             if let Some(peer) = self.peer_mut(slot) {
@@ -630,7 +636,7 @@ impl State {
         }
     }
 
-    /// Lets clients go on that `CLIENT PAUSE` no longer stops.
+    /// Continues clients that `CLIENT PAUSE` no longer blocks.
     fn look_after_pause(&mut self, cx: &Context<'_>) {
         for slot in 0..self.peers.len() {
             if self.peer_mut(slot).is_some_and(|peer| peer.connection.end_pause(cx)) {
@@ -644,7 +650,7 @@ impl State {
     fn set_timer(&mut self, slot: usize, config: &Config) {
         let Some(peer) = self.peers.get_mut(slot).and_then(Option::as_deref_mut) else { return };
         let Some(at) = peer.connection.next_deadline(config) else { return };
-        // A timer that is set earlier looks again when it fires.
+        // An earlier timer recomputes the deadline when it fires.
         if peer.timer.is_none_or(|set| at < set) {
             peer.timer = Some(at);
             let connection_id = peer.connection.session.connection_id();
@@ -659,7 +665,7 @@ impl State {
         }
     }
 
-    /// Gives silent clients the deadlines of changed settings: nothing else would.
+    /// Applies changed settings to the deadlines of silent clients.
     fn set_all_timers(&mut self, config: &Config) {
         (0..self.peers.len()).for_each(|slot| self.set_timer(slot, config));
     }
@@ -676,7 +682,7 @@ impl State {
             self.accept_at = None;
             (0..self.listeners.len()).for_each(|number| self.accept(number, environment));
         }
-        // What is set meanwhile is for the next turn, whatever its time.
+        // Collected first: timers set meanwhile wait for the next turn.
         let due: Vec<ConnectionId> = std::iter::from_fn(|| self.timers.take_due(now)).collect();
         for connection_id in due {
             if let Some(peer) = self.connection_id(connection_id) {
@@ -702,7 +708,7 @@ impl State {
 
     // ---- the log ----
 
-    /// What the log has to do for this turn's replies.
+    /// Log work that this turn's replies need.
     fn disk_task(&mut self, environment: &Environment) -> Option<DiskTask> {
         if self.holding.is_empty() {
             return None;
@@ -716,7 +722,7 @@ impl State {
             .then_some(DiskTask { durable, written: wanted.written })
     }
 
-    /// Releases replies whose time has come.
+    /// Releases replies that the log's progress allows.
     fn look_after_log(&mut self, environment: &Environment, cx: &Context<'_>) {
         if self.holding.is_empty() {
             return;
@@ -746,7 +752,8 @@ impl State {
 
     fn send(&mut self, environment: &Environment, cx: &Context<'_>) {
         let mut flush = std::mem::take(&mut self.flush);
-        // The last first: what a change means for others has come behind the answer to whoever made it, and is waited for longer.
+        // Flush in reverse order: emissions, which result from commands, before acknowledgements.
+        // Their latency is longer already.
         for slot in flush.drain(..).rev() {
             let Some(peer) = self.peer_mut(slot) else { continue };
             peer.is_dirty = false;
@@ -757,7 +764,7 @@ impl State {
             }
         }
         if self.flush.is_empty() {
-            // Keep the allocation; sending puts nothing on the list.
+            // Keep the allocation; sending adds nothing to the list.
             self.flush = flush;
         }
     }
@@ -775,7 +782,7 @@ impl State {
     fn after_sending(&mut self, slot: usize, cx: &Context<'_>) {
         let Some(peer) = self.peers.get_mut(slot).and_then(Option::as_deref_mut) else { return };
         if peer.connection.session.outbox.pending() > 0 {
-            // Who has not read all of it may be slow.
+            // A client that has not read everything may be slow.
             peer.connection.session.outbox.reply.trim();
         }
         peer.connection.settle();
@@ -813,7 +820,8 @@ impl State {
 
     // ---- stopping ----
 
-    /// Accepts nobody any more, hears each client once more, and lets it go when what was received is answered.
+    /// Stops accepting, reads each client once more, and closes it when the received commands are
+    /// answered.
     fn begin_stop(&mut self, cx: &Context<'_>) {
         self.listeners.clear();
         self.accept_at = None;
@@ -835,7 +843,7 @@ impl State {
     }
 }
 
-/// Whether protected mode refuses a client: while there is no password, whoever is not on this machine.
+/// Whether protected mode refuses a client: without a password, any client of another machine.
 fn is_kept_out(config: &Config, origin: &Origin) -> bool {
     config.protected_mode && config.requirepass.is_empty() && !origin.is_local
 }
@@ -854,8 +862,8 @@ impl Peer {
         }
     }
 
-    /// Reads what has arrived and will not be run. A connection that is closed with unread bytes is reset by the kernel,
-    /// which may cost the client replies that are still on their way.
+    /// Reads and discards input that will not be run. The kernel resets a connection that is closed
+    /// with unread bytes, which may cost the client replies in flight.
     fn discard_input(&mut self, buffer: &mut [u8]) {
         for _ in 0..DISCARD_READS {
             match self.socket.read(buffer) {
@@ -865,7 +873,7 @@ impl Peer {
         }
     }
 
-    /// Sends what may be sent, as far as the kernel takes it.
+    /// Sends what may be sent, until the kernel's buffer is full.
     fn send(&mut self, counters: &Counters) -> io::Result<()> {
         loop {
             let bytes = self.connection.session.outbox.sendable();

@@ -1,9 +1,10 @@
-//! The threads that run workers: one for each, and one more that stands in when a thread does not return from the disk.
+//! Threads that run the workers: one per worker, and a stand-in that takes over when a thread
+//! blocks on the disk.
 //!
-//! A worker's thread writes and syncs its turn's changes itself where that is quick, because handing over to another thread
-//! takes longer. While it does so the worker is *lent* to the crew. If the disk hangs, the stand-in takes the worker and goes on
-//! with its turns; the thread becomes the stand-in when the disk lets go of it. One stand-in is enough: only one thread at a
-//! time writes or syncs the log.
+//! A worker's thread writes and syncs its turn's changes itself where that is quick, because a
+//! handover to another thread takes longer. Meanwhile the worker is *lent*. If the disk hangs, the
+//! stand-in takes the worker and continues its turns; the blocked thread becomes the stand-in when
+//! it returns. One stand-in suffices, because only one thread at a time writes or syncs the log.
 //!
 //! ```text
 //! thread 0:  turn ─ lend ─ fdatasync ……………………… returns, its worker is gone ─► stands in
@@ -16,8 +17,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a thread may be at the disk before the stand-in takes its worker: longer than a quick sync takes, and shorter than
-/// what clients call a delay.
+/// Time on the disk after which the stand-in takes the worker: longer than a quick sync, shorter
+/// than a noticeable delay.
 const PATIENCE: Duration = Duration::from_millis(10);
 
 /// A worker whose thread is at the disk.
@@ -26,13 +27,13 @@ struct Lent {
     since: Instant,
 }
 
-/// The threads of all workers, as each of them knows the others.
+/// State shared by the threads of all workers and the stand-in.
 pub(crate) struct EventLoopThreads {
     /// One per worker.
     lent: Vec<Mutex<Option<Lent>>>,
-    /// Something was lent since the stand-in last looked.
+    /// A worker was lent since the stand-in last looked.
     has_lent: AtomicBool,
-    /// The stand-in sleeps until it is woken.
+    /// The stand-in sleeps until it is notified.
     is_dozing: AtomicBool,
     /// Workers that have not ended.
     left: AtomicUsize,
@@ -52,7 +53,7 @@ impl EventLoopThreads {
         })
     }
 
-    /// Runs a worker until it ends; or stands in for others until all have ended.
+    /// Runs a worker until it ends. Without a worker, stands in until all have ended.
     pub(crate) fn run(&self, mut worker: Option<Box<EventLoop>>) -> io::Result<()> {
         loop {
             worker = match worker {
@@ -102,12 +103,13 @@ impl EventLoopThreads {
         }
     }
 
-    /// The worker, unless it was taken over.
+    /// Takes back the worker, unless it was taken over.
     fn take_back(&self, index: usize) -> Option<Box<EventLoop>> {
         lock(&self.lent[index]).take().map(|lent| lent.worker)
     }
 
-    /// Waits until a thread is at the disk for too long, and takes its worker; `None` when all have ended.
+    /// Waits until a thread is at the disk for too long, and takes its worker; `None` when all have
+    /// ended.
     fn await_absence(&self) -> Option<Box<EventLoop>> {
         let mut resting = lock(&self.stand_in);
         while self.left.load(Ordering::SeqCst) > 0 {
@@ -117,7 +119,8 @@ impl EventLoopThreads {
                     return Some(late.worker);
                 }
             }
-            // Said before it is looked whether something is lent, and lent before it is looked whether this was said.
+            // Store the flag, then check for lent workers; `lend` stores the worker, then checks
+            // the flag. So one side sees the other.
             self.is_dozing.store(true, Ordering::SeqCst);
             let is_busy = self.has_lent.swap(false, Ordering::SeqCst)
                 || self.lent.iter().any(|lent| lock(lent).is_some());
@@ -132,13 +135,13 @@ impl EventLoopThreads {
     }
 }
 
-/// Whether a worker was still its thread's when the thread ended with it.
+/// Whether the thread still had the worker at its end.
 enum Stayed {
     Yes,
     No,
 }
 
-/// Counts a worker off that ends, however it does.
+/// Counts off a worker that ends, also by a panic.
 struct Leaving<'a>(&'a EventLoopThreads);
 
 impl Drop for Leaving<'_> {

@@ -3,23 +3,24 @@
 use crate::http::SPARE_PLACES;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Descriptors that the server needs beside those of its clients: listeners, event loops, the log, HTTP, gRPC.
+/// Descriptors that the server needs besides its clients': listeners, event loops, the log, HTTP,
+/// gRPC.
 const OWN_DESCRIPTORS: u64 = 128 + OWN_GRPC_CONNECTIONS as u64 + SPARE_PLACES as u64;
 
-/// Connections over HTTP among these.
+/// HTTP connections included in these.
 pub(crate) const OWN_HTTP_CONNECTIONS: usize = 32;
 
-/// Connections of gRPC among these. Each carries many calls.
+/// gRPC connections included in these. Each carries many calls.
 pub(crate) const OWN_GRPC_CONNECTIONS: usize = 64;
 
-/// Connections that take a descriptor each.
+/// Numbers of connections that take a descriptor each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Connections {
     /// Ordinary clients.
     pub(crate) clients: usize,
-    /// Those for whom places are kept beside them.
+    /// Reserved places besides them.
     pub(crate) reserved: usize,
-    /// Those over HTTP, beside [`OWN_HTTP_CONNECTIONS`].
+    /// HTTP connections besides [`OWN_HTTP_CONNECTIONS`].
     pub(crate) http: usize,
 }
 
@@ -28,13 +29,16 @@ pub(crate) struct Connections {
 pub(crate) struct TooFew {
     /// Open files that it allows.
     pub(crate) files: u64,
-    /// Clients for which they suffice beside the reserved places, at least 1.
+    /// Clients that fit besides the reserved places, at least 1.
     pub(crate) clients: usize,
-    /// Those over HTTP that there can be beside them and [`OWN_HTTP_CONNECTIONS`].
+    /// HTTP connections that fit besides them and [`OWN_HTTP_CONNECTIONS`].
     pub(crate) http: usize,
 }
 
-/// Asks the system for as many descriptors as all these need. If it gives fewer, what it gives is taken.
+/// Raises the limit to the descriptors needed, or as far as the system allows.
+///
+/// # Errors
+/// If that is not enough, with the numbers that fit.
 pub(crate) fn provide_for(connections: &Connections) -> Result<(), TooFew> {
     let own = OWN_DESCRIPTORS + connections.reserved as u64;
     let wanted = connections.clients as u64 + connections.http as u64 + own;
@@ -48,7 +52,7 @@ pub(crate) fn provide_for(connections: &Connections) -> Result<(), TooFew> {
     if setrlimit(Resource::Nofile, raised).is_ok() {
         return Ok(());
     }
-    // Raising the maximum takes privileges; below it everybody may go.
+    // Raising the maximum takes privileges; raising the current limit up to it does not.
     let available = match setrlimit(Resource::Nofile, within) {
         Ok(()) => within.current,
         Err(_) => limit.current,
@@ -61,7 +65,7 @@ pub(crate) fn provide_for(connections: &Connections) -> Result<(), TooFew> {
     Err(TooFew { files, clients, http })
 }
 
-/// Shares out fewer places than are wanted: clients come first, but for a quarter.
+/// Divides scarce places: at most a quarter goes to HTTP before the clients have theirs.
 fn share_out(places: usize, wanted: &Connections) -> (usize, usize) {
     let for_http = wanted.http.min(places / 4);
     let clients = wanted.clients.min(places - for_http).max(1);

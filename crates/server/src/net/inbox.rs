@@ -1,7 +1,7 @@
 //! Messages to a worker from other threads.
 //!
-//! A worker that is awake finds its messages by itself before it sleeps, so only a sleeping one is woken, which costs
-//! its sender a system call.
+//! A worker that is awake checks its inbox before it sleeps. Only a sleeping worker must be woken,
+//! which costs the sender a system call.
 
 use crate::dice::Notice;
 use crate::events::invalidation_source::Source;
@@ -18,42 +18,46 @@ use tidemark_engine::watch::SharedQuery;
 use tidemark_engine::{Delivery, Waiter};
 use tidemark_log::Lsn;
 
-/// What other threads tell a worker.
+/// A message to a worker.
 pub(crate) enum Message {
     /// A blocked client is served.
     Deliver(ConnectionId, Delivery),
     /// A message was published to a client's channel or pattern.
     Publish(ConnectionId, Arc<Publication>),
-    /// A query has emitted something since the worker last looked.
+    /// A query has emitted since the worker last looked.
     Emitted(SharedQuery),
-    /// A client's named subscription to a query, as it was taken then, goes to another connection from now on, or has ended.
+    /// A client's named subscription to a query, with this fencing token, was taken over or has
+    /// ended.
     Taken(ConnectionId, Lsn, FencingToken),
-    /// What a client's subscription to the query of this id waits for from the log is there, or some of it.
+    /// Replayed emissions, or the end of the replay, are available for a client's subscription to a
+    /// query.
     Older(ConnectionId, Lsn),
-    /// A client's long command has run beside the event loops.
+    /// A client's offloaded command has run.
     Done(ConnectionId, Box<Done>),
-    /// There are changes to take for a client that follows the log.
+    /// Changes are available for a client that follows the log.
     Changed(ConnectionId),
-    /// A client keeps something that has changed since the connection last took what there was.
+    /// Invalidations are available for the connection, from this source.
     Invalidated(ConnectionId, Source),
-    /// The connection with this id, which should have taken that for the client, is gone.
+    /// The connection with this client id, which should receive the client's invalidations, is
+    /// gone.
     RedirectBroken(ConnectionId, u64),
-    /// Keys have changed that begin as some clients have asked for; the worker passes it on.
+    /// Keys with a prefix that clients track in broadcast mode have changed; the worker forwards
+    /// it.
     Broadcast(Arc<Broadcast>),
-    /// Another connection of the same client tells one of DiceDB's protocol.
+    /// Notice for a client of DiceDB's protocol from another of its connections.
     Dice(ConnectionId, Notice),
     /// Disconnect a client.
     Kill(ConnectionId),
-    /// Disconnect a client for which more was published than fits.
+    /// Disconnect a client that has missed a published message, because the inbox was full.
     CutOff(ConnectionId),
-    /// Disconnect a client because all together use too much memory.
+    /// Disconnect a client because all clients together use too much memory.
     Evict(ConnectionId),
-    /// End a client's wait as if its time had passed, or with an error. A wait for keys has been stopped already and is
-    /// named, so that no later one is meant.
+    /// End a client's wait like a timeout, or with an error. A wait for keys has been stopped
+    /// already and is identified, so that no later wait is ended.
     Unblock(ConnectionId, Unblock, Option<Arc<Waiter>>),
-    /// `CLIENT PAUSE` has changed: clients that wait for its end look again.
+    /// `CLIENT PAUSE` has changed: recheck the clients that wait for its end.
     PauseChanged,
-    /// Stop accepting, let clients read what is theirs, and end.
+    /// Stop accepting, answer what was received, and end.
     Stop,
 }
 
@@ -64,35 +68,36 @@ pub(crate) enum Unblock {
     Error,
 }
 
-/// What was published may take so much memory until the worker gets to it. Beyond it subscribers are cut off, as they are
-/// when their output is full, so that nobody misses a message without noticing. Bytes.
+/// Most memory of published messages until the worker takes them. Beyond it subscribers are
+/// disconnected, as when their output is full, so none misses a message unnoticed. Bytes.
 const PUBLISHED_BYTES: usize = 256 * 1024 * 1024;
 
-/// One worker's messages and the means to wake it.
+/// One worker's messages, and the means to wake it.
 pub(crate) struct Inbox {
     waiting: Mutex<Waiting>,
     asleep: AtomicBool,
-    /// Whether the worker has replies that wait for the log: only then does the log's progress concern it.
+    /// Whether the worker has replies that wait for the log. Otherwise the log's progress does not
+    /// wake it.
     waits_for_log: AtomicBool,
     waker: Waker,
 }
 
-/// Messages until the worker takes them. Blocked clients bound the deliveries among them, [`PUBLISHED_BYTES`] the
-/// publications; of a watched read's emissions, of changes for a client that follows the log, and of what a client keeps is
-/// told once until the worker has looked; the rest is at most what clients order in one turn of the worker.
+/// Messages until the worker takes them. Blocked clients bound the deliveries, [`PUBLISHED_BYTES`]
+/// the publications. For emissions, changes and invalidations there is at most one message until
+/// the worker looks. The rest is at most what clients request in one turn of the worker.
 #[derive(Default)]
 struct Waiting {
     messages: Vec<Message>,
-    /// What the publications among them take.
+    /// Bytes of the publications among them.
     published_bytes: usize,
-    /// Clients that have missed a message: slot and client. They get no further ones.
+    /// Clients that have missed a publication: slot and client. They get no further ones.
     cut_off: BTreeSet<(usize, u64)>,
 }
 
 impl Waiting {
     fn publish(&mut self, connection_id: ConnectionId, publication: &Arc<Publication>, limit: usize) {
         let client = (connection_id.slot, connection_id.client);
-        // The subscribers of one publication follow each other and share it.
+        // Copies of one publication for several subscribers are consecutive and share it.
         let is_shared = matches!(self.messages.last(),
             Some(Message::Publish(_, last)) if Arc::ptr_eq(last, publication));
         let own = if is_shared { 0 } else { publication.len() };
@@ -115,31 +120,32 @@ impl Inbox {
         }
     }
 
-    /// Leaves a message. Messages of one sender arrive in order.
+    /// Sends a message. Messages of one sender arrive in order.
     pub(crate) fn send(&self, message: Message) {
         self.lock().messages.push(message);
         self.wake();
     }
 
-    /// Leaves a publication for a client, or notes that it has to be cut off.
+    /// Sends a publication to a client, or notes that the client must be disconnected.
     pub(crate) fn publish(&self, connection_id: ConnectionId, publication: &Arc<Publication>) {
         self.lock().publish(connection_id, publication, PUBLISHED_BYTES);
         self.wake();
     }
 
-    /// Tells that the log has got further or has failed.
+    /// Notes that the log has advanced or failed.
     pub(crate) fn log_moved(&self) {
         if self.waits_for_log.load(Ordering::SeqCst) {
             self.wake();
         }
     }
 
-    /// Says whether the log's progress concerns the worker. It must look at the log once more after it has said yes.
+    /// Sets whether the log's progress wakes the worker. After setting it, the worker must check
+    /// the log once more.
     pub(crate) fn set_waits_for_log(&self, waits: bool) {
         self.waits_for_log.store(waits, Ordering::SeqCst);
     }
 
-    /// Takes all messages into `into`, which is empty.
+    /// Takes all messages into `into`, which must be empty.
     pub(crate) fn take(&self, into: &mut Vec<Message>) {
         assert!(into.is_empty(), "{} messages would be lost", into.len());
         let mut waiting = self.lock();
@@ -149,7 +155,8 @@ impl Inbox {
         into.extend(cut_off.into_iter().map(|(slot, client)| Message::CutOff(ConnectionId { slot, client })));
     }
 
-    /// Announces that the worker is about to sleep. `false` if it must not, because there are messages.
+    /// Announces that the worker is about to sleep. Returns `false` if it must not, because there
+    /// are messages.
     pub(crate) fn fall_asleep(&self) -> bool {
         self.asleep.store(true, Ordering::SeqCst);
         let waiting = self.lock();
@@ -170,10 +177,10 @@ impl Inbox {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets the worker take a turn if it sleeps.
+    /// Wakes the worker if it sleeps.
     pub(crate) fn wake(&self) {
         if self.asleep.swap(false, Ordering::SeqCst) {
-            // A waker fails only when its descriptor is closed, and then there is nobody left to wake.
+            // A waker fails only if its descriptor is closed, and then the worker has ended.
             let _ = self.waker.wake();
         }
     }

@@ -1,4 +1,5 @@
-//! Listening sockets. Every worker has its own socket on each TCP address, and the kernel spreads clients over them.
+//! Listening sockets. Every worker has its own socket on each TCP address, and the kernel spreads
+//! clients over them.
 
 use crate::config::{BindAddress, Config};
 use crate::net::socket::Socket;
@@ -17,7 +18,7 @@ pub enum ListenError {
     Tcp {
         /// The address.
         address: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
     /// The Unix socket cannot be used.
@@ -25,7 +26,7 @@ pub enum ListenError {
     Unix {
         /// Its path.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
     /// Neither a port nor a Unix socket is set.
@@ -73,7 +74,7 @@ impl Listener {
     }
 }
 
-/// All listening sockets of a server, by worker, and the TCP addresses that they are on.
+/// A server's listening sockets, by worker, and their TCP addresses.
 pub(crate) struct Listening {
     pub(crate) by_worker: Vec<Vec<Listener>>,
     pub(crate) addresses: Vec<SocketAddr>,
@@ -143,7 +144,7 @@ fn tcp_socket(address: SocketAddr) -> io::Result<socket2::Socket> {
     use socket2::{Domain, Protocol, Socket, Type};
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     if address.is_ipv6() {
-        // The IPv4 address is a listener of its own.
+        // The IPv4 address has its own listener.
         socket.set_only_v6(true)?;
     }
     socket.set_reuse_address(true)?;
@@ -151,7 +152,7 @@ fn tcp_socket(address: SocketAddr) -> io::Result<socket2::Socket> {
 }
 
 fn unix_listener(path: &Path, config: &Config) -> io::Result<std::os::unix::net::UnixListener> {
-    // A socket that an earlier run has left behind is in the way; anything else is not ours to remove.
+    // Remove a socket left by an earlier run, but no other file.
     if std::fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket()) {
         std::fs::remove_file(path)?;
     }
@@ -163,8 +164,8 @@ fn unix_listener(path: &Path, config: &Config) -> io::Result<std::os::unix::net:
     Ok(listener)
 }
 
-/// Whether somebody already listens on one of the addresses: several servers could share a port without noticing,
-/// because workers share one in the same way.
+/// Fails if another process listens on one of the addresses. Workers share ports, so several
+/// servers could share one unnoticed.
 pub(crate) fn check_free(config: &Config) -> Result<(), ListenError> {
     if config.port == 0 {
         return Ok(());
@@ -172,7 +173,8 @@ pub(crate) fn check_free(config: &Config) -> Result<(), ListenError> {
     for bind in &config.bind {
         for host in addresses_of(&bind.host) {
             let address = SocketAddr::new(host, config.port);
-            // Without listening: who connects meanwhile is refused, and not accepted by somebody who goes away.
+            // Bound without listening: a client that connects now is refused, not accepted and
+            // dropped.
             match tcp_socket(address).and_then(|socket| socket.bind(&address.into())) {
                 Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
                     return Err(ListenError::Tcp { address, error });
@@ -214,7 +216,7 @@ mod tests {
         std::thread::scope(|scope| {
             let client = scope.spawn(|| {
                 while !done.load(Ordering::Relaxed) {
-                    // From another address, or the kernel may connect the socket with itself.
+                    // From another address, or the kernel may connect the socket to itself.
                     let socket = tcp_socket(address).expect("a socket");
                     let own = SocketAddr::from(([127, 0, 0, 73], 0));
                     socket.bind(&own.into()).expect("a port");

@@ -1,4 +1,4 @@
-//! Sockets and the threads that serve them: accept, read, run what was read, write.
+//! Sockets and the threads that serve them: accept, read, run commands, write.
 //!
 //! ```text
 //! listener ─► event_loop ─► connection ─► command::dispatch ─► outbox ─► event_loop

@@ -1,10 +1,12 @@
-//! Long commands beside the event loops: a worker hands one over, its client waits, and all other clients go on.
+//! Offload of long commands: a worker hands one over and its client waits, while all other clients
+//! go on.
 //!
 //! ```text
-//! connection ─► begin: how much does it look at? ─► queue ─► a thread: Engine::execute_as ─► Message::Done ─► connection
+//! connection ─► begin: how many elements? ─► queue ─► a thread: Engine::execute_as
+//!                                     connection ◄─ Message::Done ◄─┘
 //! ```
 //!
-//! Only the keys' shards are held while the command runs, as they would be in the event loop.
+//! The command locks only the shards of its keys, as in the event loop.
 
 use crate::clock::now_us;
 use crate::command::dispatch::NO_MEMORY;
@@ -24,11 +26,12 @@ use std::thread::JoinHandle;
 use tidemark_engine::{Call, Command, Reply, Terms};
 use tidemark_log::Lsn;
 
-/// A command that looks at so many elements runs beside the event loop. It takes a millisecond or more, against which the
-/// tens of microseconds of the handover do not count.
+/// Elements from which on a command is offloaded. It takes a millisecond or more, so the handover's
+/// tens of microseconds are negligible.
 const LONG: usize = 10_000;
 
-/// How many run at once. Further ones wait: clients that ask for long commands wait for each other, not for all.
+/// Long commands that run at a time. Further ones wait, which delays only clients that send long
+/// commands.
 const THREADS: usize = 2;
 
 /// A long command.
@@ -36,20 +39,20 @@ struct ReplayJob {
     command: &'static Command,
     args: Vec<Box<[u8]>>,
     db: u8,
-    /// As long as the client's may still grow, and charged to the same budget.
+    /// Has the limit and the memory budget of the client's reply.
     reply: Reply,
     worker: usize,
     client: ConnectionId,
 }
 
-/// What came of one.
+/// Result of a long command.
 pub(crate) struct Done {
     reply: Reply,
     lsn: Option<Lsn>,
     held_until: Option<Until>,
 }
 
-/// The commands that wait for a thread. There are at most as many as clients, each of which waits with its own.
+/// Queue of long commands. Bounded by the clients, each of which waits for its own.
 #[derive(Default)]
 pub(crate) struct Offload {
     queue: Mutex<Queue>,
@@ -74,12 +77,12 @@ impl Offload {
         waited.unwrap_or_else(PoisonError::into_inner).jobs.pop_front()
     }
 
-    /// How many commands have been handed over.
+    /// Number of commands offloaded so far.
     pub(crate) fn begun(&self) -> u64 {
         self.begun.load(Ordering::Relaxed)
     }
 
-    /// Lets the threads end, when they have run what waits.
+    /// Ends the threads after the queued commands.
     pub(crate) fn stop(&self) {
         self.lock().is_stopping = true;
         self.changed.notify_all();
@@ -114,7 +117,8 @@ fn run(shared: &Shared, job: ReplayJob) -> Done {
     Done { lsn: executed.lsn, held_until, reply }
 }
 
-/// Hands a command that visits all over, if it is long, and lets the client wait; whether it was.
+/// Offloads a command that visits all elements, if it is long, and blocks its client. Returns
+/// whether it did.
 #[cold]
 pub(crate) fn begin(
     session: &mut Session,
@@ -122,7 +126,7 @@ pub(crate) fn begin(
     args: &[&[u8]],
     cx: &Context<'_>,
 ) -> bool {
-    // What a client keeps of its reads is noted under the locks of the read, for its own thread.
+    // Tracked reads are noted under the locks of the read, on the client's own thread.
     if !session.is_plain() || session.tracking.is_some() {
         return false;
     }
@@ -150,7 +154,7 @@ pub(crate) fn begin(
     true
 }
 
-/// Gives a client the answer to its long command.
+/// Answers a client with the reply to its long command.
 pub(crate) fn finish(session: &mut Session, done: &Done, cx: &Context<'_>) {
     let wait = session.wait.take().expect("a client waits for its long command, and for nothing else");
     assert!(

@@ -1,24 +1,24 @@
-//! What waits to be sent to a client, and what of it must still wait for the log.
+//! A client's output: bytes to send, and the log progress that they wait for.
 //!
 //! ```text
 //!   sent │ may be sent now │ needs LSN 7 written │ needs LSN 9 durable
 //!        ^                 ^ hold (offset, 7)    ^ hold (offset, 9)
 //! ```
 //!
-//! Replies leave in the order of their commands, so whatever follows a held reply is held with it.
+//! Replies are sent in the order of their commands, so everything after a held reply is held too.
 
 use std::collections::VecDeque;
 use tidemark_engine::{Protocol, Reply};
 use tidemark_log::{Log, Lsn};
 
-/// A drained buffer larger than this is given back to the allocator. Bytes.
+/// A drained buffer larger than this is freed. Bytes.
 const KEPT_BYTES: usize = 16 * 1024;
 
-/// While more than this waits to be sent, a client gets nothing further of what is told whether it asks or not: that stays
-/// where it is, and the client gets it when it has read what it has. Bytes.
+/// While more than this is pending, a client gets no emissions, changes or invalidations: they stay
+/// at their source until the client has read. Bytes.
 const OUTBOX_BYTES: usize = 256 * 1024;
 
-/// What the log must have done before somebody is told something.
+/// Log progress that output waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Until {
     /// The record survives the end of the process.
@@ -27,17 +27,17 @@ pub(crate) enum Until {
     Durable(Lsn),
 }
 
-/// How far the log has come.
+/// Progress of the log.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Reached {
     pub(crate) written: Lsn,
-    /// At `written` or before.
+    /// At most `written`.
     pub(crate) durable: Lsn,
 }
 
 impl Reached {
     pub(crate) fn by(log: &Log) -> Reached {
-        // In this order, so that nothing is durable which is not written.
+        // Read before `written`, so `durable` is never ahead of it.
         let durable = log.durable();
         Reached { written: log.written().max(durable), durable }
     }
@@ -54,7 +54,7 @@ impl Reached {
         Reached { written: self.written.max(other.written), durable: self.durable.max(other.durable) }
     }
 
-    /// Adds what somebody waits for.
+    /// Raises it to include `until`.
     fn add(&mut self, until: Until) {
         match until {
             Until::Written(lsn) => self.written = self.written.max(lsn),
@@ -63,7 +63,7 @@ impl Reached {
     }
 }
 
-/// Bytes from `offset` of the buffer on may leave when the log has come so far.
+/// Bytes from `offset` on may be sent once the log has reached `until`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Hold {
     offset: usize,
@@ -73,15 +73,15 @@ struct Hold {
 /// A client's output buffer.
 #[derive(Debug)]
 pub(crate) struct Outbox {
-    /// Encodes behind what waits already.
+    /// Encodes replies at the end of the buffer.
     pub(crate) reply: Reply,
     /// Bytes at the start of the buffer that have been sent.
     sent: usize,
-    /// Ascending by their offsets, none of which is below `sent` or behind the end of the buffer.
+    /// In ascending order of offsets, each between `sent` and the end of the buffer.
     holds: VecDeque<Hold>,
-    /// The most that any of them has ever waited for.
+    /// Maximum that any hold has ever waited for.
     wanted: Reached,
-    /// The most bytes that may wait.
+    /// Most bytes that may be pending.
     limit: usize,
 }
 
@@ -96,43 +96,44 @@ impl Outbox {
         }
     }
 
-    /// Whether a client that has not asked may be told something.
+    /// Whether there is room for messages that the client has not requested.
     pub(crate) fn has_room(&self) -> bool {
         self.pending() <= OUTBOX_BYTES
     }
 
-    /// How many bytes it may still be told.
+    /// Bytes of room for such messages.
     pub(crate) fn outbox_room(&self) -> usize {
         OUTBOX_BYTES.saturating_sub(self.pending())
     }
 
-    /// Bytes that wait, held or not.
+    /// Pending bytes, held or not.
     pub(crate) fn pending(&self) -> usize {
         debug_assert!(self.sent <= self.reply.len(), "sending and cutting off assert it: this is a hot path");
         self.reply.len() - self.sent
     }
 
-    /// Sets how many bytes may wait. A reply that would exceed it overflows ([`Reply::has_overflowed`]).
+    /// Sets the limit of pending bytes. A reply that exceeds it overflows
+    /// ([`Reply::has_overflowed`]).
     pub(crate) fn set_limit(&mut self, bytes: usize) {
         self.limit = bytes;
         self.reply.set_limit(self.sent.saturating_add(bytes));
     }
 
-    /// How many bytes may wait.
+    /// Limit of pending bytes.
     pub(crate) fn limit(&self) -> usize {
         self.limit
     }
 
-    /// Keeps everything from `offset` of the buffer on until the log has come so far.
+    /// Holds everything from `offset` of the buffer on until the log has reached `until`.
     pub(crate) fn hold(&mut self, offset: usize, until: Until) {
         self.assert_unsent(offset);
-        // Nearly always the last. The answer to `EXEC` begins before those of its commands, which
-        // may be held already.
+        // Nearly always last. The reply to `EXEC` begins before those of its commands, which may be
+        // held already.
         let mut place = self.holds.len();
         while place > 0 && self.holds[place - 1].offset > offset {
             place -= 1;
         }
-        // What comes later may leave no earlier.
+        // Implied by an earlier hold: later bytes cannot be sent earlier.
         let is_held = place > 0
             && match (self.holds[place - 1].until, until) {
                 (Until::Durable(last), Until::Durable(lsn) | Until::Written(lsn))
@@ -145,7 +146,7 @@ impl Outbox {
         }
     }
 
-    /// Removes everything from `offset` on, and what it would have waited for.
+    /// Removes everything from `offset` on, with its holds.
     pub(crate) fn take_back(&mut self, offset: usize) {
         self.assert_unsent(offset);
         self.reply.truncate(offset);
@@ -154,15 +155,15 @@ impl Outbox {
         }
     }
 
-    /// Removes an answer, begun at `offset`, that the budget had no room for, so that the caller can write an error there. It
-    /// waits for all that the answer would have waited for.
+    /// Removes a reply, begun at `offset`, that exceeded the memory budget, so that the caller can
+    /// write an error. The error inherits the reply's holds.
     pub(crate) fn give_up(&mut self, offset: usize) {
         self.rewrite(offset);
         self.reply.recover(offset, self.sent.saturating_add(self.limit));
     }
 
-    /// Removes everything from `offset` on for a caller that writes something else there, which
-    /// waits for all that the removed bytes would have waited for.
+    /// Removes everything from `offset` on for a caller that writes a replacement, which inherits
+    /// the holds of the removed bytes.
     pub(crate) fn rewrite(&mut self, offset: usize) {
         self.assert_unsent(offset);
         self.reply.truncate(offset);
@@ -186,13 +187,13 @@ impl Outbox {
         self.holds.front().map(|hold| hold.until)
     }
 
-    /// How far the log has to come for all replies that were ever held.
+    /// Log progress that all replies ever held need.
     pub(crate) fn wanted(&self) -> Reached {
         self.wanted
     }
 
-    /// Releases replies that waited for what the log has reached. How far the log has to be for all
-    /// of them, if there were any: the caller asserts that against the log itself.
+    /// Releases replies whose log progress is reached. Returns the progress that the released
+    /// replies need; the caller asserts it against the log.
     #[must_use]
     pub(crate) fn release(&mut self, reached: Reached) -> Option<Reached> {
         let mut released = None;
@@ -202,7 +203,7 @@ impl Outbox {
         released
     }
 
-    /// Replaces all held replies by an error: what they promise will not come true.
+    /// Replaces all held replies by an error, because their changes will not become durable.
     pub(crate) fn fail_held(&mut self, write_error: impl FnOnce(&mut Reply)) {
         if let Some(first) = self.holds.front() {
             self.reply.truncate(first.offset);
@@ -217,14 +218,14 @@ impl Outbox {
         &self.reply.bytes()[self.sent..end]
     }
 
-    /// Notes that so many of the sendable bytes have left.
+    /// Notes that `count` of the sendable bytes were sent.
     pub(crate) fn advance(&mut self, count: usize) {
         let sendable = self.sendable().len();
         assert!(count <= sendable, "{count} bytes were sent and only {sendable} may leave");
         self.sent += count;
         if self.sent == self.reply.len() {
             self.sent = 0;
-            // A hold may begin at the very end of the buffer: a reply that is still to be written.
+            // A hold may begin at the very end of the buffer, for a reply still to be written.
             self.holds.iter_mut().for_each(|hold| hold.offset = 0);
             if self.reply.buffer_mut().capacity() > KEPT_BYTES {
                 *self.reply.buffer_mut() = Vec::new();
@@ -232,7 +233,7 @@ impl Outbox {
                 self.reply.truncate(0);
             }
         } else if self.sent >= KEPT_BYTES && self.sent >= self.reply.len() / 2 {
-            // Moving at most as much as was sent keeps the cost proportional to the traffic.
+            // Moves at most as much as was sent: the cost is proportional to the traffic.
             let sent = std::mem::take(&mut self.sent);
             self.reply.buffer_mut().drain(..sent);
             self.holds.iter_mut().for_each(|hold| hold.offset -= sent);
@@ -261,7 +262,7 @@ mod tests {
         for (text, until) in [
             ("b", Until::Written(Lsn(7))),
             ("c", Until::Durable(Lsn(5))),
-            // Nothing more is needed than for what stands before it.
+            // An earlier hold implies it.
             ("d", Until::Written(Lsn(5))),
             ("e", Until::Written(Lsn(9))),
         ] {
@@ -334,7 +335,7 @@ mod tests {
         outbox.hold(outbox.reply.len(), Until::Durable(Lsn(7)));
         outbox.reply.ok();
         outbox.rewrite(mark);
-        // Shorter than what stood before the held answer.
+        // Shorter than the bytes before the held reply.
         outbox.reply.encoded(b"1");
         outbox.reply.encoded(b"a later answer");
         assert_eq!(outbox.sendable(), b"+before\r\n");

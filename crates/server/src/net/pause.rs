@@ -1,21 +1,21 @@
-//! `CLIENT PAUSE`: for some time clients' commands wait, all of them or those that change something.
+//! `CLIENT PAUSE`: commands wait for a time, either all or those that change something.
 //!
-//! A command that has to wait stays in the input of its connection and runs from its beginning when the pause is over, so
-//! nothing is remembered about it. Nothing expires meanwhile.
+//! A waiting command stays in the input of its connection and runs from its beginning after the
+//! pause, so no state is kept for it. No key expires during a pause.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The pause in force, if there is one.
+/// The pause in force, if any.
 #[derive(Debug, Default)]
 pub(crate) struct Pause {
-    /// When it ends in milliseconds since 1970, times two, plus one if it concerns changes only. In one word, so that
-    /// the two always belong together.
+    /// End in milliseconds since 1970, times two, plus one if the pause concerns changes only. One
+    /// word, for consistent reads.
     state: AtomicU64,
 }
 
 impl Pause {
-    /// Begins a pause, which replaces any other.
+    /// Begins a pause, replacing any other.
     pub(crate) fn begin(&self, until_ms: u64, changes_only: bool) {
         let until_ms = until_ms.min(u64::MAX >> 1);
         self.state.store((until_ms << 1) | u64::from(changes_only), Ordering::Release);
@@ -26,12 +26,12 @@ impl Pause {
         self.state.store(0, Ordering::Release);
     }
 
-    /// When the latest pause ends or ended, in milliseconds since 1970.
+    /// End of the latest pause, in milliseconds since 1970.
     pub(crate) fn until_ms(&self) -> u64 {
         self.state.load(Ordering::Acquire) >> 1
     }
 
-    /// How long the pause goes on, if there is one now.
+    /// Remaining time of the pause, if there is one now.
     #[inline]
     pub(crate) fn rest(&self, now_us: u64) -> Option<Duration> {
         let rest_us = self.until_ms().saturating_mul(1000).saturating_sub(now_us);

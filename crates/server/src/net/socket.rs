@@ -1,4 +1,4 @@
-//! Stream sockets of either family, and where they come from.
+//! TCP and Unix stream sockets, and their peers' addresses.
 
 use crate::net::client::Origin;
 use mio::event::Source;
@@ -31,18 +31,18 @@ impl Socket {
         }
     }
 
-    /// Lets `registry` report under `token` what becomes possible. Both directions at once: the kernel reports the
-    /// second only after a write has found no room, so that it costs nothing.
+    /// Registers the socket for reading and writing. Registering for writing is free: the kernel
+    /// reports it only after a write that found no room.
     pub(crate) fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
         self.source().register(registry, token, Interest::READABLE | Interest::WRITABLE)
     }
 
     pub(crate) fn deregister(&mut self, registry: &Registry) {
-        // It is closed next, which would do the same.
+        // Closing the socket, which follows, also deregisters it.
         let _ = self.source().deregister(registry);
     }
 
-    /// Replies go out at once, and the kernel looks after a peer that has vanished.
+    /// Disables Nagle's algorithm and enables keepalive probes.
     pub(crate) fn configure(&self, keepalive: Duration) -> io::Result<()> {
         let Socket::Tcp(stream) = self else { return Ok(()) };
         stream.set_nodelay(true)?;
@@ -61,7 +61,7 @@ impl Socket {
         }
     }
 
-    /// Who is at the other end. `path` is the Unix socket's.
+    /// Returns the peer's address. `path` is the Unix socket's path.
     pub(crate) fn origin(&self, path: &str) -> Origin {
         match self {
             Socket::Tcp(stream) => {
@@ -85,7 +85,7 @@ impl Socket {
     }
 }
 
-/// Whether an address is a loopback one, also in its IPv6 spelling.
+/// Whether an address is a loopback address, or one mapped to IPv6.
 pub(crate) fn is_this_machine(address: SocketAddr) -> bool {
     match address.ip() {
         IpAddr::V4(address) => address.is_loopback(),

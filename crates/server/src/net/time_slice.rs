@@ -1,16 +1,17 @@
-//! How long one connection keeps its thread from the others.
+//! Limit of the time that one connection occupies its worker.
 
 use std::time::{Duration, Instant};
 
-/// A connection's pipeline runs for so long, and at most [`BETWEEN_LOOKS`] commands longer, before other connections have
-/// their turn.
+/// Time after which a connection's pipeline yields to other connections, within at most
+/// [`BETWEEN_LOOKS`] more commands.
 pub(crate) const TURN: Duration = Duration::from_millis(1);
 
-/// The clock is read once in so many commands, or behind each if they are slow: it would cost quick ones a twentieth.
+/// Commands between two reads of the clock. The clock is read after each slow command; for quick
+/// ones that would cost a twentieth.
 const BETWEEN_LOOKS: u32 = 16;
 
-/// Measures the commands that a connection runs in one turn. A connection that sends one command at a time never pays for
-/// the clock.
+/// Measures the commands that a connection runs in one turn. A connection that sends one command at
+/// a time never reads the clock.
 pub(crate) struct TimeSlice {
     turn: Duration,
     began: Option<Instant>,
@@ -19,12 +20,12 @@ pub(crate) struct TimeSlice {
 }
 
 impl TimeSlice {
-    /// A turn that begins with the next command.
+    /// Creates a slice that begins with the next command.
     pub(crate) fn new(turn: Duration) -> TimeSlice {
         TimeSlice { turn, began: None, run: 0, next_look: 2 }
     }
 
-    /// Notes that a command has run; whether the turn is over.
+    /// Notes that a command has run. Returns whether the slice is over.
     pub(crate) fn is_over(&mut self) -> bool {
         self.run += 1;
         if self.run < self.next_look {
@@ -36,7 +37,7 @@ impl TimeSlice {
             return false;
         };
         let taken = now.saturating_duration_since(began);
-        // The first two ran before the clock was read.
+        // The first two commands ran before the clock was read.
         let each = taken / (self.run - 2).max(1);
         let is_quick = each * (4 * BETWEEN_LOOKS) < self.turn;
         self.next_look = self.run + if is_quick { BETWEEN_LOOKS } else { 1 };

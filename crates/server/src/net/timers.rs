@@ -1,24 +1,24 @@
-//! When a worker has to look at its connections again.
+//! A worker's timers.
 //!
-//! A timer is never taken back: one that has lost its meaning, because a wait ended or a client left, is dropped when
-//! it fires, or with all others of its kind once they are the majority.
+//! A timer is never cancelled. A stale one, whose wait has ended or whose client has disconnected,
+//! is dropped when it fires, or with all other stale timers once they are the majority.
 
 use crate::net::connection_id::ConnectionId;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Instant;
 
-/// So many timers without a meaning are not worth looking for.
+/// Number of stale timers that is tolerated.
 const SPARE: usize = 64;
 
-/// Timers by their time.
+/// Timers ordered by time.
 #[derive(Debug, Default)]
 pub(crate) struct Timers(BinaryHeap<Reverse<(Instant, usize, u64)>>);
 
 impl Timers {
-    /// Sets a timer for a connection. `live` is how many connections there are, each with one timer that counts;
-    /// `counts` tells whether it is this one. Memory stays proportional to the connections, however often timers are
-    /// set.
+    /// Sets a timer for a connection. `live` is the number of connections, each with one valid
+    /// timer; `counts` returns whether a timer is that one. Memory is O(`live`), however often
+    /// timers are set. O(log n), amortized.
     pub(crate) fn set(
         &mut self,
         at: Instant,
@@ -40,7 +40,7 @@ impl Timers {
         self.0.peek().map(|Reverse((at, _, _))| *at)
     }
 
-    /// Takes a timer whose time has come.
+    /// Takes a timer that is due.
     pub(crate) fn take_due(&mut self, now: Instant) -> Option<ConnectionId> {
         if self.next().is_none_or(|at| at > now) {
             return None;
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn waits_that_ended_long_before_their_time_leave_nothing() {
         let (mut timers, later) = (Timers::default(), Instant::now() + Duration::from_hours(10_000));
-        // One after the other, clients wait for long and leave; one stays.
+        // Clients with long waits come and go one after the other; one stays.
         let staying = ConnectionId { slot: 9, client: 0 };
         timers.set(later, staying, 1, |_, _| true);
         for client in 1..10_000 {

@@ -1,16 +1,16 @@
-//! Counters that cost their writer an addition, and are summed by whoever wants to see them.
+//! Counters that cost the writer one addition; readers sum them.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A number that one thread increases and all may read.
+/// A number that one thread increases and all threads read.
 #[derive(Debug, Default)]
 pub(crate) struct Counter(AtomicU64);
 
 impl Counter {
-    /// Adds. A plain load and store, because only one thread writes.
+    /// Adds `count`. A plain load and store, because only one thread writes.
     #[inline]
     pub(crate) fn add(&self, count: u64) {
         self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(count), Ordering::Relaxed);
@@ -21,7 +21,7 @@ impl Counter {
     }
 }
 
-/// What one worker has done. On cache lines of its own, so that workers do not slow each other.
+/// Counters of one worker. Aligned to avoid false sharing.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct Counters {
@@ -32,19 +32,19 @@ pub(crate) struct Counters {
     pub(crate) sent_bytes: Counter,
     /// Clients disconnected because they did not read.
     pub(crate) slow_readers: Counter,
-    /// Clients disconnected because all together used too much memory.
+    /// Clients disconnected because all clients together used too much memory.
     pub(crate) evicted_clients: Counter,
-    /// Clients disconnected because of what they sent: protocol errors, overlong requests and unfinished ones.
+    /// Clients disconnected for their input: protocol errors, overlong or unfinished requests.
     pub(crate) protocol_errors: Counter,
     /// Turns of the event loop.
     pub(crate) turns: Counter,
-    /// Emissions of watched reads that were written to clients.
+    /// Emissions of watched reads written to clients.
     pub(crate) emissions: Counter,
-    /// Changes that were written to clients which follow the log.
+    /// Changes written to clients that follow the log.
     pub(crate) changes: Counter,
 }
 
-/// The sums over all workers.
+/// Sums over all workers.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Totals {
     pub(crate) commands: u64,
@@ -61,7 +61,7 @@ pub(crate) struct Totals {
 }
 
 impl Totals {
-    /// Adds up what the workers have counted.
+    /// Sums the workers' counters.
     pub(crate) fn of(workers: &[Counters]) -> Totals {
         workers.iter().fold(Totals::default(), |sum, counters| Totals {
             commands: sum.commands + counters.commands.get(),
@@ -78,7 +78,7 @@ impl Totals {
         })
     }
 
-    /// What has been counted since `earlier`.
+    /// Difference from `earlier`.
     pub(crate) fn since(self, earlier: Totals) -> Totals {
         Totals {
             commands: self.commands.saturating_sub(earlier.commands),
@@ -96,7 +96,7 @@ impl Totals {
     }
 }
 
-/// What is done in a second, as of late.
+/// Recent rates.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rates {
     since: Instant,
@@ -104,7 +104,7 @@ pub(crate) struct Rates {
     shown: PerSecond,
 }
 
-/// Commands and bytes in a second.
+/// Commands and bytes per second.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 pub(crate) struct PerSecond {
     pub(crate) commands: f64,
@@ -113,14 +113,14 @@ pub(crate) struct PerSecond {
 }
 
 impl Rates {
-    /// The shortest time over which a rate is an average.
+    /// Shortest interval of an average.
     const SHORTEST: Duration = Duration::from_secs(1);
 
     pub(crate) fn new(now: Instant) -> Rates {
         Rates { since: now, before: Totals::default(), shown: PerSecond::default() }
     }
 
-    /// The averages since the last call that is a second old at least; sooner, those that were answered then.
+    /// Returns the averages since the last update. Within a second of it, returns its result.
     pub(crate) fn update(&mut self, now: Instant, totals: Totals) -> PerSecond {
         let elapsed = now.saturating_duration_since(self.since);
         if elapsed >= Self::SHORTEST {
@@ -136,12 +136,12 @@ impl Rates {
     }
 }
 
-/// Error replies by their code.
+/// Error replies by code.
 #[derive(Debug, Default)]
 pub(crate) struct ErrorCounts(Mutex<BTreeMap<String, u64>>);
 
 impl ErrorCounts {
-    /// The most codes told apart; codes are words of this program, so that this is a safeguard only.
+    /// Most codes counted separately. A safeguard: codes are words of this program.
     const CODES_LIMIT: usize = 128;
 
     /// Counts an error by the first word of its text.
@@ -154,12 +154,12 @@ impl ErrorCounts {
         }
     }
 
-    /// All codes with their counts.
+    /// Returns all codes with their counts.
     pub(crate) fn all(&self) -> BTreeMap<String, u64> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Forgets everything.
+    /// Resets all counts.
     pub(crate) fn reset(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }

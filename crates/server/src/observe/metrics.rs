@@ -1,4 +1,4 @@
-//! Metrics in the `OpenMetrics` format, collected when they are asked for.
+//! Metrics in the `OpenMetrics` format, collected on request.
 
 use crate::clock::now_us;
 use crate::command::info::{key_counts, processor_seconds, resident_bytes, uncommitted_age_ms};
@@ -17,7 +17,7 @@ use std::sync::Arc;
 use tidemark_engine::keyspace::KeyChurn;
 use tidemark_engine::{ChurnOrder, CounterFigures, PoolFigures};
 
-/// The metrics of a server as text.
+/// Encodes a server's metrics as text.
 pub(crate) fn encode(shared: &Arc<Shared>) -> Result<String, fmt::Error> {
     let mut registry = Registry::with_prefix("tidemark");
     registry.register("build", "The program that runs", Info::new([("version", TIDEMARK_VERSION)]));
@@ -135,7 +135,8 @@ fn encode_clients(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt::
 
 fn encode_log(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
     let log = shared.engine.log();
-    // Since the start, as counters begin at 0: LSNs jump at a start that is not clean, which a rate would show as a flood.
+    // Since the start, because counters begin at 0: LSNs jump at an unclean start, which a rate
+    // would show as a burst.
     let records = |last| log.records_between(log.recovered(), last);
     counter(encoder, "log_appended_records", "Records appended since the start", records(log.appended()))?;
     counter(
@@ -224,7 +225,8 @@ fn encode_counters(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt:
     encode_top_counters(shared, encoder)
 }
 
-/// The counters that move most. Other figures than those above: of the last half to one minute, and estimates.
+/// Encodes the counters that move most. Unlike the figures above, these are estimates over the last
+/// half to one minute.
 fn encode_top_counters(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
     let config = shared.settings.current();
     let top = shared.engine.churning(ChurnOrder::Moves, config.counter_churn_series, now_us());
@@ -239,7 +241,7 @@ fn encode_top_counters(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> 
     top.encode("churn", "Share of its units that was not committed", KeyChurn::churn)
 }
 
-/// Metrics of which each of the counters that move most has one.
+/// Metric families with one series per top counter.
 struct TopFamilies<'a, 'e> {
     encoder: &'a mut DescriptorEncoder<'e>,
     top: &'a [KeyChurn],
@@ -261,13 +263,13 @@ impl TopFamilies<'_, '_> {
         Ok(())
     }
 
-    /// What a counter is called: by two names never the same. A name of which a part only is known could be another's.
+    /// Label of a counter, unique per counter. A truncated name is not unique, so its id is used.
     fn label(&self, key: &KeyChurn) -> String {
         if self.with_names && key.is_whole { printable(&key.name) } else { key.id() }
     }
 }
 
-/// Bytes as text of one line, from which they can be read again.
+/// Escapes bytes as one line of text, reversibly.
 fn printable(bytes: &[u8]) -> String {
     let mut text = String::new();
     for chunk in bytes.utf8_chunks() {
@@ -306,7 +308,7 @@ fn encode_sinks(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt::Re
     sinks.encode("errors", "Failures of the sink", |figure| ConstCounter::new(figure.errors))
 }
 
-/// Metrics of which each sink has one.
+/// Metric families with one series per sink.
 struct SinkFamilies<'a, 'e> {
     encoder: &'a mut DescriptorEncoder<'e>,
     figures: &'a [SinkFigures],

@@ -1,4 +1,4 @@
-//! What operators see: metrics, the counters behind them, and lines on standard error.
+//! What operators see: metrics, their counters, and lines on standard error.
 
 pub(crate) mod counters;
 pub(crate) mod metrics;

@@ -1,22 +1,22 @@
-//! Lines on standard error about what clients cause, which no client can make too many of.
+//! Rate-limited lines on standard error about what clients cause.
 
 use std::io::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-/// A kind of line that is written at most once in a number of seconds.
+/// A kind of line that is written at most once per interval.
 #[derive(Debug)]
 pub(crate) struct OperatorLine {
     began: Instant,
     pause_s: u64,
     /// When the next line may be written, in seconds after `began`.
     next_s: AtomicU64,
-    /// Lines left out since the last one.
+    /// Lines suppressed since the last one.
     left_out: AtomicU64,
 }
 
 impl OperatorLine {
-    /// A line that is written at most once in `pause_s` seconds.
+    /// Creates a line that is written at most once in `pause_s` seconds.
     pub(crate) fn every(pause_s: u64) -> OperatorLine {
         OperatorLine {
             began: Instant::now(),
@@ -26,19 +26,19 @@ impl OperatorLine {
         }
     }
 
-    /// Writes the line, and how many like it were left out, unless the last one was a moment ago.
+    /// Writes the line with the number of suppressed ones, or suppresses it.
     pub(crate) fn write(&self, line: impl FnOnce() -> String) {
         if let Some(left_out) = self.turn(self.began.elapsed().as_secs()) {
             let more = match left_out {
                 0 => String::new(),
                 count => format!(" ({count} like it since the last line)"),
             };
-            // Nobody has to listen.
+            // Standard error may be closed.
             let _ = writeln!(std::io::stderr(), "{}{more}", line());
         }
     }
 
-    /// Whether a line may be written now, and how many were left out before it.
+    /// Number of lines suppressed before this one; `None` if this one is suppressed too.
     fn turn(&self, now_s: u64) -> Option<u64> {
         let due = self.next_s.load(Ordering::Relaxed);
         let next = now_s + self.pause_s;

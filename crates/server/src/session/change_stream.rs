@@ -1,4 +1,4 @@
-//! How a client follows the log: what it is sent of it, as far as it reads.
+//! State of a client that follows the log.
 
 use crate::net::outbox::Outbox;
 use crate::observe::counters::Counter;
@@ -7,19 +7,19 @@ use tidemark_changes::{End, Follower, Format, Told};
 use tidemark_log::Lsn;
 use tokio::sync::OwnedSemaphorePermit;
 
-/// How a client follows the log.
+/// A client's position in the change stream, and its options.
 #[derive(Debug)]
 pub(crate) struct ChangeStream {
     follower: Follower,
     format: Format,
-    /// The last record that the client was told of.
+    /// LSN of the last record sent to the client.
     told: Lsn,
-    /// There may be changes that the client had no room for.
+    /// There may be changes that the outbox had no room for.
     is_behind: bool,
-    /// After so long without a change the client is told up to where there was none.
+    /// A progress frame is sent after this time without a change.
     progress: Option<Duration>,
     progress_at: Option<Instant>,
-    /// Free for others when the client follows no more.
+    /// Permit of the connection's place; dropping it frees the place.
     _place: OwnedSemaphorePermit,
 }
 
@@ -35,17 +35,17 @@ impl ChangeStream {
         ChangeStream { follower, format, told: seen, is_behind: false, progress, progress_at, _place: place }
     }
 
-    /// Whether there may be changes to write, for which there is room.
+    /// Whether there may be changes to write, and the outbox has room for them.
     pub(crate) fn may_catch_up(&self, outbox: &Outbox) -> bool {
         self.is_behind && outbox.has_room()
     }
 
-    /// When time matters next.
+    /// When the next progress frame is due.
     pub(crate) fn next_time(&self) -> Option<Instant> {
         self.progress_at
     }
 
-    /// Writes what the client has not been told yet, as far as it has room; whether it follows no more.
+    /// Writes pending changes until the outbox is full. Returns whether the stream has ended.
     pub(crate) fn tell(&mut self, outbox: &mut Outbox, written: &Counter) -> bool {
         let is_all = self.write(outbox, written);
         let end = if is_all { self.follower.end() } else { None };
@@ -55,14 +55,14 @@ impl ChangeStream {
         end.is_some()
     }
 
-    /// Says up to where there was nothing, if that is due.
+    /// Writes a progress frame if one is due.
     pub(crate) fn tell_progress(&mut self, now: Instant, outbox: &mut Outbox) {
         if self.progress_at.is_some_and(|at| at <= now) {
             self.write_progress(outbox);
         }
     }
 
-    /// Writes what waits, as far as there is room; whether that was all.
+    /// Writes pending changes. Returns whether that was all of them.
     fn write(&mut self, outbox: &mut Outbox, written: &Counter) -> bool {
         loop {
             self.is_behind = !outbox.has_room();
@@ -85,7 +85,7 @@ impl ChangeStream {
         }
     }
 
-    /// Tells the client up to where there was nothing for it, if that is so.
+    /// Writes a progress frame if the client has everything.
     fn write_progress(&mut self, outbox: &mut Outbox) {
         if outbox.has_room()
             && let Some(lsn) = self.follower.caught_up_to()
@@ -96,7 +96,7 @@ impl ChangeStream {
         self.progress_at = self.progress.map(|after| Instant::now() + after);
     }
 
-    /// Tells the client why it follows no more, and how far it had got.
+    /// Notifies the client why the stream has ended, and of the last LSN sent.
     fn write_end(&self, end: &End, outbox: &mut Outbox) {
         match end {
             End::Stale(floor) => {
@@ -111,7 +111,7 @@ impl ChangeStream {
     }
 }
 
-/// Begins a frame of so many parts, of which the first two are these.
+/// Begins a frame of `parts` parts, of which `what` and `lsn` are the first two.
 fn begin(what: &[u8], lsn: Lsn, parts: usize, outbox: &mut Outbox) {
     outbox.reply.push(parts);
     outbox.reply.bulk(what);

@@ -1,7 +1,8 @@
-//! What the server remembers of one client between its commands.
+//! Per-client state that the server keeps between commands.
 //!
-//! Each part knows nothing of the session as a whole. What changes several parts at once, and writes to the client, is above:
-//! `wait`, `subscription::lifecycle`, `subscription::resumption`, `events`, and the commands.
+//! The parts do not depend on the session as a whole. Code that changes several parts, or writes to
+//! the client, is in `wait`, `subscription::lifecycle`, `subscription::resumption`, `events`, and
+//! the commands.
 
 mod change_stream;
 mod subscriptions;
@@ -26,49 +27,50 @@ use std::time::Instant;
 use tidemark_engine::{MemoryBudget, Protocol, WatchedKeys};
 use tidemark_log::Lsn;
 
-/// The most channels and patterns that one client may subscribe to, and the most keys that it may watch.
+/// Most channels and patterns that one client may subscribe to, and most keys that it may watch.
 pub(crate) const NAMES_LIMIT: usize = 1 << 20;
 
-/// What `CLIENT REPLY` asked for.
+/// Mode of `CLIENT REPLY`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Replies {
     #[default]
     On,
     Off,
-    /// `SKIP` itself has no reply, and the command after it has none.
+    /// `SKIP` has no reply, nor has the command after it.
     SkipThisAndNext,
     SkipThis,
 }
 
-/// One client's state. Dispatching changes it; the connection around it moves bytes.
+/// One client's state. Dispatch changes it; the connection around it moves bytes.
 pub(crate) struct Session {
     pub(crate) client: Arc<Client>,
     pub(crate) outbox: Outbox,
     /// Selected database, below the number of databases.
     pub(crate) db: u8,
     pub(crate) authenticated: bool,
-    /// May only administer: see [`Client::is_reserved`].
+    /// The client may only administer: see [`Client::is_reserved`].
     pub(crate) is_reserved: bool,
-    /// Since when the client has not been authenticated, if it is not.
+    /// Since when the client has been unauthenticated, while it is.
     pub(crate) stranger_since: Instant,
     pub(crate) failed_logins: u32,
     pub(crate) transaction: Option<Transaction>,
     pub(crate) watched: WatchedKeys,
     pub(crate) subscriptions: Subscriptions,
-    /// The client keeps what it reads, and is told when that changes.
+    /// State of `CLIENT TRACKING`, if it is on.
     pub(crate) tracking: Option<Box<Tracking>>,
-    /// What it, or another that redirects to it, is still to be told of that.
+    /// Invalidations to write to this connection, its own or redirected.
     pub(crate) untaken: Untaken,
     pub(crate) replies: Replies,
-    /// Confirmations of subscriptions in the answer to `EXEC`, in case that nobody wants the answer: they are messages.
+    /// Confirmations of subscriptions in the reply to `EXEC`, kept in case the reply is suppressed:
+    /// they are messages.
     pub(crate) confirmations: Vec<u8>,
-    /// What a blocked client waits for. No further command runs until it ends.
+    /// What a blocked client waits for. No command runs until the wait ends.
     pub(crate) wait: Option<Wait>,
-    /// The latest command has changed settings: its worker takes them up before the next one runs.
+    /// The latest command has changed settings: the worker applies them before the next command.
     pub(crate) settings_changed: bool,
-    /// Close when everything that may be sent has been sent.
+    /// Close when everything sendable has been sent.
     pub(crate) closing: bool,
-    /// The record of the client's latest change.
+    /// LSN of the client's latest change.
     pub(crate) last_write: Option<Lsn>,
     /// Row of the latest command, for `CLIENT LIST`.
     pub(crate) last_command: u16,
@@ -77,7 +79,7 @@ pub(crate) struct Session {
 impl Session {
     pub(crate) fn new(client: Arc<Client>, authenticated: bool, budget: &Arc<MemoryBudget>) -> Session {
         let mut outbox = Outbox::new(Protocol::Resp2);
-        // Who administers gets any answer, or could not see what uses the memory.
+        // An administrator gets every reply, even when clients use too much memory.
         if !client.is_reserved {
             outbox.reply.set_budget(budget);
         }
@@ -104,7 +106,8 @@ impl Session {
         }
     }
 
-    /// Whether the next command can simply run: no transaction, no refusal, no special treatment of its reply.
+    /// Whether the next command takes the fast path: no transaction, no refusal, no special
+    /// handling of its reply.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
         self.authenticated
@@ -114,28 +117,28 @@ impl Session {
             && !(self.subscriptions.any() && self.outbox.reply.protocol() == Protocol::Resp2)
     }
 
-    /// Whether a blocking command of the client has been served and its answer is on its way. What serving has changed is told
-    /// behind the answer.
+    /// Whether a blocking command of the client has been served and its reply is on its way.
+    /// Messages about changes made by serving it follow the reply.
     pub(crate) fn awaits_delivery(&self) -> bool {
         self.wait.as_ref().is_some_and(Wait::awaits_delivery)
     }
 
-    /// Whether commands are being queued, or queued ones are being executed.
+    /// Whether commands are being queued, or queued commands are being executed.
     pub(crate) fn is_in_transaction(&self) -> bool {
         self.transaction.is_some()
     }
 
-    /// The connection's name within its worker.
+    /// The connection's id within its worker.
     pub(crate) fn connection_id(&self) -> ConnectionId {
         self.client.connection_id
     }
 
-    /// The connection's name across all workers.
+    /// The connection's address across all workers.
     pub(crate) fn address(&self) -> ConnectionAddress {
         ConnectionAddress { worker: self.client.worker, connection_id: self.client.connection_id }
     }
 
-    /// Shows the state after some commands to `CLIENT LIST`.
+    /// Updates what `CLIENT LIST` shows, after some commands.
     pub(crate) fn show(&self, input_bytes: usize) {
         let shown = &self.client.shown;
         shown.active_ms.store(self.client.connected.elapsed().as_millis() as u64, Ordering::Relaxed);
@@ -145,13 +148,14 @@ impl Session {
         shown.reply_bytes.store(self.outbox.reply.capacity(), Ordering::Relaxed);
     }
 
-    /// Shows what changes rarely: called by the commands that change it.
+    /// Updates what `CLIENT LIST` shows of rarely changed state. Called by the commands that change
+    /// it.
     pub(crate) fn show_state(&self) {
         let client = &self.client;
         let subscriptions = &self.subscriptions;
         client.flag(flags::IN_TRANSACTION, self.transaction.is_some());
         client.flag(flags::SUBSCRIBED, subscriptions.any());
-        // A client whose command runs elsewhere is not blocked: the answer is on its way.
+        // A client whose command was offloaded does not count as blocked.
         let is_blocked = self.wait.as_ref().is_some_and(|wait| !matches!(wait.what, WaitFor::Long));
         client.flag(flags::BLOCKED, is_blocked);
         let queued = self.transaction.as_ref().map_or(-1, |transaction| transaction.len() as i64);
@@ -163,7 +167,7 @@ impl Session {
         client.shown.protocol.store(protocol, Ordering::Relaxed);
     }
 
-    /// Ends all subscriptions without telling the client.
+    /// Ends all channel and pattern subscriptions without notifying the client.
     pub(crate) fn unsubscribe_all(&mut self, shared: &Shared) {
         let subscriber = self.address();
         for kind in [Kind::Channel, Kind::Pattern, Kind::Shard] {

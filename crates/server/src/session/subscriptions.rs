@@ -1,4 +1,4 @@
-//! What a client listens to.
+//! A client's subscriptions.
 
 use super::change_stream::ChangeStream;
 use crate::events::publication::Kind;
@@ -7,20 +7,20 @@ use crate::subscription::subscriber::ReadSubscriptions;
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-/// What a client listens to.
+/// A client's subscriptions.
 #[derive(Debug, Default)]
 pub(crate) struct Subscriptions {
     channels: BTreeSet<Box<[u8]>>,
     patterns: BTreeSet<Box<[u8]>>,
     shards: BTreeSet<Box<[u8]>>,
-    /// Reads that it watches.
+    /// Watched reads.
     pub(crate) reads: ReadSubscriptions,
-    /// How it follows the log, if it does.
+    /// The change stream, if the client follows the log.
     pub(crate) following: Option<ChangeStream>,
 }
 
 impl Subscriptions {
-    /// Whether there are any.
+    /// Whether there are any subscriptions.
     pub(crate) fn any(&self) -> bool {
         self.listens() || !self.reads.is_empty() || self.following.is_some()
     }
@@ -30,13 +30,14 @@ impl Subscriptions {
         !(self.channels.is_empty() && self.patterns.is_empty() && self.shards.is_empty())
     }
 
-    /// Whether there may be something to write that had to wait, for which there is room.
+    /// Whether there may be emissions or changes that had to wait, and the outbox has room for
+    /// them.
     pub(crate) fn may_catch_up(&self, outbox: &Outbox) -> bool {
         self.reads.may_catch_up(outbox)
             || self.following.as_ref().is_some_and(|following| following.may_catch_up(outbox))
     }
 
-    /// When time matters next to any of it, or a little before.
+    /// Lower bound of the earliest deadline.
     pub(crate) fn next_time(&self) -> Option<Instant> {
         let progress = self.following.as_ref().and_then(ChangeStream::next_time);
         [self.reads.next_time(), progress].into_iter().flatten().min()
@@ -58,7 +59,7 @@ impl Subscriptions {
         }
     }
 
-    /// The number that a confirmation of that kind shows.
+    /// Number that a confirmation of that kind contains.
     pub(crate) fn count(&self, kind: Kind) -> usize {
         match kind {
             Kind::Channel | Kind::Pattern => self.channels.len() + self.patterns.len(),

@@ -1,4 +1,4 @@
-//! What a client keeps of what it reads, and what it is still to be told of that.
+//! State of `CLIENT TRACKING`, and pending invalidations.
 
 use crate::events::invalidation_source::Source;
 use crate::net::outbox::Outbox;
@@ -7,17 +7,17 @@ use std::sync::Arc;
 use tidemark_engine::Terms;
 use tidemark_engine::tracking::Tracker;
 
-/// Which reads a client keeps.
+/// Which reads a client caches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Mode {
-    /// All.
+    /// All reads.
     #[default]
     All,
-    /// Those behind `CLIENT CACHING YES`.
+    /// Reads after `CLIENT CACHING YES`.
     OptIn,
-    /// All but those behind `CLIENT CACHING NO`.
+    /// Reads except those after `CLIENT CACHING NO`.
     OptOut,
-    /// Whatever it is: the client is told of all keys that begin in certain ways.
+    /// Any: the client is notified of all keys with certain prefixes.
     Broadcast,
 }
 
@@ -26,13 +26,13 @@ pub(crate) enum Mode {
 pub(crate) struct Tracking {
     pub(crate) tracker: Arc<Tracker>,
     pub(crate) mode: Mode,
-    /// The client is not told of its own changes.
+    /// `NOLOOP`: the client is not notified of its own changes.
     pub(crate) is_without_loop: bool,
     /// `CLIENT CACHING` was called for the next command or transaction.
     pub(crate) is_exception: bool,
-    /// How keys begin that the client is told of.
+    /// Key prefixes that the client is notified of.
     pub(crate) prefixes: BTreeSet<Box<[u8]>>,
-    /// The client whose connection takes what this one is told, if it is another way than its own.
+    /// Client that receives the invalidations, if not this one.
     pub(crate) redirect: Option<u64>,
     /// That client is gone.
     pub(crate) is_broken: bool,
@@ -51,7 +51,8 @@ impl Tracking {
         }
     }
 
-    /// Whether what is read now is kept; `opts_in` is what `CLIENT CACHING YES` says for the command itself.
+    /// Whether the present read is tracked. `opts_in` is set if the transaction itself contains
+    /// `CLIENT CACHING YES`.
     fn keeps(&self, opts_in: bool) -> bool {
         match self.mode {
             Mode::All => true,
@@ -69,9 +70,10 @@ impl Tracking {
     }
 }
 
-/// On what terms a client's command or transaction runs, which may be asked to be durable. `opts_in` is of a transaction that
-/// says `CLIENT CACHING YES` itself: it is kept as a whole, and what it says by `CLIENT CACHING NO` is passed over, since its
-/// commands on keys run first. Either way too much is kept, if anything.
+/// Returns the terms on which a client's command or transaction runs. `opts_in` is set if a
+/// transaction contains `CLIENT CACHING YES`: then all its reads are tracked. `CLIENT CACHING NO`
+/// inside a transaction is ignored, because its commands on keys run first. Both track too much
+/// rather than too little.
 #[inline]
 pub(crate) fn terms(tracking: Option<&Tracking>, durable: bool, opts_in: bool) -> Terms {
     match tracking {
@@ -80,34 +82,34 @@ pub(crate) fn terms(tracking: Option<&Tracking>, durable: bool, opts_in: bool) -
     }
 }
 
-/// Invalidations that a connection has been told of and has not taken yet.
+/// Trackers with invalidations that a connection has not taken yet.
 #[derive(Default)]
 pub(crate) struct Untaken(VecDeque<Source>);
 
 impl Untaken {
-    /// Whether there may be some for which there is room.
+    /// Whether there may be invalidations, and the outbox has room for them.
     pub(crate) fn may_catch_up(&self, outbox: &Outbox) -> bool {
         !self.0.is_empty() && outbox.has_room()
     }
 
-    /// Adds what a connection has been told of, unless it is there.
+    /// Adds a tracker, unless it is present.
     pub(crate) fn add(&mut self, source: Source) {
         if !self.0.iter().any(|other| Arc::ptr_eq(&other.tracker, &source.tracker)) {
             self.0.push_back(source);
         }
     }
 
-    /// What comes next.
+    /// The next tracker.
     pub(crate) fn first(&self) -> Option<&Source> {
         self.0.front()
     }
 
-    /// Forgets what comes next: it has been taken.
+    /// Removes the next tracker.
     pub(crate) fn pass(&mut self) {
         self.0.pop_front();
     }
 
-    /// Takes all.
+    /// Takes all trackers.
     pub(crate) fn take(&mut self) -> impl Iterator<Item = Source> + use<> {
         std::mem::take(&mut self.0).into_iter()
     }

@@ -1,4 +1,4 @@
-//! What a client has queued between `MULTI` and `EXEC`.
+//! Commands that a client has queued between `MULTI` and `EXEC`.
 
 use tidemark_engine::command::{ConnectionCommand, parse};
 use tidemark_engine::{Command, Run};
@@ -9,9 +9,9 @@ pub(crate) struct Transaction {
     queue: Vec<Queued>,
     /// Bytes of all arguments.
     bytes: usize,
-    /// A command was refused, so `EXEC` will refuse all.
+    /// A command was refused, so `EXEC` refuses all.
     spoilt: bool,
-    /// A command asked to be answered from the disk, so all are.
+    /// A command requested durability, so all replies wait for it.
     durable: bool,
 }
 
@@ -22,7 +22,7 @@ struct Queued {
 }
 
 impl Transaction {
-    /// Commands queued.
+    /// Number of queued commands.
     pub(crate) fn len(&self) -> usize {
         self.queue.len()
     }
@@ -32,12 +32,12 @@ impl Transaction {
         self.bytes
     }
 
-    /// The commands queued, and their arguments.
+    /// The queued commands with their arguments.
     pub(crate) fn commands(&self) -> impl Iterator<Item = (&'static Command, &[Box<[u8]>])> {
         self.queue.iter().map(|queued| (queued.command, &*queued.args))
     }
 
-    /// Whether it says itself that what it reads is kept.
+    /// Whether it contains `CLIENT CACHING YES`.
     pub(crate) fn opts_in(&self) -> bool {
         self.queue.iter().any(|Queued { command, args }| {
             matches!(command.run, Run::Connection(ConnectionCommand::ClientCaching))
@@ -50,17 +50,17 @@ impl Transaction {
         self.spoilt = true;
     }
 
-    /// Whether `EXEC` refuses it.
+    /// Whether `EXEC` refuses the transaction.
     pub(crate) fn is_spoilt(&self) -> bool {
         self.spoilt
     }
 
-    /// Whether its answers wait for the disk.
+    /// Whether its replies wait until the changes are durable.
     pub(crate) fn is_durable(&self) -> bool {
         self.durable
     }
 
-    /// Queues a command, which may be asked to be durable; `false` if all would take more than `limit` bytes.
+    /// Queues a command. Returns `false` if all commands would take more than `limit` bytes.
     pub(crate) fn queue(
         &mut self,
         command: &'static Command,

@@ -1,4 +1,4 @@
-//! What a client waits for.
+//! A client's wait.
 
 use crate::subscription::pending_resumption::PendingResumption;
 use std::sync::Arc;
@@ -6,49 +6,49 @@ use std::time::{Duration, Instant};
 use tidemark_engine::Waiter;
 use tidemark_log::Lsn;
 
-/// Timeouts beyond this are as good as for ever, and would overflow the clock. A century.
+/// Longer timeouts count as for ever, and would overflow the clock. A century.
 const LONGEST: Duration = Duration::from_hours(100 * 366 * 24);
 
 /// A client's wait.
 pub(crate) struct Wait {
     pub(crate) what: WaitFor,
-    /// When it ends by itself; `None` is never.
+    /// When it times out; `None` is never.
     pub(crate) deadline: Option<Instant>,
-    /// Whether the answer must wait for the disk, whatever the server's setting: `DURABLE BLPOP …`.
+    /// Whether the reply must wait for the disk in every durability mode: `DURABLE BLPOP …`.
     pub(crate) durable: bool,
-    /// Whether `CLIENT REPLY` asked that there be no answer.
+    /// Whether `CLIENT REPLY` suppresses the reply.
     pub(crate) is_silent: bool,
 }
 
 /// What a client waits for.
 pub(crate) enum WaitFor {
-    /// That a key gets something to take.
+    /// An element at a key.
     Keys(Arc<Waiter>),
-    /// That a record is durable.
+    /// Durability of a record.
     Sync(Lsn),
-    /// For replicas, of which there are none: only the deadline ends it.
+    /// Replicas, which do not exist: only the deadline ends it.
     Replicas,
-    /// For time to pass.
+    /// Time to pass.
     Sleep,
-    /// That `CLIENT PAUSE` is over; the command that waits is still to be run.
+    /// The end of `CLIENT PAUSE`; then the command runs.
     Unpaused,
-    /// That the log has room for a record of so many bytes; the command that waits is still to be run.
+    /// Room in the log for a record of so many bytes; then the command runs.
     Room(usize),
-    /// For the answer to a long command, which a thread beside the event loops runs.
+    /// The reply to an offloaded command.
     Long,
-    /// That a snapshot is complete, which the snapshot's thread tells.
+    /// Completion of a snapshot, reported by the snapshot thread.
     Snapshot,
-    /// That the place is found where a subscription goes on.
+    /// The place where a subscription resumes.
     Place(Box<PendingResumption>),
 }
 
 impl Wait {
-    /// A wait that ends by itself after `timeout`, if there is one.
+    /// Creates a wait that times out after `timeout`, if given.
     pub(crate) fn new(what: WaitFor, timeout: Option<Duration>, durable: bool) -> Wait {
         Wait { what, deadline: timeout.and_then(deadline_in), durable, is_silent: false }
     }
 
-    /// Whether a blocking command has been served, and its answer is on its way.
+    /// Whether a blocking command has been served and its reply is on its way.
     pub(crate) fn awaits_delivery(&self) -> bool {
         matches!(&self.what, WaitFor::Keys(waiter) if waiter.is_served())
     }

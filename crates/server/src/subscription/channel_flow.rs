@@ -1,8 +1,9 @@
 //! Flow control of watched reads that are published on channels.
 //!
-//! The thread that publishes gives all messages of one turn of a channel the same [`Turn`]. A connection with room for more
-//! drops it, and one without keeps it until it has room. The last drop tells the thread, which publishes the next turn. So a
-//! channel is as fast as its slowest subscriber, and little waits for each.
+//! All messages of one turn of a channel share a [`Turn`]. A connection with room drops it; one
+//! without keeps it until it has room. The last drop notifies the publishing thread, which then
+//! publishes the next turn. So the slowest subscriber sets a channel's pace, and little is buffered
+//! per subscriber.
 
 use std::collections::BTreeSet;
 use std::mem;
@@ -11,20 +12,20 @@ use std::time::{Duration, Instant};
 use tidemark_engine::watch::SharedQuery;
 use tidemark_log::Lsn;
 
-/// A connection may keep the other subscribers of a channel waiting for so long without reading anything.
+/// How long a connection that reads nothing may delay the other subscribers of a channel.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What the thread that publishes is told. A leaf in the order of locks: nothing else is locked under it.
+/// Notifications to the publishing thread. Last in the lock order: no lock is taken under it.
 #[derive(Debug, Default)]
 pub(crate) struct Mailbox {
     told: Mutex<Told>,
     changed: Condvar,
 }
 
-/// What there is to look at. Each query and each channel is in it once, which bounds it.
+/// Queries and channels to serve. Sets, which bounds them.
 #[derive(Debug, Default)]
 pub(crate) struct Told {
-    /// Queries that have emitted something, or of which the log has given something.
+    /// Queries that have emitted, or whose replay has progressed.
     pub(crate) queries: BTreeSet<Lsn>,
     /// Channels whose last turn has ended.
     pub(crate) channels: BTreeSet<Arc<[u8]>>,
@@ -32,12 +33,12 @@ pub(crate) struct Told {
 }
 
 impl Mailbox {
-    /// Tells that a query has emitted something. From any thread, with shards locked.
+    /// Notes that a query has emitted. Called from any thread, with shards locked.
     pub(crate) fn emitted(&self, query: &SharedQuery) {
         self.look_at(query.id());
     }
 
-    /// Asks the thread to look at a query.
+    /// Requests that the thread serves a query.
     pub(crate) fn look_at(&self, query: Lsn) {
         self.lock().queries.insert(query);
         self.changed.notify_one();
@@ -54,7 +55,7 @@ impl Mailbox {
         self.changed.notify_one();
     }
 
-    /// Waits for something to look at; `None` once the thread is to end.
+    /// Waits for work; `None` when the thread is to end.
     pub(crate) fn wait(&self) -> Option<Told> {
         let is_idle =
             |told: &mut Told| !told.is_stopping && told.queries.is_empty() && told.channels.is_empty();
@@ -67,7 +68,7 @@ impl Mailbox {
     }
 }
 
-/// Messages of one channel that have not all been taken up. The last drop ends it.
+/// Messages of one channel that are not all consumed. The last drop ends the turn.
 #[derive(Debug)]
 pub(crate) struct Turn {
     channel: Arc<[u8]>,
@@ -86,24 +87,24 @@ impl Drop for Turn {
     }
 }
 
-/// The turns that one connection keeps from ending, because too much waits to be sent to it: one for each channel at most.
+/// Turns that one connection delays, because its output is full; at most one per channel.
 #[derive(Debug, Default)]
 pub(crate) struct PendingTurns {
     turns: Vec<Arc<Turn>>,
-    /// When the client read something last, or else when the first of them was kept.
+    /// When the client last read something, or when the first turn was kept.
     since: Option<Instant>,
 }
 
 impl PendingTurns {
     pub(crate) fn keep(&mut self, turn: &Arc<Turn>) {
-        // The messages of a turn follow each other, but for those that others publish.
+        // A turn's messages are consecutive, except for interleaved messages of other publishers.
         if !self.turns.iter().rev().any(|kept| Arc::ptr_eq(kept, turn)) {
             self.turns.push(Arc::clone(turn));
             self.since.get_or_insert_with(Instant::now);
         }
     }
 
-    /// Notes that the client has read something. With room for more, the turns may end.
+    /// Notes that the client has read something. Ends the turns if it `has_room`.
     pub(crate) fn note_progress(&mut self, has_room: bool) {
         if self.turns.is_empty() {
             return;
@@ -115,7 +116,7 @@ impl PendingTurns {
         }
     }
 
-    /// When the patience with a client that reads nothing is at an end.
+    /// When a client that reads nothing is disconnected.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.since.and_then(|since| since.checked_add(PATIENCE))
     }

@@ -1,12 +1,15 @@
-//! What a channel's subscribers are told of a watched read: one line of JSON, which is also what whoever asks for the watch is
-//! answered.
+//! Messages of a watched read on a channel: one line of JSON, which is also the reply to the client
+//! that requests the watch.
 //!
 //! | line | meaning |
 //! |---|---|
-//! | `{"sub_id":"17-0","lsn":18,"seq":1,"value":"101"}` | an emission, or the answer to a beginning |
-//! | `{"sub_id":"17-0","lsn":18,"seq":1}` | the answer to `RESUME`: emissions behind this one follow |
-//! | `{…,"value":"102","reason":"STALE_SEQUENCE","floor":40}` | emissions are missing, up to the floor at least; this is the present answer |
+//! | `{"sub_id":"17-0","lsn":18,"seq":1,"value":"101"}` | an emission; the reply to a watch |
+//! | `{"sub_id":"17-0","lsn":18,"seq":1}` | the reply to `RESUME`; later emissions follow |
+//! | `{…,"value":"102","reason":"STALE_SEQUENCE","floor":40}` | emissions are missing |
 //! | `{"sub_id":"17-0","error":"ERR …"}` | the watch has ended |
+//!
+//! With `STALE_SEQUENCE`, emissions are missing at least up to `floor`; `value` is the current
+//! answer.
 
 use crate::subscription::cursor::Cursor;
 use crate::subscription::json_cache::Json;
@@ -30,7 +33,8 @@ struct Line<'a> {
     error: Option<&'a str>,
 }
 
-/// Where a subscription is, its answer there, and why emissions before it are missing if they are.
+/// Encodes a subscription's position, its answer there, and why earlier emissions are missing, if
+/// so.
 pub(crate) fn position(cursor: &Cursor, value: Option<&Json>, missed: Option<ResumeError>) -> Vec<u8> {
     encode(&Line {
         sub_id: cursor.name().as_str(),
@@ -43,7 +47,7 @@ pub(crate) fn position(cursor: &Cursor, value: Option<&Json>, missed: Option<Res
     })
 }
 
-/// That a subscription has ended, and why.
+/// Encodes the end of a subscription and the reason.
 pub(crate) fn ended(cursor: &Cursor, error: &str) -> Vec<u8> {
     let sub_id = cursor.name();
     let sub_id = sub_id.as_str();

@@ -1,14 +1,15 @@
-//! Watched reads whose emissions are published on channels: one listener of the engine beside the workers and HTTP, served by one
-//! thread.
+//! Watched reads whose emissions are published on channels: one listener of the engine besides the
+//! workers and HTTP, served by one thread.
 //!
 //! ```text
-//! X.WATCH … | CHANNEL c ─► command/channel_command.rs ─► ChannelWatches::insert: a cursor of the channel c
-//! Engine ─► Mailbox ─► the thread: emissions behind the cursor ─► a line of JSON each (channel_line.rs) ─► PubSub::publish
-//!              └◄── the turn ends (channel_turns.rs) when all subscribers have room ◄── connections ◄──────────┘
+//! X.WATCH … | CHANNEL c ─► command/channel_command.rs ─► ChannelPublisher::insert: a cursor
+//! Engine ─► Mailbox ─► the thread: emissions ─► a line of JSON each (channel_message.rs) ─► PubSub
+//!              └◄─ the turn ends (channel_flow.rs) when all have room ◄─ connections ◄────────┘
 //! ```
 //!
-//! A watch belongs to its channel, whichever connection has asked for it: it ends when the channel has no subscriber any more. Its numbers
-//! are those of the query, so they are the same on every channel and whenever it begins or goes on.
+//! A watch belongs to its channel, not to the connection that requested it, and ends with the
+//! channel's last subscriber. Its numbers are the query's, so they are the same on every channel
+//! and after every resumption.
 
 use crate::clock::now_us;
 use crate::events::publication::Kind;
@@ -29,9 +30,9 @@ use tidemark_engine::CommandError;
 use tidemark_engine::watch::{Emission, Gone, Query, SharedQuery, Subscribed};
 use tidemark_log::Lsn;
 
-/// Emissions of one watch that are published in one turn of its channel, at most.
+/// Most emissions of one watch in one step of a turn.
 const BATCH: usize = 64;
-/// A turn of a channel ends behind the message that reaches this. Bytes of answers.
+/// A turn ends with the message that reaches this size. Bytes of answers.
 const TURN_BYTES: usize = 64 << 10;
 
 /// Starts the thread, which ends with [`Mailbox::stop`].
@@ -47,21 +48,21 @@ pub(crate) fn start(shared: &Arc<Shared>) -> io::Result<JoinHandle<()>> {
 
 /// See the module's documentation.
 pub(crate) struct ChannelPublisher {
-    /// The engine's number for all of them together.
+    /// The engine's listener number of all channel watches together.
     listener: usize,
-    /// How many there may be.
+    /// Most channel watches.
     limit: usize,
     mailbox: Arc<Mailbox>,
     registry: Mutex<Registry>,
-    /// How many there are: while there is none, a channel that loses its last subscriber needs no lock.
+    /// Number of channel watches. While 0, a channel that loses its last subscriber needs no lock.
     count: AtomicUsize,
 }
 
-/// Locked before anything of the engine and of [`crate::events::pubsub`].
+/// Lock order: before the locks of the engine and of [`crate::events::pubsub`].
 #[derive(Default)]
 struct Registry {
     channels: BTreeMap<Arc<[u8]>, Channel>,
-    /// The channels on which a query is published.
+    /// Channels that a query is published on.
     by_query: HashMap<Lsn, BTreeSet<Arc<[u8]>>>,
 }
 
@@ -71,13 +72,13 @@ struct Channel {
     cursors: BTreeMap<Lsn, Cursor>,
     /// Queries that may have emissions.
     behind: BTreeSet<Lsn>,
-    /// The query that was looked at last: the others come first.
+    /// Query served last: round robin continues after it.
     last: Lsn,
-    /// What was published last, until all subscribers have room for more.
+    /// The last turn, alive until all subscribers have room for more.
     turn: Weak<Turn>,
 }
 
-/// A message that is to be published.
+/// A message to publish.
 struct Message {
     line: Vec<u8>,
     after: Option<Until>,
@@ -86,14 +87,14 @@ struct Message {
 /// What one turn of a channel publishes.
 #[derive(Default)]
 struct Due {
-    /// Emissions, and the cursors as they are behind them.
+    /// Emissions, each with the cursor after it.
     emissions: Vec<(Cursor, Emission)>,
-    /// Queries whose next emissions cannot be had any more.
+    /// Queries whose next emissions cannot be replayed.
     gone: Vec<(SharedQuery, Gone)>,
 }
 
 impl ChannelPublisher {
-    /// At most `limit`, which together are number `listener` to the engine.
+    /// Creates a publisher for at most `limit` watches. `listener` is their number at the engine.
     pub(crate) fn new(listener: usize, limit: usize) -> ChannelPublisher {
         ChannelPublisher {
             listener,
@@ -112,7 +113,7 @@ impl ChannelPublisher {
         &self.mailbox
     }
 
-    /// How many there are.
+    /// Number of channel watches.
     pub(crate) fn len(&self) -> usize {
         self.count.load(Ordering::SeqCst)
     }
@@ -122,7 +123,8 @@ impl ChannelPublisher {
         self.lock().channels.get(channel).is_some_and(|channel| channel.cursors.contains_key(&query))
     }
 
-    /// Refuses a watch for which there is no room, or of a channel without subscribers: nothing would end it.
+    /// Fails if the limit is reached or the channel has no subscriber: such a watch would never
+    /// end.
     pub(crate) fn check(
         &self,
         channel: &[u8],
@@ -150,8 +152,9 @@ impl ChannelPublisher {
         Ok(())
     }
 
-    /// Publishes a query's emissions on a channel from behind where `cursor` is, or from where it is published already if that is
-    /// earlier. The listener of the query may have been noted by the caller; if the watch is refused, it leaves.
+    /// Publishes a query's emissions on a channel from `cursor` on, or from the present cursor if
+    /// that is earlier. The caller may have registered the listener; it is unregistered if the
+    /// watch is refused.
     pub(crate) fn insert(&self, channel: &[u8], cursor: Cursor, shared: &Shared) -> Result<(), CommandError> {
         let mut registry = self.lock();
         let query = cursor.query().clone();
@@ -171,12 +174,14 @@ impl ChannelPublisher {
     ) -> Result<(), CommandError> {
         let id = cursor.query().id();
         self.check_room(registry, channel, Some(id))?;
-        // Under the lock: the last other watch of the query may just have ended, and the listener left with it.
+        // Registered under the lock: the query's last other watch may just have ended, and
+        // unregistered the listener.
         if shared.engine.listen(id, self.listener).is_none() {
             return Err(CommandError::text("TRYAGAIN the read has been ended meanwhile; watch it again"));
         }
         let is_new = !registry.contains(channel, id);
-        // Before the subscribers are looked for: whoever leaves later sees that there is a watch to end.
+        // Counted before the subscribers are checked: a subscriber that leaves later sees that
+        // there is a watch to end.
         self.count.fetch_add(usize::from(is_new), Ordering::SeqCst);
         if let Err(error) = check_subscribed(channel, shared) {
             self.count.fetch_sub(usize::from(is_new), Ordering::SeqCst);
@@ -187,13 +192,13 @@ impl ChannelPublisher {
         Ok(())
     }
 
-    /// Ends the watches of a channel that has no subscriber any more.
+    /// Ends the watches of a channel without subscribers.
     pub(crate) fn subscribers_left(&self, channel: &[u8], shared: &Shared) {
         if self.len() == 0 {
             return;
         }
         let mut registry = self.lock();
-        // There may be a new one since.
+        // A client may have subscribed since.
         if shared.pubsub.subscribers(Kind::Channel, channel) == 0 {
             for query in registry.queries_of(channel) {
                 self.remove(&mut registry, channel, query, shared);
@@ -201,7 +206,8 @@ impl ChannelPublisher {
         }
     }
 
-    /// Ends watches of a channel by their names, all without names; how many. The subscribers are told.
+    /// Ends the named watches of a channel, or all if no name is given. Notifies the subscribers.
+    /// Returns how many ended.
     pub(crate) fn unwatch(&self, channel: &[u8], names: &[&[u8]], shared: &Shared) -> usize {
         let mut ended = Vec::new();
         {
@@ -219,7 +225,7 @@ impl ChannelPublisher {
         ended.len()
     }
 
-    /// All watches: their channels, and where they are.
+    /// Returns the watches of all channels that `fits` accepts, with their cursors.
     pub(crate) fn all(&self, fits: impl Fn(&[u8]) -> bool) -> Vec<(Arc<[u8]>, Cursor)> {
         let registry = self.lock();
         let channels = registry.channels.iter().filter(|(name, _)| fits(name));
@@ -243,14 +249,14 @@ impl ChannelPublisher {
         Some(cursor)
     }
 
-    /// Publishes what there is to publish.
+    /// Publishes the pending emissions of the notified queries and channels.
     pub(crate) fn serve(&self, told: Told, shared: &Shared) {
         let mut channels = told.channels;
         told.queries.into_iter().for_each(|query| channels.extend(self.look(query)));
         channels.iter().for_each(|channel| self.take_turn(channel, shared));
     }
 
-    /// Notes that a query may have emissions; the channels on which it is published.
+    /// Marks a query as ready on all its channels, and returns them.
     fn look(&self, query: Lsn) -> Vec<Arc<[u8]>> {
         let mut registry = self.lock();
         let Registry { channels, by_query } = &mut *registry;
@@ -259,7 +265,7 @@ impl ChannelPublisher {
             let channel =
                 channels.get_mut(name).expect("a channel is there while a query is published on it");
             if number == 0 {
-                // Before anything is read: what is emitted from now on is told anew.
+                // Re-armed before the emissions are read: later emissions notify again.
                 channel.cursors[&query].query().look(self.listener);
             }
             channel.behind.insert(query);
@@ -267,7 +273,7 @@ impl ChannelPublisher {
         names
     }
 
-    /// Publishes what a channel's subscribers have room for, unless what was published last waits for them still.
+    /// Publishes one turn of a channel, unless its last turn has not ended.
     fn take_turn(&self, name: &Arc<[u8]>, shared: &Shared) {
         let (due, turn) = {
             let mut registry = self.lock();
@@ -297,7 +303,8 @@ impl ChannelPublisher {
         }
     }
 
-    /// Lets a watch whose next emissions cannot be had go on from the present answer. What its subscribers are told.
+    /// Restarts a watch whose next emissions are lost, from the current answer. Returns the message
+    /// for its subscribers.
     fn begin_anew(&self, name: &[u8], query: &SharedQuery, gone: Gone, shared: &Shared) -> Option<Message> {
         let begun = if query.has_ended() {
             Err("ERR the watched read has ended".to_owned())
@@ -311,7 +318,7 @@ impl ChannelPublisher {
             (Some(ended), Ok(subscribed)) => (ended, subscribed),
             (Some(ended), Err(error)) => return Some(ended_by(&ended, &error)),
             (None, begun) => {
-                // It has ended for another reason meanwhile.
+                // It has ended for another reason in the meantime.
                 begun
                     .iter()
                     .for_each(|subscribed| self.leave_if_unused(&registry, &subscribed.query, shared));
@@ -345,7 +352,7 @@ impl Registry {
         self.channels.get(channel).into_iter().flat_map(|channel| channel.cursors.keys().copied()).collect()
     }
 
-    /// Adds a watch, or lets the one that is there go on from where `cursor` is if that is earlier.
+    /// Adds a watch. A present watch of the query moves back to `cursor` if that is earlier.
     fn insert(&mut self, channel: &[u8], cursor: Cursor) {
         let id = cursor.query().id();
         let name: Arc<[u8]> = match self.channels.get_key_value(channel) {
@@ -377,7 +384,7 @@ impl Registry {
 }
 
 impl Channel {
-    /// Takes what the next turn publishes: of each watch in turn, so that none keeps the others from theirs.
+    /// Takes the emissions of the next turn, round robin over the watches, so none starves.
     fn take(&mut self, shared: &Shared, mailbox: &Arc<Mailbox>) -> Due {
         let tell = |query| -> Tell {
             let mailbox = Arc::clone(mailbox);
@@ -412,7 +419,7 @@ impl Channel {
     }
 }
 
-/// Where a watch begins whose subscribers are given the answer: its numbers are those of the query.
+/// Cursor of a watch whose subscribers get the current answer. Its numbers are the query's.
 pub(crate) fn beginning(subscribed: &Subscribed) -> Cursor {
     Cursor::behind(subscribed.query.clone(), 0, subscribed.number, subscribed.lsn)
 }

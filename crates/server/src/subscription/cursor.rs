@@ -1,8 +1,9 @@
-//! A subscription to a watched read, whoever serves it: a place in the sequence of a query's emissions.
+//! A subscription's position in a query's emissions, independent of the transport.
 //!
-//! The emissions come from the query for as long as it retains those that are next. What it does not retain any more is made again
-//! from the log ([`crate::subscription::replay_queue`]), until the query has what comes then. Numbers are the same in both, and dense, so that nothing is
-//! missed or repeated where one takes over from the other.
+//! The cursor takes emissions from the query while the query retains the next ones. Below retention
+//! they are replayed from the log ([`crate::subscription::replay_queue`]) until the query retains
+//! the next one. Numbers are dense and the same in both, so nothing is missed or repeated at the
+//! switch.
 
 use crate::subscription::replay_buffer::{self, End, ReplayBuffer, Taken, Tell};
 use crate::subscription::replay_queue::{ReplayQueue, ReplayStart, Who};
@@ -15,20 +16,22 @@ use tidemark_log::Lsn;
 #[derive(Debug)]
 pub(crate) struct Cursor {
     query: SharedQuery,
-    /// The number of the query's emission that the subscription's own numbers begin behind.
+    /// Number of the query's emission before the subscription's first. The subscription's sequence
+    /// numbers are relative to it.
     base: u64,
-    /// The number of the last emission that the subscriber was given, or that it had when it began.
+    /// Number of the last emission that the subscriber has.
     seen: u64,
-    /// That emission's LSN, or that of the answer.
+    /// LSN of that emission, or of the answer that the subscription began with.
     lsn: Lsn,
-    /// What the query does not retain any more, if that is what comes next.
+    /// Replayed emissions, while the next one is below retention.
     buffer: Option<ReplayBuffer>,
 }
 
-/// Where emissions come from that a query does not retain any more, and who is to be told of them.
+/// Source of emissions below retention, and the subscriber's notification.
 pub(crate) struct Older<'a> {
     pub(crate) replays: &'a ReplayQueue,
-    /// What tells the subscriber's server that there is something of a query.
+    /// Makes the callback that notifies the subscriber's transport of replayed emissions of a
+    /// query.
     pub(crate) tell: &'a (dyn Fn(Lsn) -> Tell + Sync),
 }
 
@@ -43,13 +46,13 @@ impl Older<'_> {
         self.replays.begin(who, query, wanted, gone.floor, (self.tell)(query.id()))
     }
 
-    /// One from which nothing comes, because the server stops.
+    /// Returns a buffer that stays empty, because the server stops.
     fn begin_none(&self, query: &Query) -> ReplayBuffer {
         replay_buffer::channel((self.tell)(query.id())).1
     }
 }
 
-/// Where a subscription goes on: behind the emission of this number.
+/// Position where a subscription resumes: after the emission with this number.
 #[derive(Debug)]
 pub(crate) struct Place {
     pub(crate) query: SharedQuery,
@@ -58,23 +61,24 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// A place from which nothing has been asked of the log.
+    /// Creates a place without a replay.
     pub(crate) fn new(query: SharedQuery, number: u64) -> Place {
         Place { query, number, buffer: None }
     }
 
-    /// The same for another connection: whoever is told of what comes from the log is the one that has asked for it.
+    /// The same place for another connection, without the replay, whose notifications go to the
+    /// connection that requested it.
     pub(crate) fn for_another(self) -> Place {
         Place::new(self.query, self.number)
     }
 }
 
-/// What comes of the wish to go on.
+/// Outcome of a request to resume.
 #[derive(Debug)]
 pub(crate) enum Resuming {
-    /// It goes on.
+    /// The subscription resumes here.
     Found(Place),
-    /// Where is being looked for in the log.
+    /// The place is being searched in the log.
     PendingResumption(Search),
 }
 
@@ -85,24 +89,25 @@ pub(crate) struct Search {
     buffer: ReplayBuffer,
 }
 
-/// What became of a search.
+/// State of a search.
 #[derive(Debug)]
 pub(crate) enum Searched {
-    /// It goes on; whoever searches will be told.
+    /// Not finished; the subscriber is notified.
     NotYet(Search),
-    /// It has come to its end.
+    /// Finished.
     Done(Result<Place, ResumeError>),
 }
 
 impl Search {
-    /// Looks whether the place is known. From then on `listener` is told of the query's emissions.
+    /// Checks whether the place is known. If so, `listener` is notified of the query's emissions
+    /// from now on.
     pub(crate) fn look(self, engine: &Engine, listener: usize) -> Searched {
         let Search { query, buffer } = self;
         match buffer.place() {
             None => Searched::NotYet(Search { query, buffer }),
             Some(Err(end)) => Searched::Done(Err(end.into())),
             Some(Ok(number)) => Searched::Done(match engine.listen(query.id(), listener) {
-                // Nobody has listened for so long that it was forgotten meanwhile.
+                // The query was removed, because it had no listener for too long.
                 None => Err(ResumeError::NotFound),
                 Some(_) => Ok(Place { query, number, buffer: Some(buffer) }),
             }),
@@ -111,12 +116,13 @@ impl Search {
 }
 
 impl Cursor {
-    /// A subscription that begins behind emission `number` of a query, with the answer as it was at `lsn`.
+    /// Creates a cursor after emission `number` of a query, with the answer as of `lsn`.
     pub(crate) fn new(query: SharedQuery, number: u64, lsn: Lsn) -> Cursor {
         Cursor::behind(query, number, number, lsn)
     }
 
-    /// A subscription whose first number is that behind `base`, and whose subscriber has the emissions up to `seen`.
+    /// Creates a cursor whose sequence numbers begin after `base`, and whose subscriber has the
+    /// emissions up to `seen`.
     pub(crate) fn behind(query: SharedQuery, base: u64, seen: u64, lsn: Lsn) -> Cursor {
         assert!(
             base <= seen,
@@ -125,7 +131,7 @@ impl Cursor {
         Cursor { query, base, seen, lsn, buffer: None }
     }
 
-    /// The subscription whose numbers begin behind `base`, as it goes on at a place, which is behind `lsn`.
+    /// Resumes, at a place after `lsn`, a subscription whose sequence numbers begin after `base`.
     pub(crate) fn at(place: Place, base: u64, lsn: Lsn) -> Cursor {
         let Place { query, number, buffer } = place;
         let lsn = lsn.max(query.id());
@@ -136,48 +142,48 @@ impl Cursor {
         &self.query
     }
 
-    /// Where it is.
+    /// The current position.
     pub(crate) fn place(&self) -> Place {
         Place::new(self.query.clone(), self.seen)
     }
 
-    /// The same place, from which nothing has been asked of the log.
+    /// A copy at the same position, without the replay.
     pub(crate) fn here(&self) -> Cursor {
         Cursor::behind(self.query.clone(), self.base, self.seen, self.lsn)
     }
 
-    /// The number that the subscription's own begin behind.
+    /// Number of the query's emission before the subscription's first.
     pub(crate) fn base(&self) -> u64 {
         self.base
     }
 
-    /// How the subscriber names it, if it has not given it a name. Made anew each time: nothing is kept of it.
+    /// The generated name of the subscription, for clients that chose none. Computed on each call.
     pub(crate) fn name(&self) -> Name {
         Name::new(self.query.id(), self.base)
     }
 
-    /// Writes that name, which is made nowhere else: every emission says it.
+    /// Writes that name without building a [`Name`]. Hot: every emission contains it.
     pub(crate) fn write_name(&self, reply: &mut Reply) {
         let (mut first, mut second) = (itoa::Buffer::new(), itoa::Buffer::new());
         reply.bulk_of(name_parts(self.query.id(), self.base, &mut first, &mut second));
     }
 
-    /// The LSN of the last emission that was given.
+    /// LSN of the last emission that the subscriber has.
     pub(crate) fn lsn(&self) -> Lsn {
         self.lsn
     }
 
-    /// Its number among the subscription's own.
+    /// Sequence number of the last emission that the subscriber has.
     pub(crate) fn sequence(&self) -> u64 {
         self.seen - self.base
     }
 
-    /// How many emissions have not been given yet.
+    /// Number of emissions that the subscriber does not have yet.
     pub(crate) fn lag(&self) -> u64 {
         self.query.count().saturating_sub(self.seen)
     }
 
-    /// Notes that the subscriber has been given the answer that contains the emissions up to `number`.
+    /// Moves to emission `number` at `lsn`, whose answer the subscriber has been given.
     pub(crate) fn skip_to(&mut self, number: u64, lsn: Lsn) {
         assert!(
             number >= self.base,
@@ -188,17 +194,19 @@ impl Cursor {
         self.buffer = None;
     }
 
-    /// Whether what comes next is being made again from the log.
+    /// Whether the next emissions are being replayed from the log.
     pub(crate) fn is_behind_retention(&self) -> bool {
         self.buffer.is_some()
     }
 
-    /// Whether the query does not retain all that comes next, so that what comes is made again from the log, now or soon.
+    /// Whether emissions come from a replay, now or soon, because the query does not retain or
+    /// evaluate them.
     pub(crate) fn is_behind(&self) -> bool {
         self.is_behind_retention() || self.query.is_dormant()
     }
 
-    /// The next emissions, at most `most`, into `into`. None may mean that the subscriber will be told of some.
+    /// Appends the next emissions, at most `most`, to `into`. If none is available from a replay
+    /// yet, the subscriber is notified later.
     pub(crate) fn next(
         &mut self,
         most: usize,
@@ -222,7 +230,7 @@ impl Cursor {
         }
     }
 
-    /// The latest emission, if the subscriber has not got it.
+    /// Returns the latest emission, if the subscriber does not have it.
     pub(crate) fn latest(&mut self, older: &Older<'_>) -> Result<Option<Emission>, Gone> {
         self.check_goes_on()?;
         loop {
@@ -242,12 +250,12 @@ impl Cursor {
         }
     }
 
-    /// Whether there will be any: an operator may have ended the query.
+    /// Fails if an operator has ended the query.
     fn check_goes_on(&self) -> Result<(), Gone> {
         if self.query.has_ended() { Err(Gone { floor: self.lsn }) } else { Ok(()) }
     }
 
-    /// Takes emissions that the query does not retain any more; `false` if it may retain what comes next.
+    /// Takes replayed emissions. Returns `false` if the query may retain the next one.
     fn take_older(
         &mut self,
         take: impl FnOnce(&ReplayBuffer, u64, &mut Vec<Emission>) -> Taken,
@@ -267,19 +275,22 @@ impl Cursor {
         match take(buffer, self.seen, into) {
             Taken::Some | Taken::Later => Ok(true),
             Taken::End(End::Done) => {
-                // What came next was retained then. If it is not any more, the next look begins another backlog.
+                // The query retained the next emission when the replay ended. If it no longer does,
+                // the next call begins another replay.
                 self.buffer = None;
                 Ok(false)
             }
             Taken::End(End::Stale(floor)) => Err(Gone { floor }),
-            // Nothing is gone: the next server has it.
+            // Nothing is lost: the emissions are in the log after the restart.
             Taken::End(End::Stopping) if older.replays.is_stopping() => Ok(true),
             Taken::End(End::Stopping) => Err(gone),
         }
     }
 
-    /// Notes that the subscriber is given the next emission. The numbers that it is given are
-    /// dense.
+    /// Advances to the next emission.
+    ///
+    /// # Panics
+    /// If it is not the next one: the numbers of delivered emissions are dense.
     pub(crate) fn pass(&mut self, emission: &Emission) {
         assert!(
             emission.number == self.seen + 1,
@@ -291,7 +302,7 @@ impl Cursor {
         (self.seen, self.lsn) = (emission.number, emission.lsn);
     }
 
-    /// Notes that the subscriber, which asked for the latest emission only, is given that one.
+    /// Advances to the latest emission, for subscribers that take only that.
     pub(crate) fn pass_latest(&mut self, emission: &Emission) {
         assert!(
             emission.number > self.seen,
@@ -303,13 +314,14 @@ impl Cursor {
         (self.seen, self.lsn) = (emission.number, emission.lsn);
     }
 
-    /// Whether the subscriber has been given the first `count` emissions of the query.
+    /// Whether the subscriber has the first `count` emissions of the query.
     pub(crate) fn has_all(&self, count: u64) -> bool {
         self.seen == count
     }
 }
 
-/// Where a subscription to query `id` goes on behind what it has; from then on `listener` is told of the query's emissions.
+/// Finds where a subscription to query `id` resumes. From then on `listener` is notified of the
+/// query's emissions.
 pub(crate) fn resume(
     engine: &Engine,
     id: Lsn,
@@ -334,15 +346,15 @@ pub(crate) fn resume(
     }
 }
 
-/// The name of a subscription: the id of its query, and the number that its own numbers begin behind. It says all that the
-/// server needs to go on with it, so nothing is kept for a subscriber that is away.
+/// Generated name of a subscription: its query's id and its base. It contains all that the server
+/// needs to resume, so the server stores nothing for a disconnected subscriber.
 #[derive(Debug, Clone)]
 pub(crate) struct Name {
     bytes: [u8; NAME_BYTES],
     len: usize,
 }
 
-/// The longest: two numbers of 64 bits, and what is between them.
+/// Longest name: two 64-bit numbers and the hyphen. Bytes.
 const NAME_BYTES: usize = 20 + 1 + 20;
 
 impl Name {
@@ -360,13 +372,13 @@ impl Name {
         &self.bytes[..self.len]
     }
 
-    /// As text, which it is.
+    /// The name as text.
     pub(crate) fn as_str(&self) -> &str {
         std::str::from_utf8(self.as_bytes()).expect("a name consists of digits and a hyphen")
     }
 }
 
-/// What a name is made of.
+/// The parts of a name.
 fn name_parts<'b>(
     id: Lsn,
     base: u64,
@@ -376,23 +388,23 @@ fn name_parts<'b>(
     [first.format(id.0).as_bytes(), b"-", second.format(base).as_bytes()]
 }
 
-/// What a name says; `None` if it is not one.
+/// Parses a name into query id and base; `None` if it is not a generated name.
 pub(crate) fn parse_name(name: &[u8]) -> Option<(Lsn, u64)> {
     let text = std::str::from_utf8(name).ok()?;
     let (id, base) = text.split_once('-')?;
     let (id, base) = (Lsn(id.parse().ok()?), base.parse().ok()?);
-    // A number may be written in several ways; a subscription has one name.
+    // Only the canonical spelling: a subscription has one name.
     (Name::new(id, base).as_bytes() == name).then_some((id, base))
 }
 
-/// The query of a name, and the number that the subscription's own begin behind.
+/// Finds the query of a name, and the base of its sequence numbers.
 pub(crate) fn find(engine: &Engine, name: &[u8]) -> Option<(SharedQuery, u64)> {
     let (id, base) = parse_name(name)?;
     let query = engine.query(id)?;
     (base <= query.count()).then_some((query, base))
 }
 
-/// The query of a subscription of whatever name.
+/// Returns the query of a subscription, by generated or chosen name.
 pub(crate) fn query_of(engine: &Engine, name: &[u8]) -> Option<Lsn> {
     match parse_name(name) {
         Some((query, _)) => Some(query),
@@ -400,7 +412,7 @@ pub(crate) fn query_of(engine: &Engine, name: &[u8]) -> Option<Lsn> {
     }
 }
 
-/// Whether a query is that of a key, as its clients name it. One that names no key is that of any.
+/// Whether a query reads `key`. A query without keys matches every key.
 pub(crate) fn reads(query: &Query, key: &[u8]) -> bool {
     query.read().first_key().is_none_or(|first| first == key)
 }
@@ -413,7 +425,7 @@ mod tests {
     use tidemark_engine::{Call, Protocol, command};
     use tidemark_log::{Log, MemoryStorage, Options};
 
-    /// A watched `GET k`, behind which so many emissions have come.
+    /// A watched `GET k` that has emitted `count` times since.
     fn emitted(count: u8) -> (Engine, Subscribed) {
         let options = Options { segment_bytes: Options::SEGMENT_BYTES_MIN, ..Options::default() };
         let (log, _) = Log::open(Arc::new(MemoryStorage::new()), options).expect("an empty log");
@@ -431,14 +443,14 @@ mod tests {
         (engine, subscribed)
     }
 
-    /// A watched `GET k`, behind which something has been emitted that is not retained any more.
+    /// A watched `GET k` with one emission that is no longer retained.
     fn forgotten_emission() -> Subscribed {
         let (engine, subscribed) = emitted(1);
         engine.forget_watched(10);
         subscribed
     }
 
-    /// The second emission behind where a subscription is.
+    /// A cursor, and the second emission after it.
     fn second() -> (Cursor, Emission) {
         let (_engine, subscribed) = emitted(2);
         let mut emissions = Vec::new();

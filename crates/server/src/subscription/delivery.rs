@@ -1,4 +1,4 @@
-//! How a subscription's emissions are delivered: what a client may ask for behind the `|` of a watched read.
+//! Delivery options: what a client may request after the `|` of a watched read.
 
 use std::time::Duration;
 use tidemark_engine::CommandError;
@@ -6,50 +6,53 @@ use tidemark_engine::command::parse::{self, is};
 use tidemark_engine::watch::Guarantee;
 use tidemark_log::Lsn;
 
-/// The longest time that may be asked for, in milliseconds: a day.
+/// Longest duration of an option, in milliseconds: a day.
 const MOST_MS: i64 = 86_400_000;
 
-/// How emissions are delivered. Unlike operators this concerns one subscriber only.
+/// How emissions are delivered. Unlike operators, these options concern one subscriber only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Delivery {
-    /// Only the latest emission, and after each one a pause: `SQUASH [milliseconds]`.
+    /// Deliver only the latest emission, and pause after each: `SQUASH [milliseconds]`.
     pub(crate) squash: Option<Duration>,
-    /// With the answer that was replaced: `OLD`.
+    /// Include the previous answer: `OLD`.
     pub(crate) old: bool,
-    /// After so long without an emission, up to where there was none: `PROGRESS milliseconds`.
+    /// Send a progress frame after this time without an emission: `PROGRESS milliseconds`.
     pub(crate) progress: Option<Duration>,
-    /// When what was missed has been sent, a frame that says so: `MARK`.
+    /// Send a frame after the missed emissions: `MARK`.
     pub(crate) mark: bool,
 }
 
 /// What a subscription begins with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Start {
-    /// The answer.
+    /// The current answer.
     #[default]
     Snapshot,
-    /// Nothing, only what changes from now on: `UPDATES`.
+    /// Nothing: only later changes: `UPDATES`.
     Updates,
-    /// The emissions behind this LSN: `RESUME lsn`.
+    /// The emissions after this LSN: `RESUME lsn`.
     Resume(Lsn),
 }
 
-/// What stands behind `|`.
+/// Parsed options after `|`.
 #[derive(Debug, PartialEq, Eq, Default)]
 pub(crate) struct Options<'a> {
     pub(crate) delivery: Delivery,
     pub(crate) start: Start,
-    /// The log keeps the position under this name: `AS name`.
+    /// Name under which the log keeps the position: `AS name`.
     pub(crate) name: Option<&'a [u8]>,
-    /// Emissions are published on this channel: `CHANNEL name`.
+    /// Channel to publish emissions on: `CHANNEL name`.
     pub(crate) channel: Option<&'a [u8]>,
-    /// For a named subscription: `ATLEASTONCE`, `ATMOSTONCE`.
+    /// Guarantee of a named subscription: `ATLEASTONCE`, `ATMOSTONCE`.
     pub(crate) guarantee: Option<Guarantee>,
-    /// The words that are left are operators.
+    /// The remaining words, which are operators.
     pub(crate) operators: Vec<&'a [u8]>,
 }
 
-/// Reads what stands behind `|`.
+/// Parses the options after `|`.
+///
+/// # Errors
+/// If an option lacks its argument, or options exclude each other.
 pub(crate) fn read_options<'a>(words: &[&'a [u8]]) -> Result<Options<'a>, CommandError> {
     let Options { mut delivery, mut start, mut name, mut channel, mut guarantee, mut operators } =
         Options::default();
@@ -57,7 +60,7 @@ pub(crate) fn read_options<'a>(words: &[&'a [u8]]) -> Result<Options<'a>, Comman
     while let Some((word, after)) = rest.split_first() {
         rest = after;
         if is(word, "SQUASH") {
-            // Whatever begins like a number is meant as one: no option does.
+            // An argument that begins like a number is the duration: no option begins so.
             let is_number = rest
                 .first()
                 .and_then(|arg| arg.first())

@@ -1,6 +1,7 @@
-//! Who watches which query over HTTP: one listener of the engine beside the workers.
+//! Registry of HTTP subscribers, by query: one listener of the engine, besides the workers.
 //!
-//! All of it happens on the thread of HTTP, but for what others tell: that a query has emitted, or that the log has moved.
+//! All of it runs on the HTTP thread, except notifications that a query has emitted or the log has
+//! advanced.
 
 use crate::clock::now_us;
 use crate::durability::log_state::has_failed;
@@ -17,24 +18,25 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 /// The subscribers over HTTP, and the means to wake them.
 pub(crate) struct HttpRegistry {
-    /// The engine's number for all of them together.
+    /// The engine's listener number of all HTTP subscribers together.
     listener: usize,
-    /// Queries that have emitted something since they were last looked at. The engine tells of each once until then, which
-    /// bounds them.
+    /// Queries with emissions since the last look. The engine notifies once per query and look,
+    /// which bounds the list.
     emitted: Mutex<Vec<SharedQuery>>,
     told: Notify,
     log_moved: Notify,
     pause_changed: Notify,
-    /// What they are given.
+    /// Answers as JSON.
     pub(crate) json: JsonCache,
     by_query: Mutex<HashMap<Lsn, Vec<Arc<HttpListener>>>>,
-    /// Connections that may watch at once, and those of them that are free.
+    /// Limit of connections that watch, and a permit for each free place.
     limit: usize,
     places: Arc<Semaphore>,
 }
 
 impl HttpRegistry {
-    /// At most `limit` connections, which together are number `listener` to the engine.
+    /// Creates a registry for at most `limit` connections. `listener` is their number at the
+    /// engine.
     pub(crate) fn new(listener: usize, limit: usize) -> HttpRegistry {
         HttpRegistry {
             listener,
@@ -53,41 +55,41 @@ impl HttpRegistry {
         self.listener
     }
 
-    /// A place for one more connection, if there is one. It is free again when the place is dropped.
+    /// Acquires a place for a connection, if one is free. Dropping the permit frees it.
     pub(crate) fn place(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.places).try_acquire_owned().ok()
     }
 
-    /// How many connections watch.
+    /// Number of connections that watch.
     pub(crate) fn count(&self) -> usize {
         self.limit.saturating_sub(self.places.available_permits())
     }
 
-    /// Tells that a query has emitted something. From any thread, with shards locked: it costs the same for any number of
-    /// subscribers.
+    /// Notes that a query has emitted. Called from any thread, with shards locked. O(1) in the
+    /// number of subscribers.
     pub(crate) fn tell(&self, query: &SharedQuery) {
         lock(&self.emitted).push(query.clone());
         self.told.notify_one();
     }
 
-    /// Tells that the log has got further or has failed.
+    /// Notes that the log has advanced or failed.
     pub(crate) fn log_moved(&self) {
         self.log_moved.notify_waiters();
     }
 
-    /// Tells that `CLIENT PAUSE` has begun, or ended before its time.
+    /// Notes that `CLIENT PAUSE` has begun or was ended early.
     pub(crate) fn pause_changed(&self) {
         self.pause_changed.notify_waiters();
     }
 
-    /// Adds a subscriber to a query, which it does not subscribe to yet.
+    /// Adds a subscriber to a query that it is not subscribed to.
     pub(crate) fn join(&self, query: Lsn, ear: &Arc<HttpListener>) {
         lock(&self.by_query).entry(query).or_default().push(Arc::clone(ear));
-        // Whoever looks for what is too old has a reason to from now on.
+        // Wakes the retention task, which now has work.
         self.told.notify_one();
     }
 
-    /// Removes a subscriber; whether it was the last one to the query.
+    /// Removes a subscriber. Returns whether it was the last one to the query.
     pub(crate) fn leave(&self, query: Lsn, ear: &Arc<HttpListener>) -> bool {
         let mut queries = lock(&self.by_query);
         let Some(ears) = queries.get_mut(&query) else { return false };
@@ -101,12 +103,13 @@ impl HttpRegistry {
         was_last
     }
 
-    /// Waits until something has been emitted, or there is one more subscriber, and wakes the subscribers of what has emitted.
+    /// Waits for an emission or a new subscriber, then wakes the subscribers of all queries that
+    /// have emitted.
     pub(crate) async fn pass_on(&self) {
         self.told.notified().await;
         let emitted = std::mem::take(&mut *lock(&self.emitted));
         for query in emitted {
-            // Before anything is read: what is emitted from now on is told anew.
+            // Re-armed before the emissions are read: later emissions notify again.
             query.look(self.listener);
             if let Some(ears) = lock(&self.by_query).get(&query.id()) {
                 ears.iter().for_each(|ear| ear.tell(query.id()));
@@ -114,12 +117,12 @@ impl HttpRegistry {
         }
     }
 
-    /// Waits until the log has come so far; `false` if it has failed before.
+    /// Waits until the log has reached `until`; `false` if it has failed first.
     pub(crate) async fn wait_for_log(&self, log: &Log, until: Until) -> bool {
         loop {
             let moved = self.log_moved.notified();
             tokio::pin!(moved);
-            // From here on no movement is missed.
+            // Enabled before the check: no movement is missed.
             moved.as_mut().enable();
             if let Until::Written(lsn) = until {
                 log.request_write(lsn);
@@ -143,7 +146,7 @@ impl HttpRegistry {
         loop {
             let moved = self.log_moved.notified();
             tokio::pin!(moved);
-            // From here on no movement is missed.
+            // Enabled before the check: no movement is missed.
             moved.as_mut().enable();
             if log.has_room_for(bytes) {
                 return;
@@ -155,7 +158,8 @@ impl HttpRegistry {
         }
     }
 
-    /// Waits until `pause` is over, if a read is watched by nobody yet: its beginning is a record of the log.
+    /// Waits until `pause` is over if the read is not watched yet: the begin of a watched read
+    /// appends a record.
     pub(crate) async fn wait_for_pause(&self, pause: &Pause, engine: &Engine, read: &Read) {
         self.wait_while_paused(pause, || engine.query_of(read).is_none()).await;
         if engine.query_of(read).is_none() {
@@ -163,12 +167,12 @@ impl HttpRegistry {
         }
     }
 
-    /// Waits until `pause` is over, or `concerns` says that it does not concern whoever waits.
+    /// Waits until `pause` is over, or `concerns` returns that it no longer concerns the caller.
     pub(crate) async fn wait_while_paused(&self, pause: &Pause, concerns: impl Fn() -> bool) {
         while concerns() {
             let changed = self.pause_changed.notified();
             tokio::pin!(changed);
-            // From here on no change is missed.
+            // Enabled before the check: no change is missed.
             changed.as_mut().enable();
             let Some(rest) = pause.rest(now_us()) else { return };
             tokio::select! {
@@ -179,7 +183,7 @@ impl HttpRegistry {
     }
 }
 
-/// What one connection hears: which of its queries may have emitted something.
+/// One connection's queries that may have emitted.
 #[derive(Debug, Default)]
 pub(crate) struct HttpListener {
     told: Mutex<BTreeSet<Lsn>>,
@@ -187,14 +191,14 @@ pub(crate) struct HttpListener {
 }
 
 impl HttpListener {
-    /// Notes that a query of the connection is to be looked at.
+    /// Marks a query of the connection as ready.
     pub(crate) fn tell(&self, query: Lsn) {
         lock(&self.told).insert(query);
         self.woken.notify_one();
     }
 
-    /// Waits until a query is to be looked at, and takes it: in turn, so that none keeps the others from theirs. `last` is the
-    /// one that had the turn before.
+    /// Waits for a ready query and takes it. Round robin after `last`, the query taken before, so
+    /// no query starves.
     pub(crate) async fn next(&self, last: Lsn) -> Lsn {
         loop {
             if let Some(query) = self.take(last) {

@@ -1,5 +1,4 @@
-//! The answers that subscribers over HTTP were given last, as JSON: most of them are given to many, which take their turns
-//! one after the other.
+//! Cache of recent answers as JSON for HTTP subscribers, many of which receive the same answer.
 
 use crate::value_json;
 use serde::ser::{Serialize, Serializer};
@@ -8,9 +7,9 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use tidemark_engine::SharedBytes;
 
-/// The most answers that are kept.
+/// Most answers cached.
 const ANSWERS: usize = 64;
-/// The most that they take together, with the JSON of each. The newest is kept whatever it takes. Bytes.
+/// Most bytes cached, answers and JSON together. The newest answer is cached whatever its size.
 const BYTES: usize = 16 << 20;
 
 /// See the module's documentation.
@@ -19,7 +18,8 @@ pub(crate) struct JsonCache(Mutex<Kept>);
 
 #[derive(Debug, Default)]
 struct Kept {
-    /// The oldest first. An answer that is kept is at its address, so that no other one is taken for it.
+    /// Oldest first. Holding the answer keeps its address from being reused: answers are compared
+    /// by address.
     answers: VecDeque<(SharedBytes, Json)>,
     bytes: usize,
 }
@@ -35,10 +35,11 @@ impl Serialize for Json {
 }
 
 impl JsonCache {
-    /// The JSON of an answer. Cost: looking through a few; for the first that asks, making it.
+    /// Returns the JSON of an answer. Cost: a scan of at most [`ANSWERS`] entries; on a miss,
+    /// encoding it.
     pub(crate) fn of(&self, answer: &SharedBytes) -> Json {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // Those who are given the same answer mostly do so soon after each other.
+        // Newest first: equal requests mostly arrive close together.
         if let Some((_, json)) = kept.answers.iter().rev().find(|(other, _)| other.is_same(answer)) {
             return json.clone();
         }

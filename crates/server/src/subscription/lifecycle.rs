@@ -1,4 +1,4 @@
-//! A client's subscriptions to reads begin, go on and end.
+//! Begin, delivery and end of a client's subscriptions to watched reads.
 
 use crate::context::Context;
 use crate::net::connection_id::ConnectionId;
@@ -15,7 +15,7 @@ use std::time::Instant;
 use tidemark_engine::watch::{Named, Query};
 use tidemark_log::Lsn;
 
-/// How a client's subscriptions come to what is not retained any more: the client is told by a message to its worker.
+/// Returns the constructor of replay notifications, which go as messages to the client's worker.
 pub(crate) fn teller<'a>(session: &Session, cx: &Context<'a>) -> impl Fn(Lsn) -> Tell + Sync + use<'a> {
     let (shared, worker, connection_id) = (cx.shared, session.client.worker, session.connection_id());
     move |query| {
@@ -24,13 +24,13 @@ pub(crate) fn teller<'a>(session: &Session, cx: &Context<'a>) -> impl Fn(Lsn) ->
     }
 }
 
-/// A named subscription that another one has taken the place of, of which the client has to be told behind the answer:
-/// in RESP2 it would take what stands before that for the answer.
+/// A named subscription that another one has replaced. The client is notified after the answer: in
+/// RESP2 it would take an earlier frame for the answer.
 #[must_use]
 pub(crate) struct Replaced(Option<Box<[u8]>>);
 
 impl Replaced {
-    /// Tells the client, if there was one.
+    /// Notifies the client, if a subscription was replaced.
     pub(crate) fn tell(self, session: &mut Session) {
         if let Some(name) = self.0 {
             write_ended(&name, REPLACED, &mut session.outbox);
@@ -38,7 +38,7 @@ impl Replaced {
     }
 }
 
-/// Adds a subscription, or puts it in place of the client's other one to the same query.
+/// Adds a subscription, replacing the client's other one to the same query.
 pub(crate) fn begin(session: &mut Session, subscription: ReadSubscription, cx: &Context<'_>) -> Replaced {
     let (id, connection_id) = (subscription.cursor.query().id(), session.connection_id());
     let name: Option<Box<[u8]>> = subscription.given_name().map(|(name, _)| name.into());
@@ -55,7 +55,7 @@ pub(crate) fn begin(session: &mut Session, subscription: ReadSubscription, cx: &
     Replaced(ended)
 }
 
-/// Lets the session have the name, and nobody else any more.
+/// Makes the session the owner of a name, and begins the subscription. Evicts the previous owner.
 pub(crate) fn hold(
     session: &mut Session,
     name: &[u8],
@@ -70,31 +70,31 @@ pub(crate) fn hold(
     }
     let is_same = |now: &Named| now.query.id() == query && now.base == named.base;
     if !cx.shared.engine.named(name).as_ref().is_some_and(is_same) {
-        // Whoever has ended it since it was looked up may have found nobody that had it.
+        // The name ended after the lookup, and the command that ended it may have found no owner.
         tell_taken(&Ownership { owner, fencing_token, query }, cx);
     }
     begin(session, ReadSubscription::named(cursor, delivery, name, named.guarantee, fencing_token), cx)
 }
 
-/// Tells a connection that a named subscription of its has ended.
+/// Notifies a connection that its named subscription has ended.
 pub(crate) fn tell_taken(ownership: &Ownership, cx: &Context<'_>) {
     let Ownership { owner, fencing_token, query } = *ownership;
     cx.shared.inboxes[owner.worker].send(Message::Taken(owner.connection_id, query, fencing_token));
 }
 
-/// Takes back that the worker listens to a query, if none of its clients does.
+/// Unregisters the worker from a query when its last local subscriber leaves.
 pub(crate) fn leave_if_unused(session: &Session, query: &Query, cx: &Context<'_>) {
     if cx.registry.of(query.id()).is_empty() {
         cx.shared.engine.leave(query, session.client.worker, cx.now_us);
     }
 }
 
-/// Lets a subscription catch up: as soon as the client's answer is written.
+/// Schedules a subscription to catch up after the client's answer is written.
 pub(crate) fn catch_up_soon(session: &mut Session, query: Lsn) {
     session.subscriptions.reads.catch_up_soon(query);
 }
 
-/// Ends a subscription; whether there was one.
+/// Ends a subscription. Returns whether there was one.
 pub(crate) fn end(session: &mut Session, query: Lsn, cx: &Context<'_>) -> bool {
     let Some(subscription) = session.subscriptions.reads.remove(query) else { return false };
     leave(&subscription, session.connection_id(), session.client.worker, cx);
@@ -102,7 +102,7 @@ pub(crate) fn end(session: &mut Session, query: Lsn, cx: &Context<'_>) -> bool {
     true
 }
 
-/// Ends all subscriptions without telling the client.
+/// Ends all subscriptions without notifying the client.
 pub(crate) fn end_all(session: &mut Session, cx: &Context<'_>) {
     let reads = std::mem::take(&mut session.subscriptions.reads);
     for subscription in reads.iter() {
@@ -110,8 +110,8 @@ pub(crate) fn end_all(session: &mut Session, cx: &Context<'_>) {
     }
 }
 
-/// Ends a named subscription that another connection has taken over, or whose name has ended; unless the client has begun
-/// it anew since.
+/// Ends a named subscription whose name was taken over or has ended. Does nothing if the client has
+/// acquired the name again since.
 pub(crate) fn lose_name(session: &mut Session, query: Lsn, fencing_token: FencingToken, cx: &Context<'_>) {
     let Session { subscriptions, outbox, .. } = &mut *session;
     let Some(subscription) = subscriptions.reads.get_mut(query) else { return };
@@ -129,7 +129,7 @@ fn leave(subscription: &ReadSubscription, connection_id: ConnectionId, worker: u
     }
 }
 
-/// Writes what a query has emitted, as far as the client has room.
+/// Writes a query's emissions until the client's outbox is full.
 pub(crate) fn emit(session: &mut Session, query: Lsn, cx: &Context<'_>) {
     let tell = teller(session, cx);
     let older = Older { replays: &cx.shared.replays, tell: &tell };
@@ -140,13 +140,13 @@ pub(crate) fn emit(session: &mut Session, query: Lsn, cx: &Context<'_>) {
     }
 }
 
-/// Gives away what had to wait for the end of `CLIENT PAUSE`.
+/// Delivers emissions that waited for the end of `CLIENT PAUSE`.
 pub(crate) fn pause_ended(session: &mut Session, cx: &Context<'_>) {
     let waited = session.subscriptions.reads.end_pause();
     waited.into_iter().for_each(|query| emit(session, query, cx));
 }
 
-/// Does what is due by now: sends what a pause has held back, and says up to where there was nothing.
+/// Handles passed deadlines: sends emissions that a pause held back, and progress frames.
 pub(crate) fn time_has_come(session: &mut Session, now: Instant, cx: &Context<'_>) {
     for query in session.subscriptions.reads.take_due(now) {
         emit(session, query, cx);
@@ -155,7 +155,7 @@ pub(crate) fn time_has_come(session: &mut Session, now: Instant, cx: &Context<'_
     }
 }
 
-/// Writes what the client's subscriptions have had to wait with.
+/// Writes emissions that had to wait for room.
 pub(crate) fn catch_up(session: &mut Session, cx: &Context<'_>) {
     let behind = session.subscriptions.reads.take_behind();
     behind.into_iter().for_each(|query| emit(session, query, cx));

@@ -1,13 +1,16 @@
-//! Subscriptions to watched reads: a client asks for a read once, and is sent its answer each time that it changes.
+//! Subscriptions to watched reads: a client requests a read once, and is sent its new answer
+//! whenever a write changes it.
 //!
 //! ```text
 //! engine emits ─► registry ─► event_loop ─► read_subscription ─► outbox
-//!                (who listens)                 │ cursor: what comes next
-//!                                              └ below what is retained: replay_queue ─► replay ─► replay_buffer
+//!               (subscribers)                │ cursor: the next emissions
+//!                                            └ below retention: replay_queue ─► replay
+//!                                                                  ─► replay_buffer
 //! ```
 //!
-//! `lifecycle` begins and ends them, `resumption` lets them go on behind an LSN, `ownership` gives a named one to one
-//! connection at a time. Transports have a registry each: workers, HTTP, channels.
+//! `lifecycle` begins and ends subscriptions. `resumption` resumes them after an LSN. `ownership`
+//! gives the name of a named subscription to one connection at a time. Each transport has its own
+//! registry: workers, HTTP, channels.
 
 pub(crate) mod channel_flow;
 pub(crate) mod channel_message;

@@ -1,12 +1,13 @@
-//! Ownership of named subscriptions: each name is delivered to one connection, the one that asked last.
+//! Ownership of named subscriptions: each name is delivered to one connection, the last to request
+//! it.
 
 use crate::net::connection_id::ConnectionAddress;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tidemark_log::Lsn;
 
-/// Fencing token of one acquisition of a name. Later acquisitions have greater tokens, so a release by an earlier owner is
-/// recognised as stale.
+/// Fencing token of one acquisition of a name. Later acquisitions have greater tokens, so a release
+/// by an earlier owner is recognised as stale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FencingToken(u64);
 
@@ -15,7 +16,8 @@ pub(crate) struct FencingToken(u64);
 pub(crate) struct Ownership {
     pub(crate) owner: ConnectionAddress,
     pub(crate) fencing_token: FencingToken,
-    /// The query that the name stands for. A subscription that has ended may begin again under its name with another query.
+    /// Query that the name stands for. An ended subscription may begin again under its name with
+    /// another query.
     pub(crate) query: Lsn,
 }
 
@@ -31,7 +33,8 @@ struct Owned {
 }
 
 impl NameOwners {
-    /// Gives a name to a connection. Returns the new fencing token, and the ownership that ends with it.
+    /// Gives a name to a connection. Returns the new fencing token, and the ownership that ends
+    /// with it.
     pub(crate) fn take(
         &self,
         name: &[u8],

@@ -1,4 +1,4 @@
-//! A subscription that is to go on behind an LSN, and the search for its place.
+//! A request to resume a subscription after an LSN, and the search for its place.
 
 use crate::subscription::cursor::Search;
 use crate::subscription::delivery::Delivery;
@@ -7,48 +7,48 @@ use tidemark_engine::SharedBytes;
 use tidemark_engine::watch::SharedQuery;
 use tidemark_log::Lsn;
 
-/// A subscription that is to go on.
+/// A subscription to resume.
 pub(crate) struct Resumption {
     pub(crate) query: SharedQuery,
-    /// What its subscriber has seen.
+    /// LSN that its subscriber has seen.
     pub(crate) lsn: Lsn,
     pub(crate) delivery: Delivery,
     pub(crate) asked: ResumeRequest,
 }
 
-/// Who asks for it, and is answered.
+/// Origin of the request, which determines the answer.
 pub(crate) enum ResumeRequest {
-    /// `X.WATCH … | RESUME lsn`. The number that the subscription's own begin behind, if the client has it already; and up to where
-    /// the log was when the client asked.
+    /// `X.WATCH … | RESUME lsn`: the base of the subscription's sequence numbers, if the client
+    /// already has the subscription; and the end of the log at the request.
     Watch(Option<u64>, Lsn),
-    /// `X.WATCH … | CHANNEL name RESUME lsn`, and the channel.
+    /// `X.WATCH … | CHANNEL name RESUME lsn`: the channel.
     Channel(Box<[u8]>),
-    /// `EMITRECONNECT` with a name that says where the subscription's numbers begin.
+    /// `EMITRECONNECT` with a generated name: the base of its sequence numbers.
     Reconnect(u64),
-    /// `X.WATCH … | AS name`, and the first answer, if it is to be given again.
+    /// `X.WATCH … | AS name`: the name, and the first answer if it is to be sent again.
     NamedWatch(Box<[u8]>, Option<SharedBytes>),
-    /// `EMITRECONNECT` with such a name.
+    /// `EMITRECONNECT` with a chosen name.
     NamedReconnect(Box<[u8]>),
-    /// `EMITRECONNECT` of DiceDB's protocol: the number that the subscription's own begin behind, and the query's number of the
-    /// last emission that the client has.
+    /// `EMITRECONNECT` of DiceDB's protocol: the base of the subscription's sequence numbers, and
+    /// the query's number of the last emission that the client has.
     Dice(u64, u64),
 }
 
-/// A client's wait for the place where its subscription goes on.
+/// A client's wait for the place where its subscription resumes.
 pub(crate) struct PendingResumption {
     pub(crate) resumption: Resumption,
     pub(crate) search: Search,
 }
 
 impl PendingResumption {
-    /// What is subscribed to.
+    /// The query subscribed to.
     pub(crate) fn query(&self) -> &SharedQuery {
         &self.resumption.query
     }
 }
 
 impl Resumption {
-    /// Where it goes on.
+    /// Where it resumes.
     pub(crate) fn wanted(&self) -> ReplayStart {
         match self.asked {
             ResumeRequest::Dice(_, number) => ReplayStart::After(number, self.lsn),

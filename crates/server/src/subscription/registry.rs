@@ -1,4 +1,4 @@
-//! Who of one worker's clients subscribes to which query.
+//! Registry of one worker's subscribers, by query.
 
 use crate::net::inbox::{Inbox, Message};
 use crate::subscription::channel_publisher::ChannelPublisher;
@@ -12,25 +12,25 @@ use tidemark_engine::tracking::Broadcast;
 use tidemark_engine::watch::{Audience, ById, SharedQuery};
 use tidemark_log::Lsn;
 
-/// The slots of clients.
+/// Slots of subscribed clients.
 type Slots = SmallVec<[usize; 2]>;
 
-/// One worker's subscribers, by the slots of their connections: whoever leaves ends its subscriptions before its slot is another's.
-/// Only the worker's own thread looks, and never while it calls anything else.
+/// One worker's subscribers, by the slots of their connections. A connection ends its subscriptions
+/// before its slot is reused. Only the worker's thread borrows it, and never across a call.
 #[derive(Default)]
 pub(crate) struct SubscriptionRegistry(RefCell<Watched>);
 
-/// Most reads have one subscriber, which takes no more than it must.
+/// Split, because most queries have one subscriber, which should take little memory.
 #[derive(Default)]
 struct Watched {
-    /// The subscribers to queries that have one.
+    /// Subscribers of queries that have exactly one.
     one: ById<(Lsn, usize)>,
-    /// Those to all other queries.
+    /// Subscribers of all other queries.
     several: HashMap<Lsn, Vec<usize>>,
 }
 
 impl SubscriptionRegistry {
-    /// Notes a subscriber to a query, which it does not subscribe to yet.
+    /// Adds a subscriber to a query that it is not subscribed to.
     pub(crate) fn join(&self, query: Lsn, slot: usize) {
         let mut watched = self.0.borrow_mut();
         let Watched { one, several } = &mut *watched;
@@ -48,7 +48,7 @@ impl SubscriptionRegistry {
         }
     }
 
-    /// Forgets a subscriber; whether it was the worker's last one to the query.
+    /// Removes a subscriber. Returns whether it was the worker's last one to the query.
     pub(crate) fn leave(&self, query: Lsn, slot: usize) -> bool {
         let mut watched = self.0.borrow_mut();
         let Watched { one, several } = &mut *watched;
@@ -66,7 +66,7 @@ impl SubscriptionRegistry {
         false
     }
 
-    /// The subscribers to a query.
+    /// Returns the subscribers of a query.
     pub(crate) fn of(&self, query: Lsn) -> Slots {
         let watched = self.0.borrow();
         match watched.one.get(query) {
@@ -76,12 +76,12 @@ impl SubscriptionRegistry {
     }
 }
 
-/// Tells workers, by their inboxes, those who watch over HTTP, and the thread of channels what was emitted.
+/// Notifies workers through their inboxes, HTTP subscribers and the channel thread of emissions.
 pub(crate) struct Listeners {
     pub(crate) workers: Vec<Arc<Inbox>>,
-    /// The listener behind the last worker.
+    /// Its listener number follows the last worker's.
     pub(crate) http: Arc<HttpRegistry>,
-    /// The listener behind that.
+    /// Its listener number follows HTTP's.
     pub(crate) channels: Arc<ChannelPublisher>,
 }
 
@@ -97,7 +97,7 @@ impl Audience for Listeners {
     }
 
     fn broadcast(&self, broadcast: &Arc<Broadcast>) {
-        // Always the same worker for a prefix, so that what is passed on keeps its order.
+        // A prefix always maps to the same worker, which keeps its broadcasts in order.
         let number = hash(broadcast.prefix()) as usize % self.workers.len();
         self.workers[number].send(Message::Broadcast(Arc::clone(broadcast)));
     }

@@ -1,4 +1,4 @@
-//! The threads that make emissions again, from snapshots and the log.
+//! Replay threads: they produce emissions below retention again, from snapshots and the log.
 
 use crate::clock::now_us;
 use crate::durability::snapshots::{KEYSPACE, WATCHED};
@@ -14,21 +14,22 @@ use tidemark_engine::watch::{Emission, Past, PastError, SharedQuery, Waking, cou
 use tidemark_log::snapshot::FrameEntry;
 use tidemark_log::{Log, Lsn, RecordBatch, ReplayError, Snapshot, SnapshotError, Snapshots, Tail};
 
-/// A subscription may keep its thread waiting for so long in all while others wait for their turn.
+/// Total time that a subscription may block its thread while other jobs wait.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How often a thread that waits looks whether there is a reason not to.
+/// How often a blocked thread checks whether to stop.
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
-/// How long a thread waits for records that have their place in the log and are not written yet.
+/// How long a thread waits for records that are appended but not written.
 const WRITE_PAUSE: Duration = Duration::from_millis(1);
-/// A dormant query is woken by a thread that has no more records than this to apply: what the query reads is locked meanwhile.
+/// Most records left to apply when a dormant query is woken: its keys are locked meanwhile.
 const NEAR: u64 = 256;
-/// What a query reads is locked for so long at most while its past is brought to the end of the log: twice as long each time
-/// that this was too short, as on a machine without a free core, up to the limit.
+/// How long a dormant query's keys are locked while the replay catches up with the end of the log.
+/// Doubled after each attempt that was too short, as on a machine without a free core, up to the
+/// limit.
 const WAKE_HOLD: Duration = Duration::from_millis(10);
 const WAKE_HOLD_MAX: Duration = Duration::from_millis(160);
-/// How long a thread waits for a record to be written while what a query reads is locked.
+/// How long a thread waits for a record to be written while the keys are locked.
 const HANDOVER_PAUSE: Duration = Duration::from_micros(20);
-/// A query that could not be woken is tried again after so long.
+/// Retry delay after a failed attempt to wake a query.
 const WAKE_PAUSE: Duration = Duration::from_millis(100);
 
 /// Starts the threads, which end with [`crate::subscription::replay_queue::ReplayQueue::stop`].
@@ -75,7 +76,7 @@ fn serve(shared: &Shared, job: ReplayJob) {
     writer.end(end);
 }
 
-/// Why no further emissions are made.
+/// Why a replay ends.
 #[derive(Debug, thiserror::Error)]
 enum Stop {
     #[error("nobody waits for it any more")]
@@ -113,24 +114,24 @@ impl From<PastError> for Stop {
     }
 }
 
-/// The making of one subscription's emissions.
+/// The replay for one subscription.
 struct Replay<'a> {
     shared: &'a Shared,
     query: &'a SharedQuery,
-    /// Where it goes on: behind what was passed on last, as soon as something was.
+    /// Position to replay from. Advances with each delivered emission.
     wanted: ReplayStart,
     writer: &'a ReplayWriter,
-    /// The number of the last emission that the subscription has or was passed, once it is known.
+    /// Number of the last emission that the subscription has, once known.
     seen: Option<u64>,
-    /// The subscription knows that it goes on, and where.
+    /// The subscription was notified of its place.
     is_found: bool,
-    /// How long the subscription has not taken what there was.
+    /// How long the subscription has not taken available emissions, in all.
     kept_waiting: Duration,
-    /// A dormant query is not tried to be woken before.
+    /// Earliest time of the next attempt to wake a dormant query.
     next_wake: Instant,
-    /// For how long what it reads is locked then.
+    /// How long the next attempt may lock the query's keys.
     wake_hold: Duration,
-    /// Since when the subscription has everything that a query has emitted which remains dormant.
+    /// Since when the subscription has everything of a query that stays dormant.
     at_end_since: Option<Instant>,
 }
 
@@ -139,14 +140,15 @@ impl Replay<'_> {
         self.shared.engine.log()
     }
 
-    /// Makes emissions until the query retains those that come next.
+    /// Replays emissions until the query retains the next one.
     fn run(&mut self) -> Result<(), Stop> {
-        // Whoever has left meanwhile costs nothing more.
+        // Skip the work if the subscriber has left the queue.
         self.check()?;
         let limit = self.shared.settings.current().watch_backlog_bytes;
         let (mut result, mut tried) = (Err(Stop::OutOfReach), None);
         loop {
-            // The log may have let go of what was being read. What was passed on by then may let a later snapshot do.
+            // The log may have released what was being read. A later snapshot may suffice after the
+            // emissions delivered so far.
             let attempt = (self.bases()?, self.wanted);
             if tried.as_ref() == Some(&attempt) {
                 return result;
@@ -154,7 +156,7 @@ impl Replay<'_> {
             for base in attempt.0.clone() {
                 result = self.run_from(base, Past::new(self.log(), self.query, limit));
                 match &result {
-                    // A snapshot that cannot be read, or has gone meanwhile: perhaps there is an older one.
+                    // The snapshot is unreadable or was removed: an older one may do.
                     Err(
                         Stop::Snapshot(_)
                         | Stop::Log(ReplayError::Released { .. })
@@ -167,11 +169,11 @@ impl Replay<'_> {
         }
     }
 
-    /// The snapshots from which emissions can be made again, newest first, and behind them the beginning of the log if it is still
+    /// Snapshots to replay from, newest first, followed by the beginning of the log if it is still
     /// there.
     fn bases(&self) -> Result<Vec<Option<Lsn>>, Stop> {
         let mut bases: Vec<Option<Lsn>> = self.continued()?.into_iter().map(Some).rev().collect();
-        // One that cannot be read is tried, and passed over then.
+        // An unreadable snapshot is kept here; the replay skips it when loading fails.
         bases.retain(|lsn| lsn.is_none_or(|lsn| self.is_old_enough(lsn).unwrap_or(true)));
         if self.log().floor() <= Lsn::FIRST {
             bases.push(None);
@@ -179,7 +181,7 @@ impl Replay<'_> {
         Ok(bases)
     }
 
-    /// Whether everything that is wanted is behind a snapshot.
+    /// Whether all wanted emissions come after a snapshot.
     fn is_old_enough(&self, lsn: Lsn) -> Result<bool, Stop> {
         let number = match self.wanted {
             _ if lsn <= self.wanted.lsn() => return Ok(true),
@@ -196,7 +198,7 @@ impl Replay<'_> {
         Ok(false)
     }
 
-    /// The snapshots that the log continues, oldest first.
+    /// Snapshots that the log continues, oldest first.
     fn continued(&self) -> Result<Vec<Lsn>, SnapshotError> {
         let floor = self.log().floor();
         let mut lsns = self.snapshots().list()?;
@@ -211,7 +213,7 @@ impl Replay<'_> {
     fn run_from(&mut self, base: Option<Lsn>, mut past: Past) -> Result<(), Stop> {
         let from = base.map_or(Lsn::FIRST, Lsn::next);
         loop {
-            // Before the snapshot is read, so that what is behind it stays at least until then.
+            // Opened before the snapshot is read: pins the log after the snapshot.
             let tail = self.log().tail(from)?;
             if let Some(lsn) = base {
                 self.load(&mut past, &self.snapshots().open(lsn)?)?;
@@ -239,7 +241,7 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// Looks through the log for all that the read depends on.
+    /// Scans the log for all keys that the read depends on.
     fn widened(&self, past: Past, from: Lsn) -> Result<Past, Stop> {
         let (mut widening, mut tail) = (past.widen(), self.log().tail(from)?);
         while let Some(batch) = tail.next_batch()? {
@@ -249,7 +251,7 @@ impl Replay<'_> {
         Ok(widening.finish())
     }
 
-    /// Applies the log until the query retains what comes next.
+    /// Applies the log until the query retains the next emission.
     fn follow(&mut self, past: &mut Past, mut tail: Tail) -> Result<(), Stop> {
         loop {
             self.check()?;
@@ -291,11 +293,11 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// Passes an emission on, if the subscription has not got it.
+    /// Delivers an emission that the subscription does not have.
     fn deliver(&mut self, emission: &Emission) -> Result<(), Stop> {
         let Some(seen) = self.seen.filter(|seen| emission.number > *seen) else { return Ok(()) };
         if emission.number > seen + 1 {
-            // The snapshot was newer than it was taken for: rather none than one that leaves others out.
+            // The snapshot was newer than assumed: fail rather than skip emissions.
             return Err(Stop::OutOfReach);
         }
         self.pass(emission)?;
@@ -304,13 +306,14 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// Whether few records of the log are left to be applied.
+    /// Whether at most [`NEAR`] records are left to apply.
     fn is_near_end(&self, tail: &Tail) -> bool {
         let applied = Lsn(tail.position().0.saturating_sub(1));
         self.log().records_between(applied, self.log().appended()) <= NEAR
     }
 
-    /// Lets writers answer a dormant query again, if they can. As long as they cannot, this thread answers it.
+    /// Tries to make writers evaluate a dormant query again. Until that succeeds, this thread
+    /// serves it.
     fn wake(&mut self, past: &mut Past, tail: &mut Tail) -> Result<(), Stop> {
         if Instant::now() < self.next_wake {
             return self.leave_turn();
@@ -320,7 +323,8 @@ impl Replay<'_> {
         let waking = engine.wake(self.query, past, now_us(), |past, head| {
             let deadline = Instant::now() + hold;
             while tail.position() <= head {
-                // By another thread: a disk that hangs must not hold this one with its locks.
+                // Requested from the commit thread: a hanging disk must not block this one with its
+                // locks.
                 log.request_write(head);
                 match tail.next_batch()? {
                     Some(batch) => {
@@ -335,7 +339,7 @@ impl Replay<'_> {
             Ok(true)
         });
         self.next_wake = Instant::now() + WAKE_PAUSE;
-        // With nothing locked: the subscription may have no room for them.
+        // Delivered without locks: the subscription may have no room.
         made.iter().try_for_each(|emission| self.deliver(emission))?;
         if matches!(waking, Ok(Waking::NotYet)) {
             self.wake_hold = (2 * hold).min(WAKE_HOLD_MAX);
@@ -347,7 +351,7 @@ impl Replay<'_> {
         }
     }
 
-    /// Leaves the turn to those that wait, when the subscription has had everything for a while.
+    /// Ends the turn if the subscription has had everything for a while and other jobs wait.
     fn leave_turn(&mut self) -> Result<(), Stop> {
         let since = *self.at_end_since.get_or_insert_with(Instant::now);
         if since.elapsed() >= PATIENCE && self.shared.replays.is_waited_for() {
@@ -356,7 +360,7 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// Says behind which emission the subscription goes on, if it does not know and so many show it.
+    /// Reports the subscription's place once, as soon as `count` emissions confirm it.
     fn found(&mut self, count: u64) {
         if !self.is_found && self.seen.is_none_or(|seen| seen <= count) {
             self.is_found = true;
@@ -364,7 +368,7 @@ impl Replay<'_> {
         }
     }
 
-    /// Whether the query retains everything behind this emission.
+    /// Whether the query retains everything after this emission.
     fn is_retained_behind(&self, number: u64) -> bool {
         self.query.emissions_after(number, 0, &mut Vec::new()).is_ok()
     }
@@ -396,7 +400,7 @@ impl Replay<'_> {
         }
     }
 
-    /// The oldest LSN behind which the subscription could go on.
+    /// Oldest LSN after which the subscription could resume.
     fn floor(&self, why: &Stop) -> Lsn {
         let id = self.query.id();
         let retained = match self.query.emissions_after(0, 0, &mut Vec::new()) {
@@ -406,7 +410,7 @@ impl Replay<'_> {
         if matches!(why, Stop::TooLarge(_)) {
             return retained;
         }
-        // What has failed would fail again.
+        // A base that has failed would fail again: consider later snapshots only.
         let wanted = self.wanted.lsn();
         let continued = self.continued().unwrap_or_default();
         let oldest = continued.into_iter().map(|lsn| lsn.max(id)).find(|lsn| *lsn > wanted);

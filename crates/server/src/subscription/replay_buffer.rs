@@ -1,8 +1,7 @@
-//! Emissions that are not retained any more and are made again, on their way from the thread that makes them to one
-//! subscription.
+//! Bounded queue of replayed emissions, from a replay thread to one subscription.
 //!
-//! The subscription takes what it has room for, and the maker waits for it: little lies between them. What is taken stays until
-//! the subscription asks for what comes behind it, so that it may take less than it was shown.
+//! The replay thread blocks while the queue is full. A taken emission stays in the queue until the
+//! subscription requests the ones after it, so a subscription may use less than it took.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -10,26 +9,26 @@ use std::time::Duration;
 use tidemark_engine::watch::Emission;
 use tidemark_log::Lsn;
 
-/// What may lie between maker and subscription: so many bytes of answers, or one. As much as may wait to be sent, because a client
-/// that does not read keeps both.
+/// Capacity: this many bytes of answers, or one emission. As large as an outbox, because a client
+/// that does not read fills both.
 const WAITING_BYTES: usize = 256 << 10;
-/// What an emission takes beside its answer, about. Bytes.
+/// Approximate memory of an emission besides its answer. Bytes.
 const OVERHEAD_BYTES: usize = 112;
 
-/// Tells whoever serves the subscription that it should look: once until it has looked. From any thread.
+/// Notifies the subscription's server, once until it looks. Called from any thread.
 pub(crate) type Tell = Box<dyn Fn() + Send + Sync>;
 
-/// The subscription's end. Dropping it ends the making.
+/// Consumer end. Dropping it ends the replay.
 #[derive(Debug)]
 pub(crate) struct ReplayBuffer(Arc<Channel>);
 
-/// The end of the thread that makes emissions again.
+/// Producer end, of the replay thread.
 #[derive(Debug)]
 pub(crate) struct ReplayWriter(Arc<Channel>);
 
 struct Channel {
     state: Mutex<State>,
-    /// Something has been taken, or nobody takes anything any more.
+    /// Signalled when an emission was taken or the consumer was dropped.
     taken: Condvar,
     tell: Tell,
 }
@@ -38,61 +37,61 @@ struct Channel {
 struct State {
     place: Option<u64>,
     waiting: VecDeque<Emission>,
-    /// What they take.
+    /// Memory of the waiting emissions.
     bytes: usize,
     end: Option<End>,
     is_left: bool,
     is_told: bool,
 }
 
-/// Why nothing more comes.
+/// Why a replay has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
-    /// The subscription goes on with what is retained, or, if it has let that go too, with another backlog.
+    /// The query retains the next emissions. If it has evicted them since, another replay begins.
     Done,
-    /// It does not go on: emissions at this LSN and before cannot be made again.
+    /// Emissions at or before this LSN cannot be replayed: the subscription ends.
     Stale(Lsn),
     /// The server stops.
     Stopping,
 }
 
-/// What there is for a subscription.
+/// Result of taking emissions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Taken {
     /// Some emissions.
     Some,
-    /// Nothing yet: the subscription will be told.
+    /// None yet: the subscription is notified.
     Later,
-    /// Nothing more.
+    /// No more.
     End(End),
 }
 
-/// What has become of an emission that was made.
+/// Result of putting an emission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Put {
     Done,
-    /// There is no room for it: see [`ReplayWriter::wait_for_room`].
+    /// The queue is full: see [`ReplayWriter::wait_for_room`].
     Full,
-    /// Nobody wants it any more.
+    /// The consumer was dropped.
     Left,
 }
 
-/// Both ends of a new backlog.
+/// Creates the two ends of a queue.
 pub(crate) fn channel(tell: Tell) -> (ReplayWriter, ReplayBuffer) {
     let channel = Arc::new(Channel { state: Mutex::default(), taken: Condvar::new(), tell });
     (ReplayWriter(Arc::clone(&channel)), ReplayBuffer(channel))
 }
 
 impl ReplayBuffer {
-    /// The number of the last emission at the LSN behind which the subscription goes on, or why it does not; `None` as long as
-    /// that is not known.
+    /// Number of the last emission at or before the LSN to resume after, or why the subscription
+    /// does not resume; `None` while unknown.
     pub(crate) fn place(&self) -> Option<Result<u64, End>> {
         let mut state = self.0.lock();
         state.is_told = false;
         state.place.map(Ok).or_else(|| state.end.map(Err))
     }
 
-    /// Takes up to `most` emissions behind number `after` into `into`. Those up to there are let go.
+    /// Copies up to `most` emissions after number `after` to `into`, and evicts the earlier ones.
     pub(crate) fn take(&self, after: u64, most: usize, into: &mut Vec<Emission>) -> Taken {
         self.0.look(|state| {
             state.let_go(|emission, _| emission.number <= after);
@@ -101,12 +100,13 @@ impl ReplayBuffer {
         })
     }
 
-    /// Takes the latest emission behind number `after`, when all have been made. Those before it are let go.
+    /// Copies the latest emission after number `after` once the replay has ended, and evicts the
+    /// earlier ones.
     pub(crate) fn latest(&self, after: u64, into: &mut Vec<Emission>) -> Taken {
         self.0.look(|state| {
             state.let_go(|emission, waiting| waiting > 1 || emission.number <= after);
             if state.end.is_none() {
-                // As long as more comes there is nothing that is the latest.
+                // More emissions will follow, so none is the latest yet.
                 return Taken::Later;
             }
             into.extend(state.waiting.front().cloned());
@@ -116,7 +116,8 @@ impl ReplayBuffer {
 }
 
 impl State {
-    /// Lets emissions go from the front, as long as one is of no more use, of which it is told how many wait.
+    /// Evicts emissions from the front while `is_useless`, which is also passed the number that
+    /// wait.
     fn let_go(&mut self, is_useless: impl Fn(&Emission, usize) -> bool) {
         while let Some(first) = self.waiting.front()
             && is_useless(first, self.waiting.len())
@@ -146,12 +147,12 @@ impl Drop for ReplayBuffer {
 }
 
 impl ReplayWriter {
-    /// Says behind which number the subscription goes on.
+    /// Reports the number of the emission after which the subscription resumes.
     pub(crate) fn found(&self, number: u64) {
         self.0.change(|state| state.place = Some(number));
     }
 
-    /// Passes an emission on.
+    /// Puts an emission into the queue.
     pub(crate) fn put(&self, emission: &Emission) -> Put {
         let mut put = Put::Done;
         self.0.change(|state| {
@@ -167,19 +168,19 @@ impl ReplayWriter {
         put
     }
 
-    /// Waits until the subscription has taken something, or for so long.
+    /// Waits until the queue has room, at most for `most`.
     pub(crate) fn wait_for_room(&self, most: Duration) {
         let is_full = |state: &mut State| state.bytes >= WAITING_BYTES && !state.is_left;
         let waited = self.0.taken.wait_timeout_while(self.0.lock(), most, is_full);
         drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Whether nobody wants anything any more.
+    /// Whether the consumer was dropped.
     pub(crate) fn is_left(&self) -> bool {
         self.0.lock().is_left
     }
 
-    /// Says that nothing more comes.
+    /// Ends the replay.
     pub(crate) fn end(self, end: End) {
         self.0.change(|state| state.end = Some(end));
     }
@@ -187,7 +188,7 @@ impl ReplayWriter {
 
 impl Drop for ReplayWriter {
     fn drop(&mut self) {
-        // Whatever has happened to the maker, nobody waits for ever.
+        // Covers a panic of the producer: the consumer must not wait for ever.
         self.0.change(|state| {
             state.end.get_or_insert(End::Stopping);
         });
@@ -199,7 +200,7 @@ impl Channel {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets the subscription look, which is told again from then on, and the maker go on.
+    /// Runs `look` on the state, re-arms the notification, and wakes the producer.
     fn look(&self, look: impl FnOnce(&mut State) -> Taken) -> Taken {
         let mut state = self.lock();
         state.is_told = false;
@@ -209,7 +210,7 @@ impl Channel {
         taken
     }
 
-    /// Changes the state and tells the subscription, unless it has been told already.
+    /// Changes the state and notifies the subscription, unless a notification is pending.
     fn change(&self, change: impl FnOnce(&mut State)) {
         let mut state = self.lock();
         change(&mut state);
@@ -298,7 +299,7 @@ mod tests {
         for number in 1..4 {
             assert_eq!(writer.put(&emission(number, WAITING_BYTES)), Put::Done, "{number}");
             assert_eq!(latest(0), (Taken::Later, None));
-            // What is superseded makes room.
+            // The superseded emission was evicted.
             assert_eq!(writer.put(&emission(number, 1)), Put::Full);
             buffer.take(number, 0, &mut Vec::new());
         }

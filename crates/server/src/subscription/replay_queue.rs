@@ -1,11 +1,13 @@
-//! Resuming behind what is retained: subscriptions that wait for one of a few threads to make emissions again.
+//! Queue of subscriptions that wait for a replay thread, because their next emissions are below
+//! retention.
 //!
 //! ```text
-//! resumption, slow reader ─► Backlogs::begin ─► a thread (remaking.rs): snapshot, segments ─► Past ─► Maker ─► Backlog ─► Cursor
-//!                                                                          until the query retains what comes next ─► the query itself
+//! resumption, slow reader ─► ReplayQueue::begin ─► a thread (replay.rs): snapshot, log ─► Past
+//!    ─► ReplayWriter ─► ReplayBuffer ─► Cursor; once the query retains the next emission: query
 //! ```
 //!
-//! A subscription that takes nothing gives its place up to those that wait, and asks for another one when it has taken what there was.
+//! A subscription that takes nothing yields its thread to waiting jobs, and queues again when it
+//! has taken what was available.
 
 use crate::subscription::replay_buffer::{self, ReplayBuffer, ReplayWriter, Tell};
 use crate::subscription::resume_error::ResumeError;
@@ -16,17 +18,18 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use tidemark_engine::watch::SharedQuery;
 use tidemark_log::Lsn;
 
-/// Whoever comes back waits for a turn only behind fewer than so many others who do. Each belongs to a connection that waits with it.
+/// Most queued resumptions; further ones are refused. Each belongs to a connection that waits.
 const QUEUE: usize = 4096;
-/// From [`QUEUE`] on those who have left are looked for each time that the queue's part of this size has come or been refused.
+/// From [`QUEUE`] jobs on, abandoned jobs are removed each time that this fraction of the queue was
+/// added or refused.
 const SWEEP_PART: usize = 16;
 
-/// Where a subscription goes on.
+/// Where a replay begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReplayStart {
-    /// Behind this LSN; the number is to be found.
+    /// After this LSN; the emission's number is not known yet.
     Behind(Lsn),
-    /// Behind the emission of this number, which was at the LSN or later.
+    /// After the emission with this number, whose LSN is at least the given one.
     After(u64, Lsn),
 }
 
@@ -38,39 +41,39 @@ impl ReplayStart {
     }
 }
 
-/// Who waits for its turn.
+/// Kind of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Who {
-    /// Whoever has come back, and may be told to try again.
+    /// A client that resumes. It may be refused and try again.
     Resumption,
-    /// A subscription that has a place already, and has become too slow or has lost its turn. It is let in however many wait,
-    /// since it would have to end otherwise; subscriptions bound them.
+    /// A subscription that is too slow, or that had to yield its thread. It is never refused,
+    /// because it would have to end; the limit on subscriptions bounds these jobs.
     Slow,
 }
 
-/// A subscription that waits for its turn, or has it.
+/// A replay that waits for a thread or runs.
 pub(crate) struct ReplayJob {
     pub(crate) query: SharedQuery,
     pub(crate) wanted: ReplayStart,
     pub(crate) writer: ReplayWriter,
 }
 
-/// Jobs in the order in which they came.
+/// Jobs in order of arrival.
 #[derive(Default)]
 struct Queue {
     jobs: VecDeque<ReplayJob>,
-    /// How many come before those who have left are looked for.
+    /// Jobs to add until the next sweep.
     until_sweep: usize,
 }
 
 impl Queue {
-    /// Takes out those for whom nobody waits any more, if there are many and it was long ago: it costs each who comes the same,
-    /// and those who have left are never many more than a part of the others.
+    /// Removes jobs whose subscriber has left, from a long queue and not too often. The cost is
+    /// amortized O(1) per job, and abandoned jobs stay a small fraction of the queue.
     fn sweep(&mut self) -> VecDeque<ReplayJob> {
         if self.jobs.len() < QUEUE {
             return VecDeque::new();
         }
-        // There may have been many more the last time.
+        // The queue may have been much longer at the last sweep.
         self.until_sweep = self.until_sweep.min(self.jobs.len() / SWEEP_PART);
         if self.until_sweep > 0 {
             self.until_sweep -= 1;
@@ -84,12 +87,12 @@ impl Queue {
     }
 }
 
-/// Those who wait for their turn. Many of one kind do not keep those of the other from theirs.
+/// Waiting jobs by kind. Many of one kind do not starve the other.
 #[derive(Default)]
 struct Waiting {
     resumption: Queue,
     slow: Queue,
-    /// The turn is the slow ones'.
+    /// The next turn is a slow subscription's.
     is_turn_of_slow: bool,
 }
 
@@ -98,7 +101,7 @@ impl Waiting {
         self.resumption.jobs.len() + self.slow.jobs.len()
     }
 
-    /// Takes the next job: of either kind in turn, if there are both.
+    /// Takes the next job, alternating between the kinds.
     fn next(&mut self) -> Option<ReplayJob> {
         let Waiting { resumption, slow, is_turn_of_slow } = self;
         let (first, second) = if *is_turn_of_slow { (slow, resumption) } else { (resumption, slow) };
@@ -107,22 +110,22 @@ impl Waiting {
     }
 }
 
-/// What the workers know of it, and how they ask.
+/// The queue, its limits and its figures.
 pub(crate) struct ReplayQueue {
     threads: usize,
     waiting: Mutex<Waiting>,
-    /// There is a job, or the threads are to end.
+    /// Signalled when a job was added or the threads are to end.
     changed: Condvar,
     stopping: AtomicBool,
-    /// How many subscriptions are being served, and how many have ever been.
+    /// Number of running replays, and of all that ever began.
     running: AtomicUsize,
     begun: AtomicU64,
-    /// What the operator was told last.
+    /// The last warning to the operator.
     warning: Mutex<String>,
 }
 
 impl ReplayQueue {
-    /// For `threads` subscriptions at a time; 0 means that there are none.
+    /// Creates a queue for `threads` replays at a time; 0 disables replays.
     pub(crate) fn new(threads: usize) -> ReplayQueue {
         ReplayQueue {
             threads,
@@ -135,7 +138,8 @@ impl ReplayQueue {
         }
     }
 
-    /// Lets a subscription go on with emissions that its query does not retain any more: `floor` is what it says of itself.
+    /// Queues a replay. `floor` is the query's retention floor, for the error if replays are
+    /// disabled.
     pub(crate) fn begin(
         &self,
         who: Who,
@@ -162,42 +166,42 @@ impl ReplayQueue {
             Ok(buffer)
         };
         drop(waiting);
-        // What they hold is freed while nobody waits for the lock.
+        // Freed without the lock.
         drop(left);
         buffer
     }
 
-    /// How many subscriptions are being served, how many wait, and how many there have been.
+    /// Number of running, waiting and ever begun replays.
     pub(crate) fn figures(&self) -> (usize, usize, u64) {
         let waiting = self.lock().len();
         (self.running.load(Ordering::Relaxed), waiting, self.begun.load(Ordering::Relaxed))
     }
 
-    /// Lets the threads end. Whoever waits is told.
+    /// Ends the threads. Waiting subscriptions are notified.
     pub(crate) fn stop(&self) {
         self.stopping.store(true, Ordering::SeqCst);
-        // Makers that nobody works for say so when they are dropped.
+        // Dropping a writer notifies its subscription.
         let waiting = std::mem::take(&mut *self.lock());
         drop(waiting);
         self.changed.notify_all();
     }
 
-    /// Whether there is nothing more to be had, because the server stops.
+    /// Whether the server stops, which ends all replays.
     pub(crate) fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::SeqCst)
     }
 
-    /// How many subscriptions are served at a time.
+    /// Number of replays that can run at a time.
     pub(crate) fn threads(&self) -> usize {
         self.threads
     }
 
-    /// Notes that what [`ReplayQueue::next`] has given is done.
+    /// Notes that a job from [`ReplayQueue::next`] is done.
     pub(crate) fn note_end(&self) {
         self.running.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// The next job; `None` when the threads are to end.
+    /// Waits for the next job; `None` when the threads are to end.
     pub(crate) fn next(&self) -> Option<ReplayJob> {
         let mut waiting = self.lock();
         loop {
@@ -213,17 +217,17 @@ impl ReplayQueue {
         }
     }
 
-    /// Whether others wait for their turn.
+    /// Whether jobs wait for a thread.
     pub(crate) fn is_waited_for(&self) -> bool {
         self.lock().len() > 0
     }
 
-    /// Tells the operator why resumptions fail, unless it is what was told last.
+    /// Warns the operator why a replay failed, unless it is the last warning again.
     pub(crate) fn warn(&self, why: &dyn std::error::Error) {
         let line = why.to_string();
         let mut last = self.warning.lock().unwrap_or_else(PoisonError::into_inner);
         if *last != line {
-            // Nobody has to listen.
+            // Standard error may be closed.
             let _ = writeln!(io::stderr(), "warning: a watched read cannot resume from the log: {line}");
             *last = line;
         }

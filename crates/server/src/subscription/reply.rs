@@ -1,4 +1,4 @@
-//! How clients are answered who watch reads.
+//! Replies to commands on subscriptions.
 
 use crate::context::Context;
 use crate::durability::hold::hold_position;
@@ -8,7 +8,8 @@ use tidemark_engine::Reply;
 use tidemark_engine::watch::Read;
 use tidemark_log::Lsn;
 
-/// Answers a subscription that has begun, or goes on, with the state at `lsn`; without a value if emissions say it.
+/// Answers a subscription that has begun or resumed, with the state at `lsn`. `value` is `None` if
+/// emissions deliver it.
 pub(crate) fn begun(session: &mut Session, query: Lsn, lsn: Lsn, value: Option<&[u8]>) {
     let Session { subscriptions, outbox, .. } = session;
     let begun = subscriptions.reads.get_mut(query).expect("the subscription has just begun");
@@ -27,7 +28,7 @@ pub(crate) fn begun(session: &mut Session, query: Lsn, lsn: Lsn, value: Option<&
     }
 }
 
-/// Why a subscription cannot go on behind an LSN.
+/// Error text for a subscription that cannot resume after an LSN.
 pub(crate) fn refusal(not_resumed: ResumeError) -> String {
     let word = not_resumed.word();
     match not_resumed {
@@ -42,7 +43,7 @@ pub(crate) fn refusal(not_resumed: ResumeError) -> String {
     }
 }
 
-/// Answers why a subscription cannot go on, as soon as a crash cannot take back the position that is told.
+/// Answers why a subscription cannot resume, once the position in the answer survives a crash.
 pub(crate) fn refuse(session: &mut Session, not_resumed: ResumeError, cx: &Context<'_>) {
     hold_position(session, session.outbox.reply.len(), not_resumed.lsn(), cx);
     answer(session, not_resumed.word(), not_resumed.lsn().0);
@@ -55,12 +56,12 @@ pub(crate) fn answer(session: &mut Session, outcome: &str, number: u64) {
     integer(reply, number);
 }
 
-/// Writes a number of a log, or of emissions.
+/// Writes an LSN or a sequence number.
 pub(crate) fn integer(reply: &mut Reply, value: u64) {
     reply.integer(i64::try_from(value).unwrap_or(i64::MAX));
 }
 
-/// Writes what is watched: the two fields of a listed subscription or query that say its command and its operators.
+/// Writes the fields of a listed subscription or query that contain its command and operators.
 pub(crate) fn write_read(reply: &mut Reply, read: &Read) {
     reply.bulk(b"command");
     reply.array(read.args().len());

@@ -1,18 +1,18 @@
-//! Why a subscription does not go on.
+//! Why a subscription does not resume.
 
 use crate::subscription::replay_buffer::End;
 use tidemark_log::Lsn;
 
-/// Why a subscription does not go on where it had got to.
+/// Why a subscription does not resume at its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ResumeError {
-    /// Emissions at this LSN and before are gone, and not all of them had been seen.
+    /// Emissions up to this LSN are gone, and the subscriber has not seen all of them.
     Stale(Lsn),
-    /// What was seen last is beyond the end of the log, which is here.
+    /// The subscriber's position is after the end of the log, which is here.
     Invalid(Lsn),
     /// There is no such subscription.
     NotFound,
-    /// So many subscriptions wait to go on from the log already, or the server stops.
+    /// Too many subscriptions wait for a replay, or the server stops.
     TryAgain,
 }
 
@@ -20,14 +20,14 @@ impl From<End> for ResumeError {
     fn from(end: End) -> ResumeError {
         match end {
             End::Stale(floor) => ResumeError::Stale(floor),
-            // Nothing is done before the place is known.
+            // A replay does not end as done before the place is known.
             End::Done | End::Stopping => ResumeError::TryAgain,
         }
     }
 }
 
 impl ResumeError {
-    /// The word for it in every protocol.
+    /// Error code, the same in every protocol.
     pub(crate) fn word(self) -> &'static str {
         match self {
             ResumeError::Stale(_) => "STALE_SEQUENCE",
@@ -37,7 +37,7 @@ impl ResumeError {
         }
     }
 
-    /// The LSN that goes with the word.
+    /// LSN that accompanies the code.
     pub(crate) fn lsn(self) -> Lsn {
         match self {
             ResumeError::Stale(floor) => floor,

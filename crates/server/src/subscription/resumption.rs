@@ -1,4 +1,5 @@
-//! Subscriptions that go on behind an LSN: at once, or as soon as the log has shown where, for which their client waits.
+//! Resumes subscriptions after an LSN: immediately, or after a search in the log during which the
+//! client is blocked.
 
 use crate::command::channel_command;
 use crate::context::Context;
@@ -16,14 +17,14 @@ use tidemark_engine::CommandError;
 use tidemark_engine::watch::{Guarantee, Named};
 use tidemark_log::Lsn;
 
-/// Lets a subscription go on; its client waits if the place has to be looked for.
+/// Resumes a subscription. Blocks its client if the place must be searched in the log.
 pub(crate) fn go_on(
     session: &mut Session,
     mut resumption: Resumption,
     cx: &Context<'_>,
 ) -> Result<(), CommandError> {
     if !matches!(resumption.asked, ResumeRequest::Watch(..) | ResumeRequest::Channel(_)) {
-        // Before it began there was nothing.
+        // The query has no emissions before its beginning.
         resumption.lsn = resumption.lsn.max(resumption.query.id());
     }
     let listener = listener(session, &resumption, cx);
@@ -39,7 +40,7 @@ pub(crate) fn go_on(
     }
 }
 
-/// Who is told of the emissions: the thread of channels, if the subscription is one of those.
+/// Listener that is notified of the emissions: the channel thread or the client's worker.
 fn listener(session: &Session, resumption: &Resumption, cx: &Context<'_>) -> usize {
     match resumption.asked {
         ResumeRequest::Channel(_) => cx.shared.channel_publisher.listener(),
@@ -47,7 +48,7 @@ fn listener(session: &Session, resumption: &Resumption, cx: &Context<'_>) -> usi
     }
 }
 
-/// Whether the client waits for the place where its subscription to this query goes on.
+/// Whether the client waits for the place where its subscription to this query resumes.
 pub(crate) fn waits(session: &Session, query: Lsn) -> bool {
     match session.wait.as_ref().map(|wait| &wait.what) {
         Some(WaitFor::Place(pending)) => pending.query().id() == query,
@@ -55,7 +56,7 @@ pub(crate) fn waits(session: &Session, query: Lsn) -> bool {
     }
 }
 
-/// Ends a client's wait if the place is known, or there is none; whether it did.
+/// Ends a client's wait if the search has finished. Returns whether it has.
 pub(crate) fn look(session: &mut Session, cx: &Context<'_>) -> bool {
     let Some(mut wait) = session.wait.take() else { return false };
     let WaitFor::Place(pending) = wait.what else {
@@ -83,7 +84,7 @@ pub(crate) fn look(session: &mut Session, cx: &Context<'_>) -> bool {
     true
 }
 
-/// Answers whoever has asked.
+/// Answers the request to resume.
 fn end(
     session: &mut Session,
     resumption: &Resumption,
@@ -114,13 +115,13 @@ fn end(
             refuse(session, why, cx);
             Ok(())
         }
-        // A number of a log goes with no word of that protocol.
+        // DiceDB's protocol has no field for an LSN.
         (Err(why), ResumeRequest::Dice(..)) if why != ResumeError::TryAgain => {
             Err(CommandError::text(why.word()))
         }
         (Err(why), asked) => {
             if let ResumeRequest::Watch(..) = asked {
-                // The worker listens since it was asked.
+                // The worker was registered as a listener with the request.
                 lifecycle::leave_if_unused(session, &resumption.query, cx);
             }
             hold_position(session, session.outbox.reply.len(), why.lsn(), cx);
@@ -129,7 +130,7 @@ fn end(
     }
 }
 
-/// A subscription goes on at a place.
+/// Begins the subscription at the place found, and answers.
 fn returned(
     session: &mut Session,
     resumption: &Resumption,
@@ -163,7 +164,7 @@ fn returned(
         }
         ResumeRequest::NamedWatch(_, value) => {
             begun(session, id, lsn, value.as_deref());
-            // Whichever record has moved the position, it is there by now.
+            // Includes whichever record has moved the position.
             hold_position(session, mark, cx.shared.engine.log().appended(), cx);
         }
         ResumeRequest::Reconnect(_) | ResumeRequest::NamedReconnect(_) | ResumeRequest::Dice(..) => {
@@ -175,8 +176,8 @@ fn returned(
     lifecycle::catch_up_soon(session, id);
 }
 
-/// The name and what it stands for, if it is named: it may have ended, or its position moved, while the client has
-/// waited.
+/// The name and its state, for a named subscription. It may have ended, or its position moved,
+/// during the search.
 fn named<'r>(resumption: &'r Resumption, cx: &Context<'_>) -> Result<Option<(&'r [u8], Named)>, ResumeError> {
     let (ResumeRequest::NamedWatch(name, _) | ResumeRequest::NamedReconnect(name)) = &resumption.asked else {
         return Ok(None);

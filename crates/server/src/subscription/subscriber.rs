@@ -1,4 +1,4 @@
-//! A client's subscriptions to reads.
+//! All watched-read subscriptions of one client.
 
 use crate::context::Context;
 use crate::net::outbox::Outbox;
@@ -9,13 +9,13 @@ use std::time::Instant;
 use tidemark_engine::watch::{ById, Emission};
 use tidemark_log::Lsn;
 
-/// A client's subscriptions, at most one to each query.
+/// A client's subscriptions, at most one per query.
 #[derive(Debug, Default)]
 pub(crate) struct ReadSubscriptions {
     by_query: ById<(Lsn, ReadSubscription)>,
-    /// Those that may have emissions to write, for which there was no room yet.
+    /// Queries that may have emissions to write, which had to wait for room.
     behind: BTreeSet<Lsn>,
-    /// Those to which time matters, each once, by a time that is not later than when it does.
+    /// Subscriptions with a deadline, each once, ordered by a lower bound of it.
     times: BTreeSet<(Instant, Lsn)>,
 }
 
@@ -24,7 +24,7 @@ impl ReadSubscriptions {
         self.by_query.is_empty()
     }
 
-    /// When time matters next, or a little before.
+    /// Lower bound of the earliest deadline.
     pub(crate) fn next_time(&self) -> Option<Instant> {
         self.times.first().map(|(at, _)| *at)
     }
@@ -45,12 +45,12 @@ impl ReadSubscriptions {
         self.by_query.iter().map(|(_, subscription)| subscription)
     }
 
-    /// Whether there may be emissions to write, for which there is room.
+    /// Whether there may be emissions to write, and the outbox has room for them.
     pub(crate) fn may_catch_up(&self, outbox: &Outbox) -> bool {
         !self.behind.is_empty() && outbox.has_room()
     }
 
-    /// Adds a subscription; the one to the same query that it takes the place of.
+    /// Adds a subscription. Returns the one to the same query that it replaces.
     pub(crate) fn insert(&mut self, mut subscription: ReadSubscription) -> Option<ReadSubscription> {
         let query = subscription.cursor.query().id();
         if let Some((_, replaced)) = self.by_query.get_mut(query) {
@@ -60,7 +60,7 @@ impl ReadSubscriptions {
         self.by_query.insert((query, subscription)).map(|(_, replaced)| replaced)
     }
 
-    /// Takes a subscription out.
+    /// Removes a subscription.
     pub(crate) fn remove(&mut self, query: Lsn) -> Option<ReadSubscription> {
         let (_, mut subscription) = self.by_query.remove(query)?;
         self.behind.remove(&query);
@@ -68,7 +68,7 @@ impl ReadSubscriptions {
         Some(subscription)
     }
 
-    /// Lets a subscription catch up: as soon as the client's answer is written.
+    /// Schedules a subscription to catch up after the client's answer is written.
     pub(crate) fn catch_up_soon(&mut self, query: Lsn) {
         if let Some((_, subscription)) = self.by_query.get_mut(query) {
             if let Some(more) = &mut subscription.more {
@@ -78,12 +78,12 @@ impl ReadSubscriptions {
         }
     }
 
-    /// Takes those that may have emissions to write, for which there was no room yet.
+    /// Takes the queries that may have emissions to write, which had to wait for room.
     pub(crate) fn take_behind(&mut self) -> BTreeSet<Lsn> {
         std::mem::take(&mut self.behind)
     }
 
-    /// Those whose emissions wait for the end of `CLIENT PAUSE`: they wait no more.
+    /// Returns the queries whose emissions wait for the end of `CLIENT PAUSE`, and ends their wait.
     pub(crate) fn end_pause(&mut self) -> Vec<Lsn> {
         let waits = |subscription: &&ReadSubscription| {
             subscription.claimed().is_some()
@@ -99,7 +99,8 @@ impl ReadSubscriptions {
         waited
     }
 
-    /// Those to which time matters by now. [`ReadSubscriptions::tell_progress`] of each has to follow.
+    /// Takes the subscriptions whose deadline has passed. The caller must call
+    /// [`ReadSubscriptions::tell_progress`] for each.
     pub(crate) fn take_due(&mut self, now: Instant) -> Vec<Lsn> {
         let mut due = Vec::new();
         while let Some((_, query)) = self.times.first().copied().filter(|(at, _)| *at <= now) {
@@ -116,7 +117,7 @@ impl ReadSubscriptions {
         due
     }
 
-    /// Tells the client of a subscription up to where there was nothing, if it is time.
+    /// Sends a subscription's progress frame if it is due, and reschedules the subscription.
     pub(crate) fn tell_progress(&mut self, query: Lsn, now: Instant, outbox: &mut Outbox, cx: &Context<'_>) {
         if let Some((_, subscription)) = self.by_query.get_mut(query) {
             subscription.write_progress(now, outbox, cx);
@@ -124,8 +125,8 @@ impl ReadSubscriptions {
         }
     }
 
-    /// Writes what a query has emitted, as far as the client has room. While `awaits_delivery`, an answer of the client comes
-    /// first, and nothing is written.
+    /// Writes a query's emissions until the client's outbox is full. Writes nothing while
+    /// `awaits_delivery`: the answer of a served blocking command goes first.
     pub(crate) fn emit(
         &mut self,
         query: Lsn,
@@ -145,11 +146,11 @@ impl ReadSubscriptions {
             if subscription.claimed().is_some()
                 && let Some(rest) = cx.shared.pause.rest(cx.now_us)
             {
-                // To give something away would be to write to the log.
+                // A claim would append to the log, which a pause forbids.
                 subscription.more_mut().quiet_until = Instant::now().checked_add(rest);
             }
             if subscription.is_quiet() {
-                // Whatever it is, the latest is sent when the pause is over.
+                // The latest emission is sent when the pause is over.
                 schedule(times, query, subscription);
                 return Emitted::Waits;
             }
@@ -160,8 +161,9 @@ impl ReadSubscriptions {
                     return Emitted::Ended;
                 }
             };
-            // Looked at once more behind the emissions: if the client has not been served by now, none of them is of what
-            // serving changed. What is made again from the log is older than that.
+            // Checked again after the emissions were taken: if the client has not been served yet,
+            // none of them results from serving it. Emissions replayed from the log are older than
+            // that.
             if awaits_delivery() && !subscription.cursor.is_behind_retention() {
                 behind.insert(query);
                 return Emitted::Waits;
@@ -172,7 +174,8 @@ impl ReadSubscriptions {
                     behind.insert(query);
                     return Emitted::Waits;
                 }
-                // Nothing is claimed that there is no room for: nobody would be given it.
+                // Claim only what fits: a claimed emission that is not sent would reach no
+                // subscriber.
                 let fitting = fitting(&batch, outbox.outbox_room());
                 has_more |= fitting < batch.len();
                 batch.truncate(fitting);
@@ -210,17 +213,17 @@ impl ReadSubscriptions {
     }
 }
 
-/// What has become of a subscription whose emissions were to be written.
+/// State of a subscription after an attempt to write its emissions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Emitted {
-    /// It waits: for emissions, for room, or for a pause to end.
+    /// Waits for emissions, for room, or for the end of a pause.
     Waits,
-    /// It goes on no more, and the client has been told why.
+    /// Has ended; the client has been notified of the reason.
     Ended,
 }
 
-/// Sees to it that a subscription is looked at when time matters to it. Where it is looked at earlier anyway, that is when it
-/// is seen to again: a time that moves further away with each emission costs nothing.
+/// Schedules a subscription's deadline. An earlier entry is kept, and rescheduled when it fires: a
+/// deadline that each emission postpones costs nothing.
 fn schedule(times: &mut BTreeSet<(Instant, Lsn)>, query: Lsn, subscription: &mut ReadSubscription) {
     let Some(next) = subscription.next_time() else { return };
     let scheduled = &mut subscription.more_mut().scheduled;
@@ -233,14 +236,14 @@ fn schedule(times: &mut BTreeSet<(Instant, Lsn)>, query: Lsn, subscription: &mut
     times.insert((next, query));
 }
 
-/// Forgets when time matters to a subscription.
+/// Removes a subscription's deadline.
 fn unschedule(times: &mut BTreeSet<(Instant, Lsn)>, query: Lsn, subscription: &mut ReadSubscription) {
     if let Some(at) = subscription.more.as_mut().and_then(|more| more.scheduled.take()) {
         times.remove(&(at, query));
     }
 }
 
-/// How many emissions fit into so many bytes of output; one at least.
+/// Number of emissions whose answers fit into `room` bytes of output; at least one.
 fn fitting(batch: &[Emission], room: usize) -> usize {
     let mut taken = 0_usize;
     let behind = batch.iter().position(|emission| {
@@ -291,7 +294,7 @@ mod tests {
         assert_eq!(reads.take_due(Instant::now() + HOUR), [], "it is in good hands");
         assert!(reads.next_time().is_some_and(|at| at >= began + 2 * HOUR));
 
-        // One that is replaced has no time of its own any more, and one that is put in again has.
+        // A replaced subscription has no deadline; one that is inserted again has.
         reads.insert(subscription(&engine, b"late", Some(3 * HOUR)));
         assert!(reads.next_time().is_some_and(|at| at >= began + 3 * HOUR));
         for _ in 0..2 {

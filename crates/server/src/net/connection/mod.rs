@@ -1,8 +1,8 @@
-//! One client's connection as a state machine: bytes in, commands run, bytes out. It knows no socket.
+//! One client's connection as a state machine, without a socket: bytes in, commands run, bytes out.
 //!
 //! ```text
-//! receive(bytes) ──► parser ──► dispatch ──► session.output ──► sendable()
-//!       └─ what is not yet a whole command, or may not run yet, waits in `input`
+//! receive(bytes) ──► parser ──► dispatch ──► session.outbox ──► sendable()
+//!       └─ incomplete commands, and those that may not run yet, wait in `input`
 //! ```
 
 use crate::command::{dispatch, postponing};
@@ -32,49 +32,49 @@ use std::time::{Duration, Instant};
 use tidemark_engine::{Delivery, MemoryBudget, MemoryCharge, Protocol};
 use tidemark_log::Lsn;
 
-/// While more than this waits to be sent, no further command runs and nothing is read: a client that does not read its
-/// replies stops itself. Bytes.
+/// Back-pressure: above this much pending output no command runs and nothing is read. Bytes.
 const OUTPUT_PAUSE_BYTES: usize = 1024 * 1024;
-/// The same for a client that has not said who it is. Bytes.
+/// The same for an unauthenticated client. Bytes.
 const STRANGER_OUTPUT_PAUSE_BYTES: usize = 16 * 1024;
-/// What such a client may have sent without completing a command: room for any command that it may use. Bytes.
+/// Most unparsed input of an unauthenticated client: enough for any command that it may use. Bytes.
 const STRANGER_INPUT_BYTES: usize = 64 * 1024;
-/// What may wait for a client without a hard limit, because a single command could ask for more than there is memory.
-/// Room for the longest value that can be configured. Bytes.
+/// Most pending output of a client without a hard limit, because a single command could request
+/// more than the memory. Enough for the longest value that can be configured. Bytes.
 const OUTPUT_CEILING_BYTES: usize = 2 * 1024 * 1024 * 1024;
-/// A client that waits may send this much in advance; more stays in the kernel. Bytes.
+/// Most input that is read from a blocked client; more stays in the kernel. Bytes.
 const INPUT_AHEAD_BYTES: usize = 64 * 1024;
-/// Empty input buffers larger than this are given back to the allocator. Bytes.
+/// An empty input buffer larger than this is freed. Bytes.
 const KEPT_INPUT_BYTES: usize = 4 * 1024;
-/// A parser that holds more than this is given back too. Bytes.
+/// A parser that holds more than this is shrunk. Bytes.
 const KEPT_PARSER_BYTES: usize = 16 * 1024;
-/// Arguments of a command that need no memory from the allocator.
+/// Number of arguments parsed without allocation.
 const USUAL_ARGUMENTS: usize = 16;
 
-/// A client in a reserved place that is silent for so long makes room for the next: a pool of connections that fills
-/// the ordinary places would fill these too.
+/// Idle time after which a client in a reserved place is disconnected. Otherwise a connection pool
+/// that fills the ordinary places would fill the reserved ones too.
 const RESERVED_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Why a connection is closed by the server.
+/// Why the server closes a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CloseReason {
-    /// It has not read its replies.
+    /// The client has not read its replies.
     SlowReader,
-    /// All clients together use too much memory, and this one most of it, or it cannot be told something for lack of it.
+    /// All clients together use too much memory, and this one most of it; or a message to it did
+    /// not fit.
     Memory,
-    /// It has sent too much without completing a command.
+    /// The client has sent too much without completing a command.
     QueryBuffer,
-    /// It has been silent too long.
+    /// The client was idle for too long.
     Idle,
-    /// It has been silent too long in the middle of a request.
+    /// The client was idle for too long in the middle of a request.
     Unfinished,
-    /// It has not given the password in time.
+    /// The client has not authenticated in time.
     Unauthenticated,
 }
 
-/// What a client speaks, told from its first byte.
+/// A client's protocol, detected from its first byte.
 enum Language {
-    /// It has not said anything.
+    /// No byte has been received.
     Unknown,
     Resp,
     Dice(Box<Conversation>),
@@ -86,23 +86,23 @@ pub(crate) struct Connection {
     parser: RequestParser,
     /// Received and not yet run.
     input: Vec<u8>,
-    /// Whether `input` may hold a whole command: it may not if the parser has asked for more.
+    /// Whether `input` may contain a whole command. It cannot after the parser has requested more.
     has_command: bool,
     /// The client will send nothing more.
     input_ended: bool,
-    /// The server stops: what has been received is answered, and that is all.
+    /// The server stops: only received commands are answered.
     draining: bool,
     pub(crate) session: Session,
-    /// What the input and a transaction have allocated. The output has a charge of its own.
+    /// Memory of the input and a transaction. The output has its own charge.
     charge: MemoryCharge,
     last_active: Instant,
-    /// Since when the rest of a request is waited for, if `input` is the beginning of one.
+    /// Since when the rest of a request in `input` is awaited.
     listening_since: Instant,
     /// A message did not fit into the output.
     overflowed: bool,
-    /// Since when the soft limit of the output is exceeded.
+    /// Since when the output exceeds its soft limit.
     over_soft_limit: Option<Instant>,
-    /// Watched reads on channels that wait for the client to read.
+    /// Turns of channel watches that wait for the client to read.
     kept_turns: PendingTurns,
 }
 
@@ -126,7 +126,7 @@ impl Connection {
         }
     }
 
-    /// Takes what the client has sent and runs the commands in it.
+    /// Takes received bytes and runs the commands in them.
     pub(crate) fn receive(&mut self, bytes: &[u8], cx: &Context<'_>) {
         assert!(!bytes.is_empty(), "a read of no bytes is the end of the input");
         let shown = &self.session.client.shown;
@@ -151,7 +151,7 @@ impl Connection {
     fn choose_language(&mut self, bytes: &[u8]) {
         let is_dice = bytes.first().is_some_and(|first| dice::begins_frame(*first));
         self.language = if is_dice {
-            // Its answers say of themselves what they are.
+            // RESP3 replies identify their types, which the conversion needs.
             self.session.outbox.reply.set_protocol(Protocol::Resp3);
             self.session.show_state();
             Language::Dice(Box::new(Conversation::new()))
@@ -160,7 +160,7 @@ impl Connection {
         };
     }
 
-    /// How many bytes of input are needed before looking for a command can be of use.
+    /// Bytes of input below which there is no whole command.
     fn needed(&self) -> usize {
         match &self.language {
             Language::Dice(conversation) => conversation.needed(),
@@ -168,7 +168,7 @@ impl Connection {
         }
     }
 
-    /// Runs commands that had to wait for their turn, as far as they may run now.
+    /// Writes output that had to wait and runs commands that had to wait, if they may now.
     pub(crate) fn resume(&mut self, cx: &Context<'_>) {
         if self.may_catch_up() {
             self.limit_output(cx.config);
@@ -197,12 +197,12 @@ impl Connection {
             self.session.closing = true;
         }
         if !self.input.is_empty() {
-            // Nothing was read, or waited for, until now.
+            // The timeout begins now: nothing was read or awaited before.
             self.listening_since = Instant::now();
         }
     }
 
-    /// Notes that the client sends nothing more. What it has sent is still answered.
+    /// Notes that the client sends nothing more. Received commands are still answered.
     pub(crate) fn end_input(&mut self, cx: &Context<'_>) {
         self.input_ended = true;
         if self.session.wait.is_some() || self.session.subscriptions.any() {
@@ -211,12 +211,12 @@ impl Connection {
         self.resume(cx);
     }
 
-    /// Takes no more from the client, and ends the connection once what has been received is answered.
+    /// Stops reading, and ends the connection once the received commands are answered.
     pub(crate) fn drain(&mut self) {
         self.draining = true;
     }
 
-    /// Whether it makes sense to read from the client now.
+    /// Whether to read from the client now.
     pub(crate) fn wants_input(&self) -> bool {
         !self.session.closing
             && !self.draining
@@ -226,25 +226,25 @@ impl Connection {
             && (self.session.wait.is_none() || self.input.len() < INPUT_AHEAD_BYTES)
     }
 
-    /// Whether commands have been received that could run now, or emissions or invalidations could be written that had to
-    /// wait.
+    /// Whether received commands may run now, or emissions or invalidations that had to wait may be
+    /// written.
     pub(crate) fn can_resume(&self) -> bool {
         self.may_catch_up() || self.may_take() || (self.has_command && self.may_run())
     }
 
-    /// Whether invalidations have waited for room that is there now.
+    /// Whether invalidations that had to wait fit now.
     fn may_take(&self) -> bool {
         !self.session.closing
             && self.session.untaken.may_catch_up(&self.session.outbox)
             && !self.session.awaits_delivery()
     }
 
-    /// Whether the client's protocol has a word for what it, or another, must not use any more.
+    /// Whether the client's protocol can express invalidations.
     pub(crate) fn may_be_told(&self) -> bool {
         !self.session.closing && !matches!(self.language, Language::Dice(_))
     }
 
-    /// Writes what a client is told of what it keeps, as far as there is room.
+    /// Writes invalidations until the output is full.
     pub(crate) fn invalidate(&mut self, source: Source, cx: &Context<'_>) {
         self.limit_output(cx.config);
         invalidation::invalidate(&mut self.session, source, cx);
@@ -258,19 +258,19 @@ impl Connection {
             && !session.awaits_delivery()
     }
 
-    /// Whether emissions wait, although there may be room for them.
+    /// Whether emissions must wait even if there is room.
     fn pauses_emissions(&self) -> bool {
         matches!(&self.language, Language::Dice(conversation) if conversation.pause_until().is_some())
     }
 
-    /// Does what another connection of the same client asks for.
+    /// Handles a notice from another connection of the same client.
     pub(crate) fn heed(&mut self, notice: Notice, cx: &Context<'_>) {
         if matches!(self.language, Language::Dice(_)) {
             Conversation::heed(&mut self.session, notice, cx);
         }
     }
 
-    /// Writes what watched reads have held back until now, and what is due of the log.
+    /// Writes due emissions and progress frames.
     pub(crate) fn watching_time(&mut self, now: Instant, cx: &Context<'_>) {
         if !self.session.closing {
             self.limit_output(cx.config);
@@ -279,7 +279,7 @@ impl Connection {
         }
     }
 
-    /// Writes what the log has changed, to a client that follows it.
+    /// Writes changes to a client that follows the log.
     pub(crate) fn tell_changes(&mut self, cx: &Context<'_>) {
         if !self.session.closing {
             self.limit_output(cx.config);
@@ -287,7 +287,7 @@ impl Connection {
         }
     }
 
-    /// Writes what a watched read has emitted, as far as there is room.
+    /// Writes a query's emissions until the output is full.
     pub(crate) fn emit(&mut self, query: Lsn, cx: &Context<'_>) {
         if self.pauses_emissions() {
             lifecycle::catch_up_soon(&mut self.session, query);
@@ -297,7 +297,7 @@ impl Connection {
         }
     }
 
-    /// Tells the client that its named subscription to a query has ended.
+    /// Notifies the client that its named subscription to a query has ended.
     pub(crate) fn lose_name(&mut self, query: Lsn, fencing_token: FencingToken, cx: &Context<'_>) {
         if !self.session.closing {
             self.limit_output(cx.config);
@@ -305,14 +305,14 @@ impl Connection {
         }
     }
 
-    /// Whether nothing is left to do but to close.
+    /// Whether nothing is left but to close.
     pub(crate) fn is_finished(&self) -> bool {
         let is_ending = self.session.closing || (self.draining && !self.will_answer_more());
         is_ending && self.session.outbox.pending() == 0
     }
 
-    /// Whether commands that have been received get answers yet. What a blocked client waits for will not come while
-    /// the server stops, but for the disk.
+    /// Whether received commands will still be answered. While the server stops, only waits for the
+    /// log still end.
     fn will_answer_more(&self) -> bool {
         match &self.session.wait {
             None => self.has_command,
@@ -320,21 +320,21 @@ impl Connection {
         }
     }
 
-    /// Gives the client what it has waited for.
+    /// Answers a blocked client with its delivery.
     pub(crate) fn deliver(&mut self, delivery: &Delivery, cx: &Context<'_>) {
         self.limit_output(cx.config);
         wait::deliver(&mut self.session, delivery, cx.always_durable());
         self.resume(cx);
     }
 
-    /// Gives the client the answer to its long command.
+    /// Answers a client with the reply to its long command.
     pub(crate) fn finish_long(&mut self, done: &Done, cx: &Context<'_>) {
         self.limit_output(cx.config);
         offload::finish(&mut self.session, done, cx);
         self.resume(cx);
     }
 
-    /// Goes on with a subscription that waits for what is made again from the log.
+    /// Continues a subscription that waits for a replay.
     pub(crate) fn older(&mut self, query: Lsn, cx: &Context<'_>) {
         if resumption::waits(&self.session, query) {
             self.limit_output(cx.config);
@@ -346,7 +346,7 @@ impl Connection {
                 self.resume(cx);
             }
         }
-        // It may be an earlier subscription to the same read that there is something for.
+        // The emissions may be for an earlier subscription to the same query.
         self.emit(query, cx);
     }
 
@@ -357,8 +357,8 @@ impl Connection {
         }
     }
 
-    /// Ends a wait for the end of `CLIENT PAUSE`, of the client or of what it is given; whether there was one. If another
-    /// pause has begun, it waits anew.
+    /// Ends waits of the client and its emissions for the end of `CLIENT PAUSE`; they begin again
+    /// if another pause is in force. Returns whether there were any.
     pub(crate) fn end_pause(&mut self, cx: &Context<'_>) -> bool {
         let pending = self.session.outbox.pending();
         if !self.session.closing {
@@ -372,7 +372,7 @@ impl Connection {
         waits || self.session.outbox.pending() > pending
     }
 
-    /// Releases what waited for the log; whether there was anything.
+    /// Releases what waited for the log. Returns whether there was anything.
     pub(crate) fn log_moved(&mut self, reached: Reached, cx: &Context<'_>) -> bool {
         let released = self.session.outbox.release(reached);
         if let Some(needed) = released {
@@ -388,8 +388,8 @@ impl Connection {
         released.is_some() || synced || has_room
     }
 
-    /// Tells the client that what it waits for will never be durable, and ends the connection: which of its changes
-    /// are on disk is not known.
+    /// Notifies the client that its changes will not become durable, and ends the connection: which
+    /// changes are on disk is unknown.
     pub(crate) fn log_failed(&mut self, error: &str, cx: &Context<'_>) {
         if self.session.outbox.waits_for().is_some() {
             let language = &mut self.language;
@@ -409,7 +409,7 @@ impl Connection {
         self.log_waits().next().is_some() || self.awaited_room().is_some()
     }
 
-    /// For how many bytes a command waits for room in the log, if one does.
+    /// Bytes of room in the log that a command waits for, if one does.
     pub(crate) fn awaited_room(&self) -> Option<usize> {
         match self.session.wait.as_ref().map(|wait| &wait.what) {
             Some(WaitFor::Room(bytes)) => Some(*bytes),
@@ -417,7 +417,7 @@ impl Connection {
         }
     }
 
-    /// Whether the log has done something that the connection waits for.
+    /// Whether the log has reached something that the connection waits for.
     pub(crate) fn has_waited_for(&self, reached: Reached) -> bool {
         self.log_waits().any(|until| reached.has(until))
     }
@@ -430,7 +430,8 @@ impl Connection {
         [self.session.outbox.waits_for(), synced].into_iter().flatten()
     }
 
-    /// Charges what the connection's buffers have allocated. To be called after commands have run and bytes have been sent.
+    /// Charges the allocated buffers to the memory budget. Call it after commands have run and
+    /// bytes were sent.
     pub(crate) fn settle(&mut self) {
         let transaction = self.session.transaction.as_ref().map_or(0, Transaction::bytes);
         self.charge.set(self.input.capacity() + self.parser.capacity() + transaction);
@@ -443,18 +444,18 @@ impl Connection {
         }
     }
 
-    /// Whether something is left over after sending that a limit may apply to.
+    /// Whether there is unsent output or unrun input that a limit may apply to.
     pub(crate) fn holds_bytes(&self) -> bool {
         !self.input.is_empty() || self.session.outbox.pending() > 0 || self.has_overflowed()
     }
 
-    /// Whether something that was meant for the client is lost because its output was full.
+    /// Whether output for the client was lost because it exceeded its limit.
     fn has_overflowed(&self) -> bool {
         self.overflowed || self.session.outbox.reply.has_overflowed()
     }
 
-    /// Writes a published message, if the client still listens to it. One that does not fit below the limit of the
-    /// output is not even copied: a large message to many clients that do not read costs little.
+    /// Writes a published message, if the client is still subscribed. A message above the output
+    /// limit is not even copied: a large message to many slow clients stays cheap.
     pub(crate) fn publish(&mut self, publication: &Publication, config: &Config) {
         let limit = self.output_limit(config).hard_bytes;
         let session = &mut self.session;
@@ -476,7 +477,7 @@ impl Connection {
         }
     }
 
-    /// Notes that so much of the output has left.
+    /// Notes that `count` bytes were sent.
     pub(crate) fn sent(&mut self, count: usize) {
         let was_deaf = !self.input.is_empty() && self.must_read_first();
         self.session.outbox.advance(count);
@@ -485,14 +486,14 @@ impl Connection {
             self.listening_since = Instant::now();
         }
         if self.session.outbox.pending() == 0 {
-            // Whoever has read everything is not slow.
+            // A client that has read everything is not slow.
             self.over_soft_limit = None;
             self.session.client.shown.output_bytes.store(0, Ordering::Relaxed);
         }
         self.session.client.shown.sent_bytes.fetch_add(count as u64, Ordering::Relaxed);
     }
 
-    /// Which limit the connection exceeds, if any. To be asked after sending.
+    /// Which limit the connection exceeds, if any. Call it after sending.
     pub(crate) fn exceeded(&mut self, config: &Config, now: Instant) -> Option<CloseReason> {
         let pending = self.session.outbox.pending();
         self.session.client.shown.output_bytes.store(pending, Ordering::Relaxed);
@@ -515,14 +516,14 @@ impl Connection {
             if !self.session.outbox.sendable().is_empty() {
                 return Some(CloseReason::SlowReader);
             }
-            // It is the disk that is waited for.
+            // The output waits for the disk, not for the client.
             self.kept_turns.note_progress(false);
         }
         let limit = if self.session.authenticated { config.query_buffer_limit } else { STRANGER_INPUT_BYTES };
         (self.input.len() > limit).then_some(CloseReason::QueryBuffer)
     }
 
-    /// Which time has run out, if any.
+    /// Which deadline has passed, if any.
     pub(crate) fn overdue(&self, config: &Config, now: Instant) -> Option<CloseReason> {
         if self.idle_deadline(config).is_some_and(|at| at <= now) {
             return Some(CloseReason::Idle);
@@ -533,12 +534,12 @@ impl Connection {
         self.authentication_deadline(config).filter(|at| *at <= now).map(|_| CloseReason::Unauthenticated)
     }
 
-    /// Whether the client's wait has lasted as long as it wanted.
+    /// Whether the client's wait has timed out.
     pub(crate) fn wait_is_over(&self, now: Instant) -> bool {
         self.session.wait.as_ref().and_then(|wait| wait.deadline).is_some_and(|at| at <= now)
     }
 
-    /// When time will next matter to this connection.
+    /// The connection's next deadline.
     pub(crate) fn next_deadline(&self, config: &Config) -> Option<Instant> {
         let soft_time = self.output_limit(config).soft_time;
         [
@@ -556,7 +557,7 @@ impl Connection {
         .min()
     }
 
-    /// Takes back everything that others hold for this connection.
+    /// Releases everything that the server holds for this connection.
     pub(crate) fn close(&mut self, cx: &Context<'_>) {
         let shared = cx.shared;
         wait::abandon(&mut self.session, cx);
@@ -582,7 +583,8 @@ impl Connection {
         if exempt { None } else { self.last_active.checked_add(config.timeout) }
     }
 
-    /// Until when the rest of a request must begin to arrive. While nothing is read from the client, nothing can.
+    /// When the rest of a request must have begun to arrive. `None` while nothing is read from the
+    /// client.
     fn request_deadline(&self, config: &Config) -> Option<Instant> {
         let is_awaited =
             !self.input.is_empty() && !self.has_command && self.session.wait.is_none() && self.wants_input();
@@ -595,7 +597,7 @@ impl Connection {
         if exempt { None } else { self.session.stranger_since.checked_add(config.authentication_timeout) }
     }
 
-    /// When emissions that wait may be written.
+    /// When waiting emissions may be written.
     fn emission_deadline(&self) -> Option<Instant> {
         match &self.language {
             Language::Dice(conversation) => conversation.pause_until(),
@@ -608,17 +610,18 @@ impl Connection {
         if is_subscribed { config.output_limits.pubsub } else { config.output_limits.normal }
     }
 
-    /// Lets a reply that would exceed the hard limit overflow while it is made, and not only be noticed afterwards.
+    /// Sets the hard limit, so that a reply overflows while it is encoded and not only afterwards.
     fn limit_output(&mut self, config: &Config) {
         let limit = ceiling(self.output_limit(config).hard_bytes);
         self.session.outbox.set_limit(limit);
     }
 
-    /// Whether so much waits to be sent that the client has to read before anything else happens.
+    /// Whether the client must read before anything else happens.
     fn must_read_first(&self) -> bool {
         let is_known = self.session.authenticated;
         let outbox = &self.session.outbox;
-        // With a low limit earlier, so that a pipeline of small replies stops before it is cut off.
+        // Earlier with a low limit, so a pipeline of small replies pauses before the limit
+        // disconnects the client.
         let limit = if is_known { OUTPUT_PAUSE_BYTES } else { STRANGER_OUTPUT_PAUSE_BYTES };
         outbox.pending() >= limit.min(outbox.limit() / 2 + 1)
     }
@@ -628,7 +631,7 @@ impl Connection {
         session.wait.is_none() && !session.closing && !self.must_read_first() && !self.has_overflowed()
     }
 
-    /// Runs the commands at the start of `bytes`; how many bytes they took.
+    /// Runs the commands at the start of `bytes`. Returns how many bytes they took.
     fn run_commands(&mut self, bytes: &[u8], cx: &Context<'_>) -> usize {
         let mut start = 0;
         self.has_command = true;
@@ -667,7 +670,7 @@ impl Connection {
         start
     }
 
-    /// Runs the command at the start of `rest`, if it is there.
+    /// Runs the command at the start of `rest`, if it is complete.
     #[inline]
     fn resp_step(&mut self, rest: &[u8], cx: &Context<'_>) -> Step {
         let limits = RequestLimits {
@@ -695,8 +698,7 @@ impl Connection {
     }
 }
 
-/// Asserts that answers which have just been released may leave: the log, asked again, is as far as
-/// they need.
+/// Asserts that released replies may be sent: reads the log again and compares.
 fn assert_reached(needed: Reached, log: Reached) {
     assert!(
         log.durable >= needed.durable,
@@ -712,7 +714,7 @@ fn assert_reached(needed: Reached, log: Reached) {
     );
 }
 
-/// The most bytes that may wait for a client with this hard limit: "no limit" leaves the ceiling.
+/// Most pending bytes for a client with this hard limit; 0 means the ceiling.
 fn ceiling(hard_bytes: usize) -> usize {
     if hard_bytes == 0 { OUTPUT_CEILING_BYTES } else { hard_bytes }
 }

@@ -1,4 +1,4 @@
-//! A connection without a socket: what it answers, and when it stops listening.
+//! Tests of a connection without a socket: its replies, and when it stops reading.
 
 use super::*;
 use crate::net::client::Origin;
@@ -34,7 +34,7 @@ impl Bench {
         Bench::over(options, config)
     }
 
-    /// The same with segments in which a megabyte is small, so that no command waits for room.
+    /// The same with segments so large that a megabyte needs no wait for room.
     fn with_large_segments(change: impl FnOnce(&mut Config)) -> Bench {
         let mut config = Config::default();
         change(&mut config);
@@ -59,14 +59,14 @@ impl Bench {
         Bench { shared, config, counters: Counters::default(), registry, turn, _poll: poll }
     }
 
-    /// Makes everything durable and tells a connection.
+    /// Makes everything durable and notifies a connection.
     fn sync(&self, connection: &mut Connection) {
         let log = self.shared.engine.log();
         log.wait_durable(log.appended()).expect("what was accepted is stored");
         connection.log_moved(Reached::by(log), &self.context());
     }
 
-    /// Makes everything survive the process and tells a connection.
+    /// Makes everything survive the process and notifies a connection.
     fn write(&self, connection: &mut Connection) {
         let log = self.shared.engine.log();
         eventually("everything is written", || {
@@ -76,7 +76,7 @@ impl Bench {
         connection.log_moved(Reached::by(log), &self.context());
     }
 
-    /// Gives a subscriber what was published, as its worker does.
+    /// Delivers published messages to a subscriber, as its worker does.
     fn pass_messages_to(&self, subscriber: &mut Connection) {
         let mut messages = Vec::new();
         self.shared.inboxes[0].take(&mut messages);
@@ -89,7 +89,7 @@ impl Bench {
         }
     }
 
-    /// Does the work of the thread of channels and gives a subscriber what that has published.
+    /// Does the work of the channel thread and delivers its messages to a subscriber.
     fn publish_on_channels_to(&self, subscriber: &mut Connection) {
         let told = self.shared.channel_publisher.mailbox().wait().expect("it is not stopped");
         self.shared.channel_publisher.serve(told, &self.shared);
@@ -97,7 +97,7 @@ impl Bench {
     }
 
     fn context(&self) -> Context<'_> {
-        // Where a command may wait for room is tested by itself: segments are small here.
+        // Waiting for room has its own tests: segments are small here.
         let log = self.shared.engine.log();
         eventually("the log has room", || log.has_room_for(0));
         Context {
@@ -105,7 +105,7 @@ impl Bench {
             config: &self.config,
             counters: &self.counters,
             registry: &self.registry,
-            // Which commands a test runs in one turn does not depend on the machine.
+            // Independent of the machine: the commands that a test runs in one turn are fixed.
             turn: self.turn,
             now_us: 1_000_000,
         }
@@ -125,7 +125,7 @@ impl Bench {
 }
 
 impl Connection {
-    /// Everything that may be sent, as if the socket took it.
+    /// Takes everything sendable, as if the socket took it.
     fn take(&mut self) -> String {
         let bytes = self.session.outbox.sendable().to_vec();
         self.sent(bytes.len());
@@ -133,7 +133,7 @@ impl Connection {
     }
 }
 
-/// Asks until the answer is yes, which another thread sees to.
+/// Waits until a condition that another thread establishes holds.
 #[track_caller]
 fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(30);
@@ -251,7 +251,7 @@ fn with_always_nothing_of_an_exec_leaves_before_its_record_is_durable() {
     connection.receive(b"HELLO 3\r\nGET.WATCH k | AS n\r\n", &bench.context());
     bench.sync(&mut connection);
     connection.take();
-    // The end of a name is a record of its own, behind that of the transaction.
+    // The end of a name is a separate record, after the transaction's.
     connection.receive(b"MULTI\r\nSET other 1\r\nUNWATCH NAMED n\r\nEXEC\r\n", &bench.context());
     assert_eq!(connection.take(), "+OK\r\n+QUEUED\r\n+QUEUED\r\n");
     bench.sync(&mut connection);
@@ -265,7 +265,7 @@ fn with_always_a_frame_in_place_of_several_answers_waits_for_their_record() {
     connection.receive(&dice_frame(&["ZADD", "z", "1", "a"]), &bench.context());
     bench.sync(&mut connection);
     connection.take();
-    // It is a transaction whose answers are longer than the frame.
+    // A transaction whose replies are longer than the frame.
     let pop_and_ping = [dice_frame(&["ZPOPMAX", "z"]), dice_frame(&["PING"])].concat();
     connection.receive(&pop_and_ping, &bench.context());
     assert_eq!(connection.take(), "");
@@ -314,7 +314,7 @@ fn a_channel_waits_for_a_subscriber_that_reads_and_not_for_one_that_does_not() {
     subscriber.receive(b"HELLO 3\r\nSUBSCRIBE c\r\n", &bench.context());
     subscriber.take();
     writer.receive(b"GET.WATCH k | CHANNEL c\r\n", &bench.context());
-    // A small record and a large answer, so that the log does not sync a full segment: nothing else makes it sync.
+    // A small record and a large answer: no segment fills, so only a request makes the log sync.
     writer.receive(b"DURABLE SETRANGE k 60000 x\r\n", &bench.context());
     (0..9).for_each(|_| writer.receive(b"DURABLE APPEND k x\r\n", &bench.context()));
     let serve = |subscriber: &mut Connection| {
@@ -331,7 +331,7 @@ fn a_channel_waits_for_a_subscriber_that_reads_and_not_for_one_that_does_not() {
     bench.sync(&mut subscriber);
     assert_eq!(subscriber.exceeded(&bench.config, Instant::now()), None);
     assert_eq!(subscriber.exceeded(&bench.config, later()), Some(CloseReason::SlowReader));
-    // It reads all the same.
+    // The client does read.
     subscriber.take();
     assert_eq!(subscriber.exceeded(&bench.config, later()), None);
     bench.publish_on_channels_to(&mut subscriber);
@@ -348,7 +348,7 @@ fn an_emission_waits_until_it_survives_the_process_and_longer_if_its_change_aske
     writer.receive(b"SET k 1\r\n", &bench.context());
     watcher.emit(Lsn(1), &bench.context());
     let waits_for = watcher.log_waits().next();
-    // The log's own thread may have written it meanwhile.
+    // The log's thread may have written it already.
     let is_written = bench.shared.engine.log().written() >= Lsn(2);
     assert!(
         waits_for == Some(Until::Written(Lsn(2))) || (waits_for.is_none() && is_written),
@@ -405,7 +405,7 @@ fn a_change_that_the_log_refuses_leaves_earlier_answers_alone() {
     let options = Options { max_record_bytes: 100, segment_bytes: 64 * 1024, ..Options::default() };
     let bench = Bench::over(options, Config::default());
     let mut connection = bench.connect();
-    // Small changes, each of which the log would take, make one record that it does not.
+    // Small changes, each of which fits into the log, make one record that does not.
     let increments = "APPEND a 0123456789\r\n".repeat(10);
     connection.receive(format!("PING\r\nMULTI\r\n{increments}EXEC\r\n").as_bytes(), &bench.context());
     let answers = connection.take();
@@ -554,7 +554,7 @@ fn replies_within_the_limit_go_on_as_they_are_read() {
 
 #[test]
 fn a_transaction_whose_answers_overflow_is_executed_and_logged() {
-    // With a command of the connection in it, answers are gathered and merged.
+    // With a connection command among them, replies are collected and merged.
     for between in ["", "SELECT 0\r\n"] {
         let bench = bench_with_little_output();
         let mut connection = bench.connect();
@@ -717,7 +717,7 @@ fn a_closed_connection_leaves_nothing_behind() {
     assert_eq!(bench.shared.pubsub.counts(), (0, 0, 0));
 }
 
-/// What a client is answered that sends `input` in one piece, and one that sends it in pieces with these ends.
+/// Replies to `input` sent in one piece, and sent in pieces that end at `splits`.
 fn answers_to(input: &[u8], splits: &[prop::sample::Index]) -> (String, String) {
     let mut ends: Vec<usize> = splits.iter().map(|split| split.index(input.len() + 1)).collect();
     ends.push(input.len());
@@ -763,7 +763,7 @@ fn a_failed_log_is_told_in_the_language_of_the_client() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// The same for frames, with whatever behind them.
+    /// The same for frames followed by arbitrary bytes.
     #[test]
     fn pieces_of_frames_do_not_matter(
         lines in prop::collection::vec("(SET|GET|INCR|ZADD|ZRANGE|ZPOPMAX|ZRANK|HSET|HGETALL|KEYS|HELLO|HANDSHAKE|PING|NOPE)( (a|b|1|-1|2|é|\\*|BYSCORE|watch)){0,4}", 1..12),
@@ -777,7 +777,7 @@ proptest! {
         prop_assert_eq!(answers, expected);
     }
 
-    /// Whatever comes, in whatever pieces, the answers are the same.
+    /// Replies do not depend on how the input is split.
     #[test]
     fn pieces_do_not_matter(
         lines in prop::collection::vec("(SET|GET|INCR|MULTI|EXEC|WATCH|SELECT|ECHO|SUBSCRIBE|HELLO|NOPE|CLIENT|\\*1|\\$3)( [a-c3\"]){0,3}", 0..12),
@@ -807,7 +807,7 @@ fn positions_of_refusals_are_told_when_their_records_are_durable() {
         ("GET.WATCH k | RESUME 1000", "-INVALID_SEQUENCE"),
     ] {
         let (mut writer, mut late) = (bench.connect(), bench.connect());
-        // The query retains its last emission, whatever the limit.
+        // The query retains its last emission under every limit.
         writer.receive(b"INCR k\r\nINCR k\r\nINCR k\r\n", &bench.context());
         late.receive(b"HELLO 3\r\n", &bench.context());
         late.take();
@@ -822,7 +822,7 @@ fn positions_of_refusals_are_told_when_their_records_are_durable() {
 #[test]
 fn who_closes_while_its_place_is_looked_for_listens_no_more() {
     for asked in ["EMITRECONNECT k 1-0 1", "GET.WATCH k | RESUME 1"] {
-        // The threads that look have not begun.
+        // The replay threads have not started.
         let bench = Bench::new(|config| config.watch_backlogs = 1);
         let engine = &bench.shared.engine;
         engine.limit_retention(RetentionLimits { bytes: 0, age_us: 0 });
@@ -933,7 +933,7 @@ fn another_workers_connections_follow_a_change_to_always_at_once() {
     let bench = Bench::new(|config| config.durability = Durability::Off);
     let (mut administrator, mut writer) = (bench.connect(), bench.connect());
     administrator.receive(b"CONFIG SET durability always\r\n", &bench.context());
-    // Its worker has not looked for a new configuration yet.
+    // Its worker has not loaded the new configuration yet.
     writer.receive(b"SET a 1\r\n", &bench.context());
     assert_eq!(writer.take(), "");
 }
@@ -989,10 +989,10 @@ fn a_client_that_resets_has_the_whole_time_to_say_its_password_again() {
         config.authentication_timeout = Duration::from_secs(5);
     });
     let mut connection = bench.connect();
-    // It has been connected for a while.
+    // The client has been connected for a while.
     connection.session.stranger_since -= Duration::from_secs(3);
     let first_deadline = connection.session.stranger_since + Duration::from_secs(5);
-    // A stranger gains nothing by it.
+    // An unauthenticated client gains nothing by it.
     connection.receive(b"RESET\r\n", &bench.context());
     assert_eq!(connection.next_deadline(&bench.config), Some(first_deadline));
     connection.receive(b"AUTH secret\r\nRESET\r\n", &bench.context());
@@ -1029,7 +1029,7 @@ fn a_confirmed_subscription_is_a_message_and_no_reply() {
     let confirmed = "*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n*3\r\n$11\r\nunsubscribe\r\n$1\r\na\r\n:0\r\n";
     assert_eq!(connection.take(), confirmed);
 
-    // So it is in a transaction whose answer nobody wants, whether from its beginning or from within.
+    // The same in a transaction whose reply is suppressed, before it or from within.
     for (before, within) in [("CLIENT REPLY OFF", "PING"), ("PING", "CLIENT REPLY OFF")] {
         let mut connection = bench.connect();
         let queued = format!("{before}\r\nMULTI\r\nGET k\r\nSUBSCRIBE a b\r\n{within}\r\nUNSUBSCRIBE b\r\n");
@@ -1081,7 +1081,7 @@ fn a_change_waits_for_room_on_its_own_connection_and_is_run_when_there_is_some()
         forever: true,
         seed: 0,
     }));
-    // Larger than a 64th of a segment, so its segment has to be prepared first.
+    // Larger than a 64th of a segment, so its segment must be prepared first.
     let large = "v".repeat(100_000);
     let set = format!("*3\r\n$3\r\nSET\r\n$1\r\na\r\n$100000\r\n{large}\r\n");
     writer.receive(format!("{set}GET a\r\n").as_bytes(), &bench.context());
