@@ -75,7 +75,7 @@ pub(crate) fn serve(upgrade: WebSocketUpgrade, shared: Arc<Shared>, db: u8) -> R
     upgrade.max_message_size(MESSAGE_BYTES).max_frame_size(MESSAGE_BYTES).on_upgrade(
         move |socket| async move {
             let connection = Connection {
-                ear: Arc::new(HttpListener::default()),
+                http_listener: Arc::new(HttpListener::default()),
                 shared,
                 socket,
                 db,
@@ -91,7 +91,7 @@ pub(crate) fn serve(upgrade: WebSocketUpgrade, shared: Arc<Shared>, db: u8) -> R
 struct Connection {
     shared: Arc<Shared>,
     socket: WebSocket,
-    ear: Arc<HttpListener>,
+    http_listener: Arc<HttpListener>,
     db: u8,
     /// By their queries: at most one of each.
     watches: BTreeMap<Lsn, Watch>,
@@ -110,7 +110,7 @@ impl Connection {
                     Some(_) => self.tell(&Notice::error("ERR messages are JSON text")).await?,
                     None => return Err(Closed),
                 },
-                query = self.ear.next(self.last) => self.give_turn(query).await?,
+                query = self.http_listener.next(self.last) => self.give_turn(query).await?,
                 _ = alive.tick() => self.send(Message::Ping(Vec::new().into())).await?,
             }
         }
@@ -122,7 +122,7 @@ impl Connection {
         let Some(watch) = self.watches.get_mut(&query) else { return Ok(()) };
         if let Some(pending) = watch.next() {
             // There may be more, when the others have had their turn.
-            self.ear.tell(query);
+            self.http_listener.tell(query);
             return self.give(query, pending).await;
         }
         if watch.has_ended() {
@@ -198,7 +198,7 @@ impl Connection {
     fn watch_of(&mut self, subscribed: &Subscribed) -> &mut Watch {
         self.watches.entry(subscribed.query.id()).or_insert_with(|| {
             let cursor = Cursor::new(subscribed.query.clone(), subscribed.number, subscribed.lsn);
-            Watch::new(&self.shared, &self.ear, cursor)
+            Watch::new(&self.shared, &self.http_listener, cursor)
         })
     }
 
@@ -225,7 +225,7 @@ impl Connection {
         };
         // Before it began there was nothing.
         let lsn = lsn.max(query.id());
-        match watch::resume(&self.shared, &self.ear, query.id(), lsn).await {
+        match watch::resume(&self.shared, &self.http_listener, query.id(), lsn).await {
             Ok(place) => {
                 let cursor = Cursor::at(place, base, lsn);
                 let resumed = Body::Resumed { sub_id: name.into(), next: cursor.sequence() + 1 };
@@ -253,7 +253,7 @@ impl Connection {
         match self.watches.entry(cursor.query().id()) {
             Entry::Occupied(mut known) => known.get_mut().put_at(cursor),
             Entry::Vacant(place) => {
-                place.insert(Watch::new(&self.shared, &self.ear, cursor));
+                place.insert(Watch::new(&self.shared, &self.http_listener, cursor));
             }
         }
     }

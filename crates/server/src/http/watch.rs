@@ -87,7 +87,7 @@ impl From<Notice> for Pending {
 /// A subscription. Dropping it ends it.
 pub(crate) struct Watch {
     shared: Arc<Shared>,
-    ear: Arc<HttpListener>,
+    http_listener: Arc<HttpListener>,
     cursor: Cursor,
     /// What is to be told before further emissions.
     ready: VecDeque<Pending>,
@@ -97,11 +97,11 @@ pub(crate) struct Watch {
 
 impl Watch {
     /// A subscription that goes on from where `cursor` is. Its query is one that the connection does not watch yet.
-    pub(crate) fn new(shared: &Arc<Shared>, ear: &Arc<HttpListener>, cursor: Cursor) -> Watch {
-        let (shared, ear) = (Arc::clone(shared), Arc::clone(ear));
-        shared.http_registry.join(cursor.query().id(), &ear);
-        ear.tell(cursor.query().id());
-        Watch { shared, ear, cursor, ready: VecDeque::new(), has_ended: false }
+    pub(crate) fn new(shared: &Arc<Shared>, http_listener: &Arc<HttpListener>, cursor: Cursor) -> Watch {
+        let (shared, http_listener) = (Arc::clone(shared), Arc::clone(http_listener));
+        shared.http_registry.join(cursor.query().id(), &http_listener);
+        http_listener.tell(cursor.query().id());
+        Watch { shared, http_listener, cursor, ready: VecDeque::new(), has_ended: false }
     }
 
     pub(crate) fn cursor(&self) -> &Cursor {
@@ -119,13 +119,13 @@ impl Watch {
         (self.cursor, self.has_ended) = (cursor, false);
         // It belongs to where the subscription was.
         self.ready.clear();
-        self.ear.tell(self.cursor.query().id());
+        self.http_listener.tell(self.cursor.query().id());
     }
 
     /// Lets the subscriber be told something before further emissions.
     pub(crate) fn say(&mut self, pending: impl Into<Pending>) {
         self.ready.push_back(pending.into());
-        self.ear.tell(self.cursor.query().id());
+        self.http_listener.tell(self.cursor.query().id());
     }
 
     /// The present answer, to be told before anything else: the emissions that it contains are skipped.
@@ -149,7 +149,7 @@ impl Watch {
             return None;
         }
         let mut one = Vec::with_capacity(1);
-        let tell = teller(&self.ear);
+        let tell = teller(&self.http_listener);
         let older = Older { replays: &self.shared.replays, tell: &tell };
         if let Err(gone) = self.cursor.next(1, &mut one, &older) {
             return Some(self.begin_anew(gone));
@@ -200,35 +200,35 @@ impl Drop for Watch {
     fn drop(&mut self) {
         let query = self.cursor.query();
         let registry = &self.shared.http_registry;
-        if registry.leave(query.id(), &self.ear) {
+        if registry.leave(query.id(), &self.http_listener) {
             self.shared.engine.leave(query, registry.listener(), now_us());
         }
     }
 }
 
 /// How the subscriptions of a connection come to what is not retained any more.
-fn teller(ear: &Arc<HttpListener>) -> impl Fn(Lsn) -> Tell + use<> {
-    let ear = Arc::clone(ear);
+fn teller(http_listener: &Arc<HttpListener>) -> impl Fn(Lsn) -> Tell + use<> {
+    let http_listener = Arc::clone(http_listener);
     move |query| {
-        let ear = Arc::clone(&ear);
-        Box::new(move || ear.tell(query))
+        let http_listener = Arc::clone(&http_listener);
+        Box::new(move || http_listener.tell(query))
     }
 }
 
 /// Where a subscription to query `id` goes on behind `lsn`. If that has to be looked for in the log, it takes a while.
 pub(crate) async fn resume(
     shared: &Shared,
-    ear: &Arc<HttpListener>,
+    http_listener: &Arc<HttpListener>,
     id: Lsn,
     lsn: Lsn,
 ) -> Result<Place, ResumeError> {
     let (found, listener) = (Arc::new(Notify::new()), shared.http_registry.listener());
-    let tell_ear = teller(ear);
+    let tell_listener = teller(http_listener);
     let tell = |query| -> Tell {
-        let (found, tell_ear) = (Arc::clone(&found), tell_ear(query));
+        let (found, tell_listener) = (Arc::clone(&found), tell_listener(query));
         Box::new(move || {
             found.notify_one();
-            tell_ear();
+            tell_listener();
         })
     };
     let older = Older { replays: &shared.replays, tell: &tell };

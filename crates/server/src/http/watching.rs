@@ -120,23 +120,23 @@ async fn answer(shared: Arc<Shared>, visit: Visit, parts: &mut Parts) -> Result<
 /// One subscription as a sequence of events.
 struct Events {
     shared: Arc<Shared>,
-    ear: Arc<HttpListener>,
+    http_listener: Arc<HttpListener>,
     watch: Watch,
 }
 
 impl Events {
     /// Begins with the answer of the read; or, where a subscription goes on, with what was missed.
     async fn begin(shared: &Arc<Shared>, read: Read, last: Option<&[u8]>) -> Result<Events, Refusal> {
-        let ear = Arc::new(HttpListener::default());
+        let http_listener = Arc::new(HttpListener::default());
         let resumed = match last {
             None => None,
-            Some(last) => Some((last, resume(shared, &ear, &read, last).await)),
+            Some(last) => Some((last, resume(shared, &http_listener, &read, last).await)),
         };
         let stale = match resumed {
             None => None,
             Some((_, Ok(cursor))) => {
-                let watch = Watch::new(shared, &ear, cursor);
-                return Ok(Events { shared: Arc::clone(shared), ear, watch });
+                let watch = Watch::new(shared, &http_listener, cursor);
+                return Ok(Events { shared: Arc::clone(shared), http_listener, watch });
             }
             Some((last, Err(why))) => {
                 let name = last.split(|byte| *byte == b':').next().unwrap_or_default();
@@ -147,11 +147,11 @@ impl Events {
         shared.http_registry.wait_for_pause(&shared.pause, &shared.engine, &read).await;
         let subscribed = watch::subscribe(shared, read)?;
         let cursor = Cursor::new(subscribed.query.clone(), subscribed.number, subscribed.lsn);
-        let mut watch = Watch::new(shared, &ear, cursor);
+        let mut watch = Watch::new(shared, &http_listener, cursor);
         let snapshot = watch.show(&subscribed);
         stale.into_iter().for_each(|stale| watch.say(stale));
         watch.say(snapshot);
-        Ok(Events { shared: Arc::clone(shared), ear, watch })
+        Ok(Events { shared: Arc::clone(shared), http_listener, watch })
     }
 
     async fn next(&mut self) -> Option<Event> {
@@ -160,7 +160,7 @@ impl Events {
                 return None;
             }
             let Some(Pending { notice, after }) = self.watch.next() else {
-                self.ear.next(Lsn::ZERO).await;
+                self.http_listener.next(Lsn::ZERO).await;
                 continue;
             };
             if let Some(until) = after
@@ -196,7 +196,7 @@ fn event(notice: &Notice) -> Event {
 /// The subscription to `read` that goes on behind an event whose id is `last`.
 async fn resume(
     shared: &Shared,
-    ear: &Arc<HttpListener>,
+    http_listener: &Arc<HttpListener>,
     read: &Read,
     last: &[u8],
 ) -> Result<Cursor, ResumeError> {
@@ -211,7 +211,7 @@ async fn resume(
     }
     // Before it began there was nothing.
     let lsn = lsn.max(query.id());
-    Ok(Cursor::at(watch::resume(shared, ear, query.id(), lsn).await?, base, lsn))
+    Ok(Cursor::at(watch::resume(shared, http_listener, query.id(), lsn).await?, base, lsn))
 }
 
 #[cfg(test)]

@@ -46,7 +46,7 @@ pub(crate) fn choose_victims(shared: &Shared) -> Vec<Arc<Client>> {
         return Vec::new();
     }
     // Free some more than the excess, or the next reply would evict again.
-    let connection_id = excess.saturating_add(limit / 32);
+    let goal_bytes = excess.saturating_add(limit / 32);
     // Above the limit, even the smallest may be evicted. Half of the refused bytes is the reply,
     // half its copy.
     let smallest = if used > limit { 0 } else { refused / 2 };
@@ -62,7 +62,7 @@ pub(crate) fn choose_victims(shared: &Shared) -> Vec<Arc<Client>> {
     candidates.sort_unstable_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
     let mut victims = Vec::new();
     for (bytes, client) in candidates {
-        if leaving >= connection_id || (leaving >= excess && bytes < limit / 256) {
+        if leaving >= goal_bytes || (leaving >= excess && bytes < limit / 256) {
             break;
         }
         leaving += bytes;

@@ -337,7 +337,7 @@ impl State {
     }
 
     /// Returns the connection with this id, if it still exists.
-    fn connection_id(&mut self, connection_id: ConnectionId) -> Option<&mut Peer> {
+    fn peer_of(&mut self, connection_id: ConnectionId) -> Option<&mut Peer> {
         self.peer_mut(connection_id.slot)
             .filter(|peer| peer.connection.session.client.id == connection_id.client)
     }
@@ -463,7 +463,7 @@ impl State {
         for client in victims {
             if client.worker != self.index {
                 cx.shared.inboxes[client.worker].send(Message::Evict(client.connection_id));
-            } else if self.connection_id(client.connection_id).is_some() {
+            } else if self.peer_of(client.connection_id).is_some() {
                 self.disconnect(client.connection_id.slot, CloseReason::Memory, cx);
             }
         }
@@ -538,80 +538,80 @@ impl State {
             Message::Emitted(query) => return self.emit(&query, cx),
             Message::Broadcast(broadcast) => return broadcast.pass_on(),
             Message::Invalidated(connection_id, source) => {
-                match self.connection_id(connection_id).filter(|peer| peer.connection.may_be_told()) {
+                match self.peer_of(connection_id).filter(|peer| peer.connection.may_be_told()) {
                     Some(peer) => peer.connection.invalidate(source, cx),
                     None => return invalidation::return_to_owner(&source, connection_id, &cx.shared.inboxes),
                 }
                 connection_id
             }
             Message::RedirectBroken(connection_id, taker) => {
-                if let Some(peer) = self.connection_id(connection_id) {
+                if let Some(peer) = self.peer_of(connection_id) {
                     invalidation::break_redirect(&mut peer.connection.session, taker);
                 }
                 connection_id
             }
             Message::Kill(connection_id) => {
-                if self.connection_id(connection_id).is_some() {
+                if self.peer_of(connection_id).is_some() {
                     self.close(connection_id.slot, cx);
                 }
                 return;
             }
             Message::CutOff(connection_id) => {
-                if self.connection_id(connection_id).is_some() {
+                if self.peer_of(connection_id).is_some() {
                     self.disconnect(connection_id.slot, CloseReason::SlowReader, cx);
                 }
                 return;
             }
             Message::Evict(connection_id) => {
-                if self.connection_id(connection_id).is_some() {
+                if self.peer_of(connection_id).is_some() {
                     self.disconnect(connection_id.slot, CloseReason::Memory, cx);
                 }
                 return;
             }
             Message::Deliver(connection_id, delivery) => {
-                if let Some(peer) = self.connection_id(connection_id) {
+                if let Some(peer) = self.peer_of(connection_id) {
                     peer.connection.deliver(&delivery, cx);
                 }
                 connection_id
             }
             Message::Publish(connection_id, publication) => {
-                if let Some(peer) = self.connection_id(connection_id) {
+                if let Some(peer) = self.peer_of(connection_id) {
                     peer.connection.publish(&publication, cx.config);
                 }
                 connection_id
             }
             Message::Taken(connection_id, query, fencing_token) => {
-                if let Some(peer) = self.connection_id(connection_id) {
+                if let Some(peer) = self.peer_of(connection_id) {
                     peer.connection.lose_name(query, fencing_token, cx);
                 }
                 connection_id
             }
             Message::Older(connection_id, query) => {
-                if let Some(peer) = self.connection_id(connection_id) {
+                if let Some(peer) = self.peer_of(connection_id) {
                     peer.connection.older(query, cx);
                 }
                 connection_id
             }
             Message::Done(connection_id, done) => {
-                if let Some(peer) = self.connection_id(connection_id) {
+                if let Some(peer) = self.peer_of(connection_id) {
                     peer.connection.finish_long(&done, cx);
                 }
                 connection_id
             }
             Message::Changed(connection_id) => {
-                if let Some(peer) = self.connection_id(connection_id) {
+                if let Some(peer) = self.peer_of(connection_id) {
                     peer.connection.tell_changes(cx);
                 }
                 connection_id
             }
             Message::Dice(connection_id, notice) => {
-                if let Some(peer) = self.connection_id(connection_id) {
+                if let Some(peer) = self.peer_of(connection_id) {
                     peer.connection.heed(notice, cx);
                 }
                 connection_id
             }
             Message::Unblock(connection_id, how, waiter) => {
-                if let Some(peer) = self.connection_id(connection_id)
+                if let Some(peer) = self.peer_of(connection_id)
                     && wait::is_waiting(&peer.connection.session, waiter.as_ref())
                 {
                     peer.connection.unblock(how, cx);
@@ -619,7 +619,7 @@ impl State {
                 connection_id
             }
         };
-        if self.connection_id(connection_id).is_some() {
+        if self.peer_of(connection_id).is_some() {
             self.after_running(connection_id.slot, cx);
         }
     }
@@ -685,7 +685,7 @@ impl State {
         // Collected first: timers set meanwhile wait for the next turn.
         let due: Vec<ConnectionId> = std::iter::from_fn(|| self.timers.take_due(now)).collect();
         for connection_id in due {
-            if let Some(peer) = self.connection_id(connection_id) {
+            if let Some(peer) = self.peer_of(connection_id) {
                 peer.timer = None;
                 self.time_has_come(connection_id.slot, now, cx);
             }

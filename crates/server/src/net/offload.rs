@@ -35,7 +35,7 @@ const LONG: usize = 10_000;
 const THREADS: usize = 2;
 
 /// A long command.
-struct ReplayJob {
+struct OffloadJob {
     command: &'static Command,
     args: Vec<Box<[u8]>>,
     db: u8,
@@ -62,7 +62,7 @@ pub(crate) struct Offload {
 
 #[derive(Default)]
 struct Queue {
-    jobs: VecDeque<ReplayJob>,
+    jobs: VecDeque<OffloadJob>,
     is_stopping: bool,
 }
 
@@ -71,7 +71,7 @@ impl Offload {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn next(&self) -> Option<ReplayJob> {
+    fn next(&self) -> Option<OffloadJob> {
         let is_idle = |queue: &mut Queue| queue.jobs.is_empty() && !queue.is_stopping;
         let waited = self.changed.wait_while(self.lock(), is_idle);
         waited.unwrap_or_else(PoisonError::into_inner).jobs.pop_front()
@@ -106,8 +106,8 @@ pub(crate) fn start(shared: &Arc<Shared>) -> io::Result<Vec<JoinHandle<()>>> {
         .collect()
 }
 
-fn run(shared: &Shared, job: ReplayJob) -> Done {
-    let ReplayJob { command, args, db, mut reply, .. } = job;
+fn run(shared: &Shared, job: OffloadJob) -> Done {
+    let OffloadJob { command, args, db, mut reply, .. } = job;
     let args: Vec<&[u8]> = args.iter().map(|arg| &**arg).collect();
     let call = Call { command, args: &args, db, now_us: now_us() };
     let executed = shared.engine.execute_as(&call, Terms::default(), &mut reply);
@@ -138,7 +138,7 @@ pub(crate) fn begin(
     if queue.is_stopping {
         return false;
     }
-    let job = ReplayJob {
+    let job = OffloadJob {
         command,
         args: args.iter().map(|arg| (*arg).into()).collect(),
         db: session.db,

@@ -83,20 +83,20 @@ impl HttpRegistry {
     }
 
     /// Adds a subscriber to a query that it is not subscribed to.
-    pub(crate) fn join(&self, query: Lsn, ear: &Arc<HttpListener>) {
-        lock(&self.by_query).entry(query).or_default().push(Arc::clone(ear));
+    pub(crate) fn join(&self, query: Lsn, http_listener: &Arc<HttpListener>) {
+        lock(&self.by_query).entry(query).or_default().push(Arc::clone(http_listener));
         // Wakes the retention task, which now has work.
         self.told.notify_one();
     }
 
     /// Removes a subscriber. Returns whether it was the last one to the query.
-    pub(crate) fn leave(&self, query: Lsn, ear: &Arc<HttpListener>) -> bool {
+    pub(crate) fn leave(&self, query: Lsn, http_listener: &Arc<HttpListener>) -> bool {
         let mut queries = lock(&self.by_query);
-        let Some(ears) = queries.get_mut(&query) else { return false };
-        if let Some(at) = ears.iter().position(|other| Arc::ptr_eq(other, ear)) {
-            ears.swap_remove(at);
+        let Some(http_listeners) = queries.get_mut(&query) else { return false };
+        if let Some(at) = http_listeners.iter().position(|other| Arc::ptr_eq(other, http_listener)) {
+            http_listeners.swap_remove(at);
         }
-        let was_last = ears.is_empty();
+        let was_last = http_listeners.is_empty();
         if was_last {
             queries.remove(&query);
         }
@@ -111,8 +111,8 @@ impl HttpRegistry {
         for query in emitted {
             // Re-armed before the emissions are read: later emissions notify again.
             query.look(self.listener);
-            if let Some(ears) = lock(&self.by_query).get(&query.id()) {
-                ears.iter().for_each(|ear| ear.tell(query.id()));
+            if let Some(http_listeners) = lock(&self.by_query).get(&query.id()) {
+                http_listeners.iter().for_each(|http_listener| http_listener.tell(query.id()));
             }
         }
     }
@@ -250,16 +250,16 @@ mod tests {
 
     #[test]
     fn queries_are_looked_at_in_turn() {
-        let ear = HttpListener::default();
+        let http_listener = HttpListener::default();
         let mut last = Lsn::ZERO;
         let mut turns = Vec::new();
-        [5, 3, 9].into_iter().for_each(|query| ear.tell(Lsn(query)));
-        while let Some(query) = ear.take(last) {
+        [5, 3, 9].into_iter().for_each(|query| http_listener.tell(Lsn(query)));
+        while let Some(query) = http_listener.take(last) {
             turns.push(query.0);
             last = query;
             if turns.len() < 6 {
                 // It has more.
-                ear.tell(query);
+                http_listener.tell(query);
             }
         }
         assert_eq!(turns, [3, 5, 9, 3, 5, 9, 3, 5]);

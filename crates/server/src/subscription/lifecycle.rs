@@ -115,7 +115,7 @@ pub(crate) fn end_all(session: &mut Session, cx: &Context<'_>) {
 pub(crate) fn lose_name(session: &mut Session, query: Lsn, fencing_token: FencingToken, cx: &Context<'_>) {
     let Session { subscriptions, outbox, .. } = &mut *session;
     let Some(subscription) = subscriptions.reads.get_mut(query) else { return };
-    if subscription.given_name().is_none_or(|(_, its_tenure)| its_tenure != fencing_token) {
+    if subscription.given_name().is_none_or(|(_, its_token)| its_token != fencing_token) {
         return;
     }
     subscription.write_ended(TAKEN, outbox);

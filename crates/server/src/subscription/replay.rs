@@ -43,7 +43,7 @@ pub(crate) fn start(shared: &Arc<Shared>) -> io::Result<Vec<JoinHandle<()>>> {
                     shared.replays.note_end();
                 }
             };
-            std::thread::Builder::new().name(format!("tidemark-backlog-{number}")).spawn(work)
+            std::thread::Builder::new().name(format!("tidemark-replay-{number}")).spawn(work)
         })
         .collect()
 }
@@ -51,7 +51,7 @@ pub(crate) fn start(shared: &Arc<Shared>) -> io::Result<Vec<JoinHandle<()>>> {
 fn serve(shared: &Shared, job: ReplayJob) {
     let ReplayJob { query, wanted, writer } = job;
     let seen = if let ReplayStart::After(number, _) = wanted { Some(number) } else { None };
-    let mut making = Replay {
+    let mut replay = Replay {
         shared,
         query: &query,
         wanted,
@@ -63,14 +63,14 @@ fn serve(shared: &Shared, job: ReplayJob) {
         wake_hold: WAKE_HOLD,
         at_end_since: None,
     };
-    let end = match making.run() {
+    let end = match replay.run() {
         Ok(()) | Err(Stop::Left | Stop::GivenUp) => End::Done,
         Err(Stop::Stopping) => End::Stopping,
         Err(why) => {
             if !matches!(why, Stop::OutOfReach | Stop::Past(PastError::Forgotten | PastError::Dormant)) {
                 shared.replays.warn(&why);
             }
-            End::Stale(making.floor(&why))
+            End::Stale(replay.floor(&why))
         }
     };
     writer.end(end);
