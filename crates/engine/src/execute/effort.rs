@@ -1,4 +1,4 @@
-//! How much a command looks at, before it runs.
+//! Estimates how many elements a command visits, before it runs.
 
 use crate::command::{self, Command, KeySpec};
 use crate::engine::Engine;
@@ -7,8 +7,8 @@ use crate::keyspace::{Entry, ValueRef, hash};
 use crate::value::Object;
 use std::sync::LazyLock;
 
-/// Commands that look at all elements of their keys, or at all keys. Those that look at a range of a list or sorted set are
-/// as quick as the range is short, and are not among them.
+/// Commands that visit all elements of their keys, or all keys. Commands over a range of a list or
+/// sorted set cost only as much as the range and are not included.
 const VISIT_ALL: &[&str] = &[
     "keys",
     "sort",
@@ -40,7 +40,7 @@ const VISIT_ALL: &[&str] = &[
     "lrem",
 ];
 
-/// By the numbers of commands.
+/// Whether a command visits all elements, by command id.
 static VISITS_ALL: LazyLock<Vec<bool>> = LazyLock::new(|| {
     let len = command::all().map(|row| usize::from(row.id) + 1).max().unwrap_or(0);
     let mut visits_all = vec![false; len];
@@ -50,17 +50,19 @@ static VISITS_ALL: LazyLock<Vec<bool>> = LazyLock::new(|| {
     visits_all
 });
 
-/// So many bytes of a string count as one element.
+/// Bytes of a string that count as one element.
 const STRING_BYTES: usize = 64;
 
 impl Engine {
-    /// Whether a command looks at everything that its keys hold, so that [`Engine::effort`] is worth asking. O(1).
+    /// Whether a command visits everything in its keys, so that [`Engine::effort`] is worth
+    /// calling. O(1).
     #[inline]
     pub fn visits_all(command: &Command) -> bool {
         VISITS_ALL.get(usize::from(command.id)).copied().unwrap_or(false)
     }
 
-    /// How many elements such a command looks at, about. O(its keys), and O(shards) for one over all keys.
+    /// Estimates how many elements such a command visits. O(keys of the command); O(shards) if it
+    /// visits all keys.
     pub fn effort(&self, call: &Call<'_>) -> usize {
         let db = usize::from(call.db);
         if matches!(call.command.keys, KeySpec::All | KeySpec::Each) {
