@@ -33,7 +33,7 @@ pub enum CommandError {
     /// A value would exceed 512 MiB.
     #[error("ERR string exceeds maximum allowed size (proto-max-bulk-len)")]
     TooLong,
-    /// The command takes another number of arguments.
+    /// The number of arguments is wrong.
     #[error("ERR wrong number of arguments for '{0}' command")]
     Arity(Cow<'static, str>),
     /// An expiry is zero, negative or does not fit in 64 bits of milliseconds.

@@ -3,7 +3,7 @@
 //! ```text
 //! Call ──► command::resolve ──► Engine::execute ──► handler ──► Keys (locked shards) ──► Reply
 //!                                      │                            │
-//!                                      └── log: append ◄── effects ─┘      Engine::apply ◄── record
+//!                                      └── log: append ◄── effects ─┘     Engine::apply ◄── record
 //! ```
 //!
 //! | module | contents |

@@ -19,8 +19,8 @@ use std::io;
 use std::sync::Arc;
 use tidemark_log::Lsn;
 
-/// Maximum bytes that all commands of a transaction may log in excess of their arguments, so that
-/// their record fits in the log.
+/// Maximum bytes that the commands of a transaction may log in addition to their arguments, so that
+/// the record fits.
 const MAX_REWRITTEN_BYTES: usize = 192 << 20;
 
 /// Access to keys in the client's selected database.
@@ -500,8 +500,7 @@ impl<'k> Keys<'k> {
         entry.touch(clock);
         database.remove(hash, &key);
         database.place(hash, entry);
-        // A pass over uncommitted counters may have finished here before it reaches the entry's old
-        // place.
+        // `commit_due` may have passed this shard already and not yet the entry's old one.
         if let Some(at) = database.next_commit() {
             self.committing().lower_next_due(at);
         }

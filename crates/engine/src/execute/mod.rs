@@ -1,7 +1,8 @@
 //! One command, from admission to the release of its locks.
 //!
 //! ```text
-//! execution ─► admission ─► locking ─► running (the handler) ─► logging ─► watch::evaluation ─► serving ─► unlock
+//! execution ─► admission ─► locking ─► running (the handler)
+//!           ─► logging ─► watch::evaluation ─► serving ─► unlock
 //! ```
 //!
 //! `transaction` runs several commands atomically; `watched_keys` decides whether it may still run.

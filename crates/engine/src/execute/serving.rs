@@ -6,9 +6,9 @@
 //! have run.
 //!
 //! ```text
-//! lock ─► run ─► append push ─► claim a waiter ─► pop for it ─► append pop ─► … ─► unlock ─► deliver the answers
-//!                                    ▲                               │
-//!                                    └── who waits where it pushed ◄─┘
+//! lock ─► run ─► append push ─► claim waiter ─► pop for it ─► append pop ─► unlock ─► deliver
+//!                                   ▲                             │
+//!                                   └─── waiters of pushed keys ◄─┘
 //! ```
 //!
 //! If a served client moves the element elsewhere, the destination's shard is locked as well: see

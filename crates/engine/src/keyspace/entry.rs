@@ -283,7 +283,7 @@ impl Entry {
     /// Time at which the key expires, in milliseconds since 1970.
     #[inline]
     pub fn deadline(&self) -> Option<u64> {
-        // SAFETY: the flag says that a deadline was written behind the header.
+        // SAFETY: the flag says that a deadline was written after the header.
         (self.header().flags & EXPIRES != 0).then(|| unsafe { self.at(HEADER).cast::<u64>().read() })
     }
 
@@ -291,7 +291,7 @@ impl Entry {
     pub fn set_deadline(&mut self, deadline: Option<u64>) {
         match (self.deadline(), deadline) {
             (None, None) => {}
-            // SAFETY: the flag says that the block has room for a deadline behind the header.
+            // SAFETY: the flag says that the block has room for a deadline after the header.
             (Some(_), Some(new)) => unsafe { self.at(HEADER).cast::<u64>().write(new) },
             _ => {
                 let payload = self.take_payload();

@@ -3,8 +3,8 @@
 //! ```text
 //! entry            type u8 │ deadline + 1 varint (0: none) │ key │ value
 //! value            bytes; an integer's 64 bits; or as its type encodes it
-//! value in parts   7 │ type u8 │ value's number varint │ deadline + 1 varint │ key │ number of elements varint
-//! part             8 │ type u8 │ value's number varint │ [list or pool: place varint] │ count u32 │ element*
+//! value in parts   7 │ type u8 │ number varint │ deadline + 1 varint │ key │ element count varint
+//! part             8 │ type u8 │ number varint │ [ordered: place varint] │ count u32 │ element*
 //! ```
 //!
 //! A value in parts and its parts may be anywhere in a snapshot, in any order; they share a number

@@ -41,8 +41,8 @@ pub(crate) fn reclaim(garbage: impl Send + 'static, values: u64) {
     });
     if let Some(queue) = queue {
         GIVEN.fetch_add(values, Relaxed);
-        // The thread ends only with the process. If it has ended, the garbage is returned and freed
-        // here.
+        // The thread normally lives as long as the process. If it has ended, the garbage is
+        // returned and freed here.
         if queue.send((values, Box::new(garbage))).is_err() {
             FREED.fetch_add(values, Relaxed);
         }

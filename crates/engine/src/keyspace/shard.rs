@@ -125,7 +125,7 @@ impl Shard {
         &mut self.tally
     }
 
-    /// The counters that have moved most recently.
+    /// The counters that moved most in the last 30 to 60 seconds.
     pub(crate) fn churn(&mut self, now_ms: u64) -> Vec<KeyChurn> {
         self.tally.churn(now_ms)
     }

@@ -1,7 +1,7 @@
 //! Uniform random choice of a table's entry.
 //!
 //! ```text
-//! number ─► a bucket and a slot of its chain, all chains taken to be as long as the longest ─► an entry, or another number
+//! number ─► bucket and slot (every chain as long as the longest) ─► entry, or another number
 //! ```
 //!
 //! Choosing a random bucket and then an entry in it would favour entries of sparse buckets.
