@@ -32,7 +32,6 @@ pub struct Engine {
     /// LSN of the last record that was applied or that the loaded snapshot covers: see
     /// [`Engine::apply`].
     applied: AtomicU64,
-    /// Watched reads.
     registry: Registry,
     /// Subscriptions to keyspace events.
     events: EventDesk,

@@ -26,12 +26,10 @@ impl Chance {
         Self { sequence: AtomicU64::new(seed), secrets: Box::new(secrets) }
     }
 
-    /// Replaces the source of secrets.
     pub(crate) fn with_secrets(self, secrets: SecretSource) -> Self {
         Self { secrets, ..self }
     }
 
-    /// Returns the next number.
     pub(crate) fn next(&self) -> u64 {
         mix(self.sequence.fetch_add(STEP, Ordering::Relaxed).wrapping_add(STEP))
     }
@@ -55,12 +53,10 @@ impl fmt::Debug for Chance {
 pub(crate) struct Random(u64);
 
 impl Random {
-    /// Creates the sequence of a seed.
     pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// Returns the next number.
     #[inline]
     pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(STEP);

@@ -34,7 +34,6 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// Whether no client waits.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.queues.is_empty()

@@ -306,7 +306,6 @@ impl Keys<'_> {
         self.changed(key, "expire");
     }
 
-    /// Applies the consequences of a move.
     #[inline]
     fn follow(&mut self, key: &[u8], consequence: &Consequence) {
         let Consequence { committed, record, listed, lease, is_exact } = *consequence;

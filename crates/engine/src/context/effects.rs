@@ -48,7 +48,6 @@ pub(crate) struct RareEffects {
 }
 
 impl Effects {
-    /// The rare effects, if there are any.
     #[inline]
     pub(crate) fn rare(&self) -> Option<&RareEffects> {
         self.rare.as_deref()
@@ -60,17 +59,14 @@ impl Effects {
         self.rare.get_or_insert_default()
     }
 
-    /// Takes the rare effects.
     pub(crate) fn take_rare(&mut self) -> RareEffects {
         self.rare.take().map_or_else(RareEffects::default, |rare| *rare)
     }
 
-    /// Takes the subscribers that the changes concern.
     pub(crate) fn take_noted(&mut self) -> Vec<Noted> {
         self.rare.as_mut().map_or_else(Vec::new, |rare| std::mem::take(&mut rare.noted))
     }
 
-    /// Takes the keys that received something.
     pub(crate) fn take_ready(&mut self) -> Vec<(u8, Vec<u8>)> {
         self.rare.as_mut().map_or_else(Vec::new, |rare| std::mem::take(&mut rare.ready))
     }

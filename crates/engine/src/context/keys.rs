@@ -123,7 +123,6 @@ impl<'k> Keys<'k> {
         self.db as u8
     }
 
-    /// Selects another database.
     pub(crate) fn select(&mut self, db: u8) {
         self.db = db as usize;
     }
@@ -196,7 +195,6 @@ impl<'k> Keys<'k> {
         }
     }
 
-    /// As [`Keys::shards`], mutable.
     pub(crate) fn shards_mut(&mut self) -> Box<dyn Iterator<Item = &mut Shard> + '_> {
         match &mut self.locked {
             Locked::One(_, guard) => Box::new(std::iter::once(&mut **guard)),
@@ -205,7 +203,6 @@ impl<'k> Keys<'k> {
         }
     }
 
-    /// Number of shards.
     pub(crate) fn shard_count(&self) -> usize {
         self.keyspace.shard_count()
     }
@@ -266,7 +263,6 @@ impl<'k> Keys<'k> {
         result
     }
 
-    /// Whether reads see the logged state.
     pub(crate) fn sees_logged(&self) -> bool {
         self.sees_logged
     }
@@ -312,13 +308,11 @@ impl<'k> Keys<'k> {
         self.refusal().map_or(Ok(()), |refusal| Err(refusal.clone()))
     }
 
-    /// State that all counters share.
     #[inline]
     pub(crate) fn committing(&self) -> &'k Committing {
         self.keyspace.committing()
     }
 
-    /// Default terms of counters.
     pub(crate) fn counter_defaults(&self) -> CounterDefaults {
         self.committing().defaults()
     }
@@ -748,14 +742,12 @@ impl<'k> Keys<'k> {
         }
     }
 
-    /// Adds the event of an expired key's removal.
     #[cold]
     fn note_expired(&mut self, key: &[u8]) {
         let db = self.db();
         self.events.add(EventClasses::EXPIRED, db, EXPIRED, key);
     }
 
-    /// Adds the event of a key's creation.
     #[cold]
     fn note_new(&mut self, key: &[u8]) {
         let db = self.db();
@@ -772,7 +764,6 @@ impl<'k> Keys<'k> {
     }
 }
 
-/// As [`Keys::shard_of_several`], mutable.
 #[cold]
 fn several_mut<'a>(locked: &'a mut Locked<'_>, index: usize) -> &'a mut Shard {
     locked.shard_mut(index).expect("every key that a command names has its shard locked")

@@ -38,7 +38,6 @@ impl Locked<'_> {
         }
     }
 
-    /// Visits every locked shard.
     #[cold]
     pub(crate) fn each_mut(&mut self, mut visit: impl FnMut(&mut Shard)) {
         match self {
@@ -60,7 +59,6 @@ impl Locked<'_> {
         }
     }
 
-    /// As [`Locked::shard`], mutable.
     pub(crate) fn shard_mut(&mut self, index: usize) -> Option<&mut Shard> {
         match self {
             Self::One(own, guard) => (*own == index).then_some(&mut **guard),

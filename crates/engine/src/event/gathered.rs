@@ -29,7 +29,6 @@ pub(super) struct Gathered {
 }
 
 impl Events {
-    /// Whether any event is wanted.
     #[inline]
     pub(crate) fn are_wanted(&self) -> bool {
         self.0.is_some()
@@ -39,7 +38,6 @@ impl Events {
         self.0.as_ref().is_some_and(|gathered| gathered.wanted.contains(class))
     }
 
-    /// Adds an event if its class is wanted.
     pub(crate) fn add(&mut self, class: EventClasses, db: u8, name: &'static str, key: &[u8]) {
         if let Some(gathered) = self.0.as_mut().filter(|gathered| gathered.wanted.contains(class)) {
             gathered.events.push(Event { db, name, key: key.into() });

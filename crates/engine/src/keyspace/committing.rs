@@ -158,14 +158,12 @@ impl CounterTotals {
         saved(self.committed_units, self.moved_units)
     }
 
-    /// Counts a move.
     #[inline]
     pub(crate) fn count_move(&mut self, units: u64) {
         self.moves += 1;
         self.moved_units = self.moved_units.wrapping_add(units);
     }
 
-    /// Counts a commit.
     pub(crate) fn count_commit(&mut self, units: u64) {
         self.commits += 1;
         self.committed_units = self.committed_units.wrapping_add(units);

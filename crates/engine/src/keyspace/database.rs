@@ -32,11 +32,9 @@ pub struct Database {
     uncommitted: Uncommitted,
     /// Pools with reservations, by the due time that each pool stores.
     reserving: DueKeys,
-    /// Number of counters.
     counters: usize,
     /// Number of counters that expire when idle.
     idle_counters: usize,
-    /// Number of pools.
     pools: usize,
     /// Number of the latest snapshot. An entry with an older number has not been seen by it.
     epoch: u16,

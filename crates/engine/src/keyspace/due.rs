@@ -25,12 +25,10 @@ impl DueKeys {
         self.0.first().copied().filter(|&(due_ms, _)| due_ms <= now_ms)
     }
 
-    /// Lists a key.
     pub(super) fn insert(&mut self, due_ms: u64, hash: u64) {
         self.0.insert((due_ms, hash));
     }
 
-    /// Removes a key from the list.
     pub(super) fn remove(&mut self, due_ms: u64, hash: u64) {
         self.0.remove(&(due_ms, hash));
     }

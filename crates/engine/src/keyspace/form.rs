@@ -22,7 +22,6 @@ const IN_PARTS: u8 = 7;
 
 /// One item of a frame.
 pub(crate) enum Form<'a> {
-    /// An entry.
     Whole(Entry),
     /// An entry whose elements are in separate parts.
     InParts(Head<'a>),

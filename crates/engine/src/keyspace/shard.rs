@@ -60,8 +60,9 @@ impl Shard {
     /// Records the LSN of a change of the shard's keys. The lock must have been held since before
     /// the change.
     ///
-    /// # Panics The LSN does not follow that of the previous change, or of a snapshot's cut without
-    /// this change.
+    /// # Panics
+    /// The LSN does not follow that of the previous change, or of a snapshot's cut without this
+    /// change.
     #[inline]
     pub(crate) fn note_logged(&mut self, lsn: Lsn) {
         if lsn <= self.last {
@@ -78,7 +79,8 @@ impl Shard {
     /// Records a snapshot's cut at an LSN: the snapshot contains every earlier change of the
     /// shard's keys and no later one.
     ///
-    /// # Panics An earlier change has a greater LSN.
+    /// # Panics
+    /// An earlier change has a greater LSN.
     pub(crate) fn note_cut(&mut self, cut: Lsn) {
         let last = self.last;
         assert!(last <= cut, "a snapshot is cut behind record {cut}, and has the change of record {last}");
@@ -90,7 +92,6 @@ impl Shard {
         &self.databases
     }
 
-    /// As [`Shard::databases`], mutable.
     pub(crate) fn databases_mut(&mut self) -> &mut [Database] {
         &mut self.databases
     }
@@ -120,7 +121,6 @@ impl Shard {
         self.tally.expired()
     }
 
-    /// Counts for the shard's keys, mutable.
     pub(crate) fn tally_mut(&mut self) -> &mut Tally {
         &mut self.tally
     }
@@ -141,13 +141,11 @@ impl Shard {
         self.databases.swap(one, other);
     }
 
-    /// Clients blocked on the shard's keys.
     #[inline]
     pub(crate) fn waiting(&self) -> &Waiting {
         &self.waiting
     }
 
-    /// As [`Shard::waiting`], mutable.
     pub(crate) fn waiting_mut(&mut self) -> &mut Waiting {
         &mut self.waiting
     }
@@ -164,7 +162,6 @@ impl Shard {
         self.interest.as_deref().map_or(&EMPTY, |interest| &interest.queries)
     }
 
-    /// As [`Shard::index`], mutable.
     pub(crate) fn index_mut(&mut self) -> &mut Index {
         &mut self.interest_mut().queries
     }

@@ -32,7 +32,6 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Resets the counts.
     pub(super) fn begin(&mut self) {
         (self.totals, self.pools) = (CounterTotals::default(), PoolTotals::default());
         self.expired = 0;
@@ -43,23 +42,19 @@ impl Tally {
         self.expired
     }
 
-    /// Counts the removal of an expired key.
     pub(crate) fn count_expired(&mut self) {
         self.expired += 1;
     }
 
-    /// Totals of pools.
     pub(super) fn pools(&self) -> PoolTotals {
         self.pools
     }
 
-    /// Counts draws.
     #[inline]
     pub(crate) fn count_draws(&mut self, draws: u64) {
         self.pools.draws += draws;
     }
 
-    /// Counts a refusal of a pool.
     pub(crate) fn count_refusal(&mut self) {
         self.pools.refusals += 1;
     }
@@ -69,7 +64,6 @@ impl Tally {
         self.churn = (sample > 0).then(|| Box::new(Churn::new(sample, seed)));
     }
 
-    /// Totals of counters.
     pub(super) fn totals(&self) -> &CounterTotals {
         &self.totals
     }
@@ -79,7 +73,6 @@ impl Tally {
         self.churn.as_mut().map(|churn| churn.keys(now_ms)).unwrap_or_default()
     }
 
-    /// Counts a move.
     #[inline]
     pub(crate) fn count_move(&mut self, mover: &Mover<'_>, units: u64, now_ms: u64) {
         self.totals.count_move(units);
@@ -88,7 +81,6 @@ impl Tally {
         }
     }
 
-    /// Counts a commit.
     pub(crate) fn count_commit(&mut self, mover: &Mover<'_>, units: u64, now_ms: u64) {
         self.totals.count_commit(units);
         if let Some(churn) = &mut self.churn {

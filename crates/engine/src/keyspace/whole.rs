@@ -54,13 +54,11 @@ impl Keyspace {
         self.shards[index].0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// State that all counters share.
     #[inline]
     pub(crate) fn committing(&self) -> &Committing {
         &self.committing
     }
 
-    /// Maximum number of leases of a limiter.
     pub(crate) fn leases_max(&self) -> usize {
         self.leases_max.load(Ordering::Relaxed)
     }

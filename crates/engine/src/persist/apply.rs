@@ -20,8 +20,9 @@ impl Engine {
     /// Applies one record of the log, at recovery and on a replica. The same records in the same
     /// order produce the same state on any machine.
     ///
-    /// # Panics The record is not the next one after the last that was applied, except for
-    /// positions in gaps of the log.
+    /// # Panics
+    /// The record is not the next one after the last that was applied, except for positions in gaps
+    /// of the log.
     pub fn apply(&self, record: &Record<'_>, scratch: &mut Reply) -> Result<(), ApplyError> {
         if is_planted(Fault::AppliedLsn) && record.lsn.0.is_multiple_of(10) {
             return Ok(());
@@ -33,7 +34,8 @@ impl Engine {
     /// Declares that the state is that of record `lsn`, because a snapshot was loaded or because
     /// records up to there are skipped. The next record to apply is the one after it.
     ///
-    /// # Panics A record after `lsn` has been applied already.
+    /// # Panics
+    /// A record after `lsn` has been applied already.
     pub fn continue_behind(&self, lsn: Lsn) {
         let before = Lsn(self.applied().swap(lsn.0, Ordering::Relaxed));
         assert!(before <= lsn, "record {before} is applied: the state cannot be that behind record {lsn}");

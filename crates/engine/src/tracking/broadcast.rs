@@ -113,7 +113,6 @@ type ByPrefix = BTreeMap<Arc<[u8]>, Arc<Broadcast>>;
 pub(crate) struct Prefixes(RwLock<ByPrefix>);
 
 impl Prefixes {
-    /// Whether the key has any of the prefixes.
     pub(super) fn concern(&self, key: &[u8]) -> bool {
         let mut is_concerned = false;
         self.matching(key, |_| {
@@ -142,7 +141,6 @@ impl Prefixes {
         }
     }
 
-    /// Number of prefixes.
     pub(super) fn len(&self) -> usize {
         self.read().len()
     }
@@ -164,7 +162,6 @@ impl Prefixes {
         broadcast.trackers_mut().push(Arc::clone(tracker));
     }
 
-    /// Unsubscribes a tracker from a prefix.
     pub(super) fn leave(&self, prefix: &[u8], tracker: &Arc<Tracker>) {
         let mut by_prefix = self.write();
         let Some(broadcast) = by_prefix.get(prefix) else { return };

@@ -50,7 +50,6 @@ impl Tracked {
         Some(Changed { key: key.into(), readers })
     }
 
-    /// Removes all keys and readers.
     pub(crate) fn forget_keys(&mut self) {
         self.keys = None;
     }

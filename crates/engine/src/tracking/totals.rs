@@ -57,7 +57,6 @@ impl Totals {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Whether the tables exceed their limits.
     pub(super) fn exceed_limits(&self) -> bool {
         self.keys() > self.max_keys.load(Ordering::Relaxed)
             || self.bytes() > self.max_bytes.load(Ordering::Relaxed)

@@ -14,7 +14,6 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Whether a watched key has changed.
     pub(crate) fn is_touched(&self) -> bool {
         self.touched.load(Ordering::Acquire)
     }
@@ -47,7 +46,6 @@ impl KeyWatch {
         Self { watch: Arc::clone(watch), is_expired }
     }
 
-    /// Whether this belongs to the given watch.
     pub(crate) fn belongs_to(&self, watch: &Arc<Watch>) -> bool {
         Arc::ptr_eq(&self.watch, watch)
     }

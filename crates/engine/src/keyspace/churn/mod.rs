@@ -95,7 +95,6 @@ impl Churn {
         churn
     }
 
-    /// Processes a counter's move.
     #[inline]
     pub(crate) fn see(&mut self, mover: &Mover<'_>, units: u64, now_ms: u64) {
         // Not in release builds: every move of a counter passes here, and only a sample depends on
@@ -107,7 +106,6 @@ impl Churn {
         }
     }
 
-    /// Processes a counter's commit.
     pub(crate) fn see_commit(&mut self, mover: &Mover<'_>, units: u64, now_ms: u64) {
         self.turn_to(now_ms);
         // In the half where the counter was last seen; only the sum is reported.

@@ -29,7 +29,6 @@ pub(super) struct Summary {
     places: Vec<Place>,
 }
 
-/// A counted key.
 #[derive(Debug)]
 struct Place {
     db: u8,
@@ -113,7 +112,6 @@ impl Summary {
         })
     }
 
-    /// Removes all keys.
     pub(super) fn clear(&mut self) {
         self.marks.clear();
         self.counts.clear();

@@ -57,15 +57,15 @@ impl<'e> Loader<'e> {
         }
     }
 
-    /// Bytes of frames that were loaded.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
 
     /// Loads a frame's entries.
     ///
-    /// # Errors The problem and its byte offset in the frame. The caller adds the frame's number:
-    /// see [`ApplyError::in_frame`].
+    /// # Errors
+    /// The problem and its byte offset in the frame. The caller adds the frame's number: see
+    /// [`ApplyError::in_frame`].
     pub fn load_frame(&self, frame: &[u8]) -> Result<(), ApplyError> {
         let mut bytes = Cursor::new(frame);
         let db = bytes.u8().ok_or_else(|| bytes.malformed("the database is missing"))?;

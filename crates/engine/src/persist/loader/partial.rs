@@ -126,7 +126,6 @@ impl Partial {
         decode_elements(value, part, bytes)
     }
 
-    /// Number of loaded elements.
     pub(super) fn loaded(&self) -> u64 {
         self.loaded
     }
