@@ -1,7 +1,8 @@
-//! The engine: the keyspace with its log, and those who want to know of changes.
+//! The engine: the keyspace, its log, and the subscribers to its changes.
 //!
-//! What it does is in the files that use this one: `execution` and `transaction` run commands, one at a time per shard, `locking`,
-//! `running`, `logging` and `serving` are their steps, `apply`, `loader` and `snapshot` the way to the log and back.
+//! `execution` and `transaction` run commands, one at a time per shard; their steps are `locking`,
+//! `running`, `logging` and `serving`. `apply`, `loader` and `snapshot` read and write the
+//! persistent state.
 
 use crate::context::{Keys, Locked};
 use crate::error::CommandError;
@@ -14,27 +15,27 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tidemark_log::{Log, Room};
 
-/// The keyspace with its log.
+/// The keyspace and its log.
 pub struct Engine {
     keyspace: Keyspace,
     log: Arc<Log>,
-    /// Seeds the random choices of commands; never reaches the log.
+    /// Source of the random choices of commands; never reaches the log.
     chance: Chance,
-    /// Lower bound of the earliest deadline of any key, in milliseconds since 1970; `u64::MAX` if there is none.
+    /// Lower bound of the earliest deadline of any key, in milliseconds since 1970; `u64::MAX` if
+    /// there is none.
     next_deadline: AtomicU64,
-    /// Set when a change was made and could not be logged. Memory is then ahead of the log for good, so no further
-    /// change may build on it; reads go on.
+    /// Set when a change was made that the log refused. Memory then stays ahead of the log, and all
+    /// further changes are refused; reads continue.
     ahead_of_log: AtomicBool,
-    /// Until then reads leave expired keys where they are. Milliseconds since 1970.
+    /// Until this time, reads do not remove expired keys. Milliseconds since 1970.
     removals_held_until_ms: AtomicU64,
-    /// The last record that was applied, or that the snapshot covers which was loaded: see
+    /// LSN of the last record that was applied or that the loaded snapshot covers: see
     /// [`Engine::apply`].
     applied: AtomicU64,
-    /// Watched reads.
     registry: Registry,
-    /// Who wants to know of which events.
+    /// Subscriptions to keyspace events.
     events: EventDesk,
-    /// Clients that keep what they read.
+    /// Clients that cache what they read.
     tracking: Tracking,
 }
 
@@ -55,14 +56,14 @@ impl Engine {
         }
     }
 
-    /// The same with secrets from elsewhere than the system: two engines that are told the same are then the same, which a test or
-    /// a simulation may want. Who can foresee what `secrets` gives can foresee every draw from a pool.
+    /// Replaces the system's source of secrets, so that a test or simulation can reproduce an
+    /// engine exactly. A party that can predict `secrets` can predict every draw from a pool.
     #[must_use]
     pub fn with_secrets(self, secrets: SecretSource) -> Self {
         Self { chance: self.chance.with_secrets(secrets), ..self }
     }
 
-    /// The keys, for readers of the whole state.
+    /// The keyspace, for readers of the whole state.
     pub fn keyspace(&self) -> &Keyspace {
         &self.keyspace
     }
@@ -94,13 +95,13 @@ impl Engine {
         self.ahead_of_log.store(true, Ordering::Relaxed);
     }
 
-    /// Holds the removal of expired keys that reads meet until the time in milliseconds since 1970; 0 releases it. Such a key
-    /// reads as absent meanwhile.
+    /// Defers the removal of expired keys by reads until `until_ms`, in milliseconds since 1970; 0
+    /// ends the deferral. An expired key still reads as absent.
     pub fn hold_removals(&self, until_ms: u64) {
         self.removals_held_until_ms.store(until_ms, Ordering::Relaxed);
     }
 
-    /// Whether the removal of expired keys that reads meet is held.
+    /// Whether reads leave expired keys in place.
     pub(crate) fn holds_removals(&self, now_us: u64) -> bool {
         now_us / 1000 < self.removals_held_until_ms.load(Ordering::Relaxed)
     }
@@ -109,13 +110,13 @@ impl Engine {
         &self.tracking
     }
 
-    /// A number at random, for what reaches neither the log nor an answer.
+    /// A random number, for uses that reach neither the log nor a reply.
     pub(crate) fn random(&self) -> u64 {
         self.chance.next()
     }
 
-    /// When [`Engine::expire_due`] should be called next, in milliseconds since 1970: never later than the earliest
-    /// deadline.
+    /// When to call [`Engine::expire_due`] next, in milliseconds since 1970; never later than the
+    /// earliest deadline.
     #[inline]
     pub fn next_deadline(&self) -> Option<u64> {
         Some(self.next_deadline.load(Ordering::Relaxed)).filter(|&at| at != u64::MAX)
@@ -129,7 +130,7 @@ impl Engine {
         self.next_deadline.fetch_min(at, Ordering::Relaxed);
     }
 
-    /// Sees to it, before anything changes, that the log has room for a record of so many bytes.
+    /// Reserves space in the log for a record of `bytes` bytes, before anything changes.
     #[inline]
     pub(crate) fn make_room<'e>(&'e self, bytes: usize, room: &mut Room<'e>) -> Result<(), CommandError> {
         match self.log.make_room(bytes) {
@@ -139,7 +140,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether changes are accepted: the log takes records, and memory holds nothing that the log does not.
+    /// Checks that changes are accepted: the log takes records, and memory is not ahead of it.
     #[inline]
     pub fn check_writable(&self) -> Result<(), CommandError> {
         self.log.check_writable().map_err(|error| CommandError::LogFailed(error.to_string()))?;

@@ -1,8 +1,8 @@
-//! Why a command was refused, in the words that Redis clients know.
+//! Why a command was refused, in the error texts that Redis clients expect.
 
 use std::borrow::Cow;
 
-/// A refused command. The text starts with a code that programs may match on.
+/// A refused command. The text starts with a code that programs can match on.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CommandError {
@@ -24,7 +24,7 @@ pub enum CommandError {
     /// A sum of floats left the finite range.
     #[error("ERR increment would produce NaN or Infinity")]
     NotFinite,
-    /// An index beyond the end.
+    /// An index is beyond the end.
     #[error("ERR index out of range")]
     IndexOutOfRange,
     /// The key must exist and does not.
@@ -33,22 +33,22 @@ pub enum CommandError {
     /// A value would exceed 512 MiB.
     #[error("ERR string exceeds maximum allowed size (proto-max-bulk-len)")]
     TooLong,
-    /// The number of arguments does not fit the command.
+    /// The number of arguments is wrong.
     #[error("ERR wrong number of arguments for '{0}' command")]
     Arity(Cow<'static, str>),
-    /// An expiry that is zero, negative or past what 64 bits of milliseconds hold.
+    /// An expiry is zero, negative or does not fit in 64 bits of milliseconds.
     #[error("ERR invalid expire time in '{0}' command")]
     InvalidExpire(&'static str),
-    /// The log no longer takes records; reads go on.
+    /// The log no longer takes records; reads continue.
     #[error("MISCONF Tidemark refuses changes because it cannot log them: {0}")]
     LogFailed(String),
-    /// Anything else, code included.
+    /// Any other error, with its code.
     #[error("{0}")]
     Text(Cow<'static, str>),
 }
 
 impl CommandError {
-    /// An error with its whole text, code included.
+    /// Creates an error from its whole text, code included.
     pub const fn text(text: &'static str) -> Self {
         Self::Text(Cow::Borrowed(text))
     }

@@ -1,27 +1,27 @@
-//! Tidemark's engine: a sharded keyspace, the commands on it, and the way between its state and the log.
+//! Tidemark's engine: a sharded keyspace, its commands, and the path between its state and the log.
 //!
 //! ```text
 //! Call ──► command::resolve ──► Engine::execute ──► handler ──► Keys (locked shards) ──► Reply
 //!                                      │                            │
-//!                                      └── log: append ◄── effects ─┘      Engine::apply ◄── record
+//!                                      └── log: append ◄── effects ─┘     Engine::apply ◄── record
 //! ```
 //!
-//! | room | what is in it |
+//! | module | contents |
 //! |---|---|
-//! | [`value`] | the types that a key may hold |
+//! | [`value`] | the types of values |
 //! | [`keyspace`] | shards, databases, tables, entries, deadlines |
-//! | [`context`] | what a handler may touch: the locked keys, and the effects that it leaves |
-//! | [`command`] | the rows of all commands, and their handlers by family |
-//! | [`Engine`] | what the engine owns: the keyspace with its log, and who is notified of changes |
+//! | [`context`] | what a handler can access: the locked keys and the effects that it records |
+//! | [`command`] | the table of all commands, and their handlers by family |
+//! | [`Engine`] | the keyspace, its log, and the subscribers to changes |
 //! | `execute` | one command, from admission to the release of its locks; transactions |
 //! | [`watch`] | watched reads: index, evaluation, emissions, registry, replay |
-//! | [`tracking`], [`event`] | clients that keep what they read; keyspace notifications |
-//! | [`blocking`] | clients that wait until a key has something to take |
-//! | `persist` | [`record`]s, [`change`]s, [`Snapshot`]s and how they are applied again |
-//! | `housekeeping` | what becomes due without a command |
-//! | `observe`, `wire` | figures for operators; replies as bytes |
+//! | [`tracking`], [`event`] | client-side caching; keyspace notifications |
+//! | [`blocking`] | clients that block until a key has an element to take |
+//! | `persist` | [`record`]s, [`change`]s, [`Snapshot`]s and their replay |
+//! | `housekeeping` | work that becomes due without a command |
+//! | `observe`, `wire` | figures for operators; encoding of replies |
 //!
-//! A file uses files of its own line and of those above, never in a circle:
+//! A file uses only files of its own line and of the lines above, without cycles:
 //!
 //! ```text
 //! value, keyspace::{entry, table}, wire, watch::{part, touched}, command::{parse, bounds}
@@ -36,9 +36,9 @@
 //! persist::{apply, loader, snapshot, digest}, watch::replay, observe
 //! ```
 //!
-//! `impl Engine` stands in the file of the job, so the struct knows none of its users.
+//! Each `impl Engine` block is in the file of its task; the struct does not depend on its users.
 //!
-//! The crate knows nothing of sockets and reads no clock: the time of a command is an argument.
+//! The crate uses no sockets and reads no clock: the time of a command is an argument.
 
 pub mod blocking;
 pub mod command;

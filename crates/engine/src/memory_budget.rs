@@ -1,28 +1,29 @@
-//! A limit on memory that many holders share, such as the buffers of all clients.
+//! A limit on memory that many holders share, for example the buffers of all clients.
 //!
-//! A holder charges what its buffers have allocated, so the shared counter changes when a buffer
-//! grows or is freed, and not with every command.
+//! A holder charges the allocated size of its buffers. The shared counter therefore changes only
+//! when a buffer grows or is freed, not with every command.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The counter that all holders write, on a cache line of its own.
+/// The shared counter, on a cache line of its own.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Used(AtomicUsize);
 
-/// A limit in bytes and what is used of it.
+/// A limit in bytes, and the bytes used.
 #[derive(Debug)]
 pub struct MemoryBudget {
     used: Used,
     limit: AtomicUsize,
-    /// The most that a holder was refused since the last [`MemoryBudget::take_refused`], with what it had; 0 if none was.
+    /// Largest total that a holder was refused since the last [`MemoryBudget::take_refused`]; 0 if
+    /// none was.
     refused: AtomicUsize,
     refusals: AtomicUsize,
 }
 
 impl MemoryBudget {
-    /// A budget of `limit` bytes.
+    /// Creates a budget of `limit` bytes.
     pub fn new(limit: usize) -> MemoryBudget {
         MemoryBudget {
             used: Used::default(),
@@ -32,7 +33,7 @@ impl MemoryBudget {
         }
     }
 
-    /// Changes the limit. What is used stays.
+    /// Changes the limit; existing charges stay.
     pub fn set_limit(&self, bytes: usize) {
         self.limit.store(bytes, Ordering::Relaxed);
     }
@@ -42,34 +43,34 @@ impl MemoryBudget {
         self.limit.load(Ordering::Relaxed)
     }
 
-    /// Bytes that all holders have charged.
+    /// Bytes charged by all holders.
     pub fn used(&self) -> usize {
         self.used.0.load(Ordering::Relaxed)
     }
 
-    /// How often a holder was refused more since the start.
+    /// Number of refusals since the start.
     pub fn refusals(&self) -> usize {
         self.refusals.load(Ordering::Relaxed)
     }
 
-    /// Whether memory has to be freed: more is used than the limit, or a holder was refused more.
+    /// Whether memory must be freed: usage exceeds the limit, or a charge was refused.
     #[inline]
     pub fn needs_relief(&self) -> bool {
         self.used() > self.limit() || self.refused.load(Ordering::Relaxed) > 0
     }
 
-    /// Takes the most that a holder was refused since the last call, with what it had.
+    /// Takes the largest total that a holder was refused since the last call.
     pub fn take_refused(&self) -> usize {
         self.refused.swap(0, Ordering::Relaxed)
     }
 
-    /// A charge of nothing so far.
+    /// Creates an empty charge.
     pub fn charge(self: &Arc<Self>) -> MemoryCharge {
         MemoryCharge { budget: Arc::clone(self), bytes: 0 }
     }
 }
 
-/// What one holder has charged. Dropping it returns everything.
+/// The bytes that one holder has charged. Dropping it returns them.
 #[derive(Debug)]
 pub struct MemoryCharge {
     budget: Arc<MemoryBudget>,
@@ -82,12 +83,12 @@ impl MemoryCharge {
         self.bytes
     }
 
-    /// The budget that is charged.
+    /// The budget that this charges.
     pub fn budget(&self) -> &Arc<MemoryBudget> {
         &self.budget
     }
 
-    /// Charges what is allocated already, whatever the limit is.
+    /// Charges `bytes` that are allocated already, regardless of the limit.
     #[inline]
     pub fn set(&mut self, bytes: usize) {
         if bytes > self.bytes {
@@ -100,9 +101,9 @@ impl MemoryCharge {
         self.bytes = bytes;
     }
 
-    /// Charges `wanted` bytes in all, or as many as there is room for, but a sixteenth more than are `needed` unless less is
-    /// wanted: a buffer that grew by less at a time would be copied too often. `false` if there is no room for so many;
-    /// nothing has changed then but that the refusal is noted.
+    /// Charges `wanted` bytes in total, or as many as the limit allows, but at least `needed` plus
+    /// a sixteenth (at most `wanted`): smaller steps would copy a growing buffer too often. Returns
+    /// `false` if that much is not available; then only the refusal is recorded.
     #[must_use]
     pub fn reach(&mut self, needed: usize, wanted: usize) -> bool {
         assert!(needed <= wanted, "{needed} bytes are needed and only {wanted} wanted");

@@ -1,41 +1,40 @@
-//! Chance: choices that only an answer shows. A choice that changes state is logged as what was chosen.
+//! Randomness for choices that only a reply shows. A choice that changes state is logged as its
+//! result.
 
 use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How far the state of a sequence moves from number to number.
+/// Increment of the generator's state.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Where bytes come from that nobody can know: fills what it is given, all of it.
+/// Source of secret bytes: fills the whole buffer with bytes that no one can predict.
 pub type SecretSource = Box<dyn Fn(&mut [u8]) -> io::Result<()> + Send + Sync>;
 
-/// What all threads draw from.
+/// The random source that all threads share.
 pub(crate) struct Chance {
-    /// A sequence of numbers at random: each number goes to one of the threads.
+    /// State of the shared sequence; each number goes to one thread.
     sequence: AtomicU64,
     secrets: SecretSource,
 }
 
 impl Chance {
-    /// The sequence of a seed, and the system's secrets.
+    /// Creates the sequence of a seed, with the system's source of secrets.
     pub(crate) fn new(seed: u64) -> Self {
         let secrets =
             |bytes: &mut [u8]| getrandom::fill(bytes).map_err(|error| io::Error::other(error.to_string()));
         Self { sequence: AtomicU64::new(seed), secrets: Box::new(secrets) }
     }
 
-    /// The same with secrets from elsewhere.
     pub(crate) fn with_secrets(self, secrets: SecretSource) -> Self {
         Self { secrets, ..self }
     }
 
-    /// The next number.
     pub(crate) fn next(&self) -> u64 {
         mix(self.sequence.fetch_add(STEP, Ordering::Relaxed).wrapping_add(STEP))
     }
 
-    /// Bytes that nobody can know.
+    /// Returns `N` secret bytes.
     pub(crate) fn secret<const N: usize>(&self) -> io::Result<[u8; N]> {
         let mut bytes = [0; N];
         (self.secrets)(&mut bytes)?;
@@ -49,31 +48,31 @@ impl fmt::Debug for Chance {
     }
 }
 
-/// A sequence of numbers at random, the same for the same seed: `SplitMix64` (Steele, Lea, Flood 2014).
+/// A reproducible random sequence: `SplitMix64` (Steele, Lea, Flood 2014).
 #[derive(Debug, Clone)]
 pub(crate) struct Random(u64);
 
 impl Random {
-    /// The sequence of a seed.
     pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The next number.
     #[inline]
     pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(STEP);
         mix(self.0)
     }
 
-    /// A number below `bound`, which is not 0. Numbers differ in probability by less than `bound` / 2^64.
+    /// Returns a number below `bound`, which must not be 0. The probabilities differ by less than
+    /// `bound` / 2^64.
     #[inline]
     pub(crate) fn below(&mut self, bound: usize) -> usize {
         assert!(bound > 0, "a number below zero does not exist");
         ((u128::from(self.next()) * bound as u128) >> 64) as usize
     }
 
-    /// Visits one of the items, each as likely as any other, `count` times, until `visit` fails. Without items it visits none.
+    /// Visits `count` items chosen uniformly with replacement, until `visit` fails. Visits none if
+    /// there are no items.
     pub(crate) fn repeat<T: Copy, E>(
         &mut self,
         items: &[T],
@@ -86,8 +85,8 @@ impl Random {
         (0..count).try_for_each(|_| visit(items[self.below(items.len())]))
     }
 
-    /// `wanted` different ones of `len` items (all, if there are fewer) in their order, each choice as likely as any
-    /// other. One pass over the items: selection sampling (Knuth, volume 2, algorithm 3.4.2 S).
+    /// Selects `wanted` of `len` items (all, if there are fewer) uniformly and in order. One pass:
+    /// selection sampling (Knuth, volume 2, algorithm 3.4.2 S).
     pub(crate) fn select<T>(&mut self, items: impl Iterator<Item = T>, len: usize, wanted: usize) -> Vec<T> {
         let mut chosen = Vec::with_capacity(wanted.min(len));
         let mut left = len;

@@ -1,4 +1,4 @@
-//! How a client begins to wait until a key has something to take.
+//! How a client starts to block on keys.
 
 use crate::context::Keys;
 use crate::execute::call::Call;
@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use crate::blocking::waiter::{Block, Delivery, Waiter};
 
-/// A command that has found nothing to take. Its keys stay locked, so that nothing can come in between, until the
-/// client stands in their queues by [`Blocked::wait`], or this is dropped and the client does not wait. Whoever holds
-/// it must not use the engine meanwhile.
+/// A command that found nothing to take. Its keys stay locked, so that no change intervenes, until
+/// [`Blocked::wait`] queues the client, or until this is dropped and the client does not wait. The
+/// holder must not use the engine meanwhile.
 #[must_use = "the client waits only after `wait`"]
 pub struct Blocked<'e> {
     keys: Keys<'e>,
@@ -22,7 +22,8 @@ pub struct Blocked<'e> {
 }
 
 impl<'e> Blocked<'e> {
-    /// The client's answer will go behind `reply`; nobody is told of what serving it changes before that is `durable`.
+    /// The client's reply will follow `reply`. If `durable`, the changes of serving it are
+    /// published only when durable.
     pub(crate) fn new(
         keys: Keys<'e>,
         call: &Call<'_>,
@@ -42,13 +43,13 @@ impl<'e> Blocked<'e> {
         }
     }
 
-    /// For how long the client wants to wait, in milliseconds; `None` is for ever.
+    /// How long the client wants to wait, in milliseconds; `None` waits indefinitely.
     pub fn timeout_ms(&self) -> Option<u64> {
         self.block.timeout_ms
     }
 
-    /// Lets the client wait. Once one of its keys has something and it is its turn, `deliver` is called, once, by
-    /// whatever thread has put it there. `announce` is called before anybody can serve the client.
+    /// Queues the client. When one of its keys can serve it and its turn has come, the thread that
+    /// filled the key calls `deliver`, once. `announce` is called before the client can be served.
     pub fn wait(
         mut self,
         deliver: impl Fn(Delivery) + Send + Sync + 'static,

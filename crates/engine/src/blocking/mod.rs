@@ -1,4 +1,4 @@
-//! Clients that wait until a key has something to take.
+//! Clients that block until a key has an element to take.
 
 pub(crate) mod blocked;
 pub(crate) mod wait_queue;

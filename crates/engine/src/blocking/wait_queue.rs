@@ -1,52 +1,51 @@
-//! Who waits for the keys of one shard, and where the moves among them would lead.
+//! The wait queues of one shard's keys, and the destinations of the moves among them.
 
 use crate::blocking::waiter::Waiter;
 use crate::value::Type;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
-/// A client in a queue, with the number by which it joined: later ones are greater.
+/// A client in a queue, with its sequence number: later clients have greater ones.
 type Place = (u64, Arc<Waiter>);
 
-/// The clients that wait for each key of a database, longest first.
+/// The clients that wait for each key of a database, longest-waiting first.
 type Queues = HashMap<Box<[u8]>, VecDeque<Place>>;
 
-/// Indices of shards, each with the number of waiting moves that lead there.
+/// Shard indices, each with the number of waiting moves to that shard.
 type Destinations = BTreeMap<usize, usize>;
 
-/// The queues of one shard's keys. Whoever holds the shard's lock may look and change.
+/// The queues of one shard's keys, protected by the shard's lock.
 ///
 /// ```text
 /// (0, jobs)  ► BLPOP jobs ► BLMOVE jobs taken … ► BLPOP other jobs     longest first
 /// ```
 ///
-/// A client that has been served or has stopped waiting may still stand in the queues of its other keys: it is passed over
-/// until it has been taken out of them.
+/// A client that was served or stopped waiting may remain in the queues of its other keys; it is
+/// skipped until it is removed from them.
 #[derive(Default)]
 pub(crate) struct Waiting {
     queues: BTreeMap<u8, Queues>,
-    /// Shards that serving the queues of a key, in whatever database, may touch besides this one.
+    /// For each key, in any database: further shards that serving its queues may touch.
     moves: HashMap<Box<[u8]>, Destinations>,
     /// The same for all keys together.
     all_moves: Destinations,
-    /// How many clients have joined a queue so far.
+    /// Number of clients that have joined a queue so far.
     joined: u64,
 }
 
 impl Waiting {
-    /// Whether nobody waits.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.queues.is_empty()
     }
 
-    /// Whether anybody waits who, once served, touches a further key.
+    /// Whether a client waits whose serving touches a further key.
     #[inline]
     pub(crate) fn has_moves(&self) -> bool {
         !self.all_moves.is_empty()
     }
 
-    /// Puts a client at the end of a key's queue.
+    /// Appends a client to a key's queue.
     pub(crate) fn join(&mut self, db: u8, key: &[u8], waiter: &Arc<Waiter>) {
         let queues = self.queues.entry(db).or_default();
         self.joined += 1;
@@ -57,7 +56,7 @@ impl Waiting {
         }
     }
 
-    /// Takes a client out of a key's queue, if it is there.
+    /// Removes a client from a key's queue, if present.
     pub(crate) fn leave(&mut self, db: u8, key: &[u8], waiter: &Arc<Waiter>) {
         let queue = self.queues.get(&db).and_then(|queues| queues.get(key));
         let position = queue.and_then(|queue| queue.iter().position(|(_, other)| Arc::ptr_eq(other, waiter)));
@@ -66,8 +65,8 @@ impl Waiting {
         }
     }
 
-    /// Takes the client that has waited longest for a key to hold a value of this type out of the key's queue, and claims
-    /// it: nobody else serves it any more, nor can it stop waiting.
+    /// Claims and removes the client that has waited longest for a value of this type at the key. A
+    /// claimed client cannot be claimed again and cannot stop waiting.
     pub(crate) fn claim(&mut self, db: u8, key: &[u8], held: Type) -> Option<Arc<Waiter>> {
         let queue = self.queues.get(&db)?.get(key)?;
         let position = queue.iter().position(|(_, waiter)| waiter.block.wants == held && waiter.claim())?;
@@ -86,7 +85,7 @@ impl Waiting {
         Some(self.take(db, key, position))
     }
 
-    /// Whether anybody waits for a key to hold a value of this type.
+    /// Whether a client waits for a value of this type at the key.
     pub(crate) fn is_awaited(&self, db: u8, key: &[u8], held: Type) -> bool {
         let queue = self.queues.get(&db).and_then(|queues| queues.get(key));
         queue.is_some_and(|queue| queue.iter().any(|(_, waiter)| waiter.block.wants == held))
@@ -97,17 +96,17 @@ impl Waiting {
         self.queues.get(&db).into_iter().flat_map(|queues| queues.keys().map(|key| &**key))
     }
 
-    /// The shards where moves lead that wait for a key, in whatever database.
+    /// The destination shards of the moves that wait for a key, in any database.
     pub(crate) fn destinations(&self, key: &[u8]) -> impl Iterator<Item = usize> {
         self.moves.get(key).into_iter().flat_map(|destinations| destinations.keys().copied())
     }
 
-    /// The shards where the moves lead that wait for any key of this shard.
+    /// The destination shards of all moves that wait in this shard.
     pub(crate) fn all_destinations(&self) -> impl Iterator<Item = usize> {
         self.all_moves.keys().copied()
     }
 
-    /// Takes the client at a place of a key's queue, which is there, out of it.
+    /// Removes the client at a position of a key's queue, which must exist.
     fn take(&mut self, db: u8, key: &[u8], position: usize) -> Arc<Waiter> {
         let queues = self.queues.get_mut(&db).expect("the queue was found before");
         let queue = queues.get_mut(key).expect("the queue was found before");
@@ -140,7 +139,7 @@ impl Waiting {
 
 fn decrement(destinations: &mut Destinations, shard: usize) {
     let count = destinations.get_mut(&shard).unwrap_or_else(|| panic!("no move to shard {shard} is noted"));
-    // A count of 0 is removed.
+    // Entries with a count of 0 are removed.
     *count -= 1;
     if *count == 0 {
         destinations.remove(&shard);

@@ -1,31 +1,31 @@
-//! A client that waits until a key has something to take: what it waits for, and what it gets.
+//! A blocked client: what it waits for, and what it receives.
 
 use crate::value::Type;
 use crate::wire::reply::Protocol;
 use std::sync::atomic::{AtomicU8, Ordering};
 use tidemark_log::Lsn;
 
-/// How a command wants to wait.
+/// How a command wants to block.
 #[derive(Debug, Clone)]
 pub struct Block {
-    /// The type that a key must have to be served from.
+    /// Type of value that can serve it.
     pub wants: Type,
     /// Keys to wait for, in order of preference.
     pub keys: Vec<Vec<u8>>,
     /// Further keys that serving touches: the destination of a move.
     pub also: Vec<Vec<u8>>,
-    /// For how long, in milliseconds; `None` is for ever.
+    /// How long to wait, in milliseconds; `None` waits indefinitely.
     pub timeout_ms: Option<u64>,
 }
 
 impl Block {
-    /// A wait for one of `keys` to hold something.
+    /// Creates a wait for one of `keys`.
     pub(crate) fn new(wants: Type, keys: &[&[u8]], timeout_ms: Option<u64>) -> Self {
         let keys = keys.iter().map(|key| key.to_vec()).collect();
         Self { wants, keys, also: Vec::new(), timeout_ms }
     }
 
-    /// Says that serving touches a further key.
+    /// Adds a further key that serving touches.
     #[must_use]
     pub(crate) fn touching(mut self, key: &[u8]) -> Self {
         self.also.push(key.to_vec());
@@ -33,22 +33,24 @@ impl Block {
     }
 }
 
-/// What a blocked client finally gets.
+/// What a blocked client finally receives.
 #[derive(Debug)]
 pub struct Delivery {
-    /// The encoded answer.
+    /// The encoded reply.
     pub reply: Vec<u8>,
-    /// The answer was too large for the client's output and is missing.
+    /// Whether the reply was too large for the client's output and is missing.
     pub overflowed: bool,
-    /// The record that must be durable before the answer may leave, in `always` mode or if the command asked for it.
+    /// Record that must be durable before the reply is sent, in `always` mode or if the command
+    /// required it.
     pub lsn: Option<Lsn>,
 }
 
-/// A blocked client, shared by the queues of all keys it waits for. Either it is served, once, or it stops waiting.
+/// A blocked client, shared by the queues of all its keys. It is either served once or stops
+/// waiting.
 pub struct Waiter {
-    /// [`WAITING`], then for ever [`SERVED`] or [`STOPPED`].
+    /// [`WAITING`], then finally [`SERVED`] or [`STOPPED`].
     state: AtomicU8,
-    /// The number of the command that lets it wait: its row says how the client is served.
+    /// Id of the blocking command; its row has the function that serves the client.
     pub(crate) command: u16,
     pub(crate) db: u8,
     pub(crate) args: Vec<Vec<u8>>,
@@ -56,9 +58,9 @@ pub struct Waiter {
     /// Indices of the shards of the keys in `block.also`.
     pub(crate) destinations: Vec<usize>,
     pub(crate) protocol: Protocol,
-    /// The most bytes that its answer may have.
+    /// Maximum bytes of the reply.
     pub(crate) room: usize,
-    /// Whether nobody may be told of what serving it changes before that is durable.
+    /// Whether the changes of serving it are published only when durable.
     pub(crate) durable: bool,
     deliver: Box<dyn Fn(Delivery) + Send + Sync>,
 }
@@ -91,7 +93,7 @@ impl Waiter {
         }
     }
 
-    /// Whether the client has been served: its answer is on the way or there.
+    /// Whether the client was served: its reply is on the way or delivered.
     pub fn is_served(&self) -> bool {
         self.state.load(Ordering::Acquire) == SERVED
     }
@@ -101,17 +103,20 @@ impl Waiter {
         self.state.load(Ordering::Acquire) == WAITING
     }
 
-    /// Ends the client's wait without taking it out of the queues, which [`crate::Engine::stop_waiting`] has to do later.
+    /// Ends the client's wait but leaves it queued; [`crate::Engine::stop_waiting`] must remove it
+    /// later.
     pub fn give_up(&self) {
         self.stop();
     }
 
-    /// Claims the client, to serve it; `true` for one caller at most, and never after [`Waiter::stop`].
+    /// Claims the client in order to serve it. Returns `true` to at most one caller, and never
+    /// after [`Waiter::stop`].
     pub(crate) fn claim(&self) -> bool {
         self.leave_waiting_for(SERVED)
     }
 
-    /// Ends the client's wait; `true` for one caller at most, and never after [`Waiter::claim`].
+    /// Ends the client's wait. Returns `true` to at most one caller, and never after
+    /// [`Waiter::claim`].
     pub(crate) fn stop(&self) -> bool {
         self.leave_waiting_for(STOPPED)
     }

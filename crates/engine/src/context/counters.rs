@@ -1,9 +1,11 @@
 //! Moving and committing counters.
 //!
-//! A move changes what is volatile, and no record tells of it. What a promise or a threshold asks for is committed by the command that
-//! comes upon it: one record, which says by how much the position has moved that the log has. It is spelled `COUNTER.ADD key amount
-//! DURABLE`, and does at a replay, where nothing is ever open, what it did here to the committed position. Of an exact counter it may
-//! end with `DOUBT units`: so many of the units up to there have perhaps not been granted, should nothing follow.
+//! A move changes only volatile state and writes no record. When a promise or threshold requires a
+//! commit, the command that notices it writes one record with the change of the committed position.
+//! The record has the form `COUNTER.ADD key amount DURABLE`; its replay, where nothing is
+//! uncommitted, changes the committed position by the same amount. For an exact counter it may end
+//! with `DOUBT units`: that many units up to the new position may not have been granted if no
+//! further record follows.
 
 use super::keys::Keys;
 use crate::error::CommandError;
@@ -12,73 +14,75 @@ use crate::value::{Counter, Object, Terms};
 use tidemark_counter::{Account, Kind, MAX, Promise, Refusal};
 use tidemark_log::Lsn;
 
-/// The record of a commit, as a command.
+/// Command name of a commit's record.
 const COMMITTED: &str = "counter.add";
 
-/// What the record of a commit says behind the amount.
+/// Keyword after the amount in a commit's record.
 const DURABLE: &[u8] = b"DURABLE";
 
-/// What stands before the units in doubt.
+/// Keyword before the units in doubt.
 const DOUBT: &[u8] = b"DOUBT";
 
-/// What an attempt to move a counter came to.
+/// Result of an attempt to move a counter.
 pub(crate) struct Moved<R> {
-    /// What the attempt answered; [`Refusal::Unsettled`] is never among it.
+    /// Result of the attempt; never [`Refusal::Unsettled`].
     pub(crate) outcome: Result<R, Refusal>,
-    /// The books afterwards.
+    /// The account afterwards.
     pub(crate) account: Account,
 }
 
-/// Where a commit brings what the log has of a counter.
+/// Target of a commit.
 #[derive(Clone, Copy)]
 struct Target {
-    /// The position that is committed.
+    /// Position to commit.
     at: i64,
-    /// How far below that an exact counter may lie without another record. Units.
+    /// How far below that position an exact counter may lie without another record. Units.
     allowance: u64,
 }
 
-/// What settling a counter has done.
+/// Result of settling a counter.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Settled {
-    /// By how much the committed position has moved.
+    /// Change of the committed position.
     pub(crate) committed: i64,
-    /// Units that were in doubt and are not counted as used any more.
+    /// Units that were in doubt and no longer count as used.
     pub(crate) given_back: u64,
-    /// Whether it has a record.
+    /// Whether a record was written.
     pub(crate) is_logged: bool,
 }
 
-/// What a counter's move asks for beside itself.
+/// What a move requires in addition to itself.
 struct Consequence {
-    /// By how much the committed position has moved.
+    /// Change of the committed position.
     committed: i64,
-    /// What the log is to be told to be in doubt, if it is to be told anything.
+    /// Units in doubt for the record; `None` if no record is needed.
     record: Option<u64>,
-    /// Where the counter is to stand in the list of those that are to be committed, and where it stood.
+    /// Previous and new due time in the list of uncommitted counters, if the place changes.
     listed: Option<(u64, u64)>,
-    /// The record that what is answered depends on.
+    /// Record on which the reply depends.
     lease: Lsn,
     is_exact: bool,
 }
 
 impl Keys<'_> {
-    /// A counter, and its [`account`](Self::account).
+    /// Returns a counter and its [`account`](Self::account).
     pub(crate) fn counter(&self, key: &[u8]) -> Result<Option<(Account, &Counter)>, CommandError> {
         let Some(entry) = self.entry(key) else { return Ok(None) };
         let Some(Object::Counter(counter)) = entry.object() else { return Err(CommandError::WrongType) };
         Ok(Some((self.account(counter), counter)))
     }
 
-    /// A counter's books as whoever asks is to see them: a client as they are, a watched read as the log has them.
+    /// A counter's account as the reader sees it: the current one for a client, the logged one for
+    /// a watched read.
     pub(crate) fn account(&self, counter: &Counter) -> Account {
         if self.sees_logged() { counter.logged_account() } else { counter.account() }
     }
 
-    /// Moves a counter, and commits what its promise, its threshold or the client asks for. `None` if the key does not exist.
+    /// Moves a counter, and commits what its promise, its threshold or the client requires. `None`
+    /// if the key does not exist.
     ///
-    /// `attempt` may be called twice, and is the second time refused by nothing but the limit and the range. While the log takes nothing
-    /// a move that needs no commit is possible.
+    /// May call `attempt` twice; the second time, only the limit and the range can refuse it. While
+    /// the log takes no records, a move that needs no commit is still possible.
     #[inline]
     pub(crate) fn move_counter<R>(
         &mut self,
@@ -176,9 +180,9 @@ impl Keys<'_> {
         Ok(Some(Moved { outcome, account }))
     }
 
-    /// Commits all that is open, be it units that the log does not have or a reservation that is not used, and gives back what has been
-    /// in doubt for its time, or, on request, all that is in doubt. Nothing is done if there is no such key. The command must have been
-    /// admitted to the log.
+    /// Commits everything uncommitted: units that are not logged, or an unused reservation. Gives
+    /// back doubt whose time is over, or all doubt if `gives_back` is set. Does nothing if the key
+    /// does not exist. The command must have been admitted to the log.
     pub(crate) fn settle_counter(&mut self, key: &[u8], gives_back: bool) -> Result<Settled, CommandError> {
         assert!(self.refusal().is_none(), "a command that may not log commits a counter");
         self.drop_expired(key);
@@ -190,7 +194,7 @@ impl Keys<'_> {
         let is_settled = counter.settle_at(now_ms).is_some_and(|at| at <= now_ms);
         let given_back = if is_settled || gives_back { doubt } else { 0 };
         let open = counter.open();
-        // Of a quota no more is given back than is counted as used.
+        // A quota gives back at most what it counts as used.
         let position = counter.account().position();
         let lowered = match counter.kind() {
             Kind::Quota { .. } => given_back.min(position.max(0).unsigned_abs()),
@@ -211,8 +215,9 @@ impl Keys<'_> {
         Ok(Settled { committed, given_back: lowered, is_logged: is_record })
     }
 
-    /// Moves what the log has of a counter, and with it the position, and commits all that is open. The form in which commits stand in
-    /// the log does this, and says what of an exact counter is in doubt then; a client does not.
+    /// Moves a counter's committed position, and with it the position, and commits everything
+    /// uncommitted. This is the logged form of a commit; in that form `doubt` is the units of an
+    /// exact counter in doubt afterwards. Clients pass none.
     pub(crate) fn add_durably(
         &mut self,
         key: &[u8],
@@ -255,8 +260,8 @@ impl Keys<'_> {
         Ok(Some(to))
     }
 
-    /// Changes a counter's limit or terms, which the caller logs; the counter's idle time before, in milliseconds, or `None` if the key
-    /// does not exist.
+    /// Changes a counter's limit or terms; the caller logs that. Returns the previous idle time in
+    /// milliseconds, or `None` if the key does not exist.
     pub(crate) fn set_counter(
         &mut self,
         key: &[u8],
@@ -277,13 +282,15 @@ impl Keys<'_> {
         Ok(before_ms)
     }
 
-    /// When a counter that is used now leaves. Milliseconds since 1970; `None` for an idle time of 0.
+    /// When a counter that is used now expires, in milliseconds since 1970; `None` for an idle time
+    /// of 0.
     pub(crate) fn idle_deadline(&self, idle_ms: u64) -> Option<u64> {
         (idle_ms > 0).then(|| self.now_ms().saturating_add(idle_ms).min(i64::MAX.unsigned_abs()))
     }
 
-    /// Lets a counter that leaves when it is idle stay for its whole idle time again, if less than half of it is left: so steady use
-    /// costs two records in that time. A counter whose deadline was removed stays.
+    /// Extends the deadline of an idle-expiring counter to its full idle time if less than half is
+    /// left: steady use costs two records per idle time. A counter whose deadline was removed
+    /// stays.
     #[cold]
     pub(crate) fn renew_idle(&mut self, key: &[u8]) {
         if self.refusal().is_some() || self.is_replayed() {
@@ -299,7 +306,6 @@ impl Keys<'_> {
         self.changed(key, "expire");
     }
 
-    /// Does what a move asks for beside itself.
     #[inline]
     fn follow(&mut self, key: &[u8], consequence: &Consequence) {
         let Consequence { committed, record, listed, lease, is_exact } = *consequence;
@@ -309,7 +315,7 @@ impl Keys<'_> {
         self.effects.awaited = self.effects.awaited.max(lease);
         let Some(doubt) = record else { return self.moved(key) };
         if is_exact {
-            // What is granted may be told once it cannot be granted again.
+            // A grant may be acknowledged only once it cannot be granted again.
             self.make_durable();
         }
         self.log_commit(key, committed, doubt);
@@ -321,14 +327,14 @@ impl Keys<'_> {
         self.effects.rare_mut().leased.push((db, key.to_vec()));
         let (committed, doubt) = (committed.to_string(), doubt.to_string());
         let words = [key, committed.as_bytes(), DURABLE, DOUBT, doubt.as_bytes()];
-        // Without the doubt, the record says that there is none.
+        // A record without `DOUBT` means that no units are in doubt.
         let is_doubted = doubt != "0";
         self.log_instead(COMMITTED, if is_doubted { &words } else { &words[..3] });
         self.changed(key, "counter_commit");
     }
 }
 
-/// Where a counter is committed whose position has to be, as its promise asks for it.
+/// Commit target for a counter whose promise requires a commit at `position`.
 fn committed_for(position: i64, counter: &Counter) -> Target {
     let durable = counter.durable();
     let allowance = counter.earned_block();
@@ -350,7 +356,8 @@ fn is_high(account: &Account, counter: &Counter) -> bool {
     !is_exact(counter) && account.open().unsigned_abs() >= counter.terms().high
 }
 
-/// Notes when a counter that has moved is to be committed; its place in the list before and from now on, if that has changed.
+/// Schedules the commit of a counter that has moved. Returns its previous and new due time if that
+/// has changed.
 #[inline]
 fn list(counter: &mut Counter, was_at_rest: bool, now_ms: u64, interval_ms: u64) -> Option<(u64, u64)> {
     if counter.is_committed() {
@@ -363,7 +370,8 @@ fn list(counter: &mut Counter, was_at_rest: bool, now_ms: u64, interval_ms: u64)
     }
     let wanted = if is_ripe { now_ms + interval_ms } else { listing.since_ms.saturating_add(max_age_ms) };
     let before = listing.due_ms;
-    // An exact counter is due when nothing has moved it for a while, which is looked at when it is.
+    // An exact counter is due once it has been idle for a while; that is checked when its time
+    // comes.
     if before != 0 && before <= wanted {
         return None;
     }
@@ -371,7 +379,7 @@ fn list(counter: &mut Counter, was_at_rest: bool, now_ms: u64, interval_ms: u64)
     Some((before, listing.due_ms))
 }
 
-/// An amount or a position that no counter can have.
+/// The error for an amount or position out of a counter's range.
 pub(crate) fn out_of_range() -> CommandError {
     CommandError::text("ERR the amount is out of range")
 }

@@ -1,4 +1,4 @@
-//! The keys that a command may touch, in the database that its client has selected.
+//! The keys that a command may touch, in its client's selected database.
 
 use super::effects::{Effects, Rewritten};
 use super::locked::Locked;
@@ -19,36 +19,37 @@ use std::io;
 use std::sync::Arc;
 use tidemark_log::Lsn;
 
-/// What all commands of a transaction may log beyond what they were sent, so that their record fits in the log.
+/// Maximum bytes that the commands of a transaction may log in addition to their arguments, so that
+/// the record fits.
 const MAX_REWRITTEN_BYTES: usize = 192 << 20;
 
-/// Access to keys in the database that the client has selected.
+/// Access to keys in the client's selected database.
 ///
-/// Reads treat an expired key as absent and change nothing: it is removed behind them, under locks that suffice for that
-/// (`has_met_expired`). Writes remove an expired key first; the log gets to know it either by the command itself,
-/// which does the same when it is replayed with the same time, or by an expiry record.
+/// Reads treat an expired key as absent and change nothing; it is removed after them, under
+/// sufficient locks (`has_met_expired`). Writes remove an expired key first. In the log, either the
+/// command itself has that effect, because its replay uses the same time, or an expiry record does.
 pub struct Keys<'k> {
     keyspace: &'k Keyspace,
     locked: Locked<'k>,
     db: usize,
     now_us: u64,
-    /// Keys whose deadline is at this time or earlier count as absent, in milliseconds since 1970.
+    /// Keys with a deadline at or before this time count as absent. Milliseconds since 1970.
     expired_until_ms: u64,
     chance: &'k Chance,
     can_wait: bool,
-    /// Whether reads see what the log has of a value, where that differs from what clients see.
+    /// Whether reads see the logged form of values that clients see differently.
     sees_logged: bool,
-    /// Whether what runs is out of the log, so that it was admitted.
+    /// Whether the command is a replay from the log, and therefore admitted.
     is_replayed: bool,
-    /// Whether the client wants its change to be durable before it is answered.
+    /// Whether the client wants its change to be durable before the reply.
     wants_durable: bool,
-    /// Why the command may not log anything, if it may not: it can change what is volatile.
+    /// Why the command may not log anything, if so; it may still make volatile changes.
     refusal: Option<Box<CommandError>>,
-    /// A key has been looked at whose time has come: see [`Keys::has_met_expired`].
+    /// Whether a command met an expired key: see [`Keys::has_met_expired`].
     has_met_expired: Cell<bool>,
-    /// Bytes that [`Keys::log_instead`] has been given, by all commands under these locks.
+    /// Bytes passed to [`Keys::log_instead`] by all commands under these locks.
     rewritten_bytes: usize,
-    /// What the commands under these locks have done, as far as somebody wants to know.
+    /// Events of the commands under these locks, if there are subscribers.
     pub(crate) events: Events,
     pub(crate) effects: Effects,
 }
@@ -81,13 +82,13 @@ impl<'k> Keys<'k> {
         }
     }
 
-    /// Whether anybody but the client and the log may have to do with what the commands under these locks have done.
+    /// Whether the commands under these locks have consequences beyond the reply and the record.
     #[inline]
     pub(crate) fn concern_others(&self) -> bool {
         self.effects.rare().is_some() || self.events.are_wanted() || self.has_met_expired.get()
     }
 
-    /// Notes the record of what the commands under these locks have changed.
+    /// Records the LSN of what the commands under these locks have changed.
     #[inline]
     pub(crate) fn note_logged(&mut self, lsn: Lsn) {
         match &mut self.locked {
@@ -96,48 +97,49 @@ impl<'k> Keys<'k> {
         }
     }
 
-    /// Gives the locks back to whoever may need more of them.
+    /// Returns the locks, to a caller that may need more of them.
     pub(crate) fn into_locked(self) -> Locked<'k> {
         self.locked
     }
 
-    /// The time of the command in milliseconds since 1970.
+    /// The time of the command, in milliseconds since 1970.
     pub fn now_ms(&self) -> u64 {
         self.now_us / 1000
     }
 
-    /// The time of the command in microseconds since 1970.
+    /// The time of the command, in microseconds since 1970.
     pub fn now_us(&self) -> u64 {
         self.now_us
     }
 
-    /// The time of the command in seconds since 1970, as entries record it.
+    /// The time of the command in seconds since 1970, as stored in entries.
     #[inline]
     pub fn clock(&self) -> u32 {
         (self.now_us / 1_000_000) as u32
     }
 
-    /// The number of the selected database.
+    /// Number of the selected database.
     pub fn db(&self) -> u8 {
         self.db as u8
     }
 
-    /// Selects another database for the keys that follow.
     pub(crate) fn select(&mut self, db: u8) {
         self.db = db as usize;
     }
 
-    /// A number at random. A command that lets it decide what changes logs what was decided: see [`Keys::log_instead`].
+    /// Returns a random number. A command whose change depends on it must log the result: see
+    /// [`Keys::log_instead`].
     pub fn random(&mut self) -> u64 {
         self.chance.next()
     }
 
-    /// Bytes that nobody can know. A command that changes something by them logs what it has become: see [`Keys::log_instead`].
+    /// Returns secret bytes. A command whose change depends on them must log the result: see
+    /// [`Keys::log_instead`].
     pub fn secret<const N: usize>(&mut self) -> io::Result<[u8; N]> {
         self.chance.secret()
     }
 
-    /// The index of a key's shard, locked or not.
+    /// Index of a key's shard, locked or not.
     pub(crate) fn shard_of(&self, key: &[u8]) -> usize {
         self.keyspace.shard_of(key)
     }
@@ -146,7 +148,7 @@ impl<'k> Keys<'k> {
     fn shard(&self, key: &[u8]) -> &Shard {
         match &self.locked {
             Locked::One(index, guard) => {
-                // Not in release builds: every look at a key would compute its slot once more.
+                // Not in release builds: every access to a key would compute its slot once more.
                 debug_assert_eq!(*index, self.keyspace.shard_of(key), "the key's shard is locked");
                 guard
             }
@@ -154,7 +156,7 @@ impl<'k> Keys<'k> {
         }
     }
 
-    /// Aside, so that commands of one key have little of this in their way.
+    /// Out of line, to keep the path of single-key commands small.
     #[cold]
     fn shard_of_several(&self, key: &[u8]) -> &Shard {
         let shard = self.locked.shard(self.keyspace.shard_of(key));
@@ -193,7 +195,6 @@ impl<'k> Keys<'k> {
         }
     }
 
-    /// As [`Keys::shards`], to change them.
     pub(crate) fn shards_mut(&mut self) -> Box<dyn Iterator<Item = &mut Shard> + '_> {
         match &mut self.locked {
             Locked::One(_, guard) => Box::new(std::iter::once(&mut **guard)),
@@ -202,13 +203,13 @@ impl<'k> Keys<'k> {
         }
     }
 
-    /// How many shards there are.
     pub(crate) fn shard_count(&self) -> usize {
         self.keyspace.shard_count()
     }
 
-    /// Shows one shard to a command over every key that needs no two of them at one moment: see
-    /// [`crate::KeySpec::Each`]. The shard is locked for so long, unless a transaction has locked them all.
+    /// Visits one shard, for a command over every key that needs no consistent view across shards:
+    /// see [`crate::KeySpec::Each`]. Locks the shard for the visit, unless a transaction has locked
+    /// all shards.
     pub(crate) fn visit<R>(&self, index: usize, look: impl FnOnce(&Shard) -> R) -> R {
         match &self.locked {
             Locked::All(guards) => look(&guards[index]),
@@ -222,7 +223,7 @@ impl<'k> Keys<'k> {
         }
     }
 
-    /// The entry of a key that has not expired. This counts as an access to it.
+    /// Returns the entry of a key that has not expired, and records an access to it.
     #[inline]
     pub fn entry(&self, key: &[u8]) -> Option<&Entry> {
         let entry = self.peek(key)?;
@@ -230,7 +231,7 @@ impl<'k> Keys<'k> {
         Some(entry)
     }
 
-    /// As [`Keys::entry`], for commands that ask about a key without using it.
+    /// As [`Keys::entry`], without recording an access.
     #[inline]
     pub fn peek(&self, key: &[u8]) -> Option<&Entry> {
         let entry = self.database(key).get(hash(key), key)?;
@@ -241,19 +242,19 @@ impl<'k> Keys<'k> {
         Some(entry)
     }
 
-    /// Whether a command under these locks has looked at a key whose time has come.
+    /// Whether a command under these locks has met an expired key.
     pub(crate) fn has_met_expired(&self) -> bool {
         self.has_met_expired.get()
     }
 
-    /// Whether an entry's time has come.
+    /// Whether an entry has expired.
     #[inline]
     pub fn is_expired(&self, entry: &Entry) -> bool {
         entry.deadline().is_some_and(|at| at <= self.expired_until_ms)
     }
 
-    /// Lets reads see the state as the log has it, in which a key is there until a record removes it, and a counter where it was
-    /// committed.
+    /// Runs `look` with reads that see the logged state: a key exists until a record removes it,
+    /// and a counter has its committed position.
     pub(crate) fn as_logged<R>(&mut self, look: impl FnOnce(&mut Self) -> R) -> R {
         let until_ms = std::mem::replace(&mut self.expired_until_ms, 0);
         let saw_logged = std::mem::replace(&mut self.sees_logged, true);
@@ -262,59 +263,56 @@ impl<'k> Keys<'k> {
         result
     }
 
-    /// Whether reads see the state as the log has it.
     pub(crate) fn sees_logged(&self) -> bool {
         self.sees_logged
     }
 
-    /// Says on what terms commands run: whether their changes are to be durable before they are answered, and why they may not log
-    /// anything, if they may not.
+    /// Sets the terms of the commands: whether their changes must be durable before the reply, and
+    /// why they may not log anything, if so.
     #[inline]
     pub(crate) fn set_terms(&mut self, wants_durable: bool, refusal: Option<Box<CommandError>>) {
         self.wants_durable = wants_durable;
         self.refusal = refusal;
     }
 
-    /// Whether the client wants its change to be durable before it is answered.
+    /// Whether the client wants its change to be durable before the reply.
     #[inline]
     pub(crate) fn wants_durable(&self) -> bool {
         self.wants_durable
     }
 
-    /// Why the command may not log anything, if it may not.
+    /// Why the command may not log anything, if so.
     #[inline]
     pub(crate) fn refusal(&self) -> Option<&CommandError> {
         self.refusal.as_deref()
     }
 
-    /// Says that what runs is out of the log.
+    /// Marks the command as a replay from the log.
     pub(crate) fn begin_replay(&mut self) {
         self.is_replayed = true;
     }
 
-    /// Whether what runs is out of the log.
+    /// Whether the command is a replay from the log.
     pub(crate) fn is_replayed(&self) -> bool {
         self.is_replayed
     }
 
-    /// How many leases a limiter may have at once, for commands that grant more. What was granted is granted, whatever the setting
-    /// was then and is now: a replay must not depend on it.
+    /// Maximum number of leases of a limiter, for commands that grant more. Unlimited in a replay,
+    /// which must not depend on the setting.
     pub(crate) fn leases_max(&self) -> usize {
         if self.is_replayed { NO_BOUND } else { self.keyspace.leases_max() }
     }
 
-    /// Whether the command may log something.
+    /// Checks that the command may log.
     pub(crate) fn check_admitted(&self) -> Result<(), CommandError> {
         self.refusal().map_or(Ok(()), |refusal| Err(refusal.clone()))
     }
 
-    /// What all counters have in common.
     #[inline]
     pub(crate) fn committing(&self) -> &'k Committing {
         self.keyspace.committing()
     }
 
-    /// How counters are committed that say nothing themselves.
     pub(crate) fn counter_defaults(&self) -> CounterDefaults {
         self.committing().defaults()
     }
@@ -324,18 +322,18 @@ impl<'k> Keys<'k> {
         self.peek(key).is_some()
     }
 
-    /// The type of a key's value.
+    /// Type of a key's value.
     pub fn type_of(&self, key: &[u8]) -> Option<Type> {
         self.peek(key).map(Entry::type_of)
     }
 
-    /// A string's value, or an error if the key holds another type.
+    /// Returns a string's value, or an error if the key holds another type.
     #[inline]
     pub fn string(&self, key: &[u8]) -> Result<Option<Text<'_>>, CommandError> {
         self.entry(key).map(Entry::text).transpose()
     }
 
-    /// A string's value as an integer, or an error if it is none.
+    /// Returns a string's value as an integer, or an error if it is not one.
     #[inline]
     pub fn integer(&self, key: &[u8]) -> Result<Option<i64>, CommandError> {
         let Some(entry) = self.entry(key) else { return Ok(None) };
@@ -345,14 +343,15 @@ impl<'k> Keys<'k> {
         }
     }
 
-    /// A collection, or an error if the key holds another type.
+    /// Returns a collection, or an error if the key holds another type.
     pub fn read<T: Collection>(&self, key: &[u8]) -> Result<Option<&T>, CommandError> {
         self.entry(key).map(Entry::collection).transpose()
     }
 
-    /// Changes a collection if the key exists; a collection left empty takes its key with it.
+    /// Changes a collection if the key exists; removes the key if the collection is empty
+    /// afterwards.
     ///
-    /// The caller says by [`Keys::changed`] whether anything changed.
+    /// The caller reports changes by [`Keys::changed`].
     pub fn update<T: Collection, R>(
         &mut self,
         key: &[u8],
@@ -371,7 +370,8 @@ impl<'k> Keys<'k> {
         Ok(Some(result))
     }
 
-    /// Changes a collection, which is created if the key does not exist; left empty, it takes its key with it.
+    /// Changes a collection, creating it if the key does not exist; removes the key if the
+    /// collection is empty afterwards.
     pub fn upsert<T: Collection + Default, R>(
         &mut self,
         key: &[u8],
@@ -404,7 +404,7 @@ impl<'k> Keys<'k> {
         Ok(result)
     }
 
-    /// Replaces whatever the key held by a collection, without a deadline; an empty one removes the key.
+    /// Replaces the key's value with a collection without a deadline; an empty one removes the key.
     pub fn put<T: Collection>(&mut self, key: &[u8], value: T) {
         if Collection::is_empty(&value) {
             self.remove(key);
@@ -414,7 +414,7 @@ impl<'k> Keys<'k> {
         }
     }
 
-    /// Sets a string, stored as it was sent.
+    /// Sets a string to the bytes that the client sent.
     #[inline]
     pub fn set_string(&mut self, key: &[u8], value: &[u8], deadline: Deadline) {
         match parse::canonical_integer(value) {
@@ -423,7 +423,7 @@ impl<'k> Keys<'k> {
         }
     }
 
-    /// Sets a key's value, whatever it held.
+    /// Sets a key's value, replacing any.
     #[inline]
     pub fn set(&mut self, key: &[u8], payload: Payload<'_>, deadline: Deadline) {
         match deadline {
@@ -438,7 +438,7 @@ impl<'k> Keys<'k> {
         self.database_mut(key).set(hash(key), key, payload, deadline, clock);
     }
 
-    /// A string that can grow in place, created empty if absent.
+    /// Returns a string that can grow in place, creating an empty one if the key does not exist.
     pub fn growing_string(&mut self, key: &[u8]) -> Result<&mut Vec<u8>, CommandError> {
         self.drop_expired(key);
         if self.events.are_wanted() {
@@ -464,24 +464,24 @@ impl<'k> Keys<'k> {
         }
     }
 
-    /// Removes a key; whether it existed.
+    /// Removes a key. Returns whether it existed.
     pub fn remove(&mut self, key: &[u8]) -> bool {
         self.unlink(key).is_some()
     }
 
-    /// Takes a key's entry out, to put it elsewhere.
+    /// Takes a key's entry out, to place it under another key.
     pub fn take(&mut self, key: &[u8]) -> Option<Entry> {
         self.drop_expired(key);
         self.database_mut(key).take(hash(key), key)
     }
 
-    /// Removes a key and gives what is to be dropped, for callers that drop it elsewhere.
+    /// Removes a key and returns its entry, for callers that drop it elsewhere.
     pub fn unlink(&mut self, key: &[u8]) -> Option<Entry> {
         self.drop_expired(key);
         self.database_mut(key).remove(hash(key), key)
     }
 
-    /// Puts an entry in, in place of whatever its key held.
+    /// Places an entry, replacing the value of its key.
     pub fn place(&mut self, entry: Entry) {
         let (key, clock) = (entry.key().to_vec(), self.clock());
         if self.events.are_wanted() {
@@ -494,7 +494,7 @@ impl<'k> Keys<'k> {
         entry.touch(clock);
         database.remove(hash, &key);
         database.place(hash, entry);
-        // A look at all counters may have passed here, and not where it comes from.
+        // `commit_due` may have passed this shard already and not yet the entry's old one.
         if let Some(at) = database.next_commit() {
             self.committing().lower_next_due(at);
         }
@@ -503,7 +503,8 @@ impl<'k> Keys<'k> {
         }
     }
 
-    /// Sets or clears the deadline of a key, in milliseconds since 1970; whether the key exists.
+    /// Sets or clears the deadline of a key, in milliseconds since 1970. Returns whether the key
+    /// exists.
     pub fn set_deadline(&mut self, key: &[u8], deadline: Option<u64>) -> bool {
         self.drop_expired(key);
         if let Some(at) = deadline {
@@ -517,21 +518,21 @@ impl<'k> Keys<'k> {
         self.effects.earliest_deadline = Some(earliest);
     }
 
-    /// Whether the key is there, its time come or not.
+    /// Whether the key is present, expired or not.
     pub(crate) fn holds(&self, key: &[u8]) -> bool {
         self.database(key).get(hash(key), key).is_some()
     }
 
-    /// Whether the key is there and its time has come.
+    /// Whether the key is present and has expired.
     pub(crate) fn has_expired(&self, key: &[u8]) -> bool {
         self.database(key).get(hash(key), key).is_some_and(|entry| self.is_expired(entry))
     }
 
-    /// Removes the key if its time has come, so that a write starts from what clients see.
+    /// Removes the key if it has expired, so that a write starts from what clients see.
     #[inline]
     pub(crate) fn drop_expired(&mut self, key: &[u8]) {
         let now = self.now_ms();
-        // Nearly always nothing here is due, which spares the search for the key.
+        // Usually nothing in this database is due, which saves the lookup.
         if self.database_mut(key).next_deadline().is_some_and(|earliest| earliest <= now) {
             self.drop_if_expired(key, now);
         }
@@ -556,15 +557,16 @@ impl<'k> Keys<'k> {
         }
     }
 
-    /// Says that the key has changed: the command goes to the log, transactions that watch the key abort, and clients
-    /// that wait for it are served when the command is done. `event` is the name of Redis's keyspace event.
+    /// Reports that the key has changed: the command is logged, transactions that watch the key
+    /// abort, and clients blocked on it are served after the command. `event` is the name of the
+    /// Redis keyspace event.
     #[inline]
     pub fn changed(&mut self, key: &[u8], event: &'static str) {
         self.changed_in(key, event, || Touched::Everything);
     }
 
-    /// As [`Keys::changed`], by a command that knows what of the key it has touched: watched reads of the rest are not
-    /// answered anew. To be called while the key is as the command has left it.
+    /// As [`Keys::changed`], with the parts of the value that were touched: watched reads of other
+    /// parts are not evaluated. Call it while the key is in its final state.
     #[inline]
     pub(crate) fn changed_in<'t>(
         &mut self,
@@ -572,7 +574,7 @@ impl<'k> Keys<'k> {
         event: &'static str,
         touched: impl FnOnce() -> Touched<'t>,
     ) {
-        // Not in release builds: the names are constants, and a change with a new name has a test.
+        // Not in release builds: the names are constants, and each new name has a test.
         debug_assert!(event.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'));
         self.effects.changed = true;
         let db = self.db();
@@ -593,14 +595,15 @@ impl<'k> Keys<'k> {
         }
     }
 
-    /// Aborts transactions that watch the key, although the command has changed nothing: Redis counts it as a change.
+    /// Aborts transactions that watch the key, although nothing changed: Redis counts it as a
+    /// change.
     pub(crate) fn abort_watches(&mut self, key: &[u8]) {
         let db = self.db();
         self.shard_mut(key).touch(db, key);
     }
 
-    /// Says that what is volatile of the key has changed, which nothing is logged of: transactions that watch the key abort, and
-    /// clients that keep what they read of it are told.
+    /// Reports a change of the key's volatile state, which is not logged: aborts transactions that
+    /// watch the key and invalidates its client-side caches.
     #[inline]
     pub(crate) fn moved(&mut self, key: &[u8]) {
         let db = self.db();
@@ -620,7 +623,7 @@ impl<'k> Keys<'k> {
         }
     }
 
-    /// Notes whom the key's change concerns.
+    /// Collects the watched reads and caching clients that the key's change concerns.
     #[cold]
     fn note_queries(&mut self, key: &[u8], touched: &Touched<'_>) {
         let (db, mut noted) = (self.db(), self.effects.take_noted());
@@ -631,13 +634,14 @@ impl<'k> Keys<'k> {
         }
     }
 
-    /// Where a command that is about to change a sorted set notes how its members move, for [`Keys::changed_in`].
+    /// Creates the record in which a command notes how it moves a sorted set's members, for
+    /// [`Keys::changed_in`].
     pub(crate) fn moves(&self, key: &[u8]) -> Moves {
         let shard = self.shard(key);
         Moves::none(shard.is_read() && !shard.index().of_key(self.db(), key).is_empty())
     }
 
-    /// Notes that the key holds something, if anybody waits for that.
+    /// Marks the key as ready if a client is blocked on it.
     #[cold]
     fn note_ready(&mut self, key: &[u8]) {
         let db = self.db();
@@ -648,7 +652,8 @@ impl<'k> Keys<'k> {
         }
     }
 
-    /// Says that something other than single keys has changed.
+    /// Reports a change of more than single keys: of the database `db`, and of `other` if the two
+    /// were swapped.
     pub(crate) fn changed_everything(&mut self, db: u8, other: Option<u8>) {
         self.effects.changed = true;
         let (mut ready, mut noted) = (Vec::new(), self.effects.take_noted());
@@ -666,37 +671,37 @@ impl<'k> Keys<'k> {
         rare.ready.append(&mut ready);
     }
 
-    /// Logs another command in place of the one that runs: one that has the same effect by itself, whatever chance,
-    /// clock or waiting decided here. May be called several times.
+    /// Logs another command in place of the running one: a command with the same effect,
+    /// independent of randomness, clock and blocking. May be called several times.
     pub fn log_instead(&mut self, name: &'static str, args: &[&[u8]]) {
         self.rewritten_bytes += args.iter().map(|arg| arg.len()).sum::<usize>();
         let args = args.iter().map(|arg| arg.to_vec()).collect();
         self.effects.rare_mut().rewritten.push(Rewritten { name, args });
     }
 
-    /// Whether a command may give [`Keys::log_instead`] so many bytes. To be asked, before anything changes, by commands
-    /// that log more than they were sent.
+    /// Whether [`Keys::log_instead`] may be called with this many bytes. Commands that log more
+    /// than their arguments must check it before they change anything.
     pub fn may_log_instead(&self, bytes: usize) -> bool {
         bytes <= self.left_to_log_instead()
     }
 
-    /// How many bytes a command may still give [`Keys::log_instead`].
+    /// Bytes that may still be passed to [`Keys::log_instead`].
     pub(crate) fn left_to_log_instead(&self) -> usize {
         MAX_REWRITTEN_BYTES.saturating_sub(self.rewritten_bytes)
     }
 
-    /// Lets the answer wait until the change is durable, whatever the server's mode.
+    /// Delays the reply until the change is durable, in any durability mode.
     pub fn make_durable(&mut self) {
         self.effects.durable = true;
     }
 
-    /// Lets an answer that tells of earlier changes wait until these are durable, whatever the server's mode.
+    /// Delays a reply that shows earlier changes until they are durable, in any durability mode.
     pub(crate) fn tell_durable(&mut self) {
         self.effects.tells_logged = true;
         self.effects.durable = true;
     }
 
-    /// Whether a command may let its client wait: not in a transaction.
+    /// Whether a command may block its client; not in a transaction.
     pub fn can_wait(&self) -> bool {
         self.can_wait
     }
@@ -705,19 +710,19 @@ impl<'k> Keys<'k> {
         self.can_wait = false;
     }
 
-    /// Claims the client that has waited longest for this key to hold a value of this type, to serve it.
+    /// Claims the client that has waited longest for a value of this type at the key.
     pub(crate) fn claim_waiting(&mut self, key: &[u8], held: Type) -> Option<Arc<Waiter>> {
         let db = self.db();
         self.shard_mut(key).waiting_mut().claim(db, key, held)
     }
 
-    /// Lets the client wait instead of answering it now. The handler must not have written an answer. Where a client
-    /// cannot wait (in a transaction), it gets the null array at once.
+    /// Blocks the client instead of answering it. The handler must not have written a reply. A
+    /// client that cannot wait (in a transaction) immediately receives the null array.
     pub fn block(&mut self, block: Block) {
         self.effects.rare_mut().block = Some(Box::new(block));
     }
 
-    /// Says what happened to a key without changing it; [`Keys::changed`] says it where something has changed.
+    /// Reports an event of an unchanged key; [`Keys::changed`] reports those of changes.
     #[inline]
     pub(crate) fn happened(&mut self, key: &[u8], event: &'static str) {
         if self.events.are_wanted() {
@@ -725,7 +730,8 @@ impl<'k> Keys<'k> {
         }
     }
 
-    /// Notes an event; and behind one of a collection's elements, that the key has gone with the last of them.
+    /// Adds an event. After an event of a collection's elements, adds the removal of the key if no
+    /// element is left.
     #[cold]
     fn note_event(&mut self, key: &[u8], event: &'static str) {
         let class = EventClasses::of(event).unwrap_or_else(|| panic!("the event {event} has no class"));
@@ -736,21 +742,19 @@ impl<'k> Keys<'k> {
         }
     }
 
-    /// Notes that an expired key was removed.
     #[cold]
     fn note_expired(&mut self, key: &[u8]) {
         let db = self.db();
         self.events.add(EventClasses::EXPIRED, db, EXPIRED, key);
     }
 
-    /// Notes that a key comes to be.
     #[cold]
     fn note_new(&mut self, key: &[u8]) {
         let db = self.db();
         self.events.add(EventClasses::NEW, db, NEW, key);
     }
 
-    /// As [`Keys::note_new`], of a key that is about to be given a value, whatever it holds.
+    /// As [`Keys::note_new`], before a key's value is set; does nothing if the key exists.
     #[cold]
     fn note_coming(&mut self, key: &[u8]) {
         self.drop_expired(key);
@@ -760,7 +764,6 @@ impl<'k> Keys<'k> {
     }
 }
 
-/// As [`Keys::shard_of_several`], to change it.
 #[cold]
 fn several_mut<'a>(locked: &'a mut Locked<'_>, index: usize) -> &'a mut Shard {
     locked.shard_mut(index).expect("every key that a command names has its shard locked")

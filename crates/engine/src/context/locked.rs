@@ -1,4 +1,4 @@
-//! The shards that are locked for a command.
+//! The shards locked for a command.
 
 use crate::keyspace::Shard;
 use std::sync::MutexGuard;
@@ -11,7 +11,7 @@ pub(crate) enum Locked<'k> {
 }
 
 impl Locked<'_> {
-    /// Whether a change in the locked shards may have to do with a shard that is not locked.
+    /// Whether a change in the locked shards may affect a shard that is not locked.
     #[inline]
     pub(crate) fn reaches_further(&self) -> bool {
         match self {
@@ -38,7 +38,6 @@ impl Locked<'_> {
         }
     }
 
-    /// Shows every locked shard.
     #[cold]
     pub(crate) fn each_mut(&mut self, mut visit: impl FnMut(&mut Shard)) {
         match self {
@@ -48,7 +47,7 @@ impl Locked<'_> {
         }
     }
 
-    /// A shard, if it is among the locked ones.
+    /// A shard, if it is locked.
     pub(crate) fn shard(&self, index: usize) -> Option<&Shard> {
         match self {
             Self::One(own, guard) => (*own == index).then_some(&**guard),
@@ -60,7 +59,6 @@ impl Locked<'_> {
         }
     }
 
-    /// As [`Locked::shard`], to change it.
     pub(crate) fn shard_mut(&mut self, index: usize) -> Option<&mut Shard> {
         match self {
             Self::One(own, guard) => (*own == index).then_some(&mut **guard),

@@ -1,4 +1,4 @@
-//! What a command's handler sees: the keys that it may touch, the answer that it writes, and nothing else.
+//! What a command's handler can access: its keys and its reply.
 
 mod counters;
 mod effects;
@@ -14,10 +14,10 @@ pub(crate) use locked::Locked;
 
 use crate::wire::reply::Reply;
 
-/// The surroundings of one running command.
+/// Context of one running command.
 pub struct Context<'k, 'r> {
-    /// Keys, all of whose shards are locked.
+    /// The keys; all of their shards are locked.
     pub keys: &'r mut Keys<'k>,
-    /// The answer.
+    /// The reply.
     pub reply: &'r mut Reply,
 }

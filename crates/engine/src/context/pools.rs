@@ -1,4 +1,4 @@
-//! Pools among the keys.
+//! Access to pools.
 
 use super::keys::Keys;
 use crate::error::CommandError;
@@ -7,12 +7,13 @@ use crate::value::Pool;
 use crate::value::pool::{Changed, Inner, PoolDurability};
 use tidemark_pool::Refusal;
 
-/// What the log has of a change besides its events: times and chains. Bytes.
+/// Maximum bytes of a frame besides its events: times and chains.
 const FRAME_BYTES: usize = 4 << 10;
 
 impl Keys<'_> {
-    /// Changes the pool at a key, and logs what was done; `None` if there is no key. `event_bytes` is what the log takes at most of what
-    /// the change itself does, and `event` what is said of it.
+    /// Changes the pool at a key and logs the change; `None` if the key does not exist.
+    /// `event_bytes` is the maximum size of the change in the log, and `event` the name of its
+    /// keyspace event.
     pub(crate) fn change_pool<R>(
         &mut self,
         key: &[u8],
@@ -38,7 +39,8 @@ impl Keys<'_> {
         Ok(Some(self.keep_pool(key, event, draws, durability, changed)))
     }
 
-    /// Does some of what time has brought to the pool at a key, and logs it. Says how many reservations have ended.
+    /// Applies some of the pool's overdue expirations and schedules, and logs them. Returns how
+    /// many reservations ended.
     pub(crate) fn let_time_pass(&mut self, key: &[u8]) -> Result<usize, CommandError> {
         let now_us = self.now_us();
         let changed = self.update(key, |pool: &mut Pool| (pool.let_time_pass(now_us), pool.durability()))?;
@@ -46,7 +48,7 @@ impl Keys<'_> {
         Ok(self.keep_pool(key, "pool_expire", 0, durability, changed))
     }
 
-    /// Logs what a change of a pool has come to, and says it to whom it concerns.
+    /// Logs a change of a pool and publishes it.
     fn keep_pool<R>(
         &mut self,
         key: &[u8],
@@ -65,13 +67,13 @@ impl Keys<'_> {
             self.list_pool(key);
             self.changed(key, event);
         } else {
-            // That nothing had to be done tells of what was done before.
+            // That nothing had to be done shows earlier changes, so the reply depends on them.
             self.effects.tells_logged = true;
         }
         made
     }
 
-    /// Has the pool at a key looked at when time changes it next.
+    /// Schedules the pool's next time-driven change.
     pub(crate) fn list_pool(&mut self, key: &[u8]) {
         let db = usize::from(self.db());
         if let Some(due_ms) = self.shard_mut(key).database_mut(db).list_pool(hash(key), key) {
@@ -80,7 +82,7 @@ impl Keys<'_> {
     }
 }
 
-/// What a client hears of a refusal: a word that programs can match on, and why.
+/// The error reply for a refusal: a code that programs can match on, and the reason.
 pub(crate) fn refused(refusal: &Refusal) -> CommandError {
     let code = match refusal {
         Refusal::Empty

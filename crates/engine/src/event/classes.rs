@@ -1,13 +1,13 @@
-//! The events that there are, and their classes.
+//! Keyspace events and their classes.
 
-/// A set of classes of events.
+/// A set of event classes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct EventClasses(pub(super) u16);
 
 impl EventClasses {
     /// No class.
     pub const NONE: Self = Self(0);
-    /// What happens to keys of any type.
+    /// Events of keys of any type.
     pub const GENERIC: Self = Self(1);
     /// Commands on strings.
     pub const STRING: Self = Self(1 << 1);
@@ -19,32 +19,32 @@ impl EventClasses {
     pub const HASH: Self = Self(1 << 4);
     /// Commands on sorted sets.
     pub const SORTED_SET: Self = Self(1 << 5);
-    /// A key's time had come, and it was removed.
+    /// Removal of expired keys.
     pub const EXPIRED: Self = Self(1 << 6);
-    /// A key that did not exist was read.
+    /// Reads of absent keys.
     pub const KEY_MISS: Self = Self(1 << 7);
-    /// A key has come to be.
+    /// Creation of keys.
     pub const NEW: Self = Self(1 << 8);
-    /// Commands on counters, their commits, and commands on limiters: what Redis has by modules.
+    /// Commands on counters and limiters, and commits of counters; in Redis, types of modules.
     pub const MODULE: Self = Self(1 << 9);
 
-    /// The classes of either set.
+    /// Union of both sets.
     #[must_use]
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Whether all of the other classes are in this set.
+    /// Whether this set contains all classes of the other.
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// The class of an event.
+    /// Class of an event.
     pub fn of(name: &str) -> Option<Self> {
         EVENTS.iter().find(|(_, names)| names.contains(&name)).map(|(class, _)| *class)
     }
 
-    /// Whether the events tell what became of the elements of a collection.
+    /// Whether the class has the events of a collection's elements.
     pub(crate) fn is_of_elements(self) -> bool {
         const COLLECTIONS: EventClasses = EventClasses::LIST
             .with(EventClasses::SET)

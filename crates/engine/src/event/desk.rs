@@ -1,4 +1,4 @@
-//! Who wants to know of which events.
+//! The subscription to keyspace events: wanted classes and receiver.
 
 use super::classes::EventClasses;
 use super::gathered::{Event, Events};
@@ -6,23 +6,23 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, OnceLock};
 use tidemark_log::Lsn;
 
-/// The record behind which events are told of.
+/// The record that caused events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cause {
-    /// The record; none if nothing was changed.
+    /// The record; `None` if nothing changed.
     pub lsn: Option<Lsn>,
-    /// Nobody is to be told before the record is durable.
+    /// Whether the events are published only when the record is durable.
     pub durable: bool,
 }
 
-/// Whoever passes events on.
+/// Receiver of events.
 pub trait EventAudience: Send + Sync {
-    /// Tells of what one command, transaction or expiry has done, in order. Called with shards locked: it must neither wait
-    /// nor use the engine.
+    /// Receives the events of one command, transaction or expiry, in order. Called with shards
+    /// locked: must neither block nor use the engine.
     fn tell(&self, events: &[Event], cause: Cause);
 }
 
-/// Which events are wanted, and by whom.
+/// Wanted classes of events, and their receiver.
 #[derive(Default)]
 pub(crate) struct EventDesk {
     /// Bits of [`EventClasses`].
@@ -31,7 +31,7 @@ pub(crate) struct EventDesk {
 }
 
 impl EventDesk {
-    /// Where commands gather events.
+    /// Creates the collection of a command's events.
     #[inline]
     pub(crate) fn gather(&self) -> Events {
         let wanted = EventClasses(self.wanted.load(Ordering::Relaxed));

@@ -1,35 +1,34 @@
-//! What happened to keys, gathered until it is told.
+//! Keyspace events, collected until they are published.
 
 use super::classes::EventClasses;
 use std::ops::Range;
 
-/// Something that happened to a key.
+/// An event of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// The number of the key's database.
+    /// Number of the key's database.
     pub db: u8,
-    /// Redis's name for it.
+    /// Redis's name of the event.
     pub name: &'static str,
     /// The key.
     pub key: Box<[u8]>,
 }
 
-/// The events of the commands that run under one set of locks, until they are told of. Nothing is kept, and nothing is
-/// allocated, if nobody wants any.
+/// The events of the commands under one set of locks, until they are published. Collects and
+/// allocates nothing if no class is wanted.
 #[derive(Debug, Default)]
 pub(crate) struct Events(pub(super) Option<Box<Gathered>>);
 
 #[derive(Debug)]
 pub(super) struct Gathered {
     wanted: EventClasses,
-    /// A few for each key that a command names: its size bounds them.
+    /// A few per key that a command names, so the command's size bounds them.
     events: Vec<Event>,
-    /// Those of them that tell what the command at hand has looked for in vain.
+    /// Range of those that are key misses of the current command.
     misses: Range<usize>,
 }
 
 impl Events {
-    /// Whether any event is wanted.
     #[inline]
     pub(crate) fn are_wanted(&self) -> bool {
         self.0.is_some()
@@ -39,7 +38,6 @@ impl Events {
         self.0.as_ref().is_some_and(|gathered| gathered.wanted.contains(class))
     }
 
-    /// Adds an event, if its class is wanted.
     pub(crate) fn add(&mut self, class: EventClasses, db: u8, name: &'static str, key: &[u8]) {
         if let Some(gathered) = self.0.as_mut().filter(|gathered| gathered.wanted.contains(class)) {
             gathered.events.push(Event { db, name, key: key.into() });
@@ -50,14 +48,14 @@ impl Events {
         self.0.as_ref().map_or(0, |gathered| gathered.events.len())
     }
 
-    /// Says that the events from `start` on are misses.
+    /// Marks the events from `start` on as misses.
     pub(crate) fn set_misses(&mut self, start: usize) {
         if let Some(gathered) = &mut self.0 {
             gathered.misses = start..gathered.events.len();
         }
     }
 
-    /// Takes back what the command at hand has looked for in vain: it fails, and has looked for nothing.
+    /// Removes the misses of the current command, because it fails.
     #[cold]
     pub(crate) fn forget_misses(&mut self) {
         if let Some(gathered) = &mut self.0 {

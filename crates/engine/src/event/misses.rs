@@ -1,11 +1,11 @@
-//! What a command looks for in vain.
+//! Key misses: absent keys that a command reads.
 
 use super::classes::{EventClasses, MISSED};
 use crate::command::{self, Command};
 use crate::context::Keys;
 
 impl Keys<'_> {
-    /// Notes which keys a command that is about to run will look for in vain, to read them.
+    /// Adds a miss for each absent key that a command is about to read.
     #[cold]
     pub(crate) fn note_misses(&mut self, command: &Command, args: &[&[u8]]) {
         if !self.events.want(EventClasses::KEY_MISS) {
@@ -22,7 +22,7 @@ impl Keys<'_> {
     }
 }
 
-/// Whether a command reads the key of this number, so that it misses something if there is none.
+/// Whether a command reads its key of this number, so that an absent key is a miss.
 fn reads(command: &Command, args: &[&[u8]], number: usize) -> bool {
     let uses = command::key_uses_of(command, args);
     let Some(key_use) = uses.get(number).or(uses.last()) else { return false };

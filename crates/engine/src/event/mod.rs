@@ -1,12 +1,14 @@
-//! Keyspace events: what happened to a key, by the names that Redis gives it.
+//! Keyspace events: changes and misses of keys, under the names that Redis uses.
 //!
 //! ```text
-//! handler ─► Keys::changed(key, "lpop") ─► Events: lpop, del ─► append ─► Engine::tell_events ─► EventAudience::tell
+//! handler ─► Keys::changed(key, "lpop") ─► Events: lpop, del ─► append
+//!         ─► Engine::tell_events ─► EventAudience::tell
 //! ```
 //!
-//! Handlers name an event wherever they say that a key has changed. It is gathered only if somebody wants its class, and told
-//! of under the locks of the command once its record is in the log: so the events of a key come in the order of the log, and
-//! a change that the log has refused has none. A replay tells nobody.
+//! Handlers name an event when they report a change of a key. The event is collected only if its
+//! class is wanted. It is published under the command's locks after the command's record is in the
+//! log: the events of a key are in log order, and a refused change has none. A replay publishes
+//! nothing.
 
 mod classes;
 mod desk;

@@ -1,4 +1,4 @@
-//! Telling of what happened to keys.
+//! Publishes keyspace events.
 
 use super::classes::{EXPIRED, EventClasses};
 use super::desk::{Cause, EventAudience};
@@ -9,28 +9,30 @@ use std::sync::atomic::Ordering;
 use tidemark_log::Lsn;
 
 impl Engine {
-    /// Says who passes events on. Once, before any are wanted.
+    /// Sets the receiver of events. Must be called once, before any class is wanted.
     pub fn set_event_audience(&self, audience: Arc<dyn EventAudience>) {
         let is_first = self.events().audience.set(audience).is_ok();
         assert!(is_first, "events have an audience already, and a second one would hear of nothing");
     }
 
-    /// Says which events are wanted, from the next command on.
+    /// Sets the wanted classes of events, from the next command on.
     pub fn want_events(&self, classes: EventClasses) {
         self.events().wanted.store(classes.0, Ordering::Relaxed);
     }
 
-    /// Tells of what the commands under these locks have done, which the log has at `lsn`, if it had to be logged.
+    /// Publishes the events of the commands under these locks. `lsn` is their record, if one was
+    /// needed.
     #[cold]
     pub(crate) fn tell_events(&self, keys: &mut Keys<'_>, lsn: Option<Lsn>, durable: bool) {
         let events = keys.events.take();
-        // Without a record: either nothing was changed, or the log has refused the change, and then it refuses all.
+        // Without a record, either nothing changed, or the log refused the change; then no event is
+        // published.
         if lsn.is_some() || !self.is_ahead_of_log() {
             self.events().tell(&events, Cause { lsn, durable });
         }
     }
 
-    /// Tells that a key's time had come, as the log has it at `lsn`.
+    /// Publishes the expiry of a key, with the LSN of its record.
     pub(crate) fn tell_expiry(&self, db: u8, key: &[u8], lsn: Lsn) {
         let mut events = self.events().gather();
         if events.are_wanted() {

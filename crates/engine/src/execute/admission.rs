@@ -1,4 +1,4 @@
-//! What is refused before anything changes.
+//! Checks that refuse a command before anything changes.
 
 use crate::command::{Command, flags};
 use crate::engine::Engine;
@@ -7,15 +7,15 @@ use crate::keyspace::MAX_BYTES;
 use tidemark_log::Health;
 use tidemark_log::Room;
 
-/// Most bytes of one command or transaction that changes something, so that its record fits in the log.
+/// Maximum bytes of one writing command or transaction, so that its record fits in the log.
 pub(crate) const MAX_COMMAND_BYTES: usize = 768 << 20;
 
-/// What an argument's length takes in a record, at most.
+/// Maximum bytes that the length prefix of an argument takes in a record.
 pub(crate) const ARGUMENT_OVERHEAD: usize = 5;
 
 impl Engine {
-    /// Refuses changes while the log cannot take them, and arguments that no key and no value can hold: handlers rely on
-    /// it. `room` becomes that for the record of the change.
+    /// Refuses changes while the log cannot take them, and arguments that exceed the size of a key
+    /// or value; handlers rely on both. Sets `room` to the reserved log space for the record.
     #[inline]
     pub(crate) fn admit<'e>(
         &'e self,
@@ -26,10 +26,11 @@ impl Engine {
         if command.is(flags::WRITE) { self.admit_change(args, room) } else { Ok(()) }
     }
 
-    /// Lets a command that was refused for this reason run all the same: one that takes no memory, such as `DEL`, while the log is full
-    /// and has room for it, because it makes space; one whose changes are volatile, while the log is full or its storage does not
-    /// answer, which gets the refusal for the case that it needs the log. A log that has failed, and memory that is ahead of it,
-    /// allow nothing.
+    /// Allows a refused command to run in two cases, while the log is full or its storage does not
+    /// answer. A command that takes no memory, such as `DEL`, runs if the log has reserve space for
+    /// its record, because it frees space. A command with volatile changes runs with the refusal
+    /// attached, to be returned if it needs the log. Nothing is allowed after the log has failed or
+    /// while memory is ahead of it.
     #[cold]
     pub(crate) fn tolerate(
         &self,
@@ -49,7 +50,7 @@ impl Engine {
         }
     }
 
-    /// How many bytes the record of a command takes at most, as far as its arguments say.
+    /// Upper bound of the bytes of a command's record, from its arguments.
     pub fn record_bytes(args: &[&[u8]]) -> usize {
         args.iter().map(|arg| arg.len() + ARGUMENT_OVERHEAD).sum()
     }
@@ -68,8 +69,8 @@ impl Engine {
         self.make_room(bytes, room)
     }
 
-    /// Asks once more under the locks: while this command waited for them another may have changed the same keys and
-    /// found no place in the log, and nothing may build on that.
+    /// Checks again under the locks: while this command waited for them, another may have changed
+    /// the same keys and failed to log that. No change may build on such a state.
     #[inline]
     pub(crate) fn admit_under_locks(&self, command: &Command) -> Result<(), CommandError> {
         if command.is(flags::WRITE) { self.check_writable() } else { Ok(()) }

@@ -1,13 +1,13 @@
-//! A command on its way in, and the terms on which it runs.
+//! A command to run, and the terms on which it runs.
 
 use crate::command::Command;
 
-/// One command on its way in.
+/// One command to run.
 #[derive(Debug, Clone, Copy)]
 pub struct Call<'a> {
-    /// Its row; [`crate::command::resolve`] has checked the number of arguments.
+    /// Row of the command; [`crate::command::resolve`] has checked the number of arguments.
     pub command: &'static Command,
-    /// Arguments, the name first.
+    /// Arguments, starting with the command name.
     pub args: &'a [&'a [u8]],
     /// Selected database, below [`crate::keyspace::DATABASES`].
     pub db: u8,
@@ -15,13 +15,13 @@ pub struct Call<'a> {
     pub now_us: u64,
 }
 
-/// On what terms commands run, beside what they say themselves.
+/// Terms on which commands run, in addition to their arguments.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Terms {
-    /// Nobody is to be told of a change before it is durable.
+    /// Whether a change is published only when it is durable.
     pub durable: bool,
-    /// The tracker whose client keeps what is read, and is to be told when it changes.
+    /// Tracker whose client caches what is read, to be notified when it changes.
     pub reader: Option<u64>,
-    /// The tracker whose client is not to be told of what is changed now.
+    /// Tracker whose client is not notified of this change.
     pub spared: Option<u64>,
 }

@@ -1,4 +1,4 @@
-//! How much a command looks at, before it runs.
+//! Estimates how many elements a command visits, before it runs.
 
 use crate::command::KeySpec;
 use crate::engine::Engine;
@@ -6,11 +6,12 @@ use crate::execute::call::Call;
 use crate::keyspace::{Entry, ValueRef, hash};
 use crate::value::Object;
 
-/// So many bytes of a string count as one element.
+/// Bytes of a string that count as one element.
 const STRING_BYTES: usize = 64;
 
 impl Engine {
-    /// How many elements a command looks at, about, if it [visits all](crate::command::Command::visits_all). O(its keys), and O(shards) for one over all keys.
+    /// Estimates how many elements a command visits that [visits all](crate::command::Command::visits_all).
+    /// O(keys of the command); O(shards) if it visits all keys.
     pub fn effort(&self, call: &Call<'_>) -> usize {
         let db = usize::from(call.db);
         if matches!(call.command.keys, KeySpec::All | KeySpec::Each) {

@@ -1,4 +1,4 @@
-//! The way of one command through the engine.
+//! The path of one command through the engine.
 
 use crate::blocking::blocked::Blocked;
 use crate::command::Command;
@@ -11,20 +11,22 @@ use crate::housekeeping::counter_commits::note_leases;
 use crate::wire::reply::Reply;
 use tidemark_log::{Lsn, Room};
 
-/// What came of a call, beside the answer.
+/// Result of a call, in addition to the reply.
 #[derive(Debug, Default)]
 pub struct Executed<'e> {
-    /// The record of the change, if there was one; or else one of before that the answer depends on.
+    /// LSN of the change's record, if any; otherwise that of an earlier record on which the reply
+    /// depends.
     pub lsn: Option<Lsn>,
-    /// Whether the command itself asked that its answer wait until the change is durable.
+    /// Whether the reply must wait until the change is durable, whatever the server's mode.
     pub durable: bool,
-    /// The command has found nothing to take and no answer was written: its client is to wait.
+    /// Set if the command found nothing to take and wrote no reply: the client must block.
     pub block: Option<Box<Blocked<'e>>>,
 }
 
 impl Engine {
-    /// Runs one command and writes its answer, or says that the client waits. Clients that wait for what the command
-    /// has put somewhere are served before any other command gets at it.
+    /// Runs one command and writes its reply, or reports that the client must block. Blocked
+    /// clients that wait for what the command added are served before any other command can take
+    /// it.
     #[inline]
     pub fn execute(&self, call: &Call<'_>, reply: &mut Reply) -> Executed<'_> {
         self.execute_as(call, Terms::default(), reply)
@@ -68,9 +70,8 @@ impl Engine {
         Executed { lsn: told, durable, block }
     }
 
-    /// What follows from a command beside its answer and its record, and few commands have any of: watched reads are
-    /// answered anew, clients that keep what they read are told, events are passed on, those who wait are served, or the
-    /// client itself is to wait.
+    /// Handles the rare consequences of a command: evaluates watched reads, invalidates client-side
+    /// caches, publishes events, serves blocked clients, or blocks the client itself.
     #[cold]
     fn attend<'e>(
         &'e self,
@@ -113,9 +114,10 @@ impl Engine {
 }
 
 impl Engine {
-    /// The last record that the answer to a command may show, or a later one: to be asked when the command has run, for an
-    /// answer that waits until what it shows is durable. Locks the shards of the command's keys, one after the other: not to be called
-    /// while [`Executed::block`] has them.
+    /// Upper bound of the last LSN that the reply to a command may show, for replies that wait
+    /// until what they show is durable. Call it after the command has run. Locks the shards of the
+    /// command's keys, one after the other; must not be called while [`Executed::block`] holds
+    /// them.
     #[cold]
     pub fn newest_shown(&self, command: &Command, args: &[&[u8]]) -> Lsn {
         let last = |key: &[u8]| self.keyspace().lock(self.keyspace().shard_of(key)).last();
@@ -125,7 +127,7 @@ impl Engine {
     }
 }
 
-/// The keys of a command that has met an expired one, as far as they have expired.
+/// The expired keys among those of a command that has met one.
 pub(crate) fn expired_keys<'a>(keys: &Keys<'_>, call: &Call<'a>) -> Vec<&'a [u8]> {
     if !keys.has_met_expired() || call.command.keys.concerns_all(call.args) {
         return Vec::new();

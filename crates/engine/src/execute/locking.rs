@@ -1,21 +1,23 @@
 //! Which shards a command locks.
 //!
-//! Those of its keys, in the order of their indices. What follows is about the further ones that a change may need.
+//! A command locks the shards of its keys, in the order of their indices. A change may need further
+//! shards.
 //!
-//! To serve a `BLMOVE` is to push into its destination, whose shard the command at hand knows nothing of; and whoever
-//! waits there may move further. Locks are only ever taken in the order of the shards' indices, so that nobody waits in
-//! a circle, and none can be added in the middle. Therefore a writing command sees to it, before it changes anything,
-//! that its locks are *closed*: where a client waits to move from one of the command's keys, the destination's shard is
-//! locked as well, and with it every shard where any move leads that waits in a shard thus added. If one is missing, all
-//! locks are given back and taken again with it, in order. What has been found once stays in the set, so this ends after
-//! as many rounds as there are shards at the latest, whatever others do meanwhile; and since clients begin to wait under
-//! the locks of all of their keys, a closed set stays closed as long as it is held.
+//! Serving a `BLMOVE` pushes to its destination, in a shard that the current command does not name;
+//! clients that wait there may move elements further. Locks are only taken in index order, to
+//! prevent deadlock, so none can be added in the middle. A writing command therefore makes its lock
+//! set *closed* before it changes anything. If a client waits to move from one of the command's
+//! keys, the destination's shard is locked too, and transitively the destination of every move that
+//! waits in an added shard. If a shard is missing, all locks are released and retaken in order with
+//! it. Shards are never removed from the set, so this ends after at most as many rounds as there
+//! are shards. A client starts to wait only under the locks of all of its keys, so a closed set
+//! stays closed while it is held.
 //!
-//! A watched read of keys in several shards reaches further in the same way: whoever changes one of the keys answers the
-//! read anew, and locks what it reads. One over every key makes every change lock all shards.
+//! A watched read of keys in several shards extends the set likewise: a change to one of the keys
+//! evaluates the read and locks all that it reads. A watched read of every key makes every change
+//! lock all shards.
 //!
-//! In a shard where nobody waits to move something, and from which no watched read reaches further, this costs two
-//! comparisons.
+//! A shard without waiting moves and without such watched reads costs two comparisons.
 
 use crate::command::{KeySpec, flags};
 use crate::context::{Keys, Locked};
@@ -28,7 +30,7 @@ impl Engine {
     pub(crate) fn lock_for(&self, call: &Call<'_>) -> Keys<'_> {
         let locked = match (call.command.keys, call.args) {
             (KeySpec::Range { first: 1, last: 1, .. }, [_, key, ..]) => self.lock_one(key),
-            // Locks what it visits by itself.
+            // Locks each shard when it visits it.
             (KeySpec::Each, _) => self.lock_shards([]),
             (keys, args) if keys.concerns_all(args) => Locked::All(self.keyspace().lock_all()),
             (keys, args) => self.lock_keys(keys.keys(args)),
@@ -54,12 +56,13 @@ impl Engine {
         self.lock_shards(indices)
     }
 
-    /// Locks shards, whose indices come in order and each once.
+    /// Locks shards; the indices must be sorted and unique.
     pub(crate) fn lock_shards(&self, indices: impl IntoIterator<Item = usize>) -> Locked<'_> {
         Locked::Many(indices.into_iter().map(|index| (index, self.keyspace().lock(index))).collect())
     }
 
-    /// Adds the locks that serving waiting moves may need to those of a command that may change `keys`.
+    /// Adds the locks that serving blocked moves may need to those of a command that may change
+    /// `keys`.
     #[inline]
     pub(crate) fn lock_destinations<'e, 'a, I: Iterator<Item = &'a [u8]>>(
         &'e self,
@@ -91,7 +94,7 @@ impl Engine {
         }
     }
 
-    /// The shards that are locked and those where moves lead, as far as the locked ones tell.
+    /// The locked shards and the shards that the locked ones show to be reachable from them.
     fn reached<'a>(&self, locked: &Locked<'_>, keys: impl Iterator<Item = &'a [u8]>) -> BTreeSet<usize> {
         let mut reached: BTreeSet<usize> = locked.indices().collect();
         let mut open: Vec<usize> = Vec::new();
@@ -105,7 +108,7 @@ impl Engine {
         while let Some(index) = open.pop() {
             reached.insert(index);
             if followed.insert(index) {
-                // Which key of the shard is moved to is not known here, so any may be.
+                // The destination key is unknown here, so assume any key of the shard.
                 let Some(shard) = locked.shard(index) else { continue };
                 open.extend(shard.waiting().all_destinations());
                 reached.extend(shard.index().reached());

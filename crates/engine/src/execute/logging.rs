@@ -1,5 +1,5 @@
-//! What commands have changed, on its way into the log while their shards are still locked: so the log's order is the order
-//! of execution for every key.
+//! Appends the changes of commands to the log while their shards are locked, so that log order
+//! equals execution order for every key.
 
 use crate::command;
 use crate::context::{Effects, Keys, RareEffects};
@@ -11,8 +11,7 @@ use crate::wire::reply::Reply;
 use tidemark_log::{Lsn, Room};
 
 impl Engine {
-    /// Appends a command's change to the log while its shards are still locked, so that the log's order is the order of
-    /// execution for every key.
+    /// Appends a command's change to the log. The caller holds the locks of its shards.
     pub(crate) fn log_effects(
         &self,
         call: &Call<'_>,
@@ -27,7 +26,8 @@ impl Engine {
         if effects.changed { self.log_command(call, room, reply, mark) } else { None }
     }
 
-    /// As [`Engine::log_effects`], of a command that may have removed expired keys or is logged as others.
+    /// As [`Engine::log_effects`], for a command that may have removed expired keys or is logged as
+    /// other commands.
     #[cold]
     fn log_rare_effects(
         &self,
@@ -87,8 +87,9 @@ impl Engine {
         self.appended(result, reply, mark)
     }
 
-    /// The log failed between admission and append: the change is in memory and in no log. Its answer, which
-    /// begins at `mark`, becomes an error, and every later write is refused at admission.
+    /// Handles the result of an append. If the log failed after admission, the change is in memory
+    /// only: the reply, which begins at `mark`, becomes an error, and admission refuses every later
+    /// write.
     fn appended(
         &self,
         result: Result<Lsn, tidemark_log::AppendError>,
@@ -106,7 +107,7 @@ impl Engine {
         }
     }
 
-    /// Appends what serving a client has changed, behind the change that made it possible.
+    /// Appends the changes of serving a client, after the change that made it possible.
     pub(crate) fn log_served(&self, keys: &Keys<'_>, effects: &Effects, reply: &mut Reply) -> Option<Lsn> {
         assert!(
             !effects.changed || effects.rare().is_some_and(|rare| !rare.rewritten.is_empty()),
@@ -121,14 +122,15 @@ impl Engine {
         self.append_transaction(&payloads, Room::NONE, keys.now_us(), reply, 0)
     }
 
-    /// Appends that a key's time has come, before it is removed.
+    /// Appends the expiry of a key, before the key is removed.
     pub(crate) fn log_expiry(&self, db: u8, key: &[u8], now_us: u64) -> Option<Lsn> {
         let encode = |into: &mut Vec<u8>| encode_expiry(into, db, std::iter::once(key));
         self.log().append_into(Room::NONE, now_us, kind::EXPIRY, encode).ok()
     }
 }
 
-/// The arguments that a record holds: all but the name. No subcommand changes keys, so there is no second name.
+/// The arguments that a record holds: all except the name. No subcommand changes keys, so there is
+/// no second name.
 fn arguments<'a>(call: &Call<'a>) -> &'a [&'a [u8]] {
     &call.args[1..]
 }
@@ -147,7 +149,8 @@ pub(crate) fn encode_effects(call: &Call<'_>, effects: &Effects, payloads: &mut 
     }
 }
 
-/// Inside a transaction, or before rewritten commands, the removal of expired keys is spelled as what it is: a removal.
+/// Inside a transaction or before rewritten commands, the removal of expired keys is logged as a
+/// `DEL`.
 fn encode_expired(db: u8, effects: &Effects, payloads: &mut Vec<Vec<u8>>) {
     let expired = effects.rare().map_or(&[][..], |rare| &rare.expired);
     if !expired.is_empty() {

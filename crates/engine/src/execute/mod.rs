@@ -1,10 +1,11 @@
 //! One command, from admission to the release of its locks.
 //!
 //! ```text
-//! execution ─► admission ─► locking ─► running (the handler) ─► logging ─► watch::evaluation ─► serving ─► unlock
+//! execution ─► admission ─► locking ─► running (the handler)
+//!           ─► logging ─► watch::evaluation ─► serving ─► unlock
 //! ```
 //!
-//! `transaction` runs several commands together; `watched_keys` says whether one may still run.
+//! `transaction` runs several commands atomically; `watched_keys` decides whether it may still run.
 
 pub(crate) mod admission;
 pub(crate) mod call;

@@ -1,20 +1,20 @@
-//! The moment at which others are told of a change: behind its record.
+//! The log record of a change, as the context in which subscribers are notified.
 
 use tidemark_log::Lsn;
 
-/// The record behind which answers are looked at.
+/// The record whose change is being published.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Moment {
     pub(crate) lsn: Lsn,
     pub(crate) time_us: u64,
-    /// Its change is not to be told of before it is durable.
+    /// Whether the change is published only when it is durable.
     pub(crate) durable: bool,
-    /// The tracker that is not told, because the change is its own.
+    /// Tracker that is not notified, because the change is its own.
     pub(crate) spared: Option<u64>,
 }
 
 impl Moment {
-    /// A record whose change need not be durable before it is told.
+    /// Creates the moment of a record whose change need not be durable before it is published.
     pub(crate) fn of(lsn: Lsn, time_us: u64) -> Self {
         Self { lsn, time_us, durable: false, spared: None }
     }

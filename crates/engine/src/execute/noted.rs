@@ -1,21 +1,21 @@
-//! Whom the changes of a command concern, until its record is in the log.
+//! Subscribers that a command's changes concern, collected until its record is in the log.
 
 use crate::tracking::Changed;
 use crate::watch::{Query, SharedQuery};
 
-/// Somebody who is to be told of a change, noted until its record is in the log.
+/// A subscriber to notify once the record of the change is in the log.
 #[derive(Debug)]
 pub(crate) enum Noted {
-    /// A watched read, whose answer may have changed.
+    /// A watched read whose answer may have changed.
     Query(SharedQuery),
-    /// A key that clients keep.
+    /// A key that clients cache.
     Key(Box<Changed>),
-    /// Any key that clients keep may have changed.
+    /// Any cached key may have changed.
     Everything,
 }
 
 impl Query {
-    /// Notes a query that a command may have changed, unless it has been noted.
+    /// Adds a query that a command may have changed, unless it was added already.
     pub(crate) fn note(query: &SharedQuery, noted: &mut Vec<Noted>) {
         if query.join_noted() {
             noted.push(Noted::Query(query.clone()));
@@ -28,7 +28,7 @@ impl Query {
         Self::note(query, noted);
     }
 
-    /// As [`Query::note`], because anything may have changed.
+    /// As [`Query::note`], when any key may have changed.
     pub(crate) fn note_everything(query: &SharedQuery, noted: &mut Vec<Noted>) {
         query.note_all_listed();
         Self::note(query, noted);

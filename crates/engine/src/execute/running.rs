@@ -1,4 +1,4 @@
-//! Running a command's handler under its locks, be it a client's command or one out of the log.
+//! Runs a command's handler under its locks, for client commands and for replayed ones.
 
 use crate::command::Run;
 use crate::context::{Context, Keys};
@@ -10,18 +10,18 @@ use crate::execute::noted::Noted;
 use crate::wire::reply::Reply;
 
 impl Engine {
-    /// Runs a command out of the log: as [`Engine::execute`], without logging and without serving anybody. Whom it
-    /// concerns goes to `noted`.
+    /// Runs a command from the log: as [`Engine::execute`], but without logging and without serving
+    /// blocked clients. Appends the subscribers that the change concerns to `noted`.
     pub(crate) fn replay(&self, call: &Call<'_>, reply: &mut Reply, noted: &mut Vec<Noted>) {
         let mut keys = self.lock_for(call);
         keys.begin_replay();
-        // Whoever wanted to know was told when it happened.
+        // Subscribers were notified when the command first ran.
         keys.events = Events::default();
         self.run(call, &mut keys, reply);
         noted.append(&mut keys.effects.take_noted());
     }
 
-    /// Runs a handler; an error replaces whatever it had answered.
+    /// Runs a handler; an error replaces any partial reply.
     #[inline]
     pub(crate) fn run(&self, call: &Call<'_>, keys: &mut Keys<'_>, reply: &mut Reply) {
         let Run::Keys(handler) = call.command.run else {
@@ -41,7 +41,7 @@ impl Engine {
     }
 }
 
-/// Replaces whatever a command had answered, from `mark` on, by its error.
+/// Replaces the command's reply, from `mark` on, with its error.
 #[cold]
 fn answer_failure(call: &Call<'_>, keys: &mut Keys<'_>, reply: &mut Reply, mark: usize, error: CommandError) {
     assert!(

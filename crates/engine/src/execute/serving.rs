@@ -1,16 +1,18 @@
-//! Serving clients that wait, before anybody else can take what came for them.
+//! Serves blocked clients before other commands can take what they wait for.
 //!
-//! A command that puts something into a key serves those who wait for the key while it still holds its locks: the
-//! longest-waiting client first, and every record of a pop right behind the change that made it possible, as far as
-//! these keys are concerned. A transaction serves when all of its commands have run.
+//! A command that adds an element to a key serves the clients blocked on it while it still holds
+//! its locks, the client that has waited longest first. The record of each pop directly follows the
+//! record that made it possible, for these keys. A transaction serves after all of its commands
+//! have run.
 //!
 //! ```text
-//! lock ─► run ─► append push ─► claim a waiter ─► pop for it ─► append pop ─► … ─► unlock ─► deliver the answers
-//!                                    ▲                               │
-//!                                    └── who waits where it pushed ◄─┘
+//! lock ─► run ─► append push ─► claim waiter ─► pop for it ─► append pop ─► unlock ─► deliver
+//!                                   ▲                             │
+//!                                   └─── waiters of pushed keys ◄─┘
 //! ```
 //!
-//! Where a client moves what it is served to, the destination's shard is locked as well: see `locking`.
+//! If a served client moves the element elsewhere, the destination's shard is locked as well: see
+//! `locking`.
 
 use crate::blocking::waiter::{Delivery, Waiter};
 use crate::command;
@@ -21,13 +23,13 @@ use crate::wire::reply::Reply;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// A client that has been served, and its answer.
+/// A served client and its reply.
 type Served = (Arc<Waiter>, Delivery);
 
 impl Engine {
-    /// Serves clients that wait for keys which have got something, and for what serving them pushes in turn: first the
-    /// key that got something first. All shards that this touches are locked: see [`Engine::lock_destinations`]. Once
-    /// everybody is served, the locks are given back and the clients get their answers.
+    /// Serves clients blocked on `ready` keys, and on keys that serving them fills, in that order.
+    /// All shards that this touches must be locked: see [`Engine::lock_destinations`]. Releases the
+    /// locks before it delivers the replies.
     #[cold]
     pub(crate) fn serve(&self, mut keys: Keys<'_>, mut ready: Vec<(u8, Vec<u8>)>) {
         assert!(!keys.effects.changed, "clients are served before what the command did is logged");
@@ -52,7 +54,7 @@ impl Engine {
 
     fn serve_key(&self, keys: &mut Keys<'_>, db: u8, key: &[u8], served: &mut Vec<Served>) {
         keys.select(db);
-        // Once the log has failed, what it cannot record must not happen.
+        // After the log has failed, no change may happen that it cannot record.
         while self.check_writable().is_ok()
             && let Some(held) = keys.type_of(key)
             && let Some(waiter) = keys.claim_waiting(key, held)
@@ -62,7 +64,7 @@ impl Engine {
         }
     }
 
-    /// Serves one client, which has been claimed, from a key that holds what it waits for.
+    /// Serves one claimed client from a key that holds what the client waits for.
     fn serve_one(&self, keys: &mut Keys<'_>, key: &[u8], waiter: &Waiter) -> Delivery {
         let args: Vec<&[u8]> = waiter.args.iter().map(Vec::as_slice).collect();
         let mut reply = Reply::new(waiter.protocol);
@@ -80,7 +82,7 @@ impl Engine {
             reply.truncate(0);
             reply.error(&error);
         }
-        // What it made ready is served in the next round.
+        // Keys that this made ready are served in the next round.
         let ready = keys.effects.take_ready();
         let mut effects = std::mem::take(&mut keys.effects);
         if !ready.is_empty() {
@@ -102,8 +104,8 @@ impl Engine {
         Delivery { reply: if overflowed { Vec::new() } else { reply.take() }, overflowed, lsn }
     }
 
-    /// Ends a client's wait; `false` if it has been served meanwhile and its answer is on the way, or if its wait had
-    /// ended before.
+    /// Ends a client's wait. Returns `false` if the client was served meanwhile and its reply is on
+    /// the way, or if its wait had ended before.
     pub fn stop_waiting(&self, waiter: &Arc<Waiter>) -> bool {
         let stopped = waiter.stop();
         self.forget(waiter);

@@ -1,4 +1,4 @@
-//! Commands that take effect together, and the keys that they depend on.
+//! Commands that run atomically, and the keys that they depend on.
 
 use crate::command::flags;
 use crate::context::{Keys, Locked};
@@ -18,10 +18,10 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use tidemark_log::{Lsn, Room};
 
-/// What the acknowledgement of an emission takes in a record beside the subscription's name, at most.
+/// Maximum bytes of an emission's acknowledgement in a record, without the subscription's name.
 const ACKNOWLEDGEMENT_BYTES: usize = 64;
 
-/// The keys that a client's next transaction depends on.
+/// The keys that a client's next transaction depends on (`WATCH`).
 #[derive(Debug, Default)]
 pub struct WatchedKeys {
     watch: Arc<Watch>,
@@ -29,22 +29,22 @@ pub struct WatchedKeys {
 }
 
 impl WatchedKeys {
-    /// Nothing watched.
+    /// Creates an empty set.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Whether nothing is watched.
+    /// Whether no key is watched.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 
-    /// How many keys are watched.
+    /// Number of watched keys.
     pub fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// Whether a watched key has changed or expired since. The keys' shards are locked.
+    /// Whether a watched key has changed or expired since. The keys' shards must be locked.
     fn is_broken(&self, keys: &mut Keys<'_>) -> bool {
         if self.watch.is_touched() {
             return true;
@@ -57,8 +57,9 @@ impl WatchedKeys {
 }
 
 impl Engine {
-    /// Runs commands together: nobody sees some of their changes without the others, and the log holds them in one
-    /// record. Writes the array of answers, or the null array if a key that `watch` watches has changed.
+    /// Runs commands atomically: other clients see all of their changes or none, and the log holds
+    /// them in one record. Writes the array of replies, or the null array if a key in `watch` has
+    /// changed.
     pub fn execute_transaction(
         &self,
         calls: &[Call<'_>],
@@ -69,8 +70,9 @@ impl Engine {
         self.execute_transaction_as(calls, watch, &[], now_us, Terms::default(), reply)
     }
 
-    /// As [`Engine::execute_transaction`], on the given terms; the positions of named subscriptions move with it, and if one
-    /// of them has been there before, nothing happens and the answer is the null array.
+    /// As [`Engine::execute_transaction`], on the given terms, and advances the positions of the
+    /// named subscriptions in `done` in the same record. If one of them has reached its position
+    /// already, nothing runs and the reply is the null array.
     pub fn execute_transaction_as(
         &self,
         calls: &[Call<'_>],
@@ -166,7 +168,7 @@ impl Engine {
         Executed { lsn: lsn.or(told), durable: durable || awaited.is_some(), block: None }
     }
 
-    /// Starts watching a key for a transaction.
+    /// Watches a key for a transaction.
     pub fn watch(&self, watched: &mut WatchedKeys, db: u8, key: &[u8], now_us: u64) {
         if watched.keys.insert((db, key.into())) {
             let mut shard = self.keyspace().lock(self.keyspace().shard_of(key));
@@ -174,7 +176,7 @@ impl Engine {
         }
     }
 
-    /// Ends a transaction's watches.
+    /// Ends all watches of a transaction.
     pub fn unwatch(&self, watched: &WatchedKeys) {
         for (db, key) in &watched.keys {
             self.keyspace().lock(self.keyspace().shard_of(key)).unwatch(*db, key, &watched.watch);
@@ -198,7 +200,8 @@ impl Engine {
                     .into(),
             ));
         }
-        // What a single command was promised would only take away from all together.
+        // Release what single commands reserved: it would reduce the space for the whole
+        // transaction.
         *room = Room::NONE;
         if !done.is_empty() {
             self.check_writable()?;

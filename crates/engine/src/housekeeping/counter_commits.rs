@@ -1,6 +1,6 @@
-//! Committing counters that have waited long enough, all of them before the log is closed, and what is said of it.
+//! Commits counters that are due, or all of them before the log is closed, and reports on them.
 //!
-//! Who calls [`Engine::commit_due`] looks at counters that have moved, never at those at rest.
+//! [`Engine::commit_due`] visits only counters that have moved, never those at rest.
 
 use crate::command;
 use crate::context::Keys;
@@ -15,35 +15,38 @@ use tidemark_log::{Durability, Lsn};
 /// The command that commits a counter.
 const COMMIT: &[u8] = b"counter.commit";
 
-/// What counters have done and have still to do: see [`Engine::counter_figures`].
+/// Activity of counters and amounts still to commit: see [`Engine::counter_figures`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CounterFigures {
-    /// Since [`Engine::begin_counting`], or else since the start.
+    /// Totals since [`Engine::begin_counting`], or since the start.
     pub totals: CounterTotals,
-    /// Commits that the log has refused since the start: those that were due are tried again, those that a move needs are refused with it.
+    /// Commits that the log has refused since the start. Commits that were due are retried; one
+    /// that a move needed makes the move fail.
     pub failed: u64,
-    /// What is uncommitted now.
+    /// Uncommitted amounts.
     pub exposure: Exposure,
-    /// How many keys are counters, expired but not yet removed ones included.
+    /// Number of counters, including expired ones that are not yet removed.
     pub keys: usize,
 }
 
 impl Engine {
-    /// Says how counters are committed that say nothing themselves. Counters that exist keep their terms; the interval holds for all.
+    /// Sets the default terms of counters. Existing counters keep their terms; the interval applies
+    /// to all.
     pub fn set_counter_defaults(&self, defaults: CounterDefaults) {
         self.keyspace().committing().set_defaults(defaults);
     }
 
-    /// When [`Engine::commit_due`] should be called next, in milliseconds since 1970: never later than the first counter is due.
+    /// When to call [`Engine::commit_due`] next, in milliseconds since 1970; never later than the
+    /// first counter is due.
     pub fn next_commit(&self) -> Option<u64> {
         self.keyspace().committing().next_due()
     }
 
-    /// Commits counters that are due, at most `budget` of them. Returns when the next is due, in milliseconds since 1970. What the log
-    /// refuses stays uncommitted, and is due again a second later.
+    /// Commits due counters, at most `budget` of them. Returns when the next is due, in
+    /// milliseconds since 1970. A commit that the log refuses is due again a second later.
     pub fn commit_due(&self, now_us: u64, budget: usize) -> Option<u64> {
         let (now_ms, committing) = (now_us / 1000, self.keyspace().committing());
-        // Counters that become due from here on lower the bound again by themselves.
+        // Counters that become due after this lower the bound themselves.
         committing.forget_next_due();
         let mut left = budget;
         for index in 0..self.keyspace().shard_count() {
@@ -71,8 +74,9 @@ impl Engine {
         committing.next_due()
     }
 
-    /// Commits everything that is uncommitted and gives back everything that is reserved; how many counters the log has refused to
-    /// commit. To be called when nobody moves counters any more, before the log is closed.
+    /// Commits everything that is uncommitted and gives back all reservations. Returns the number
+    /// of counters that the log refused to commit. Call it before the log is closed, when no thread
+    /// moves counters any more.
     pub fn commit_all(&self, now_us: u64) -> usize {
         let mut refused = 0;
         for index in 0..self.keyspace().shard_count() {
@@ -84,13 +88,13 @@ impl Engine {
         refused
     }
 
-    /// Commits a counter, if the key still is one; whether the log took it.
+    /// Commits a counter, if the key still holds one. Returns `false` if the log refused it.
     fn commit_counter(&self, db: u8, key: &[u8], now_us: u64) -> bool {
         let args = [COMMIT, key];
         let command = command::find(COMMIT).expect("the table has the command that commits counters");
         let mut reply = Reply::default();
         self.execute(&Call { command, args: &args, db, now_us }, &mut reply);
-        // A key that holds something else by now has nothing to commit.
+        // A key that holds another type by now has nothing to commit.
         let is_done = !reply.bytes().starts_with(b"-") || reply.bytes().starts_with(b"-WRONGTYPE");
         if !is_done {
             self.keyspace().committing().count_failed();
@@ -98,8 +102,8 @@ impl Engine {
         is_done
     }
 
-    /// Counts what counters do from here on, which excludes what they do while the log is replayed, and makes those due that a crash
-    /// left units of in doubt, if these are to be given back after a time.
+    /// Resets the counts, to exclude the replay of the log, and schedules counters whose doubt
+    /// after a crash is given back after a time.
     pub fn begin_counting(&self) {
         for index in 0..self.keyspace().shard_count() {
             let mut shard = self.keyspace().lock(index);
@@ -110,13 +114,15 @@ impl Engine {
         }
     }
 
-    /// How many counters of a database leave when they are idle, expired but not yet removed ones included.
+    /// Number of counters of a database that expire when idle, including expired ones that are not
+    /// yet removed.
     pub fn idle_counters(&self, db: u8) -> usize {
         let shards = 0..self.keyspace().shard_count();
         shards.map(|index| self.keyspace().lock(index).database(usize::from(db)).idle_counter_count()).sum()
     }
 
-    /// What counters have done, and what is uncommitted now. O(counters that have moved since they were committed).
+    /// Totals and uncommitted amounts of counters. O(counters that have moved since their last
+    /// commit).
     pub fn counter_figures(&self) -> CounterFigures {
         let mut figures =
             CounterFigures { failed: self.keyspace().committing().failed(), ..CounterFigures::default() };
@@ -132,9 +138,10 @@ impl Engine {
     }
 }
 
-/// Notes the record that has committed counters, for those of which nothing more may be told before it is durable: exact ones, which
-/// must not grant again what it reserves; and all of them where every answer waits for the disk, for what a crash takes back is
-/// bounded only if what the promise counts as committed cannot be taken back as well. Their shards are locked.
+/// Stores the commit's LSN in counters on which no reply may depend before it is durable. These are
+/// exact counters, which must not grant a reservation twice. In `always` mode these are all
+/// counters: a crash's loss is bounded only if what the promise counts as committed cannot be lost
+/// too. The counters' shards must be locked.
 #[cold]
 pub(crate) fn note_leases(keys: &mut Keys<'_>, leased: &[(u8, Vec<u8>)], lsn: Lsn, durability: Durability) {
     let (now_ms, always) = (keys.now_ms(), durability == Durability::Always);

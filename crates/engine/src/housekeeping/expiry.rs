@@ -1,5 +1,5 @@
-//! Active expiry: keys whose time has come leave in the order of their deadlines, each removal a record of the log; and what pools have set
-//! aside for a time that is over is given back.
+//! Active expiry: removes expired keys in the order of their deadlines, each with a record, and
+//! ends reservations of pools that are over.
 
 use crate::command::{self, flags};
 use crate::context::{Keys, Locked, RareEffects};
@@ -12,26 +12,27 @@ use crate::persist::record::kind;
 use crate::wire::reply::Reply;
 use tidemark_log::{Lsn, Room};
 
-/// How long expiry rests when the log takes no records.
+/// How long expiry pauses when the log takes no records. Milliseconds.
 const RETRY_MS: u64 = 1000;
 
 impl Engine {
-    /// Removes keys whose time has come, at most `budget` of them, and logs it. Returns the earliest deadline left, in
-    /// milliseconds since 1970.
+    /// Removes expired keys, at most `budget` of them, and logs the removals. Returns the earliest
+    /// remaining deadline, in milliseconds since 1970.
     pub fn expire_due(&self, now_us: u64, budget: usize) -> Option<u64> {
         expire_due(self, now_us, budget)
     }
 
-    /// Whether the log has room for a record that no client waits for, such as that of an expired key which a read has met:
-    /// nobody waits for room on its behalf.
+    /// Whether the log has space for a record on behalf of no client, such as that of an expired
+    /// key that a read has met: such a record does not wait for space.
     fn may_log_unasked(&self) -> bool {
         self.log().has_room() && self.check_writable().is_ok()
     }
 
-    /// Removes keys that a command has met expired, as if active expiry had come first, and logs it: clients that have read them
-    /// are told. If the command was a read of a client that keeps what it reads, the key counts as read behind that.
+    /// Removes and logs expired keys that a command has met, as active expiry would, and
+    /// invalidates client-side caches of them. If the command was a read of a caching client, the
+    /// client counts as a reader of the absent key.
     ///
-    /// Called without locks: the removal may need those of other shards.
+    /// The caller must hold no locks: the removal may need those of other shards.
     #[cold]
     pub(crate) fn remove_met(&self, call: &Call<'_>, expired: &[&[u8]], reader: Option<u64>) {
         for key in expired {
@@ -44,7 +45,8 @@ impl Engine {
         }
     }
 
-    /// Appends that keys were found expired and removed, if any were, and emits what watched reads answer without them.
+    /// Logs keys that were found expired and removed, if any, and evaluates watched reads without
+    /// them.
     pub(crate) fn log_expired(&self, keys: &mut Keys<'_>) -> Option<Lsn> {
         let RareEffects { expired, noted, .. } = std::mem::take(&mut keys.effects).take_rare();
         if expired.is_empty() {
@@ -73,7 +75,7 @@ impl Engine {
 
 fn expire_due(engine: &Engine, now_us: u64, budget: usize) -> Option<u64> {
     let now_ms = now_us / 1000;
-    // Deadlines that commands set from here on lower the bound again by themselves.
+    // Deadlines that commands set after this lower the bound themselves.
     engine.store_next_deadline(None);
     let mut left = budget;
     let mut next: Option<u64> = None;
@@ -83,7 +85,8 @@ fn expire_due(engine: &Engine, now_us: u64, budget: usize) -> Option<u64> {
             while left > 0
                 && let Some(key) = shard.database(db).first_due(now_ms).map(<[u8]>::to_vec)
             {
-                // Without a log that takes it a key stays: what is not recorded must not happen.
+                // If the log does not take the record, the key stays: no change may happen
+                // unrecorded.
                 let is_removed = engine.may_log_unasked()
                     && if shard.is_read() {
                         drop(shard);
@@ -121,7 +124,7 @@ fn expire_due(engine: &Engine, now_us: u64, budget: usize) -> Option<u64> {
     engine.next_deadline()
 }
 
-/// Ends reservations of a pool that are over; whether the log took it.
+/// Ends a pool's reservations that are over. Returns `false` if the log refused it.
 fn end_reservations(engine: &Engine, db: u8, key: &[u8], now_us: u64) -> bool {
     const EXPIRE: &str = "pool.expire";
     if !engine.may_log_unasked() {
@@ -130,11 +133,11 @@ fn end_reservations(engine: &Engine, db: u8, key: &[u8], now_us: u64) -> bool {
     let command = command::find(EXPIRE.as_bytes()).expect("the table has the command that ends reservations");
     let mut reply = Reply::default();
     engine.execute(&Call { command, args: &[EXPIRE.as_bytes(), key], db, now_us }, &mut reply);
-    // A key that holds something else by now has no reservations.
+    // A key that holds another type by now has no reservations.
     !reply.bytes().starts_with(b"-") || reply.bytes().starts_with(b"-WRONGTYPE")
 }
 
-/// Logs that a key's time has come and removes it; whether the log took it.
+/// Logs and removes an expired key. Returns `false` if the log refused it.
 fn remove(engine: &Engine, shard: &mut Shard, db: u8, key: &[u8], now_us: u64) -> bool {
     let Some(lsn) = engine.log_expiry(db, key, now_us) else { return false };
     shard.note_logged(lsn);
@@ -145,15 +148,16 @@ fn remove(engine: &Engine, shard: &mut Shard, db: u8, key: &[u8], now_us: u64) -
     true
 }
 
-/// As [`remove`], of a key in a shard whose keys are watched: with the locks of all that is read together with it. False
-/// also if the log failed behind the removal, in which case nothing more is removed either.
+/// As [`remove`], for a key in a shard with subscribers: locks all shards that are read together
+/// with it. Returns `false` also if the log failed after the removal; then expiry stops likewise.
 fn remove_read(engine: &Engine, db: u8, key: &[u8], now_us: u64) -> bool {
     let index = engine.keyspace().shard_of(key);
     let locked = Locked::One(index, engine.keyspace().lock(index));
     let locked = engine.lock_destinations(locked, || std::iter::once(key));
     let mut keys = engine.keys(locked, db, now_us);
     keys.drop_expired(key);
-    // Another may have removed it, or given it more time, while nobody held the lock: that is as good.
+    // Another thread may have removed the key or extended its deadline while it was unlocked; that
+    // is fine.
     let is_there = keys.effects.rare().is_none_or(|rare| rare.expired.is_empty());
     is_there || engine.log_expired(&mut keys).is_some()
 }

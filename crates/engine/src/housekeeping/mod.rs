@@ -1,4 +1,4 @@
-//! What becomes due without a command: keys that expire, counters that are committed.
+//! Work that becomes due without a command: expiry of keys, commits of counters.
 
 pub(crate) mod counter_commits;
 pub(crate) mod expiry;

@@ -1,19 +1,20 @@
-//! What all counters have in common: the terms of those that say nothing themselves, when the next is due, and what has been counted.
+//! State that all counters share: default terms, when the next commit is due, and statistics.
 
 use crate::value::Terms;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use tidemark_counter::Promise;
 
-/// How counters are committed that say nothing themselves.
+/// Default terms of counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CounterDefaults {
-    /// How many units may be uncommitted, at least 1.
+    /// Maximum uncommitted units, at least 1.
     pub cap: u64,
     /// How long less than the low threshold may stay uncommitted. Milliseconds, at least 1.
     pub max_age_ms: u64,
-    /// How long what an exact counter has reserved may stay unused. Milliseconds, at least 1.
+    /// How long the reservation of an exact counter may stay unused. Milliseconds, at least 1.
     pub idle_ms: u64,
-    /// How long at least, after it has reached its low threshold, a counter gathers more before it is committed. Milliseconds.
+    /// Minimum time that a counter accumulates changes after it reaches its low threshold.
+    /// Milliseconds.
     pub interval_ms: u64,
 }
 
@@ -24,8 +25,8 @@ impl Default for CounterDefaults {
 }
 
 impl CounterDefaults {
-    /// The terms of a promise with these thresholds: the upper one is half of what may be uncommitted unless it is given, the lower
-    /// one half of that.
+    /// Returns the terms of a promise with these thresholds. `high` defaults to half of what may be
+    /// uncommitted, `low` to half of `high`.
     pub(crate) fn terms(
         &self,
         promise: Option<Promise>,
@@ -44,20 +45,21 @@ impl CounterDefaults {
     }
 }
 
-/// See the module's documentation.
+/// State that all counters share.
 #[derive(Debug)]
 pub(crate) struct Committing {
     cap: AtomicU64,
     max_age_ms: AtomicU64,
     idle_ms: AtomicU64,
     interval_ms: AtomicU64,
-    /// Lower bound of when the next counter is due. Milliseconds since 1970; `u64::MAX`: none is.
+    /// Lower bound of the time at which the next counter is due. Milliseconds since 1970;
+    /// `u64::MAX` if none is.
     next_due_ms: AtomicU64,
     /// Commits that the log has refused.
     failed: AtomicU64,
-    /// One of so many moves is looked at; 0: none is.
+    /// One of this many moves is sampled; 0 samples none.
     churn_sample: AtomicU32,
-    /// Since when. Milliseconds since 1970.
+    /// Time at which that was set, in milliseconds since 1970.
     churn_since_ms: AtomicU64,
 }
 
@@ -119,7 +121,7 @@ impl Committing {
         self.failed.load(Relaxed)
     }
 
-    /// Of how many moves one is looked at, and since when.
+    /// The sampling rate of moves, and when it was set.
     pub(crate) fn churn_sampling(&self) -> (u32, u64) {
         (self.churn_sample.load(Relaxed), self.churn_since_ms.load(Relaxed))
     }
@@ -130,45 +132,44 @@ impl Committing {
     }
 }
 
-/// What the counters of a shard have done since the start.
+/// Totals of a shard's counters since the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CounterTotals {
-    /// Moves: each would have been a record.
+    /// Moves; without coalescing, each would be a record.
     pub moves: u64,
-    /// Units that were moved, up or down.
+    /// Units moved, up or down.
     pub moved_units: u64,
-    /// Records of commits.
+    /// Commit records.
     pub commits: u64,
-    /// Units that these moved the committed positions by.
+    /// Units by which the commits moved the committed positions.
     pub committed_units: u64,
 }
 
 impl CounterTotals {
-    /// Which share of the moves has needed no record of its own. 0 to 1; 0 if nothing has moved.
+    /// Share of the moves that needed no record of their own, 0 to 1; 0 without moves.
     pub fn write_reduction(&self) -> f64 {
         saved(self.commits, self.moves)
     }
 
-    /// Which share of the units that were moved has never had to be committed, because others have cancelled it. 0 to 1; too small by
-    /// what exact counters have reserved ahead, and by what is uncommitted it is too large. 0 if nothing has moved.
+    /// Share of the moved units that never had to be committed, because later moves cancelled them.
+    /// 0 to 1; 0 without moves. Reservations of exact counters make it too small, uncommitted units
+    /// too large.
     pub fn churn(&self) -> f64 {
         saved(self.committed_units, self.moved_units)
     }
 
-    /// Counts a move.
     #[inline]
     pub(crate) fn count_move(&mut self, units: u64) {
         self.moves += 1;
         self.moved_units = self.moved_units.wrapping_add(units);
     }
 
-    /// Counts a commit.
     pub(crate) fn count_commit(&mut self, units: u64) {
         self.commits += 1;
         self.committed_units = self.committed_units.wrapping_add(units);
     }
 
-    /// Adds another's.
+    /// Adds another shard's totals.
     pub(crate) fn add(&mut self, other: Self) {
         self.moves += other.moves;
         self.moved_units = self.moved_units.wrapping_add(other.moved_units);
@@ -177,7 +178,7 @@ impl CounterTotals {
     }
 }
 
-/// Which share of `all` was saved if `spent` were spent.
+/// Share of `all` that was saved if `spent` was spent.
 fn saved(spent: u64, all: u64) -> f64 {
     if all == 0 { 0.0 } else { all.saturating_sub(spent) as f64 / all as f64 }
 }

@@ -1,10 +1,11 @@
-//! What a database does for a running snapshot: it shows its entries as they were at the cut.
+//! A database's part in a running snapshot: it provides its entries as they were at the cut.
 //!
-//! A walk in hash order writes the entries out, in slices; an entry that is about to change before the walk has reached it
-//! is written out by whoever changes it. A large value is not written at once but *captured* (see `value::capture`): it
-//! waits in a queue, whose front the walk goes on with before it goes on itself. A captured value that moves to another key
-//! waits again there. What is removed while the snapshot has not seen it, or not seen all of it, is handed over to the
-//! snapshot, which writes it out without any lock.
+//! A walk in hash order writes the entries in slices. A command that is about to change an entry
+//! before the walk has reached it writes the entry first. A large value is not written at once but
+//! *captured* (see `value::capture`): it waits in a queue, which the walk works off before it
+//! continues. A captured value that moves to another key is queued again there. A removed value
+//! that the snapshot has not seen completely is handed over to the snapshot, which writes it
+//! without a lock.
 
 use super::form::{self, Head};
 use super::{Entry, Table};
@@ -13,15 +14,15 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// An entry of so many bytes costs a walk as much as two small ones.
+/// An entry of this many bytes costs the walk as much as two small ones.
 const ENTRY_BYTES: usize = 256;
 
-/// Gives every value in parts a number of its own in a snapshot.
+/// Assigns each value in parts a unique number within a snapshot.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Numbers(Arc<AtomicU64>);
 
 impl Numbers {
-    /// How many have been given.
+    /// Number of assigned numbers.
     pub(crate) fn given(&self) -> u64 {
         self.0.load(Relaxed)
     }
@@ -31,16 +32,16 @@ impl Numbers {
     }
 }
 
-/// The part of a database that a running snapshot has to do with.
+/// A running snapshot's state within a database.
 pub(super) struct Copying {
-    /// The database's number at the snapshot's cut; `SWAPDB` may have given it another since.
+    /// The database's number at the cut; `SWAPDB` may have changed it since.
     number: u8,
-    /// The snapshot's number, which the entries bear that it has seen or captured.
+    /// Number of the snapshot, stored in the entries that it has seen or captured.
     epoch: u16,
     numbers: Numbers,
-    /// What has been written since the latest slice.
+    /// Pieces written since the last slice.
     copied: Pieces,
-    /// Where the walk stands in hash order; `None` when it has come to the end.
+    /// Position of the walk in hash order; `None` at the end.
     position: Option<u64>,
     /// Keys of captured values.
     captured: VecDeque<Box<[u8]>>,
@@ -60,13 +61,14 @@ impl Copying {
         }
     }
 
-    /// As [`Copying::new`], for a database of which the snapshot has seen all, so that it can adopt.
+    /// As [`Copying::new`], for a database that the snapshot has seen completely, so that it can
+    /// adopt captured values.
     pub(super) fn reopened(epoch: u16) -> Self {
         Self { position: None, ..Self::new(0, epoch, Numbers::default()) }
     }
 
-    /// To be called before an entry changes, and by the walk: writes out what the snapshot has not seen. Returns how
-    /// many bytes that took.
+    /// Writes an entry if the snapshot has not seen it. Must be called before the entry changes.
+    /// Returns the number of bytes written.
     pub(super) fn see(&mut self, entry: &mut Entry) -> usize {
         if entry.epoch() == self.epoch {
             return 0;
@@ -79,7 +81,8 @@ impl Copying {
         self.copied.push(|piece| form::encode(entry, piece))
     }
 
-    /// To be called before a value leaves its key for good: hands a captured one over to the snapshot.
+    /// Hands a captured value over to the snapshot. Must be called before the value leaves its key
+    /// for good.
     pub(super) fn hand_over(&mut self, entry: &mut Entry) {
         if is_captured(entry)
             && let Some(object) = entry.take_object()
@@ -88,12 +91,12 @@ impl Copying {
         }
     }
 
-    /// Goes on with a captured value that has moved to this key.
+    /// Continues with a captured value that has moved to this key.
     pub(super) fn adopt(&mut self, key: &[u8]) {
         self.captured.push_back(key.into());
     }
 
-    /// Takes a table whose entries all leave their keys; the walk has nothing left to see here.
+    /// Takes over a table whose entries are all being removed; nothing is left to walk here.
     pub(super) fn hand_over_all(&mut self, table: Table<Entry>) {
         self.detached.push(self.detach(Rest::Table(table)));
         self.captured.clear();
@@ -110,10 +113,11 @@ impl Copying {
         }
     }
 
-    /// Lets the snapshot walk on by about `budget` entries, or by fewer that are large.
+    /// Advances the walk by about `budget` entries, fewer if they are large.
     pub(super) fn step(&mut self, table: &mut Table<Entry>, budget: usize) -> Slice {
         if let Some(key) = self.captured.front() {
-            // A value that has left its key was handed over or adopted by another; a new one here is not captured.
+            // A value that left its key was handed over or adopted elsewhere; a new value here is
+            // not captured.
             let value = value_of(table, key);
             if !value.is_some_and(|value| value.capture_step(&mut self.copied)) {
                 self.captured.pop_front();
@@ -129,12 +133,12 @@ impl Copying {
         }
     }
 
-    /// Whether the snapshot has seen all, after a slice.
+    /// Whether the snapshot has seen everything, after a slice.
     pub(super) fn is_done(&self) -> bool {
         self.position.is_none() && self.captured.is_empty()
     }
 
-    /// Ends the captures of values in the table, which no snapshot will complete.
+    /// Ends the captures of values in the table; the snapshot will not be completed.
     pub(super) fn stop(self, table: &mut Table<Entry>) {
         for key in self.captured {
             if let Some(value) = value_of(table, &key) {
@@ -148,7 +152,7 @@ fn value_of<'a>(table: &'a mut Table<Entry>, key: &[u8]) -> Option<&'a mut dyn I
     table.get_mut(super::hash(key), key).and_then(Entry::object_mut).and_then(Object::in_parts_mut)
 }
 
-/// Begins to capture a large value; whether it is one.
+/// Starts to capture a value if it is large. Returns whether it is.
 fn begin_capture(entry: &mut Entry, numbers: &Numbers, pieces: &mut Pieces) -> bool {
     let Some(object) = entry.object() else { return false };
     let Some(value) = object.in_parts().filter(|value| value.needs_parts()) else { return false };
@@ -166,30 +170,31 @@ fn begin_capture(entry: &mut Entry, numbers: &Numbers, pieces: &mut Pieces) -> b
     true
 }
 
-/// Whether a snapshot has not seen all of an entry's value, though it has seen the entry.
+/// Whether a snapshot has seen the entry but not all of its value.
 pub(super) fn is_captured(entry: &Entry) -> bool {
     entry.object().and_then(Object::in_parts).is_some_and(InParts::is_captured)
 }
 
-/// What one step of a walk has brought.
+/// Result of one step of a walk.
 pub(crate) struct Slice {
     /// The database's number at the cut.
     pub(crate) number: u8,
-    /// Snapshot forms of entries and parts.
+    /// Encoded entries and parts.
     pub(crate) entries: Pieces,
-    /// What left its keys.
+    /// Values and tables that left their keys.
     pub(crate) detached: Vec<Detached>,
 }
 
-/// Entries and values that a snapshot has taken over because they left their keys before it had seen them.
+/// Entries and values that a snapshot took over because they left their keys before it had seen
+/// them.
 pub(crate) struct Detached {
     /// Their database's number at the cut.
     pub(crate) number: u8,
     epoch: u16,
     numbers: Numbers,
-    /// Worked off from the end.
+    /// Processed from the end.
     rests: Vec<Rest>,
-    /// Where the walk stands in a table.
+    /// Position of the walk in a table.
     position: u64,
 }
 
@@ -199,7 +204,7 @@ enum Rest {
 }
 
 impl Detached {
-    /// Goes on by about `budget` entries; `None` if there is nothing left.
+    /// Advances by about `budget` entries; `None` if nothing is left.
     pub(crate) fn step(&mut self, budget: usize) -> Option<Pieces> {
         let mut pieces = Pieces::default();
         let mut captured = Vec::new();

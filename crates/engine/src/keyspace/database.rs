@@ -1,5 +1,5 @@
-//! One shard's part of one database: its entries, their deadlines, and the hook by which a snapshot sees an entry before
-//! it changes.
+//! One shard's part of one database: its entries, their deadlines, and the hook by which a snapshot
+//! sees an entry before it changes.
 
 use super::copying::{Copying, Numbers, Slice, is_captured};
 use super::due::DueKeys;
@@ -11,10 +11,10 @@ use crate::value::{Counter, Object, Pool, Terms};
 use std::collections::BTreeSet;
 use tidemark_counter::Kind;
 
-/// What a write does to the key's deadline.
+/// Effect of a write on the key's deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deadline {
-    /// Leaves it.
+    /// Keeps it.
     Keep,
     /// Removes it.
     Clear,
@@ -22,29 +22,27 @@ pub enum Deadline {
     At(u64),
 }
 
-/// Entries and deadlines. Knows nothing of time: callers decide what has expired.
+/// Entries and deadlines. Independent of the clock: callers decide what has expired.
 #[derive(Default)]
 pub struct Database {
     table: Table<Entry>,
-    /// Every deadline with the hash of its key: the order in which active expiry works.
+    /// Every deadline with the hash of its key, in the order of active expiry.
     deadlines: BTreeSet<(u64, u64)>,
-    /// Counters that have moved since they were committed.
+    /// Counters that have moved since their last commit.
     uncommitted: Uncommitted,
-    /// Pools with reservations, each where it says itself.
+    /// Pools with reservations, by the due time that each pool stores.
     reserving: DueKeys,
-    /// How many keys are counters.
     counters: usize,
-    /// How many of them leave when they are idle.
+    /// Number of counters that expire when idle.
     idle_counters: usize,
-    /// How many keys are pools.
     pools: usize,
-    /// Number of the latest snapshot. An entry whose own number is older has not been seen by it.
+    /// Number of the latest snapshot. An entry with an older number has not been seen by it.
     epoch: u16,
     copying: Option<Box<Copying>>,
 }
 
 impl Database {
-    /// How many keys there are, expired but not yet removed ones included.
+    /// Number of keys, including expired ones that are not yet removed.
     pub fn len(&self) -> usize {
         self.table.len()
     }
@@ -54,27 +52,27 @@ impl Database {
         self.table.is_empty()
     }
 
-    /// How many keys have a deadline.
+    /// Number of keys with a deadline.
     pub fn deadline_count(&self) -> usize {
         self.deadlines.len()
     }
 
-    /// How many keys are counters, expired but not yet removed ones included.
+    /// Number of counters, including expired ones that are not yet removed.
     pub fn counter_count(&self) -> usize {
         self.counters
     }
 
-    /// How many keys are counters that leave when they are idle, expired but not yet removed ones included.
+    /// Number of counters that expire when idle, including expired ones that are not yet removed.
     pub fn idle_counter_count(&self) -> usize {
         self.idle_counters
     }
 
-    /// How many keys are pools, expired but not yet removed ones included.
+    /// Number of pools, including expired ones that are not yet removed.
     pub fn pool_count(&self) -> usize {
         self.pools
     }
 
-    /// How many reservations of pools are open. O(pools that have any).
+    /// Number of open reservations of pools. O(pools with reservations).
     pub fn reservation_count(&self) -> usize {
         let listed = self.reserving.iter().filter_map(|(due_ms, hash)| {
             let is_listed = |entry: &Entry| pool(entry).is_some_and(|pool| pool.listed_ms() == due_ms);
@@ -88,7 +86,7 @@ impl Database {
         self.deadlines.first().map(|&(at, _)| at)
     }
 
-    /// A key whose deadline is `now` or earlier.
+    /// Returns a key whose deadline is `now` or earlier.
     pub fn first_due(&self, now: u64) -> Option<&[u8]> {
         let &(at, hash) = self.deadlines.first().filter(|&&(at, _)| at <= now)?;
         self.table.find(hash, |entry| entry.deadline() == Some(at)).map(Entry::key)
@@ -99,13 +97,13 @@ impl Database {
         &self.table
     }
 
-    /// The entry of a key.
+    /// Returns the entry of a key.
     #[inline]
     pub fn get(&self, hash: u64, key: &[u8]) -> Option<&Entry> {
         self.table.get(hash, key)
     }
 
-    /// The entry of a key, to change its value (never its deadline: see [`Database::set_deadline`]).
+    /// As [`Database::get`], mutable. The deadline changes only by [`Database::set_deadline`].
     #[inline]
     pub fn get_mut(&mut self, hash: u64, key: &[u8]) -> Option<&mut Entry> {
         let entry = self.table.get_mut(hash, key)?;
@@ -115,7 +113,7 @@ impl Database {
         Some(entry)
     }
 
-    /// Adds an entry whose key is absent.
+    /// Adds an entry; its key must be absent.
     #[inline]
     pub fn insert(&mut self, hash: u64, mut entry: Entry) {
         entry.set_epoch(self.epoch);
@@ -134,26 +132,28 @@ impl Database {
         self.table.insert(hash, entry);
     }
 
-    /// When the next reservation of a pool is over. Milliseconds since 1970.
+    /// Time at which the next reservation of a pool ends, in milliseconds since 1970.
     pub(crate) fn next_reservation(&self) -> Option<u64> {
         self.reserving.next()
     }
 
-    /// The key of a pool with a reservation that is over by now.
+    /// Returns the key of a pool with a reservation that has ended.
     pub(crate) fn first_reserving(&self, now_ms: u64) -> Option<&[u8]> {
         let (due_ms, hash) = self.reserving.first_due(now_ms)?;
         let is_listed = |entry: &Entry| pool(entry).is_some_and(|pool| pool.listed_ms() == due_ms);
         self.table.find(hash, is_listed).map(Entry::key)
     }
 
-    /// Lists the pool at a key where it should be listed now, if it has changed: when its next reservation is over.
+    /// Moves a pool to its current place in the list of reservations. Returns when its next
+    /// reservation ends, in milliseconds since 1970.
     pub(crate) fn list_pool(&mut self, hash: u64, key: &[u8]) -> Option<u64> {
         let pool = pool_mut(self.table.get_mut(hash, key)?)?;
         unlist(&mut self.reserving, hash, pool);
         list(&mut self.reserving, hash, pool)
     }
 
-    /// Sets a key's value, whatever it was; `clock` is the time of this access, in seconds since 1970.
+    /// Sets a key's value, replacing any. `clock` is the time of this access, in seconds since
+    /// 1970.
     #[inline]
     pub fn set(&mut self, hash: u64, key: &[u8], payload: Payload<'_>, deadline: Deadline, clock: u32) {
         let Some(entry) = self.table.get_mut(hash, key) else {
@@ -203,7 +203,7 @@ impl Database {
         move_deadline(&mut self.deadlines, hash, entry, new);
     }
 
-    /// Removes a key; what it held, to be dropped, unless a running snapshot has yet to see it.
+    /// Removes a key. Returns its entry, without an object that a running snapshot still needs.
     pub fn remove(&mut self, hash: u64, key: &[u8]) -> Option<Entry> {
         let mut entry = self.unlink(hash, key)?;
         if let Some(copying) = &mut self.copying {
@@ -213,7 +213,7 @@ impl Database {
         Some(entry)
     }
 
-    /// Takes a key out, to [`Database::place`] it under another.
+    /// Takes a key out, to [`Database::place`] it under another key.
     pub fn take(&mut self, hash: u64, key: &[u8]) -> Option<Entry> {
         let mut entry = self.unlink(hash, key)?;
         if let Some(copying) = &mut self.copying {
@@ -222,7 +222,7 @@ impl Database {
         Some(entry)
     }
 
-    /// Adds an entry that was taken elsewhere and whose key is absent here.
+    /// Adds an entry that was taken elsewhere; its key must be absent here.
     pub fn place(&mut self, hash: u64, entry: Entry) {
         if is_captured(&entry) {
             let epoch = self.epoch;
@@ -232,39 +232,40 @@ impl Database {
         self.insert(hash, entry);
     }
 
-    /// When the next counter is due. Milliseconds since 1970.
+    /// When the next counter is due for a commit, in milliseconds since 1970.
     pub fn next_commit(&self) -> Option<u64> {
         self.uncommitted.next_due()
     }
 
-    /// The key of a counter that is to be committed now.
+    /// Returns the key of a counter that is due for a commit.
     pub(crate) fn pop_uncommitted(&mut self, now_ms: u64) -> Option<Box<[u8]>> {
         self.uncommitted.pop_due(&mut self.table, now_ms)
     }
 
-    /// The keys of all counters that have something to commit.
+    /// The keys of all counters with uncommitted changes.
     pub(crate) fn uncommitted_keys(&self) -> Vec<Box<[u8]>> {
         self.uncommitted.keys(&self.table)
     }
 
-    /// How much is uncommitted. O(counters that have moved).
+    /// Sums up what is uncommitted. O(counters that have moved).
     pub fn exposure(&self) -> Exposure {
         self.uncommitted.exposure(&self.table)
     }
 
-    /// Lists a counter, whose place was `before` (0: none), where its own listing says.
+    /// Moves a counter in the list from its place `before` (0: none) to `due_ms`.
     pub(crate) fn list_uncommitted(&mut self, hash: u64, before: u64, due_ms: u64) {
         self.uncommitted.list(hash, before, due_ms);
     }
 
-    /// Takes a counter that has nothing to commit out of the list. O(log n) with n the listed ones.
+    /// Removes a counter with nothing to commit from the list. O(log n) for n listed counters.
     pub(crate) fn unlist_committed(&mut self, hash: u64, key: &[u8]) {
         if let Some(Object::Counter(counter)) = self.table.get_mut(hash, key).and_then(Entry::object_mut) {
             self.uncommitted.end(hash, counter);
         }
     }
 
-    /// Changes a counter's limit, and its terms if some are given; the counter's idle time before. `None` if the key holds no counter.
+    /// Changes a counter's limit and, if given, its terms. Returns the previous idle time, or
+    /// `None` if the key holds no counter.
     pub(crate) fn set_counter(
         &mut self,
         hash: u64,
@@ -272,7 +273,7 @@ impl Database {
         kind: Kind,
         terms: Option<Terms>,
     ) -> Option<u64> {
-        // A running snapshot sees it first.
+        // A running snapshot sees the entry first.
         self.get_mut(hash, key)?;
         let counter = self.table.get_mut(hash, key).and_then(counter_mut)?;
         counter.set_kind(kind);
@@ -310,7 +311,7 @@ impl Database {
         Some(entry)
     }
 
-    /// Sets or clears a key's deadline; `false` if the key is absent.
+    /// Sets or clears a key's deadline. Returns `false` if the key is absent.
     pub fn set_deadline(&mut self, hash: u64, key: &[u8], deadline: Option<u64>) -> bool {
         let Some(entry) = self.table.get_mut(hash, key) else { return false };
         if let Some(copying) = &mut self.copying {
@@ -320,8 +321,8 @@ impl Database {
         true
     }
 
-    /// Removes every key and gives the old table to the caller, who may drop it elsewhere. A running snapshot keeps it
-    /// until its walk has seen it.
+    /// Removes every key and returns the old table, which the caller may drop elsewhere. A running
+    /// snapshot keeps the table until its walk has seen it.
     pub fn clear(&mut self) -> Option<Table<Entry>> {
         self.deadlines = BTreeSet::new();
         self.uncommitted.clear();
@@ -337,7 +338,7 @@ impl Database {
         }
     }
 
-    /// Opens the database to a snapshot whose cut is now.
+    /// Starts a snapshot of this database, whose cut is now.
     pub(crate) fn begin_copying(&mut self, number: u8, numbers: Numbers) {
         assert!(
             self.copying.is_none(),
@@ -347,23 +348,23 @@ impl Database {
         self.copying = Some(Box::new(Copying::new(number, self.epoch, numbers)));
     }
 
-    /// Closes the database to a snapshot that will not be completed.
+    /// Stops a snapshot that will not be completed.
     pub(crate) fn stop_copying(&mut self) {
         if let Some(copying) = self.copying.take() {
             copying.stop(&mut self.table);
         }
     }
 
-    /// Whether a running snapshot has still to do with this database.
+    /// Whether a running snapshot still needs this database.
     pub(crate) fn is_copying(&self) -> bool {
         self.copying.is_some()
     }
 
-    /// Asserts that a running snapshot has seen a key's entry before it was changed, if the entry
-    /// was there at the cut.
+    /// Asserts that a running snapshot saw a key's entry before it changed, if the entry existed at
+    /// the cut.
     ///
     /// # Panics
-    /// It has not: what it writes of the entry later is not of its cut.
+    /// It did not see it: it would write a state of the entry later than its cut.
     #[cold]
     pub(crate) fn assert_seen(&self, hash: u64, key: &[u8]) {
         let Some(entry) = self.table.get(hash, key) else { return };
@@ -375,8 +376,8 @@ impl Database {
         );
     }
 
-    /// Lets the snapshot walk on by about `budget` entries, or by fewer that are large; `None` if it has nothing to do
-    /// with this database (any more).
+    /// Advances the snapshot's walk by about `budget` entries, fewer if they are large. `None` if
+    /// the snapshot does not need this database.
     pub(crate) fn copy_slice(&mut self, budget: usize) -> Option<Slice> {
         let copying = self.copying.as_mut()?;
         let slice = copying.step(&mut self.table, budget);
@@ -416,7 +417,7 @@ fn pool_mut(entry: &mut Entry) -> Option<&mut Pool> {
     }
 }
 
-/// Lists a pool that is not listed where it should be, and says where that is.
+/// Lists a pool by its due time. Returns that time, if any.
 fn list(reserving: &mut DueKeys, hash: u64, pool: &mut Pool) -> Option<u64> {
     let due_ms = pool.due_ms();
     pool.set_listed_ms(due_ms);

@@ -1,8 +1,8 @@
-//! One key and its value in one heap block behind one thin pointer.
+//! A key and its value in one heap block behind one thin pointer.
 //!
-//! A million small strings cost what their bytes cost: header, optional deadline, key and value are laid out together,
-//! so a lookup touches one cache line more than its bucket and the table stores eight bytes a key. The same block
-//! serves as hash field, set member and sorted-set member.
+//! Header, optional deadline, key and value are laid out together. A lookup touches one cache line
+//! besides the bucket, and the table stores eight bytes per key. Hash fields, set members and
+//! sorted-set members use the same block.
 //!
 //! ```text
 //!  Header (16 bytes)                      if EXPIRES   if fixed-size value
@@ -12,12 +12,12 @@
 //! └─────────┴───────────┴───────┴──────┴────────────┴──────────────────────┴─────────┴───────────┘
 //! ```
 //!
-//! This is the only module of the crate with `unsafe`. Its invariants:
+//! This is the only module of the crate with `unsafe` code. Its invariants:
 //! - `Entry` owns the block exclusively; it is not `Clone`, so no two entries point to one block.
-//! - The block was allocated with [`Entry::layout`] of its current header, which changes only together with a
-//!   reallocation; every byte inside the layout is initialised before the entry leaves its constructor.
-//! - `kind` says which fixed-size value lies in the block; an object is a `Box<Object>` turned into a raw pointer and is
-//!   taken back exactly once, by `take_object` or by `drop`.
+//! - The block was allocated with [`Entry::layout`] of its current header, which changes only with
+//!   a reallocation. Every byte of the layout is initialised before the constructor returns.
+//! - `kind` says which fixed-size value the block holds. An object is a `Box<Object>` turned into a
+//!   raw pointer; it is taken back exactly once, by `take_object` or by `drop`.
 #![allow(unsafe_code)]
 
 use super::reclaim::reclaim;
@@ -28,10 +28,10 @@ use std::ptr::{self, NonNull};
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Longest string that Redis keeps in its object's own block. Bytes.
+/// Maximum length of a string that Redis embeds in its object's block, in bytes.
 const EMBEDDED: usize = 44;
 
-/// Longest key and longest raw value, in bytes: 512 MiB, as in Redis.
+/// Maximum length of a key and of a raw value: 512 MiB, as in Redis.
 pub const MAX_BYTES: usize = 512 << 20;
 
 const ALIGN: usize = 8;
@@ -43,11 +43,12 @@ struct Header {
     key_len: u32,
     /// Bytes of a raw value; 0 for every other kind.
     value_len: u32,
-    /// Seconds since 1970 of the last access; atomic, because reading through `&Entry` is an access too.
+    /// Seconds since 1970 of the last access. Atomic, because reading through `&Entry` is an access
+    /// too.
     clock: AtomicU32,
     kind: u8,
     flags: u8,
-    /// Number of the snapshot that last saw this entry.
+    /// Number of the last snapshot that saw this entry.
     epoch: u16,
 }
 
@@ -65,25 +66,25 @@ const INT: u8 = 2;
 const FLOAT: u8 = 3;
 const OBJECT: u8 = 4;
 
-/// What an entry holds, borrowed.
+/// The value of an entry, borrowed.
 #[derive(Debug, Clone, Copy)]
 pub enum ValueRef<'a> {
-    /// Nothing beside the key: a set's member.
+    /// No value: a member of a set.
     Unit,
-    /// Bytes as they were sent.
+    /// Bytes as the client sent them.
     Raw(&'a [u8]),
-    /// An integer whose decimal form is what was sent.
+    /// An integer whose decimal form is what the client sent.
     Int(i64),
-    /// A sorted set's score.
+    /// The score of a sorted set's member.
     Float(f64),
-    /// Any other value type.
+    /// A value of any other type.
     Object(&'a Object),
 }
 
-/// A value on its way into an entry.
+/// A value to store in an entry.
 #[derive(Debug)]
 pub enum Payload<'a> {
-    /// Nothing beside the key.
+    /// No value.
     Unit,
     /// Bytes to copy.
     Raw(&'a [u8]),
@@ -95,13 +96,14 @@ pub enum Payload<'a> {
     Object(Box<Object>),
 }
 
-/// One key with its value, deadline and bookkeeping.
+/// A key with its value, deadline and bookkeeping.
 pub struct Entry(NonNull<Header>);
 
-// SAFETY: an `Entry` owns its block exclusively, and everything in the block (`Object` included) is `Send + Sync`.
+// SAFETY: an `Entry` owns its block exclusively, and everything in the block, `Object` included, is
+// `Send + Sync`.
 unsafe impl Send for Entry {}
-// SAFETY: as above; `&Entry` gives only shared access to plain bytes and `&Object`, and changes nothing but the clock, which
-// is atomic.
+// SAFETY: as above. `&Entry` gives only shared access to plain bytes and `&Object`, and changes
+// nothing but the clock, which is atomic.
 unsafe impl Sync for Entry {}
 const _: () = {
     const fn is_send_sync<T: Send + Sync>() {}
@@ -111,7 +113,7 @@ const _: () = {
 impl Entry {
     /// Allocates an entry. `deadline` is in milliseconds since 1970.
     ///
-    /// Key and raw value must not be longer than [`MAX_BYTES`]; callers refuse longer ones before.
+    /// Neither key nor raw value may exceed [`MAX_BYTES`]; callers refuse longer ones first.
     pub fn new(key: &[u8], payload: Payload<'_>, deadline: Option<u64>) -> Self {
         assert!(key.len() <= MAX_BYTES, "a key of {} bytes exceeds {MAX_BYTES}", key.len());
         let (kind, raw): (u8, &[u8]) = match &payload {
@@ -131,8 +133,9 @@ impl Entry {
             epoch: 0,
         };
         let layout = Self::layout(&header);
-        // SAFETY: the layout is never empty (it contains the header). All writes below lie inside it: `fixed`, `key_at`
-        // and `raw_at` are the offsets from which `layout` computed the size.
+        // SAFETY: the layout is never empty, because it contains the header. All writes below are
+        // inside it: `fixed`, `key_at` and `raw_at` are the offsets from which `layout` computed
+        // the size.
         unsafe {
             let Some(block) = NonNull::new(alloc(layout)) else { handle_alloc_error(layout) };
             block.cast::<Header>().write(header.copy());
@@ -168,10 +171,11 @@ impl Entry {
     }
 
     fn at(&self, offset: usize) -> NonNull<u8> {
-        // Not in release builds: every look at an entry passes here. Offsets are computed from the
-        // same header.
+        // Not in release builds: every access to an entry passes here, and the offset comes from
+        // the same header.
         debug_assert!(offset <= Self::layout(self.header()).size(), "offset inside the block");
-        // SAFETY: callers pass offsets computed from this block's header, which lie inside its allocation.
+        // SAFETY: callers pass offsets computed from this block's header, which are inside its
+        // allocation.
         unsafe { self.0.cast::<u8>().add(offset) }
     }
 
@@ -183,7 +187,7 @@ impl Entry {
         unsafe { std::slice::from_raw_parts(self.at(key_at(header)).as_ptr(), header.key_len as usize) }
     }
 
-    /// The type of its value.
+    /// Type of the value.
     pub fn type_of(&self) -> Type {
         match self.value() {
             ValueRef::Object(object) => object.kind(),
@@ -191,7 +195,7 @@ impl Entry {
         }
     }
 
-    /// Its value if that is a string; otherwise the error that commands on strings answer.
+    /// Returns the value if it is a string, otherwise the wrong-type error.
     #[inline]
     pub fn text(&self) -> Result<Text<'_>, CommandError> {
         match self.value() {
@@ -202,7 +206,7 @@ impl Entry {
         }
     }
 
-    /// Its value if that is a collection of this kind; otherwise the error that commands on such collections answer.
+    /// Returns the value if it is a collection of this type, otherwise the wrong-type error.
     #[inline]
     pub fn collection<T: Collection>(&self) -> Result<&T, CommandError> {
         self.object().and_then(T::from_object).ok_or(CommandError::WrongType)
@@ -213,7 +217,7 @@ impl Entry {
     pub fn value(&self) -> ValueRef<'_> {
         let header = self.header();
         let fixed = self.at(fixed_at(header));
-        // SAFETY: `kind` says which value was written at `fixed`; raw bytes lie at `raw_at`.
+        // SAFETY: `kind` says which value was written at `fixed`; raw bytes are at `raw_at`.
         unsafe {
             match header.kind {
                 UNIT => ValueRef::Unit,
@@ -229,7 +233,7 @@ impl Entry {
         }
     }
 
-    /// The object inside, if the value is one.
+    /// Returns the object, if the value is one.
     #[inline]
     pub fn object(&self) -> Option<&Object> {
         match self.value() {
@@ -238,22 +242,24 @@ impl Entry {
         }
     }
 
-    /// As [`Entry::object`], to change it.
+    /// As [`Entry::object`], mutable.
     #[inline]
     pub fn object_mut(&mut self) -> Option<&mut Object> {
         let header = self.header().copy();
         if header.kind != OBJECT {
             return None;
         }
-        // SAFETY: an object's pointer lies at `fixed_at`, owned by this block, and `&mut self` makes access exclusive.
+        // SAFETY: this block owns the object whose pointer is at `fixed_at`, and `&mut self` makes
+        // the access exclusive.
         unsafe { Some(&mut **self.at(fixed_at(&header)).cast::<*mut Object>().as_ptr()) }
     }
 
-    /// Replaces the value and keeps key, deadline and epoch; in place where the size allows it.
+    /// Replaces the value and keeps key, deadline and epoch; works in place if the size allows.
     #[inline]
     pub fn set(&mut self, payload: Payload<'_>) {
         let header = self.header().copy();
-        // SAFETY: the kind is unchanged, so the slot at `fixed`/`raw` has the very size that is written.
+        // SAFETY: the kind is unchanged, so the slot at `fixed` or `raw_at` has exactly the size
+        // that is written.
         unsafe {
             match (&payload, header.kind) {
                 (Payload::Raw(bytes), RAW) if bytes.len() == header.value_len as usize => {
@@ -274,18 +280,18 @@ impl Entry {
         self.rebuild(payload, self.deadline());
     }
 
-    /// When the key expires, in milliseconds since 1970.
+    /// Time at which the key expires, in milliseconds since 1970.
     #[inline]
     pub fn deadline(&self) -> Option<u64> {
-        // SAFETY: the flag says that a deadline was written behind the header.
+        // SAFETY: the flag says that a deadline was written after the header.
         (self.header().flags & EXPIRES != 0).then(|| unsafe { self.at(HEADER).cast::<u64>().read() })
     }
 
-    /// Sets or clears the deadline; moves the block when the deadline appears or vanishes.
+    /// Sets or clears the deadline. Reallocates the block if a deadline is added or removed.
     pub fn set_deadline(&mut self, deadline: Option<u64>) {
         match (self.deadline(), deadline) {
             (None, None) => {}
-            // SAFETY: the flag says that the block has room for a deadline behind the header.
+            // SAFETY: the flag says that the block has room for a deadline after the header.
             (Some(_), Some(new)) => unsafe { self.at(HEADER).cast::<u64>().write(new) },
             _ => {
                 let payload = self.take_payload();
@@ -294,7 +300,7 @@ impl Entry {
         }
     }
 
-    /// The same value and deadline under another key.
+    /// Returns the entry under another key.
     #[must_use]
     pub fn renamed(mut self, key: &[u8]) -> Self {
         let deadline = self.deadline();
@@ -305,22 +311,22 @@ impl Entry {
         renamed
     }
 
-    /// The snapshot that last saw this entry.
+    /// Number of the last snapshot that saw this entry.
     pub fn epoch(&self) -> u16 {
         self.header().epoch
     }
 
-    /// Marks the entry as seen by a snapshot, or as born after its cut.
+    /// Marks the entry as seen by a snapshot, or as created after its cut.
     pub fn set_epoch(&mut self, epoch: u16) {
         self.header_mut().epoch = epoch;
     }
 
-    /// Seconds since 1970 of the last access, as told to [`Entry::touch`]; 0 if there was none.
+    /// Seconds since 1970 of the last access, as passed to [`Entry::touch`]; 0 if there was none.
     pub fn clock(&self) -> u32 {
         self.header().clock.load(Relaxed)
     }
 
-    /// How Redis would keep the value; `None` of what is no key's value.
+    /// Name of Redis's encoding for the value; `None` for a bare member or score.
     pub fn encoding(&self) -> Option<&'static str> {
         match self.value() {
             ValueRef::Int(_) => Some("int"),
@@ -334,7 +340,7 @@ impl Entry {
     #[inline]
     pub fn touch(&self, seconds: u32) {
         let clock = &self.header().clock;
-        // Storing what is there already would make the cache line dirty for nothing.
+        // Storing an equal value would dirty the cache line for nothing.
         if clock.load(Relaxed) != seconds {
             clock.store(seconds, Relaxed);
         }
@@ -360,7 +366,7 @@ impl Entry {
         *self = rebuilt;
     }
 
-    /// Moves the value out; an entry left without its object holds nothing.
+    /// Moves the value out; an entry that held an object then holds the integer 0.
     fn take_payload(&mut self) -> OwnedPayload {
         match self.value() {
             ValueRef::Unit => OwnedPayload::Unit,
@@ -371,14 +377,15 @@ impl Entry {
         }
     }
 
-    /// Takes the object out of the entry, which then holds zero as an integer: same size, nothing to drop.
+    /// Takes the object out of the entry, which then holds the integer 0: same size, no destructor.
     pub fn take_object(&mut self) -> Option<Box<Object>> {
         let header = self.header().copy();
         if header.kind != OBJECT {
             return None;
         }
         let slot = self.at(fixed_at(&header));
-        // SAFETY: the pointer came from `Box::into_raw`; the kind changes with it, so nobody takes it a second time.
+        // SAFETY: the pointer came from `Box::into_raw`. The kind changes with it, so it is taken
+        // only once.
         unsafe {
             let object = Box::from_raw(slot.cast::<*mut Object>().read());
             slot.cast::<i64>().write(0);
@@ -396,7 +403,7 @@ impl Drop for Entry {
             reclaim(object, 1);
         }
         let layout = Self::layout(self.header());
-        // SAFETY: the block was allocated with this layout and nobody can reach it any more.
+        // SAFETY: the block was allocated with this layout, and no reference to it remains.
         unsafe { dealloc(self.0.cast::<u8>().as_ptr(), layout) }
     }
 }
@@ -420,7 +427,8 @@ enum OwnedPayload {
 }
 
 impl OwnedPayload {
-    /// The payload to allocate with; an object follows by [`OwnedPayload::give_to`].
+    /// Returns the payload to allocate with; an object is stored afterwards by
+    /// [`OwnedPayload::give_to`].
     fn as_payload(&self) -> Payload<'_> {
         match self {
             Self::Unit => Payload::Unit,
@@ -435,7 +443,8 @@ impl OwnedPayload {
         if let Self::Object(object) = self {
             let header = entry.header().copy();
             assert_eq!(header.kind, INT, "an object's slot was reserved as an integer");
-            // SAFETY: an integer and an object's pointer have the same slot and size; the integer needs no drop.
+            // SAFETY: an integer and an object's pointer have the same slot and size; the integer
+            // has no destructor.
             unsafe { entry.at(fixed_at(&header)).cast::<*mut Object>().write(Box::into_raw(object)) };
             entry.header_mut().kind = OBJECT;
         }

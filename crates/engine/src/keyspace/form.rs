@@ -1,14 +1,14 @@
-//! The form of entries in a snapshot.
+//! Encoding of entries in a snapshot.
 //!
 //! ```text
 //! entry            type u8 │ deadline + 1 varint (0: none) │ key │ value
 //! value            bytes; an integer's 64 bits; or as its type encodes it
-//! value in parts   7 │ type u8 │ value's number varint │ deadline + 1 varint │ key │ number of elements varint
-//! part             8 │ type u8 │ value's number varint │ [list or pool: place varint] │ count u32 │ element*
+//! value in parts   7 │ type u8 │ number varint │ deadline + 1 varint │ key │ element count varint
+//! part             8 │ type u8 │ number varint │ [ordered: place varint] │ count u32 │ element*
 //! ```
 //!
-//! A value in parts and its parts stand anywhere in a snapshot, in any order; the number, which no other value in it has,
-//! joins them.
+//! A value in parts and its parts may be anywhere in a snapshot, in any order; they share a number
+//! that no other value has.
 
 use super::{Entry, MAX_BYTES, Payload, ValueRef};
 use crate::persist::record::{Cursor, put_bytes, put_varint};
@@ -17,40 +17,39 @@ use crate::value::{Collection, Counter, Hash, Limit, List, Object, Pool, Set, So
 
 const RAW: u8 = 0;
 const INT: u8 = 1;
-// 2 to 6, and those above 8, are the codes of types.
+// 2 to 6, and codes above 8, are types.
 const IN_PARTS: u8 = 7;
 
-/// What stands in a frame.
+/// One item of a frame.
 pub(crate) enum Form<'a> {
-    /// An entry.
     Whole(Entry),
-    /// An entry whose elements stand elsewhere.
+    /// An entry whose elements are in separate parts.
     InParts(Head<'a>),
-    /// Some of a value's elements, which come next.
+    /// Some of a value's elements; they follow.
     Part(Part),
 }
 
-/// What an entry has beside its elements.
+/// An entry without its elements.
 pub(crate) struct Head<'a> {
     pub(crate) number: u64,
     pub(crate) kind: Type,
-    /// When the key expires, in milliseconds since 1970.
+    /// Time at which the key expires, in milliseconds since 1970.
     pub(crate) deadline: Option<u64>,
     pub(crate) key: &'a [u8],
-    /// How many elements all parts have together.
+    /// Number of elements in all parts.
     pub(crate) count: u64,
 }
 
-/// What a part says of its elements.
+/// Head of a part.
 pub(crate) struct Part {
     pub(crate) number: u64,
     pub(crate) kind: Type,
-    /// Of a value whose parts have an order, its place among them.
+    /// Index of the part, if the value's parts are ordered.
     pub(crate) place: u64,
     pub(crate) count: u32,
 }
 
-/// Appends an entry whole.
+/// Appends a whole entry.
 pub(crate) fn encode(entry: &Entry, into: &mut Vec<u8>) {
     into.push(match entry.value() {
         ValueRef::Raw(_) | ValueRef::Unit | ValueRef::Float(_) => RAW,
@@ -76,7 +75,7 @@ pub(crate) fn encode(entry: &Entry, into: &mut Vec<u8>) {
     }
 }
 
-/// Appends what an entry has beside its elements.
+/// Appends an entry without its elements.
 pub(crate) fn encode_head(head: &Head<'_>, into: &mut Vec<u8>) {
     into.extend_from_slice(&[IN_PARTS, head.kind.code()]);
     put_varint(into, head.number);
@@ -85,7 +84,7 @@ pub(crate) fn encode_head(head: &Head<'_>, into: &mut Vec<u8>) {
     put_varint(into, head.count);
 }
 
-/// Reads what comes next, of a part what comes before its elements; `None` if the bytes are none of it.
+/// Reads the next item, up to the elements if it is a part. `None` if the bytes are malformed.
 pub(crate) fn decode<'a>(bytes: &mut Cursor<'a>) -> Option<Form<'a>> {
     match bytes.u8()? {
         IN_PARTS => {
@@ -104,7 +103,7 @@ pub(crate) fn decode<'a>(bytes: &mut Cursor<'a>) -> Option<Form<'a>> {
     }
 }
 
-/// The type of a value that may come in parts.
+/// Decodes the type of a value that may be stored in parts.
 fn kind_in_parts(code: u8) -> Option<Type> {
     Type::of_code(code).filter(|kind| kind.has_parts())
 }
@@ -132,7 +131,7 @@ fn decode_whole(tag: u8, bytes: &mut Cursor<'_>) -> Option<Entry> {
     (!object.is_empty()).then(|| Entry::new(key, Payload::Object(Box::new(object)), deadline))
 }
 
-/// The same value and deadline under another key.
+/// Returns a copy of the entry under another key.
 pub(crate) fn copy(entry: &Entry, key: &[u8]) -> Entry {
     let mut form = Vec::new();
     encode(entry, &mut form);
@@ -145,7 +144,7 @@ fn put_deadline(into: &mut Vec<u8>, deadline: Option<u64>) {
     put_varint(into, deadline.map_or(0, |at| at.saturating_add(1)));
 }
 
-/// `None` if the bytes are no deadline, `Some(None)` if they say that there is none.
+/// `None` if the bytes are malformed, `Some(None)` if there is no deadline.
 #[allow(clippy::option_option)]
 fn get_deadline(bytes: &mut Cursor<'_>) -> Option<Option<u64>> {
     Some(bytes.varint()?.checked_sub(1))

@@ -1,4 +1,4 @@
-//! All keys: 16 databases, split by hash slot into shards that run one command at a time each.
+//! All keys: 16 databases, split by hash slot into shards that each run one command at a time.
 
 mod churn;
 mod committing;

@@ -1,32 +1,33 @@
-//! Frees large values on a thread of its own, so that the command that removes one does not keep its shard and its thread
-//! for as long as a million elements take.
+//! Frees large values on a background thread, so that the command that removes one does not hold
+//! its shard and thread for a million deallocations.
 
 use std::any::Any;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Sender, channel};
 
-/// How many values were given to the thread that frees them.
+/// Values handed to the background thread.
 static GIVEN: AtomicU64 = AtomicU64::new(0);
-/// How many of them are freed.
+/// Values that it has freed.
 static FREED: AtomicU64 = AtomicU64::new(0);
 
-/// Garbage with the number of values in it.
+/// Garbage, with the number of its values.
 type Garbage = (u64, Box<dyn Any + Send>);
 
-/// What the process's thread for that has freed.
+/// Totals of the process's background thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Reclaimed {
-    /// Values that are freed.
+    /// Values that were freed.
     pub freed: u64,
     /// Values that wait to be freed.
     pub pending: u64,
 }
 
-/// Frees something later, on the process's thread for that; `values` says how many values it is. What waits to be freed was all there
-/// before, so memory never grows by it. Where no thread can be had, the caller frees it.
+/// Frees `garbage`, which contains `values` values, on the process's background thread. The garbage
+/// was allocated already, so the queue adds no memory. If no thread can be started, the caller
+/// frees it.
 pub(crate) fn reclaim(garbage: impl Send + 'static, values: u64) {
-    /// One for all engines of a process: it has nothing of any of them.
+    /// One queue for all engines of a process; it holds no engine's state.
     static QUEUE: OnceLock<Option<Sender<Garbage>>> = OnceLock::new();
     let queue = QUEUE.get_or_init(|| {
         let (sender, receiver) = channel::<Garbage>();
@@ -40,14 +41,15 @@ pub(crate) fn reclaim(garbage: impl Send + 'static, values: u64) {
     });
     if let Some(queue) = queue {
         GIVEN.fetch_add(values, Relaxed);
-        // The thread ends with the process only; if it has not begun, the garbage comes back and is freed here.
+        // The thread normally lives as long as the process. If it has ended, the garbage is
+        // returned and freed here.
         if queue.send((values, Box::new(garbage))).is_err() {
             FREED.fetch_add(values, Relaxed);
         }
     }
 }
 
-/// What was freed so far, by all engines of the process.
+/// Totals so far, over all engines of the process.
 pub(crate) fn reclaimed() -> Reclaimed {
     let freed = FREED.load(Relaxed);
     Reclaimed { freed, pending: GIVEN.load(Relaxed).saturating_sub(freed) }
@@ -74,7 +76,7 @@ mod tests {
         for _ in 0..2 {
             assert_ne!(freed_by.recv().expect("it is freed"), std::thread::current().id());
         }
-        // Other tests of the process may free something too.
+        // Other tests of the process may free values too.
         let deadline = Instant::now() + Duration::from_mins(1);
         while reclaimed().freed < before.freed + 5 {
             assert!(Instant::now() < deadline, "{:?} after {before:?}", reclaimed());

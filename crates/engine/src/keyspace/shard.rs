@@ -1,4 +1,4 @@
-//! A shard: its part of every database, and who waits for or watches its keys.
+//! A shard: its part of every database, and the clients that wait for or watch its keys.
 
 use super::churn::KeyChurn;
 use super::committing::CounterTotals;
@@ -18,18 +18,17 @@ use tidemark_log::Lsn;
 /// A key with the number of its database.
 pub type KeyId = (u8, Box<[u8]>);
 
-/// One command at a time runs on a shard: whoever holds its lock.
+/// One shard of the keyspace. The holder of its lock runs one command at a time on it.
 pub struct Shard {
     databases: Vec<Database>,
-    /// Clients that wait for keys.
+    /// Clients blocked on keys.
     waiting: Waiting,
     /// Transactions to abort when a key changes.
     watching: HashMap<KeyId, Vec<KeyWatch>>,
-    /// Who is to be told of changes of keys, if there is anybody.
+    /// Subscribers to changes of keys; `None` if there are none.
     interest: Option<Box<Interest>>,
     tally: Tally,
-    /// The last record of a change of the shard's keys, or a later one up to which a snapshot is
-    /// cut.
+    /// LSN of the last change of the shard's keys, or of a later snapshot cut.
     last: Lsn,
 }
 
@@ -46,23 +45,24 @@ impl Shard {
         }
     }
 
-    /// The shard's part of a database. `number` is below [`DATABASES`].
+    /// The shard's part of a database. `number` must be below [`DATABASES`].
     #[inline]
     pub fn database(&self, number: usize) -> &Database {
         &self.databases[number]
     }
 
-    /// As [`Shard::database`], to change it.
+    /// As [`Shard::database`], mutable.
     #[inline]
     pub fn database_mut(&mut self, number: usize) -> &mut Database {
         &mut self.databases[number]
     }
 
-    /// Notes the record of a change of the shard's keys, which is locked since before the change.
+    /// Records the LSN of a change of the shard's keys. The lock must have been held since before
+    /// the change.
     ///
     /// # Panics
-    /// The record is not behind that of the change before, or not behind the cut of a snapshot
-    /// without the change.
+    /// The LSN does not follow that of the previous change, or of a snapshot's cut without this
+    /// change.
     #[inline]
     pub(crate) fn note_logged(&mut self, lsn: Lsn) {
         if lsn <= self.last {
@@ -71,16 +71,16 @@ impl Shard {
         self.last = lsn;
     }
 
-    /// The last record of a change of the shard's keys, or a later one up to which a snapshot is cut.
+    /// LSN of the last change of the shard's keys, or of a later snapshot cut.
     pub(crate) fn last(&self) -> Lsn {
         self.last
     }
 
-    /// Notes that a snapshot is cut up to a record: it has every change of the shard's keys so far,
-    /// and none to come.
+    /// Records a snapshot's cut at an LSN: the snapshot contains every earlier change of the
+    /// shard's keys and no later one.
     ///
     /// # Panics
-    /// A change so far is behind that record.
+    /// An earlier change has a greater LSN.
     pub(crate) fn note_cut(&mut self, cut: Lsn) {
         let last = self.last;
         assert!(last <= cut, "a snapshot is cut behind record {cut}, and has the change of record {last}");
@@ -92,69 +92,65 @@ impl Shard {
         &self.databases
     }
 
-    /// All databases, to change them.
     pub(crate) fn databases_mut(&mut self) -> &mut [Database] {
         &mut self.databases
     }
 
-    /// Counts from here on what counters do.
+    /// Resets the counts of counters, pools and expiry.
     pub(crate) fn begin_counting(&mut self) {
         self.tally.begin();
     }
 
-    /// Looks from here on at one of so many moves of counters, at none if that is 0.
+    /// Samples one of `sample` moves of counters, none if that is 0.
     pub(crate) fn set_churn_sample(&mut self, sample: u32, seed: u64) {
         self.tally.set_sample(sample, seed);
     }
 
-    /// What the shard's counters have done.
+    /// Totals of the shard's counters.
     pub fn counted(&self) -> &CounterTotals {
         self.tally.totals()
     }
 
-    /// What the shard's pools have done.
+    /// Totals of the shard's pools.
     pub fn drawn(&self) -> PoolTotals {
         self.tally.pools()
     }
 
-    /// How many of the shard's keys were removed because their time had come.
+    /// Number of the shard's keys that were removed because they had expired.
     pub fn expired(&self) -> u64 {
         self.tally.expired()
     }
 
-    /// What is counted of its keys.
     pub(crate) fn tally_mut(&mut self) -> &mut Tally {
         &mut self.tally
     }
 
-    /// What those have done that have moved most of late.
+    /// The counters that moved most in the last 30 to 60 seconds.
     pub(crate) fn churn(&mut self, now_ms: u64) -> Vec<KeyChurn> {
         self.tally.churn(now_ms)
     }
 
-    /// A database, and what is counted of its counters.
+    /// Returns a database and the counts for its counters.
     #[inline]
     pub(crate) fn counting(&mut self, number: usize) -> (&mut Database, &mut Tally) {
         (&mut self.databases[number], &mut self.tally)
     }
 
-    /// Exchanges two databases.
+    /// Swaps two databases.
     pub fn swap(&mut self, one: usize, other: usize) {
         self.databases.swap(one, other);
     }
 
-    /// Who waits for the shard's keys.
     #[inline]
     pub(crate) fn waiting(&self) -> &Waiting {
         &self.waiting
     }
 
-    /// As [`Shard::waiting`], to change it.
     pub(crate) fn waiting_mut(&mut self) -> &mut Waiting {
         &mut self.waiting
     }
 
-    /// Whether anybody is to be told of changes of the shard's keys.
+    /// Whether changes of the shard's keys have subscribers.
     #[inline]
     pub(crate) fn is_read(&self) -> bool {
         self.interest.is_some()
@@ -166,24 +162,23 @@ impl Shard {
         self.interest.as_deref().map_or(&EMPTY, |interest| &interest.queries)
     }
 
-    /// As [`Shard::index`], to add one.
     pub(crate) fn index_mut(&mut self) -> &mut Index {
         &mut self.interest_mut().queries
     }
 
-    /// Who is to be told of changes of the shard's keys, to add somebody. Whoever takes somebody away looks afterwards
-    /// whether anybody is left: [`Shard::drop_interest_if_empty`].
+    /// Subscribers to changes of the shard's keys, created if absent. A caller that removes one
+    /// calls [`Shard::drop_interest_if_empty`] afterwards.
     pub(crate) fn interest_mut(&mut self) -> &mut Interest {
         self.interest.get_or_insert_default()
     }
 
-    /// Forgets that anybody was to be told of changes, if nobody is any more.
+    /// Drops the set of subscribers if it is empty.
     pub(crate) fn drop_interest_if_empty(&mut self) {
         self.interest.take_if(|interest| interest.is_empty());
     }
 
-    /// Notes whom a change of this key concerns, as far as this is not known from waiting or watching; how many watched reads of
-    /// the key it cannot.
+    /// Collects the watched reads and caching clients that a change of this key concerns. Returns
+    /// the number of watched reads of the key that the change cannot affect.
     pub(crate) fn note(
         &mut self,
         db: u8,
@@ -198,7 +193,7 @@ impl Shard {
         spared
     }
 
-    /// Notes the clients that keep what they read of a key. For what changes no answer of a watched read.
+    /// Collects the clients that cache the key, for a change that affects no watched read.
     pub(crate) fn note_kept(&mut self, key: &[u8], noted: &mut Vec<Noted>) {
         if let Some(interest) = &mut self.interest {
             interest.tracked.note(key, noted);
@@ -206,7 +201,7 @@ impl Shard {
         }
     }
 
-    /// As [`Shard::note`], of a change of everything in a database.
+    /// As [`Shard::note`], for a change of everything in a database.
     pub(crate) fn note_database(&mut self, db: u8, noted: &mut Vec<Noted>) {
         if let Some(interest) = &mut self.interest {
             interest.note_database(db, noted);
@@ -214,33 +209,34 @@ impl Shard {
         }
     }
 
-    /// Takes a watched read of a key out of the index.
+    /// Removes a watched read of a key from the index.
     pub(crate) fn forget_query(&mut self, db: u8, key: &[u8], query: &SharedQuery) {
         self.index_mut().remove(db, key, query);
         self.drop_interest_if_empty();
     }
 
-    /// Takes a watched read of every key out of the index.
+    /// Removes a watched read of every key from the index.
     pub(crate) fn forget_everywhere(&mut self, query: &SharedQuery) {
         self.index_mut().remove_everywhere(query);
         self.drop_interest_if_empty();
     }
 
-    /// Whether a command that changes one of the shard's keys may need the locks of further shards: to serve a move, or to
-    /// answer a watched read.
+    /// Whether a change of one of the shard's keys may need the locks of further shards, to serve a
+    /// move or to evaluate a watched read.
     #[inline]
     pub(crate) fn reaches_further(&self) -> bool {
         self.waiting.has_moves()
             || self.interest.as_ref().is_some_and(|interest| interest.queries.reaches_further())
     }
 
-    /// Registers a transaction's watch on a key. Keys whose deadline is at `expired_until_ms` or earlier have expired.
+    /// Registers a transaction's watch on a key. Keys with a deadline at or before
+    /// `expired_until_ms` have expired.
     pub(crate) fn watch(&mut self, db: u8, key: &[u8], watch: &Arc<Watch>, expired_until_ms: u64) {
         let is_expired = presence(&self.databases[db as usize], key, expired_until_ms) == Presence::Expired;
         self.watching.entry((db, key.into())).or_default().push(KeyWatch::new(watch, is_expired));
     }
 
-    /// Whether a watched key is there and is as expired as it was when the watch began.
+    /// Whether a watched key was expired when the watch began and has not been removed since.
     pub(crate) fn was_expired(&self, db: u8, key: &[u8], watch: &Arc<Watch>) -> bool {
         let watches = self.watching.get(&(db, Box::from(key)) as &KeyId);
         watches.is_some_and(|watches| watches.iter().any(|one| one.belongs_to(watch) && one.is_expired()))
@@ -257,7 +253,7 @@ impl Shard {
         }
     }
 
-    /// Tells the transactions that watch a key that it has changed.
+    /// Notifies the transactions that watch a key of its change.
     #[inline]
     pub(crate) fn touch(&mut self, db: u8, key: &[u8]) {
         if self.watching.is_empty() {
@@ -269,8 +265,8 @@ impl Shard {
         }
     }
 
-    /// Tells the transactions that watch keys of a database that it is about to be emptied, or that it has been swapped with
-    /// `other`.
+    /// Notifies the transactions that watch keys of a database that it is about to be emptied, or
+    /// was swapped with `other`.
     pub(crate) fn touch_database(&mut self, db: u8, other: Option<u8>, expired_until_ms: u64) {
         let databases = &self.databases;
         for ((number, key), watches) in &mut self.watching {
@@ -286,7 +282,7 @@ impl Shard {
     }
 }
 
-/// What a database holds at a key, of which what has a deadline at `expired_until_ms` or earlier has expired.
+/// State of a key in a database; a deadline at or before `expired_until_ms` has passed.
 fn presence(database: &Database, key: &[u8], expired_until_ms: u64) -> Presence {
     match database.get(super::hash(key), key) {
         None => Presence::Absent,

@@ -1,4 +1,4 @@
-//! Where a key lives: its hash slot, as Redis Cluster computes it, and its hash inside a table.
+//! Location of a key: its hash slot, as in Redis Cluster, and its hash within a table.
 
 use foldhash::quality::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -7,10 +7,11 @@ use std::sync::LazyLock;
 /// Number of hash slots, as in Redis Cluster.
 pub const SLOTS: usize = 16_384;
 
-/// Seeded once a process, so that nobody can choose keys that fall into one bucket.
+/// Seeded once per process, so that clients cannot choose keys that share a bucket.
 static STATE: LazyLock<RandomState> = LazyLock::new(RandomState::default);
 
-/// The hash by which tables order their entries. It differs from process to process and is never stored.
+/// Hash of a key, by which tables order their entries. It differs between processes and is never
+/// stored.
 #[inline]
 pub fn hash(key: &[u8]) -> u64 {
     let mut hasher = STATE.build_hasher();
@@ -18,12 +19,12 @@ pub fn hash(key: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// The hash slot of a key: CRC16 of the key, or of what stands between its first `{` and the next `}` if that is not
-/// empty, modulo [`SLOTS`].
+/// Hash slot of a key: CRC16 modulo [`SLOTS`] of the key, or of the part between its first `{` and
+/// the next `}` if that is not empty.
 #[inline]
 pub fn slot(key: &[u8]) -> usize {
     let (checksum, has_brace) = scan(key);
-    // Nearly every key is without braces.
+    // Most keys have no braces.
     let checksum = if has_brace { scan(hash_tag(key)).0 } else { checksum };
     usize::from(checksum) % SLOTS
 }
@@ -38,7 +39,8 @@ fn hash_tag(key: &[u8]) -> &[u8] {
     }
 }
 
-/// CRC-16/XMODEM tables for eight bytes at a time: `TABLES[n][b]` is the CRC of byte `b` followed by `n` zero bytes.
+/// CRC-16/XMODEM tables for eight bytes at a time: `TABLES[n][b]` is the CRC of byte `b` followed
+/// by `n` zero bytes.
 static TABLES: [[u16; 256]; 8] = tables();
 
 const fn tables() -> [[u16; 256]; 8] {
@@ -67,10 +69,11 @@ const fn tables() -> [[u16; 256]; 8] {
     tables
 }
 
-/// The CRC16 of some bytes, and whether a `{` is among them, eight bytes at a time. Every command comes here with its key.
+/// Returns the CRC16 of `bytes` and whether they contain a `{`, eight bytes at a time. Every
+/// command runs this on its key.
 #[inline]
 fn scan(bytes: &[u8]) -> (u16, bool) {
-    // Zeros in front of the bytes do not change the checksum: so what is no whole word comes first.
+    // Leading zeros do not change the checksum, so the partial word goes first.
     let (rest, words) = bytes.as_rchunks::<8>();
     let first = behind_zeros(rest);
     let (mut checksum, mut has_brace) = (go_on(0, first), has_brace(first));
@@ -82,34 +85,35 @@ fn scan(bytes: &[u8]) -> (u16, bool) {
     (checksum, has_brace)
 }
 
-/// Fewer than eight bytes, as the last ones of a word whose other bytes are zero.
+/// Returns fewer than eight bytes as the last bytes of a word that is otherwise zero.
 #[inline]
 fn behind_zeros(bytes: &[u8]) -> u64 {
     let count = bytes.len();
     let word = match (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
-        // Where the two overlap they have the same bytes.
+        // Where the two overlap, their bytes are equal.
         (Some(front), Some(back)) => {
             let (front, back) = (u32::from_le_bytes(*front), u32::from_le_bytes(*back));
             u64::from(front) | u64::from(back) << (8 * (count - 4))
         }
         _ => bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
     };
-    // In two steps: without bytes it is the whole word, and no shift is that wide.
+    // In two steps, because a shift by the full 64 bits (no bytes) is not allowed.
     word << (4 * (8 - count)) << (4 * (8 - count))
 }
 
-/// The checksum over eight bytes more, the first of them in the lowest bits.
+/// Extends the checksum by eight bytes, the first one in the lowest bits.
 #[inline]
 fn go_on(checksum: u16, word: u64) -> u16 {
     let word = word ^ u64::from(checksum.swap_bytes());
     (0..8).fold(0, |sum, index| sum ^ TABLES[7 - index][(word >> (8 * index)) as usize & 0xff])
 }
 
-/// Whether one of eight bytes is a `{`.
+/// Whether one of the eight bytes is `{`.
 #[inline]
 fn has_brace(word: u64) -> bool {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
-    // Zero in each byte that is one. A borrow reaches the highest bit of a byte only where it, or one below it, was zero.
+    // A zero byte marks a match. A borrow sets the high bit only of a zero byte or of one above a
+    // zero byte.
     let differing = word ^ (ONES * u64::from(b'{'));
     differing.wrapping_sub(ONES) & !differing & (ONES << 7) != 0
 }

@@ -1,38 +1,40 @@
-//! Which counters of a database are to be looked at, and when: those that have moved since they were committed. Counters at rest
-//! are not listed, and cost nothing. One with units in doubt that are to be given back after a time is listed until they are.
+//! The counters of a database that have moved since their last commit, by due time. Counters at
+//! rest are not listed and cost nothing. A counter with units in doubt that are given back after a
+//! time stays listed until then.
 //!
-//! A counter is listed once, with the time that its own [`Listing`] says. It may be listed without need, and is found to be at rest then;
-//! never the other way round. Names are hashes, as in the list of deadlines.
+//! A counter is listed at most once, at the time in its own [`Listing`]. A listed counter may turn
+//! out to be at rest; a counter with something to commit is always listed. Counters are identified
+//! by hash, as in the list of deadlines.
 
 use super::due::DueKeys;
 use super::{Entry, Table};
 use crate::value::{Counter, Listing, Object};
 
-/// When a counter is due that has not been looked at yet. Milliseconds since 1970.
+/// Due time of a counter that has not been checked yet. Milliseconds since 1970.
 const SOON_MS: u64 = 1;
 
-/// How long a counter that was due stays listed, in case its commit fails. Milliseconds.
+/// How long a due counter stays listed, in case its commit fails. Milliseconds.
 const RETRY_MS: u64 = 1000;
 
-/// Counters in the order in which they are due, each with the hash of its key.
+/// Counters by due time, each with the hash of its key.
 #[derive(Default)]
 pub(super) struct Uncommitted(DueKeys);
 
-/// How much is uncommitted.
+/// Amount of uncommitted changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Exposure {
-    /// Counters that have moved since they were committed.
+    /// Counters that have moved since their last commit.
     pub counters: u64,
-    /// Units that a crash could take back: of relaxed counters. Of exact ones it takes nothing back.
+    /// Units that a crash could lose: those of relaxed counters. Exact counters lose none.
     pub units: u64,
     /// Units that exact counters have reserved and not used.
     pub reserved: u64,
-    /// When the oldest of the changes was made that are not committed. Milliseconds since 1970.
+    /// Time of the oldest uncommitted change, in milliseconds since 1970.
     pub since_ms: Option<u64>,
 }
 
 impl Exposure {
-    /// Adds another's.
+    /// Adds another database's amounts.
     pub(crate) fn add(&mut self, other: Self) {
         self.counters += other.counters;
         self.units = self.units.saturating_add(other.units);
@@ -55,7 +57,7 @@ impl Uncommitted {
         self.0.clear();
     }
 
-    /// Lists a counter whose place was `before` (0: none) at the place that its listing says.
+    /// Moves a counter in the list from its place `before` (0: none) to `due_ms`.
     pub(super) fn list(&mut self, hash: u64, before: u64, due_ms: u64) {
         if before != 0 {
             self.0.remove(before, hash);
@@ -63,15 +65,15 @@ impl Uncommitted {
         self.0.insert(due_ms, hash);
     }
 
-    /// Takes an entry that leaves its key out of the list.
+    /// Removes an entry that leaves its key from the list.
     pub(super) fn forget(&mut self, hash: u64, entry: &Entry) {
         if let Some(listing) = counter(entry).and_then(Counter::listing) {
             self.0.remove(listing.due_ms, hash);
         }
     }
 
-    /// Lists a counter that has just come, where its own listing says; one with units in doubt that are to be given back, to be looked at
-    /// soon.
+    /// Lists a newly placed counter at the time in its listing. One with units in doubt to give
+    /// back is due soon.
     pub(super) fn adopt(&mut self, hash: u64, counter: &mut Counter) {
         let settles = counter.settles();
         let Some(listing) = counter.listing_mut() else { return };
@@ -83,7 +85,8 @@ impl Uncommitted {
         }
     }
 
-    /// Takes a counter with nothing open out of the list, unless it has units in doubt that are to be given back.
+    /// Removes a counter without uncommitted changes from the list, unless it has units in doubt to
+    /// give back.
     pub(super) fn end(&mut self, hash: u64, counter: &mut Counter) {
         if let Some(listing) = counter.listing() {
             self.0.remove(listing.due_ms, hash);
@@ -92,8 +95,8 @@ impl Uncommitted {
         self.adopt(hash, counter);
     }
 
-    /// The next key that is to be committed now. Counters that are at rest leave the list; those whose time has been put off are
-    /// listed anew. What is given stays listed for a second from now, and leaves the list when it is committed.
+    /// Returns the next key to commit now. Removes counters at rest from the list, and relists
+    /// postponed ones. A returned counter stays listed for a second, or until it is committed.
     pub(super) fn pop_due(&mut self, table: &mut Table<Entry>, now_ms: u64) -> Option<Box<[u8]>> {
         while let Some((due_ms, hash)) = self.0.first_due(now_ms) {
             self.0.remove(due_ms, hash);
@@ -122,13 +125,13 @@ impl Uncommitted {
         None
     }
 
-    /// The keys of all that have something open, or something reserved. O(listed).
+    /// The keys of all counters with uncommitted changes or reservations. O(listed).
     pub(super) fn keys(&self, table: &Table<Entry>) -> Vec<Box<[u8]>> {
         let uncommitted = self.listed(table).filter(|(_, counter, _)| !counter.is_committed());
         uncommitted.map(|(entry, ..)| entry.key().into()).collect()
     }
 
-    /// How much is uncommitted. O(listed).
+    /// Sums up what is uncommitted. O(listed).
     pub(super) fn exposure(&self, table: &Table<Entry>) -> Exposure {
         let mut sum = Exposure::default();
         for (_, counter, listing) in self.listed(table) {
@@ -159,7 +162,7 @@ impl Uncommitted {
     }
 }
 
-/// Whether an entry is a counter that is listed at this place.
+/// Whether an entry is a counter that is listed at this time.
 fn is_listed(entry: &Entry, due_ms: u64) -> bool {
     counter(entry).and_then(Counter::listing).is_some_and(|listing| listing.due_ms == due_ms)
 }

@@ -1,28 +1,29 @@
-//! Which counters move most: sampled where they move, and gathered for whoever asks.
+//! The counters that move most, from samples of their moves.
 
 use crate::engine::Engine;
 use crate::keyspace::{HALF_MS, KeyChurn, hash};
 
-/// By what the counters are ordered that move most: the highest first.
+/// Sort order of the busiest counters, highest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ChurnOrder {
-    /// How often they move.
+    /// By number of moves.
     #[default]
     Moves,
-    /// By how many units they move.
+    /// By units moved.
     Units,
-    /// How many of these units are never committed: what keeping their net instead of their moves has saved.
+    /// By units that were never committed: the writes that coalescing has saved.
     Churn,
 }
 
 /// The counters that move most: see [`Engine::churning`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Churning {
-    /// One of so many moves is looked at, on average; 0: none is, and there are no keys.
+    /// Average number of moves per sampled one; 0 if sampling is off, in which case there are no
+    /// keys.
     pub sample: u32,
-    /// What the figures are of: so long until now, milliseconds.
+    /// Length of the window, which ends now. Milliseconds.
     pub window_ms: u64,
-    /// The counters, in the order that was asked for.
+    /// The counters, in the requested order.
     pub keys: Vec<KeyChurn>,
 }
 
@@ -37,26 +38,27 @@ impl ChurnOrder {
 }
 
 impl Engine {
-    /// Lets one of `sample` moves of counters be looked at, on average, or none if that is 0. If it was another number until now, what has
-    /// been seen is forgotten. A move that is not looked at costs a subtraction; where none is, a comparison. Memory: at most some
-    /// 30 KiB for each shard in which counters move.
+    /// Samples one of `sample` moves of counters on average, none if that is 0. A new rate discards
+    /// earlier samples. Cost of a move: a subtraction if it is not sampled, a comparison if
+    /// sampling is off. Memory: at most about 30 KiB per shard with moving counters.
     pub fn set_churn_sample(&self, sample: u32, now_us: u64) {
         if self.keyspace().committing().churn_sampling().0 == sample {
             return;
         }
         self.keyspace().committing().set_churn_sampling(sample, now_us / 1000);
         for index in 0..self.keyspace().shard_count() {
-            // What nobody outside can know: whoever knew which moves are looked at could keep a key out of sight.
+            // A secret seed: a client that could predict the sampled moves could hide a key.
             let seed = hash(&index.to_le_bytes());
             self.keyspace().lock(index).set_churn_sample(sample, seed);
         }
     }
 
-    /// The counters of all databases that have moved most within the last half to one minute, at most `count`.
+    /// Returns the counters of all databases that moved most within the last 30 to 60 seconds, at
+    /// most `count`.
     ///
-    /// A key with more than one in 64 of the moves that were looked at in its shard, within a half of the window, is among those that are
-    /// ordered here; another one may be missing. What `order` says only orders them. Copies what all shards know: some thousand keys at
-    /// the most.
+    /// A key with more than 1/64 of the sampled moves of its shard in half a window is always a
+    /// candidate; others may be missing. `order` only sorts the candidates. Copies the summaries of
+    /// all shards: at most some thousand keys.
     pub fn churning(&self, order: ChurnOrder, count: usize, now_us: u64) -> Churning {
         let now_ms = now_us / 1000;
         let (sample, since_ms) = self.keyspace().committing().churn_sampling();
@@ -65,7 +67,7 @@ impl Engine {
             .flat_map(|index| self.keyspace().lock(index).churn(now_ms))
             .collect();
         keys.sort_by(|one, other| {
-            // The names make the order the same for everybody.
+            // The names make the order deterministic.
             order
                 .rank(other)
                 .cmp(&order.rank(one))

@@ -1,23 +1,24 @@
-//! What `DEBUG OBJECT` says of a key's value.
+//! Data of a key's value for `DEBUG OBJECT`.
 
 use crate::engine::Engine;
 use crate::keyspace::{form, hash};
 
-/// A key's value as it is kept.
+/// The internal representation of a key's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeyDescription {
-    /// Where the entry is in memory.
+    /// Memory address of the entry.
     pub address: usize,
-    /// What `OBJECT ENCODING` answers.
+    /// Reply of `OBJECT ENCODING`.
     pub encoding: &'static str,
-    /// How long the entry is in a snapshot, key and deadline included. Bytes.
+    /// Size of the entry in a snapshot, including key and deadline. Bytes.
     pub snapshot_bytes: usize,
-    /// When the key was used last. Seconds since 1970.
+    /// Time of the last access, in seconds since 1970.
     pub used_s: u32,
 }
 
 impl Engine {
-    /// Describes a key without using it; `None` if there is none. O(bytes of the value), with the key's shard locked.
+    /// Describes a key without recording an access; `None` if it does not exist. O(bytes of the
+    /// value), with the key's shard locked.
     pub fn describe_key(&self, db: u8, key: &[u8], now_us: u64) -> Option<KeyDescription> {
         let shard = self.keyspace().lock(self.keyspace().shard_of(key));
         let entry = shard.database(usize::from(db)).get(hash(key), key)?;

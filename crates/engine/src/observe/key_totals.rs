@@ -1,15 +1,15 @@
-//! How many keys have expired and how many values were freed, for whoever watches the server.
+//! Numbers of expired keys and freed values, for monitoring.
 
 use crate::engine::Engine;
 use crate::keyspace::{Reclaimed, reclaimed};
 
 impl Engine {
-    /// How many keys were removed because their time had come, since [`Engine::begin_counting`].
+    /// Number of keys that were removed because they had expired, since [`Engine::begin_counting`].
     pub fn expired_keys(&self) -> u64 {
         (0..self.keyspace().shard_count()).map(|index| self.keyspace().lock(index).expired()).sum()
     }
 
-    /// How many values the process's thread for that has freed, and how many wait for it.
+    /// Numbers of values that the process's background thread has freed, and that wait to be freed.
     pub fn reclaimed(&self) -> Reclaimed {
         reclaimed()
     }

@@ -1,4 +1,4 @@
-//! What operators and clients ask of the engine's state: totals, figures, one key's description.
+//! The engine's state for operators and clients: totals, figures, the description of a key.
 
 pub(crate) mod counter_churn;
 pub(crate) mod key_description;

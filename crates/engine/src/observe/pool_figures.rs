@@ -1,21 +1,21 @@
-//! What pools have done and what is open, for whoever watches the server.
+//! Activity and open reservations of pools, for monitoring.
 
 use crate::engine::Engine;
 use crate::keyspace::PoolTotals;
 
-/// What pools have done: see [`Engine::pool_figures`].
+/// Activity of pools: see [`Engine::pool_figures`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PoolFigures {
-    /// Since [`Engine::begin_counting`], or else since the start.
+    /// Totals since [`Engine::begin_counting`], or since the start.
     pub totals: PoolTotals,
-    /// How many keys are pools, expired but not yet removed ones included.
+    /// Number of pools, including expired ones that are not yet removed.
     pub pools: usize,
-    /// How many reservations are open.
+    /// Number of open reservations.
     pub reservations: usize,
 }
 
 impl Engine {
-    /// What all pools have done, and what of them is open now. O(pools with reservations).
+    /// Totals and open reservations of all pools. O(pools with reservations).
     pub fn pool_figures(&self) -> PoolFigures {
         let mut figures = PoolFigures::default();
         for index in 0..self.keyspace().shard_count() {

@@ -1,5 +1,5 @@
-//! From the log back to the state. `apply` runs the very handlers that ran when the record was made, with the record's
-//! time for a clock; it reads nothing else, so the same records always give the same state.
+//! Replay of the log. `apply` runs the same handlers as the original commands, with the record's
+//! time as the clock. It reads nothing else, so the same records always produce the same state.
 
 use tidemark_fault::{Fault, is_planted};
 
@@ -17,12 +17,12 @@ use std::sync::atomic::Ordering;
 use tidemark_log::{Lsn, Record};
 
 impl Engine {
-    /// Applies one record of the log: the way back to the state, at recovery and on a replica. The same records in the
-    /// same order give the same state on any machine.
+    /// Applies one record of the log, at recovery and on a replica. The same records in the same
+    /// order produce the same state on any machine.
     ///
     /// # Panics
-    /// The record is not the next one: behind the last that was applied, positions in gaps of the
-    /// log left out.
+    /// The record is not the next one after the last that was applied, except for positions in gaps
+    /// of the log.
     pub fn apply(&self, record: &Record<'_>, scratch: &mut Reply) -> Result<(), ApplyError> {
         if is_planted(Fault::AppliedLsn) && record.lsn.0.is_multiple_of(10) {
             return Ok(());
@@ -31,19 +31,18 @@ impl Engine {
         apply(self, record, None, scratch)
     }
 
-    /// Says that the state is that behind record `lsn`, because a snapshot has brought it or
-    /// because records up to there are passed over. The next record that is applied is the one
-    /// after it.
+    /// Declares that the state is that of record `lsn`, because a snapshot was loaded or because
+    /// records up to there are skipped. The next record to apply is the one after it.
     ///
     /// # Panics
-    /// Records behind `lsn` have been applied already.
+    /// A record after `lsn` has been applied already.
     pub fn continue_behind(&self, lsn: Lsn) {
         let before = Lsn(self.applied().swap(lsn.0, Ordering::Relaxed));
         assert!(before <= lsn, "record {before} is applied: the state cannot be that behind record {lsn}");
     }
 
-    /// Notes that a record is applied, which is the next one. One thread applies, so the order of
-    /// memory does not matter.
+    /// Records that a record, which must be the next one, is applied. Only one thread applies
+    /// records, so memory order does not matter.
     fn advance_applied(&self, lsn: Lsn) {
         let before = Lsn(self.applied().swap(lsn.0, Ordering::Relaxed));
         assert!(
@@ -53,7 +52,7 @@ impl Engine {
     }
 }
 
-/// Applies a record, or as much of it as concerns the keys of a scope, if there is one.
+/// Applies a record, limited to the keys of a scope if one is given.
 pub(crate) fn apply(
     engine: &Engine,
     record: &Record<'_>,
@@ -78,7 +77,7 @@ fn apply_changes(
     let applied =
         changes.try_for_each(|change| apply_change(engine, record, scope, change?, scratch, &mut noted));
     if !noted.is_empty() {
-        // When all of it has been applied: the changes of a transaction are one.
+        // After all changes are applied: a transaction's changes are one.
         engine.emit_replayed(noted, Moment::of(record.lsn, record.time_us));
     }
     applied
@@ -108,7 +107,7 @@ pub(crate) fn apply_change(
                 _ => Ok(()),
             }
         }
-        // How far a subscriber is changes no key.
+        // A subscriber's position changes no key.
         Change::Acknowledged { .. } if scope.is_some() => Ok(()),
         Change::Acknowledged { args } => engine.apply_acknowledgement(&args),
         Change::Expired { db, keys } => {

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::fmt;
 use tidemark_log::Lsn;
 
-/// Why a record or frame could not be applied: another version wrote it, or it is not what its
-/// checksum says.
+/// Why a record or frame could not be applied: it was written by another version, or it is corrupt
+/// although its checksum matches.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ApplyError {
@@ -15,39 +15,38 @@ pub enum ApplyError {
     /// The command's number is unknown.
     #[error("command number {0} is unknown: the log was written by a newer version; start that version")]
     UnknownCommand(u16),
-    /// The bytes do not have the form of their kind.
+    /// The bytes are not valid for their kind.
     #[error(transparent)]
     Malformed(#[from] Malformed),
     /// Parts of large values are missing in a snapshot.
     #[error("parts of {values} large values are missing, {loaded} of {first} among them")]
     Incomplete {
-        /// Of how many.
+        /// Number of incomplete values.
         values: usize,
-        /// How many elements of the first of them have come.
+        /// Number of loaded elements of the first of them.
         loaded: u64,
-        /// Which one is the first: its number, its type, and how many elements it has, as far as
-        /// they are known.
+        /// The first of them: its number, its type and, if known, its number of elements.
         first: String,
     },
-    /// The command failed, though it had succeeded when it was logged.
+    /// The command failed although it succeeded when it was logged.
     #[error("command '{name}' had succeeded when it was logged and now answers: {answer}")]
     Refused {
         /// The command.
         name: &'static str,
-        /// Its answer.
+        /// Its reply.
         answer: String,
     },
 }
 
 impl ApplyError {
-    /// The same error, of this record if it does not say of which.
+    /// Adds the record to the error, unless the error names one already.
     #[must_use]
     pub fn in_record(self, lsn: Lsn) -> Self {
         self.within(MalformedPart::Record(lsn))
     }
 
-    /// The same error, of the frame of this number in its snapshot, counted from 0, if it does not
-    /// say of which.
+    /// Adds the number of the frame in its snapshot, counted from 0, unless the error names a part
+    /// already.
     #[must_use]
     pub fn in_frame(self, number: usize) -> Self {
         self.within(MalformedPart::Frame(number))
@@ -63,14 +62,13 @@ impl ApplyError {
     }
 }
 
-/// Bytes that do not have the form of their kind: what is wrong with them, and where.
+/// Bytes that are not valid for their kind: the problem and its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Malformed {
-    /// The record or frame, if it is known.
+    /// The record or frame, if known.
     pub part: Option<MalformedPart>,
-    /// Up to which byte of the record's payload or of the frame the bytes could be read, if that is
-    /// known.
+    /// Offset up to which the payload or frame could be read, if known. Bytes.
     pub offset: Option<usize>,
     /// What is wrong.
     pub what: Cow<'static, str>,
@@ -81,17 +79,17 @@ pub struct Malformed {
 pub enum MalformedPart {
     /// A record of the log.
     Record(Lsn),
-    /// A frame of a snapshot, by its number in the snapshot, counted from 0.
+    /// A frame of a snapshot, by its number, counted from 0.
     Frame(usize),
 }
 
 impl Malformed {
-    /// What is wrong with bytes that have been read up to an offset.
+    /// Describes a problem in bytes that were read up to an offset.
     pub fn at(offset: usize, what: impl Into<Cow<'static, str>>) -> Self {
         Self { part: None, offset: Some(offset), what: what.into() }
     }
 
-    /// What is wrong with a value that was read before.
+    /// Describes a problem of a value that was read earlier.
     pub fn of(what: impl Into<Cow<'static, str>>) -> Self {
         Self { part: None, offset: None, what: what.into() }
     }
@@ -113,7 +111,7 @@ impl fmt::Display for Malformed {
     }
 }
 
-/// A key as errors name it: at most its first 64 bytes, escaped.
+/// A key in the form for errors: at most its first 64 bytes, escaped.
 pub(crate) fn shown(key: &[u8]) -> String {
     const SHOWN_BYTES: usize = 64;
     match key.split_at_checked(SHOWN_BYTES) {

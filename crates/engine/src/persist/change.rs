@@ -1,5 +1,5 @@
-//! What a record of the log changes: its commands as they were called, for whoever carries them out again and for whoever
-//! tells others of them.
+//! The changes in a record of the log: commands as they were called, for replay and for the change
+//! stream.
 
 use crate::command::{self, Command, KeySpec, flags, key_uses_of};
 use crate::keyspace::{DATABASES, MAX_BYTES};
@@ -10,31 +10,31 @@ use tidemark_log::Record;
 /// One change, borrowed from its record.
 #[derive(Debug, Clone)]
 pub enum Change<'a> {
-    /// A command was carried out.
+    /// A command ran.
     Command {
-        /// Which one.
+        /// The command.
         command: &'static Command,
-        /// In which database.
+        /// Its database.
         db: u8,
-        /// Its arguments, the name first.
+        /// Its arguments, starting with the command name.
         args: Vec<&'a [u8]>,
     },
-    /// The position of a named subscription was moved, and no key changed.
+    /// The position of a named subscription moved; no key changed.
     Acknowledged {
-        /// Its name, and up to which LSN.
+        /// Name of the subscription, and the acknowledged LSN.
         args: Vec<&'a [u8]>,
     },
-    /// Keys were removed because their time had come.
+    /// Keys were removed because they had expired.
     Expired {
-        /// In which database.
+        /// Their database.
         db: u8,
-        /// Which ones.
+        /// The keys.
         keys: Vec<&'a [u8]>,
     },
 }
 
 impl Change<'_> {
-    /// The database that the change was made in.
+    /// Database of the change.
     pub fn db(&self) -> u8 {
         match self {
             Change::Command { db, .. } | Change::Expired { db, .. } => *db,
@@ -42,7 +42,7 @@ impl Change<'_> {
         }
     }
 
-    /// Whether it may change keys of databases other than its own.
+    /// Whether it may change keys of other databases.
     pub fn reaches_other_databases(&self) -> bool {
         match self {
             Change::Command { command, .. } => {
@@ -52,7 +52,8 @@ impl Change<'_> {
         }
     }
 
-    /// Whether `is_wanted` holds for one of the keys that are changed. True of a change of every key.
+    /// Whether `is_wanted` holds for one of the changed keys. Always true for a change of every
+    /// key.
     pub fn touches(&self, is_wanted: impl Fn(&[u8]) -> bool) -> bool {
         match self {
             Change::Acknowledged { .. } => false,
@@ -71,7 +72,7 @@ impl Change<'_> {
                     return false;
                 }
                 let uses = key_uses_of(command, args);
-                // What is said of the second key holds for all further ones.
+                // The last known use also holds for all further keys.
                 wanted.any(|(number, _)| {
                     uses.get(number).or(uses.last()).is_none_or(|use_of_key| !use_of_key.starts_with("RO"))
                 })
@@ -80,18 +81,18 @@ impl Change<'_> {
     }
 }
 
-/// The changes of one record, in their order.
+/// The changes of one record, in order.
 #[derive(Debug, Clone)]
 pub struct Changes<'a> {
     kind: u8,
     cursor: Cursor<'a>,
-    /// All has been read, or as much as can be.
+    /// Whether all changes were read, or an error was returned.
     has_ended: bool,
 }
 
 impl<'a> Changes<'a> {
-    /// The changes of a record; `None` if it is not about data but about watched reads, or about what this version does
-    /// not know.
+    /// Returns the changes of a record; `None` if it concerns watched reads rather than data, or
+    /// has an unknown kind.
     pub fn of(record: &Record<'a>) -> Option<Changes<'a>> {
         let (kind, cursor) = (record.kind, Cursor::new(record.payload));
         match kind {
@@ -119,7 +120,7 @@ impl<'a> Changes<'a> {
 impl<'a> Iterator for Changes<'a> {
     type Item = Result<Change<'a>, ApplyError>;
 
-    /// The next change. Behind an error there is none.
+    /// The next change. Nothing follows an error.
     fn next(&mut self) -> Option<Self::Item> {
         if self.has_ended {
             return None;
@@ -130,7 +131,7 @@ impl<'a> Iterator for Changes<'a> {
     }
 }
 
-/// Reads a change that takes all the bytes there are.
+/// Reads a change that must take all remaining bytes.
 fn whole<'a>(
     cursor: &mut Cursor<'a>,
     read: fn(&mut Cursor<'a>) -> Result<Change<'a>, ApplyError>,
@@ -175,7 +176,7 @@ fn read_expiry<'a>(cursor: &mut Cursor<'a>) -> Result<Change<'a>, ApplyError> {
     Ok(Change::Expired { db, keys })
 }
 
-/// Refuses a database that there is not.
+/// Refuses a database number that does not exist.
 pub(crate) fn check_database(cursor: &Cursor<'_>, db: u8) -> Result<(), ApplyError> {
     if usize::from(db) < DATABASES {
         return Ok(());

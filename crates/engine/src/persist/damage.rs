@@ -1,17 +1,17 @@
-//! Bytes that are not, or not quite, what a decoder expects, for the tests of decoders.
+//! Random and damaged bytes for tests of decoders.
 
 use crate::persist::record::Cursor;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 use std::fmt::Debug;
 
-/// Any bytes, most of them so small that, taken for counts and lengths, they fit: many decode.
+/// Random bytes, mostly so small that they are plausible counts and lengths: many decode.
 pub(crate) fn bytes(most: usize) -> impl Strategy<Value = Vec<u8>> {
     proptest::collection::vec(prop_oneof![8 => 0_u8..4, 1 => any::<u8>()], 0..most)
 }
 
-/// Asserts that bytes are refused, or stand for a value whose form is no longer than what was read, stands for the
-/// same value, and is refused when any of its end is missing.
+/// Asserts that `bytes` are refused, or decode to a value whose encoding is no longer than what was
+/// read, decodes to the same value, and is refused if any of its end is missing.
 pub(crate) fn check<T, V: PartialEq + Debug>(
     bytes: &[u8],
     decode: impl Fn(&mut Cursor<'_>) -> Option<T>,

@@ -1,7 +1,8 @@
-//! A digest of the whole state, by which two replays or two replicas are compared.
+//! A digest of the whole state, to compare two replays or replicas.
 //!
-//! Every key contributes a hash of its database, name, deadline and value; the contributions are added, so the order in
-//! which they are met does not matter. A value contributes what a client can see of it, not how it is kept; a counter, what the log has of it.
+//! Each key contributes a hash of its database, name, deadline and value. The contributions are
+//! added, so their order does not matter. Of a value, the digest covers what clients can see, not
+//! its encoding; of a counter, the logged state.
 
 use crate::engine::Engine;
 use crate::keyspace::{Entry, ValueRef};
@@ -9,7 +10,7 @@ use crate::value::{Collection, Object};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 impl Engine {
-    /// A digest of the whole state: equal for equal states, whatever their history.
+    /// Digest of the whole state: equal for equal states, whatever their history.
     pub fn digest(&self) -> u128 {
         let mut sum = 0_u128;
         for shard in self.keyspace().lock_all() {
@@ -30,7 +31,7 @@ fn entry_digest(db: u8, entry: &Entry) -> u128 {
     let (kind, value) = match entry.value() {
         ValueRef::Unit => (0, 0),
         ValueRef::Float(score) => (1, score.to_bits()),
-        // However a string is kept, its bytes count.
+        // The bytes of a string count, not its encoding.
         ValueRef::Raw(bytes) => (2, xxh3_64(bytes)),
         ValueRef::Int(value) => (2, xxh3_64(itoa::Buffer::new().format(value).as_bytes())),
         ValueRef::Object(Object::Bytes(bytes)) => (2, xxh3_64(bytes)),

@@ -1,4 +1,4 @@
-//! The whole state, to the log and back: records, snapshots, and the digest that compares two states.
+//! Persistence of the whole state: records, snapshots, and a digest that compares states.
 
 pub(crate) mod apply;
 pub(crate) mod apply_error;

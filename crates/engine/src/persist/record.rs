@@ -1,18 +1,20 @@
-//! What a change looks like in the log: the command, made deterministic, with the database it ran in.
+//! The form of a change in the log: the command, made deterministic, with its database.
 //!
 //! ```text
 //! command      db u8 │ id u16 │ number of arguments varint │ (length varint │ bytes)*
 //! transaction  (length of the command varint │ command)*
 //! expiry       db u8 │ (length varint │ key)*
-//! watch        protocol u8 │ number of words of its filter varint │ (length varint │ word)* │ command that reads
+//! watch        protocol u8 │ filter words varint │ (length varint │ word)* │ command that reads
 //! unwatch      LSN of the watch varint
-//! named        length varint │ name │ LSN of the watch varint │ number before its first varint │ position varint │ guarantee u8 │ first answer done u8
+//! named        length varint │ name │ LSN of the watch varint │ number before its first varint
+//!              │ position varint │ guarantee u8 │ first answer done u8
 //! unnamed      length varint │ name
-//! wake         LSN of the watch varint │ emissions so far varint │ LSN of the last one varint │ with a filter: what it remembers
+//! wake         LSN of the watch varint │ emissions so far varint │ LSN of the last one varint
+//!              │ with a filter: its state
 //! ```
 //!
-//! Integers are little endian, varints LEB128. The command's name is not among the arguments: its id, which never
-//! changes its meaning, stands for it.
+//! Integers are little endian, varints LEB128. The command's name is not an argument: its id stands
+//! for it and never changes its meaning.
 
 use crate::persist::apply_error::{ApplyError, Malformed};
 use std::borrow::Cow;
@@ -21,23 +23,24 @@ use std::borrow::Cow;
 pub mod kind {
     /// One command.
     pub const COMMAND: u8 = 1;
-    /// Commands that take effect together.
+    /// Commands that run atomically.
     pub const TRANSACTION: u8 = 2;
-    /// Keys that were removed because their time had come.
+    /// Keys that were removed because they had expired.
     pub const EXPIRY: u8 = 3;
-    /// A read that is watched from here on: see [`crate::watch`].
+    /// Start of a watched read: see [`crate::watch`].
     pub const WATCH: u8 = 4;
-    /// A read that is watched no more.
+    /// End of a watched read.
     pub const UNWATCH: u8 = 5;
-    /// A named subscription begins.
+    /// Start of a named subscription.
     pub const NAMED: u8 = 6;
-    /// A name ends.
+    /// End of a named subscription.
     pub const UNNAMED: u8 = 7;
-    /// A watched read goes on behind emissions that were made from the log: see [`crate::watch`].
+    /// Resumption of a dormant watched read after emissions that were derived from the log: see
+    /// [`crate::watch`].
     pub const WAKE: u8 = 8;
 }
 
-/// The id of `EMITACK`, which moves a position and no keys.
+/// The id of `EMITACK`, which moves a subscription's position and changes no key.
 pub const ACKNOWLEDGEMENT: u16 = 965;
 
 /// Appends one command.
@@ -50,20 +53,20 @@ pub fn encode_command(into: &mut Vec<u8>, db: u8, id: u16, args: &[&[u8]]) {
     }
 }
 
-/// Appends the acknowledgement of a named subscription's emissions up to an LSN: a command like others, so that it can be
-/// one of a transaction.
+/// Appends the acknowledgement of a named subscription's emissions up to an LSN, in the form of a
+/// command, so that a transaction can contain it.
 pub fn encode_acknowledgement(into: &mut Vec<u8>, name: &[u8], lsn: tidemark_log::Lsn) {
     encode_command(into, 0, ACKNOWLEDGEMENT, &[name, lsn.to_string().as_bytes()]);
 }
 
-/// Appends a length and bytes.
+/// Appends bytes with their length.
 #[inline]
 pub fn put_bytes(into: &mut Vec<u8>, bytes: &[u8]) {
     put_varint(into, bytes.len() as u64);
     into.extend_from_slice(bytes);
 }
 
-/// Appends an integer of 1 to 10 bytes, small ones short.
+/// Appends an integer as a varint of 1 to 10 bytes.
 #[inline]
 pub fn put_varint(into: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
@@ -73,21 +76,21 @@ pub fn put_varint(into: &mut Vec<u8>, mut value: u64) {
     into.push(value as u8);
 }
 
-/// Reads encoded fields; every method answers `None` where the bytes end too early.
+/// A reader of encoded fields. Every method returns `None` if the bytes end too early.
 #[derive(Debug, Clone)]
 pub struct Cursor<'a> {
     rest: &'a [u8],
-    /// Where `rest` ends, counted from the start of the payload or frame.
+    /// Offset at which `rest` ends, from the start of the payload or frame.
     end: usize,
 }
 
 impl<'a> Cursor<'a> {
-    /// Reads from the start of `bytes`.
+    /// Creates a cursor at the start of `bytes`.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes, end: bytes.len() }
     }
 
-    /// Whether all has been read.
+    /// Whether all bytes were read.
     pub fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
@@ -97,13 +100,13 @@ impl<'a> Cursor<'a> {
         self.end - self.rest.len()
     }
 
-    /// The error that says what is wrong with the bytes before or at this offset.
+    /// Creates the error for malformed bytes at or before the current offset.
     #[cold]
     pub fn malformed(&self, what: impl Into<Cow<'static, str>>) -> ApplyError {
         Malformed::at(self.offset(), what).into()
     }
 
-    /// An error if there are bytes left.
+    /// Returns an error if bytes are left.
     pub(crate) fn expect_end(&self) -> Result<(), ApplyError> {
         match self.remaining() {
             0 => Ok(()),
@@ -111,12 +114,12 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Bytes left.
+    /// Number of bytes left.
     pub fn remaining(&self) -> usize {
         self.rest.len()
     }
 
-    /// The next `len` bytes.
+    /// Reads `len` bytes.
     #[inline]
     pub fn take(&mut self, len: usize) -> Option<&'a [u8]> {
         let (head, rest) = self.rest.split_at_checked(len)?;
@@ -124,29 +127,29 @@ impl<'a> Cursor<'a> {
         Some(head)
     }
 
-    /// One byte.
+    /// Reads one byte.
     #[inline]
     pub fn u8(&mut self) -> Option<u8> {
         self.take(1).map(|bytes| bytes[0])
     }
 
-    /// Two bytes.
+    /// Reads two bytes.
     #[inline]
     pub fn u16(&mut self) -> Option<u16> {
         self.take(2)?.try_into().ok().map(u16::from_le_bytes)
     }
 
-    /// Four bytes.
+    /// Reads four bytes.
     pub fn u32(&mut self) -> Option<u32> {
         self.take(4)?.try_into().ok().map(u32::from_le_bytes)
     }
 
-    /// Eight bytes.
+    /// Reads eight bytes.
     pub fn u64(&mut self) -> Option<u64> {
         self.take(8)?.try_into().ok().map(u64::from_le_bytes)
     }
 
-    /// A varint.
+    /// Reads a varint.
     #[inline]
     pub fn varint(&mut self) -> Option<u64> {
         let mut value = 0_u64;
@@ -160,36 +163,37 @@ impl<'a> Cursor<'a> {
         None
     }
 
-    /// A length and bytes.
+    /// Reads bytes with their length.
     #[inline]
     pub fn bytes(&mut self) -> Option<&'a [u8]> {
         let len = usize::try_from(self.varint()?).ok()?;
         self.take(len)
     }
 
-    /// A length and bytes, to be read further: offsets stay those of the whole.
+    /// Reads bytes with their length as a nested cursor; its offsets are those of the whole.
     pub(crate) fn nested(&mut self) -> Option<Self> {
         let rest = self.bytes()?;
         Some(Self { rest, end: self.offset() })
     }
 }
 
-/// A command as it stands in a record, borrowed from it.
+/// A command in a record, borrowed from it.
 #[derive(Debug)]
 pub struct LoggedCommand<'a> {
-    /// Database it ran in.
+    /// Its database.
     pub db: u8,
-    /// Which command.
+    /// Its id.
     pub id: u16,
     /// Its arguments, without the name.
     pub args: Vec<&'a [u8]>,
 }
 
 impl<'a> LoggedCommand<'a> {
-    /// Reads one command; `None` if the bytes are not one.
+    /// Reads one command; `None` if the bytes are malformed.
     pub fn decode(cursor: &mut Cursor<'a>) -> Option<Self> {
         let (db, id, count) = (cursor.u8()?, cursor.u16()?, cursor.varint()?);
-        // Each argument takes at least one byte, so a damaged count cannot make us reserve more than the record holds.
+        // Each argument takes at least one byte, so a damaged count cannot reserve more than the
+        // record's size.
         let count = usize::try_from(count).ok().filter(|&count| count <= cursor.remaining())?;
         let mut args = Vec::with_capacity(count);
         for _ in 0..count {

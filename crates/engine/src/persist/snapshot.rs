@@ -1,9 +1,10 @@
-//! The whole state at one LSN, taken while commands go on.
+//! The whole state at one LSN, taken while commands run.
 //!
-//! The cut is made with all shards locked for a moment; then the walk visits the shards in bounded slices. An entry that
-//! is about to change before the walk has reached it is written out first, by whoever changes it; large collections are
-//! written in parts, and an element that is about to change likewise. What is born after the cut is not written at all. A
-//! frame holds what belongs to one database, in the form that `keyspace::form` describes:
+//! The cut is made while all shards are locked briefly; then the walk visits the shards in bounded
+//! slices. A command that is about to change an entry before the walk has reached it writes the
+//! entry first. Large collections are written in parts, and an element that is about to change
+//! likewise first. Entries created after the cut are not written. A frame holds entries of one
+//! database, in the form that `keyspace::form` describes:
 //!
 //! ```text
 //! frame   database u8 │ (entry │ value in parts │ part)*
@@ -15,33 +16,34 @@ use crate::value::Pieces;
 use crate::watch::{self, Named};
 use tidemark_log::Lsn;
 
-/// What the walk takes under one lock, in small entries: some tens of microseconds, unless one is a long string.
+/// Small entries per lock: some tens of microseconds, unless an entry is a long string.
 const SLICE: usize = 256;
 
-/// Frames are filled up to so many bytes; only an entry or element that is larger by itself makes a larger one.
+/// Size up to which frames are filled; only a larger entry or element makes a larger frame.
 const FRAME_BYTES: usize = 512 << 10;
 
-/// A snapshot under way. Dropping it unfinished is safe: the rest of the walk is done without keeping anything.
+/// A running snapshot. Dropping it unfinished is safe: the drop completes the walk and discards its
+/// output.
 pub struct Snapshot<'e> {
     engine: &'e Engine,
     lsn: Lsn,
     shard: usize,
     frame: Vec<u8>,
-    /// Pieces of database `number` that wait for their turn, the next one last.
+    /// Pieces of database `number` not yet in a frame, the next one last.
     waiting: Vec<Vec<u8>>,
     number: u8,
-    /// What left its keys before it was seen.
+    /// Values that left their keys before the walk saw them.
     detached: Vec<Detached>,
-    /// Values in parts that were begun, and how many of them are complete.
+    /// Numbers of the values in parts that were begun; `ended` counts the complete ones.
     numbers: Numbers,
     ended: u64,
-    /// The last watched read that was looked at.
+    /// The last watched read that was saved.
     query: Lsn,
     /// Named subscriptions as of the cut.
     names: Vec<(Box<[u8]>, Named)>,
 }
 
-/// A large value is not whole in a snapshot, which must not be used.
+/// A large value is incomplete in a snapshot; the snapshot must not be used.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
 #[error(
     "of {begun} large values {ended} came to their end: this is a defect of Tidemark, please report it; the log has every \
@@ -53,14 +55,15 @@ pub struct Incomplete {
 }
 
 impl Engine {
-    /// Cuts a snapshot of the whole state here and now; see [`Snapshot::next_frame`]. The caller takes one at a time.
+    /// Cuts a snapshot of the current state; see [`Snapshot::next_frame`]. The caller takes one at
+    /// a time.
     pub fn snapshot(&self) -> Snapshot<'_> {
         Snapshot::begin(self)
     }
 }
 
 impl<'e> Snapshot<'e> {
-    /// Makes the cut. One snapshot at a time: the caller sees to it.
+    /// Makes the cut. The caller ensures that only one snapshot runs.
     pub(crate) fn begin(engine: &'e Engine) -> Self {
         let numbers = Numbers::default();
         let mut shards = engine.keyspace().lock_all();
@@ -69,8 +72,8 @@ impl<'e> Snapshot<'e> {
                 database.begin_copying(number as u8, numbers.clone());
             }
         }
-        // Every change is appended under its shards' locks, so with all of them held the log's end is the state.
-        // Names change under a lock of their own.
+        // Every change is appended under its shards' locks: with all locks held, the end of the log
+        // is the state's LSN. Names have a lock of their own.
         let mut locked = engine.registry().names.lock();
         let lsn = engine.log().appended();
         shards.iter_mut().for_each(|shard| shard.note_cut(lsn));
@@ -93,24 +96,24 @@ impl<'e> Snapshot<'e> {
         }
     }
 
-    /// The last record whose effect the snapshot contains.
+    /// LSN of the last record that the snapshot contains.
     pub fn lsn(&self) -> Lsn {
         self.lsn
     }
 
-    /// How far the walk has come, between 0 and 1.
+    /// Progress of the walk, between 0 and 1.
     pub fn progress(&self) -> f64 {
         self.shard as f64 / self.engine.keyspace().shard_count() as f64
     }
 
-    /// Frames of the watched reads, which a snapshot keeps in a section of their own: each is a sequence of the form that
-    /// [`crate::Engine::load_queries`] reads.
+    /// Iterates over the frames of the watched reads, which have a section of their own in a
+    /// snapshot. Each is in the form that [`crate::Engine::load_queries`] reads.
     pub fn query_frames(&mut self) -> impl Iterator<Item = Vec<u8>> {
         std::iter::from_fn(|| self.engine.save_queries(&mut self.query, FRAME_BYTES))
     }
 
-    /// Frames of the named subscriptions, which a snapshot keeps behind the watched reads, in a section of their own: each is
-    /// of the form that [`crate::Engine::load_names`] reads.
+    /// Iterates over the frames of the named subscriptions, which have a section of their own after
+    /// the watched reads. Each is in the form that [`crate::Engine::load_names`] reads.
     pub fn name_frames(&mut self) -> impl Iterator<Item = Vec<u8>> {
         let mut names = std::mem::take(&mut self.names).into_iter();
         std::iter::from_fn(move || {
@@ -125,13 +128,13 @@ impl<'e> Snapshot<'e> {
         })
     }
 
-    /// The next frame; `None` at the end.
+    /// Returns the next frame; `None` at the end.
     pub fn next_frame(&mut self) -> Option<Vec<u8>> {
         self.next_frame_at_ease(|| ())
     }
 
-    /// As [`Snapshot::next_frame`]; `rest` is called after every slice that brought something, without a lock, so that a
-    /// caller may leave the processor to those who serve.
+    /// As [`Snapshot::next_frame`]. Calls `rest`, without locks, after every slice with output, so
+    /// that the caller can yield the processor to serving threads.
     pub fn next_frame_at_ease(&mut self, mut rest: impl FnMut()) -> Option<Vec<u8>> {
         loop {
             while let Some(mut piece) = self
@@ -164,13 +167,14 @@ impl<'e> Snapshot<'e> {
 }
 
 impl Snapshot<'_> {
-    /// To be called at the end and before the snapshot is used in place of the log: whether every large value is whole.
+    /// Checks that every large value is complete. Call it at the end, before the snapshot replaces
+    /// log records.
     pub fn check(&self) -> Result<(), Incomplete> {
         let (begun, ended) = (self.numbers.given(), self.ended);
         if begun == ended { Ok(()) } else { Err(Incomplete { begun, ended }) }
     }
 
-    /// Goes on by a slice: what it brought, and of which database; `None` at the end.
+    /// Advances by a slice. Returns its pieces and their database; `None` at the end.
     fn step(&mut self) -> Option<(u8, Pieces)> {
         while let Some(detached) = self.detached.last_mut() {
             if let Some(pieces) = detached.step(SLICE) {
@@ -180,7 +184,8 @@ impl Snapshot<'_> {
         }
         while let Some(index) = self.next_shard() {
             let mut shard = self.engine.keyspace().lock(index);
-            // By need and not by number: SWAPDB may move a database that has not been walked to a lower number.
+            // Selected by state, not by number: SWAPDB may move a database that has not been walked
+            // to a lower number.
             let database = shard.databases_mut().iter_mut().find(|database| database.is_copying());
             if let Some(mut slice) = database.and_then(|database| database.copy_slice(SLICE)) {
                 self.detached.append(&mut slice.detached);
@@ -191,11 +196,13 @@ impl Snapshot<'_> {
         None
     }
 
-    /// The shard where the walk goes on. Behind the last one, those that a captured value has moved to.
+    /// The shard in which the walk continues; after the last one, shards to which captured values
+    /// have moved.
     fn next_shard(&mut self) -> Option<usize> {
         let keyspace = self.engine.keyspace();
         if self.shard >= keyspace.shard_count() {
-            // All at one moment: a value could otherwise move from a shard not yet looked at to one that was.
+            // Checked under all locks: otherwise a value could move from an unchecked shard to a
+            // checked one.
             let shards = keyspace.lock_all();
             self.shard =
                 shards.iter().position(|shard| shard.databases().iter().any(Database::is_copying))?;
@@ -203,8 +210,8 @@ impl Snapshot<'_> {
         Some(self.shard)
     }
 
-    /// Ends the walk at once. For the last snapshot of an engine only: entries that it has not seen are not told from
-    /// those that a snapshot 65,536 later will have seen.
+    /// Ends the walk immediately. Only for the last snapshot of an engine: entries that it has not
+    /// seen look as if seen by the snapshot 65,536 numbers later.
     pub fn give_up(mut self) {
         for shard in 0..self.engine.keyspace().shard_count() {
             let mut shard = self.engine.keyspace().lock(shard);

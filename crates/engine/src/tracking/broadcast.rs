@@ -1,8 +1,9 @@
-//! Clients that are told of every change of keys that begin as they have asked for, whether they have read them or not.
+//! Broadcast mode: clients that are notified of every change of keys with a prefix, whether they
+//! have read them or not.
 //!
-//! What changes is gathered for each prefix, under no lock but the prefix's own, and passed on to the clients by one of the
-//! audience's listeners when it looks: a write costs the same however many clients there are, and who changes a key
-//! often between two looks is told of once.
+//! Changes are collected per prefix, under the prefix's own lock only, and passed on to the clients
+//! by a listener of the audience when it runs. The cost of a write does not depend on the number of
+//! clients, and a key that changes several times between two runs is reported once.
 
 use super::tracker::{Invalidation, OVERHEAD_BYTES, PENDING_BYTES, Stale, Tracker};
 use crate::execute::moment::Moment;
@@ -12,7 +13,7 @@ use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tidemark_log::Lsn;
 
-/// One prefix, who has asked for it, and what has changed since it was last passed on.
+/// A prefix, its subscribers, and the changes since they were last passed on.
 pub struct Broadcast {
     prefix: Arc<[u8]>,
     trackers: RwLock<Vec<Arc<Tracker>>>,
@@ -21,13 +22,13 @@ pub struct Broadcast {
 
 #[derive(Default)]
 struct Batch {
-    /// Each key with the tracker that is not told of it, because it has made the last change itself.
+    /// Each key with the tracker to exempt, because it made the last change itself.
     keys: BTreeMap<Arc<[u8]>, Option<u64>>,
     bytes: usize,
-    /// More has changed than is kept.
+    /// Whether more has changed than is kept.
     has_overflowed: bool,
     lsn: Lsn,
-    /// The listener has been told, and has not looked since.
+    /// Whether the listener was notified and has not run since.
     is_told: bool,
 }
 
@@ -36,12 +37,12 @@ impl Broadcast {
         Self { prefix: prefix.into(), trackers: RwLock::default(), batch: Mutex::default() }
     }
 
-    /// How the keys begin.
+    /// The prefix.
     pub fn prefix(&self) -> &[u8] {
         &self.prefix
     }
 
-    /// Gathers a change; whether the listener has to be told.
+    /// Adds a change. Returns whether the listener must be notified.
     pub(super) fn add(&self, key: &Arc<[u8]>, moment: Option<Moment>) -> bool {
         let spared = moment.and_then(|moment| moment.spared);
         let mut batch = self.batch();
@@ -51,7 +52,7 @@ impl Broadcast {
                     place.insert(spared);
                     batch.bytes += key.len() + OVERHEAD_BYTES;
                 }
-                // Whoever has not changed it alone does not know what it is by now.
+                // A client that did not make all of the changes must learn of them.
                 Entry::Occupied(mut known) if *known.get() != spared => {
                     known.insert(None);
                 }
@@ -66,7 +67,8 @@ impl Broadcast {
         !std::mem::replace(&mut batch.is_told, true)
     }
 
-    /// Gives every client what has been gathered. From the next change on the listener is told again.
+    /// Passes the collected changes on to every client. The next change notifies the listener
+    /// again.
     pub fn pass_on(&self) {
         let Batch { keys, has_overflowed, lsn, .. } = std::mem::take(&mut *self.batch());
         let all: Arc<[Arc<[u8]>]> = keys.keys().cloned().collect();
@@ -106,12 +108,11 @@ impl std::fmt::Debug for Broadcast {
 
 type ByPrefix = BTreeMap<Arc<[u8]>, Arc<Broadcast>>;
 
-/// All prefixes that clients have asked for.
+/// All prefixes that clients have subscribed to.
 #[derive(Default)]
 pub(crate) struct Prefixes(RwLock<ByPrefix>);
 
 impl Prefixes {
-    /// Whether any of them is how the key begins.
     pub(super) fn concern(&self, key: &[u8]) -> bool {
         let mut is_concerned = false;
         self.matching(key, |_| {
@@ -121,12 +122,13 @@ impl Prefixes {
         is_concerned
     }
 
-    /// Shows those with which the key begins, the longest first, until `visit` has seen enough.
+    /// Visits the prefixes of the key, longest first, until `visit` returns `false`.
     pub(super) fn matching(&self, key: &[u8], mut visit: impl FnMut(&Arc<Broadcast>) -> bool) {
         let by_prefix = self.read();
         let mut most = key;
-        // The greatest prefix that is not above `most` either is a beginning of the key, or shows how much of the key the
-        // remaining ones can have: whatever lies between such a one and `most` begins with it.
+        // The greatest prefix up to `most` either is a prefix of the key, or shows how much of the
+        // key the remaining ones can share: everything between such a prefix and `most` begins with
+        // it.
         while let Some((prefix, broadcast)) = by_prefix.range::<[u8], _>(up_to(most)).next_back() {
             let common = prefix.iter().zip(most).take_while(|(one, other)| one == other).count();
             if common < prefix.len() {
@@ -139,7 +141,6 @@ impl Prefixes {
         }
     }
 
-    /// How many there are.
     pub(super) fn len(&self) -> usize {
         self.read().len()
     }
@@ -148,7 +149,7 @@ impl Prefixes {
         self.read().is_empty()
     }
 
-    /// Lets a tracker be told, by a prefix that it has not asked for yet.
+    /// Subscribes a tracker to a prefix that it has not subscribed to yet.
     pub(super) fn join(&self, prefix: &[u8], tracker: &Arc<Tracker>) {
         let mut by_prefix = self.write();
         let broadcast = match by_prefix.get(prefix) {
@@ -161,7 +162,6 @@ impl Prefixes {
         broadcast.trackers_mut().push(Arc::clone(tracker));
     }
 
-    /// Ends that.
     pub(super) fn leave(&self, prefix: &[u8], tracker: &Arc<Tracker>) {
         let mut by_prefix = self.write();
         let Some(broadcast) = by_prefix.get(prefix) else { return };
@@ -212,7 +212,7 @@ mod tests {
         prefixes.join(b"k", &one);
         prefixes.join(b"k", &other);
         let mut tell = 0;
-        // Of a key that another has changed too, whoever has changed it last is told all the same.
+        // When several trackers have changed a key, the last of them is notified too.
         for (name, lsn, spared) in
             [("kb", 1, None), ("ka", 2, Some(2)), ("ka", 3, Some(2)), ("kb", 4, Some(1))]
         {

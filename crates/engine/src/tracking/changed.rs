@@ -1,9 +1,9 @@
-//! A key that clients keep and that has changed.
+//! A changed key that clients cache.
 
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// The numbers of the trackers that have read a key, ascending.
+/// Ids of the trackers that have read a key, ascending.
 pub(crate) type Readers = SmallVec<[u64; 2]>;
 
 /// A changed key, and the trackers that have read it.

@@ -1,4 +1,4 @@
-//! Which clients have read which keys of one shard.
+//! The clients that have read each key of one shard.
 
 use super::broadcast::Prefixes;
 use super::changed::{Changed, Readers};
@@ -7,15 +7,14 @@ use crate::execute::noted::Noted;
 use crate::keyspace::{Keyed, Table, hash};
 use std::sync::Arc;
 
-/// What a key takes beside its bytes and its readers: its entry, its place in the table, and what the allocator needs.
+/// Overhead of a key: its entry, its slot in the table, and the allocator's headers. Bytes.
 const KEY_BYTES: usize = size_of::<TrackedKey>() + 40;
 
-/// What clients have read of one shard, and the prefixes by which others ask to be told. Whoever holds the shard's lock may
-/// look and change.
+/// Reads of one shard's keys, and the subscribed prefixes. Protected by the shard's lock.
 #[derive(Default)]
 pub(crate) struct Tracked {
     keys: Option<TrackedKeys>,
-    /// There only while somebody has asked for a prefix.
+    /// Set only while a client subscribes to a prefix.
     prefixes: Option<Arc<Prefixes>>,
 }
 
@@ -24,12 +23,13 @@ impl Tracked {
         self.keys.is_none() && self.prefixes.is_none()
     }
 
-    /// Lets changes be compared with prefixes, or no more.
+    /// Turns the comparison of changes with prefixes on or off.
     pub(crate) fn set_prefixes(&mut self, prefixes: Option<&Arc<Prefixes>>) {
         self.prefixes = prefixes.cloned();
     }
 
-    /// Notes a change of the key if anybody is to be told of it, and forgets who has read the key.
+    /// Adds a change of the key to `noted` if it has readers or subscribers, and removes its
+    /// readers.
     pub(crate) fn note(&mut self, key: &[u8], noted: &mut Vec<Noted>) {
         let readers = self.forget(key).unwrap_or_default();
         let is_broadcast = self.prefixes.as_ref().is_some_and(|prefixes| prefixes.concern(key));
@@ -38,19 +38,18 @@ impl Tracked {
         }
     }
 
-    /// Notes that a tracker has read the key.
+    /// Records that a tracker has read the key.
     pub(crate) fn remember(&mut self, key: &[u8], reader: u64, totals: &Arc<Totals>) {
         self.keys.get_or_insert_with(|| TrackedKeys::new(Arc::clone(totals))).remember(key, reader);
     }
 
-    /// Forgets a key that chance chooses, if there is any, and says who has read it.
+    /// Evicts a random key, if there is one, and returns it with its readers.
     pub(crate) fn forget_any(&mut self, random: impl FnMut() -> u64) -> Option<Changed> {
         let key: Box<[u8]> = self.keys.as_ref()?.table.random(random)?.key.clone();
         let readers = self.forget(&key)?;
         Some(Changed { key: key.into(), readers })
     }
 
-    /// Forgets who has read what.
     pub(crate) fn forget_keys(&mut self) {
         self.keys = None;
     }
@@ -63,7 +62,8 @@ impl Tracked {
     }
 }
 
-/// The keys of one shard that were read, whatever their database: a key's name is all that a client is told.
+/// The keys of one shard that were read, in any database: clients are notified of a key's name
+/// only.
 struct TrackedKeys {
     table: Table<Box<TrackedKey>>,
     readers: usize,
@@ -163,8 +163,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whoever has read a key since it last changed is told of its change, once, and nobody else; and what is counted is
-        /// what is there.
+        /// Each reader of a key since its last change is notified of the next change once, and no
+        /// other client is; the totals match the tables.
         #[test]
         fn readers_are_told_once_of_the_next_change(steps in proptest::collection::vec(step(), 0..400)) {
             let totals = Arc::new(Totals::new(TrackingLimits::default()));

@@ -1,4 +1,4 @@
-//! Who is tracked, what they have read, and how they are told of changes.
+//! Client-side caching: registration of trackers, their reads, and invalidation.
 
 use super::broadcast::Broadcast;
 use super::changed::Changed;
@@ -15,31 +15,33 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use tidemark_log::Lsn;
 
-/// How much is remembered, and for whom.
+/// Size of the tracking tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TrackingFigures {
-    /// Clients that keep what they read.
+    /// Clients with tracking on.
     pub trackers: usize,
     /// Keys that were read.
     pub keys: usize,
-    /// Readers of all keys together.
+    /// Sum of the readers of all keys.
     pub readers: usize,
-    /// What keys and readers take.
+    /// Memory of keys and readers, in bytes.
     pub bytes: usize,
-    /// Prefixes that clients have asked for.
+    /// Prefixes that clients have subscribed to.
     pub prefixes: usize,
 }
 
-/// How many keys are forgotten at once where limits have been lowered, so that nobody waits for it.
+/// Maximum keys evicted under one lock after limits were lowered, so that no command waits for
+/// long.
 const FORGOTTEN_AT_ONCE: usize = 1000;
 
 impl Engine {
-    /// Limits what is remembered. What is more than that is forgotten by [`Engine::forget_tracked`].
+    /// Sets the limits of the tracking tables. [`Engine::forget_tracked`] evicts the excess.
     pub fn limit_tracking(&self, limits: TrackingLimits) {
         self.tracking().totals.set_limits(limits);
     }
 
-    /// Forgets what is more than the limits allow, and tells its readers. Nothing is, but where limits have been lowered.
+    /// Evicts keys above the limits and notifies their readers. Needed only after limits were
+    /// lowered.
     pub fn forget_tracked(&self) {
         let totals = &self.tracking().totals;
         for index in 0..self.keyspace().shard_count() {
@@ -53,7 +55,7 @@ impl Engine {
         }
     }
 
-    /// How much is remembered, and for whom.
+    /// Returns the size of the tracking tables.
     pub fn tracking_figures(&self) -> TrackingFigures {
         let Tracking { trackers, prefixes, totals, .. } = self.tracking();
         TrackingFigures {
@@ -65,7 +67,8 @@ impl Engine {
         }
     }
 
-    /// Lets a client be told of changes. `tell` is called when something waits that the connection `taker` can take.
+    /// Registers a client for invalidations. `tell` is called when messages wait that connection
+    /// `taker` can take.
     pub fn track(&self, taker: u64, tell: Tell) -> Arc<Tracker> {
         let tracking = self.tracking();
         let _switching = tracking.switching.lock().unwrap_or_else(PoisonError::into_inner);
@@ -76,7 +79,8 @@ impl Engine {
         tracker
     }
 
-    /// Lets the client be told of every change of keys that begin so; it has not asked for this prefix before.
+    /// Subscribes the client to changes of keys with a prefix, which it must not have subscribed to
+    /// before.
     pub fn track_prefix(&self, tracker: &Arc<Tracker>, prefix: &[u8]) {
         let tracking = self.tracking();
         let _switching = tracking.switching.lock().unwrap_or_else(PoisonError::into_inner);
@@ -87,7 +91,7 @@ impl Engine {
         }
     }
 
-    /// Ends that a client is told of anything. The prefixes are those that it has asked for.
+    /// Unregisters a client. `prefixes` are those that it has subscribed to.
     pub fn untrack<'a>(&self, tracker: &Arc<Tracker>, prefixes: impl Iterator<Item = &'a [u8]>) {
         let tracking = self.tracking();
         let _switching = tracking.switching.lock().unwrap_or_else(PoisonError::into_inner);
@@ -105,8 +109,8 @@ impl Engine {
                 shard.drop_interest_if_empty();
             });
         }
-        // What it has read stays in the tables, as in Redis, until it changes or makes room for others. With nobody left
-        // to be told, nothing need stay.
+        // The keys that it has read stay in the tables, as in Redis, until they change or are
+        // evicted. Without any tracker, nothing needs to stay.
         if is_last {
             self.each_shard(|shard| {
                 shard.interest_mut().tracked.forget_keys();
@@ -121,22 +125,23 @@ impl Engine {
         }
     }
 
-    /// Remembers that a tracker has read the keys of a command, which are locked, if the command only reads.
+    /// Records that a tracker has read the keys of a command, which are locked, if the command is
+    /// read-only.
     #[cold]
     pub(crate) fn remember(&self, keys: &mut Keys<'_>, call: &Call<'_>, reader: u64) {
         if !call.command.is(flags::READONLY) {
             return;
         }
         for key in call.command.keys.keys(call.args) {
-            // An expired key counts as read when it has been removed.
+            // An expired key is recorded after its removal.
             if !(keys.has_met_expired() && keys.has_expired(key)) {
                 self.remember_key(keys.shard_mut(key), key, reader);
             }
         }
     }
 
-    /// Remembers that a tracker has read a key and has found none. If there is one by now, the tracker is told at once that its
-    /// answer is stale.
+    /// Records that a tracker has read an absent key. If the key exists by now, notifies the
+    /// tracker immediately that its answer is stale.
     pub(crate) fn remember_absent(&self, call: &Call<'_>, key: &[u8], reader: u64) {
         let locked = self.lock_keys(std::iter::once(key));
         let mut keys = self.keys(locked, call.db, call.now_us);
@@ -151,11 +156,11 @@ impl Engine {
     fn remember_key(&self, shard: &mut Shard, key: &[u8], reader: u64) {
         let totals = &self.tracking().totals;
         shard.interest_mut().tracked.remember(key, reader, totals);
-        // One key more is one too many at most, or a few if it is long.
+        // Adding one key exceeds the limits by one key, or by a few if it is long.
         while totals.exceed_limits() && self.forget_one(shard) {}
     }
 
-    /// Forgets who has read one of a shard's keys, and tells them; whether there was any.
+    /// Evicts one of the shard's keys and notifies its readers. Returns whether there was one.
     fn forget_one(&self, shard: &mut Shard) -> bool {
         let forgotten = shard.interest_mut().tracked.forget_any(|| self.random());
         shard.drop_interest_if_empty();
@@ -164,9 +169,9 @@ impl Engine {
         true
     }
 
-    /// Tells whoever has read a changed key, and gathers the key for those who have asked for a prefix of it: whose
-    /// listener is to be told of that stands in `broadcasts` then. Without a record, because it could not be logged, nobody
-    /// is spared.
+    /// Notifies the readers of a changed key, and adds the key to the broadcasts of matching
+    /// prefixes. `broadcasts` receives those whose listener must be notified. Without a record,
+    /// because the log refused the change, no tracker is exempt.
     pub(crate) fn invalidate(
         &self,
         changed: &Changed,
@@ -182,7 +187,7 @@ impl Engine {
         });
     }
 
-    /// Tells all trackers that anything may have changed.
+    /// Notifies all trackers that any key may have changed.
     pub(crate) fn invalidate_everything(&self, moment: Option<Moment>) {
         let trackers = self.tracking().trackers.read().unwrap_or_else(PoisonError::into_inner);
         trackers.values().for_each(|tracker| tracker.add(Invalidation::new(Stale::Everything, moment)));

@@ -1,24 +1,24 @@
-//! What is remembered of what clients have read, over all shards, and how much may be.
+//! Total size of the tracking tables of all shards, and its limits.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How much is remembered of what clients have read.
+/// Limits of the tracking tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TrackingLimits {
-    /// So many different keys; `None` is as many as there is room for.
+    /// Maximum number of different keys; `None` is unlimited.
     pub keys: Option<usize>,
-    /// So many bytes, with the keys' names.
+    /// Maximum bytes, including the keys' names.
     pub bytes: usize,
 }
 
 impl Default for TrackingLimits {
-    /// A million, 256 MiB.
+    /// A million keys, 256 MiB.
     fn default() -> Self {
         Self { keys: Some(1_000_000), bytes: 256 << 20 }
     }
 }
 
-/// What the tables of all shards hold, and how much they may.
+/// Total size of the tracking tables of all shards, and its limits.
 pub(crate) struct Totals {
     keys: AtomicUsize,
     readers: AtomicUsize,
@@ -57,7 +57,6 @@ impl Totals {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Whether more is remembered than may be.
     pub(super) fn exceed_limits(&self) -> bool {
         self.keys() > self.max_keys.load(Ordering::Relaxed)
             || self.bytes() > self.max_bytes.load(Ordering::Relaxed)
@@ -69,7 +68,7 @@ impl Totals {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Takes away what was added before.
+    /// Subtracts what was added before.
     pub(super) fn remove(&self, keys: usize, readers: usize, bytes: usize) {
         let all = [
             self.keys.fetch_sub(keys, Ordering::Relaxed),

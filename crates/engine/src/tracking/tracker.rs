@@ -1,33 +1,33 @@
-//! One client that keeps what it reads, and what it is still to be told.
+//! A client with tracking on, and its pending messages.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tidemark_log::Lsn;
 
-/// What may wait for a client until its connection takes it. Beyond it the client is told that everything may have changed.
-/// Bytes.
+/// Maximum bytes that wait for a client. Above it, they are replaced by one message that everything
+/// may have changed.
 pub(super) const PENDING_BYTES: usize = 1024 * 1024;
 
-/// What an invalidation takes beside its keys' bytes, and each key.
+/// Overhead of an invalidation, and of each of its keys. Bytes.
 pub(super) const OVERHEAD_BYTES: usize = 64;
 
-/// What a client must not go on to use.
+/// What a client must no longer use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stale {
     /// A key that it has read.
     Key(Arc<[u8]>),
-    /// Keys that begin as it has asked for, in the order of their bytes.
+    /// Keys with a prefix that it has subscribed to, in byte order.
     Keys(Arc<[Arc<[u8]>]>),
-    /// Whatever it keeps.
+    /// The whole cache.
     Everything,
 }
 
-/// One message to a client that keeps what it reads.
+/// One message to a client with tracking on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Invalidation {
     /// What has changed, or may have.
     pub stale: Stale,
-    /// The record that changed it; [`Lsn::ZERO`] if nothing has changed.
+    /// LSN of the change's record; [`Lsn::ZERO`] if nothing has changed.
     pub lsn: Lsn,
 }
 
@@ -41,30 +41,30 @@ impl Invalidation {
         keys + OVERHEAD_BYTES
     }
 
-    /// Lets one invalidation stand for two: it waits for both records.
+    /// Merges another invalidation into this one, which then waits for both records.
     fn add(&mut self, other: &Self) {
         self.lsn = self.lsn.max(other.lsn);
     }
 }
 
-/// Tells the connection for which something waits that it should look. Called with shards locked: it must neither wait nor
-/// use the engine or the tracker.
+/// Notifies the connection that takes the messages. Called with shards locked: must neither block
+/// nor use the engine or the tracker.
 pub type Tell = Box<dyn Fn(&Arc<Tracker>) + Send + Sync>;
 
-/// A client that keeps what it reads. Shards know it by its number, which no other one ever has.
+/// A client with tracking on. Shards refer to it by its id, which is never reused.
 pub struct Tracker {
     id: u64,
     pending: Mutex<Pending>,
 }
 
-/// What a client is to be told, in the order in which it happened.
+/// Pending messages of a client, in order.
 struct Pending {
     queue: VecDeque<Invalidation>,
     bytes: usize,
-    /// The connection that takes it, and how it gets to know.
+    /// Connection that takes the messages, and the function that notifies it.
     taker: u64,
     tell: Tell,
-    /// The taker has been told, and has not taken everything since.
+    /// Whether the connection was notified and has not taken everything since.
     is_told: bool,
     has_ended: bool,
 }
@@ -76,12 +76,12 @@ impl Tracker {
         Self { id, pending: Mutex::new(pending) }
     }
 
-    /// Its number.
+    /// Id of the tracker.
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// Lets another connection take what waits, and what comes from now on.
+    /// Redirects pending and later messages to another connection.
     pub fn hand_over(self: &Arc<Self>, taker: u64, tell: Tell) {
         let mut pending = self.lock();
         pending.taker = taker;
@@ -92,7 +92,7 @@ impl Tracker {
         }
     }
 
-    /// Whether a message waits, if the connection `taker` is the one that takes them.
+    /// Whether a message waits, if connection `taker` takes them.
     pub fn has_some(&self, taker: u64) -> bool {
         let mut pending = self.lock();
         if pending.taker != taker {
@@ -102,7 +102,7 @@ impl Tracker {
         pending.is_told
     }
 
-    /// The next message, if the connection `taker` is the one that takes them.
+    /// Takes the next message, if connection `taker` takes them.
     pub fn take(&self, taker: u64) -> Option<Invalidation> {
         let mut pending = self.lock();
         if pending.taker != taker {
@@ -116,8 +116,8 @@ impl Tracker {
         next
     }
 
-    /// Forgets what waits, because the connection `taker` is gone that should have taken it. Whether that is still the one;
-    /// if not, somebody else takes it.
+    /// Discards pending messages because their connection `taker` has closed. Returns `false` if
+    /// another connection takes them by now.
     pub fn discard(&self, taker: u64) -> bool {
         let mut pending = self.lock();
         let is_taker = pending.taker == taker;
@@ -134,7 +134,7 @@ impl Tracker {
         pending.has_ended = true;
     }
 
-    /// Lets a message wait until the connection takes it.
+    /// Queues a message and notifies the connection.
     pub(super) fn add(self: &Arc<Self>, invalidation: Invalidation) {
         let mut pending = self.lock();
         if pending.has_ended {

@@ -1,4 +1,4 @@
-//! All clients that keep what they read.
+//! All clients with tracking on.
 
 use super::broadcast::Prefixes;
 use super::totals::{Totals, TrackingLimits};
@@ -7,9 +7,10 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, RwLock};
 
-/// All trackers, and what is counted of what the shards remember for them.
+/// All trackers, and the totals of what the shards record for them.
 pub(crate) struct Tracking {
-    /// Held by whoever changes who is tracked, so that shards compare keys with prefixes exactly while there are any.
+    /// Registration lock: ensures that shards compare keys with prefixes exactly while there are
+    /// any.
     pub(super) switching: Mutex<()>,
     pub(super) trackers: RwLock<BTreeMap<u64, Arc<Tracker>>>,
     pub(super) last_id: AtomicU64,

@@ -1,9 +1,10 @@
-//! Finding one's way in encoded answers, without decoding what they hold.
+//! Navigation in encoded replies, without decoding their content.
 
 use crate::command::parse;
 
-/// Where each element of the array, set, map or push that begins at `start` lies, keys and values of a map alternately;
-/// `None` if there begins none, or it does not end. O(bytes), without recursion.
+/// Returns the byte range of each element of the array, set, map or push that begins at `start`;
+/// keys and values of a map alternate. `None` if no aggregate begins there or it is incomplete.
+/// O(bytes), without recursion.
 ///
 /// ```
 /// use tidemark_engine::encoded;
@@ -23,7 +24,8 @@ pub fn elements(bytes: &[u8], start: usize) -> Option<Vec<(usize, usize)>> {
     Some(elements)
 }
 
-/// The offset behind the answer that begins at `position`; `None` if it does not end. O(bytes), without recursion.
+/// Returns the offset after the reply that begins at `position`; `None` if it is incomplete.
+/// O(bytes), without recursion.
 pub fn skip(bytes: &[u8], position: usize) -> Option<usize> {
     let (mut position, mut missing) = (position, 1_usize);
     while missing > 0 {
@@ -42,7 +44,7 @@ pub fn skip(bytes: &[u8], position: usize) -> Option<usize> {
     (position <= bytes.len()).then_some(position)
 }
 
-/// How many elements follow a head; `None` if it is not that of an aggregate, or of one that is null.
+/// Number of elements that follow a head; `None` if it is not an aggregate, or a null one.
 fn children(kind: u8, number: i64) -> Option<usize> {
     let count = usize::try_from(number).ok()?;
     match kind {
@@ -52,7 +54,7 @@ fn children(kind: u8, number: i64) -> Option<usize> {
     }
 }
 
-/// A line: its first byte, the number behind it if it is one, and the offset behind the line.
+/// Reads a line: its first byte, the number after it if it is one, and the offset after the line.
 fn head(bytes: &[u8], position: usize) -> Option<(u8, Option<i64>, usize)> {
     let kind = *bytes.get(position)?;
     let line_end = position + bytes.get(position..)?.windows(2).position(|pair| pair == b"\r\n")? + 2;

@@ -1,28 +1,29 @@
-//! Numbers as INCRBYFLOAT and HINCRBYFLOAT add them in Redis: with the 64 bits of mantissa of an x87 register, each sum
-//! rounded to the nearest, and 17 digits behind the point. Computed in integers, so every machine gets the same digits,
-//! and those that Redis gets: `0.1` and `0.2` give `0.3`.
+//! Numbers of INCRBYFLOAT and HINCRBYFLOAT as Redis adds them: with the 64-bit mantissa of an x87
+//! register, each sum rounded to nearest, and 17 digits after the point. Computed in integers, so
+//! every machine produces the digits that Redis does: `0.1` and `0.2` give `0.3`.
 
 use crate::error::CommandError;
 use std::cmp::Ordering;
 use std::fmt::Write as _;
 
-/// The longest text that is read as a number, in bytes, as in Redis.
+/// Maximum length of a number's text in bytes, as in Redis.
 const MAX_TEXT_BYTES: usize = 5 * 1024 - 1;
-/// Exponent of the unit of the smallest numbers.
+/// Exponent of the smallest numbers' unit.
 const MIN_EXPONENT: i32 = -16445;
-/// Exponent of the unit of the largest numbers.
+/// Exponent of the largest numbers' unit.
 const MAX_EXPONENT: i32 = 16320;
-/// Digits behind the point of a printed number.
+/// Digits after the point of a printed number.
 const DECIMALS: usize = 17;
 
-/// Digits that fit into 64 bits whatever they are.
+/// Number of decimal digits that always fit in 64 bits.
 const SHORT_DIGITS: usize = 19;
-/// Digits behind the point up to which the power of five that they stand for leaves the quotient of a number of 128 bits
-/// the 66 bits that rounding needs.
+/// Maximum digits after the point for which the quotient of a 128-bit number by their power of five
+/// keeps the 66 bits that rounding needs.
 const SHORT_DECIMALS: i64 = 26;
 const _: () = assert!(5_u128.pow(SHORT_DECIMALS as u32) < 1 << 61);
 
-/// `mantissa` × 2^`exponent`, negative or not. The mantissa's highest bit is set, or `exponent` is [`MIN_EXPONENT`].
+/// `mantissa` × 2^`exponent`, with a sign. The mantissa's highest bit is set, or `exponent` is
+/// [`MIN_EXPONENT`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LongDouble {
     negative: bool,
@@ -33,8 +34,9 @@ pub(crate) struct LongDouble {
 impl LongDouble {
     pub(crate) const ZERO: Self = Self { negative: false, mantissa: 0, exponent: MIN_EXPONENT };
 
-    /// Reads a number: decimal or hexadecimal, with or without an exponent. `Ok(None)` is an infinity by its name. What is
-    /// too large, or too small to be told from zero, is refused, as are `nan` and the empty text.
+    /// Reads a decimal or hexadecimal number, with an optional exponent. `Ok(None)` is an infinity,
+    /// spelled as a name. Refuses numbers that overflow or underflow to zero, `nan` and the empty
+    /// text.
     pub(crate) fn parse(text: &[u8]) -> Result<Option<Self>, CommandError> {
         let (negative, digits) = match text {
             [b'-', digits @ ..] => (true, digits),
@@ -53,15 +55,15 @@ impl LongDouble {
         number.map(|number| Some(Self { negative, ..number })).ok_or(CommandError::NotAFloat)
     }
 
-    /// The sum, rounded to the nearest number, halves to even; `None` if it is too large.
+    /// Returns the sum, rounded to nearest with ties to even; `None` if it overflows.
     pub(crate) fn add(self, other: Self) -> Option<Self> {
-        /// How far both mantissas are shifted up, so that one more bit fits and none is missed.
+        /// Left shift of both mantissas: leaves room for the carry and keeps enough bits to round.
         const GUARD: i32 = 62;
         let (high, low) = if self.exponent >= other.exponent { (self, other) } else { (other, self) };
         let distance = high.exponent.abs_diff(low.exponent);
         let wide = u128::from(low.mantissa) << GUARD;
         let kept = wide.checked_shr(distance).unwrap_or(0);
-        // What is shifted out only decides to which side of a half the sum lies.
+        // Bits that are shifted out only decide on which side of a tie the sum is.
         let lost = kept.checked_shl(distance).unwrap_or(0) != wide;
         let (high_bits, low_bits) = (u128::from(high.mantissa) << GUARD, kept | u128::from(lost));
         let (negative, sum) = if high.negative == low.negative {
@@ -71,13 +73,14 @@ impl LongDouble {
         } else {
             (low.negative, low_bits - high_bits)
         };
-        // The unit of the guard bits may lie below the smallest one, but then nothing was shifted out.
+        // The guard bits' unit may be below the smallest one, but then nothing was shifted out.
         let rounded = Self::round(sum, false, high.exponent - GUARD)?;
         Some(Self { negative: negative && sum != 0, ..rounded })
     }
 
-    /// The positive number nearest to (`bits`, and a little more if `more`) × 2^`exponent`; `None` if it is too large. If
-    /// there is more, `bits` has at least 66 bits.
+    /// Returns the positive number nearest to `bits` × 2^`exponent`, where `more` says that the
+    /// exact value is slightly greater; `None` if it overflows. With `more`, `bits` must have at
+    /// least 66 bits.
     fn round(bits: u128, more: bool, exponent: i32) -> Option<Self> {
         let width = 128 - bits.leading_zeros() as i32;
         debug_assert!(!more || width >= 66);
@@ -110,7 +113,8 @@ impl LongDouble {
 }
 
 impl std::fmt::Display for LongDouble {
-    /// Without exponent: all digits before the point, at most [`DECIMALS`] behind it, no zeros at the end.
+    /// Writes all digits before the point and at most [`DECIMALS`] after it, without exponent or
+    /// trailing zeros.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let digits = if self.exponent >= 0 {
             let mut whole = Natural::from(self.mantissa);
@@ -135,18 +139,18 @@ impl std::fmt::Display for LongDouble {
     }
 }
 
-/// The text of a number that is not negative, taken apart: digits, where the point stands, and the exponent.
+/// A parsed non-negative number: digits, position of the point, and exponent.
 struct Numeral {
-    /// Values of the digits, without zeros in front.
+    /// Values of the digits, without leading zeros.
     digits: Vec<u8>,
-    /// How many of them, zeros in front included, stand behind the point.
+    /// Number of digits after the point, including zeros not in `digits`.
     behind_point: i64,
-    /// Of ten for decimal numbers, of two for hexadecimal ones.
+    /// Exponent of ten for decimal numbers, of two for hexadecimal ones.
     exponent: i64,
 }
 
 impl Numeral {
-    /// Takes a text apart whose digits are of this base, 10 or 16; `None` if it is not a number.
+    /// Parses text with digits of this base, 10 or 16; `None` if it is not a number.
     fn parse<const BASE: u32>(text: &[u8]) -> Option<Self> {
         let mark = if BASE == 16 { b'p' } else { b'e' };
         let end = text.iter().position(|byte| byte.to_ascii_lowercase() == mark);
@@ -171,7 +175,7 @@ impl Numeral {
         has_digits.then_some(parsed)
     }
 
-    /// The value of hexadecimal digits; `None` if it is too large, or too small to be told from zero.
+    /// Converts hexadecimal digits; `None` if the value overflows or underflows to zero.
     fn hexadecimal(self) -> Option<LongDouble> {
         let (mut bits, mut more, mut exponent) = (0_u128, false, self.exponent - 4 * self.behind_point);
         for digit in self.digits {
@@ -185,12 +189,12 @@ impl Numeral {
         if bits == 0 {
             return Some(LongDouble::ZERO);
         }
-        // Far outside of all numbers on either side, and far inside of the integer.
+        // Far outside the range of all numbers on both sides, and far inside that of the integer.
         let exponent = exponent.clamp(-100_000, 100_000) as i32;
         LongDouble::round(bits, more, exponent).filter(|number| number.mantissa > 0)
     }
 
-    /// The value of decimal digits; `None` if it is too large, or too small to be told from zero.
+    /// Converts decimal digits; `None` if the value overflows or underflows to zero.
     fn decimal(self) -> Option<LongDouble> {
         if self.digits.is_empty() {
             return Some(LongDouble::ZERO);
@@ -199,7 +203,8 @@ impl Numeral {
         if self.digits.len() <= SHORT_DIGITS && (-SHORT_DECIMALS..=0).contains(&exponent) {
             return self.short_decimal(exponent as i32);
         }
-        // Beyond these powers of ten lies nothing that is a number and not zero; what is left is small enough to compute.
+        // Outside these powers of ten, every number overflows or underflows; the rest is small
+        // enough to compute.
         let magnitude = exponent + self.digits.len() as i64;
         if !(-4960..=4940).contains(&magnitude) {
             return None;
@@ -219,7 +224,8 @@ impl Numeral {
         LongDouble::round(bits, more, unit).filter(|number| number.mantissa > 0)
     }
 
-    /// As [`Numeral::decimal`], for the numbers of daily life, whose quotient by a power of five a machine word holds.
+    /// As [`Numeral::decimal`], for short numbers whose quotient by a power of five fits in a
+    /// machine word.
     fn short_decimal(&self, exponent: i32) -> Option<LongDouble> {
         let value = self.digits.iter().fold(0, |value: u128, digit| value * 10 + u128::from(*digit));
         let divisor = 5_u128.pow(exponent.unsigned_abs());
@@ -229,7 +235,7 @@ impl Numeral {
     }
 }
 
-/// Reads a decimal exponent; one of many digits is far outside of all numbers, whatever it is exactly.
+/// Reads a decimal exponent. Long ones are capped far outside the range of all numbers.
 fn parse_exponent(text: &[u8]) -> Option<i64> {
     let (sign, digits) = match text {
         [b'-', digits @ ..] => (-1, digits),
@@ -242,7 +248,7 @@ fn parse_exponent(text: &[u8]) -> Option<i64> {
     (!digits.is_empty()).then_some(sign * value)
 }
 
-/// A whole number of any size that is not negative: 32 bits each, the lowest first, none zero at the end.
+/// A non-negative integer of any size: 32-bit limbs, lowest first, without zero limbs at the end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Natural(Vec<u32>);
 
@@ -280,7 +286,7 @@ impl Natural {
         let mut chunks = chunks.into_iter().rev();
         let mut text = chunks.next().unwrap_or(0).to_string();
         for chunk in chunks {
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _ = write!(text, "{chunk:09}");
         }
         text
@@ -309,7 +315,7 @@ impl Natural {
     }
 
     fn multiply_by_power_of_5(&mut self, power: usize) {
-        /// The highest power that fits into a limb.
+        /// The highest power of 5 that fits in a limb.
         const STEP: usize = 13;
         for _ in 0..power / STEP {
             self.multiply_and_add(5_u32.pow(STEP as u32), 0);
@@ -350,11 +356,12 @@ impl Natural {
         by_length.then_with(|| self.0.iter().rev().cmp(other.0.iter().rev()))
     }
 
-    /// The highest 128 bits at most, whether any bit below them is set, and how many there are below them.
+    /// Returns at most the highest 128 bits, whether any bit below them is set, and how many bits
+    /// are below them.
     fn leading_bits(&self) -> (u128, bool, usize) {
         let below = self.bits().saturating_sub(128);
         let (skipped, shift) = (below / 32, below % 32);
-        // 128 bits that do not begin with a limb reach into five of them.
+        // 128 bits that are not aligned to a limb span five limbs.
         let mut bits = 0_u128;
         for (position, limb) in self.0.iter().skip(skipped).enumerate() {
             let at = position as i32 * 32 - shift as i32;
@@ -366,8 +373,8 @@ impl Natural {
         (bits, more, below)
     }
 
-    /// The quotient's highest 66 or 67 bits, whether it goes on behind them, and the exponent of their unit. Neither number
-    /// is zero.
+    /// Returns the quotient's highest 66 or 67 bits, whether it is inexact, and the exponent of
+    /// their unit. Neither number may be zero.
     fn divide(mut self, mut divisor: Self) -> (u128, bool, i64) {
         let up = divisor.bits() as i64 + 66 - self.bits() as i64;
         if up >= 0 {
@@ -395,7 +402,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What Redis stores, or why it refuses.
+    /// The value that Redis stores, or its reason to refuse.
     fn sum(one: &str, other: &str) -> String {
         match (LongDouble::parse(one.as_bytes()), LongDouble::parse(other.as_bytes())) {
             (Ok(Some(one)), Ok(Some(other))) => one.add(other).map_or("inf".into(), |sum| sum.to_string()),
@@ -468,7 +475,7 @@ mod tests {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
         #[test]
         fn every_double_is_read_and_printed_exactly(value in proptest::num::f64::NORMAL | proptest::num::f64::SUBNORMAL) {
-            // 1074 digits behind the point are all that a double has.
+            // A double has at most 1074 digits after the point.
             let number = LongDouble::parse(format!("{value:.1074}").as_bytes()).expect("a number").expect("finite");
             let text = format!("{value:.17}");
             let expected = text.trim_end_matches('0').trim_end_matches('.');

@@ -1,4 +1,4 @@
-//! Replies as bytes: encoding them, finding one's way in them, and numbers in Redis's notation.
+//! Encoding of replies, navigation in them, and numbers in Redis's notation.
 
 pub mod encoded;
 pub(crate) mod long_double;

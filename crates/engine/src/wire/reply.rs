@@ -1,4 +1,4 @@
-//! Answers, encoded as they are made: RESP2 or RESP3, straight into the connection's output buffer.
+//! Replies, encoded as RESP2 or RESP3 directly into the connection's output buffer.
 
 use crate::error::CommandError;
 use crate::memory_budget::{MemoryBudget, MemoryCharge};
@@ -7,21 +7,21 @@ use std::sync::Arc;
 /// The protocol that a client speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Protocol {
-    /// RESP2: what every Redis client starts with.
+    /// RESP2, with which every Redis client starts.
     #[default]
     Resp2,
-    /// RESP3: typed maps, sets, doubles, nulls and push frames; asked for by `HELLO 3`.
+    /// RESP3: typed maps, sets, doubles, nulls and push frames; selected by `HELLO 3`.
     Resp3,
 }
 
-/// Room for what stands around a string: a type, a length, line ends.
+/// Maximum bytes around a string: type, length and line ends.
 const HEAD_BYTES: usize = 32;
 
-/// A reply with a budget asks it only for what goes beyond this, so that small answers are given however little memory is
-/// left. Bytes.
+/// Size up to which a reply needs no memory from its budget, so that small replies are possible
+/// however little memory is left. Bytes.
 const UNASKED_BYTES: usize = 64 * 1024;
 
-/// Writes answers behind whatever the buffer already holds.
+/// Appends replies to the content of a buffer.
 ///
 /// ```
 /// use tidemark_engine::{Protocol, Reply};
@@ -32,19 +32,20 @@ const UNASKED_BYTES: usize = 64 * 1024;
 /// assert_eq!(reply.bytes(), b"*2\r\n:7\r\n$1\r\nx\r\n");
 /// ```
 ///
-/// What does not fit below the limit is left out, and so is all that follows: see [`Reply::set_limit`]. So is what a budget
-/// of memory has no room for: see [`Reply::set_budget`].
+/// Output that does not fit below the limit is dropped, as is everything after it: see
+/// [`Reply::set_limit`]. The same holds for output that a memory budget refuses: see
+/// [`Reply::set_budget`].
 #[derive(Debug)]
 pub struct Reply {
     buffer: Vec<u8>,
     protocol: Protocol,
-    /// The most bytes that the buffer may hold now: no more than `ceiling`, nor than the budget has granted. 0 once it has
-    /// overflowed, so that one comparison decides all.
+    /// Current maximum length of the buffer: at most `ceiling`, and at most what the budget has
+    /// granted. 0 after an overflow, so that one comparison covers all cases.
     limit: usize,
-    /// What the caller has set.
+    /// The limit that the caller has set.
     ceiling: usize,
     overflowed: bool,
-    /// The budget had no room.
+    /// Whether the budget refused memory.
     refused: bool,
     charge: Option<MemoryCharge>,
 }
@@ -56,30 +57,30 @@ impl Default for Reply {
 }
 
 impl Reply {
-    /// An empty answer.
+    /// Creates an empty reply.
     pub fn new(protocol: Protocol) -> Self {
         Self::with_buffer(Vec::new(), protocol)
     }
 
-    /// Answers that go behind `buffer`'s content.
+    /// Creates a reply that is appended to `buffer`'s content.
     pub fn with_buffer(buffer: Vec<u8>, protocol: Protocol) -> Self {
         let (limit, ceiling) = (usize::MAX, usize::MAX);
         Self { buffer, protocol, limit, ceiling, overflowed: false, refused: false, charge: None }
     }
 
-    /// The protocol in force.
+    /// The current protocol.
     pub fn protocol(&self) -> Protocol {
         self.protocol
     }
 
-    /// Changes the protocol of all that follows.
+    /// Changes the protocol of everything that follows.
     pub fn set_protocol(&mut self, protocol: Protocol) {
         self.protocol = protocol;
     }
 
-    /// Sets how many bytes the buffer may hold, those that it holds already included. An answer that would exceed it
-    /// sets [`Reply::has_overflowed`]; from then on nothing is written, so that the buffer ends within an answer and is
-    /// of no use to the client. Without a limit the buffer takes what memory there is.
+    /// Sets the maximum length of the buffer in bytes, including its current content. A reply that
+    /// would exceed it sets [`Reply::has_overflowed`]; nothing is written after that, so the buffer
+    /// ends within a reply and is useless to the client. The default is no limit.
     #[inline]
     pub fn set_limit(&mut self, bytes: usize) {
         if !self.overflowed {
@@ -88,16 +89,16 @@ impl Reply {
         }
     }
 
-    /// Lets the buffer's memory be charged to a budget. An answer for which it has no room overflows, and
-    /// [`Reply::was_refused`] tells why.
+    /// Charges the buffer's memory to a budget. A reply that the budget refuses overflows and sets
+    /// [`Reply::was_refused`].
     pub fn set_budget(&mut self, budget: &Arc<MemoryBudget>) {
         self.charge = Some(budget.charge());
         self.settle();
         self.set_limit(self.ceiling);
     }
 
-    /// An empty answer of the same protocol that may be as long as this one may still grow, and is charged to the same
-    /// budget.
+    /// Returns an empty reply with the same protocol and budget, limited to what this one may still
+    /// grow by.
     #[must_use]
     pub fn apart(&self) -> Reply {
         let mut reply = Reply::new(self.protocol);
@@ -108,7 +109,8 @@ impl Reply {
         reply
     }
 
-    /// Charges what the buffer has allocated: to be called when an answer is complete or bytes have been moved out.
+    /// Charges what the buffer has allocated. Call it when a reply is complete or bytes were moved
+    /// out.
     #[inline]
     pub fn settle(&mut self) {
         let capacity = self.buffer.capacity();
@@ -120,7 +122,7 @@ impl Reply {
         }
     }
 
-    /// Gives back memory that a long answer has allocated and does not use. It costs a copy of the answer.
+    /// Frees memory that a long reply has allocated and does not use. Copies the reply.
     pub fn trim(&mut self) {
         if self.buffer.capacity() > UNASKED_BYTES && self.buffer.len() <= self.buffer.capacity() / 4 * 3 {
             self.buffer.shrink_to_fit();
@@ -128,31 +130,31 @@ impl Reply {
         self.settle();
     }
 
-    /// What the buffer may hold without asking the budget.
+    /// Bytes that the buffer may hold without a request to the budget.
     fn granted(&self) -> usize {
         self.charge.as_ref().map_or(usize::MAX, |charge| charge.bytes().max(UNASKED_BYTES))
     }
 
-    /// Bytes that may still be written, if the budget has room for them.
+    /// Bytes that may still be written, if the budget grants them.
     pub fn room(&self) -> usize {
         self.ceiling.saturating_sub(self.buffer.len())
     }
 
-    /// Whether an answer has overflowed because the budget had no room.
+    /// Whether a reply overflowed because the budget refused memory.
     #[inline]
     pub fn was_refused(&self) -> bool {
         self.refused
     }
 
-    /// Notes that the budget had no room for a part of the answer that was made elsewhere.
+    /// Records that the budget refused memory for a part of the reply that was built elsewhere.
     #[cold]
     pub fn refuse(&mut self) {
         self.refused = true;
         self.overflow();
     }
 
-    /// Forgets everything behind `mark`, and that the budget had no room for it: the caller answers something shorter
-    /// below `ceiling` bytes.
+    /// Discards everything after `mark` and clears the refusal, so that the caller can write a
+    /// shorter reply of up to `ceiling` bytes in total.
     #[cold]
     pub fn recover(&mut self, mark: usize, ceiling: usize) {
         assert!(self.refused, "only what was refused is recovered from");
@@ -163,20 +165,21 @@ impl Reply {
         self.set_limit(ceiling);
     }
 
-    /// Whether an answer exceeded the limit. It does not end: the caller has to give up the client.
+    /// Whether a reply exceeded the limit. The reply is incomplete: the caller must disconnect the
+    /// client.
     #[inline]
     pub fn has_overflowed(&self) -> bool {
         self.overflowed
     }
 
-    /// Notes that a part of the answer was lost elsewhere.
+    /// Records that a part of the reply was lost elsewhere.
     #[cold]
     pub fn overflow(&mut self) {
         self.overflowed = true;
         (self.limit, self.ceiling) = (0, 0);
     }
 
-    /// Answers that are encoded already.
+    /// Appends replies that are encoded already.
     pub fn encoded(&mut self, bytes: &[u8]) {
         if self.has_room(bytes.len()) {
             self.buffer.extend_from_slice(bytes);
@@ -198,7 +201,7 @@ impl Reply {
         std::mem::take(&mut self.buffer)
     }
 
-    /// Bytes so far: a mark to which [`Reply::truncate`] can return.
+    /// Length so far: a mark for [`Reply::truncate`].
     pub fn len(&self) -> usize {
         self.buffer.len()
     }
@@ -208,34 +211,34 @@ impl Reply {
         self.buffer.capacity()
     }
 
-    /// Whether nothing has been written.
+    /// Whether nothing was written.
     pub fn is_empty(&self) -> bool {
         self.buffer.is_empty()
     }
 
-    /// Forgets everything behind a mark.
+    /// Discards everything after a mark.
     pub fn truncate(&mut self, mark: usize) {
         self.buffer.truncate(mark);
     }
 
-    /// `+OK`.
+    /// Writes `+OK`.
     #[inline]
     pub fn ok(&mut self) {
         self.encoded(b"+OK\r\n");
     }
 
-    /// A status line. `text` has no line break.
+    /// Writes a status line. `text` must have no line break.
     pub fn simple(&mut self, text: &str) {
         debug_assert!(!text.contains(['\r', '\n']));
         self.line(b'+', text.as_bytes());
     }
 
-    /// An error line: `-CODE text`.
+    /// Writes an error line: `-CODE text`.
     pub fn error(&mut self, error: &CommandError) {
         self.error_text(&error.to_string());
     }
 
-    /// An error line with the given text; line breaks in it become spaces.
+    /// Writes an error line with the given text; line breaks become spaces.
     pub fn error_text(&mut self, text: &str) {
         if !self.has_room(text.len() + 3) {
             return;
@@ -245,7 +248,7 @@ impl Reply {
         self.buffer.extend_from_slice(b"\r\n");
     }
 
-    /// An integer.
+    /// Writes an integer.
     #[inline]
     pub fn integer(&mut self, value: i64) {
         match value {
@@ -255,13 +258,13 @@ impl Reply {
         }
     }
 
-    /// A length or count as an integer.
+    /// Writes a length or count as an integer.
     #[inline]
     pub fn count(&mut self, count: usize) {
         self.integer(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
-    /// A byte string.
+    /// Writes a byte string.
     #[inline]
     pub fn bulk(&mut self, bytes: &[u8]) {
         if !self.has_room(bytes.len() + HEAD_BYTES) {
@@ -273,7 +276,7 @@ impl Reply {
         self.buffer.extend_from_slice(b"\r\n");
     }
 
-    /// A byte string of several parts, which are put together nowhere else.
+    /// Writes a byte string of several parts without joining them first.
     #[inline]
     pub fn bulk_of<const PARTS: usize>(&mut self, parts: [&[u8]; PARTS]) {
         let length: usize = parts.iter().map(|part| part.len()).sum();
@@ -288,13 +291,13 @@ impl Reply {
         self.buffer.extend_from_slice(b"\r\n");
     }
 
-    /// An integer's decimal form as a byte string.
+    /// Writes an integer's decimal form as a byte string.
     #[inline]
     pub fn bulk_integer(&mut self, value: i64) {
         self.bulk(itoa::Buffer::new().format(value).as_bytes());
     }
 
-    /// A byte string, or null.
+    /// Writes a byte string, or null.
     pub fn bulk_or_null(&mut self, bytes: Option<&[u8]>) {
         match bytes {
             Some(bytes) => self.bulk(bytes),
@@ -302,7 +305,7 @@ impl Reply {
         }
     }
 
-    /// Nothing, where a value was asked for.
+    /// Writes null in place of a value.
     #[inline]
     pub fn null(&mut self) {
         self.encoded(match self.protocol {
@@ -311,7 +314,7 @@ impl Reply {
         });
     }
 
-    /// Nothing, where an array was asked for.
+    /// Writes null in place of an array.
     pub fn null_array(&mut self) {
         self.encoded(match self.protocol {
             Protocol::Resp2 => b"*-1\r\n".as_slice(),
@@ -319,13 +322,13 @@ impl Reply {
         });
     }
 
-    /// The head of an array; `len` answers follow.
+    /// Writes the head of an array; `len` replies follow.
     #[inline]
     pub fn array(&mut self, len: usize) {
         self.head(b'*', len);
     }
 
-    /// The head of a map; `pairs` keys and values follow alternately. RESP2 shows a flat array.
+    /// Writes the head of a map; `pairs` keys and values follow alternately. A flat array in RESP2.
     pub fn map(&mut self, pairs: usize) {
         match self.protocol {
             Protocol::Resp2 => self.head(b'*', pairs * 2),
@@ -333,17 +336,17 @@ impl Reply {
         }
     }
 
-    /// The head of a set; `len` answers follow. RESP2 shows an array.
+    /// Writes the head of a set; `len` replies follow. An array in RESP2.
     pub fn set(&mut self, len: usize) {
         self.head(if self.protocol == Protocol::Resp3 { b'~' } else { b'*' }, len);
     }
 
-    /// The head of a push frame; `len` answers follow. RESP2 shows an array.
+    /// Writes the head of a push frame; `len` replies follow. An array in RESP2.
     pub fn push(&mut self, len: usize) {
         self.head(if self.protocol == Protocol::Resp3 { b'>' } else { b'*' }, len);
     }
 
-    /// A floating-point number: RESP3's own type, in RESP2 a byte string.
+    /// Writes a floating-point number. A byte string in RESP2.
     pub fn double(&mut self, value: f64) {
         let text = format_double(value);
         match self.protocol {
@@ -352,7 +355,7 @@ impl Reply {
         }
     }
 
-    /// A truth value: RESP3's own type, in RESP2 an integer.
+    /// Writes a boolean. An integer in RESP2.
     pub fn boolean(&mut self, value: bool) {
         match self.protocol {
             Protocol::Resp2 => self.integer(i64::from(value)),
@@ -360,7 +363,7 @@ impl Reply {
         }
     }
 
-    /// Plain text with line breaks: RESP3's verbatim string, in RESP2 a byte string.
+    /// Writes plain text with line breaks: a verbatim string, or a byte string in RESP2.
     pub fn verbatim(&mut self, text: &str) {
         match self.protocol {
             Protocol::Resp2 => self.bulk(text.as_bytes()),
@@ -396,17 +399,17 @@ impl Reply {
         self.buffer.len().saturating_add(bytes) <= self.limit || self.grow(bytes)
     }
 
-    /// Asks the budget for room for so many further bytes, and overflows if there is none.
+    /// Requests memory for `bytes` more bytes from the budget, and overflows if it is refused.
     #[cold]
     fn grow(&mut self, bytes: usize) -> bool {
         let needed = self.buffer.len().saturating_add(bytes);
         if needed <= self.ceiling
             && let Some(charge) = &mut self.charge
         {
-            // As a vector grows, so that copying stays proportional to what is written.
+            // Grows as a vector does, so that copying stays proportional to the output.
             let capacity = self.buffer.capacity();
             let wanted = capacity.saturating_mul(2).clamp(needed, self.ceiling);
-            // Both buffers exist while the one is copied into the other.
+            // Both buffers exist while one is copied into the other.
             if charge.reach(capacity + needed, capacity.saturating_add(wanted)) {
                 self.buffer.reserve_exact(charge.bytes() - capacity - self.buffer.len());
                 charge.set(self.buffer.capacity());
@@ -420,8 +423,8 @@ impl Reply {
     }
 }
 
-/// The text of a double as Redis clients expect it: `inf`, `-inf`, `nan`, integers without a fraction, otherwise the
-/// shortest text that reads back to the same number.
+/// Formats a double as Redis clients expect it: `inf`, `-inf`, `nan`, integers without a fraction,
+/// otherwise the shortest text that reads back as the same number.
 pub fn format_double(value: f64) -> String {
     if value.is_nan() {
         return "nan".into();
@@ -432,8 +435,8 @@ pub fn format_double(value: f64) -> String {
     if value == 0.0 {
         return if value.is_sign_negative() { "-0".into() } else { "0".into() };
     }
-    // The bounds are those of C's `%.17g`, which Redis prints with: from 1e-4 to below 1e17 without an exponent, else
-    // with one of at least two digits.
+    // The bounds are those of C's `%.17g`, which Redis uses: from 1e-4 to below 1e17 without an
+    // exponent, otherwise with one of at least two digits.
     let scientific = format!("{value:e}");
     let (mantissa, exponent) = scientific.split_once('e').expect("the scientific form has an exponent");
     let exponent: i32 = exponent.parse().expect("the exponent is a number");

@@ -1,15 +1,15 @@
-//! Bytes that nobody changes: a few of them in place, more of them behind a count of those who have them.
+//! Immutable bytes: short ones in place, longer ones shared by reference counting.
 
 use std::hash::{Hash, Hasher};
 use std::ops::Deref;
 use triomphe::ThinArc;
 
-/// So many bytes and fewer take nothing beside the value itself.
+/// Maximum length that is stored in place.
 const FEW: usize = 14;
-/// What stands in front of the others: their count and their length.
+/// Heap bytes before longer content: reference count and length.
 const HEAD_BYTES: usize = 2 * size_of::<usize>();
 
-/// Bytes that may have several owners. A clone copies none but a few.
+/// Bytes that may have several owners. A clone copies only short ones.
 #[derive(Clone)]
 pub struct SharedBytes(Kept);
 
@@ -22,7 +22,7 @@ enum Kept {
 const _: () = assert!(size_of::<SharedBytes>() == 16, "a length and a few bytes, or a pointer");
 
 impl SharedBytes {
-    /// What they take beside the value itself, as far as they are this one's alone.
+    /// Heap bytes of the content, counted in full even if it is shared.
     pub fn heap_bytes(&self) -> usize {
         match &self.0 {
             Kept::Few { .. } => 0,
@@ -30,7 +30,8 @@ impl SharedBytes {
         }
     }
 
-    /// Whether both are known to be equal without a look at more than a few bytes: one is a clone of the other, or they are few.
+    /// Whether both are equal without a comparison of long content: one is a clone of the other, or
+    /// they are short and equal.
     pub fn is_same(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
             (Kept::Many(one), Kept::Many(other)) => std::ptr::eq(one.slice.as_ptr(), other.slice.as_ptr()),

@@ -1,7 +1,9 @@
 //! Counters: what they count, what of it the log hears, and what a crash may do.
 
 use crate::support;
-use crate::support::{Client, START_US, apply_from, engine, engine_with_log, log, replayed, transaction};
+use crate::support::{
+    Client, START_US, apply_from, engine, engine_with_log, execute_transaction, log, replayed, transaction,
+};
 use std::sync::Arc;
 use tidemark_engine::keyspace::CounterDefaults;
 use tidemark_engine::watch::{Filter, Read};
@@ -638,6 +640,20 @@ fn what_is_added_durably_is_in_the_log_with_all_before_it() {
     assert_eq!(Client::new(&replayed(&engine)).run("COUNTER.GET c"), ":7");
     client.expect(&[("COUNTER.ADD new 3 DURABLE", ":3")]);
     assert_eq!(replayed(&engine).digest(), engine.digest());
+}
+
+#[test]
+fn a_transaction_that_shows_more_than_a_lease_waits_for_all_of_it() {
+    let engine = engine();
+    let client = Client::new(&engine);
+    client.expect(&[("COUNTER.CREATE e EXACT 20", ":1"), ("COUNTER.TAKE e 160", "*2 :1 $-1")]);
+    client.expect(&[("COUNTER.TAKE e 1", "*2 :1 $-1"), ("POOL.CREATE p ITEMS car 1 UNLIMITED", ":1")]);
+    let (_, drawn) = client.execute("POOL.DRAW p REQUEST one");
+    // Neither has a record: the counter moves within its lease, and the request was made before.
+    let before = records(&engine);
+    let (_, executed) = execute_transaction(&engine, None, &["COUNTER.TAKE e 1", "POOL.DRAW p REQUEST one"]);
+    assert_eq!(records(&engine), before);
+    assert!(executed.durable && executed.lsn >= drawn.lsn, "{:?} of {:?}", executed.lsn, drawn.lsn);
 }
 
 #[test]

@@ -97,6 +97,17 @@ impl<'e> Client<'e> {
 
 /// Runs commands as `EXEC` does and returns the answer, unless a key of `watch` has changed.
 pub(crate) fn transaction(engine: &Engine, watch: Option<&WatchedKeys>, lines: &[&str]) -> String {
+    let (answer, executed) = execute_transaction(engine, watch, lines);
+    assert!(executed.block.is_none(), "nobody waits in a transaction");
+    answer
+}
+
+/// As [`transaction`], with what its reply waits for.
+pub(crate) fn execute_transaction<'e>(
+    engine: &'e Engine,
+    watch: Option<&WatchedKeys>,
+    lines: &[&str],
+) -> (String, Executed<'e>) {
     let words: Vec<Vec<String>> = lines.iter().map(|line| words(line)).collect();
     let args: Vec<Vec<&[u8]>> =
         words.iter().map(|words| words.iter().map(String::as_bytes).collect()).collect();
@@ -111,8 +122,7 @@ pub(crate) fn transaction(engine: &Engine, watch: Option<&WatchedKeys>, lines: &
         .collect();
     let mut reply = Reply::new(Protocol::Resp2);
     let executed = engine.execute_transaction(&calls, watch, START_US, &mut reply);
-    assert!(executed.block.is_none(), "nobody waits in a transaction");
-    shown(reply.bytes())
+    (shown(reply.bytes()), executed)
 }
 
 /// Wire bytes as one line.

@@ -1,19 +1,19 @@
-//! Optimistic transactions: a flag that any change to a watched key raises.
+//! Optimistic transactions: a flag that any change to a watched key sets.
 //!
-//! That a key is removed which had expired before its watch began changes nothing that the client could have seen. So each watch
-//! of a key notes whether the key had expired, until it is removed.
+//! Removing a key that had expired before its watch began changes nothing that the client could
+//! have seen. Each watch of a key therefore records whether the key had expired, until it is
+//! removed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// One client's watch, shared with the shards of the keys that it watches.
+/// One client's watch, shared with the shards of its keys.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     touched: AtomicBool,
 }
 
 impl Watch {
-    /// Whether a watched key has changed.
     pub(crate) fn is_touched(&self) -> bool {
         self.touched.load(Ordering::Acquire)
     }
@@ -23,11 +23,11 @@ impl Watch {
     }
 }
 
-/// What a database holds at a key.
+/// State of a key in a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Presence {
     Absent,
-    /// Its time has come, and it has not been removed.
+    /// Expired but not yet removed.
     Expired,
     Live,
 }
@@ -36,7 +36,8 @@ pub(crate) enum Presence {
 #[derive(Debug)]
 pub(crate) struct KeyWatch {
     watch: Arc<Watch>,
-    /// The key is there and had expired when it was watched, or has come in this state in the place of no key.
+    /// Whether the key is present but had expired when the watch began, or replaced an absent key
+    /// in this state.
     is_expired: bool,
 }
 
@@ -45,17 +46,16 @@ impl KeyWatch {
         Self { watch: Arc::clone(watch), is_expired }
     }
 
-    /// Whether it is part of this watch.
     pub(crate) fn belongs_to(&self, watch: &Arc<Watch>) -> bool {
         Arc::ptr_eq(&self.watch, watch)
     }
 
-    /// Whether the key is still as expired as it was when it was watched.
+    /// Whether the key is still expired as it was when the watch began.
     pub(crate) fn is_expired(&self) -> bool {
         self.is_expired
     }
 
-    /// Notes that the key has changed. `exists` is whether it is there now.
+    /// Records that the key has changed. `exists` is whether it is present now.
     pub(crate) fn note_change(&mut self, exists: bool) {
         if self.is_expired && !exists {
             self.is_expired = false;
@@ -64,7 +64,7 @@ impl KeyWatch {
         }
     }
 
-    /// Notes that the key's whole database is replaced.
+    /// Records that the key's whole database is replaced.
     pub(crate) fn note_replaced(&mut self, before: Presence, after: Presence) {
         match (before, after) {
             (Presence::Absent, Presence::Absent) => {}

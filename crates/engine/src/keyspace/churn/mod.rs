@@ -1,11 +1,14 @@
-//! Which counters of a shard move most: some of their moves, chosen at random, of the last minute or half of it.
+//! The counters of a shard that move most: a random sample of the moves in the last 30 to 60
+//! seconds.
 //!
-//! **Each move is looked at with the same chance**, whatever its key and whatever came before, so that no key can stay unseen however
-//! often it moves, and none is shown that does not move. Looking at all moves of some keys would make the figures of those exact and let
-//! the busiest key of all be missing, which is the one that is asked for. What has been seen is multiplied by how many moves it stands for:
-//! *m* moves of a key are estimated with a standard deviation of √(*m* × sample). Commits are seldom, and all of them are looked at.
+//! **Each move is sampled with the same probability**, whatever its key and history. A busy key
+//! therefore cannot stay unseen, and an idle one is never shown. Tracking all moves of some keys
+//! would be exact for those but could miss the busiest key, which is the one of interest. Counts
+//! are scaled by the sampling rate: the estimate of *m* moves has a standard deviation of √(*m* ×
+//! sample). Commits are rare, and all are counted.
 //!
-//! Time goes in halves of a window; there is a [`Summary`] for the current one and for the one before. Its bounds hold in each.
+//! The window consists of two halves, with one [`Summary`] for the current and one for the previous
+//! half. Its bounds hold in each.
 
 mod mover;
 mod summary;
@@ -16,66 +19,69 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;
 use summary::{Sighting, Summary};
 
-/// Half of the window. Milliseconds.
+/// Length of half a window, in milliseconds.
 pub(crate) const HALF_MS: u64 = 30_000;
 
-/// See the module's documentation.
+/// The sampled moves of a shard's counters.
 #[derive(Debug)]
 pub(crate) struct Churn {
-    /// One of so many moves is looked at, on average. At least 1.
+    /// Average number of moves per sampled one. At least 1.
     sample: u32,
-    /// How many moves there are until the one that is looked at, itself included. At least 1.
+    /// Moves until the next sampled one, inclusive. At least 1.
     left: u64,
     random: Random,
-    /// Which half of a window, counted from 1970, `current` is of.
+    /// Number of the half, counted from 1970, that `current` covers.
     half: u64,
     current: Summary,
     previous: Summary,
 }
 
-/// How a counter has moved within the window. Figures are estimates unless every move is looked at; nothing before the key was found to be
-/// among those that move most is in them, but `error`.
+/// Moves of a counter within the window. Figures are estimates unless every move is sampled. Moves
+/// before the key entered the summary are not included, except in `error`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyChurn {
     /// Its database.
     pub db: u8,
-    /// Its name, or the beginning of a long one.
+    /// Name of the key, truncated if it is long.
     pub name: Box<[u8]>,
-    /// Whether that is all of the name.
+    /// Whether the name is complete.
     pub is_whole: bool,
     mark: u64,
-    /// How often it has moved, up or down.
+    /// Number of moves, up or down.
     pub moves: u64,
-    /// How often at most it has moved besides.
+    /// Maximum number of further moves that were not counted.
     pub error: u64,
-    /// By how many units it has moved, up or down.
+    /// Units moved, up or down.
     pub units: u64,
-    /// By how many units its commits have moved what the log has of it, up or down.
+    /// Units by which commits moved the committed position, up or down.
     pub committed: u64,
 }
 
 impl KeyChurn {
-    /// Which share of the units was never committed, because others cancelled it or because it waits. 0 to 1; 0 if nothing has moved.
+    /// Share of the units that was never committed, because other moves cancelled it or it is still
+    /// uncommitted. 0 to 1; 0 without moves.
     pub fn churn(&self) -> f64 {
         if self.units == 0 { 0.0 } else { self.cancelled() as f64 / self.units as f64 }
     }
 
-    /// What stands for its database and its name as long as the process lives, where they must not be told: 16 hexadecimal digits.
+    /// Anonymous identifier of database and name, stable for the life of the process: 16
+    /// hexadecimal digits.
     ///
-    /// Of a keyed hash, so that no names can be tried, and not the one by which tables order their entries: that one must stay unknown.
+    /// A keyed hash, so that names cannot be guessed from it. It differs from the tables' hash,
+    /// which must stay secret.
     pub fn id(&self) -> String {
         static STATE: LazyLock<RandomState> = LazyLock::new(RandomState::new);
         format!("{:016x}", STATE.hash_one((self.mark, self.db, &self.name)))
     }
 
-    /// How many units those are.
+    /// Units that were never committed.
     pub fn cancelled(&self) -> u64 {
         self.units.saturating_sub(self.committed)
     }
 }
 
 impl Churn {
-    /// Looks at one of `sample` moves, which is at least 1.
+    /// Samples one of `sample` moves, which is at least 1.
     pub(crate) fn new(sample: u32, seed: u64) -> Self {
         let mut churn = Self {
             sample: sample.max(1),
@@ -89,7 +95,6 @@ impl Churn {
         churn
     }
 
-    /// A counter has moved.
     #[inline]
     pub(crate) fn see(&mut self, mover: &Mover<'_>, units: u64, now_ms: u64) {
         // Not in release builds: every move of a counter passes here, and only a sample depends on
@@ -101,16 +106,15 @@ impl Churn {
         }
     }
 
-    /// A counter was committed.
     pub(crate) fn see_commit(&mut self, mover: &Mover<'_>, units: u64, now_ms: u64) {
         self.turn_to(now_ms);
-        // Where it was seen last: what is said of it is the sum.
+        // In the half where the counter was last seen; only the sum is reported.
         if !self.current.see_commit(mover, units) {
             self.previous.see_commit(mover, units);
         }
     }
 
-    /// How the keys have moved that have moved most, in any order.
+    /// The moves of the busiest keys, in any order.
     pub(crate) fn keys(&mut self, now_ms: u64) -> Vec<KeyChurn> {
         self.turn_to(now_ms);
         let (lowest_now, lowest_before) = (self.current.lowest(), self.previous.lowest());
@@ -159,8 +163,8 @@ impl Churn {
         self.current.see(mover, units);
     }
 
-    /// Begins the half that a time is in. Threads do not agree about the time to the millisecond, so that the half before is as good
-    /// as the current one; behind a clock that was set to another time, nothing that was seen is of the last minute.
+    /// Switches to the half of `now_ms`. Clocks of threads differ slightly, so the previous half is
+    /// accepted as current. After a clock change, all samples are discarded.
     fn turn_to(&mut self, now_ms: u64) {
         let half = now_ms / HALF_MS;
         if half == self.half || half.checked_add(1) == Some(self.half) {
@@ -175,8 +179,8 @@ impl Churn {
         self.half = half;
     }
 
-    /// How many moves there are until the next that is looked at, itself included, if each is with the same chance: distributed
-    /// geometrically, with a mean of `sample`.
+    /// Draws the number of moves until the next sampled one, inclusive: geometrically distributed
+    /// with mean `sample`.
     fn gap(&mut self) -> u64 {
         if self.sample == 1 {
             return 1;
@@ -277,7 +281,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(16))]
         #[test]
         fn every_move_is_looked_at_with_the_same_chance(seed in any::<u64>(), sample in 2..40_u32) {
-            // Two keys in turns, which a regular choice could tell apart; six standard deviations.
+            // Two alternating keys, which a regular choice could confuse; six standard deviations.
             let (moves, mut churn) = (60_000_u32, Churn::new(sample, seed));
             for number in 0..moves {
                 churn.see(&mover(if number % 2 == 0 { b"even" } else { b"odd" }), 3, 0);

@@ -1,32 +1,34 @@
-//! The keys that are seen most often among any number of keys, in bounded memory: the Space-Saving algorithm (Metwally, Agrawal,
-//! El Abbadi: "Efficient Computation of Frequent and Top-k Elements in Data Streams", ICDT 2005).
+//! The most frequent keys of a stream, in bounded memory: the Space-Saving algorithm (Metwally,
+//! Agrawal, El Abbadi: "Efficient Computation of Frequent and Top-k Elements in Data Streams", ICDT
+//! 2005).
 //!
-//! [`PLACES`] keys have a place each. A key without one takes the place of the key with the lowest count, and begins with that count,
-//! which is its *error*: so often it may have been seen before, by itself or not at all. After *n* keys have been seen
+//! [`PLACES`] keys have a counter each. A new key replaces the key with the lowest count and starts
+//! from that count, which is its *error*: the key may have been seen up to that often before. After
+//! *n* observations
 //!
 //! - the counts of all places add up to *n*, so that the lowest is at most *n* / [`PLACES`];
-//! - a key with a place was seen no more often than its count and no less often than its count less its error, and no error is
-//!   above the lowest count;
-//! - a key without a place was seen no more often than the lowest count: whoever was seen more often than *n* / [`PLACES`] has a place.
+//! - a key with a place was seen at most as often as its count, and at least as often as its count
+//!   less its error; no error exceeds the lowest count;
+//! - a key without a place was seen at most as often as the lowest count: every key seen more often
+//!   than *n* / [`PLACES`] has a place.
 
 use super::mover::Mover;
 
-/// How many keys are counted. What one of them costs to be found, and the error, depend on it.
+/// Number of counted keys. Determines the cost of a lookup and the error.
 pub(super) const PLACES: usize = 64;
 
-/// So much of a key is kept, so that no name takes much memory. Bytes.
+/// Maximum bytes kept of a key's name.
 const NAME_BYTES: usize = 128;
 
-/// The keys that have been seen most often. What belongs to one of them stands at the same index of all three.
+/// The most frequent keys. The three vectors are parallel.
 #[derive(Debug, Default)]
 pub(super) struct Summary {
-    /// What tells most keys apart: looked through first, and so by itself.
+    /// Fingerprints; searched first, so stored separately.
     marks: Vec<u64>,
     counts: Vec<u64>,
     places: Vec<Place>,
 }
 
-/// A key that is counted.
 #[derive(Debug)]
 struct Place {
     db: u8,
@@ -39,13 +41,13 @@ struct Place {
     committed: u64,
 }
 
-/// What has been seen of a key since it has its place.
+/// Observations of a key since it got its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Sighting<'s> {
     pub(super) mark: u64,
     pub(super) db: u8,
     pub(super) name: &'s [u8],
-    /// Length of the key, of which the name may be a part only.
+    /// Length of the key; the name may be truncated.
     pub(super) length: usize,
     pub(super) seen: u64,
     /// How often it may have been seen before.
@@ -70,7 +72,7 @@ fn name_of<'k>(mover: &Mover<'k>) -> &'k [u8] {
 }
 
 impl Summary {
-    /// Counts a key that has moved by so many units. O([`PLACES`]).
+    /// Counts a move of a key by `units`. O([`PLACES`]).
     pub(super) fn see(&mut self, mover: &Mover<'_>, units: u64) {
         let index = self.find(mover).unwrap_or_else(|| self.give_place(mover));
         if let (Some(count), Some(place)) = (self.counts.get_mut(index), self.places.get_mut(index)) {
@@ -83,19 +85,19 @@ impl Summary {
         );
     }
 
-    /// Counts units that a key has committed; whether it has a place.
+    /// Counts units that a key has committed. Returns whether the key has a place.
     pub(super) fn see_commit(&mut self, mover: &Mover<'_>, units: u64) -> bool {
         let Some(place) = self.find(mover).and_then(|index| self.places.get_mut(index)) else { return false };
         place.committed = place.committed.saturating_add(units);
         true
     }
 
-    /// The most that a key without a place may have been seen.
+    /// Upper bound of the observations of a key without a place.
     pub(super) fn lowest(&self) -> u64 {
         if self.counts.len() < PLACES { 0 } else { self.counts.iter().copied().min().unwrap_or(0) }
     }
 
-    /// All keys that have a place.
+    /// All keys with a place.
     pub(super) fn sightings(&self) -> impl Iterator<Item = Sighting<'_>> {
         let counted = self.counts.iter().zip(&self.places);
         self.marks.iter().zip(counted).map(|(&mark, (&count, place))| Sighting {
@@ -110,7 +112,6 @@ impl Summary {
         })
     }
 
-    /// Forgets all keys.
     pub(super) fn clear(&mut self) {
         self.marks.clear();
         self.counts.clear();
@@ -125,7 +126,7 @@ impl Summary {
             .find(|&index| self.places.get(index).is_some_and(|place| place.is_of(mover)))
     }
 
-    /// A place for a key that has none, with the error of whoever had it.
+    /// Assigns a place to a new key, with the previous holder's count as its error.
     fn give_place(&mut self, mover: &Mover<'_>) -> usize {
         if self.places.len() < PLACES {
             self.marks.push(mover.mark());
@@ -149,7 +150,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::HashMap;
 
-    /// Keys by number, of which some have the same hash.
+    /// Numbered keys, some of which share a hash.
     fn with_mover<R>(number: u16, then: impl FnOnce(&Mover<'_>) -> R) -> R {
         let (key, hash) = (number.to_be_bytes(), u64::from(number / 3));
         then(&Mover { db: (number % 2) as u8, hash, key: &key })
@@ -194,7 +195,7 @@ mod tests {
         );
     }
 
-    /// Numbers of keys as traffic has them: a few often, many seldom, and runs of new ones.
+    /// Key numbers distributed as in real traffic: a few frequent, many rare, and runs of new ones.
     fn traffic() -> impl Strategy<Value = Vec<u16>> {
         let key = prop_oneof![3 => 0..20_u16, 2 => 0..500_u16, 1 => any::<u16>()];
         let burst = (any::<u16>(), 1..200_u16)

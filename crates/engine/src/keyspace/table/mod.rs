@@ -1,19 +1,20 @@
-//! A hash table whose entries lie in the order of their hashes.
+//! A hash table whose entries are in the order of their hashes.
 //!
-//! The bucket of an entry is given by the *high* bits of its hash. A position in hash order therefore means the same
-//! before and after the table has grown, and a scan or a snapshot walk needs no more state than one integer: everything
-//! below it has been seen. After the table has shrunk, what shares a bucket with the position is seen again; walks that
-//! must not see an entry twice mark those that they have seen. Buckets are one cache line, six slots with a one-byte tag
-//! each; overflow goes to chained buckets. Growth is incremental: every insertion and removal moves a few buckets from the old array to one twice the
-//! size, in order, so no single command pays for all, and a lookup still probes one place: old buckets below the
-//! frontier have moved, the others have not.
+//! The bucket of an entry is given by the *high* bits of its hash. A position in hash order
+//! therefore stays valid when the table grows, and the state of a scan or snapshot walk is one
+//! integer: everything below it has been seen. After the table shrinks, entries that share a bucket
+//! with the position are seen again; walks that must not see an entry twice mark seen entries. A
+//! bucket is one cache line: six slots with a one-byte tag each; overflow goes to chained buckets.
+//! Growth is incremental: every insertion and removal moves a few buckets, in order, to an array of
+//! twice the size, so no single command pays for all of it. A lookup still probes one place: old
+//! buckets below the frontier have moved, the others have not.
 //!
-//! Lookups, insertions and removals are O(1) expected; a scan step is O(entries of one bucket). What a random entry costs
-//! stands in `random`.
+//! Lookups, insertions and removals are O(1) expected; a scan step is O(entries of one bucket). The
+//! cost of a random entry is described in `random`.
 
 mod random;
 
-/// What a table stores: something with a key.
+/// An element of a table: has a key.
 pub trait Keyed {
     /// The bytes by which the entry is found.
     fn key(&self) -> &[u8];
@@ -26,20 +27,21 @@ impl Keyed for super::Entry {
 }
 
 const SLOTS: usize = 6;
-/// Average entries per bucket at which the table starts to grow: beyond, every fourth bucket would overflow.
+/// Average entries per bucket at which the table starts to grow. Above it, every fourth bucket
+/// would overflow.
 const FULL: usize = 5;
-/// Old buckets that one insertion or removal moves while the table grows. With `FULL` entries to a bucket the growth ends
-/// long before the doubled table is itself full or sparse.
+/// Old buckets that one insertion or removal moves during growth. With `FULL` entries per bucket,
+/// growth ends long before the doubled table is full or sparse.
 const MOVES: usize = 2;
-/// A table this many times too large is rebuilt smaller.
+/// Ratio of buckets to entries above which the table is rebuilt smaller.
 const SPARSE: usize = 16;
 
 #[repr(align(64))]
 struct Bucket<E> {
-    /// Low byte of the hash of each slot's entry, never 0; 0 marks a free slot.
+    /// Low byte of each entry's hash, never 0; 0 marks a free slot.
     tags: [u8; 8],
     slots: [Option<E>; SLOTS],
-    /// The next bucket of the chain. Every bucket that has one is full.
+    /// Next bucket of the chain. A bucket with a successor is full.
     overflow: Option<Box<Bucket<E>>>,
 }
 
@@ -50,7 +52,7 @@ impl<E> Bucket<E> {
         Self { tags: [0; 8], slots: [const { None }; SLOTS], overflow: None }
     }
 
-    /// Puts an entry into the chain. Returns the depth of the bucket that this added to the chain, or 0.
+    /// Adds an entry to the chain. Returns the depth of the bucket that this added, or 0.
     fn put(&mut self, tag: u8, entry: E) -> usize {
         let (mut bucket, mut depth, mut added) = (self, 0, 0);
         loop {
@@ -67,7 +69,7 @@ impl<E> Bucket<E> {
         }
     }
 
-    /// Takes an entry out of the last bucket of the chain, which has one.
+    /// Takes an entry out of the last bucket of the chain, which must have one.
     fn pop(&mut self) -> (u8, Option<E>) {
         let mut bucket = self;
         while bucket.overflow.is_some() {
@@ -77,7 +79,7 @@ impl<E> Bucket<E> {
         (std::mem::take(&mut bucket.tags[slot]), bucket.slots[slot].take())
     }
 
-    /// The depth of the last bucket of the chain: 0 without overflow.
+    /// Depth of the last bucket of the chain; 0 without overflow.
     fn depth(&self) -> usize {
         std::iter::successors(self.overflow.as_deref(), |bucket| bucket.overflow.as_deref()).count()
     }
@@ -135,7 +137,8 @@ impl<E: Keyed> Bucket<E> {
         }
     }
 
-    /// Takes an entry out of the chain. Returns it with the depth of the bucket that this removed from the chain, or 0.
+    /// Takes an entry out of the chain. Returns it with the depth of the bucket that this removed,
+    /// or 0.
     fn take(&mut self, tag: u8, key: &[u8]) -> Option<(E, usize)> {
         let mut bucket = &mut *self;
         loop {
@@ -144,7 +147,7 @@ impl<E: Keyed> Bucket<E> {
             if let Some(slot) = found {
                 bucket.tags[slot] = 0;
                 let entry = bucket.slots[slot].take()?;
-                // An entry from the end of the chain fills the gap: chains stay as short as what is in them.
+                // An entry from the end of the chain fills the gap, which keeps chains minimal.
                 if let Some(next) = &mut bucket.overflow {
                     (bucket.tags[slot], bucket.slots[slot]) = next.pop();
                 }
@@ -169,7 +172,7 @@ impl<E: Keyed> Bucket<E> {
     }
 }
 
-/// Slots whose tag may equal `tag`: all that do, and rarely one that does not.
+/// Slots whose tag may equal `tag`: all that do, and rarely others.
 #[inline]
 fn candidates(tags: [u8; 8], tag: u8) -> impl Iterator<Item = usize> {
     const LOW: u64 = 0x0001_0101_0101_0101 & 0x0000_ffff_ffff_ffff;
@@ -190,18 +193,18 @@ fn tag(hash: u64) -> u8 {
     (hash as u8).max(1)
 }
 
-/// A growing hash table; see the module's description.
+/// A growing hash table; see the module documentation.
 ///
 /// Every method that takes a `hash` expects [`super::hash`] of the key.
 pub struct Table<E> {
-    /// 2^bits buckets, or none at all before the first insertion.
+    /// 2^`bits` buckets, or none before the first insertion.
     buckets: Vec<Bucket<E>>,
     bits: u32,
-    /// While growing: buckets of the table of twice the size, two for each old bucket below `next.len() / 2`.
+    /// During growth: buckets of the doubled table, two for each old bucket below `next.len() / 2`.
     next: Vec<Bucket<E>>,
     growing: bool,
     len: usize,
-    /// How many buckets there are at each depth of a chain, from depth 1 on; the last number is not 0.
+    /// Number of buckets at each chain depth, from depth 1; the last number is not 0.
     chained: Vec<usize>,
 }
 
@@ -212,12 +215,12 @@ impl<E> Default for Table<E> {
 }
 
 impl<E: Keyed> Table<E> {
-    /// An empty table, which owns no memory yet.
+    /// Creates an empty table without allocating.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A table with room for `capacity` entries before it grows.
+    /// Creates a table with room for `capacity` entries before it grows.
     pub fn with_capacity(capacity: usize) -> Self {
         let mut table = Self::default();
         if capacity > 0 {
@@ -226,13 +229,13 @@ impl<E: Keyed> Table<E> {
         table
     }
 
-    /// How many entries there are.
+    /// Number of entries.
     #[inline]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is no entry.
+    /// Whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -255,19 +258,20 @@ impl<E: Keyed> Table<E> {
         self.buckets.get_mut(index)
     }
 
-    /// The entry of a key.
+    /// Returns the entry of a key.
     #[inline]
     pub fn get(&self, hash: u64, key: &[u8]) -> Option<&E> {
         self.bucket(hash)?.find(tag(hash), key)
     }
 
-    /// The entry of a key, to change its value. Its key must stay as it is.
+    /// Returns the entry of a key, to change its value. Its key must not change.
     #[inline]
     pub fn get_mut(&mut self, hash: u64, key: &[u8]) -> Option<&mut E> {
         self.bucket_mut(hash)?.find_mut(tag(hash), key)
     }
 
-    /// The first entry with this hash that satisfies `wanted`, for callers that kept the hash and not the key.
+    /// Returns the first entry with this hash that satisfies `wanted`, for callers that stored only
+    /// the hash.
     pub fn find(&self, hash: u64, wanted: impl Fn(&E) -> bool) -> Option<&E> {
         let chain = std::iter::successors(self.bucket(hash), |bucket| bucket.overflow.as_deref());
         chain
@@ -277,9 +281,9 @@ impl<E: Keyed> Table<E> {
             .find(|entry| super::hash(entry.key()) == hash && wanted(entry))
     }
 
-    /// Adds an entry whose key is not in the table.
+    /// Adds an entry; its key must be absent.
     pub fn insert(&mut self, hash: u64, entry: E) {
-        // Not in release builds: each insertion would look the key up and hash it once more.
+        // Not in release builds: each insertion would look up and hash the key once more.
         debug_assert!(self.get(hash, entry.key()).is_none(), "the key is not in the table");
         debug_assert_eq!(hash, super::hash(entry.key()), "the hash belongs to the key");
         if self.buckets.is_empty() {
@@ -289,7 +293,7 @@ impl<E: Keyed> Table<E> {
             self.grow_step(MOVES);
         } else if self.len >= self.buckets.len() * FULL {
             self.growing = true;
-            // Reserved but untouched: the pages are written as the frontier advances.
+            // Reserved but untouched: pages are written as the frontier advances.
             self.next = Vec::with_capacity(self.buckets.len() * 2);
             self.grow_step(MOVES);
         }
@@ -301,7 +305,7 @@ impl<E: Keyed> Table<E> {
         }
     }
 
-    /// Takes the entry of a key out of the table.
+    /// Removes and returns the entry of a key.
     pub fn remove(&mut self, hash: u64, key: &[u8]) -> Option<E> {
         let (entry, removed) = self.bucket_mut(hash)?.take(tag(hash), key)?;
         self.len -= 1;
@@ -309,20 +313,22 @@ impl<E: Keyed> Table<E> {
             self.uncount_chained(removed);
         }
         if self.growing {
-            // Otherwise a table that is emptied while it grows would keep its size, because only whole ones shrink.
+            // Otherwise a table that is emptied during growth would keep its size, because only
+            // complete ones shrink.
             self.grow_step(MOVES);
         }
         self.shrink_if_sparse();
         Some(entry)
     }
 
-    /// Visits the entries from hash position `cursor` on, one bucket's worth at least, until `visit` has been called
-    /// for `budget` entries or the end is reached. Returns where to go on, or 0 at the end. Entries that are in the
-    /// table during a whole scan are visited at least once, whatever else is inserted or removed meanwhile.
+    /// Visits entries from hash position `cursor`, at least one bucket, until `visit` has been
+    /// called for `budget` entries or the end is reached. Returns the next position, or 0 at the
+    /// end. Entries present during a whole scan are visited at least once, whatever is inserted or
+    /// removed meanwhile.
     pub fn scan<'a>(&'a self, cursor: u64, budget: usize, mut visit: impl FnMut(&'a E)) -> u64 {
         let mut seen = 0;
         let mut index = position(cursor, self.bits);
-        // Empty stretches cost too: a step never looks at more than ten buckets for each entry it was asked for.
+        // Empty buckets cost too: a step probes at most ten buckets per entry of the budget.
         let mut probes = budget.saturating_mul(10).max(1);
         while index < self.buckets.len() {
             let mut counted = |entry: &'a E| {
@@ -342,7 +348,7 @@ impl<E: Keyed> Table<E> {
         0
     }
 
-    /// As [`Table::scan`], with leave to change the values; the visitor says how much of the budget an entry costs.
+    /// As [`Table::scan`], mutable; `visit` returns the cost of the entry against the budget.
     pub fn scan_mut(&mut self, cursor: u64, budget: usize, mut visit: impl FnMut(&mut E) -> usize) -> u64 {
         let mut seen = 0_usize;
         let mut index = position(cursor, self.bits);
@@ -369,7 +375,7 @@ impl<E: Keyed> Table<E> {
         assert_eq!(end, 0, "a scan without a budget comes to the end");
     }
 
-    /// Every entry in hash order.
+    /// Iterates over all entries in hash order.
     pub fn iter(&self) -> impl Iterator<Item = &E> {
         let moved = self.next.len() / 2;
         let chain =
@@ -381,7 +387,7 @@ impl<E: Keyed> Table<E> {
             .flat_map(|bucket| bucket.slots.iter().flatten())
     }
 
-    /// Notes that a bucket was added to a chain at this depth.
+    /// Counts a bucket that was added to a chain at this depth.
     #[cold]
     fn count_chained(&mut self, depth: usize) {
         if self.chained.len() < depth {
@@ -390,7 +396,7 @@ impl<E: Keyed> Table<E> {
         self.chained[depth - 1] += 1;
     }
 
-    /// Notes that a bucket was removed from a chain at this depth.
+    /// Counts a bucket that was removed from a chain at this depth.
     #[cold]
     fn uncount_chained(&mut self, depth: usize) {
         let (known, count) = (self.chained.len(), self.chained.get_mut(depth - 1));
@@ -399,7 +405,7 @@ impl<E: Keyed> Table<E> {
         });
         *count -= 1;
         if *count == 0 {
-            // A chain has no gaps, so what is deeper is gone as well.
+            // Chains have no gaps, so deeper buckets are gone too.
             self.chained.truncate(depth - 1);
         }
     }
@@ -410,7 +416,7 @@ impl<E: Keyed> Table<E> {
         self.buckets.resize_with(1 << bits, Bucket::new);
     }
 
-    /// Moves up to `moves` old buckets to the table of twice the size.
+    /// Moves up to `moves` old buckets to the doubled table.
     fn grow_step(&mut self, moves: usize) {
         assert!(self.growing, "a table of 2^{} buckets is not growing", self.bits);
         let bits = self.bits + 1;

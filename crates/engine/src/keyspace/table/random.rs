@@ -1,27 +1,28 @@
-//! An entry of a table at random, each with the same probability.
+//! Uniform random choice of a table's entry.
 //!
 //! ```text
-//! number ─► a bucket and a slot of its chain, all chains taken to be as long as the longest ─► an entry, or another number
+//! number ─► bucket and slot (every chain as long as the longest) ─► entry, or another number
 //! ```
 //!
-//! A random bucket and then a random entry in it would favour the entries of buckets that hold few. So a draw chooses among
-//! all slots instead and begins again where it finds none or an empty one (rejection sampling): every entry lies in exactly
-//! one slot, so all are equally likely.
+//! Choosing a random bucket and then an entry in it would favour entries of sparse buckets.
+//! Instead, a draw chooses among all slots and repeats if the slot is empty (rejection sampling):
+//! every entry is in exactly one slot, so all are equally likely.
 //!
 //! # Cost
 //!
-//! A draw looks at `S · buckets / entries` slots on average, with `S` the slots of the longest chain: 6, 12 or 18, and 24
-//! beyond a million entries. That is 4 to 9 slots in a table that has grown. A table keeps at least an entry for every 16
-//! buckets, and chains are as short as what is in them; so after mass deletion, just before the table shrinks, it is
-//! `16 · S`, some 100. A table with less than `2 · S` entries walks to the entry of a random rank instead, over at most
-//! `32 · S` buckets. The walk is also what ends a draw after as many misses as there are buckets, so that no sequence of
-//! numbers, however bad, keeps it from ending.
+//! A draw examines `S · buckets / entries` slots on average, where `S` is the number of slots of
+//! the longest chain: 6, 12 or 18, and 24 above a million entries. That is 4 to 9 slots in a table
+//! that has grown. A table keeps at least one entry per 16 buckets, and chains are minimal; after
+//! mass deletion, just before the table shrinks, the cost is therefore `16 · S`, about 100. A table
+//! with fewer than `2 · S` entries walks to the entry of a random rank instead, over at most
+//! `32 · S` buckets. The walk also ends a draw after as many misses as there are buckets, so a draw
+//! ends for every sequence of random numbers.
 
 use super::{Bucket, Keyed, SLOTS, Table};
 
 impl<E: Keyed> Table<E> {
-    /// An entry at random, each with the same probability; `None` if there is none. The numbers that `random` returns are
-    /// equally distributed over all of `u64`.
+    /// Returns a uniformly chosen entry; `None` if the table is empty. `random` must return uniform
+    /// `u64` values.
     ///
     /// O(1) expected; see the module `random` for the constants.
     pub fn random(&self, mut random: impl FnMut() -> u64) -> Option<&E> {
@@ -39,12 +40,12 @@ impl<E: Keyed> Table<E> {
         if self.is_empty() { None } else { self.iter().nth(below(random(), self.len)) }
     }
 
-    /// How many buckets a scan visits.
+    /// Number of buckets that a scan visits.
     fn bucket_count(&self) -> usize {
         self.next.len() + self.buckets.len() - self.next.len() / 2
     }
 
-    /// The bucket that a scan visits at this position: while the table grows, first those that have moved.
+    /// The bucket that a scan visits at this position; during growth, moved buckets come first.
     fn bucket_at(&self, index: usize) -> &Bucket<E> {
         match index.checked_sub(self.next.len()) {
             None => &self.next[index],
@@ -54,7 +55,7 @@ impl<E: Keyed> Table<E> {
 }
 
 impl<E> Bucket<E> {
-    /// What is in a slot of the chain, counted from its first bucket on.
+    /// Entry in a slot of the chain, counted from its first bucket.
     fn entry_at(&self, slot: usize) -> Option<&E> {
         let mut bucket = self;
         for _ in 0..slot / SLOTS {
@@ -64,7 +65,7 @@ impl<E> Bucket<E> {
     }
 }
 
-/// A number below `bound` out of one of all of `u64`.
+/// Maps a uniform `u64` to a number below `bound`.
 fn below(random: u64, bound: usize) -> usize {
     ((u128::from(random) * bound as u128) >> 64) as usize
 }
@@ -92,15 +93,15 @@ mod tests {
         table
     }
 
-    /// A value that chi-square exceeds by chance less than once in 10⁹ times, by Wilson and Hilferty's approximation, which
-    /// is too high for few degrees of freedom.
+    /// A value that chi-square exceeds by chance less than once in 10⁹ times, by the approximation
+    /// of Wilson and Hilferty, which is too high for few degrees of freedom.
     fn critical(degrees: usize) -> f64 {
         let (degrees, deviations) = (degrees as f64, 5.998);
         let spread = 2.0 / (9.0 * degrees);
         degrees * (1.0 - spread + deviations * spread.sqrt()).powi(3)
     }
 
-    /// Checks counts with what is expected of each.
+    /// Checks counts against their expected values.
     fn check(what: &str, counts: impl Iterator<Item = (u64, f64)>) {
         let (mut statistic, mut classes) = (0.0, 0);
         for (count, expected) in counts {
@@ -113,8 +114,8 @@ mod tests {
         }
     }
 
-    /// Draws from a table, and checks how often each entry comes, or in a large table how often those that share their bucket
-    /// with so many others: there a favour would show.
+    /// Draws from a table and checks the frequency of each entry, or in a large table that of the
+    /// entries whose bucket has equally many, where a bias would show.
     fn check_draws(what: &str, table: &Table<Entry>, random: &mut Random) {
         let class_of = |bucket: &Bucket<Entry>, entry: &Entry| {
             let mut len = 0;
@@ -139,7 +140,7 @@ mod tests {
             let entry = table.random(|| random.next()).expect("the table has entries");
             classes.get_mut(&class_by_key[entry.key()]).expect("a class").0 += 1;
         }
-        // What is expected too seldom for the test is counted with the class before.
+        // Classes with too small an expected count are merged with the previous one.
         let (mut counts, mut rest) = (Vec::new(), (0, 0.0));
         for (count, entries) in classes.into_values() {
             rest = (rest.0 + count, rest.1 + entries * draws as f64 / table.len() as f64);

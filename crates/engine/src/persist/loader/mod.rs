@@ -1,4 +1,4 @@
-//! Bringing a snapshot's frames into the keyspace.
+//! Loads a snapshot's frames into the keyspace.
 
 mod partial;
 
@@ -16,30 +16,30 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What is wrong with a frame.
+/// Description of a malformed frame.
 type Wrong = Cow<'static, str>;
 
 /// Loads frames, in any order and from several threads, into an engine that has none of their keys.
 ///
-/// A value that comes in parts is put together here and gets its key with its last part, so that nobody sees half of
-/// it.
+/// A value in parts is assembled here and placed at its key after its last part, so that no reader
+/// sees an incomplete value.
 pub struct Loader<'e> {
     engine: &'e Engine,
-    /// What is not of these keys is passed over.
+    /// Keys outside this scope are skipped.
     scope: &'e Scope,
-    /// When the entries count as accessed, in seconds since 1970.
+    /// Access time of the loaded entries, in seconds since 1970.
     clock: u32,
     /// Values in parts by number.
     partial: Mutex<HashMap<u64, Arc<Mutex<Partial>>>>,
-    /// Numbers of those that are passed over.
+    /// Numbers of the values in parts that are skipped.
     outside: Mutex<HashSet<u64>>,
-    /// What has been taken of the frames.
+    /// Bytes of frames that were loaded.
     bytes: AtomicUsize,
 }
 
 impl Engine {
-    /// Begins to load a snapshot into the keyspace, which has none of its keys. They count as accessed at `now_us`,
-    /// microseconds since 1970: a snapshot does not say when they were.
+    /// Starts to load a snapshot into the keyspace, which must have none of its keys. `now_us`, in
+    /// microseconds since 1970, becomes their access time, which a snapshot does not store.
     pub fn load(&self, now_us: u64) -> Loader<'_> {
         Loader::new(self, &Scope::Everything, (now_us / 1_000_000) as u32)
     }
@@ -57,15 +57,14 @@ impl<'e> Loader<'e> {
         }
     }
 
-    /// How many bytes of the frames have come into the keyspace.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Puts a frame's entries into the keyspace.
+    /// Loads a frame's entries.
     ///
     /// # Errors
-    /// What is wrong, and at which byte of the frame. The caller says which frame it is: see
+    /// The problem and its byte offset in the frame. The caller adds the frame's number: see
     /// [`ApplyError::in_frame`].
     pub fn load_frame(&self, frame: &[u8]) -> Result<(), ApplyError> {
         let mut bytes = Cursor::new(frame);
@@ -87,8 +86,8 @@ impl<'e> Loader<'e> {
         Ok(())
     }
 
-    /// Loads what stands in a frame next, of a part with the elements that follow; `false` if it is
-    /// passed over.
+    /// Loads the next item of a frame, for a part including its elements. Returns `false` if it is
+    /// skipped.
     fn load_form(&self, db: u8, form: Form<'_>, bytes: &mut Cursor<'_>) -> Result<bool, Wrong> {
         match form {
             Form::Whole(entry) if !self.scope.contains(entry.key()) => Ok(false),
@@ -106,7 +105,7 @@ impl<'e> Loader<'e> {
         }
     }
 
-    /// To be called when all frames have been loaded: an error if a part of something is missing.
+    /// Checks, after all frames are loaded, that no part is missing.
     pub fn finish(self) -> Result<(), ApplyError> {
         let partial = self.partial.into_inner().unwrap_or_else(PoisonError::into_inner);
         let Some((number, first)) = partial.iter().min_by_key(|(number, _)| **number) else { return Ok(()) };
@@ -143,7 +142,7 @@ impl<'e> Loader<'e> {
     fn load_part(&self, part: &Part, bytes: &mut Cursor<'_>) -> Result<(), Wrong> {
         let partial = self.partial(part.number, part.kind)?;
         if part.kind.has_ordered_parts() {
-            // Without the lock: another thread may load another one meanwhile.
+            // Decoded without the lock, so that another thread can load another part.
             let piece = Piece::decode(part, bytes)?;
             let mut partial = lock(&partial);
             partial.add(part, piece)?;
@@ -164,7 +163,7 @@ impl<'e> Loader<'e> {
         Ok(new)
     }
 
-    /// Gives a value its key if that was the last part.
+    /// Places the value at its key if all of its parts are loaded.
     fn complete(&self, number: u64, mut partial: MutexGuard<'_, Partial>) -> Result<(), Wrong> {
         let Some((object, Place { db, key, deadline })) = partial.complete(number)? else { return Ok(()) };
         drop(partial);

@@ -1,4 +1,4 @@
-//! A value that comes in parts, as far as it has come.
+//! A value in parts, of which some are loaded.
 
 use crate::keyspace::form::{Head, Part};
 use crate::persist::apply_error::shown;
@@ -7,41 +7,41 @@ use crate::persist::record::Cursor;
 use crate::value::{Collection, Hash, InParts, List, Object, Pool, Set, SortedSet, Type};
 use std::collections::BTreeMap;
 
-/// A value of which something has come.
+/// A value of which some parts are loaded.
 pub(super) struct Partial {
     kind: Type,
     gathered: Gathered,
-    /// Elements that have come, and, once it is known, how many there are.
+    /// Number of loaded elements, and the total once it is known.
     loaded: u64,
     count: Option<u64>,
     place: Option<Place>,
 }
 
-/// Where a value belongs.
+/// Destination of a value.
 pub(super) struct Place {
     pub(super) db: u8,
     pub(super) key: Box<[u8]>,
     pub(super) deadline: Option<u64>,
 }
 
-/// What has come of a value.
+/// The loaded parts of a value.
 enum Gathered {
-    /// Elements that need no order.
+    /// Elements whose parts have no order.
     Unordered(Object),
-    /// Parts by their places.
+    /// Parts by their index.
     Ordered(BTreeMap<u64, Piece>),
 }
 
-/// What is in a part of a value whose parts have an order.
+/// Content of one ordered part.
 pub(super) enum Piece {
-    /// Elements of a list that stand one behind the other.
+    /// Consecutive elements of a list.
     List(List),
     /// A piece of a pool's image.
     Pool(Box<[u8]>),
 }
 
 impl Piece {
-    /// Reads what is in a part; an error if the bytes are nothing of its type.
+    /// Reads the content of a part; an error if the bytes are not valid for its type.
     pub(super) fn decode(part: &Part, bytes: &mut Cursor<'_>) -> Result<Self, Wrong> {
         match part.kind {
             Type::List => {
@@ -63,7 +63,7 @@ impl Piece {
 }
 
 impl Partial {
-    /// Nothing of a value of this type; an error if such values do not come in parts.
+    /// Creates an empty partial value; an error if values of this type do not come in parts.
     pub(super) fn new(kind: Type) -> Result<Self, Wrong> {
         let gathered = match kind {
             Type::String | Type::Counter | Type::Limit => {
@@ -77,7 +77,7 @@ impl Partial {
         Ok(Self { kind, gathered, loaded: 0, count: None, place: None })
     }
 
-    /// Reads a part of a value that is not wanted.
+    /// Reads and discards a part of a value that is outside the scope.
     pub(super) fn pass_over(part: &Part, bytes: &mut Cursor<'_>) -> Result<(), Wrong> {
         let mut passed_over = Self::new(part.kind)?;
         match passed_over.gathered {
@@ -86,7 +86,7 @@ impl Partial {
         }
     }
 
-    /// Says where the value belongs; an error if that was said, or of a value of another type.
+    /// Sets the value's destination; an error if it was set before, or if the type differs.
     pub(super) fn set_place(&mut self, db: u8, head: &Head<'_>) -> Result<(), Wrong> {
         self.check_kind(head.number, head.kind)?;
         if let Some(place) = &self.place {
@@ -100,8 +100,8 @@ impl Partial {
         Ok(())
     }
 
-    /// Adds what was in a part that has a place; an error if it has come before, or is of another
-    /// type.
+    /// Adds the content of an ordered part; an error if it was added before, or if the type
+    /// differs.
     pub(super) fn add(&mut self, part: &Part, piece: Piece) -> Result<(), Wrong> {
         self.check_kind(part.number, part.kind)?;
         self.loaded += u64::from(part.count);
@@ -114,25 +114,23 @@ impl Partial {
         }
     }
 
-    /// Reads a part's elements; an error if the bytes are not such elements, or some have come
-    /// before.
+    /// Reads a part's elements; an error if they are malformed or were loaded before.
     pub(super) fn load(&mut self, part: &Part, bytes: &mut Cursor<'_>) -> Result<(), Wrong> {
         self.check_kind(part.number, part.kind)?;
         self.loaded += u64::from(part.count);
         let Gathered::Unordered(object) = &mut self.gathered else {
-            // It was complete, and another thread has come upon a part more.
+            // The value was complete, and another thread has read a surplus part.
             return Err(format!("value {} goes on behind its end", part.number).into());
         };
         let value = object.in_parts_mut().expect("a value whose parts are gathered comes in parts");
         decode_elements(value, part, bytes)
     }
 
-    /// How many elements have come.
     pub(super) fn loaded(&self) -> u64 {
         self.loaded
     }
 
-    /// Which value it is, as errors name it.
+    /// The value in the form for errors.
     pub(super) fn shown(&self, number: u64) -> String {
         let kind = self.kind.name();
         match (&self.place, self.count) {
@@ -150,7 +148,8 @@ impl Partial {
         Err(format!("value {number} is a {} and a {}", self.kind.name(), kind.name()).into())
     }
 
-    /// The value and where it belongs, if all has come; an error if that makes no value.
+    /// Returns the value and its destination if all parts are loaded; an error if they form no
+    /// value.
     pub(super) fn complete(&mut self, number: u64) -> Result<Option<(Object, Place)>, Wrong> {
         let Some(count) = self.count else { return Ok(None) };
         if self.loaded < count {
@@ -171,7 +170,7 @@ impl Partial {
     }
 }
 
-/// Puts together what has come in order; `None` if a place is empty.
+/// Assembles ordered parts; `None` if one is missing.
 fn assemble(kind: Type, pieces: BTreeMap<u64, Piece>) -> Option<Object> {
     if !pieces.keys().copied().eq(0..pieces.len() as u64) {
         return None;
