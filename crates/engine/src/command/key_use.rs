@@ -1,13 +1,14 @@
-//! What commands do with their keys, in the words of Redis's key specifications: `COMMAND INFO` and `COMMAND
-//! GETKEYSANDFLAGS` tell it to clients and proxies.
+//! How commands use their keys, in the terms of Redis's key specifications. `COMMAND INFO` and
+//! `COMMAND GETKEYSANDFLAGS` report it to clients and proxies.
 //!
-//! The first word is one of `RO` (reads), `RW` (reads and writes), `OW` (overwrites) and `RM` (removes the key); then, as
-//! far as it applies, whether the value is given back (`access`) and what happens to it (`update`, `insert`, `delete`).
+//! The first word is `RO` (reads), `RW` (reads and writes), `OW` (overwrites) or `RM` (removes the
+//! key). Where applicable it is followed by `access` (the value is returned) and by the change of
+//! the value: `update`, `insert` or `delete`.
 
 use super::{Command, parse, watching};
 
-/// Use of the first key and, if it is another, of all further ones (for `SORT`: of keys that its arguments do not name, and of
-/// the destination); with the commands of which that is true.
+/// Use of the first key and, if different, of all others, with the commands that have it. For
+/// `SORT`: of keys that its arguments do not name, and of the destination.
 const USES: &[(&[&str], &str)] = &[
     (&["RO access", "RO access", "OW update"], "sort"),
     (&["RO access", "RO access"], "sort_ro"),
@@ -59,8 +60,8 @@ const USES: &[(&[&str], &str)] = &[
     (&["RW update", "RO access"], "sinterstore"),
 ];
 
-/// What a command does with its first key and, if that is something else, with all further ones. Empty for a command
-/// without keys. What may depend on options is said at its most.
+/// Returns how a command uses its first key and, if different, all others. Empty for a command
+/// without keys. If options matter, the strongest use is returned.
 pub fn key_uses(command: &Command) -> &'static [&'static str] {
     let name = command.full_name();
     let name = name.strip_suffix(watching::SUFFIX).unwrap_or(&name);
@@ -68,7 +69,7 @@ pub fn key_uses(command: &Command) -> &'static [&'static str] {
     uses.map_or(&[], |(uses, _)| uses)
 }
 
-/// As [`key_uses`], for one set of arguments.
+/// Returns the same as [`key_uses`], for given arguments.
 pub fn key_uses_of(command: &Command, args: &[&[u8]]) -> &'static [&'static str] {
     let any = |words: &[&str]| args.iter().skip(2).any(|arg| words.iter().any(|word| parse::is(arg, word)));
     match command.name {

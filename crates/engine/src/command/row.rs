@@ -1,4 +1,4 @@
-//! What a row of the command table is.
+//! Rows of the command table.
 
 use super::connection_command::ConnectionCommand;
 use super::group::Group;
@@ -7,59 +7,59 @@ use crate::context::Context;
 use crate::error::CommandError;
 use crate::watch::part::{Part, PartOf};
 
-/// Runs a command on keys whose shards are locked. `args[0]` is the command's name; their number fits the arity.
+/// Executes a command on keys whose shards are locked. `args[0]` is the command's name; the arity
+/// has been checked.
 pub type Handler = fn(&mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError>;
 
-/// Serves a client that a command has let wait: takes from `key`, which holds a non-empty value of the type waited for, and
-/// writes the blocked client's answer.
-/// The arguments are those of the blocked command.
+/// Serves a client that a command has blocked: takes from `key`, which holds a non-empty value of
+/// the awaited type, and writes the client's answer. `args` are those of the blocked command.
 pub type Serve = fn(&mut Context<'_, '_>, key: &[u8], args: &[&[u8]]) -> Result<(), CommandError>;
 
-/// Who carries a command out.
+/// What executes a command.
 #[derive(Clone, Copy)]
 pub enum Run {
     /// The engine, on keys.
     Keys(Handler),
-    /// The server, which knows connections.
+    /// The server, because it concerns connections.
     Connection(ConnectionCommand),
-    /// One of the subcommands, chosen by the first argument.
+    /// A subcommand, chosen by the first argument.
     Container,
 }
 
-/// One row of the table.
+/// A row of the command table.
 pub struct Command {
-    /// Its number in the log; unique, and never changed.
+    /// Number in the log; unique and permanent.
     pub id: u16,
-    /// Lower-case name; of a subcommand, its own part.
+    /// Name in lower case; for a subcommand, its own part.
     pub name: &'static str,
-    /// Number of arguments with the name; negative: at least so many.
+    /// Number of arguments including the name; negative: the least number.
     pub arity: i16,
     /// Bits of [`crate::command::flags`].
     pub flags: u32,
-    /// Where its keys are.
+    /// Positions of its keys.
     pub keys: KeySpec,
-    /// Its chapter.
+    /// Chapter of the reference.
     pub group: Group,
-    /// The Redis version that introduced it, or `tidemark 0.1.0` for our own.
+    /// Redis version that introduced it, or `tidemark 0.1.0` for our own.
     pub since: &'static str,
     /// What it does, in one sentence.
     pub summary: &'static str,
-    /// What it costs.
+    /// Its cost.
     pub complexity: &'static str,
-    /// Its arguments: `key value [NX | XX] [EX seconds]`.
+    /// Arguments: `key value [NX | XX] [EX seconds]`.
     pub syntax: &'static str,
-    /// Who carries it out.
+    /// What executes it.
     pub run: Run,
     /// Subcommands, if `run` is [`Run::Container`].
     pub subcommands: &'static [Command],
-    /// How a client that it has let wait is served, if it lets clients wait.
+    /// Serves a client that it has blocked, if it blocks clients.
     pub(crate) serve: Option<Serve>,
-    /// What it looks at of the value of its key, if it reads one.
+    /// Part of its key's value that it reads, if it reads one key.
     pub(crate) part: PartOf,
 }
 
 impl Command {
-    /// A row without its documentation, which [`Command::doc`] adds.
+    /// Creates a row without documentation, which [`Command::doc`] adds.
     pub const fn new(
         group: Group,
         id: u16,
@@ -87,7 +87,7 @@ impl Command {
         }
     }
 
-    /// Adds what the reference says.
+    /// Adds the documentation for the reference.
     #[must_use]
     pub const fn doc(
         mut self,
@@ -110,27 +110,28 @@ impl Command {
         self
     }
 
-    /// Says how a client is served once one of the keys has something that it waits for.
+    /// Sets the function that serves a blocked client when one of its keys has an element.
     #[must_use]
     pub(crate) const fn serving(mut self, serve: Serve) -> Self {
         self.serve = Some(serve);
         self
     }
 
-    /// Says what a read of one key looks at, so that watched it is answered anew only behind changes that may concern it.
+    /// Sets the part of its key that a read uses. A watched read is evaluated only after changes of
+    /// that part.
     #[must_use]
     pub(crate) const fn looking_at(mut self, part: PartOf) -> Self {
         self.part = part;
         self
     }
 
-    /// Whether a flag is set.
+    /// Returns whether a flag is set.
     #[inline]
     pub fn is(&self, flag: u32) -> bool {
         self.flags & flag != 0
     }
 
-    /// Whether so many arguments, the name included, fit.
+    /// Returns whether the arity allows `count` arguments, including the name.
     #[inline]
     pub fn takes(&self, count: usize) -> bool {
         let count = i64::try_from(count).unwrap_or(i64::MAX);

@@ -134,7 +134,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
     ),
 ];
 
-/// What the log has in place of commands.
+/// Rows that only the log has.
 pub(in crate::command) const LOGGED: &[Command] = &[
     row(520, "pool.load", 3, WRITE, following::load).doc(SINCE, "O(N)", "key image", "A pool was made."),
     row(521, "pool.step", 3, WRITE, following::step).doc(

@@ -5,7 +5,7 @@
 //! available. Members without a move are in both, with the same score.
 //!
 //! ```text
-//! ZRANGE k 2 4:   before │ near . . far │ behind      moves within one side of the window leave it unchanged,
+//! ZRANGE k 2 4:   before │ near . . far │ after       moves within one side of the window leave it unchanged,
 //!                 0    1 │ 2     3    4 │ 5 …         if the number of members before it stays the same
 //! ```
 

@@ -68,7 +68,7 @@ impl Engine {
             let before = self.registry().lock().len();
             abandoned.iter().for_each(|(_, query)| self.abandon(query, u64::MAX, now_us));
             if self.registry().lock().len() >= before {
-                // They have listeners again, or the log takes no records.
+                // They have listeners again, or the log accepts no records.
                 return;
             }
         }
@@ -78,7 +78,7 @@ impl Engine {
     /// find later emissions gone.
     ///
     /// # Errors
-    /// The query has names, which must be ended first; or the log takes no record.
+    /// The query has names, which must be ended first; or the log accepts no record.
     pub fn end_query(&self, id: Lsn, now_us: u64) -> Result<bool, CommandError> {
         self.check_writable()?;
         let mut room = Room::NONE;
@@ -130,7 +130,7 @@ impl Engine {
         if !query.is_abandoned(abandoned_before) || queries.of_id(query.id).is_none() {
             return;
         }
-        // If the log takes no record, the query stays.
+        // If the log accepts no record, the query stays.
         let _ = self.log_end(&mut keys, &mut queries, query, room);
     }
 }

@@ -87,7 +87,8 @@ pub trait PoolWitness {
     /// Called after the whole frame has been checked.
     fn ends(&mut self, place: &PoolPlace<'_>, pool: &Pool) -> io::Result<()>;
 
-    /// Called after other changes of followed keys, which may have moved or ended a pool.
+    /// Called after a change of followed keys other than a frame, which may have moved or ended a
+    /// pool.
     fn changed(&mut self, lsn: Lsn, time_us: u64, trail: &PoolTrail) -> io::Result<()>;
 }
 
