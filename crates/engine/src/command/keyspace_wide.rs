@@ -114,7 +114,6 @@ impl<'a> ScanOptions<'a> {
         if rest.is_empty() { Ok(options) } else { Err(CommandError::Syntax) }
     }
 
-    /// Returns whether a key, field or member matches the pattern.
     pub(super) fn matches(&self, text: &[u8]) -> bool {
         self.pattern.is_none_or(|pattern| glob(pattern, text))
     }

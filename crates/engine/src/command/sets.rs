@@ -323,7 +323,6 @@ fn reply_set(ctx: &mut Context<'_, '_>, set: &Set) {
     set.iter().for_each(|member| ctx.reply.bulk(&member));
 }
 
-/// Replaces a key's value by a result.
 fn store(ctx: &mut Context<'_, '_>, destination: &[u8], result: Set, event: &'static str) {
     let len = result.len();
     members::store(ctx, destination, (result, len), event);

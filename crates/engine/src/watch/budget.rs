@@ -108,7 +108,6 @@ impl Share {
     }
 }
 
-/// The limits, and the time spent.
 pub(super) struct Budget {
     write_ns: AtomicU64,
     heard: Share,

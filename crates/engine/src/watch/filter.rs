@@ -12,9 +12,7 @@ use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Most answers in a window.
 const MAX_WINDOW: u64 = 65_536;
-/// Most operators of one read.
 const MAX_OPERATORS: usize = 16;
 
 /// Operators, in the order in which they are applied.
@@ -24,7 +22,6 @@ pub struct Filter {
     words: Box<[Box<[u8]>]>,
 }
 
-/// An operator with its arguments.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Operator {
     /// Drops an answer equal to the one before it.
@@ -47,7 +44,6 @@ enum Operator {
     Window(u64, Aggregate),
 }
 
-/// Aggregate over a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Aggregate {
     Average,
@@ -86,7 +82,6 @@ impl Filter {
         Ok(Self { words: kept.into() })
     }
 
-    /// Returns the filter of stored words.
     pub(super) fn of_words<'a>(words: impl Iterator<Item = &'a [u8]>) -> Self {
         Self { words: words.map(Box::from).collect() }
     }
@@ -288,7 +283,6 @@ impl Filtering {
         Some(answer)
     }
 
-    /// Returns the bytes of the operators' state.
     pub(super) fn bytes(&self) -> usize {
         self.stages.iter().map(|(_, memory)| size_of::<(Operator, Memory)>() + memory.bytes()).sum()
     }
@@ -372,7 +366,6 @@ fn beats(extreme: &mut Option<Number>, answer: &[u8], wanted: Ordering) -> bool 
 }
 
 impl Memory {
-    /// Returns the initial state of an operator.
     fn of(operator: Operator) -> Self {
         match operator {
             Operator::Diff => Self::Last(None),
@@ -384,7 +377,6 @@ impl Memory {
         }
     }
 
-    /// Returns the heap bytes.
     fn bytes(&self) -> usize {
         match self {
             Self::Last(last) => last.as_ref().map_or(0, |last| last.len()),

@@ -92,7 +92,6 @@ impl Read {
         std::iter::once(&[][..]).chain(words.take(count)).collect()
     }
 
-    /// Returns the heap bytes of the read.
     pub(super) fn bytes(&self) -> usize {
         self.words.heap_bytes()
     }

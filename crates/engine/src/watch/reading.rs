@@ -60,7 +60,6 @@ impl Read {
         self.borrowed().into_iter()
     }
 
-    /// Returns the part of its key's value that it reads.
     pub(crate) fn part(&self) -> Part {
         (self.row().part)(&self.borrowed())
     }

@@ -29,7 +29,7 @@ pub(super) struct Retention {
     order: Mutex<VecDeque<Retained>>,
 }
 
-/// Entry for one emission: a query's first entry stands for its oldest emission.
+/// Entry for one emission of a query. A query's entries are in the order of its emissions.
 struct Retained {
     query: SharedQuery,
     time_us: u64,
@@ -57,7 +57,6 @@ impl Retention {
         self.max_age_us.load(Ordering::Relaxed)
     }
 
-    /// Returns the bytes of all retained emissions.
     pub(super) fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
@@ -78,7 +77,6 @@ impl Retention {
         assert!(bytes <= retained, "emissions of {bytes} bytes go, and all together had {retained}");
     }
 
-    /// Drops emissions that are too old.
     pub(super) fn drop_old(&self, now_us: u64) {
         self.trim(self.lock(), now_us);
     }

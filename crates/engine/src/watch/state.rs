@@ -48,14 +48,12 @@ impl State {
         self.more.as_mut()?.listing.as_deref_mut()
     }
 
-    /// Returns the number of named subscriptions.
     pub(super) fn names(&self) -> usize {
         self.more.as_ref().map_or(0, |more| more.names)
     }
 }
 
 impl More {
-    /// Returns the bytes of this state.
     pub(super) fn bytes(&self) -> usize {
         let filtered = self
             .filtered

@@ -111,7 +111,6 @@ pub(crate) struct Move {
 pub(crate) enum Moves {
     /// Not recorded: no read watches the key, or there are too many moves.
     Unknown,
-    /// All moves.
     Known(Vec<Move>),
 }
 
@@ -173,7 +172,6 @@ impl Splice {
         Self { start: start.min(old_len), old_end: end.min(old_len), new_end: end, old_len }
     }
 
-    /// Returns whether the number of items has changed.
     pub(crate) fn resizes(&self) -> bool {
         self.old_end != self.new_end
     }

@@ -33,7 +33,6 @@ pub struct Query {
     /// Whether writers do not answer it: see [`crate::watch::dormancy`]. Guarded by the locks of
     /// what it reads and of the state.
     pub(super) is_dormant: AtomicBool,
-    /// Estimated cost of an answer.
     pub(super) cost: Cost,
     pub(super) state: Mutex<State>,
 }
@@ -80,7 +79,6 @@ impl Query {
         self.lock().emissions.count()
     }
 
-    /// Returns whether the query has a listener.
     pub(super) fn is_heard(&self) -> bool {
         self.lock().listeners.none_since_us().is_none()
     }

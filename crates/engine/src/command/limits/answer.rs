@@ -30,7 +30,6 @@ pub(super) fn definition(policy: Policy) -> Vec<String> {
     words
 }
 
-/// Error for an invalid definition.
 pub(super) fn invalid(reason: Invalid) -> CommandError {
     CommandError::Text(format!("ERR {reason}").into())
 }

@@ -9,9 +9,7 @@ use smallvec::SmallVec;
 /// Condition for a definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Condition {
-    /// The limiter does not exist.
     Absent,
-    /// The limiter exists.
     Present,
 }
 
@@ -38,7 +36,6 @@ pub(super) struct Accepts {
     pub(super) definitions: usize,
     /// `NX` and `XX`.
     pub(super) condition: bool,
-    /// `TTL`.
     pub(super) ttl: bool,
 }
 
@@ -102,7 +99,6 @@ impl Options {
         Ok(rest)
     }
 
-    /// Returns the amount for the key at this position.
     pub(super) fn amount_of(&self, number: usize) -> u64 {
         match self.amounts[..] {
             [] => 1,

@@ -6,7 +6,6 @@ use crate::error::CommandError;
 use crate::value::Type;
 use tidemark_counter::{Account, Kind, MAX, Promise, Refusal};
 
-/// Returns whether the key holds a counter.
 pub(super) fn is_counter(keys: &Keys<'_>, key: &[u8]) -> bool {
     keys.type_of(key) == Some(Type::Counter)
 }

@@ -16,7 +16,6 @@ use tidemark_counter::limiter::{Decision, Time};
 /// three numbers with their keywords.
 const CHECK_BYTES: usize = 128;
 
-/// Request for units of one limiter.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Request<'a> {
     pub(super) key: &'a [u8],

@@ -11,7 +11,6 @@ pub(super) fn draw(reply: &mut Reply, pool: &Inner, draw: &Draw) {
     item(reply, pool, draw.item);
 }
 
-/// Writes an array of draws.
 pub(super) fn draws(reply: &mut Reply, pool: &Inner, draws: &[Draw]) {
     reply.array(draws.len());
     draws.iter().for_each(|one| draw(reply, pool, one));
@@ -30,13 +29,11 @@ pub(super) fn stock(reply: &mut Reply, stock: Stock) {
     }
 }
 
-/// Writes a field with a text.
 pub(super) fn text(reply: &mut Reply, name: &str, text: &str) {
     reply.bulk(name.as_bytes());
     reply.bulk(text.as_bytes());
 }
 
-/// Writes a field with a number.
 pub(super) fn number(reply: &mut Reply, name: &str, number: u64) {
     reply.bulk(name.as_bytes());
     reply.integer(signed(number));

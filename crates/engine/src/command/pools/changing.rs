@@ -7,7 +7,6 @@ use crate::error::CommandError;
 use crate::value::pool::Inner;
 use tidemark_pool::{Item, Refusal, Stock};
 
-/// One change of a catalogue.
 enum Change<'a> {
     Weight { id: &'a str, weight: u64 },
     Stock { id: &'a str, stock: Stock },

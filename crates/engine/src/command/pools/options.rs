@@ -68,13 +68,11 @@ impl Page {
     }
 }
 
-/// Parses an item's id.
 pub(super) fn id(arg: &[u8]) -> Result<&str, CommandError> {
     let text = std::str::from_utf8(arg).ok().filter(|id| id.len() <= ID_BYTES_MAX);
     text.ok_or_else(|| CommandError::text("ERR an item's id must be text of 1 to 255 bytes in UTF-8"))
 }
 
-/// Parses an item's weight.
 pub(super) fn weight(arg: &[u8]) -> Result<u64, CommandError> {
     amount(arg).ok_or_else(|| {
         let said = clipped(arg);
@@ -85,7 +83,6 @@ pub(super) fn weight(arg: &[u8]) -> Result<u64, CommandError> {
     })
 }
 
-/// Parses an item's stock.
 pub(super) fn stock(arg: &[u8]) -> Result<Stock, CommandError> {
     if is(arg, "UNLIMITED") {
         return Ok(Stock::Unlimited);

@@ -135,7 +135,6 @@ fn write_items(reply: &mut Reply, pool: &Inner, items: &[u32]) {
     items.iter().for_each(|item| answer::item(reply, pool, Some(*item)));
 }
 
-/// Writes a number, or null.
 pub(super) fn number_or_null(reply: &mut Reply, number: Option<u64>) {
     match number {
         Some(number) => reply.integer(answer::signed(number)),

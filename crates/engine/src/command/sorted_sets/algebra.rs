@@ -58,7 +58,6 @@ impl<'k> Input<'k> {
 
 type Scored<'k> = (f64, Cow<'k, [u8]>);
 
-/// How the scores of a member are combined.
 #[derive(Debug, Clone, Copy)]
 enum Aggregate {
     Sum,

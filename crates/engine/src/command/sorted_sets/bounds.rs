@@ -56,7 +56,6 @@ impl<'a> LexEnd<'a> {
     }
 }
 
-/// Bounds of a range.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Bounds<'a> {
     /// Ranks; negative ones count from the end.

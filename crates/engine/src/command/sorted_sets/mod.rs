@@ -40,7 +40,6 @@ fn reply_members<'a>(
     }
 }
 
-/// Replaces a key's value by a result.
 fn store(ctx: &mut Context<'_, '_>, key: &[u8], result: SortedSet, event: &'static str) {
     let len = result.len();
     members::store(ctx, key, (result, len), event);

@@ -8,7 +8,6 @@ use crate::error::CommandError;
 use crate::value::{Collection, SortedSet};
 use crate::wire::reply::Protocol;
 
-/// End that members are popped from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     Min,

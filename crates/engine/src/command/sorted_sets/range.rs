@@ -6,10 +6,8 @@ use crate::error::CommandError;
 use crate::value::SortedSet;
 use std::ops::Range;
 
-/// Option that adds scores to the members.
 pub(super) const WITHSCORES: &str = "WITHSCORES";
 
-/// A range with its options.
 #[derive(Debug)]
 pub(crate) struct Query<'a> {
     pub(crate) bounds: Bounds<'a>,

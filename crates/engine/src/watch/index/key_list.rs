@@ -29,7 +29,6 @@ pub(in crate::watch) enum Changed {
 }
 
 impl Listing {
-    /// Creates a listing that has not been updated yet.
     pub(in crate::watch) fn new(
         pattern: Option<Box<[u8]>>,
         kind: Option<Box<[u8]>>,
@@ -38,7 +37,6 @@ impl Listing {
         Self { pattern, kind, has_cursor, keys: BTreeSet::new(), bytes: 0, changed: Changed::Everything }
     }
 
-    /// Returns the heap bytes.
     pub(in crate::watch) fn bytes(&self) -> usize {
         self.bytes
     }

@@ -103,7 +103,6 @@ impl Index {
         Self { databases: BTreeMap::new(), everywhere: Vec::new(), wide: 0, len: 0 }
     }
 
-    /// Returns whether no query reads from the shard.
     pub(crate) fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -115,7 +114,6 @@ impl Index {
         self.wide > 0 || !self.everywhere.is_empty()
     }
 
-    /// Returns whether a query reads every key.
     pub(crate) fn reads_everything(&self) -> bool {
         !self.everywhere.is_empty()
     }
@@ -141,12 +139,10 @@ impl Index {
         reached
     }
 
-    /// Returns the queries that read every key.
     pub(in crate::watch) fn everywhere(&self) -> &[SharedQuery] {
         &self.everywhere
     }
 
-    /// Returns the queries that name a key.
     pub(crate) fn of_key(&self, db: u8, key: &[u8]) -> &[SharedQuery] {
         self.databases.get(&db).map_or(&[], |database| database.of_key(hash(key), key))
     }

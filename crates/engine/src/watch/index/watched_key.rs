@@ -44,7 +44,6 @@ impl Watched {
         Self { key: key.into(), queries: SmallVec::new(), by_name: None }
     }
 
-    /// Returns all queries.
     pub(in crate::watch) fn queries(&self) -> &[SharedQuery] {
         &self.queries
     }

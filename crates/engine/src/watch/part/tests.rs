@@ -248,7 +248,6 @@ fn read(line: &str) -> Read {
     Read::new(0, Protocol::Resp3, &words(line), Filter::default()).expect("a read that can be watched")
 }
 
-/// Creates an engine with a log of its own.
 fn engine() -> Engine {
     let options = Options { segment_bytes: Options::SEGMENT_BYTES_MIN, ..Options::default() };
     let (log, _) = Log::open(Arc::new(MemoryStorage::new()), options).expect("an empty log opens");
@@ -293,7 +292,6 @@ fn run(engine: &Engine, reads: &[String], steps: &[Step], cut: usize) -> Option<
     taken
 }
 
-/// A snapshot in memory.
 struct Cut {
     lsn: Lsn,
     keys: Vec<Vec<u8>>,

@@ -71,7 +71,6 @@ impl Query {
         }
     }
 
-    /// Returns the shards that the query reads.
     pub(in crate::watch) fn reach(&self, keyspace: &Keyspace) -> Reach {
         self.wide().map_or_else(|| self.read.reach(keyspace), Reach::clone)
     }

@@ -61,7 +61,7 @@ pub enum Acknowledged {
     Moved(Lsn),
     /// The position was already there or further; here it is.
     Before(Lsn),
-    /// The log ends here, before the acknowledged LSN, or no longer has that record.
+    /// The log ends here, before the acknowledged LSN, or may have lost that record.
     Beyond(Lsn),
     /// There is no such name.
     Unknown,
@@ -75,7 +75,6 @@ pub(crate) struct Names {
 
 pub(crate) type LockedNames<'a> = MutexGuard<'a, ByName>;
 
-/// Named subscriptions by name.
 #[derive(Default)]
 pub(crate) struct ByName {
     names: BTreeMap<Box<[u8]>, Named>,

@@ -43,12 +43,10 @@ pub(crate) struct Registry {
     max_bytes: AtomicUsize,
     /// Bytes of the queries, their latest answers, and the state of their operators.
     bytes: AtomicUsize,
-    /// Number of evaluations.
     evaluated: AtomicU64,
     /// Replaces the command table as the source of a read's part.
     #[cfg(test)]
     pub(in crate::watch) part_of: OnceLock<fn(&Read) -> Part>,
-    /// Number of dormant queries.
     pub(in crate::watch) dormant: AtomicUsize,
     pub(in crate::watch) budget: Budget,
     pub(in crate::watch) retention: Retention,

@@ -172,7 +172,6 @@ impl Past {
         self.last
     }
 
-    /// Returns the cost of an answer in nanoseconds.
     pub(in crate::watch) fn cost_ns(&self) -> u64 {
         self.query().map_or(0, |query| query.cost.ns())
     }

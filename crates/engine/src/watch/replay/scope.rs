@@ -21,7 +21,6 @@ use tidemark_log::Record;
 /// A set of keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Scope {
-    /// All keys.
     Everything,
     /// Keys with names of these hashes.
     Names(HashSet<u64>),
