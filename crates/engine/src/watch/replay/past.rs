@@ -6,7 +6,7 @@
 //! the first time: the same numbers, LSNs, times and bytes.
 //!
 //! ```text
-//! snapshot ─► Past::loader, Past::load_query ─┐
+//! snapshot ─► Past::load, Past::load_query ───┐
 //! records ──► Past::apply ────────────────────┴─► emissions
 //!                  └─► PastError::Widened ─► Widening: all records once ─► a new Past over more keys ─► the same again
 //! ```
