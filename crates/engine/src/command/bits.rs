@@ -82,7 +82,8 @@ pub(super) const COMMANDS: &[Command] = &[
 
 const BAD_OFFSET: CommandError = CommandError::text("ERR bit offset is not an integer or out of range");
 
-/// A bit's number. Behind a `#` it counts integers of `width` bits, where the command allows that.
+/// Parses a bit's number. After a `#` it counts integers of `width` bits, if the command allows
+/// that.
 fn offset(arg: &[u8], width: Option<u32>) -> Result<usize, CommandError> {
     let (digits, scale) = match (arg, width) {
         ([b'#', digits @ ..], Some(width)) => (digits, u64::from(width)),
@@ -99,7 +100,7 @@ fn bit_of(bytes: &[u8], at: usize) -> bool {
     bytes.get(at >> 3).is_some_and(|byte| byte & (0x80 >> (at & 7)) != 0)
 }
 
-/// The string of a key, grown to at least `len` bytes; and how long it was.
+/// Returns the string of a key, grown to at least `len` bytes, and its previous length.
 fn grown<'c>(
     ctx: &'c mut Context<'_, '_>,
     key: &[u8],
@@ -142,13 +143,13 @@ fn getbit(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError>
     Ok(())
 }
 
-/// What GETBIT looks at: one byte.
+/// Returns the part that GETBIT reads: one byte.
 fn part_of_bit(args: &[&[u8]]) -> Part {
     let byte = args.get(2).and_then(|arg| i64::try_from(offset(arg, None).ok()? >> 3).ok());
     byte.map_or(Part::Everything, |byte| Part::Span { of: Type::String, first: byte, last: byte })
 }
 
-/// Whether a range is meant in bits.
+/// Returns whether a range is in bits.
 fn in_bits(unit: &[u8]) -> Result<bool, CommandError> {
     if is(unit, "BIT") {
         Ok(true)
@@ -159,7 +160,8 @@ fn in_bits(unit: &[u8]) -> Result<bool, CommandError> {
     }
 }
 
-/// The bits between two ends, which count from the back if they are negative and never lie before the front.
+/// Returns the bits between two ends. Negative ends count from the back and are clamped to the
+/// front.
 fn bits_between(start: i64, end: i64, by_bit: bool, len: usize) -> std::ops::Range<usize> {
     let units = if by_bit { len as i64 * 8 } else { len as i64 };
     let absolute = |index: i64| if index < 0 { index.saturating_add(units).max(0) } else { index };
@@ -171,7 +173,8 @@ fn bits_between(start: i64, end: i64, by_bit: bool, len: usize) -> std::ops::Ran
     start as usize * bits..(end as usize + 1) * bits
 }
 
-/// The bytes that a range of bits touches, with the bits outside the range set to those of `fill`.
+/// Returns the bytes that a range of bits touches, with the bits outside the range replaced by
+/// those of `fill`.
 fn masked(bytes: &[u8], bits: &std::ops::Range<usize>, fill: u8) -> impl Iterator<Item = u8> {
     let (first, last) = (bits.start >> 3, (bits.end - 1) >> 3);
     let (before, behind) = (!(0xff_u8 >> (bits.start & 7)), 0x7f_u8 >> ((bits.end - 1) & 7));
@@ -190,14 +193,15 @@ fn count_ones(bytes: &[u8]) -> usize {
     words + rest.iter().map(|byte| byte.count_ones() as usize).sum::<usize>()
 }
 
-/// What BITCOUNT looks at: the bytes between two ends.
+/// Returns the part that BITCOUNT reads: the bytes between two ends.
 fn part_of_count(args: &[&[u8]]) -> Part {
     let part = Part::span(Type::String, args, 2, 3);
     match (args.get(4..), part) {
         (Some([]), part) => part,
         (Some([unit]), Part::Span { of, first, last }) => match in_bits(unit) {
             Ok(false) => Part::Span { of, first, last },
-            // A byte that has one of the bits: -8 is the first bit of the last byte, and -9 the last of the one before.
+            // The byte of each bit: -8 is the first bit of the last byte, and -9 the last bit of
+            // the byte before.
             Ok(true) => Part::Span { of, first: first.div_euclid(8), last: last.div_euclid(8) },
             Err(_) => Part::Everything,
         },
@@ -214,7 +218,7 @@ fn bitcount(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandErro
         [] => 0..text.len() * 8,
         [start, end, ref unit @ ..] if unit.len() <= 1 => {
             let (start, end) = (parse::integer(start)?, parse::integer(end)?);
-            // Two ends counted from the back in the wrong order are nothing, whatever the unit says.
+            // Two negative ends in the wrong order are an empty range, whatever the unit.
             if start < 0 && end < 0 && start > end {
                 0..0
             } else {
@@ -236,12 +240,12 @@ fn bitcount(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandErro
     Ok(())
 }
 
-/// The first bit with this value in a range.
+/// Returns the first bit of this value in a range.
 fn find_bit(bytes: &[u8], bits: &std::ops::Range<usize>, bit: bool) -> Option<usize> {
     if bits.is_empty() {
         return None;
     }
-    // What is looked for is a one, in the bytes or in their complement.
+    // Search for a one, in the bytes or in their complement.
     let flip = if bit { 0 } else { 0xff };
     let found = masked(bytes, bits, flip).position(|byte| byte != flip)?;
     let byte = masked(bytes, bits, flip).nth(found)? ^ flip;
@@ -255,7 +259,7 @@ fn bitpos(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError>
         _ => return Err(CommandError::text("ERR The bit argument must be 1 or 0.")),
     };
     let Some(text) = ctx.keys.string(args[1])? else {
-        // An absent key is an endless row of zeros.
+        // An absent key is an endless string of zeros.
         ctx.reply.integer(if bit { -1 } else { 0 });
         return Ok(());
     };
@@ -271,7 +275,7 @@ fn bitpos(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError>
     };
     match find_bit(&text, &bits, bit) {
         Some(at) => ctx.reply.count(at),
-        // Behind a string zeros follow, unless the caller named the end.
+        // A string continues with zeros, unless the caller named the end.
         None if !bit && !end_given && !bits.is_empty() => ctx.reply.count(bits.end),
         None => ctx.reply.integer(-1),
     }
@@ -306,7 +310,7 @@ fn bitop(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> 
         } else {
             let (head, tail) = result.split_at_mut(bytes.len());
             head.iter_mut().zip(bytes).for_each(|(into, &byte)| *into = combine(*into, byte));
-            // A shorter string goes on with zeros.
+            // A shorter string continues with zeros.
             tail.iter_mut().for_each(|into| *into = combine(*into, 0));
         }
     }
@@ -326,15 +330,15 @@ fn bitop(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> 
 /// What happens to a result that does not fit its field.
 #[derive(Clone, Copy)]
 enum Overflow {
-    /// Higher bits are lost.
+    /// Drops the higher bits.
     Wrap,
-    /// The nearest value that fits is stored.
+    /// Stores the nearest value that fits.
     Saturate,
-    /// Nothing is stored, and the answer is null.
+    /// Stores nothing and answers null.
     Fail,
 }
 
-/// An integer in a string: where it lies and how it reads.
+/// An integer in a string: its position and type.
 #[derive(Clone, Copy)]
 struct Field {
     signed: bool,
@@ -356,12 +360,12 @@ impl Field {
         Ok(Self { signed, width, at: offset(at, Some(width))? })
     }
 
-    /// Bytes that a string must have to contain the field.
+    /// Returns the least length of a string, in bytes, that contains the field.
     fn needs(self) -> usize {
         ((self.at + self.width as usize - 1) >> 3) + 1
     }
 
-    /// How far the field's last bit is from the end of the nine bytes that contain it.
+    /// Returns the distance of the field's last bit from the end of its window.
     fn shift(self) -> usize {
         WINDOW * 8 - (self.at & 7) - self.width as usize
     }
@@ -372,7 +376,7 @@ impl Field {
         if self.signed { ((raw << unused).cast_signed()) >> unused } else { raw.cast_signed() }
     }
 
-    /// Stores the low bits of a value. The bytes contain the field.
+    /// Stores the low bits of a value. The bytes must contain the field.
     fn write(self, bytes: &mut [u8], value: i64) {
         let mask = u128::from(u64::MAX >> (64 - self.width)) << self.shift();
         let old = window(bytes, self.at >> 3);
@@ -384,7 +388,7 @@ impl Field {
             .for_each(|(into, byte)| *into = *byte);
     }
 
-    /// What is stored for a result; `None` if it does not fit and must.
+    /// Returns the value to store for a result; `None` if it does not fit and `overflow` is `Fail`.
     fn fit(self, value: i128, overflow: Overflow) -> Option<i64> {
         let (low, high) = if self.signed {
             (-(1_i128 << (self.width - 1)), (1_i128 << (self.width - 1)) - 1)
@@ -409,7 +413,7 @@ impl Field {
 /// Bytes that contain any field of 64 bits.
 const WINDOW: usize = 9;
 
-/// Nine bytes as one big-endian number, with zeros behind the end.
+/// Returns nine bytes as one big-endian number, with zeros after the end of `bytes`.
 fn window(bytes: &[u8], from: usize) -> u128 {
     (from..from + WINDOW).fold(0, |value, at| value << 8 | u128::from(bytes.get(at).copied().unwrap_or(0)))
 }
@@ -422,12 +426,13 @@ enum Operation {
 }
 
 impl Operation {
-    /// The value to store, if any, and the answer.
+    /// Returns the value to store, if any, and the answer.
     fn run(self, field: Field, old: i64) -> (Option<i64>, Option<i64>) {
         match self {
             Self::Get => (None, Some(old)),
             Self::Set(value, overflow) => {
-                // Redis takes what is set into an unsigned field as unsigned: a negative value is a very large one.
+                // As in Redis, the value set into an unsigned field is unsigned: a negative one is
+                // very large.
                 let wide = if field.signed { i128::from(value) } else { i128::from(value.cast_unsigned()) };
                 let new = field.fit(wide, overflow);
                 (new, new.map(|_| old))

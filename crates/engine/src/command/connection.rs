@@ -1,4 +1,4 @@
-//! Commands about connections and the server as a whole: rows here, handlers in the server, which knows connections.
+//! Rows of commands on connections and the whole server. Their handlers are in the server crate.
 
 use super::{Command, ConnectionCommand, ConnectionCommand as C, Group, KeySpec, Run, flags::*};
 

@@ -1,6 +1,6 @@
-//! The commands that the server carries out, which knows connections.
+//! Commands that the server executes, because they concern connections.
 
-/// What the server carries out itself.
+/// A command that the server executes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each variant is the command of its name")]
 pub enum ConnectionCommand {

@@ -1,18 +1,19 @@
-//! The arguments of LMPOP, ZMPOP and their blocking kin: several keys, the first of which that exists is popped from.
+//! Arguments of LMPOP, ZMPOP and their blocking variants: several keys, of which the first that
+//! exists is popped.
 
 use super::parse::{self, is};
 use crate::error::CommandError;
 
-/// `numkeys key [key ...] END [COUNT count]`, where `END` names one of two ends.
+/// `numkeys key [key ...] END [COUNT count]`, where `END` is one of two ends.
 pub(super) struct FirstOf<'a, 'b, E> {
     pub(super) keys: &'a [&'b [u8]],
     pub(super) end: E,
-    /// How many elements to pop at most; at least 1.
+    /// Most elements to pop; at least 1.
     pub(super) count: usize,
 }
 
 impl<'a, 'b, E> FirstOf<'a, 'b, E> {
-    /// Reads the arguments, `end` that of the end.
+    /// Parses the arguments. `end` parses the end.
     pub(super) fn parse(
         args: &'a [&'b [u8]],
         end: impl FnOnce(&[u8]) -> Result<E, CommandError>,

@@ -4,19 +4,19 @@
 pub const WRITE: u32 = 1;
 /// Only reads keys.
 pub const READONLY: u32 = 1 << 1;
-/// May use more memory, so that it is refused when there is none.
+/// May use more memory, so it is refused when memory is exhausted.
 pub const DENYOOM: u32 = 1 << 2;
 /// For administrators.
 pub const ADMIN: u32 = 1 << 3;
-/// Has to do with pub/sub.
+/// Concerns publish and subscribe.
 pub const PUBSUB: u32 = 1 << 4;
-/// Not for scripts.
+/// Not allowed in scripts.
 pub const NOSCRIPT: u32 = 1 << 5;
-/// May let the client wait.
+/// May block the client.
 pub const BLOCKING: u32 = 1 << 6;
 /// Allowed while data is loaded.
 pub const LOADING: u32 = 1 << 7;
-/// Allowed on a replica that lost its leader.
+/// Allowed on a replica that has lost its leader.
 pub const STALE: u32 = 1 << 8;
 /// O(1) or O(log n).
 pub const FAST: u32 = 1 << 9;
@@ -24,13 +24,13 @@ pub const FAST: u32 = 1 << 9;
 pub const NO_AUTH: u32 = 1 << 10;
 /// Not allowed in a transaction.
 pub const NO_MULTI: u32 = 1 << 11;
-/// Keys are found by reading the arguments, not by position alone.
+/// Keys depend on the arguments, not on position alone.
 pub const MOVABLE_KEYS: u32 = 1 << 12;
-/// What it changes is volatile at first: it runs while the log takes nothing, as long as it need not be logged. Clients are not
-/// told of this one.
+/// Its changes are volatile at first: it runs while the log accepts nothing, unless it must be
+/// logged. Not shown to clients.
 pub const VOLATILE: u32 = 1 << 13;
 
-/// Bits with the names that `COMMAND` uses.
+/// Flags with their names in `COMMAND`.
 pub const NAMES: [(u32, &str); 13] = [
     (WRITE, "write"),
     (READONLY, "readonly"),

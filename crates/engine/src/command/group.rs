@@ -1,6 +1,6 @@
-//! The chapters of the reference.
+//! Chapters of the command reference.
 
-/// The chapter of the reference that a command belongs to.
+/// Chapter of the reference that a command belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Group {
     /// Strings and counters.
@@ -36,7 +36,7 @@ pub enum Group {
 }
 
 impl Group {
-    /// The name that `COMMAND DOCS` uses.
+    /// Returns the name in `COMMAND DOCS`.
     pub fn name(self) -> &'static str {
         match self {
             Self::String => "string",

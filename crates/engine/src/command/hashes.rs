@@ -129,7 +129,7 @@ pub(super) const COMMANDS: &[Command] = &[
         .looking_at(|args| Part::scan(Type::Hash, args)),
 ];
 
-/// Sets the fields that HSET and HMSET name; returns how many of them are new.
+/// Sets the fields of HSET and HMSET. Returns the number of new fields.
 fn set_fields(
     ctx: &mut Context<'_, '_>,
     args: &[&[u8]],

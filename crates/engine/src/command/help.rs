@@ -1,9 +1,9 @@
-//! What a container of subcommands answers to HELP.
+//! The HELP answer of a container of subcommands.
 
 use super::row::Command;
 use crate::wire::reply::Reply;
 
-/// Answers a container's HELP: one line of usage and one of summary for each subcommand.
+/// Answers HELP: a line of usage and a summary line for each subcommand.
 pub fn reply_help(reply: &mut Reply, name: &str, subcommands: &[Command]) {
     reply.array(1 + subcommands.len() * 2);
     reply.simple(&format!("{name} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"));

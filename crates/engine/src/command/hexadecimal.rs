@@ -3,11 +3,12 @@
 /// Bits of a double's mantissa.
 const PRECISION: i64 = f64::MANTISSA_DIGITS as i64;
 
-/// The power of two of the smallest double.
+/// Exponent of the smallest double, a power of two.
 const LOWEST: i64 = f64::MIN_EXP as i64 - PRECISION;
 
-/// The value of what stands behind `0x`: hexadecimal digits, possibly with a point among them, and possibly `p` with a
-/// decimal exponent of two. Rounds to the nearest double, ties to even; out of range, to an infinity or zero.
+/// Parses the text after `0x`: hexadecimal digits, optionally with a point among them, then
+/// optionally `p` and a decimal exponent of two. Rounds to the nearest double, ties to even. Out of
+/// range, returns an infinity or zero.
 pub(super) fn parse(digits: &[u8]) -> Option<f64> {
     let (digits, exponent) = match digits.iter().position(|byte| matches!(byte, b'p' | b'P')) {
         Some(at) => (&digits[..at], decimal_exponent(&digits[at + 1..])?),
@@ -17,8 +18,8 @@ pub(super) fn parse(digits: &[u8]) -> Option<f64> {
     Some(scale(mantissa, digits_exponent.saturating_add(exponent)))
 }
 
-/// Digits as an integer and a power of two. Digits beyond the sixteenth only matter as not being zero, so they are
-/// collected in the lowest bit: a double holds 53 bits.
+/// Returns the digits as an integer and an exponent of two. A double holds 53 bits, so digits after
+/// the sixteenth only matter if they are not zero; the lowest bit records that.
 fn mantissa(digits: &[u8]) -> Option<(u64, i64)> {
     let (mut mantissa, mut exponent, mut behind_point, mut any) = (0_u64, 0_i64, false, false);
     for &byte in digits {
@@ -39,9 +40,9 @@ fn mantissa(digits: &[u8]) -> Option<(u64, i64)> {
     any.then_some((mantissa, exponent))
 }
 
-/// A decimal exponent, far too large ones as just too large.
+/// Parses a decimal exponent. Its absolute value is limited to `FAR`.
 fn decimal_exponent(text: &[u8]) -> Option<i64> {
-    /// Further than an argument's length and a double's range together could bring back.
+    /// Beyond what the digits of an argument and the range of a double could offset.
     const FAR: i64 = 1 << 40;
     let (negative, digits) = match text {
         [b'-', digits @ ..] => (true, digits),
@@ -54,13 +55,13 @@ fn decimal_exponent(text: &[u8]) -> Option<i64> {
     Some(if negative { -value } else { value })
 }
 
-/// `mantissa * 2^exponent` as a double.
+/// Returns `mantissa * 2^exponent` as a double.
 fn scale(mantissa: u64, exponent: i64) -> f64 {
     if mantissa == 0 {
         return 0.0;
     }
     let bits = 64 - i64::from(mantissa.leading_zeros());
-    // The power of two of the last bit that the double can hold.
+    // Exponent of the last bit that the double can hold.
     let last = (exponent + bits - PRECISION).max(LOWEST);
     if last + PRECISION > i64::from(f64::MAX_EXP) {
         return f64::INFINITY;
@@ -75,11 +76,12 @@ fn scale(mantissa: u64, exponent: i64) -> f64 {
         64 => u64::from(mantissa > 1 << 63),
         _ => 0,
     };
-    // Exact: the integer has at most 53 bits, or is 2^53, and the product has no smaller bit than a double can hold.
+    // Exact: the integer has at most 53 bits, or is 2^53, and no bit of the product is below the
+    // smallest that a double can hold.
     rounded as f64 * power_of_two(last)
 }
 
-/// 2 to a power that a double can hold, from -1074 to 1023.
+/// Returns a power of two, with an exponent from -1074 to 1023.
 fn power_of_two(power: i64) -> f64 {
     debug_assert!((LOWEST..i64::from(f64::MAX_EXP)).contains(&power));
     match u64::try_from(power + i64::from(f64::MAX_EXP) - 1) {

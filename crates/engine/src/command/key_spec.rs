@@ -1,37 +1,36 @@
-//! Where a command's keys stand among its arguments.
+//! Positions of a command's keys among its arguments.
 
 use super::parse::{self, is};
 
-/// Where the keys stand among the arguments (the name is argument 0).
+/// Positions of the keys among the arguments; the name is argument 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeySpec {
-    /// There are none.
+    /// No keys.
     None,
-    /// From `first` to `last` (negative: counted from the end), every `step`-th argument.
+    /// Every `step`-th argument from `first` to `last`; a negative `last` counts from the end.
     Range {
-        /// First key.
+        /// Position of the first key.
         first: i16,
-        /// Last key.
+        /// Position of the last key.
         last: i16,
-        /// Distance from key to key.
+        /// Distance between keys.
         step: i16,
     },
-    /// A number of keys at `at`, and the keys right behind it.
+    /// A number of keys at `at`, followed by the keys.
     Counted {
-        /// Where the number stands.
+        /// Position of the number.
         at: u8,
     },
-    /// One key at 1, and further keys behind their number at `at`.
+    /// One key at 1, and a number of further keys at `at`, followed by them.
     OneAndCounted {
-        /// Where the number stands.
+        /// Position of the number.
         at: u8,
     },
-    /// One key at 1, one behind the word `STORE`, and any others where an argument has an asterisk: `SORT`.
+    /// `SORT`: one key at 1, one after `STORE`, and any other keys if an argument has an asterisk.
     OneAndAny,
-    /// The command concerns every key, all at one moment.
+    /// Every key, with all shards locked together.
     All,
-    /// The command concerns every key, but needs no two shards at one moment: it visits one after the other. In a
-    /// transaction it is as `All`.
+    /// Every key, one shard after the other. In a transaction, the same as `All`.
     Each,
 }
 
@@ -45,14 +44,15 @@ impl KeySpec {
     /// Keys and values alternate.
     pub const PAIRS: Self = Self::Range { first: 1, last: -1, step: 2 };
 
-    /// The keys among `args`. A number of keys that does not fit yields none; the handler reports it.
+    /// Returns the keys among `args`. An invalid number of keys yields none; the handler reports
+    /// it.
     pub fn keys<'a>(self, args: &[&'a [u8]]) -> impl Iterator<Item = &'a [u8]> {
         let (extra, first, last, step) = self.bounds(args);
         let indices = extra.into_iter().chain((first..last).step_by(step));
         indices.filter_map(|index| args.get(index).copied()).collect::<Vec<_>>().into_iter()
     }
 
-    /// Whether the command may concern keys that `args` do not name.
+    /// Returns whether the command may concern keys that `args` do not name.
     pub fn concerns_all(self, args: &[&[u8]]) -> bool {
         match self {
             Self::All | Self::Each => true,
@@ -61,7 +61,7 @@ impl KeySpec {
         }
     }
 
-    /// The positions of the keys among `args`.
+    /// Returns the positions of the keys among `args`.
     pub fn positions(self, args: &[&[u8]]) -> Vec<usize> {
         let (extra, first, last, step) = self.bounds(args);
         extra.into_iter().chain((first..last).step_by(step)).filter(|&index| index < args.len()).collect()
@@ -96,7 +96,7 @@ impl KeySpec {
     }
 }
 
-/// Where the destination of `SORT` stands, if there is one.
+/// Returns the position of the destination of `SORT`, if there is one.
 fn sort_destination(args: &[&[u8]]) -> Option<usize> {
     let (mut at, mut found) = (2, None);
     while let Some(option) = args.get(at) {

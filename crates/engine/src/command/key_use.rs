@@ -1,13 +1,14 @@
-//! What commands do with their keys, in the words of Redis's key specifications: `COMMAND INFO` and `COMMAND
-//! GETKEYSANDFLAGS` tell it to clients and proxies.
+//! How commands use their keys, in the terms of Redis's key specifications. `COMMAND INFO` and
+//! `COMMAND GETKEYSANDFLAGS` report it to clients and proxies.
 //!
-//! The first word is one of `RO` (reads), `RW` (reads and writes), `OW` (overwrites) and `RM` (removes the key); then, as
-//! far as it applies, whether the value is given back (`access`) and what happens to it (`update`, `insert`, `delete`).
+//! The first word is `RO` (reads), `RW` (reads and writes), `OW` (overwrites) or `RM` (removes the
+//! key). Where applicable it is followed by `access` (the value is returned) and by the change of
+//! the value: `update`, `insert` or `delete`.
 
 use super::{Command, parse};
 
-/// What a command does with its first key and, if that differs, with all further ones, for one set of arguments.
-/// [`Command::key_uses`] says the most that its options may do.
+/// Returns how a command uses its first key and, if different, all others, for given arguments.
+/// [`Command::key_uses`] has the strongest use that its options allow.
 pub fn key_uses_of(command: &Command, args: &[&[u8]]) -> &'static [&'static str] {
     let any = |words: &[&str]| args.iter().skip(2).any(|arg| words.iter().any(|word| parse::is(arg, word)));
     match command.name {

@@ -199,7 +199,7 @@ fn kind(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// When EXPIRE and its kin apply.
+/// Conditions of EXPIRE and its variants.
 #[derive(Default)]
 struct Conditions {
     absent: bool,
@@ -238,7 +238,7 @@ impl Conditions {
         Ok(conditions)
     }
 
-    /// Whether the deadline `old` (none: never) may become `new`.
+    /// Returns whether the deadline `old` (`None`: never) may become `new`.
     fn allow(&self, old: Option<u64>, new: i64) -> bool {
         let old_or_never = old.map_or(i64::MAX, |at| i64::try_from(at).unwrap_or(i64::MAX));
         !(self.absent && old.is_some()
@@ -256,7 +256,7 @@ fn expire_generic(
     command: &'static str,
 ) -> Result<(), CommandError> {
     let invalid = CommandError::InvalidExpire(command);
-    // As in Redis, a bad option is named before a bad number.
+    // As in Redis, a bad option is reported before a bad number.
     let conditions = Conditions::parse(&args[3..])?;
     let value = parse::integer(args[2])?;
     let millis = if seconds { value.checked_mul(1000).ok_or(invalid.clone())? } else { value };
@@ -301,7 +301,7 @@ fn pexpireat(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandErr
     expire_generic(ctx, args, false, true, "pexpireat")
 }
 
-/// Answers what `show` makes of the deadline: -2 without a key, -1 without a deadline.
+/// Answers `show` of the deadline; -2 without a key, -1 without a deadline.
 fn reply_deadline(
     ctx: &mut Context<'_, '_>,
     key: &[u8],
@@ -342,7 +342,7 @@ fn persist(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError
     Ok(())
 }
 
-/// Renames a key that exists; `false` if the new name is taken and must not be.
+/// Renames a key that exists. Returns `false` if `only_if_free` and the new name is taken.
 fn rename_to(ctx: &mut Context<'_, '_>, args: &[&[u8]], only_if_free: bool) -> Result<bool, CommandError> {
     let (from, to) = (args[1], args[2]);
     if !ctx.keys.exists(from) {
@@ -396,13 +396,13 @@ fn copy(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
         ctx.reply.integer(0);
         return Ok(());
     }
-    // It would give each unit a second time, and draw by secrets that the other one shows.
+    // A copy would give each unit a second time, and draw with secrets that the original reveals.
     if ctx.keys.type_of(from) == Some(Type::Pool) {
         return Err(CommandError::text(
             "ERR a pool cannot be copied: RENAME moves it, and POOL.CREATE makes another",
         ));
     }
-    // A copy has what the log has, so that goes first.
+    // A copy has the logged state, so log what is uncommitted first.
     if ctx.keys.type_of(from) == Some(Type::Counter) && ctx.keys.settle_counter(from, false)?.is_logged {
         ctx.keys.log_instead("copy", &args[1..]);
     }

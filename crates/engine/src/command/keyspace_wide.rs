@@ -1,4 +1,4 @@
-//! Commands over every key of a database, or over all databases.
+//! Commands on all keys of a database, or on all databases.
 
 use super::parse::{self, glob, is};
 use super::{Answer, Command, Group, Handler, KeySpec, Run, flags::*};
@@ -12,7 +12,7 @@ const fn row(group: Group, id: u16, name: &'static str, arity: i16, flags: u32, 
     Command::new(group, id, name, arity, flags, KeySpec::All, Run::Keys(run))
 }
 
-/// A command that visits one shard after the other: no two need be locked at one moment.
+/// Row of a command that locks one shard at a time.
 const fn visit(id: u16, name: &'static str, arity: i16, run: Handler) -> Command {
     Command::new(Group::Generic, id, name, arity, READONLY, KeySpec::Each, Run::Keys(run))
 }
@@ -98,16 +98,16 @@ fn keys(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// The options of SCAN and its kin.
+/// The options of SCAN and its variants.
 pub(super) struct ScanOptions<'a> {
     pattern: Option<&'a [u8]>,
-    /// How many entries to look at.
+    /// Number of entries to visit.
     pub(super) count: usize,
     kind: Option<&'a [u8]>,
 }
 
 impl<'a> ScanOptions<'a> {
-    /// Reads `[MATCH pattern] [COUNT count]`, and `[TYPE type]` where `with_type`.
+    /// Parses `[MATCH pattern] [COUNT count]`, and `[TYPE type]` if `with_type`.
     pub(super) fn parse(args: &[&'a [u8]], with_type: bool) -> Result<Self, CommandError> {
         let mut options = Self { pattern: None, count: 10, kind: None };
         let (pairs, rest) = args.as_chunks::<2>();
@@ -127,14 +127,13 @@ impl<'a> ScanOptions<'a> {
         if rest.is_empty() { Ok(options) } else { Err(CommandError::Syntax) }
     }
 
-    /// Whether a key, field or member is asked for.
     pub(super) fn matches(&self, text: &[u8]) -> bool {
         self.pattern.is_none_or(|pattern| glob(pattern, text))
     }
 }
 
-/// Reads a cursor; as in Redis, nothing is the beginning, and a sign in front means what it means to C's `strtoul`:
-/// negative numbers count down from 2^64.
+/// Parses a cursor. As in Redis, an empty one is 0, and signs follow C's `strtoul`: negative
+/// numbers count down from 2^64.
 pub(super) fn cursor(arg: &[u8]) -> Result<u64, CommandError> {
     if arg.is_empty() {
         return Ok(0);
@@ -149,8 +148,9 @@ pub(super) fn cursor(arg: &[u8]) -> Result<u64, CommandError> {
     Ok(if negative { number.wrapping_neg() } else { number })
 }
 
-/// Low bits of a cursor, which name the shard. Above them stands the position in hash order with its bits reversed: only
-/// its high bits are ever set, so cursors stay about as small as the tables and clients may keep them in a double.
+/// Number of low bits of a cursor, which are the shard's index. Above them is the position in hash
+/// order with its bits reversed. Only high bits of the position are ever set, so cursors stay about
+/// as small as the tables, and fit in a double.
 const SHARD_BITS: u32 = 14;
 const _: () = assert!(crate::keyspace::SLOTS == 1 << SHARD_BITS);
 
@@ -158,7 +158,7 @@ fn scan(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     scan_of(ctx, args, None)
 }
 
-/// SCAN, over the keys of one type if that is given: then the options name none.
+/// SCAN, over the keys of one type if `only` is given; then the options have no type.
 pub(super) fn scan_of(
     ctx: &mut Context<'_, '_>,
     args: &[&[u8]],
@@ -202,10 +202,10 @@ pub(super) fn scan_of(
     Ok(())
 }
 
-/// How often RANDOMKEY draws again because the key that it has drawn has expired, before it walks over all keys.
+/// Draws of RANDOMKEY that find an expired key, before it walks over all keys.
 const EXPIRED_DRAWS: usize = 100;
 
-/// Draws a key from all keys, each as likely as any other, and draws again if it has expired.
+/// Draws a key uniformly from all keys, and draws again if it has expired.
 fn randomkey(ctx: &mut Context<'_, '_>, _args: &[&[u8]]) -> Result<(), CommandError> {
     let db = ctx.keys.db() as usize;
     let mut random = Random::new(ctx.keys.random());
@@ -236,8 +236,8 @@ fn randomkey(ctx: &mut Context<'_, '_>, _args: &[&[u8]]) -> Result<(), CommandEr
     Ok(())
 }
 
-/// A key at random that has not expired, found in one pass over all keys: the n-th such key takes the place of the one before
-/// with the probability 1/n (reservoir sampling).
+/// Returns a random key that has not expired, by reservoir sampling in one pass over all keys: the
+/// n-th replaces the key chosen so far with probability 1/n.
 #[cold]
 fn random_among_expired(ctx: &Context<'_, '_>, db: usize, random: &mut Random) -> Option<Vec<u8>> {
     let (mut seen, mut chosen) = (0, None);
@@ -258,8 +258,8 @@ fn random_among_expired(ctx: &Context<'_, '_>, db: usize, random: &mut Random) -
     chosen
 }
 
-/// Counts with every shard locked: a count shard by shard would see a key twice or not at all that is renamed meanwhile,
-/// and the lengths are there to be read, so the locks are held for a microsecond.
+/// Counts with every shard locked. One shard at a time would count a key that is renamed meanwhile
+/// twice or not at all. The lengths are stored, so the locks are held for a microsecond.
 fn dbsize(ctx: &mut Context<'_, '_>, _args: &[&[u8]]) -> Result<(), CommandError> {
     let db = ctx.keys.db() as usize;
     let total = ctx.keys.shards().map(|shard| shard.database(db).len()).sum();
@@ -267,7 +267,7 @@ fn dbsize(ctx: &mut Context<'_, '_>, _args: &[&[u8]]) -> Result<(), CommandError
     Ok(())
 }
 
-/// Reads `[ASYNC | SYNC]`; whether the memory may be freed beside the command.
+/// Parses `[ASYNC | SYNC]`. Returns whether memory may be freed on another thread.
 fn flush_mode(args: &[&[u8]]) -> Result<bool, CommandError> {
     match args {
         [_] => Ok(true),

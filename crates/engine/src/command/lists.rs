@@ -1,4 +1,4 @@
-//! Lists: sequences that are pushed and popped at both ends, if need be after a wait.
+//! Lists: sequences with pushes and pops at both ends, optionally blocking.
 
 use super::first_of::FirstOf;
 use super::parse::{self, is};
@@ -215,7 +215,7 @@ fn rpushx(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError>
     push_if_present(ctx, args, End::Back)
 }
 
-/// What has changed of a list that something was put on, or taken from, at this end.
+/// Returns the change of a list by a push or pop at this end.
 fn resized<'a>(end: End, old_len: usize, new_len: usize) -> Touched<'a> {
     let splice = match end {
         End::Front => Splice::front(old_len, new_len),
@@ -232,7 +232,7 @@ fn pop_event(end: End) -> &'static str {
     if end == End::Front { "lpop" } else { "rpop" }
 }
 
-/// Removes one element and answers it; whether there was one.
+/// Pops one element and answers it. Returns whether there was one.
 fn pop_one(ctx: &mut Context<'_, '_>, key: &[u8], end: End) -> Result<bool, CommandError> {
     let reply = &mut *ctx.reply;
     let left = ctx.keys.update(key, |list: &mut List| {
@@ -245,7 +245,8 @@ fn pop_one(ctx: &mut Context<'_, '_>, key: &[u8], end: End) -> Result<bool, Comm
     Ok(left.is_some())
 }
 
-/// Removes up to `count` elements, at least 1, and answers the array of them; whether there were any.
+/// Pops up to `count` elements, at least 1, and answers them as an array. Returns whether there
+/// were any.
 fn pop_many(ctx: &mut Context<'_, '_>, key: &[u8], end: End, count: usize) -> Result<bool, CommandError> {
     let reply = &mut *ctx.reply;
     let popped = ctx.keys.update(key, |list: &mut List| {
@@ -343,7 +344,7 @@ fn ltrim(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> 
         before - list.len()
     })?;
     match removed {
-        // As in Redis, it is an event all the same, and aborts transactions that watch the list.
+        // As in Redis, this is an event nevertheless, and aborts transactions that watch the list.
         Some(0) => {
             ctx.keys.abort_watches(args[1]);
             ctx.keys.happened(args[1], "ltrim");
@@ -385,13 +386,13 @@ fn lrem(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// What LPOS looks for.
+/// Arguments of LPOS.
 struct Search {
-    /// The first match to report, from 1; negative ones are counted from the back.
+    /// First match to report, from 1; negative: counted from the back.
     rank: i64,
-    /// How many matches to report, 0 for all; `None` asks for one index instead of an array.
+    /// Number of matches to report, 0 for all; `None` reports one index instead of an array.
     count: Option<usize>,
-    /// How many elements to compare at most; 0 for all.
+    /// Most elements to compare; 0 for all.
     max_len: usize,
 }
 
@@ -420,7 +421,7 @@ impl Search {
         Ok(search)
     }
 
-    /// Indices of matches, in the order in which they are found.
+    /// Returns the indices of matches, in the order in which they are found.
     fn find(&self, list: &List, element: &[u8]) -> Vec<usize> {
         let all_if_0 = |n: usize| if n == 0 { usize::MAX } else { n };
         let (limit, max_len) = (all_if_0(self.count.unwrap_or(1)), all_if_0(self.max_len));
@@ -463,7 +464,7 @@ fn end(arg: &[u8]) -> Result<End, CommandError> {
     }
 }
 
-/// Moves an element and answers it; whether there was one.
+/// Moves an element and answers it. Returns whether there was one.
 fn move_element(
     ctx: &mut Context<'_, '_>,
     source: &[u8],
@@ -484,14 +485,14 @@ fn move_element(
         popped
     };
     let Some(element) = moved else { return Ok(false) };
-    // As in Redis, the push is told of first.
+    // As in Redis, the keyspace notification of the push comes first.
     ctx.keys.changed(destination, push_event(to));
     ctx.keys.changed(source, pop_event(from));
     ctx.reply.bulk(&element);
     Ok(true)
 }
 
-/// The ends that RPOPLPUSH works on.
+/// The ends of RPOPLPUSH.
 const BACK_TO_FRONT: (End, End) = (End::Back, End::Front);
 
 fn lmove(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
@@ -513,7 +514,7 @@ fn rpoplpush(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandErr
 type MultiPop<'a, 'b> = FirstOf<'a, 'b, End>;
 
 impl<'b> MultiPop<'_, 'b> {
-    /// Pops from the first key that has something and answers; returns the key.
+    /// Pops from the first key that exists, and answers. Returns the key.
     fn run(&self, ctx: &mut Context<'_, '_>) -> Result<Option<&'b [u8]>, CommandError> {
         for &key in self.keys {
             if ctx.keys.read::<List>(key)?.is_some() {
@@ -526,7 +527,7 @@ impl<'b> MultiPop<'_, 'b> {
         Ok(None)
     }
 
-    /// Says what a pop from `key` is without a wait.
+    /// Logs the pop from `key` in its non-blocking form.
     fn log(&self, ctx: &mut Context<'_, '_>, key: &[u8]) {
         ctx.keys.log_instead(pop_event(self.end), &[key, self.count.to_string().as_bytes()]);
     }
@@ -539,7 +540,7 @@ fn lmpop(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> 
     Ok(())
 }
 
-/// Pops one element of `key` for a client that may have waited; whether there was one.
+/// Pops one element of `key` for a client that may have blocked. Returns whether there was one.
 fn pop_named(ctx: &mut Context<'_, '_>, key: &[u8], end: End) -> Result<bool, CommandError> {
     if ctx.keys.read::<List>(key)?.is_none() {
         return Ok(false);
@@ -592,7 +593,7 @@ fn move_or_wait(
     if ctx.keys.can_wait() {
         ctx.keys.block(Block::new(List::TYPE, &args[1..2], timeout_ms).touching(args[2]));
     } else {
-        // Where the pops answer a null array, the moves answer a null element.
+        // Pops answer a null array here, moves a null element.
         ctx.reply.null();
     }
     Ok(())

@@ -1,4 +1,5 @@
-//! What hashes, sets and sorted sets have in common: removing several elements, storing results, drawing at random.
+//! Shared parts of hashes, sets and sorted sets: removing several elements, storing results, random
+//! draws.
 
 use super::parse;
 use crate::context::Context;
@@ -6,8 +7,8 @@ use crate::error::CommandError;
 use crate::value::Collection;
 use crate::watch::touched::Touched;
 
-/// HDEL, SREM: removes what `args` name behind the key and answers how many of them were there. `remove` says
-/// whether one was.
+/// HDEL, SREM: removes the elements named after the key and answers how many existed. `remove`
+/// returns whether one did.
 pub(super) fn remove<T: Collection>(
     ctx: &mut Context<'_, '_>,
     args: &[&[u8]],
@@ -26,8 +27,8 @@ pub(super) fn remove<T: Collection>(
     Ok(())
 }
 
-/// SINTERSTORE, ZRANGESTORE and their kin: puts a result of `len` elements in place of whatever a key held and answers its
-/// size; an empty one leaves no key.
+/// SINTERSTORE, ZRANGESTORE and similar: replaces the key's value by a result of `len` elements and
+/// answers its size. An empty result removes the key.
 pub(super) fn store<T: Collection>(
     ctx: &mut Context<'_, '_>,
     key: &[u8],
@@ -43,25 +44,26 @@ pub(super) fn store<T: Collection>(
     ctx.reply.count(len);
 }
 
-/// Most draws with repeats that one command answers; and most bytes of their answer are those of the longest string.
+/// Most draws with repeats in one command. Their answer is limited to the length of the longest
+/// string.
 const MAX_DRAWS: usize = 16 << 20;
 
-/// How many elements HRANDFIELD, SRANDMEMBER or ZRANDMEMBER returns.
+/// Number of elements that HRANDFIELD, SRANDMEMBER or ZRANDMEMBER returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wanted {
-    /// So many different ones, or as many as there are.
+    /// This many distinct elements, or all if there are fewer.
     Different(usize),
-    /// Exactly so many, the same ones more than once perhaps.
+    /// Exactly this many, with repeats.
     Repeated(usize),
 }
 
 impl Wanted {
-    /// Reads a count: negative, it allows repeats.
+    /// Parses a count; a negative one allows repeats.
     pub(super) fn parse(arg: &[u8]) -> Result<Self, CommandError> {
         Self::from_count(parse::negatable(arg)?)
     }
 
-    /// Reads the count of pairs, the length of whose answer is twice as large and must be a number still.
+    /// Parses a count of pairs. The answer's length is twice as large and must still be a number.
     pub(super) fn parse_pairs(arg: &[u8]) -> Result<Self, CommandError> {
         let count = parse::negatable(arg)?;
         if count.unsigned_abs() > i64::MAX.unsigned_abs() / 2 {

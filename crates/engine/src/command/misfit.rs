@@ -1,7 +1,9 @@
-//! Where arguments leave the syntax line of one of our own commands, for the error that answers them.
+//! Finds where arguments deviate from the syntax line of one of our own commands, for the error
+//! message.
 //!
-//! Handlers refuse with Redis's words, which name nothing. Here the arguments are matched against the row's syntax, and the error
-//! gains the first argument that does not fit and what can stand in its place.
+//! Handlers refuse with Redis's messages, which name no argument. Here the arguments are matched
+//! against the row's syntax, and the error gains the first argument that does not fit and what is
+//! expected there.
 
 use super::parse::{self, canonical_integer, is, shown};
 use super::row::Command;
@@ -10,12 +12,12 @@ use super::watching;
 use crate::error::CommandError;
 use std::collections::BTreeSet;
 
-/// Calls of more arguments are not looked through.
+/// Most arguments of a call that is matched.
 const ARGUMENTS_MAX: usize = 256;
 
 impl Command {
-    /// The error that answers these arguments: of our own commands with what does not fit and what would. Redis's commands keep
-    /// Redis's words, and so do the watched forms of them.
+    /// Returns the error for these arguments. For our own commands it names what does not fit and
+    /// what would. Redis's commands, and their watched forms, keep Redis's messages.
     #[cold]
     pub fn explain(&self, args: &[&[u8]], error: CommandError) -> CommandError {
         let is_ours = self.since.starts_with("tidemark") && !self.name.ends_with(watching::SUFFIX);
@@ -43,12 +45,12 @@ impl Command {
     }
 }
 
-/// Where arguments do not fit a syntax.
+/// Position at which arguments do not fit a syntax.
 #[derive(Debug, PartialEq, Eq)]
 struct Misfit {
-    /// The index of the first argument that does not fit; their number if some are missing.
+    /// Index of the first argument that does not fit; the number of arguments if some are missing.
     at: usize,
-    /// What can stand there; nothing if the command ends there.
+    /// What would fit there; empty if the command ends there.
     expected: Vec<String>,
 }
 
@@ -70,7 +72,7 @@ impl Misfit {
     }
 }
 
-/// The first argument that does not fit, if there is one. `args[0]` is the command's name.
+/// Returns the first argument that does not fit, if any. `args[0]` is the command's name.
 fn misfit(syntax: &str, args: &[&[u8]]) -> Option<Misfit> {
     let mut walk = Walk { args, at: 1, expected: Vec::new() };
     let ends = walk.sequence(&syntax::parse(syntax), BTreeSet::from([1]));
@@ -79,23 +81,25 @@ fn misfit(syntax: &str, args: &[&[u8]]) -> Option<Misfit> {
         return None;
     }
     if last > walk.at {
-        // All that the syntax has stands before.
+        // The whole syntax was matched before.
         return Some(Misfit { at: last, expected: Vec::new() });
     }
     Some(Misfit { at: walk.at, expected: walk.expected })
 }
 
-/// Matches arguments against a tree, all alternatives beside each other: a set of indices stands for how far each may have got.
+/// Matches arguments against a syntax tree, all alternatives in parallel: a set of indices holds
+/// how far each may have got.
 struct Walk<'a> {
     args: &'a [&'a [u8]],
-    /// The furthest index at which something did not fit.
+    /// Furthest index at which something did not fit.
     at: usize,
     /// What would have fitted there.
     expected: Vec<String>,
 }
 
 impl Walk<'_> {
-    /// Arguments one after the other; neighbours that a keyword leads and that may be missing stand in any order.
+    /// Matches arguments in sequence. Adjacent optional arguments with a keyword may be in any
+    /// order.
     fn sequence(&mut self, arguments: &[Argument], starts: BTreeSet<usize>) -> BTreeSet<usize> {
         let (mut ends, mut rest) = (starts, arguments);
         while let [first, after @ ..] = rest {
@@ -118,7 +122,7 @@ impl Walk<'_> {
         })
     }
 
-    /// A number, and as many of what is repeated behind it.
+    /// Matches a number, and that many of the repeated argument.
     fn counted(
         &mut self,
         count: &Argument,
@@ -151,7 +155,8 @@ impl Walk<'_> {
         ends
     }
 
-    /// The indices that any number of steps lead to. Every step goes forward, so there are no more than arguments.
+    /// Returns the indices reachable in any number of steps. Every step goes forward, so there are
+    /// at most as many as arguments.
     fn closure(
         &mut self,
         starts: BTreeSet<usize>,
@@ -212,7 +217,7 @@ impl Walk<'_> {
     }
 }
 
-/// Whether an argument begins with a keyword.
+/// Returns whether an argument begins with a keyword.
 fn is_led(argument: &Argument) -> bool {
     match &argument.kind {
         Kind::Block(parts) => parts.first().is_some_and(is_led),
@@ -221,7 +226,7 @@ fn is_led(argument: &Argument) -> bool {
     }
 }
 
-/// Whether an argument says how many of the next one there are.
+/// Returns whether an argument is the number of the next one.
 fn is_count(argument: &Argument) -> bool {
     matches!(argument.name.as_str(), "numkeys" | "numitems")
 }

@@ -1,6 +1,6 @@
-//! What Redis has and the table has not, for whoever asks for it.
+//! Commands that Redis has and the table does not, for error messages.
 
-/// Commands of Redis that are not there, by family: what is said of the family, and the names.
+/// Redis commands that are missing, by family: the beginning of a sentence, and the names.
 const FAMILIES: &[(&str, &[&str])] = &[
     (
         "streams are",
@@ -50,7 +50,7 @@ const FAMILIES: &[(&str, &[&str])] = &[
     ("SLOWLOG, LATENCY, MEMORY and MONITOR are", &["latency", "memory", "monitor", "slowlog"]),
 ];
 
-/// What is missing, as the beginning of a sentence, if a name that is not in the table is one of Redis's.
+/// Returns the beginning of a sentence on what is missing, if `name` is a missing Redis command.
 pub(super) fn family_of(name: &str) -> Option<&'static str> {
     let name = name.to_ascii_lowercase();
     FAMILIES.iter().find(|(_, names)| names.contains(&name.as_str())).map(|(family, _)| *family)

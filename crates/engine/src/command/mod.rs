@@ -1,12 +1,12 @@
-//! The command table: one row per command, from which the dispatcher, `COMMAND`, `COMMAND DOCS`, the reference in the
-//! book and the client's hints are derived.
+//! The command table: one row per command. The dispatcher, `COMMAND`, `COMMAND DOCS`, the book's
+//! reference and the client's hints are derived from it.
 //!
 //! ```text
 //! table ──► watching ──► rows ──► handlers: strings, lists, … ──► row: what a row is ──► context
 //! ```
 //!
-//! To add a command: write a handler beside its kin, give it a row with the next free id of its file's range, and name
-//! its keys. Ids stand in the log; they are never changed or given to another command.
+//! To add a command: write a handler next to similar ones, and give it a row with the next free id
+//! of its file's range and with its keys. Ids are in the log; they are never changed or reused.
 
 mod bits;
 mod connection;

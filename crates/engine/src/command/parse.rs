@@ -1,9 +1,10 @@
-//! Reading arguments.
+//! Parsing of arguments.
 
 use crate::error::CommandError;
 use crate::keyspace::DATABASES;
 
-/// An integer whose decimal form is exactly these bytes: no plus sign, no leading zero, no space.
+/// Parses an integer whose decimal form is exactly these bytes: no plus sign, no leading zero, no
+/// space.
 #[inline]
 pub fn canonical_integer(bytes: &[u8]) -> Option<i64> {
     let (negative, digits) = match bytes {
@@ -22,13 +23,13 @@ pub fn canonical_integer(bytes: &[u8]) -> Option<i64> {
     if negative { 0_i64.checked_sub_unsigned(value) } else { i64::try_from(value).ok() }
 }
 
-/// An integer argument.
+/// Parses an integer.
 #[inline]
 pub fn integer(arg: &[u8]) -> Result<i64, CommandError> {
     canonical_integer(arg).ok_or(CommandError::NotAnInteger)
 }
 
-/// An integer argument that must lie in a range.
+/// Parses an integer in a range.
 pub fn integer_in(arg: &[u8], range: std::ops::RangeInclusive<i64>) -> Result<i64, CommandError> {
     integer(arg)
         .ok()
@@ -36,7 +37,7 @@ pub fn integer_in(arg: &[u8], range: std::ops::RangeInclusive<i64>) -> Result<i6
         .ok_or(CommandError::text("ERR value is out of range"))
 }
 
-/// The number of a database.
+/// Parses the number of a database.
 pub fn database(arg: &[u8]) -> Result<u8, CommandError> {
     let index = i32::try_from(integer(arg)?).map_err(|_| {
         CommandError::text("ERR value is out of range, value must between -2147483648 and 2147483647")
@@ -44,28 +45,28 @@ pub fn database(arg: &[u8]) -> Result<u8, CommandError> {
     existing_database(index)
 }
 
-/// The same of what is a number already.
+/// Checks the number of a database.
 pub fn existing_database(index: i32) -> Result<u8, CommandError> {
     let index = u8::try_from(index).ok().filter(|&index| usize::from(index) < DATABASES);
     index.ok_or(CommandError::text("ERR DB index is out of range"))
 }
 
-/// Redis's answer to a number that is negative, and here and there to one that is no number at all.
+/// Redis's error for a negative number, and in places for text that is not a number.
 pub const NOT_POSITIVE: &str = "ERR value is out of range, must be positive";
 
-/// A non-negative integer argument.
+/// Parses a non-negative integer.
 pub fn positive(arg: &[u8]) -> Result<u64, CommandError> {
     let value = integer(arg)?;
     u64::try_from(value).map_err(|_| CommandError::text(NOT_POSITIVE))
 }
 
-/// An integer argument that is at least `low`; anything else is answered by `otherwise`.
+/// Parses an integer of at least `low`; anything else is the error `otherwise`.
 pub fn at_least(low: usize, arg: &[u8], otherwise: &'static str) -> Result<usize, CommandError> {
     let value = canonical_integer(arg).and_then(|value| usize::try_from(value).ok());
     value.filter(|&value| value >= low).ok_or(CommandError::text(otherwise))
 }
 
-/// An integer argument that may be anything but the smallest integer, whose opposite does not exist.
+/// Parses an integer that can be negated, which the smallest cannot.
 pub fn negatable(arg: &[u8]) -> Result<i64, CommandError> {
     let value = integer(arg)?;
     if value == i64::MIN {
@@ -76,8 +77,8 @@ pub fn negatable(arg: &[u8]) -> Result<i64, CommandError> {
     Ok(value)
 }
 
-/// A floating-point argument: decimal or hexadecimal (`0x1.8p1`), with or without an exponent, `inf`, `+inf`, `-inf`; not
-/// `nan`. A number out of range becomes an infinity or zero.
+/// Parses a floating-point number: decimal or hexadecimal (`0x1.8p1`), with or without an exponent,
+/// `inf`, `+inf` or `-inf`; not `nan`. A number out of range becomes an infinity or zero.
 pub fn float(arg: &[u8]) -> Result<f64, CommandError> {
     let (sign, digits) = match arg {
         [b'-', digits @ ..] => (-1.0, digits),
@@ -91,8 +92,8 @@ pub fn float(arg: &[u8]) -> Result<f64, CommandError> {
     if value.is_nan() { Err(CommandError::NotAFloat) } else { Ok(value) }
 }
 
-/// For how long a client wants to wait: seconds, possibly with a fraction, as milliseconds, rounded up; 0 is for ever.
-/// As in Redis, less than a millisecond below zero is zero.
+/// Parses a timeout in seconds, possibly with a fraction, to milliseconds, rounded up. `None`, from
+/// 0, means no limit. As in Redis, less than a millisecond below zero is zero.
 pub fn timeout_ms(arg: &[u8]) -> Result<Option<u64>, CommandError> {
     let seconds = float(arg).map_err(|_| CommandError::text("ERR timeout is not a float or out of range"))?;
     let millis = (seconds * 1000.0).ceil();
@@ -105,7 +106,7 @@ pub fn timeout_ms(arg: &[u8]) -> Result<Option<u64>, CommandError> {
     Ok(Some(millis as u64).filter(|&millis| millis > 0))
 }
 
-/// An argument as errors show it: its beginning, in quotes and on one line.
+/// Returns an argument for error messages: its beginning, quoted and on one line.
 pub(crate) fn shown(arg: &[u8]) -> String {
     const SHOWN_BYTES: usize = 40;
     let text = String::from_utf8_lossy(&arg[..arg.len().min(SHOWN_BYTES)]);
@@ -113,13 +114,14 @@ pub(crate) fn shown(arg: &[u8]) -> String {
     format!("'{}{more}'", text.escape_debug())
 }
 
-/// Whether an argument is a keyword, in whatever case. `keyword` is upper-case.
+/// Returns whether an argument is a keyword, ignoring case. `keyword` is upper-case.
 #[inline]
 pub fn is(arg: &[u8], keyword: &str) -> bool {
     arg.eq_ignore_ascii_case(keyword.as_bytes())
 }
 
-/// Resolves a range of indices, where negative ones count from the end, against a length; `None` if it is empty.
+/// Resolves a range of indices against a length; negative indices count from the end. `None` if the
+/// range is empty.
 pub fn range(start: i64, stop: i64, len: usize) -> Option<std::ops::Range<usize>> {
     let len = i64::try_from(len).ok()?;
     let absolute = |index: i64| if index < 0 { index.saturating_add(len).max(0) } else { index };
@@ -128,8 +130,8 @@ pub fn range(start: i64, stop: i64, len: usize) -> Option<std::ops::Range<usize>
     (start <= stop && start < len).then(|| start as usize..stop as usize + 1)
 }
 
-/// Tells whether a string matches a glob pattern with `*`, `?`, `[a-z]`, `[^a]` and `\` escapes, byte by byte as Redis
-/// does. Takes time O(pattern × text) at worst: `*` is resumed, never nested.
+/// Returns whether a string matches a glob pattern with `*`, `?`, `[a-z]`, `[^a]` and `\` escapes,
+/// byte by byte as in Redis. O(pattern × text) at worst: `*` is resumed, never nested.
 pub fn glob(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
@@ -156,7 +158,7 @@ pub fn glob(pattern: &[u8], text: &[u8]) -> bool {
     }
 }
 
-/// How many bytes of the pattern match this byte of the text.
+/// Returns how many bytes of the pattern match this byte of the text.
 fn one(pattern: &[u8], byte: u8) -> Option<usize> {
     match *pattern.first()? {
         b'?' => Some(1),
@@ -166,7 +168,7 @@ fn one(pattern: &[u8], byte: u8) -> Option<usize> {
     }
 }
 
-/// A character class after its `[`; a class without `]` extends to the end of the pattern.
+/// Matches a character class after its `[`. A class without `]` extends to the end of the pattern.
 fn class(pattern: &[u8], byte: u8) -> Option<usize> {
     let negated = pattern.first() == Some(&b'^');
     let mut at = usize::from(negated);

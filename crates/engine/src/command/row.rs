@@ -1,4 +1,4 @@
-//! What a row of the command table is.
+//! Rows of the command table.
 
 use super::connection_command::ConnectionCommand;
 use super::group::Group;
@@ -7,102 +7,105 @@ use crate::context::Context;
 use crate::error::CommandError;
 use crate::watch::part::{Part, PartOf};
 
-/// Runs a command on keys whose shards are locked. `args[0]` is the command's name; their number fits the arity.
+/// Executes a command on keys whose shards are locked. `args[0]` is the command's name; the arity
+/// has been checked.
 pub type Handler = fn(&mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError>;
 
-/// Serves a client that a command has let wait: takes from `key`, which holds a non-empty value of the type waited for, and
-/// writes the blocked client's answer.
-/// The arguments are those of the blocked command.
+/// Serves a client that a command has blocked: takes from `key`, which holds a non-empty value of
+/// the awaited type, and writes the client's answer. `args` are those of the blocked command.
 pub type Serve = fn(&mut Context<'_, '_>, key: &[u8], args: &[&[u8]]) -> Result<(), CommandError>;
 
-/// Who carries a command out.
+/// What executes a command.
 #[derive(Clone, Copy)]
 pub enum Run {
     /// The engine, on keys.
     Keys(Handler),
-    /// The server, which knows connections.
+    /// The server, because it concerns connections.
     Connection(ConnectionCommand),
-    /// One of the subcommands, chosen by the first argument.
+    /// A subcommand, chosen by the first argument.
     Container,
 }
 
-/// What the reply of a read depends on, and its order: whether and how the read can be watched.
+/// What the reply of a read depends on, and its order, which decide how the read can be watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// Not said, which only a command that is no read of keys may do.
+    /// Not declared; only for commands that are not reads of keys.
     Unsaid,
-    /// It depends on chance, on the time, or on how a value is stored, which the log does not say: it cannot be watched.
+    /// Random, or dependent on the time or on a value's encoding, which the log does not have:
+    /// cannot be watched.
     Unrepeatable,
     /// Equal states have equal replies.
     Ordered,
-    /// In the order of a hash table: so many items are an element.
+    /// In hash-table order, in groups of this many items.
     Unordered(usize),
-    /// A part at a time, and where to go on: so many items are an element.
+    /// An iteration with a cursor, in groups of this many items.
     Iterated(usize),
 }
 
-/// Where a command writes in a string beyond its end, which makes the string longer than its arguments are.
+/// Where a command writes beyond the end of a string, which then grows by more than the arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extension {
-    /// Nowhere: the value grows by the arguments at most.
+    /// Nowhere: the value grows at most by the arguments.
     None,
-    /// At the byte that the second argument names.
+    /// At the byte in the second argument.
     Byte,
-    /// At the bit that the second argument names.
+    /// At the bit in the second argument.
     Bit,
-    /// At fields of bits, which several arguments may name.
+    /// At bit fields, in any of the arguments.
     BitField,
 }
 
-/// One row of the table.
+/// A row of the command table.
 pub struct Command {
-    /// Its number in the log; unique, and never changed.
+    /// Number in the log; unique and permanent.
     pub id: u16,
-    /// Lower-case name; of a subcommand, its own part.
+    /// Name in lower case; for a subcommand, its own part.
     pub name: &'static str,
-    /// Number of arguments with the name; negative: at least so many.
+    /// Number of arguments including the name; negative: the least number.
     pub arity: i16,
     /// Bits of [`crate::command::flags`].
     pub flags: u32,
-    /// Where its keys are.
+    /// Positions of its keys.
     pub keys: KeySpec,
-    /// Its chapter.
+    /// Chapter of the reference.
     pub group: Group,
-    /// The Redis version that introduced it, or `tidemark 0.1.0` for our own.
+    /// Redis version that introduced it, or `tidemark 0.1.0` for our own.
     pub since: &'static str,
     /// What it does, in one sentence.
     pub summary: &'static str,
-    /// What it costs.
+    /// Its cost.
     pub complexity: &'static str,
-    /// Its arguments: `key value [NX | XX] [EX seconds]`.
+    /// Arguments: `key value [NX | XX] [EX seconds]`.
     pub syntax: &'static str,
-    /// Who carries it out.
+    /// What executes it.
     pub run: Run,
     /// Subcommands, if `run` is [`Run::Container`].
     pub subcommands: &'static [Command],
-    /// How a client that it has let wait is served, if it lets clients wait.
+    /// Serves a client that it has blocked, if it blocks clients.
     pub(crate) serve: Option<Serve>,
-    /// What it looks at of the value of its key, if it reads one.
+    /// Part of its key's value that it reads, if it reads one key.
     pub(crate) part: PartOf,
-    /// What it does with its first key and, if that differs, with all further ones (for `SORT`: with keys that its arguments do not
-    /// name, and with the destination), in the words of Redis's key specifications: see [`crate::command::key_uses_of`].
+    /// Use of its first key and, if different, of all others, in the terms of Redis's key
+    /// specifications: see [`crate::command::key_uses_of`]. For `SORT`: of keys that its arguments
+    /// do not name, and of the destination.
     pub key_uses: &'static [&'static str],
     /// Where it writes beyond the end of a value.
     pub(crate) extension: Extension,
     /// What its reply depends on, if it reads keys.
     pub(crate) answer: Answer,
-    /// Whether it looks at all elements of its keys, or at all keys. A command on a range takes as long as the range, and is not one.
+    /// Whether it visits all elements of its keys, or all keys. False for a command on a range,
+    /// whose cost is that of the range.
     pub visits_all: bool,
-    /// Categories of access rules that do not follow from its flags and group.
+    /// Access categories besides those of its flags and group.
     pub categories: &'static [&'static str],
-    /// Categories that would follow, and that it is not in.
+    /// Access categories of its flags and group that it is not in.
     pub excluded_categories: &'static [&'static str],
-    /// Tips for proxies and clients of clusters, as Redis has them.
+    /// Tips for proxies and cluster clients, as in Redis.
     pub tips: &'static [&'static str],
 }
 
 impl Command {
-    /// A row without its documentation, which [`Command::doc`] adds.
+    /// Creates a row without documentation, which [`Command::doc`] adds.
     pub const fn new(
         group: Group,
         id: u16,
@@ -137,7 +140,7 @@ impl Command {
         }
     }
 
-    /// Adds what the reference says.
+    /// Adds the documentation for the reference.
     #[must_use]
     pub const fn doc(
         mut self,
@@ -160,49 +163,51 @@ impl Command {
         self
     }
 
-    /// Says how a client is served once one of the keys has something that it waits for.
+    /// Sets the function that serves a blocked client when one of its keys has an element.
     #[must_use]
     pub(crate) const fn serving(mut self, serve: Serve) -> Self {
         self.serve = Some(serve);
         self
     }
 
-    /// Says what a read of one key looks at, so that watched it is answered anew only behind changes that may concern it.
+    /// Sets the part of its key that a read uses. A watched read is evaluated only after changes of
+    /// that part.
     #[must_use]
     pub(crate) const fn looking_at(mut self, part: PartOf) -> Self {
         self.part = part;
         self
     }
 
-    /// Says what it does with its keys. Every command with keys must.
+    /// Sets the use of its keys. Required for every command with keys.
     #[must_use]
     pub(crate) const fn using(mut self, key_uses: &'static [&'static str]) -> Self {
         self.key_uses = key_uses;
         self
     }
 
-    /// Says that it can write beyond the end of its key's value.
+    /// Sets where it writes beyond the end of its key's value.
     #[must_use]
     pub(crate) const fn extending(mut self, extension: Extension) -> Self {
         self.extension = extension;
         self
     }
 
-    /// Says what its reply depends on. Every read of keys must.
+    /// Sets what its reply depends on. Required for every read of keys.
     #[must_use]
     pub(crate) const fn answering(mut self, answer: Answer) -> Self {
         self.answer = answer;
         self
     }
 
-    /// Says that it looks at all elements of its keys, or at all keys: with many of them it runs beside the event loops.
+    /// Marks it as visiting all elements of its keys, or all keys.
+    /// With many of them it is offloaded.
     #[must_use]
     pub(crate) const fn visiting_all(mut self) -> Self {
         self.visits_all = true;
         self
     }
 
-    /// Says where its categories are not those of its flags and group.
+    /// Sets how its access categories differ from those of its flags and group.
     #[must_use]
     pub(crate) const fn in_categories(
         mut self,
@@ -214,25 +219,25 @@ impl Command {
         self
     }
 
-    /// Adds tips for proxies and clients of clusters.
+    /// Adds tips for proxies and cluster clients.
     #[must_use]
     pub(crate) const fn tips(mut self, tips: &'static [&'static str]) -> Self {
         self.tips = tips;
         self
     }
 
-    /// Whether it makes its values of those of other keys.
+    /// Returns whether it derives values from those of other keys.
     pub(crate) fn copies_keys(&self) -> bool {
         self.is(super::flags::WRITE) && self.key_uses.contains(&"RO access")
     }
 
-    /// Whether a flag is set.
+    /// Returns whether a flag is set.
     #[inline]
     pub fn is(&self, flag: u32) -> bool {
         self.flags & flag != 0
     }
 
-    /// Whether so many arguments, the name included, fit.
+    /// Returns whether the arity allows `count` arguments, including the name.
     #[inline]
     pub fn takes(&self, count: usize) -> bool {
         let count = i64::try_from(count).unwrap_or(i64::MAX);

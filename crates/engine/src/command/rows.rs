@@ -1,4 +1,4 @@
-//! The rows that are written down, beside the handlers that they name.
+//! The rows that handlers' files define.
 
 use super::row::Command;
 use super::{
@@ -6,7 +6,7 @@ use super::{
     strings,
 };
 
-/// All of them, in the order of their chapters.
+/// Returns all of them, in the order of their chapters.
 pub(super) fn rows() -> impl Iterator<Item = &'static Command> {
     [
         strings::COMMANDS,
@@ -27,7 +27,7 @@ pub(super) fn rows() -> impl Iterator<Item = &'static Command> {
     .flatten()
 }
 
-/// Rows of what the log has in place of commands, and clients cannot send.
+/// Returns the rows that only the log has, and clients cannot send.
 pub(super) fn logged_rows() -> impl Iterator<Item = &'static Command> {
     pools::rows::LOGGED.iter()
 }

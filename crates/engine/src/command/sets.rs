@@ -1,4 +1,4 @@
-//! Sets: distinct members, and what several sets have in common or not.
+//! Sets: distinct members, and intersections, unions and differences of sets.
 
 use super::keyspace_wide::{self, ScanOptions};
 use super::members::{self, Wanted};
@@ -210,7 +210,7 @@ fn scard(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> 
     Ok(())
 }
 
-/// Removes what chance decides on; the log gets to know what it was.
+/// Removes random members; logs which ones.
 fn spop(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     match args {
         [_, key] => spop_one(ctx, key),
@@ -255,7 +255,7 @@ fn spop_many(ctx: &mut Context<'_, '_>, key: &[u8], count: usize) -> Result<(), 
         return Ok(());
     }
     let chosen: Vec<Vec<u8>> = set.sample(count, &mut random).iter().map(|member| member.to_vec()).collect();
-    // The log holds the members in one record, which has a limit.
+    // The members are logged in one record, whose size is limited.
     if !ctx.keys.may_log_instead(chosen.iter().map(Vec::len).sum()) {
         return Err(CommandError::text("ERR the members exceed 192 MiB together; pop fewer at a time"));
     }
@@ -328,12 +328,13 @@ fn smove(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> 
     Ok(())
 }
 
-/// The sets of several keys; `None` for a key that does not exist.
+/// Returns the sets of several keys; `None` for a key that does not exist.
 fn read_sets<'a>(keys: &'a Keys<'_>, names: &[&[u8]]) -> Result<Vec<Option<&'a Set>>, CommandError> {
     names.iter().map(|name| keys.read::<Set>(name)).collect()
 }
 
-/// The sets of several keys, or none at all if one of the keys does not exist: nothing is in a set that is not there.
+/// Returns the sets of several keys, or none if a key does not exist: the intersection is then
+/// empty.
 fn read_all_sets<'a>(keys: &'a Keys<'_>, names: &[&[u8]]) -> Result<Vec<&'a Set>, CommandError> {
     Ok(read_sets(keys, names)?.into_iter().collect::<Option<_>>().unwrap_or_default())
 }
@@ -362,7 +363,6 @@ fn reply_set(ctx: &mut Context<'_, '_>, set: &Set) {
     set.iter().for_each(|member| ctx.reply.bulk(&member));
 }
 
-/// Puts a result in a key's place.
 fn store(ctx: &mut Context<'_, '_>, destination: &[u8], result: Set, event: &'static str) {
     let len = result.len();
     members::store(ctx, destination, (result, len), event);

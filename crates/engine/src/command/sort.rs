@@ -1,8 +1,9 @@
-//! `SORT` and `SORT_RO`: the elements of a list, set or sorted set in order, by themselves or by values of other keys.
+//! `SORT` and `SORT_RO`: sort the elements of a list, set or sorted set, by their own values or by
+//! those of other keys.
 //!
-//! Where names of other keys are made of elements (`BY weight:*`, `GET object:*->name`), nobody knows those keys before the
-//! command runs, so it has every shard locked. Elements that compare equal are in the order of their bytes: what `STORE`
-//! leaves behind depends on values only.
+//! Patterns such as `BY weight:*` and `GET object:*->name` name keys that are only known when the
+//! command runs, so it has every shard locked. Elements that compare equal are ordered by their
+//! bytes, so what `STORE` writes depends only on values.
 
 use super::parse::{self, is};
 use super::{Answer, Command, Group, Handler, KeySpec, Run, flags::*};
@@ -39,15 +40,15 @@ pub(super) const COMMANDS: &[Command] = &[
         ),
 ];
 
-/// What stands behind the key.
+/// Options after the key.
 #[derive(Default)]
 struct Options<'a> {
     by: Option<&'a [u8]>,
-    /// A pattern that names no key: elements stay as they are.
+    /// The pattern names no key: elements are not sorted.
     unsorted: bool,
     gets: Vec<&'a [u8]>,
     offset: i64,
-    /// `None` is all.
+    /// `None`: all.
     count: Option<i64>,
     descending: bool,
     alphabetical: bool,
@@ -91,7 +92,7 @@ impl<'a> Options<'a> {
         Ok(options)
     }
 
-    /// The part of so many elements that `LIMIT` leaves.
+    /// Returns the part of `len` elements that `LIMIT` selects.
     fn range(&self, len: usize) -> std::ops::Range<usize> {
         let clamp = |value: i64| usize::try_from(value.max(0)).map_or(len, |value| value.min(len));
         let start = clamp(self.offset);
@@ -122,7 +123,7 @@ fn answer(ctx: &mut Context<'_, '_>, found: &[Option<Vec<u8>>]) {
     found.iter().for_each(|value| ctx.reply.bulk_or_null(value.as_deref()));
 }
 
-/// Stores what was found in a list; what `GET` did not find is an empty element.
+/// Stores the result as a list. Missing `GET` values become empty elements.
 fn store(ctx: &mut Context<'_, '_>, destination: &[u8], found: &[Option<Vec<u8>>]) {
     let mut list = List::default();
     found.iter().for_each(|value| list.push(End::Back, value.as_deref().unwrap_or_default()));
@@ -135,7 +136,7 @@ fn store(ctx: &mut Context<'_, '_>, destination: &[u8], found: &[Option<Vec<u8>>
     ctx.reply.count(found.len());
 }
 
-/// The elements of a key, or what `GET` says of them, in order and within `LIMIT`.
+/// Returns the elements of a key, or their `GET` values, in order and within `LIMIT`.
 fn sorted(
     keys: &Keys<'_>,
     key: &[u8],
@@ -186,7 +187,7 @@ fn elements_of(keys: &Keys<'_>, key: &[u8]) -> Result<Vec<Vec<u8>>, CommandError
     })
 }
 
-/// What an element is sorted by.
+/// Sort key of an element.
 #[derive(PartialEq)]
 enum Weight {
     Number(f64),
@@ -198,7 +199,7 @@ enum Weight {
 impl Weight {
     fn compare(&self, other: &Self) -> Ordering {
         match (self, other) {
-            // There is no NaN among the numbers, and zero has no sign.
+            // No number is NaN, and zeros compare equal.
             (Self::Number(one), Self::Number(other)) => one.partial_cmp(other).unwrap_or(Ordering::Equal),
             (Self::Text(one), Self::Text(other)) => one.cmp(other),
             (Self::Nothing, Self::Nothing) => Ordering::Equal,
@@ -234,8 +235,8 @@ fn put_in_order(
     Ok(())
 }
 
-/// A value as a number: nothing is zero, and what is too large or not a number is an error. As in Redis, which reads it
-/// as a C string, it ends at a zero byte.
+/// Parses a value as a number. Empty is zero; a number out of range or invalid text is an error. As
+/// in Redis, which reads a C string, it ends at a zero byte.
 fn number(value: &[u8]) -> Result<f64, CommandError> {
     let value = value.split(|&byte| byte == 0).next().unwrap_or_default();
     if value.is_empty() {
@@ -248,8 +249,8 @@ fn number(value: &[u8]) -> Result<f64, CommandError> {
         .ok_or(CommandError::text("ERR One or more scores can't be converted into double"))
 }
 
-/// The value that a pattern means for an element: `#` is the element itself, `name:*` the string in that key with the
-/// element in place of the asterisk, `name:*->field` the field of a hash there.
+/// Returns the value of a pattern for an element. `#` is the element itself, `name:*` the string at
+/// that key with the element in place of the asterisk, `name:*->field` a field of the hash there.
 fn look_up(keys: &Keys<'_>, pattern: &[u8], element: &[u8]) -> Option<Vec<u8>> {
     if pattern == b"#" {
         return Some(element.to_vec());

@@ -1,4 +1,4 @@
-//! Strings: bytes as they were sent, counters, and parts of either.
+//! Strings: bytes as sent, numbers, and parts of either.
 
 use super::parse::{self, is};
 use super::{Answer, Command, Extension, Group, Handler, KeySpec, Run, flags::*};
@@ -179,11 +179,11 @@ fn get(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// The options that SET, GETEX and their kin share.
+/// The options of SET, GETEX and similar commands.
 #[derive(Default)]
 struct Options<'a> {
     deadline: Option<Deadline>,
-    /// The time as it was given, in seconds or not, absolute or not: read only when all options have been.
+    /// The time as given, whether in seconds, whether absolute. Parsed after all options.
     time: Option<(&'a [u8], bool, bool)>,
     only_if_absent: bool,
     only_if_present: bool,
@@ -191,7 +191,7 @@ struct Options<'a> {
     durable: bool,
 }
 
-/// A deadline in milliseconds since 1970 from a time that a client gave.
+/// Returns a deadline, in milliseconds since 1970, from a client's time.
 pub(super) fn deadline_from(
     arg: &[u8],
     seconds: bool,
@@ -210,15 +210,15 @@ pub(super) fn deadline_from(
 }
 
 impl Options<'_> {
-    /// What becomes of the key's deadline, if anything was said about it.
+    /// Returns the change of the key's deadline, if the options have one.
     fn deadline(&self, now_ms: u64, command: &'static str) -> Result<Option<Deadline>, CommandError> {
         let Some((time, seconds, absolute)) = self.time else { return Ok(self.deadline) };
         deadline_from(time, seconds, absolute, now_ms, command).map(|at| Some(Deadline::At(at)))
     }
 }
 
-/// Reads the options. As in Redis, each may stand more than once, and of several times the last counts; different ones
-/// that say something about the deadline contradict each other.
+/// Parses the options. As in Redis, an option may be repeated, and the last counts; different
+/// options for the deadline are an error.
 fn options<'a>(args: &[&'a [u8]], for_set: bool) -> Result<Options<'a>, CommandError> {
     let mut options = Options::default();
     let mut rest = args.iter();
@@ -341,7 +341,7 @@ fn getex(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> 
         ctx.reply.null();
         return Ok(());
     };
-    // As in Redis, a time is looked at only when there is a value for it.
+    // As in Redis, a time is parsed only if there is a value for it.
     let deadline = options.deadline(ctx.keys.now_ms(), "getex")?;
     ctx.reply.bulk(&text);
     let old = ctx.keys.entry(args[1]).and_then(crate::keyspace::Entry::deadline);
@@ -391,7 +391,7 @@ fn decrby(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError>
     add(ctx, args[1], delta)
 }
 
-/// The text that INCRBYFLOAT and its kin store; `None` stands for an infinity.
+/// Returns the text that INCRBYFLOAT and similar commands store; `None` stands for an infinity.
 pub(super) fn sum(old: Option<LongDouble>, delta: Option<LongDouble>) -> Result<String, CommandError> {
     let sum = old.zip(delta).and_then(|(old, delta)| old.add(delta));
     sum.map(|sum| sum.to_string()).ok_or(CommandError::NotFinite)
@@ -403,20 +403,20 @@ fn incrbyfloat(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandE
         None => Some(LongDouble::ZERO),
     };
     let text = sum(old, LongDouble::parse(args[2])?)?;
-    // As in Redis a text, even where the sum is whole: OBJECT ENCODING tells.
+    // As in Redis a text, even if the sum is whole: OBJECT ENCODING shows it.
     ctx.keys.set(args[1], Payload::Raw(text.as_bytes()), Deadline::Keep);
     ctx.keys.changed(args[1], "incrbyfloat");
     ctx.reply.bulk(text.as_bytes());
     Ok(())
 }
 
-/// Refuses a string that would exceed the limit, before a byte of it is made.
+/// Refuses a string that would exceed the limit, before it is built.
 pub(super) fn check_length(len: usize) -> Result<(), CommandError> {
     if len > MAX_BYTES { Err(CommandError::TooLong) } else { Ok(()) }
 }
 
-/// Refuses to go on with an answer, begun at `mark`, of which more may be asked for than exists: it would exceed the
-/// limit of a string, or nobody will read it.
+/// Refuses to continue an answer, begun at `mark`, that may be larger than the data: once it
+/// exceeds the limit of a string, or the reply has overflowed.
 pub(super) fn check_answer(reply: &Reply, mark: usize) -> Result<(), CommandError> {
     if reply.has_overflowed() { Err(CommandError::TooLong) } else { check_length(reply.len() - mark) }
 }
@@ -432,7 +432,7 @@ fn append(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError>
         bytes.extend_from_slice(args[2]);
         bytes.len()
     };
-    // What takes the place of an expired key may be in the place of anything.
+    // The key may have replaced an expired one of any type.
     let touched = old_len.map_or(Touched::Everything, |old_len| Touched::Splice {
         of: Type::String,
         splice: Splice::back(old_len, len),
@@ -475,7 +475,8 @@ fn getrange(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandErro
     let (start, end) = (parse::integer(args[2])?, parse::integer(args[3])?);
     let text = ctx.keys.string(args[1])?;
     let bytes: &[u8] = text.as_deref().unwrap_or_default();
-    // Two ends counted from the back in the wrong order are nothing, even where both would be clamped to the front.
+    // Two negative ends in the wrong order are an empty range, even if both would be clamped to the
+    // front.
     let range = if start < 0 && end < 0 && start > end { None } else { range_of(start, end, bytes.len()) };
     ctx.reply.bulk(range.map_or(&[], |range| &bytes[range]));
     Ok(())
@@ -529,7 +530,7 @@ fn msetnx(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError>
     Ok(())
 }
 
-/// A run of equal bytes in both strings, as half-open ranges.
+/// A run of equal bytes in both strings.
 struct Match {
     left: usize,
     right: usize,
@@ -593,10 +594,10 @@ fn reply_matches(ctx: &mut Context<'_, '_>, matches: &[Match], with_len: bool, t
     ctx.reply.count(total);
 }
 
-/// Most cells of the table that two strings may need: 64 Mi cells of 4 bytes.
+/// Most cells of the table for two strings: 64 Mi cells of 4 bytes.
 const MAX_LCS_CELLS: usize = 64 << 20;
 
-/// The subsequence and its runs, last run first, by dynamic programming over prefixes.
+/// Returns the subsequence and its runs, last run first, by dynamic programming over prefixes.
 fn longest_common_subsequence(left: &[u8], right: &[u8]) -> Result<(Vec<u8>, Vec<Match>), CommandError> {
     let width = right.len() + 1;
     let cells = (left.len() + 1).checked_mul(width).filter(|&cells| cells <= MAX_LCS_CELLS);

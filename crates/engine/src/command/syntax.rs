@@ -1,42 +1,42 @@
-//! The arguments of a command, from the syntax line of its row to a tree: what `COMMAND DOCS` returns, and what tests make
-//! commands from.
+//! Parser of a row's syntax line into a tree of arguments, which `COMMAND DOCS` returns and tests
+//! generate commands from.
 //!
 //! ```text
 //! key <LEFT | RIGHT> [NX | XX] [EX seconds | KEEPTTL] [item ...]
 //! ```
 //!
-//! Upper-case words stand for themselves, others for values; square brackets make optional, angle brackets hold
-//! together, bars separate alternatives, an ellipsis repeats what stands before it.
+//! Upper-case words are keywords, others are values. Square brackets make optional, angle brackets
+//! group, bars separate alternatives, an ellipsis repeats what precedes it.
 
-/// One node of the tree.
+/// A node of the tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Argument {
-    /// What the syntax line calls it; of a group, the names of its parts.
+    /// Name in the syntax line; for a group, the names of its parts.
     pub name: String,
-    /// What stands there.
+    /// Kind of the argument.
     pub kind: Kind,
-    /// The word that stands before the value, or for itself.
+    /// Keyword before the value, or the keyword itself.
     pub token: Option<String>,
-    /// Whether it may be left out.
+    /// Whether it may be omitted.
     pub optional: bool,
-    /// Whether it may stand several times.
+    /// Whether it may be repeated.
     pub multiple: bool,
 }
 
-/// What an argument is.
+/// Kind of an argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
-    /// A value of the client's choice; the name of its type.
+    /// A value, with the name of its type.
     Value(&'static str),
-    /// A word that stands for itself.
+    /// A keyword.
     Word,
-    /// Arguments that belong together.
+    /// A group of arguments.
     Block(Vec<Argument>),
-    /// One of several.
+    /// One of several arguments.
     OneOf(Vec<Argument>),
 }
 
-/// The arguments of a syntax line.
+/// Parses a syntax line.
 pub fn parse(syntax: &str) -> Vec<Argument> {
     let spaced = syntax.replace('[', " [ ").replace(']', " ] ").replace('|', " | ");
     let spaced = spaced.replace('<', " < ").replace('>', " > ");
@@ -48,7 +48,7 @@ pub fn parse(syntax: &str) -> Vec<Argument> {
     }
 }
 
-/// Sequences separated by bars, up to a closing bracket or the end.
+/// Parses sequences separated by bars, up to a closing bracket or the end.
 fn alternatives(rest: &mut &[&str]) -> Vec<Vec<Argument>> {
     let mut all = vec![sequence(rest)];
     while let [first, after @ ..] = *rest
@@ -60,7 +60,7 @@ fn alternatives(rest: &mut &[&str]) -> Vec<Vec<Argument>> {
     all
 }
 
-/// Arguments one after the other, up to a bar, a closing bracket or the end.
+/// Parses arguments up to a bar, a closing bracket or the end.
 fn sequence(rest: &mut &[&str]) -> Vec<Argument> {
     let mut arguments: Vec<Argument> = Vec::new();
     while let [word, after @ ..] = *rest {
@@ -70,7 +70,7 @@ fn sequence(rest: &mut &[&str]) -> Vec<Argument> {
                 *rest = after;
                 let inner = alternatives(rest);
                 let repeats_as_whole = after[..after.len() - rest.len()].last() == Some(&"...");
-                // The closing bracket; a line without it ends here all the same.
+                // The closing bracket; a missing one is ignored.
                 *rest = rest.get(1..).unwrap_or_default();
                 optional(&mut arguments, inner, repeats_as_whole);
                 continue;
@@ -96,7 +96,7 @@ fn sequence(rest: &mut &[&str]) -> Vec<Argument> {
 
 fn value_or_word(arguments: &mut Vec<Argument>, word: &str) {
     let is_word = !word.chars().any(|character| character.is_ascii_lowercase());
-    // A value behind a word belongs to it: `EX seconds`.
+    // A value after a keyword belongs to it: `EX seconds`.
     if let (false, Some(last)) = (is_word, arguments.last_mut())
         && last.kind == Kind::Word
     {
@@ -110,7 +110,8 @@ fn value_or_word(arguments: &mut Vec<Argument>, word: &str) {
     });
 }
 
-/// Adds what stands in square brackets, which repeats as a whole if its last word is the ellipsis.
+/// Adds the contents of square brackets, which repeat as a whole if their last word is the
+/// ellipsis.
 fn optional(arguments: &mut Vec<Argument>, alternatives: Vec<Vec<Argument>>, repeats_as_whole: bool) {
     let mut inner = match <[Vec<Argument>; 1]>::try_from(alternatives) {
         Ok([sequence]) => sequence,
@@ -134,7 +135,7 @@ fn optional(arguments: &mut Vec<Argument>, alternatives: Vec<Vec<Argument>>, rep
     }
 }
 
-/// Whether the arguments end with what the brackets hold.
+/// Returns whether the arguments end with the contents of the brackets.
 fn repeats(arguments: &[Argument], inner: &[Argument]) -> bool {
     let start = arguments.len().checked_sub(inner.len());
     start.and_then(|start| arguments.get(start..)).is_some_and(|tail| {
@@ -163,7 +164,7 @@ fn plain(kind: Kind) -> Argument {
     Argument { name: String::new(), kind, token: None, optional: false, multiple: false }
 }
 
-/// The type that a value's name suggests.
+/// Returns the type that a value's name suggests.
 fn value_kind(name: &str) -> &'static str {
     match name {
         "key" | "key1" | "key2" | "newkey" | "source" | "src" | "destination" | "dst" | "destkey" => "key",
@@ -182,7 +183,7 @@ fn value_kind(name: &str) -> &'static str {
 mod tests {
     use super::*;
 
-    /// The tree in one line: `?` optional, `*` multiple, `{}` block, `()` one of.
+    /// Returns the tree in one line: `?` optional, `*` multiple, `{}` block, `()` one of.
     fn show(arguments: &[Argument]) -> String {
         arguments.iter().map(show_one).collect::<Vec<_>>().join(" ")
     }

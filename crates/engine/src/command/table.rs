@@ -1,4 +1,4 @@
-//! The table: all rows, found by their names and numbers.
+//! The table of all rows, by name and by id.
 
 use super::missing;
 use super::row::Command;
@@ -7,7 +7,7 @@ use super::watching;
 use crate::error::CommandError;
 use std::sync::LazyLock;
 
-/// All rows, in the order of their chapters; those that watch reads come last.
+/// Returns all rows, in the order of their chapters; those of watched reads come last.
 pub fn all() -> impl Iterator<Item = &'static Command> {
     rows().chain(watching::COMMANDS.iter())
 }
@@ -15,7 +15,8 @@ pub fn all() -> impl Iterator<Item = &'static Command> {
 /// Slots of the table of names: a power of two, several times the number of rows.
 const NAME_SLOTS: usize = 2048;
 
-/// Rows by their names: open addressing, so sparse that a name is mostly where it is looked for first.
+/// Rows by name, with open addressing. The table is so sparse that most names are in their first
+/// slot.
 static BY_NAME: LazyLock<[Option<&'static Command>; NAME_SLOTS]> = LazyLock::new(|| {
     let mut slots = [None; NAME_SLOTS];
     for row in all() {
@@ -38,7 +39,8 @@ static BY_ID: LazyLock<Vec<Option<&'static Command>>> = LazyLock::new(|| {
     by_id
 });
 
-/// The row of a command by its name, in whatever case. Of a container, the container's row: see [`resolve`].
+/// Returns the row of a command by its name, ignoring case. For a container, the container's row:
+/// see [`resolve`].
 #[inline]
 pub fn find(name: &[u8]) -> Option<&'static Command> {
     let by_name = &*BY_NAME;
@@ -52,8 +54,8 @@ pub fn find(name: &[u8]) -> Option<&'static Command> {
     None
 }
 
-/// Whether two names are the same but for the case of letters: long ones eight bytes at a time, where
-/// [`<[u8]>::eq_ignore_ascii_case`] looks at one.
+/// Returns whether two names are equal, ignoring case. Compares eight bytes at a time, where
+/// [`<[u8]>::eq_ignore_ascii_case`] compares one.
 #[inline]
 fn is_same_name(name: &[u8], other: &[u8]) -> bool {
     if name.len() != other.len() {
@@ -63,13 +65,13 @@ fn is_same_name(name: &[u8], other: &[u8]) -> bool {
         is_same_word(u64::from_le_bytes(*one), u64::from_le_bytes(*other))
     };
     match name.last_chunk().zip(other.last_chunk()) {
-        // The last eight may have been among those before.
+        // The last eight may overlap the chunks before.
         Some(ends) => name.as_chunks().0.iter().zip(other.as_chunks().0).chain([ends]).all(is_same),
         None => name.eq_ignore_ascii_case(other),
     }
 }
 
-/// Whether two words of eight bytes are the same but for the case of letters.
+/// Returns whether two words of eight bytes are equal, ignoring case.
 #[inline]
 fn is_same_word(word: u64, other: u64) -> bool {
     const EACH: u64 = 0x0101_0101_0101_0101;
@@ -79,11 +81,12 @@ fn is_same_word(word: u64, other: u64) -> bool {
     let from_a = lower + u64::from(0x80 - b'a') * EACH;
     let beyond_z = lower + u64::from(0x80 - b'z' - 1) * EACH;
     let letters = from_a & !beyond_z & !word & HIGH;
-    // The bit that tells a letter's cases apart.
+    // The bit that distinguishes a letter's cases.
     (word ^ other) & !(letters >> 2) == 0
 }
 
-/// Where a name is looked for first: a multiplicative hash of its first eight bytes and its last eight, in lower case, and its length.
+/// Returns the first slot of a name: a multiplicative hash of its first and last eight bytes, in
+/// lower case, and its length.
 #[inline]
 fn first_slot(name: &[u8]) -> usize {
     let mut head = folded(name);
@@ -95,7 +98,8 @@ fn first_slot(name: &[u8]) -> usize {
     (mixed >> (64 - NAME_SLOTS.ilog2())) as usize
 }
 
-/// The first eight bytes as a number, equal for both cases of a letter, which is all that is asked of it.
+/// Returns the first eight bytes as a number, equal for both cases of a letter. Other bytes may
+/// collide.
 #[inline]
 fn folded(bytes: &[u8]) -> u64 {
     let mut folded = [0; 8];
@@ -105,18 +109,19 @@ fn folded(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(folded)
 }
 
-/// As [`find`], by the very name, also of what only the log has.
+/// Does the same as [`find`] for an exact name, including rows that only the log has.
 pub(crate) fn find_logged(name: &'static str) -> Option<&'static Command> {
     find(name.as_bytes()).or_else(|| logged_rows().find(|row| row.name == name))
 }
 
-/// The row of a command by its number in the log.
+/// Returns the row of a command by its id in the log.
 #[inline]
 pub fn by_id(id: u16) -> Option<&'static Command> {
     BY_ID.get(id as usize).copied().flatten()
 }
 
-/// The row that carries out these arguments: the command, or its subcommand. Checks that the number of arguments fits.
+/// Returns the row that executes these arguments: the command's, or its subcommand's. Checks the
+/// arity.
 #[inline]
 pub fn resolve(args: &[&[u8]]) -> Result<&'static Command, CommandError> {
     let name = args.first().copied().unwrap_or_default();
@@ -147,8 +152,8 @@ fn resolve_subcommand(
     }
 }
 
-/// The text for a name that is not in the table: Redis's, which names the first arguments, and behind it what is missing, or
-/// what may have been meant.
+/// Returns the error for an unknown name: Redis's text with the first arguments, then what is
+/// missing, or similar names.
 fn unknown_command(args: &[&[u8]]) -> CommandError {
     let show = |arg: &[u8]| String::from_utf8_lossy(&arg[..arg.len().min(128)]).into_owned();
     let name = args.first().map(|arg| show(arg)).unwrap_or_default();
@@ -169,7 +174,7 @@ fn unknown_command(args: &[&[u8]]) -> CommandError {
     CommandError::Text(text.into())
 }
 
-/// Names of commands that differ from `name` by a slip or two.
+/// Returns names of commands that differ from `name` by one or two typing errors.
 pub fn nearest(name: &str) -> Vec<String> {
     let name = name.to_ascii_lowercase();
     let allowed = if name.len() <= 4 { 1 } else { 2 };
@@ -182,9 +187,9 @@ pub fn nearest(name: &str) -> Vec<String> {
 }
 
 impl Command {
-    /// The full name: `object|encoding` for a subcommand, whose parent is found in the table.
+    /// Returns the full name, for a subcommand with its parent: `object|encoding`.
     pub fn full_name(&self) -> String {
-        // Rows are constants, which a build may place several times: numbers tell them apart, addresses do not.
+        // Compare ids: a build may place constant rows several times, at different addresses.
         let parent = all().find(|parent| parent.subcommands.iter().any(|row| row.id == self.id));
         match parent {
             Some(parent) => format!("{}|{}", parent.name, self.name),
@@ -248,7 +253,7 @@ mod tests {
         }
     }
 
-    /// A record holds the number of the row and all arguments but the first: see `Engine::log_effects`.
+    /// A record holds the row's id and all arguments but the first: see `Engine::log_effects`.
     #[test]
     fn no_subcommand_changes_keys() {
         for row in all().flat_map(|row| row.subcommands) {
@@ -290,7 +295,7 @@ mod tests {
             assert_eq!(id(format!("{}\0", row.name).as_bytes()), None);
         }
         assert!(find(b"").is_none() && find(&[0xff; 1000]).is_none());
-        // Equal in the bits that the hash looks at, and still another word.
+        // Equal in the bits that the hash uses, and still a different word.
         assert!(find(b"GET").is_some() && find(b"gE").is_none());
     }
 

@@ -1,17 +1,17 @@
-//! A row `x.watch` for every read `x` that can be watched, derived from the read's own row.
+//! Rows `x.watch` for every read `x` that can be watched, derived from the read's row.
 
 use super::rows::rows;
 use super::{Command, ConnectionCommand, Run, flags};
 use crate::watch::watchable;
 use std::sync::LazyLock;
 
-/// What the name of a read becomes when it is watched.
+/// Suffix of a watched read's name.
 pub const SUFFIX: &str = ".watch";
 
-/// Ids of these rows lie so far above those of their reads.
+/// Difference between the ids of these rows and those of their reads.
 const ID_OFFSET: u16 = 2000;
 
-/// The rows. Names and summaries are made once and stay, as those of other rows do.
+/// The rows. Names and summaries are leaked once, so they are static as in other rows.
 pub(super) static COMMANDS: LazyLock<Vec<Command>> =
     LazyLock::new(|| rows().filter(|row| watchable(row).is_some()).map(watching).collect());
 
@@ -22,7 +22,7 @@ fn watching(read: &'static Command) -> Command {
     let summary =
         format!("Answers what {upper} answers, and sends the answer anew whenever it changes.").leak();
     let movable = read.flags & flags::MOVABLE_KEYS;
-    // Options may follow whatever the read takes.
+    // Options may follow the read's arguments.
     let arity = -read.arity.abs();
     let flags = flags::READONLY | flags::NOSCRIPT | flags::NO_MULTI | movable;
     let run = Run::Connection(ConnectionCommand::WatchRead);
@@ -31,7 +31,7 @@ fn watching(read: &'static Command) -> Command {
         .doc("tidemark 0.1.0", read.complexity, syntax.trim_start(), summary)
 }
 
-/// The name of the read that a row watches.
+/// Returns the name of the read that a row watches.
 pub fn read_of(row: &Command) -> &str {
     row.name.strip_suffix(SUFFIX).unwrap_or(row.name)
 }

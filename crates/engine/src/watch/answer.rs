@@ -1,17 +1,17 @@
-//! Answers whose order is that of a hash table, brought into an order that depends on their elements alone.
+//! Sorting of answers in hash-table order, so that their bytes depend only on their elements.
 
 use crate::command::parse;
 use crate::watch::watchable::Watchable;
 use crate::wire::encoded;
 
-/// Sorts the elements of an encoded answer by what they hold, as far as the command says that their order means nothing.
-/// O(n log n) for n elements. An error stays as it is.
+/// Sorts the elements of an encoded answer by content, if `how` says that their order is arbitrary.
+/// O(n log n) for n elements. Errors are left unchanged.
 pub(super) fn bring_into_order(answer: &mut [u8], how: Watchable) {
     match how {
         Watchable::Ordered => {}
         Watchable::Unordered(together) => sort(answer, 0, together),
         Watchable::Iterated(together) => {
-            // An array of two: where to go on, and the elements.
+            // An array of two: the next cursor, and the elements.
             let Some(list) = encoded::elements(answer, 0).and_then(|elements| elements.get(1).copied())
             else {
                 return;
@@ -21,7 +21,7 @@ pub(super) fn bring_into_order(answer: &mut [u8], how: Watchable) {
     }
 }
 
-/// Sorts the elements of the answer that begins at `start`, `together` at a time.
+/// Sorts the elements of the answer at `start`, in groups of `together`.
 fn sort(answer: &mut [u8], start: usize, together: usize) {
     let Some(elements) = encoded::elements(answer, start) else { return };
     let (Some(first), Some(last)) = (elements.first(), elements.last()) else { return };
@@ -36,8 +36,9 @@ fn sort(answer: &mut [u8], start: usize, together: usize) {
     answer[from..to].copy_from_slice(&sorted);
 }
 
-/// What a unit is sorted by: its first element, of a string the bytes alone. Neither the length in front of them counts nor the
-/// line's end behind them, which is greater than some bytes that a longer string may go on with.
+/// Returns the sort key of a group: its first element; for a string, its bytes alone. The length
+/// before them must not count, nor the CRLF after them, which is greater than some bytes that may
+/// continue a longer string.
 fn content(unit: &[u8]) -> &[u8] {
     if unit.first() != Some(&b'$') {
         return unit;

@@ -1,52 +1,54 @@
-//! What answering watched reads may cost those who write.
+//! Budget of writers for answering watched reads.
 //!
-//! Three limits keep any set of watched reads from delaying writers, and with them all other clients. A read beyond one of them
-//! becomes dormant (see [`crate::watch::dormancy`]): it is answered beside the writers, later.
+//! Three limits keep any set of watched reads from delaying writers, and with them all other
+//! clients. A read beyond a limit becomes dormant (see [`crate::watch::dormancy`]): it is answered
+//! later, not by writers.
 //!
 //! - One record spends at most [`WriteBudget::write_us`] on answers.
 //! - Reads that have a subscriber share [`WriteBudget::heard_us`] of each second.
 //! - Reads that have none share [`WriteBudget::unheard_us`] of each second.
 //!
-//! Costs are estimates that follow the measured time, but at most [`RISE`] times upwards per answer. So a thread that loses
-//! its processor in the middle of an answer does not make a cheap read look expensive.
+//! Costs are estimates that follow the measured time, but rise at most by a factor of [`RISE`] per
+//! answer. So a thread that is preempted in the middle of an answer does not make a cheap read look
+//! expensive.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// What answering watched reads may cost those who write.
+/// Limits on the time that writers spend on answering watched reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WriteBudget {
-    /// What one record may spend on answers. Microseconds.
+    /// Time per record, in microseconds.
     pub write_us: u64,
-    /// What reads with a subscriber may spend of each second, all together. Microseconds of all threads.
+    /// Time per second for all reads with a subscriber, in microseconds over all threads.
     pub heard_us: u64,
-    /// What reads without a subscriber may spend of each second, all together. Microseconds of all threads.
+    /// Time per second for all reads without a subscriber, in microseconds over all threads.
     pub unheard_us: u64,
 }
 
 impl WriteBudget {
-    /// No limit: the default of an engine, for replays of the past and for programs without other clients.
+    /// No limit: the default, for replays and for programs without other clients.
     pub const UNLIMITED: Self = Self { write_us: u64::MAX, heard_us: u64::MAX, unheard_us: u64::MAX };
 }
 
-/// An estimate rises at most so many times its value with one answer.
+/// Largest factor by which one answer raises an estimate.
 const RISE: u64 = 8;
-/// A record that has taken so many times its budget on the clock answers no further read, whatever the estimates say.
+/// A record whose wall-clock time exceeds its budget by this factor answers no further read.
 const CLOCK_FACTOR: u64 = 20;
-/// Reads may save up what they may spend in so long.
+/// Unspent time that a class of reads may accumulate.
 const SAVED_UP: Duration = Duration::from_millis(2500);
 
-/// The estimated cost of an answer in one byte, as a tiny floating-point number: rounded down by less than an eighth.
+/// Estimated cost of an answer as a one-byte floating-point number, rounded down by less than 1/8.
 #[derive(Debug, Default)]
 pub(super) struct Cost(AtomicU8);
 
 impl Cost {
-    /// What an answer of so many bytes costs at least: to make it and to compare it.
+    /// Returns the least cost of an answer of `bytes`: to make and to compare it.
     pub(super) fn of_bytes(bytes: usize) -> Self {
         Self(AtomicU8::new(code(500 + bytes as u64 / 4)))
     }
 
-    /// The estimate. Nanoseconds.
+    /// Returns the estimate in nanoseconds.
     pub(super) fn ns(&self) -> u64 {
         match u64::from(self.0.load(Ordering::Relaxed)) {
             code @ ..=15 => code,
@@ -54,14 +56,15 @@ impl Cost {
         }
     }
 
-    /// Takes a measured time into account; the new estimate. Nanoseconds.
+    /// Updates the estimate with a measured time. Returns the new one, in nanoseconds.
     pub(super) fn note(&self, measured_ns: u64) -> u64 {
         self.0.store(code(measured_ns.min(self.ns().saturating_mul(RISE))), Ordering::Relaxed);
         self.ns()
     }
 }
 
-/// The three bits behind the highest one, and how many follow them. The largest code stands for 16 seconds and more.
+/// Encodes the three bits after the highest one, and how many bits follow them. The largest code
+/// stands for 16 seconds and more.
 fn code(ns: u64) -> u8 {
     if ns < 16 {
         return ns as u8;
@@ -70,11 +73,11 @@ fn code(ns: u64) -> u8 {
     u8::try_from((behind + 1) * 8 + (ns >> behind) % 8).unwrap_or(u8::MAX)
 }
 
-/// What a class of reads may spend of each second, and has spent: the generic cell rate algorithm (ITU-T I.371), one word in
-/// place of a bucket and the time at which it was filled.
+/// Time per second that a class of reads may spend, and has spent: the generic cell rate algorithm
+/// (ITU-T I.371), one word instead of a token bucket and its fill time.
 struct Share {
     us: AtomicU64,
-    /// All that may be spent up to this moment has been. Nanoseconds since the budget began.
+    /// Everything earned up to this time has been spent. Nanoseconds since the budget began.
     spent_until_ns: AtomicU64,
 }
 
@@ -105,7 +108,6 @@ impl Share {
     }
 }
 
-/// The limits, and what reads have spent.
 pub(super) struct Budget {
     write_ns: AtomicU64,
     heard: Share,
@@ -131,12 +133,12 @@ impl Budget {
         self.unheard.us.store(budget.unheard_us, Ordering::Relaxed);
     }
 
-    /// What one record may spend. Nanoseconds.
+    /// Returns the time that one record may spend, in nanoseconds.
     pub(super) fn write_ns(&self) -> u64 {
         self.write_ns.load(Ordering::Relaxed)
     }
 
-    /// Whether reads with a subscriber have something to spend.
+    /// Returns whether reads with a subscriber have time left.
     pub(super) fn may_be_heard(&self) -> bool {
         self.heard.may_spend(self.since_beginning(Instant::now()))
     }
@@ -150,11 +152,11 @@ impl Budget {
     }
 }
 
-/// What one record has spent on answers.
+/// Time that one record has spent on answers.
 pub(super) struct Spending<'a> {
     budget: &'a Budget,
     began: Instant,
-    /// The end of the last answer.
+    /// End of the last answer.
     now: Instant,
     spent_ns: u64,
 }
@@ -165,7 +167,7 @@ impl<'a> Spending<'a> {
         Self { budget, began: now, now, spent_ns: 0 }
     }
 
-    /// Whether a read is to be answered: one that is listened to, or not.
+    /// Returns whether the budget allows another answer. `is_heard`: the read has a listener.
     pub(super) fn affords(&self, is_heard: bool) -> bool {
         let limit = self.budget.write_ns();
         let on_the_clock = nanoseconds(self.now.saturating_duration_since(self.began));
@@ -174,7 +176,8 @@ impl<'a> Spending<'a> {
             && self.budget.share(is_heard).may_spend(self.budget.since_beginning(self.now))
     }
 
-    /// Notes that a read has been answered since the last one was; whether that alone is more than a record may spend.
+    /// Updates the read's cost with the time since the last answer, and charges it. Returns whether
+    /// this answer alone exceeds the budget of a record.
     pub(super) fn note(&mut self, cost: &Cost, is_heard: bool) -> bool {
         let before = std::mem::replace(&mut self.now, Instant::now());
         let cost_ns = cost.note(nanoseconds(self.now.saturating_duration_since(before)));
@@ -218,7 +221,7 @@ mod tests {
     fn a_class_of_reads_spends_its_share_and_earns_it_again() {
         let share = Share::unlimited();
         assert!(share.may_spend(0), "there is no limit at first");
-        // 20 ms of each second: what is saved up is 50 ms.
+        // 20 ms per second: 50 ms can accumulate.
         share.us.store(20_000, Ordering::Relaxed);
         for _ in 0..51 {
             assert!(share.may_spend(0));

@@ -1,7 +1,7 @@
-//! A map from the ids of queries, which costs hardly more than what is in it.
+//! A map by query id with little overhead per entry.
 //!
-//! Ids ascend: a query is younger than all whose ids are smaller. So most insertions are at the end, and there they fill
-//! one run after the other to the brim, where a balanced tree would leave nodes behind that are half empty.
+//! Ids ascend: new queries have the largest. So most insertions are at the end, where they fill one
+//! run after the other completely; a balanced tree would leave half-empty nodes.
 //!
 //! ```text
 //! firsts    3          │ 140              │ 901
@@ -9,18 +9,18 @@
 //!           RUN entries  RUN entries        room for more: the run doubles until it is full
 //! ```
 //!
-//! A lookup is two binary searches. An insertion or removal moves what is behind it in its run, and now and then, when a run
-//! comes or goes, what is behind that among the runs.
+//! A lookup is two binary searches. An insertion or removal moves the later entries of its run and,
+//! when a run is added or removed, the later runs.
 
 use crate::watch::watched_read::{Query, SharedQuery};
 use tidemark_log::Lsn;
 
-/// The most entries of a run.
+/// Most entries of a run.
 const RUN: usize = 128;
 
-/// What belongs to one query.
+/// An entry that belongs to one query.
 pub trait OfQuery {
-    /// The query's id.
+    /// Returns the query's id.
     fn id(&self) -> Lsn;
 }
 
@@ -39,9 +39,9 @@ impl<T> OfQuery for (Lsn, T) {
 /// See the module's documentation.
 #[derive(Debug)]
 pub struct ById<E> {
-    /// For each run an id that is not above its first and above all in the run before.
+    /// For each run, an id not above its first and above all of the run before.
     firsts: Vec<Lsn>,
-    /// In order, none of them empty.
+    /// Runs in order, none of them empty.
     runs: Vec<Vec<E>>,
     len: usize,
 }
@@ -53,29 +53,29 @@ impl<E> Default for ById<E> {
 }
 
 impl<E: OfQuery> ById<E> {
-    /// How many entries there are.
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// What belongs to a query.
+    /// Returns the entry of a query.
     pub fn get(&self, id: Lsn) -> Option<&E> {
         let (run, at) = self.find(id).ok()?;
         Some(&self.runs[run][at])
     }
 
-    /// As [`ById::get`], to be changed. Its id stays.
+    /// Returns the entry of a query for modification. Its id must not change.
     pub fn get_mut(&mut self, id: Lsn) -> Option<&mut E> {
         let (run, at) = self.find(id).ok()?;
         Some(&mut self.runs[run][at])
     }
 
-    /// Adds an entry, in place of the one of the same id if there is one, which is answered.
+    /// Adds an entry. Returns the entry of the same id that it replaces, if there is one.
     pub fn insert(&mut self, entry: E) -> Option<E> {
         let (mut run, mut at) = match self.find(entry.id()) {
             Ok((run, at)) => return Some(std::mem::replace(&mut self.runs[run][at], entry)),
@@ -85,7 +85,8 @@ impl<E: OfQuery> ById<E> {
         if self.runs.is_empty() {
             self.put_run(0, entry.id(), Vec::new());
         } else if self.runs[run].len() == RUN {
-            // Behind a full run a new one begins; in the middle of one there is to be room for more.
+            // After a full run a new one begins; a run that fills up in the middle is split in
+            // half.
             let kept = if at == RUN { RUN } else { RUN / 2 };
             let behind = self.runs[run].split_off(kept);
             self.runs[run].shrink_to_fit();
@@ -100,7 +101,7 @@ impl<E: OfQuery> ById<E> {
         None
     }
 
-    /// Takes out what belongs to a query.
+    /// Removes and returns the entry of a query.
     pub fn remove(&mut self, id: Lsn) -> Option<E> {
         let (number, at) = self.find(id).ok()?;
         let run = &mut self.runs[number];
@@ -115,12 +116,12 @@ impl<E: OfQuery> ById<E> {
         Some(removed)
     }
 
-    /// All, by their ids.
+    /// Iterates over all entries in the order of their ids.
     pub fn iter(&self) -> impl Iterator<Item = &E> {
         self.runs.iter().flatten()
     }
 
-    /// All with ids behind `after`, by their ids.
+    /// Iterates over the entries with ids above `after`, in order.
     pub fn behind(&self, after: Lsn) -> impl Iterator<Item = &E> {
         let (run, at) = match self.find(after) {
             Ok((run, at)) => (run, at + 1),
@@ -131,7 +132,7 @@ impl<E: OfQuery> ById<E> {
         of_run.iter().chain(self.runs.iter().skip(run + 1).flatten())
     }
 
-    /// Where the entry of an id is, by run and within it, or where it would be.
+    /// Returns the run and position of an id's entry, or where it would be inserted.
     fn find(&self, id: Lsn) -> Result<(usize, usize), (usize, usize)> {
         let run = self.firsts.partition_point(|first| *first <= id).saturating_sub(1);
         let Some(entries) = self.runs.get(run) else { return Err((0, 0)) };

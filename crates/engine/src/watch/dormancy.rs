@@ -1,20 +1,21 @@
-//! Dormant queries: those that writers do not answer, because that would cost them too much.
+//! Dormant queries: writers do not answer them, because that would cost writers too much.
 //!
 //! ```text
 //!            a record exceeds its budget (budget.rs)
 //!   awake  ───────────────────────────────────────────►  dormant: in no shard's index, costs writers nothing
-//!     ▲                                                      │ a subscriber comes back, or is there still
+//!     ▲                                                      │ a subscriber resumes, or has stayed
 //!     └──── record `wake`: emissions so far, and the last ◄──┘ a Past follows the log up to its end
 //! ```
 //!
-//! Dormancy is a decision of one process, like an eviction from a cache: the log says nothing of it. Emissions stay a function
-//! of the log: a dormant query's are made again from the log by a [`Past`], with the numbers and LSNs that they would have had.
-//! When the past has come to the end of the log, the query goes on from there. The record `wake` keeps what the past has
-//! found. A server that starts from a snapshot in which the query is dormant knows the number by it.
+//! Dormancy is a decision of one process, like an eviction from a cache, and is not logged.
+//! Emissions remain a function of the log: a [`Past`] replays those of a dormant query, with the
+//! numbers and LSNs that they would have had. When it reaches the end of the log, the query
+//! continues from there. The record `wake` stores the result, so a server that starts from a
+//! snapshot with the query dormant has the number.
 //!
 //! ```text
 //! wake   LSN of the watch varint │ emissions so far varint │ LSN of the last one varint
-//!          │ with a filter: length varint of what came of it │ that │ what its operators remember
+//!          │ with a filter: length varint of its output │ output │ state of its operators
 //! ```
 
 use crate::context::Keys;
@@ -32,25 +33,25 @@ use crate::wire::shared_bytes::SharedBytes;
 use std::sync::atomic::Ordering;
 use tidemark_log::{Lsn, Room};
 
-/// What a `wake` record takes beside what operators remember, at most. Bytes.
+/// Most bytes of a `wake` record without the state of operators.
 const RECORD_BYTES: usize = 64;
 
-/// Where a query goes on: what a [`Past`] has found, or a record says.
+/// Where a query continues: found by a [`Past`], or read from a record.
 pub(super) struct Rest {
-    /// The number of the last emission, and its LSN.
+    /// Number and LSN of the last emission.
     pub(super) count: u64,
     pub(super) last: Lsn,
     pub(super) filtered: Option<Box<Filtered>>,
 }
 
-/// What came of an attempt to wake a query.
+/// Result of an attempt to wake a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Waking {
-    /// Writers answer it again.
+    /// Writers answer the query again.
     Awake,
     /// Its answers would still cost writers too much.
     TooCostly,
-    /// The past could not be brought to the end of the log in time.
+    /// The replay did not reach the end of the log in time.
     NotYet,
 }
 
@@ -76,7 +77,7 @@ impl Rest {
 }
 
 impl Filtered {
-    /// Reads what came of a filter.
+    /// Decodes the output and state of a filter.
     pub(super) fn decode(mut filtering: Filtering, bytes: &mut Cursor<'_>) -> Option<Box<Self>> {
         let shown = SharedBytes::from(bytes.bytes()?);
         filtering.decode(bytes)?;
@@ -85,13 +86,13 @@ impl Filtered {
 }
 
 impl Engine {
-    /// How many queries are dormant.
+    /// Returns the number of dormant queries.
     pub fn dormant_queries(&self) -> usize {
         self.registry().dormant.load(Ordering::Relaxed)
     }
 
-    /// Makes a query dormant. Everything that it reads is locked. Its subscribers find that what comes next is to be made from
-    /// the log.
+    /// Makes a query dormant and notifies its listeners: later emissions are replayed from the log.
+    /// The caller has locked everything that it reads.
     pub(super) fn make_dormant(&self, keys: &mut Keys<'_>, query: &SharedQuery) {
         let registry = self.registry();
         {
@@ -114,8 +115,9 @@ impl Engine {
         Query::leave_index(query, keys);
     }
 
-    /// Lets writers answer a dormant query again, from where `past` is. `follow` brings the past up to the LSN that it is
-    /// given, the end of the log, or answers `false` if that takes too long: everything that the query reads is locked meanwhile.
+    /// Wakes a dormant query, from where `past` is. `follow` brings the past up to the given LSN,
+    /// the end of the log, or returns `false` if that takes too long. Everything that the query
+    /// reads is locked meanwhile.
     ///
     /// # Panics
     /// The past answers differently from the state at the same LSN.
@@ -161,8 +163,8 @@ impl Engine {
         Ok(Waking::Awake)
     }
 
-    /// Applies the record of a query's waking. In this process it may never have been dormant: then it must be where the record
-    /// says.
+    /// Applies a `wake` record. If the query was never dormant in this process, it must be where
+    /// the record says.
     pub(crate) fn apply_wake(&self, time_us: u64, bytes: &mut Cursor<'_>) -> Result<(), ApplyError> {
         let id =
             bytes.varint().map(Lsn).ok_or_else(|| bytes.malformed("the read that goes on is missing"))?;
@@ -189,7 +191,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Lets a dormant query go on. Everything that it reads is locked.
+    /// Continues a dormant query. The caller has locked everything that it reads.
     fn go_on(&self, keys: &mut Keys<'_>, query: &SharedQuery, answer: SharedBytes, rest: Rest) {
         let registry = self.registry();
         let mut queries = registry.lock();
@@ -216,8 +218,8 @@ impl Engine {
         Query::join_index(query, keys);
     }
 
-    /// Whether writers can answer a query that costs so much beside the others of the same keys. Everything that it reads is
-    /// locked.
+    /// Returns whether writers can afford a query of this cost besides the others of the same keys.
+    /// The caller has locked everything that it reads.
     fn affords(&self, keys: &mut Keys<'_>, query: &Query, cost_ns: u64) -> bool {
         let budget = &self.registry().budget;
         let limit = budget.write_ns();
@@ -233,22 +235,24 @@ impl Engine {
             .map(|key| sum(keys.shard_mut(key).index().of_key(db, key)))
             .collect();
         let everywhere = keys.shards().map(|shard| sum(shard.index().everywhere())).max();
-        // A write touches one of the keys, and is answered by all that read everything.
+        // A write touches one of the keys, and answers all queries over every key.
         let others = of_keys.into_iter().max().unwrap_or(0) + everywhere.unwrap_or(0);
-        // Half of it: answers may grow, and to become dormant again at once would cost more than to wait.
+        // Half of the limit: answers may grow, and becoming dormant again soon would cost more than
+        // waiting.
         others.saturating_add(cost_ns) <= limit / 2 && budget.may_be_heard()
     }
 }
 
 impl Query {
-    /// Whether writers do not answer it. Changes under the locks of all that it reads.
+    /// Returns whether writers do not answer the query. Changes under the locks of all that it
+    /// reads.
     pub fn is_dormant(&self) -> bool {
         self.is_dormant.load(Ordering::Relaxed)
     }
 }
 
 impl State {
-    /// Where the query goes on from this state, and its answer.
+    /// Returns where the query continues from this state, and its answer.
     pub(super) fn rest(&self) -> (Rest, SharedBytes) {
         let filtered = self.more.as_ref().and_then(|more| more.filtered.clone());
         (Rest { count: self.emissions.count(), last: self.emissions.last(), filtered }, self.answer.clone())

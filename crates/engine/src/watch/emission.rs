@@ -1,4 +1,4 @@
-//! The emissions of one query that are retained, by their numbers.
+//! Retained emissions of one query, by number.
 
 use crate::wire::shared_bytes::SharedBytes;
 use std::collections::VecDeque;
@@ -7,52 +7,53 @@ use tidemark_log::Lsn;
 /// A changed answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Emission {
-    /// Its number among the query's emissions, from 1 without a gap.
+    /// Number among the query's emissions, from 1 without gaps.
     pub number: u64,
-    /// The record that changed the answer.
+    /// Record that changed the answer.
     pub lsn: Lsn,
-    /// That record's time, in microseconds since 1970.
+    /// Time of that record, in microseconds since 1970.
     pub time_us: u64,
-    /// Whether nobody may be told before the record is durable, because whoever made the change asked for that.
+    /// Whether subscribers must not see it before the record is durable, as the writer requested.
     pub durable: bool,
-    /// What there was before: the answer of the emission before, or the one that the query began with.
+    /// Answer of the emission before, or the query's first answer.
     pub before: SharedBytes,
-    /// The answer as it goes over the wire, in the read's protocol.
+    /// Answer as sent to the client, in the read's protocol.
     pub answer: SharedBytes,
 }
 
-/// What an emission takes beside its answer, about: itself, the answer's counts, its place in the order of retention. The
-/// answer before is that of another emission, except for the oldest.
+/// Approximate bytes of an emission besides its answer: the struct, the answer's reference counts,
+/// the entry in the retention order. `before` is shared with another emission, except for the
+/// oldest.
 const OVERHEAD_BYTES: usize = 112;
 
-/// Emissions that were asked for are not retained any more.
+/// Error: requested emissions are no longer retained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gone {
-    /// Those at this LSN and before are gone, all others are there.
+    /// Emissions up to this LSN are gone; all later ones are retained.
     pub floor: Lsn,
 }
 
-/// What is retained of a query that is not silent.
+/// Retained emissions; a query without any has none of this.
 #[derive(Debug, Default)]
 struct Retained {
     emissions: VecDeque<Emission>,
-    /// How many were let go out of turn: the order in which all queries' emissions are let go still has a place for each.
+    /// Emissions dropped out of order, whose entries in the retention order remain.
     gone: usize,
 }
 
-/// Emissions in order. Numbers are dense, so the position of one follows from its number.
+/// Emissions in order. Numbers are dense, so an emission's position follows from its number.
 #[derive(Debug)]
 pub(super) struct Emissions {
-    /// A query that is silent keeps nothing for them.
+    /// `None` if nothing is retained.
     retained: Option<Box<Retained>>,
-    /// Number of the latest, retained or not.
+    /// Number of the latest emission, retained or not.
     count: u64,
-    /// Every emission behind this LSN is retained.
+    /// Every emission after this LSN is retained.
     floor: Lsn,
 }
 
 impl Emissions {
-    /// None retained of `count`, the last of which was at `floor`.
+    /// Returns an empty set after `count` emissions, the last of which was at `floor`.
     pub(super) fn new(count: u64, floor: Lsn) -> Self {
         Self { retained: None, count, floor }
     }
@@ -61,7 +62,8 @@ impl Emissions {
         self.count
     }
 
-    /// The LSN of the latest, retained or not; the query's beginning if there has been none.
+    /// Returns the LSN of the latest emission, retained or not, or of the query's record if there
+    /// is none.
     pub(super) fn last(&self) -> Lsn {
         self.retained().back().map_or(self.floor, |last| last.lsn)
     }
@@ -71,7 +73,7 @@ impl Emissions {
         self.floor
     }
 
-    /// Adds the next one; what is taken for it.
+    /// Adds the next emission. Returns the bytes that it takes.
     pub(super) fn add(&mut self, emission: Emission) -> usize {
         let (number, count, lsn, last) = (emission.number, self.count, emission.lsn, self.last());
         assert!(
@@ -79,7 +81,7 @@ impl Emissions {
             "emission {number} at record {lsn} comes behind emission {count}: one is missing"
         );
         assert!(lsn > last, "emission {number} is that of record {lsn}, and the one before of record {last}");
-        // What was before the others is the answer of one of them.
+        // The `before` of every other emission is the answer of its predecessor.
         let before = if self.retained().is_empty() { emission.before.len() } else { 0 };
         let bytes = OVERHEAD_BYTES + before + emission.answer.len();
         self.count = emission.number;
@@ -87,7 +89,8 @@ impl Emissions {
         bytes
     }
 
-    /// Lets the oldest go; what is free now. Its answer is what was before the next one, or the present answer.
+    /// Drops the oldest emission. Returns the bytes freed. Its answer is still used by the next
+    /// emission's `before`, or as the present answer.
     pub(super) fn drop_oldest(&mut self) -> Option<usize> {
         let retained = self.retained.as_mut()?;
         let bytes = if retained.gone > 0 {
@@ -100,17 +103,17 @@ impl Emissions {
             OVERHEAD_BYTES + oldest.before.len() + answer
         };
         if retained.emissions.is_empty() && retained.gone == 0 {
-            // A query that was busy once and is silent now keeps nothing.
+            // Free the memory of a query that has fallen silent.
             self.retained = None;
         }
         Some(bytes)
     }
 
-    /// Goes on behind emission `count`, which was at `last`: those between were made elsewhere, and what was before them is let
-    /// go. What is free now.
+    /// Continues after emission `count`, at `last`. The emissions between were made elsewhere, so
+    /// all retained ones are dropped. Returns the bytes freed.
     ///
     /// # Panics
-    /// There have been more emissions than that.
+    /// There have been more emissions than `count`.
     pub(super) fn go_on_behind(&mut self, count: u64, last: Lsn) -> usize {
         let (had, had_last) = (self.count, self.last());
         assert!(
@@ -144,11 +147,11 @@ impl Emissions {
         if after >= self.count {
             return Ok(None);
         }
-        // Whoever wants the latest only does not miss what was before it.
+        // A client that wants only the latest emission does not miss the earlier ones.
         self.retained().back().cloned().map(Some).ok_or(Gone { floor: self.floor })
     }
 
-    /// The number of the last emission at `lsn` or before.
+    /// Returns the number of the last emission at or before `lsn`.
     pub(super) fn number_at(&self, lsn: Lsn) -> Result<u64, Gone> {
         if lsn < self.floor {
             return Err(Gone { floor: self.floor });
@@ -162,12 +165,12 @@ impl Emissions {
         self.retained.as_ref().map_or(&NONE, |retained| &retained.emissions)
     }
 
-    /// How many there were before the first that is retained.
+    /// Returns the number of emissions before the first retained one.
     fn dropped(&self) -> u64 {
         self.count - self.retained().len() as u64
     }
 
-    /// Where among the retained the one behind number `after` stands, or would stand.
+    /// Returns the position, among the retained, of the first emission after number `after`.
     fn position(&self, after: u64) -> Result<usize, Gone> {
         match after.min(self.count).checked_sub(self.dropped()) {
             Some(position) => Ok(position as usize),

@@ -1,4 +1,4 @@
-//! Emitting: the answers of queries behind a record that may have changed them.
+//! Evaluation: answers the queries that a record may have changed, and emits.
 
 use crate::watch::budget::Spending;
 use crate::watch::emission::Emission;
@@ -17,17 +17,17 @@ use crate::wire::shared_bytes::SharedBytes;
 use std::cell::RefCell;
 use std::sync::atomic::Ordering;
 
-/// A buffer for answers larger than this is given back to the allocator. Bytes.
+/// Largest buffer that is kept for reuse. Bytes.
 const KEPT_BYTES: usize = 64 * 1024;
 
 thread_local! {
-    /// Where answers are made: most of them are compared, found unchanged, and forgotten.
+    /// Buffer for answers: most are compared, found unchanged, and discarded.
     static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
 impl Engine {
-    /// Tells those whom the commands under these locks have noted what a record has changed: of the answers of queries, and
-    /// of what clients keep. Without a record, because nothing was logged after all, queries emit nothing.
+    /// Emits for the queries, and invalidates the client caches, that the commands under these
+    /// locks have noted. Without a `moment`, when nothing was logged, queries emit nothing.
     #[cold]
     pub(crate) fn emit(&self, keys: &mut Keys<'_>, noted: Vec<Noted>, moment: Option<Moment>) {
         self.each_query(noted, moment, |query, is_heard, spending| {
@@ -37,7 +37,8 @@ impl Engine {
         });
     }
 
-    /// As [`Engine::emit`], at a replay: no locks are held, and nobody else changes anything.
+    /// Does the same as [`Engine::emit`] during replay: no locks are held, and no other thread
+    /// changes state.
     #[cold]
     pub(crate) fn emit_replayed(&self, noted: Vec<Noted>, moment: Moment) {
         self.each_query(noted, Some(moment), |query, is_heard, spending| {
@@ -46,7 +47,7 @@ impl Engine {
         });
     }
 
-    /// Lets queries emit, first those that have listeners, and tells everybody else who is noted.
+    /// Evaluates queries, those with listeners first, and notifies the clients that are noted.
     fn each_query(
         &self,
         noted: Vec<Noted>,
@@ -73,11 +74,11 @@ impl Engine {
         if is_everything {
             self.invalidate_everything(moment);
         }
-        // Once all keys of a command or transaction have been gathered, so that they are passed on together.
+        // After all keys of the command or transaction, to send them together.
         broadcasts.iter().for_each(|broadcast| self.registry().broadcast(broadcast));
     }
 
-    /// All shards that a query reads, locked.
+    /// Locks all shards that a query reads.
     pub(super) fn keys_of(&self, reach: &Reach, db: u8, now_us: u64) -> Keys<'_> {
         let locked = match reach {
             Reach::One(index) => Locked::One(*index, self.keyspace().lock(*index)),
@@ -87,14 +88,16 @@ impl Engine {
         self.keys(locked, db, now_us)
     }
 
-    /// As [`Engine::keys_of`], so that keys which have expired can be removed: with every lock that this may take.
+    /// Does the same as [`Engine::keys_of`], with the further locks that removing expired keys may
+    /// need.
     pub(super) fn keys_to_expire(&self, reach: &Reach, read: &Read, now_us: u64) -> Keys<'_> {
         let keys = self.keys_of(reach, read.db(), now_us);
         let (locked, named) = (keys.into_locked(), read.keys());
         self.keys(self.lock_destinations(locked, || named.iter().copied()), read.db(), now_us)
     }
 
-    /// Lets a query emit, unless that costs more than it may: then it is dormant from before this record on.
+    /// Evaluates a query unless the budget is spent; makes it dormant if it is, or if the answer
+    /// alone exceeds it.
     fn emit_within(
         &self,
         keys: &mut Keys<'_>,
@@ -145,7 +148,8 @@ impl Engine {
     }
 }
 
-/// Answers a query, and shows the answer. All shards within its reach are locked.
+/// Answers a query, from its key listing if it has one, and passes the answer to `look`. The caller
+/// has locked all shards within its reach.
 fn with_present_answer<R>(
     keys: &mut Keys<'_>,
     query: &Query,
@@ -168,7 +172,8 @@ fn with_present_answer<R>(
     look(&mut state, &answer)
 }
 
-/// Reads, and shows the answer. All shards within the read's reach are locked.
+/// Executes a read and passes the answer to `look`. The caller has locked all shards within its
+/// reach.
 pub(super) fn with_answer<R>(keys: &mut Keys<'_>, read: &Read, look: impl FnOnce(&[u8]) -> R) -> R {
     let mut buffer = SCRATCH.take();
     buffer.clear();

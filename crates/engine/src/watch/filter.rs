@@ -1,8 +1,8 @@
-//! Operators in front of a watched read's emissions: a subscriber gets only what it needs.
+//! Operators on a watched read's emissions: a subscriber gets only what it needs.
 //!
-//! They are those of circuits of the same names, and work on the answers one after the other, with the time of each one's
-//! record for a clock. What they remember belongs to the query, so whoever watches the same read with the same operators
-//! shares one sequence; it is kept in snapshots, and replayed with the log.
+//! They do what the circuit operators of the same names do, answer by answer, with the record's
+//! time as clock. Their state belongs to the query, so all subscribers of the same read with the
+//! same operators share one sequence. It is saved in snapshots and replayed with the log.
 
 use crate::command::parse;
 use crate::error::CommandError;
@@ -12,42 +12,38 @@ use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// The most answers that a window holds.
 const MAX_WINDOW: u64 = 65_536;
-/// The most operators of one read.
 const MAX_OPERATORS: usize = 16;
 
-/// Operators, in the order in which an answer meets them.
+/// Operators, in the order in which they are applied.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Filter {
-    /// As they are written, in upper case: what filters are compared by, and what is kept of them.
+    /// Words in upper case, by which filters are compared and encoded.
     words: Box<[Box<[u8]>]>,
 }
 
-/// What one operator does.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Operator {
-    /// Drops an answer that is equal to the one before it.
+    /// Drops an answer equal to the one before it.
     Diff,
-    /// Lets each so-many-th pass.
+    /// Passes every n-th answer.
     Every(u64),
-    /// Lets the first so many pass.
+    /// Passes the first n answers.
     Limit(u64),
-    /// Drops the first so many.
+    /// Drops the first n answers.
     Skip(u64),
-    /// Lets a number pass that is greater than all before it.
+    /// Passes a number greater than all before it.
     High,
-    /// Lets a number pass that is less than all before it.
+    /// Passes a number less than all before it.
     Low,
-    /// Lets numbers pass from the first to the second.
+    /// Passes numbers from the first to the second.
     Range(Number, Number),
-    /// Lets an answer pass if so many microseconds have gone by since the last one that passed.
+    /// Passes an answer if this many microseconds have passed since the last one that passed.
     Throttle(u64),
-    /// Replaces a number by what is made of the last so many.
+    /// Replaces a number by an aggregate of the last n.
     Window(u64, Aggregate),
 }
 
-/// What a window makes of its numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Aggregate {
     Average,
@@ -56,7 +52,8 @@ enum Aggregate {
     Greatest,
 }
 
-/// A number in an answer. Integers are compared as such: a 64-bit float cannot tell all of them apart.
+/// A number in an answer. Integers are compared as integers: a 64-bit float cannot distinguish all
+/// of them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Number {
     Integer(i64),
@@ -64,7 +61,8 @@ enum Number {
 }
 
 impl Filter {
-    /// Reads operators: `HIGH`, `RANGE 1 5`, …, one after the other, with or without `|` between them.
+    /// Parses operators such as `HIGH` or `RANGE 1 5`, one after the other, optionally separated by
+    /// `|`.
     pub fn parse(words: &[&[u8]]) -> Result<Self, CommandError> {
         let (mut rest, mut kept, mut count) = (words, Vec::new(), 0);
         while let Some((&name, after)) = rest.split_first() {
@@ -84,17 +82,16 @@ impl Filter {
         Ok(Self { words: kept.into() })
     }
 
-    /// Operators as they were kept.
     pub(super) fn of_words<'a>(words: impl Iterator<Item = &'a [u8]>) -> Self {
         Self { words: words.map(Box::from).collect() }
     }
 
-    /// Whether every answer passes as it is.
+    /// Returns whether every answer passes unchanged.
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
     }
 
-    /// The operators as they are written.
+    /// Returns the words of the operators.
     pub fn words(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         self.words.iter().map(|word| &**word)
     }
@@ -127,7 +124,7 @@ impl Filter {
 }
 
 impl Operator {
-    /// Reads an operator's arguments; what is left of the words.
+    /// Parses an operator's arguments. Returns it with the remaining words.
     fn parse<'a, 'b>(name: &[u8], rest: &'a [&'b [u8]]) -> Result<(Self, &'a [&'b [u8]]), CommandError> {
         let name = String::from_utf8_lossy(&name[..name.len().min(64)]).to_ascii_uppercase();
         let whole = |at: usize, what: &str, most: u64| {
@@ -191,7 +188,8 @@ impl Aggregate {
 
     fn of(self, numbers: &VecDeque<f64>) -> f64 {
         const NOT_EMPTY: &str = "a window holds the number that came last";
-        // From zero on, and by an order that tells the zeros apart: the same on every machine and with every compiler.
+        // Sum from +0.0, and compare with an order that distinguishes the zeros: the result is the
+        // same on every machine and with every compiler.
         let sum = || numbers.iter().fold(0.0, |sum, number| sum + number);
         match self {
             Self::Average => sum() / numbers.len() as f64,
@@ -211,7 +209,8 @@ impl Number {
         (!float.is_nan()).then_some(Self::Float(float))
     }
 
-    /// The number that an encoded answer is: an integer, a double, or a string that looks like one.
+    /// Returns the number in an encoded answer: an integer, a double, or a string that looks like
+    /// one.
     fn of(answer: &[u8]) -> Option<Self> {
         let (head, rest) = answer.split_first()?;
         let end = rest.windows(2).position(|pair| pair == b"\r\n")?;
@@ -229,7 +228,7 @@ impl Number {
         }
     }
 
-    /// There are no numbers that are none among them.
+    /// Total order; neither number is NaN.
     fn compare(self, other: Self) -> Ordering {
         match (self, other) {
             (Self::Integer(one), Self::Integer(other)) => one.cmp(&other),
@@ -247,7 +246,7 @@ impl Number {
     }
 }
 
-/// A filter at work: what each of its operators remembers. A copy shares what is large.
+/// A filter with the state of its operators. A clone shares what is large.
 #[derive(Debug, Clone)]
 pub(super) struct Filtering {
     stages: Box<[(Operator, Memory)]>,
@@ -265,14 +264,15 @@ enum Memory {
 }
 
 impl Filtering {
-    /// `None` if there is nothing to do.
+    /// Returns `None` if the filter is empty.
     pub(super) fn new(filter: &Filter, protocol: Protocol) -> Option<Self> {
         let stages: Box<[_]> =
             filter.operators().into_iter().map(|operator| (operator, Memory::of(operator))).collect();
         (!stages.is_empty()).then_some(Self { stages, protocol })
     }
 
-    /// What comes of an answer at `time_us`; `None` if it does not pass.
+    /// Applies the operators to an answer at `time_us`. Returns the result; `None` if it does not
+    /// pass.
     pub(super) fn apply(&mut self, answer: &[u8], time_us: u64) -> Option<Vec<u8>> {
         let mut answer = answer.to_vec();
         for (operator, memory) in &mut self.stages {
@@ -283,7 +283,6 @@ impl Filtering {
         Some(answer)
     }
 
-    /// What its operators remember, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.stages.iter().map(|(_, memory)| size_of::<(Operator, Memory)>() + memory.bytes()).sum()
     }
@@ -292,7 +291,7 @@ impl Filtering {
         self.stages.iter().for_each(|(_, memory)| memory.encode(into));
     }
 
-    /// Takes back what was encoded; `None` if the bytes are not of this filter.
+    /// Decodes the state; `None` if the bytes are not of this filter.
     pub(super) fn decode(&mut self, bytes: &mut Cursor<'_>) -> Option<()> {
         self.stages.iter_mut().try_for_each(|(operator, memory)| {
             *memory = Memory::decode(*operator, bytes)?;
@@ -301,7 +300,7 @@ impl Filtering {
     }
 }
 
-/// Lets an operator see an answer, which it may change; whether it passes.
+/// Applies one operator, which may change the answer. Returns whether it passes.
 fn step(
     operator: Operator,
     memory: &mut Memory,
@@ -367,7 +366,6 @@ fn beats(extreme: &mut Option<Number>, answer: &[u8], wanted: Ordering) -> bool 
 }
 
 impl Memory {
-    /// What an operator remembers at first.
     fn of(operator: Operator) -> Self {
         match operator {
             Operator::Diff => Self::Last(None),
@@ -379,7 +377,6 @@ impl Memory {
         }
     }
 
-    /// What it takes beside itself.
     fn bytes(&self) -> usize {
         match self {
             Self::Last(last) => last.as_ref().map_or(0, |last| last.len()),
@@ -448,14 +445,14 @@ mod tests {
         Filter::parse(&words).map_err(|error| error.to_string())
     }
 
-    /// What passes of numbers, a second apart.
+    /// Returns the numbers that pass, given one per second.
     fn passed(line: &str, numbers: &[i64]) -> Vec<f64> {
         let mut filtering = Filtering::new(&filter(line).expect("operators"), Protocol::Resp3).expect("some");
         let answers = numbers.iter().zip(0..).filter_map(|(number, second)| {
             let mut reply = Reply::new(Protocol::Resp3);
             reply.bulk_integer(*number);
             let answer = filtering.apply(reply.bytes(), second * 1_000_000)?;
-            // Whatever is remembered can be taken out and put back at any moment.
+            // The state can be encoded and decoded at any time.
             let mut bytes = Vec::new();
             filtering.encode(&mut bytes);
             let mut again = Filtering::new(&filter(line).expect("operators"), Protocol::Resp3).expect("some");
@@ -562,7 +559,7 @@ mod tests {
                 filtering.encode(&mut form);
                 form
             };
-            // What it remembers, and what it makes of the next answers.
+            // The state, and what it makes of the next answers.
             let view = |filtering: &Filtering| {
                 let mut filtering = filtering.clone();
                 let passed = [1, 2, 9].map(|number| filtering.apply(format!(":{number}\r\n").as_bytes(), number));

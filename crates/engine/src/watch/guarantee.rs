@@ -1,17 +1,17 @@
-//! How often a subscriber that keeps nothing is given an emission, when it or the server dies in between.
+//! Delivery guarantee of a named subscription across crashes of the subscriber or the server.
 
-/// Who moves the position of a named subscription, and when.
+/// Delivery guarantee: when the position of a named subscription moves, and by whom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Guarantee {
-    /// The subscriber does, by acknowledging: whatever was not acknowledged is given again.
+    /// The subscriber acknowledges. Emissions that are not acknowledged are delivered again.
     #[default]
     AtLeastOnce,
-    /// The server does, before it gives an emission away: nothing is given again.
+    /// The server moves the position before it delivers. No emission is delivered twice.
     AtMostOnce,
 }
 
 impl Guarantee {
-    /// As it is written in lists.
+    /// Returns the guarantee's name, as lists show it.
     pub fn word(self) -> &'static str {
         match self {
             Self::AtLeastOnce => "at-least-once",

@@ -1,6 +1,7 @@
-//! Who is to be told when keys of one shard change: watched reads, and clients that keep what they have read.
+//! Interest in the keys of one shard: watched reads, and clients that cache what they read.
 //!
-//! A shard has this only while somebody is interested in any of its keys. A change in another one costs a comparison.
+//! A shard has an [`Interest`] only while a query or client uses one of its keys. Otherwise a
+//! change costs one comparison.
 
 use crate::execute::noted::Noted;
 use crate::keyspace::Entry;
@@ -8,7 +9,7 @@ use crate::tracking::Tracked;
 use crate::watch::Index;
 use crate::watch::touched::Touched;
 
-/// Those who are interested in one shard's keys. Whoever holds the shard's lock may look and change.
+/// Interest in one shard's keys. Guarded by the shard's lock.
 #[derive(Default)]
 pub(crate) struct Interest {
     pub(crate) queries: Index,
@@ -20,9 +21,10 @@ impl Interest {
         self.queries.is_empty() && self.tracked.is_empty()
     }
 
-    /// Notes whom a change of this key concerns. Clients that keep what they have read of it count as told: they have to
-    /// read it again to be told of the next change. `entry` gives the key's entry after the change. Says how many watched reads of
-    /// the key it does not concern.
+    /// Notes the queries and clients that a change of this key concerns. A caching client is noted
+    /// once; it must read the key again to be notified of the next change. `entry` returns the
+    /// key's entry after the change. Returns the number of watched reads of the key that the change
+    /// does not concern.
     pub(crate) fn note<'e>(
         &mut self,
         db: u8,
@@ -36,7 +38,8 @@ impl Interest {
         spared
     }
 
-    /// Notes the watched reads of a whole database. Those who keep anything are told by [`Noted::Everything`].
+    /// Notes the watched reads of a whole database. Caching clients are notified by
+    /// [`Noted::Everything`].
     pub(crate) fn note_database(&mut self, db: u8, noted: &mut Vec<Noted>) {
         self.queries.note_database(db, noted);
         self.tracked.forget_keys();

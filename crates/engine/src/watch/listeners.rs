@@ -1,9 +1,9 @@
-//! Who is told of one query's emissions: most queries have one listener.
+//! Listeners that are notified of one query's emissions: most queries have one.
 
 /// The listeners of a query, or since when there is none.
 #[derive(Debug)]
 pub(super) enum Listeners {
-    /// In microseconds since 1970.
+    /// Microseconds since 1970.
     NoneSince(u64),
     One(Listener),
     #[expect(clippy::box_collection, reason = "a query with one listener is not to pay for several")]
@@ -13,14 +13,14 @@ pub(super) enum Listeners {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Listener {
     number: usize,
-    /// It has been told, and has not looked since.
+    /// It has been notified, and has not looked since.
     is_told: bool,
 }
 
 const _: () = assert!(size_of::<Listeners>() == 16, "as large as one listener");
 
 impl Listeners {
-    /// Adds a listener, unless it is there.
+    /// Adds a listener, unless it is present.
     pub(super) fn join(&mut self, number: usize) {
         if self.as_slice().iter().any(|other| other.number == number) {
             return;
@@ -45,14 +45,14 @@ impl Listeners {
         }
     }
 
-    /// Notes that a listener looks: from the next emission on it is told again.
+    /// Records that a listener looks: the next emission notifies it again.
     pub(super) fn look(&mut self, number: usize) {
         if let Some(listener) = self.as_mut_slice().iter_mut().find(|other| other.number == number) {
             listener.is_told = false;
         }
     }
 
-    /// Tells the listeners that have looked since they were told.
+    /// Notifies the listeners that have looked since their last notification.
     pub(super) fn tell(&mut self, mut tell: impl FnMut(usize)) {
         for listener in self.as_mut_slice() {
             if !std::mem::replace(&mut listener.is_told, true) {
@@ -61,12 +61,12 @@ impl Listeners {
         }
     }
 
-    /// Since when there is none, if there is none.
+    /// Returns since when there is no listener, if there is none.
     pub(super) fn none_since_us(&self) -> Option<u64> {
         if let Self::NoneSince(at) = self { Some(*at) } else { None }
     }
 
-    /// Lets the time without a listener, if there is none, begin now.
+    /// Restarts the time without a listener, if there is none.
     pub(super) fn begin_anew(&mut self, now_us: u64) {
         if let Self::NoneSince(at) = self {
             *at = now_us;

@@ -1,31 +1,32 @@
-//! Watched reads: what subscribers get is the log's doing, and nothing is kept for each of them.
+//! Watched reads: emissions follow from the log, and the engine keeps no state per subscriber.
 //!
-//! A [`Query`] is a read that somebody watches, with all that its answer depends on beside the keys. Equal subscriptions
-//! share one query. Whenever a record of the log changes the answer, the query emits it, once, numbered, and stamped with
-//! the record's LSN; the latest emissions are retained. A subscription is no more than a number: that of the last emission
-//! it was given.
+//! A [`Query`] is a watched read-only command with everything but the keys that its answer depends
+//! on. Equal subscriptions share one query. When a record of the log changes the answer, the query
+//! emits the new answer once, numbered and stamped with the record's LSN. The latest emissions are
+//! retained. A subscription is a cursor: the number of its last delivered emission.
 //!
 //! ```text
 //! X.WATCH ─► Engine::subscribe ─► record `watch` in the log ─► Registry, and the Index of every shard that it reads
 //!                                                                     │
 //! command ─► Keys::changed ─► Index::note ─► append ─► Engine::emit ──┤ under the locks of all that the query reads
 //!                                                                     ▼
-//!                                             Query: emissions 41, 42, 43 ─► Audience::tell ─► whoever serves subscribers
+//!                                             Query: emissions 41, 42, 43 ─► Audience::tell ─► the server's workers
 //!                                                        └─ Retention drops the oldest of all queries
 //! ```
 //!
 //! # Why emissions are a function of the log
 //!
-//! A query begins with a record of its own, and that record's LSN is its id. Its answer is computed under the locks of all
-//! shards that it reads, right behind the record that may have changed it, and from the state as the log has it: a key whose
-//! time has come is there until a record removes it. `apply` does the same with the same records. So the number of an emission, its LSN and its bytes are equal on every machine that has the
-//! log, and a server that comes back from a crash has the emissions of the records behind its snapshot again. Answers whose
-//! order is that of a hash table are brought into the order of their bytes first.
+//! A query begins with a record of its own, whose LSN is its id. Its answer is computed under the
+//! locks of all shards that it reads, directly after the record that may have changed it. It reads
+//! the logged state: an expired key exists until a record removes it. `apply` does the same with
+//! the same records. So the number, LSN and bytes of an emission are equal on every machine that
+//! has the log, and a restarted server emits again for the records after its snapshot. Answers in
+//! hash-table order are sorted first.
 //!
 //! # Locks
 //!
-//! Shards first, in order; then the registry; then the names; then the retention; then one query. A query whose reads lie in several
-//! shards makes whoever changes one of its keys lock them all: see `locking`.
+//! Lock order: shards by index, registry, names, retention, one query. A command that changes a key
+//! of a query over several shards locks all of them: see `locking`.
 
 mod answer;
 mod audience;

@@ -1,11 +1,11 @@
-//! How long the answer of a watched read may be.
+//! Limit on the answer of a watched read.
 
 use crate::wire::reply::Reply;
 
-/// The most bytes of one answer. A longer one is replaced by an error that says so: the same one on every machine.
+/// Longest answer, in bytes. A longer one is replaced by an error, the same on every machine.
 pub(super) const MAX_ANSWER_BYTES: usize = 16 << 20;
 
-/// Puts an error in place of an answer that was too long; whether it was.
+/// Replaces an answer that exceeded the limit by an error. Returns whether it did.
 pub(super) fn replace_overlong(reply: &mut Reply) -> bool {
     let is_overlong = reply.has_overflowed();
     if is_overlong {

@@ -1,6 +1,6 @@
 //! Which shards a watched read reads.
 
-/// Which shards a query reads.
+/// The shards that a query reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Reach {
     One(usize),

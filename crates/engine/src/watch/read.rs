@@ -1,6 +1,7 @@
-//! What is watched: a read-only command with its arguments, its database and the protocol of its answer.
+//! The watched read: a read-only command with its arguments, database and protocol.
 //!
-//! Here is what it says by itself. What the command table says of it, and its answers, are in `reading`.
+//! This file has what follows from the arguments alone. What needs the command table, and the
+//! answers, are in `reading`.
 
 use crate::command::parse;
 use crate::persist::record::{self, Cursor};
@@ -14,18 +15,17 @@ use smallvec::SmallVec;
 pub struct Read {
     pub(super) db: u8,
     pub(super) protocol: Protocol,
-    /// Id of the command's row.
+    /// Id of the command's table row.
     pub(super) command: u16,
-    /// Where the key stands among the arguments, if it is the only one and nothing else is read; 0 otherwise.
+    /// Position of the key among the arguments if the read has exactly one key; 0 otherwise.
     pub(super) sole_key: u8,
-    /// Where the pattern stands among the arguments that the names of keys have to match, if it looks through all keys for those;
-    /// 0 otherwise.
+    /// Position of the pattern that key names must match, for a read over all keys; 0 otherwise.
     pub(super) pattern: u8,
     pub(super) words: SharedBytes,
 }
 
-/// The words of a read, in one piece: how many arguments there are behind the command's name, these, and the operators that its
-/// answers go through. Each one is its length and its bytes, and every number a varint.
+/// The words of a read, packed: the number of arguments after the command's name, the arguments,
+/// and the filter's operators. Each word is its length and bytes; numbers are varints.
 #[derive(Debug, Clone)]
 pub(super) struct Words<'a>(Cursor<'a>);
 
@@ -49,21 +49,21 @@ impl<'a> Iterator for Words<'a> {
     }
 }
 
-/// Words of a read, in place as long as they are few.
+/// Words of a read, without an allocation if they are few.
 pub(super) type Borrowed<'a> = SmallVec<[&'a [u8]; 8]>;
 
 impl Read {
-    /// The database.
+    /// Returns the database.
     pub fn db(&self) -> u8 {
         self.db
     }
 
-    /// The protocol of the answers.
+    /// Returns the protocol of the answers.
     pub fn protocol(&self) -> Protocol {
         self.protocol
     }
 
-    /// What its answers go through: operators as they are written.
+    /// Returns the words of the filter's operators.
     pub fn operators(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         let (count, words) = self.words();
         words.skip(count).collect::<Borrowed<'_>>().into_iter()
@@ -73,31 +73,31 @@ impl Read {
         Filter::of_words(self.operators())
     }
 
-    /// The key that it reads, if it reads one and nothing else. O(arguments before it), of which most reads have none.
+    /// Returns the key, if the read has exactly one. O(arguments before it), for most reads none.
     pub(super) fn sole_key(&self) -> Option<&[u8]> {
         let before = usize::from(self.sole_key.checked_sub(1)?);
         self.words().1.nth(before)
     }
 
-    /// Whether a change of this key, which it does not name, may change its answer, as far as can be told without a look
-    /// at the state.
+    /// Returns whether a change of `key`, which the read does not name, may change its answer.
+    /// Decided by name alone, without the state.
     pub(super) fn may_concern(&self, key: &[u8]) -> bool {
         let pattern = usize::from(self.pattern).checked_sub(1).and_then(|before| self.words().1.nth(before));
         pattern.is_none_or(|pattern| parse::glob(pattern, key))
     }
 
-    /// The arguments at their positions, of which the first is that of the command's name, where nothing stands.
+    /// Returns the arguments at their positions. Position 0, the command's name, is empty.
     pub(super) fn placed(&self) -> Borrowed<'_> {
         let (count, words) = self.words();
         std::iter::once(&[][..]).chain(words.take(count)).collect()
     }
 
-    /// What it takes of memory beside its own size.
     pub(super) fn bytes(&self) -> usize {
         self.words.heap_bytes()
     }
 
-    /// How many arguments there are behind the command's name, and these followed by the operators.
+    /// Returns the number of arguments after the command's name, and the arguments followed by the
+    /// operators.
     pub(super) fn words(&self) -> (usize, Words<'_>) {
         let mut packed = Cursor::new(&self.words);
         let count =

@@ -1,4 +1,4 @@
-//! What the command table says of a read, and what the read answers.
+//! Properties of a read from the command table, and its answers.
 
 use crate::command::{self, Command, KeySpec, Run, parse};
 use crate::context::{Context, Keys};
@@ -15,14 +15,16 @@ use crate::watch::watchable::{Watchable, watchable};
 use crate::wire::reply::{Protocol, Reply};
 use smallvec::SmallVec;
 
-/// Makes an iteration bring everything at once.
+/// Makes an iteration return everything in one call.
 const WHOLE: [&[u8]; 2] = [b"count", b"9223372036854775807"];
 
 impl Read {
-    /// The read of `args`, the name first, in database `db`, answered in `protocol`, its answers to go through `filter`.
+    /// Creates the read of `args`, the name first, in database `db`, answered in `protocol` through
+    /// `filter`.
     pub fn new(db: u8, protocol: Protocol, args: &[&[u8]], filter: Filter) -> Result<Self, CommandError> {
         let command = command::resolve(args)?;
-        // A record has the row's number and the arguments behind its name: a subcommand would not come back from it.
+        // A record stores the row's id and the arguments after the name; a subcommand could not be
+        // decoded from that.
         let is_command = args.first().is_some_and(|name| parse::is(name, command.name));
         let Some(how) = watchable(command).filter(|_| is_command) else {
             return Err(CommandError::Text(
@@ -53,17 +55,16 @@ impl Read {
         Ok(Self { db, protocol, command: command.id, sole_key, pattern, words })
     }
 
-    /// The arguments, the command's name first, in lower case.
+    /// Returns the arguments, the command's name in lower case first.
     pub fn args(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         self.borrowed().into_iter()
     }
 
-    /// What it looks at of the values of its keys.
     pub(crate) fn part(&self) -> Part {
         (self.row().part)(&self.borrowed())
     }
 
-    /// The first key that it reads, if it names any.
+    /// Returns the first key that it names, if any.
     pub fn first_key(&self) -> Option<&[u8]> {
         if let Some(key) = self.sole_key() {
             return Some(key);
@@ -73,7 +74,7 @@ impl Read {
         Some(args[at])
     }
 
-    /// The keys that it names, each once.
+    /// Returns the keys that it names, without duplicates.
     pub(super) fn keys(&self) -> Vec<&[u8]> {
         if let Some(key) = self.sole_key() {
             return vec![key];
@@ -103,8 +104,8 @@ impl Read {
         }
     }
 
-    /// Reads the state as the log has it: a key whose time has come counts until a record removes it. All shards within its
-    /// reach are locked.
+    /// Executes the read on the logged state: an expired key exists until a record removes it. The
+    /// caller has locked all shards within its reach.
     pub(super) fn answer(&self, keys: &mut Keys<'_>, reply: &mut Reply) {
         let row = self.row();
         let (Run::Keys(handler), Some(how)) = (row.run, watchable(row)) else {
@@ -130,7 +131,7 @@ impl Read {
         }
     }
 
-    /// Appends the form in which the log and snapshots keep it.
+    /// Appends the encoding used in the log and in snapshots.
     pub(super) fn encode(&self, into: &mut Vec<u8>) {
         into.push(match self.protocol {
             Protocol::Resp2 => 2,
@@ -141,7 +142,7 @@ impl Read {
         record::encode_command(into, self.db, self.command, &args);
     }
 
-    /// Reads that form; `None` if the bytes are not it.
+    /// Decodes that form; `None` if the bytes are invalid.
     pub(super) fn decode(bytes: &mut Cursor<'_>) -> Option<Self> {
         let protocol = match bytes.u8()? {
             2 => Protocol::Resp2,
@@ -156,7 +157,7 @@ impl Read {
         ((db as usize) < DATABASES && read.command == id).then_some(read)
     }
 
-    /// The command's name, in lower case.
+    /// Returns the command's name, in lower case.
     pub(super) fn name(&self) -> &'static str {
         self.row().name
     }
@@ -166,13 +167,13 @@ impl Read {
         command::by_id(id).unwrap_or_else(|| panic!("a read of command {id}, which is not in the table"))
     }
 
-    /// The arguments, the command's name first.
+    /// Returns the arguments, the command's name first.
     pub(super) fn borrowed(&self) -> Borrowed<'_> {
         let (count, words) = self.words();
         std::iter::once(self.name().as_bytes()).chain(words.take(count)).collect()
     }
 
-    /// The value of an option of an iteration, whose options stand in pairs behind its cursor.
+    /// Returns the value of an iteration's option; options are pairs after the cursor.
     pub(super) fn option(&self, name: &str) -> Option<&[u8]> {
         let args = self.borrowed();
         let options = args.get(cursor_position(self.name()) + 1..)?;
@@ -181,7 +182,7 @@ impl Read {
     }
 }
 
-/// Where the pattern stands that names of keys have to match, in the one form in which a read is kept.
+/// Returns the position of the pattern that key names must match, in a read's canonical form.
 fn pattern_position(command: &Command, args: &[&[u8]]) -> Option<u8> {
     match (command.name, args) {
         ("keys", [_, _, ..]) => Some(1),
@@ -194,8 +195,8 @@ fn cursor_position(name: &str) -> usize {
     if name == "scan" { 1 } else { 2 }
 }
 
-/// Brings an iteration, which begins at the beginning, into the one form in which it is compared and kept: each option once,
-/// as the last of its name said, and no count, because all is brought at once.
+/// Brings an iteration into canonical form: cursor 0, each option once with its last value, and no
+/// count, because the whole is read.
 fn make_whole(command: &Command, args: &mut Vec<Box<[u8]>>) -> Result<(), CommandError> {
     let cursor = cursor_position(command.name);
     if args.get(cursor).is_none_or(|arg| &**arg != b"0") {
@@ -225,7 +226,7 @@ fn make_whole(command: &Command, args: &mut Vec<Box<[u8]>>) -> Result<(), Comman
     Ok(())
 }
 
-/// Whether a `SORT` keeps the order of what it sorts, which for a set is that of a hash table.
+/// Returns whether a `SORT` keeps its input's order, which for a set is that of a hash table.
 fn is_unsorted(args: &[Box<[u8]>]) -> bool {
     args.windows(2).skip(2).any(|pair| parse::is(&pair[0], "BY") && !pair[1].contains(&b'*'))
 }

@@ -1,16 +1,16 @@
-//! How many emissions are retained, over all queries: the oldest go first.
+//! Retention of emissions over all queries: the oldest are dropped first.
 
 use crate::watch::watched_read::SharedQuery;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What may be retained for subscribers that come back or are slow.
+/// Limits on what is retained for subscribers that resume or are slow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetentionLimits {
-    /// Bytes of emissions, over all queries.
+    /// Bytes of emissions over all queries.
     pub bytes: usize,
-    /// Age of an emission, in microseconds; also how long a query that nobody listens to is kept.
+    /// Age of an emission, in microseconds; also how long a query without listeners is kept.
     pub age_us: u64,
 }
 
@@ -21,7 +21,7 @@ impl Default for RetentionLimits {
     }
 }
 
-/// The retained emissions of all queries in the order in which they were made.
+/// Retained emissions of all queries, in the order of emission.
 pub(super) struct Retention {
     max_bytes: AtomicUsize,
     max_age_us: AtomicU64,
@@ -29,7 +29,7 @@ pub(super) struct Retention {
     order: Mutex<VecDeque<Retained>>,
 }
 
-/// Stands for the oldest emission of its query that nothing before it stands for.
+/// Entry for one emission of a query. A query's entries are in the order of its emissions.
 struct Retained {
     query: SharedQuery,
     time_us: u64,
@@ -57,13 +57,13 @@ impl Retention {
         self.max_age_us.load(Ordering::Relaxed)
     }
 
-    /// What all retained emissions take.
     pub(super) fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Notes that a query has a further emission, made at `time_us`, and lets the oldest go as far as the limits ask. Called
-    /// under the locks of what the query reads, so that its emissions are noted in order, and not under the query's own.
+    /// Adds an emission made at `time_us`, then drops the oldest beyond the limits. The caller
+    /// holds the locks of what the query reads, so entries are in order, but not the query's own
+    /// lock.
     pub(super) fn add(&self, query: &SharedQuery, time_us: u64, bytes: usize) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         let mut order = self.lock();
@@ -71,18 +71,17 @@ impl Retention {
         self.trim(order, time_us);
     }
 
-    /// Notes that a query has let go of emissions out of turn, which took so many bytes.
+    /// Subtracts the bytes of emissions that a query has dropped out of order.
     pub(super) fn give_back(&self, bytes: usize) {
         let retained = self.bytes.fetch_sub(bytes, Ordering::Relaxed);
         assert!(bytes <= retained, "emissions of {bytes} bytes go, and all together had {retained}");
     }
 
-    /// Lets go what has become too old.
     pub(super) fn drop_old(&self, now_us: u64) {
         self.trim(self.lock(), now_us);
     }
 
-    /// When the oldest will be too old, in microseconds since 1970.
+    /// Returns when the oldest emission will be too old, in microseconds since 1970.
     pub(super) fn next_due_us(&self) -> Option<u64> {
         Some(self.lock().front()?.time_us.saturating_add(self.max_age_us()))
     }
@@ -90,13 +89,13 @@ impl Retention {
     fn trim(&self, mut order: MutexGuard<'_, VecDeque<Retained>>, now_us: u64) {
         let max_bytes = self.max_bytes.load(Ordering::Relaxed);
         let oldest_us = now_us.saturating_sub(self.max_age_us());
-        // The latest of all stays whatever it takes: its subscribers have not been told of it.
+        // The latest of all stays, whatever its size: its subscribers have not been notified yet.
         while let Some(oldest) = order.front()
             && (oldest.time_us < oldest_us || (self.bytes() > max_bytes && order.len() > 1))
         {
             let oldest = order.pop_front().expect("there is an oldest emission");
-            // Still under the lock of the order: two that trim at once must not drop a query's emissions out of turn with
-            // the entries that stand for them.
+            // Keep the order's lock: two concurrent trims must drop a query's emissions in the
+            // order of their entries.
             let query = &oldest.query;
             let dropped = query.lock().emissions.drop_oldest();
             let bytes =

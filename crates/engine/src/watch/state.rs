@@ -1,4 +1,4 @@
-//! What changes of a watched read: its latest answer, its emissions, and who is told of them.
+//! Mutable state of a watched read: its latest answer, emissions and listeners.
 
 use crate::watch::emission::Emissions;
 use crate::watch::filter::Filtering;
@@ -6,27 +6,28 @@ use crate::watch::index::key_list::Listing;
 use crate::watch::listeners::Listeners;
 use crate::wire::shared_bytes::SharedBytes;
 
-/// What changes: under the locks of all shards that the query reads, emissions are added; listeners come and go.
+/// Mutable state of a query. Emissions are added under the locks of all shards that the query
+/// reads.
 pub(super) struct State {
-    /// The read's latest answer.
+    /// Latest answer of the read, before the filter.
     pub(super) answer: SharedBytes,
     pub(super) emissions: Emissions,
-    /// Those who are told of them. Since when there is none means nothing while there are names.
+    /// Listeners to notify of emissions. While there are names, `NoneSince` has no meaning.
     pub(super) listeners: Listeners,
-    /// What most queries have nothing of.
+    /// State that most queries do not need.
     pub(super) more: Option<Box<More>>,
 }
 
-/// What a query needs beside, if its read or its subscribers ask for it.
+/// Additional state of queries with a filter, a key listing or names.
 #[derive(Default)]
 pub(super) struct More {
-    /// What answers go through, if anything, and what came of them last.
+    /// The filter at work and its latest output, if the read has a filter.
     pub(super) filtered: Option<Box<Filtered>>,
-    /// The keys that are answered, if that is what the read does.
+    /// The listed keys, if the read lists keys.
     pub(super) listing: Option<Box<Listing>>,
-    /// How many named subscriptions there are to it.
+    /// Number of named subscriptions.
     pub(super) names: usize,
-    /// What the registry has been told that this takes.
+    /// Bytes that the registry has counted for this state.
     pub(super) counted: usize,
 }
 
@@ -37,7 +38,7 @@ pub(super) struct Filtered {
 }
 
 impl State {
-    /// What subscribers see at first: that of the last emission, or what the query began with.
+    /// Returns what a new subscriber sees: the last emission's answer, or the query's first.
     pub(super) fn shown(&self) -> &SharedBytes {
         let filtered = self.more.as_ref().and_then(|more| more.filtered.as_ref());
         filtered.map_or(&self.answer, |filtered| &filtered.shown)
@@ -47,14 +48,12 @@ impl State {
         self.more.as_mut()?.listing.as_deref_mut()
     }
 
-    /// How many named subscriptions there are.
     pub(super) fn names(&self) -> usize {
         self.more.as_ref().map_or(0, |more| more.names)
     }
 }
 
 impl More {
-    /// What it takes.
     pub(super) fn bytes(&self) -> usize {
         let filtered = self
             .filtered

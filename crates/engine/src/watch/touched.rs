@@ -1,32 +1,34 @@
-//! What a command has touched of a key's value, so that watched reads of the rest need not be answered anew.
+//! What a command has touched of a key's value, so that watched reads of the rest are not
+//! evaluated.
 //!
 //! ```text
-//! handler ─► Keys::changed_in(key, event, Touched) ─► Watched::note ─► Part::is_touched: answer anew, or not
+//! handler ─► Keys::changed_in(key, event, Touched) ─► Watched::note ─► Part::is_touched: evaluate, or not
 //! ```
 //!
-//! A command may say that it has touched more than it has, never less: whoever is not told keeps the answer that it has.
-//! Nothing of this is made up unless somebody reads keys of the shard.
+//! A command may report more than it has touched, never less: a query that is not noted keeps its
+//! answer. Nothing is collected unless a query reads keys of the shard.
 
 use crate::value::Type;
 
-/// Most elements that reads are asked about one by one. To ask about more may take longer than to answer.
+/// Most elements that queries are checked against one by one. More may cost more than an
+/// evaluation.
 const MAX_NAMED: usize = 64;
 
 /// What may have changed of a key.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Touched<'a> {
-    /// Anything: the key has come, gone or been given another value, or it has another deadline.
+    /// Anything: the key was created, removed or replaced, or its deadline changed.
     Everything,
-    /// These elements of a hash or a set; the key may have come with the first or gone with the last of them.
+    /// Elements of a hash or set. The first may have created the key, the last may have removed it.
     Elements {
         of: Type,
         names: Names<'a>,
-        /// No element has come or gone: only values have changed.
+        /// No element was added or removed; only values have changed.
         are_same: bool,
     },
-    /// These members of a sorted set, in the order in which they have moved; the key as above.
+    /// Members of a sorted set, in the order of their moves; the key as for `Elements`.
     Moves(&'a [Move]),
-    /// Items of a list, or bytes of a string; the key as above.
+    /// Items of a list, or bytes of a string; the key as for `Elements`.
     Splice { of: Type, splice: Splice },
 }
 
@@ -48,31 +50,32 @@ impl<'a> Names<'a> {
 }
 
 impl<'a> Touched<'a> {
-    /// Elements of a type, all of which have come or gone.
+    /// Elements of a type, all of them added or removed.
     #[inline]
     pub(crate) fn names(of: Type, names: &'a [&'a [u8]]) -> Self {
         Self::Elements { of, names: Names { args: names, step: 1 }, are_same: false }
     }
 
-    /// Fields of a hash; whether there are the same ones as before.
+    /// Fields of a hash. `are_same`: no field was added or removed.
     #[inline]
     pub(crate) fn fields(names: &'a [&'a [u8]], are_same: bool) -> Self {
         Self::Elements { of: Type::Hash, names: Names { args: names, step: 1 }, are_same }
     }
 
-    /// As [`Touched::fields`], of fields and values that alternate.
+    /// As [`Touched::fields`], from alternating fields and values.
     #[inline]
     pub(crate) fn pairs(pairs: &'a [&'a [u8]], are_same: bool) -> Self {
         Self::Elements { of: Type::Hash, names: Names { args: pairs, step: 2 }, are_same }
     }
 
-    /// Whether it names more elements than reads are to be asked about.
+    /// Returns whether there are more elements than queries are checked against.
     pub(crate) fn names_many(&self) -> bool {
         matches!(self, Self::Elements { names, .. } if names.len() > MAX_NAMED)
     }
 
-    /// Calls for each element with its name and what is touched of it alone, if these are elements of this type, and no more
-    /// than `most` or a few; otherwise whoever looks at elements by name is to look for himself.
+    /// Calls `each` with the name of every touched element of type `of`, and with what is touched
+    /// of that element alone. Returns false, without calls, if the type differs or there are more
+    /// than `most` and `MAX_NAMED` elements; the caller then checks its elements itself.
     pub(crate) fn each_name(&self, of: Type, most: usize, mut each: impl FnMut(&[u8], &Touched<'_>)) -> bool {
         match *self {
             Self::Elements { of: touched, names, are_same }
@@ -95,7 +98,7 @@ impl<'a> Touched<'a> {
     }
 }
 
-/// What has become of a member of a sorted set: its scores before and after, as far as it was and is there.
+/// Move of a member of a sorted set: its score before and after, `None` where absent.
 #[derive(Debug)]
 pub(crate) struct Move {
     pub(crate) member: Box<[u8]>,
@@ -103,17 +106,16 @@ pub(crate) struct Move {
     pub(crate) to: Option<f64>,
 }
 
-/// The moves that a command makes, noted for whoever watches the key.
+/// Moves that a command makes, recorded for watched reads of the key.
 #[derive(Debug)]
 pub(crate) enum Moves {
-    /// Nobody does, or there are too many.
+    /// Not recorded: no read watches the key, or there are too many moves.
     Unknown,
-    /// All of them.
     Known(Vec<Move>),
 }
 
 impl Moves {
-    /// None yet.
+    /// Returns an empty record.
     pub(crate) fn none(are_wanted: bool) -> Self {
         if are_wanted { Self::Known(Vec::new()) } else { Self::Unknown }
     }
@@ -143,8 +145,8 @@ impl Moves {
     }
 }
 
-/// Of `old_len` items, those from `start` to `old_end` were replaced by what is now from `start` to `new_end`; what was behind
-/// them is behind them.
+/// Replacement in a sequence of `old_len` items: those from `start` to `old_end` became those from
+/// `start` to `new_end`. The items after them have moved along.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Splice {
     start: usize,
@@ -154,29 +156,28 @@ pub(crate) struct Splice {
 }
 
 impl Splice {
-    /// Items were put in front of all, or taken from there.
+    /// Items were added at the front, or removed there.
     pub(crate) fn front(old_len: usize, new_len: usize) -> Self {
         let (old_end, new_end) = (old_len.saturating_sub(new_len), new_len.saturating_sub(old_len));
         Self { start: 0, old_end, new_end, old_len }
     }
 
-    /// Items were put behind all, or taken from there.
+    /// Items were added at the back, or removed there.
     pub(crate) fn back(old_len: usize, new_len: usize) -> Self {
         Self { start: old_len.min(new_len), old_end: old_len, new_end: new_len, old_len }
     }
 
-    /// The items from `start` to `end` were overwritten; if there were not so many, what was missing has been added.
+    /// Items from `start` to `end` were overwritten; missing ones were appended.
     pub(crate) fn over(old_len: usize, start: usize, end: usize) -> Self {
         Self { start: start.min(old_len), old_end: end.min(old_len), new_end: end, old_len }
     }
 
-    /// Whether there are more or fewer items than before.
     pub(crate) fn resizes(&self) -> bool {
         self.old_end != self.new_end
     }
 
-    /// Whether it may concern the items from `first` to `last`, which both count from the front, or both, negative, from the
-    /// back. An end that lies before the front may mean the first item.
+    /// Returns whether the splice may concern the items from `first` to `last`. Both count from the
+    /// front, or both, negative, from the back. An end before the front may mean the first item.
     pub(crate) fn concerns(&self, first: i64, last: i64) -> bool {
         let signed = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         let (start, old_end, old_len) = (signed(self.start), signed(self.old_end), signed(self.old_len));

@@ -5,16 +5,17 @@ use crate::command::{Answer, Command};
 /// How a read is watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Watchable {
-    /// As it answers.
+    /// The answer as the command returns it.
     Ordered,
-    /// Its answer has the order of a hash table; it is brought into the order of its elements, taken `0` at a time.
+    /// The answer has hash-table order; its elements are sorted, in groups of `0`.
     Unordered(usize),
-    /// It answers a part of a long list at a time, and where to go on. The whole is watched, in the order of its elements,
-    /// taken `0` at a time.
+    /// The command iterates over a collection with a cursor. The whole collection is watched, its
+    /// elements sorted in groups of `0`.
     Iterated(usize),
 }
 
-/// Whether and how a command can be watched: it only reads keys, and equal states have equal answers. Its row says so.
+/// Returns how a command can be watched; `None` if it cannot. A watchable command only reads keys,
+/// and equal states have equal answers. Its row declares it.
 pub fn watchable(command: &Command) -> Option<Watchable> {
     match command.answer {
         Answer::Unsaid | Answer::Unrepeatable => None,

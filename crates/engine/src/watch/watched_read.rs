@@ -1,4 +1,4 @@
-//! A watched read, as all have it who are concerned with it.
+//! The query of a watched read, shared by the registry, the indices and the subscribers.
 
 use crate::keyspace::Entry;
 use crate::watch::budget::Cost;
@@ -13,81 +13,82 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tidemark_log::{Log, Lsn};
 
-/// A query as all have it who are concerned with it. Nobody refers to one weakly, so there is one count only.
+/// Shared reference to a query. There are no weak references, so one count suffices.
 pub type SharedQuery = triomphe::Arc<Query>;
 
 /// A watched read. See the documentation of [`crate::watch`].
 pub struct Query {
     pub(super) id: Lsn,
     pub(super) read: Read,
-    /// What most reads have nothing of.
+    /// State that most reads do not need.
     pub(super) special: Option<Box<Special>>,
-    /// The number of the latest snapshot that has it. Changes under the lock of the state.
+    /// Number of the latest snapshot that has the query. Guarded by the state's lock.
     pub(super) saved: AtomicU32,
-    /// It is on the list of those that a command may have changed. Changes under the locks of what it reads.
+    /// Whether the query is on the list of those that a command may have changed. Guarded by the
+    /// locks of what it reads.
     pub(super) noted: AtomicBool,
-    /// It is in the registry no more: nobody may join it. Changes under the lock of the state.
+    /// Whether the query has left the registry, so no listener may join it. Guarded by the state's
+    /// lock.
     pub(super) is_removed: AtomicBool,
-    /// Writers do not answer it: see [`crate::watch::dormancy`]. Changes under the locks of what it reads and of the state.
+    /// Whether writers do not answer it: see [`crate::watch::dormancy`]. Guarded by the locks of
+    /// what it reads and of the state.
     pub(super) is_dormant: AtomicBool,
-    /// What an answer costs.
     pub(super) cost: Cost,
     pub(super) state: Mutex<State>,
 }
 
-/// What an operator may want to know of a watched read.
+/// Figures of a watched read for operators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueryFigures {
     /// Whether it has a subscriber.
     pub is_subscribed: bool,
-    /// How many named subscriptions it has.
+    /// Number of named subscriptions.
     pub names: usize,
-    /// How many emissions there have been; at least so many, if it is dormant.
+    /// Number of emissions; a lower bound if the query is dormant.
     pub emissions: u64,
-    /// Whether changes do not answer it, because that would cost them too much.
+    /// Whether writers do not answer it, because that would cost them too much.
     pub is_dormant: bool,
-    /// What one answer costs, about. Nanoseconds.
+    /// Estimated cost of one answer, in nanoseconds.
     pub cost_ns: u64,
 }
 
-// With the counts in front of it, what one of a million plain reads takes of the allocator.
+// With its reference count, the allocation of each of up to a million plain reads.
 const _: () = assert!(size_of::<Query>() <= 120, "a query keeps what every read needs, and no more");
 
-/// What a query keeps whose read concerns several shards, or only a part of what its key holds.
+/// State of a query over several shards, or over only a part of its key's value.
 pub(super) struct Special {
-    /// Which shards it reads, if that is more than its key's.
+    /// Shards that it reads, if there are more than its key's.
     pub(super) wide: Option<Reach>,
-    /// What it looks at of what the keys hold: what changes of the rest does not concern it.
+    /// Part of the value that it reads: changes elsewhere do not concern it.
     pub(super) part: Part,
 }
 
 impl Query {
-    /// The LSN of the record that began it: unique, and the same for ever.
+    /// Returns the LSN of the record that began the query: unique and permanent.
     pub fn id(&self) -> Lsn {
         self.id
     }
 
-    /// What is read.
+    /// Returns the read.
     pub fn read(&self) -> &Read {
         &self.read
     }
 
-    /// The number of the latest emission: how many there have been. At least so many, if it is dormant.
+    /// Returns the number of the latest emission; a lower bound if the query is dormant.
     pub fn count(&self) -> u64 {
         self.lock().emissions.count()
     }
 
-    /// Whether it has a listener.
     pub(super) fn is_heard(&self) -> bool {
         self.lock().listeners.none_since_us().is_none()
     }
 
-    /// Whether it has ended: nothing is emitted any more.
+    /// Returns whether the query has ended: it emits nothing more.
     pub fn has_ended(&self) -> bool {
         self.is_removed.load(Ordering::Relaxed)
     }
 
-    /// Figures for operators.
+    /// Returns figures for operators.
     pub fn figures(&self) -> QueryFigures {
         let state = self.lock();
         QueryFigures {
@@ -99,13 +100,14 @@ impl Query {
         }
     }
 
-    /// Notes that a listener looks: from the next emission on it is told again.
+    /// Records that a listener looks: the next emission notifies it again.
     pub fn look(&self, listener: usize) {
         self.lock().listeners.look(listener);
     }
 
-    /// Up to `most` emissions behind number `after`, oldest first, into `into`. O(number of them). Of a dormant query those
-    /// that it retains; behind them what comes is to be made from the log.
+    /// Appends up to `most` emissions after number `after` to `into`, oldest first. O(number of
+    /// them). A dormant query has only those that it retains; later ones must be replayed from the
+    /// log.
     pub fn emissions_after(&self, after: u64, most: usize, into: &mut Vec<Emission>) -> Result<(), Gone> {
         let (state, before) = (self.lock(), into.len());
         state.emissions.after(after, most, into)?;
@@ -115,7 +117,8 @@ impl Query {
         Ok(())
     }
 
-    /// The latest emission, if it is behind number `after`. Of a dormant query the latest that it retains.
+    /// Returns the latest emission, if its number is above `after`. A dormant query has only those
+    /// that it retains.
     pub fn latest_after(&self, after: u64) -> Result<Option<Emission>, Gone> {
         let state = self.lock();
         let latest = state.emissions.latest_after(after)?;
@@ -125,7 +128,7 @@ impl Query {
         Ok(latest)
     }
 
-    /// What subscribers saw when there had been so many emissions; `None` if that is not retained.
+    /// Returns what subscribers saw after `count` emissions; `None` if that is not retained.
     pub fn shown_at(&self, count: u64) -> Option<SharedBytes> {
         let state = self.lock();
         if state.emissions.count() == count && !self.is_dormant() {
@@ -136,9 +139,10 @@ impl Query {
         next.pop().map(|next| next.before)
     }
 
-    /// Puts it on the list of those that a command may have changed; whether it was not there.
+    /// Puts the query on the list of those that a command may have changed. Returns whether it was
+    /// not there.
     pub(crate) fn join_noted(&self) -> bool {
-        // Ordering comes from the locks of the shards.
+        // The shard locks order these accesses.
         let is_new = !self.noted.load(Ordering::Relaxed);
         if is_new {
             self.noted.store(true, Ordering::Relaxed);
@@ -146,38 +150,40 @@ impl Query {
         is_new
     }
 
-    /// Notes that a key has changed which the read does not name.
+    /// Records the change of a key that the read does not name.
     pub(crate) fn note_listed(&self, key: &[u8]) {
         if let Some(listing) = self.lock().listing() {
             listing.note(key);
         }
     }
 
-    /// Notes that any key may have changed which the read does not name.
+    /// Records that any key that the read does not name may have changed.
     pub(crate) fn note_all_listed(&self) {
         if let Some(listing) = self.lock().listing() {
             listing.note_everything();
         }
     }
 
-    /// Whether an LSN may be one that a crash has taken back: the log does not reach back to it any more, so it does not know
-    /// of gaps there, and no emission of the query, behind which one goes on wherever in between one was, is newer. A dormant
-    /// query does not know: the log is asked where its subscriber goes on.
+    /// Returns whether a crash may have lost the record at `lsn`: the log no longer reaches back to
+    /// it, so gaps there are unknown, and the query has no emission at or after it. With such an
+    /// emission the subscription resumes there, wherever before it `lsn` was. False for a dormant
+    /// query: its replay checks the log.
     pub(super) fn may_be_lost(&self, lsn: Lsn, log: &Log) -> bool {
         lsn < log.floor() && !self.is_dormant() && lsn > self.lock().emissions.last()
     }
 
-    /// The shards that it reads, if they are more than its key's.
+    /// Returns the shards that the query reads, if there are more than its key's.
     pub(super) fn wide(&self) -> Option<&Reach> {
         self.special.as_ref()?.wide.as_ref()
     }
 
-    /// What it looks at of what its key holds, if that is not all of it.
+    /// Returns the part of the key's value that the query reads, if not all.
     pub(super) fn part(&self) -> Option<&Part> {
         self.special.as_ref().map(|special| &special.part)
     }
 
-    /// Whether what a change has touched may concern it. `entry` gives the key's entry after the change.
+    /// Returns whether a change may concern the query. `entry` returns the key's entry after the
+    /// change.
     pub(super) fn is_touched<'e>(
         &self,
         touched: &Touched<'_>,

@@ -1,4 +1,4 @@
-//! Counters: positions that go up and down in memory, and of which the log gets the net.
+//! Counters: positions that change in memory, with the net change logged.
 
 mod options;
 
@@ -117,7 +117,7 @@ fn create(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError>
     if is_new {
         insert(ctx, key, kind, terms);
     } else {
-        // With nothing open any promise holds.
+        // With nothing uncommitted, any promise holds.
         ctx.keys.settle_counter(key, false)?;
         let had_idle =
             ctx.keys.set_counter(key, kind, Some(terms.clone()))?.is_some_and(|idle_ms| idle_ms > 0);
@@ -132,7 +132,7 @@ fn create(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError>
     Ok(())
 }
 
-/// Makes a counter of a key that does not exist.
+/// Creates a counter at a key that does not exist.
 fn insert(ctx: &mut Context<'_, '_>, key: &[u8], kind: Kind, terms: Terms) {
     let counter = Counter::new(kind, terms.clone());
     let deadline = ctx.keys.idle_deadline(terms.idle_ms).map_or(Deadline::Clear, Deadline::At);
@@ -141,7 +141,8 @@ fn insert(ctx: &mut Context<'_, '_>, key: &[u8], kind: Kind, terms: Terms) {
     ctx.keys.changed(key, "counter_set");
 }
 
-/// The log says in full what this process would have filled in, so that another one does the same.
+/// Logs the definition in full, with the defaults of this process, so that other processes do the
+/// same.
 fn log_terms(ctx: &mut Context<'_, '_>, key: &[u8], kind: Kind, terms: &Terms) {
     let number = |number: u64| number.to_string().into_bytes();
     let limit = match kind {
@@ -172,7 +173,8 @@ fn add(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     let (is_durable, doubt) = match &args[3..] {
         [] => (false, None),
         [durable] if is(durable, "DURABLE") => (true, ctx.keys.is_replayed().then_some(0)),
-        // As the log has it, and the change stream, which somebody may play into another server.
+        // The form in the log and in the change stream, which a client may replay into another
+        // server.
         [durable, word, units] if is(durable, "DURABLE") && is(word, "DOUBT") => {
             let units = parse::positive(units)?;
             (true, Some(Some(units).filter(|units| *units <= MAX.unsigned_abs()).ok_or_else(out_of_range)?))
@@ -187,7 +189,7 @@ fn add(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
         ctx.reply.integer(moved.account.position());
         return Ok(());
     }
-    // What follows is logged.
+    // Everything after this is logged.
     ctx.keys.check_admitted()?;
     let promise = ctx.keys.counter(key)?.map(|(_, counter)| counter.terms().promise);
     if doubt.is_some_and(|doubt| doubt > 0) && !matches!(promise, Some(Promise::Exact { .. })) {
@@ -210,7 +212,7 @@ fn add(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// How many units are asked for: one if nothing is said.
+/// Parses the number of units; 1 if there is none.
 fn units(args: &[&[u8]]) -> Result<u64, CommandError> {
     match args.get(2..) {
         None | Some([]) => Ok(1),

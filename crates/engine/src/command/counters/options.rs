@@ -1,4 +1,4 @@
-//! What a counter is created with.
+//! Options of `COUNTER.CREATE`.
 
 use crate::command::parse::{self, is};
 use crate::error::CommandError;
@@ -6,7 +6,7 @@ use crate::keyspace::CounterDefaults;
 use crate::value::Terms;
 use tidemark_counter::{Kind, MAX, Promise};
 
-/// The options of `COUNTER.CREATE`, as far as they are given.
+/// The options that were given.
 #[derive(Default)]
 pub(super) struct Options {
     kind: Option<Kind>,
@@ -21,7 +21,7 @@ pub(super) struct Options {
 }
 
 impl Options {
-    /// Reads the options. Each may stand more than once; the last counts.
+    /// Parses the options. If one is repeated, the last counts.
     pub(super) fn parse(args: &[&[u8]]) -> Result<Self, CommandError> {
         let mut options = Self::default();
         let mut rest = args.iter();
@@ -54,15 +54,16 @@ impl Options {
         Ok(options)
     }
 
-    /// Limit and terms: those that are given, then those that the counter has, then the server's. A counter that is created again
-    /// without an idle time stays, and so does what is in doubt of one without a time to settle.
+    /// Resolves limit and terms: from the options, else from the existing counter, else from the
+    /// server's defaults. Idle and settle times are not kept: without the option, the counter does
+    /// not expire, and its doubt does not settle.
     pub(super) fn resolve(
         &self,
         existing: Option<(Kind, Terms)>,
         defaults: &CounterDefaults,
     ) -> Result<(Kind, Terms), CommandError> {
         let (kind, old) = existing.map_or((Kind::Plain, None), |(kind, terms)| (kind, Some(terms)));
-        // Thresholds belong to the promise that they were made for.
+        // Thresholds belong to the promise that they were set for.
         let kept = old.filter(|old| self.promise.is_none_or(|promise| promise == old.promise));
         let of_kept = |number: fn(&Terms) -> u64| kept.as_ref().map(number);
         let promise = self.promise.or(kept.as_ref().map(|kept| kept.promise));
@@ -89,7 +90,7 @@ impl Options {
     }
 }
 
-/// A limit, or `NONE`.
+/// Parses a limit, or `NONE`.
 pub(super) fn kind(arg: &[u8]) -> Result<Kind, CommandError> {
     if is(arg, "NONE") {
         return Ok(Kind::Plain);
@@ -102,7 +103,7 @@ pub(super) fn kind(arg: &[u8]) -> Result<Kind, CommandError> {
     })
 }
 
-/// The number behind an option, which is at least 1.
+/// Parses the number of an option, at least 1.
 fn units(option: &str, arg: &[u8]) -> Result<u64, CommandError> {
     let units = parse::integer(arg)?;
     if (1..=MAX).contains(&units) {

@@ -1,4 +1,4 @@
-//! Leases of concurrency limits: taking them, having them last, giving them back and looking at them.
+//! Leases of concurrency limits: acquire, renew, release and list.
 
 use super::answer::{invalid, millis, no_leases, signed};
 use super::options::{Accepts, Options};
@@ -11,10 +11,10 @@ use crate::value::Limit;
 use crate::value::limit::{Algorithm, Leases};
 use tidemark_counter::limiter::Lease;
 
-/// How many leases are shown, unless it is said.
+/// Default number of leases that are listed.
 const SHOWN: usize = 100;
 
-/// Answers as `LIMIT.CHECK`, and behind that the lease, 0 if there is none.
+/// Answers as `LIMIT.CHECK`, followed by the lease, 0 if there is none.
 pub(super) fn acquire(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     let accepts = Accepts { amounts: 1, definitions: 1, ttl: true, ..Accepts::default() };
     let options = Options::parse(&args[2..], accepts)?;
@@ -31,7 +31,7 @@ pub(super) fn acquire(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), C
     Ok(())
 }
 
-/// Answers how long the lease lasts from now on, 0 if there is none or it has ended.
+/// Answers how long the lease lasts from now, 0 if there is none or it has ended.
 pub(super) fn renew(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     let (key, id) = (args[1], id(args[2])?);
     let ttl_ms = Options::parse(&args[3..], Accepts { ttl: true, ..Accepts::default() })?.ttl_ms;
@@ -58,7 +58,7 @@ pub(super) fn renew(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Com
     Ok(())
 }
 
-/// Answers how many leases there were that had not ended.
+/// Answers how many of the leases had not ended.
 pub(super) fn release(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     let key = args[1];
     let mut ids: Vec<u64> = args[2..].iter().map(|arg| id(arg)).collect::<Result<_, _>>()?;
@@ -74,7 +74,7 @@ pub(super) fn release(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), C
     let (released, deadline) = left.expect("the limiter was found before");
     assert!(released > 0, "a lease that was found before is released");
     if deadline.is_some_and(|at| at <= ctx.keys.now_ms()) {
-        // It is as if nobody had used it.
+        // The limiter is unused.
         ctx.keys.remove(key);
         ctx.keys.changed(key, "del");
     } else {
@@ -84,8 +84,8 @@ pub(super) fn release(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), C
     Ok(())
 }
 
-/// Answers what each lease holds and when it ends; those that end first come first. Who watches is shown those as well that have ended
-/// since something last changed the limiter, because nothing is logged when a lease ends.
+/// Answers the units and end of each lease, in the order of their ends. A watched read includes
+/// leases that have ended since the limiter last changed, because the end of a lease is not logged.
 pub(super) fn leases(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     let count = match args[2..] {
         [] => SHOWN,
@@ -111,14 +111,14 @@ pub(super) fn leases(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Co
     Ok(())
 }
 
-/// A limiter that has leases, and these; `None` if the key does not exist.
+/// Returns a limiter with its leases; `None` if the key does not exist.
 fn read<'k>(keys: &'k Keys<'_>, key: &[u8]) -> Result<Option<(&'k Limit, &'k Leases)>, CommandError> {
     let Some(limit) = keys.read::<Limit>(key)? else { return Ok(None) };
     let leases = limit.leases().ok_or_else(|| no_leases(limit.policy().algorithm()))?;
     Ok(Some((limit, leases)))
 }
 
-/// Says that a limiter has changed, whose key goes at its deadline if it has one.
+/// Reports the change of a limiter, and updates its key's deadline if it has one.
 fn has_changed(keys: &mut Keys<'_>, key: &[u8], deadline: Option<u64>, event: &'static str) {
     if deadline.is_some() {
         keys.set_deadline(key, deadline);

@@ -1,14 +1,15 @@
-//! Limiters: how many units somebody may have in some time.
+//! Limiters: how many units a client may use in a period.
 //!
 //! ```text
 //! rows ──► throttle, leases ──► rates ──► quotas ──► verdict ──► answer, options ──► value/limit
 //!      └─► policies ───────────────────────────────────────────┘
 //! ```
 //!
-//! Every command asks first and changes something only if it is allowed, so a refusal is never logged. What is logged is the
-//! command as it was sent: with the record's time for a clock it does the same again. Counters are asked as limiters are, and log what
-//! counters log. The one thing that a replay does not ask is how many leases there may be, which the process's setting says: what was
-//! granted is granted (`Keys::leases_max`).
+//! Every command asks first and changes state only if that is allowed, so a refusal is never
+//! logged. A change is logged as the command was sent; with the record's time as clock it has the
+//! same effect. Counters are asked like limiters, and log like counters. A replay does not check
+//! the limit on leases, which is a setting of the process: what was granted stays granted
+//! (`Keys::leases_max`).
 
 mod answer;
 mod leases;

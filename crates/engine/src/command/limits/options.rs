@@ -1,4 +1,4 @@
-//! What stands behind the keys of `LIMIT.*`: amounts and definitions.
+//! Arguments of `LIMIT.*` after the keys: amounts and definitions.
 
 use super::answer::invalid;
 use crate::command::parse::{self, is};
@@ -6,42 +6,41 @@ use crate::error::CommandError;
 use crate::value::limit::{Algorithm, Policy};
 use smallvec::SmallVec;
 
-/// Under which condition a definition is taken.
+/// Condition for a definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Condition {
-    /// There is no limiter of the name.
     Absent,
-    /// There is one.
     Present,
 }
 
-/// All that commands of the family may be told; each looks only for what it takes, see [`Accepts`].
+/// The options of all commands of the family; each command parses those that it accepts, see
+/// [`Accepts`].
 #[derive(Debug, Default)]
 pub(super) struct Options {
-    /// Of how many units; one or none, or one for each key.
+    /// Units: none, one, or one per key.
     pub(super) amounts: SmallVec<[u64; 2]>,
-    /// What limiters are defined as that do not exist; one or none, or one for each key. `None` where one has to exist.
+    /// Definitions for limiters that do not exist: none, one, or one per key. `None` if the limiter
+    /// must exist.
     pub(super) policies: SmallVec<[Option<Policy>; 1]>,
     pub(super) condition: Option<Condition>,
-    /// How long a lease is to last. Milliseconds.
+    /// Duration of a lease. Milliseconds.
     pub(super) ttl_ms: Option<u64>,
 }
 
-/// Which options a command takes.
+/// The options that a command accepts.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Accepts {
-    /// `AMOUNT`, with so many amounts at most.
+    /// Most amounts after `AMOUNT`.
     pub(super) amounts: usize,
-    /// Definitions, at most so many.
+    /// Most definitions.
     pub(super) definitions: usize,
     /// `NX` and `XX`.
     pub(super) condition: bool,
-    /// `TTL`.
     pub(super) ttl: bool,
 }
 
 impl Options {
-    /// Reads the arguments behind the keys. An option that is given twice is an error.
+    /// Parses the arguments after the keys. A repeated option is an error.
     pub(super) fn parse(mut args: &[&[u8]], accepts: Accepts) -> Result<Self, CommandError> {
         let mut options = Self::default();
         while let [word, rest @ ..] = args {
@@ -64,7 +63,8 @@ impl Options {
         Ok(options)
     }
 
-    /// Reads an option that begins with `word` and is no definition; what is behind it.
+    /// Parses an option that begins with `word` and is not a definition. Returns the remaining
+    /// arguments.
     fn other<'r, 'a>(
         &mut self,
         word: &[u8],
@@ -99,7 +99,6 @@ impl Options {
         Ok(rest)
     }
 
-    /// The amount for the key of that number, of so many keys.
     pub(super) fn amount_of(&self, number: usize) -> u64 {
         match self.amounts[..] {
             [] => 1,
@@ -108,7 +107,7 @@ impl Options {
         }
     }
 
-    /// What the limiter of the key of that number is if there is none.
+    /// Returns the definition for the key at this position, if its limiter does not exist.
     pub(super) fn policy_of(&self, number: usize) -> Option<Policy> {
         match self.policies[..] {
             [one] => one,
@@ -116,14 +115,15 @@ impl Options {
         }
     }
 
-    /// Whether there are as many amounts and definitions as `keys`, or one for all, or none.
+    /// Returns whether there are none, one, or `keys` amounts and definitions.
     pub(super) fn fit(&self, keys: usize) -> bool {
         let fits = |count: usize| count <= 1 || count == keys;
         fits(self.amounts.len()) && fits(self.policies.len())
     }
 }
 
-/// Reads `limit PER milliseconds [BURST burst]`, or of leases `limit TTL milliseconds`; what is behind it.
+/// Parses `limit PER milliseconds [BURST burst]`, or for leases `limit TTL milliseconds`. Returns
+/// the definition and the remaining arguments.
 fn definition<'r, 'a>(
     algorithm: Algorithm,
     args: &'r [&'a [u8]],
@@ -145,7 +145,7 @@ fn definition<'r, 'a>(
     }
 }
 
-/// A limit: at least 1.
+/// Parses a limit, at least 1.
 fn units(arg: &[u8]) -> Result<u64, CommandError> {
     parse::positive(arg)
         .ok()
@@ -153,12 +153,12 @@ fn units(arg: &[u8]) -> Result<u64, CommandError> {
         .ok_or_else(|| wrong("a limit must be a number of at least 1", arg))
 }
 
-/// How many units are asked for; none is a question.
+/// Parses an amount; 0 only asks.
 fn amount(arg: &[u8]) -> Result<u64, CommandError> {
     parse::positive(arg).map_err(|_| wrong("an amount must be a number of at least 0", arg))
 }
 
-/// A time of at least a millisecond; limiters refuse what is too long.
+/// Parses a time of at least a millisecond. The upper limit is checked by the limiter.
 fn period_ms(arg: &[u8]) -> Result<u64, CommandError> {
     parse::positive(arg)
         .ok()

@@ -1,4 +1,4 @@
-//! Defining limiters, looking at them and letting them forget.
+//! Definition, inspection and reset of limiters.
 
 use super::answer::signed;
 use super::options::{Accepts, Condition, Options};
@@ -6,8 +6,9 @@ use crate::context::Context;
 use crate::error::CommandError;
 use crate::value::Limit;
 
-/// Answers `OK`, or null if the condition does not hold. What has the same algorithm keeps what was used; another algorithm
-/// knows nothing of it and begins anew. A time to live ends, as with `SET`.
+/// Answers `OK`, or null if the condition does not hold. A new definition of the same algorithm
+/// keeps what was used; another algorithm starts empty. The key's time to live is removed, as by
+/// `SET`.
 pub(super) fn create(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     let accepts = Accepts { definitions: 1, condition: true, ..Accepts::default() };
     let options = Options::parse(&args[2..], accepts)?;
@@ -41,7 +42,7 @@ pub(super) fn create(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Co
     Ok(())
 }
 
-/// Answers nothing that changes by itself: what depends on the time of asking is answered by `LIMIT.PEEK`.
+/// Answers only what changes by records; what depends on the current time is in `LIMIT.PEEK`.
 pub(super) fn state(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     let Some(limit) = ctx.keys.read::<Limit>(args[1])? else {
         ctx.reply.null_array();
@@ -66,7 +67,7 @@ pub(super) fn state(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Com
     Ok(())
 }
 
-/// A limiter that was defined by itself stays and forgets; another one goes.
+/// Resets a limiter that `LIMIT.CREATE` has defined; removes one that a call has defined.
 pub(super) fn reset(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     let key = args[1];
     let Some(limit) = ctx.keys.read::<Limit>(key)? else {

@@ -1,4 +1,4 @@
-//! Counters, asked as limiters are: a quota is a limiter that no time gives anything back to.
+//! Counters, asked like limiters: a quota is a limiter that does not refill with time.
 
 use super::verdict::Verdict;
 use crate::context::{Keys, out_of_range};
@@ -6,19 +6,18 @@ use crate::error::CommandError;
 use crate::value::Type;
 use tidemark_counter::{Account, Kind, MAX, Promise, Refusal};
 
-/// Whether the key holds a counter.
 pub(super) fn is_counter(keys: &Keys<'_>, key: &[u8]) -> bool {
     keys.type_of(key) == Some(Type::Counter)
 }
 
-/// Asks a counter, and changes nothing.
+/// Asks a counter, without a change.
 pub(super) fn ask(account: &Account, amount: u64) -> Result<Verdict, CommandError> {
-    // What its promise wants to be committed first can be.
+    // Ignore the promise: what must be committed first can be.
     let anywhere = Promise::Relaxed { cap: MAX.unsigned_abs() };
     let mut tried = Account::resume(account.kind(), anywhere, account.position(), 0);
     let taken = tried.take(amount);
     if tried.position().checked_sub(account.durable()).is_none() {
-        // No commit could say it.
+        // No commit could record it.
         return Err(out_of_range());
     }
     let is_allowed = match (taken, account.kind()) {
@@ -39,7 +38,7 @@ pub(super) fn take_allowed(keys: &mut Keys<'_>, key: &[u8], amount: u64) -> Resu
     }
 }
 
-/// Gives units back, and says how many.
+/// Returns units to a counter. Returns the number accepted.
 pub(super) fn refund(keys: &mut Keys<'_>, key: &[u8], amount: u64) -> Result<u64, CommandError> {
     match keys.move_counter(key, |account| account.refund(amount.min(MAX.unsigned_abs())))? {
         Some(moved) => moved.outcome.map_err(|_| out_of_range()),

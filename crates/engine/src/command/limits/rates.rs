@@ -1,4 +1,4 @@
-//! Taking units of limiters, and of quotas: of one, or of several at once.
+//! Taking units from limiters and quotas, from one or from several together.
 
 use super::answer::{self, invalid, other_algorithm, signed};
 use super::options::{Accepts, Options};
@@ -12,23 +12,24 @@ use crate::value::limit::{Algorithm, Leases, NO_BOUND, Policy};
 use crate::value::{Collection, Limit, Object};
 use tidemark_counter::limiter::{Decision, Time};
 
-/// What a logged `LIMIT.CHECKALL` of one key takes beside it, at most: an amount, an algorithm and three numbers with their words.
+/// Most bytes of a logged `LIMIT.CHECKALL` of one key besides the key: an amount, an algorithm and
+/// three numbers with their keywords.
 const CHECK_BYTES: usize = 128;
 
-/// What is wanted of one limiter.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Request<'a> {
     pub(super) key: &'a [u8],
-    /// Units; none is a question.
+    /// Units; 0 only asks.
     pub(super) amount: u64,
-    /// What the limiter is if there is none.
+    /// Definition of the limiter if it does not exist.
     pub(super) policy: Option<Policy>,
-    /// How long a lease is to last, if not as long as the limiter says. Milliseconds; without meaning for other limiters.
+    /// Duration of the lease, if not the limiter's default. Milliseconds; ignored by other
+    /// limiters.
     pub(super) ttl_ms: Option<u64>,
 }
 
 impl Request<'_> {
-    /// What a grant is judged by, where a policy is in force.
+    /// Returns the policy that a grant is decided by, given the limiter's policy.
     fn terms(&self, policy: Policy) -> Result<Policy, CommandError> {
         match self.ttl_ms {
             Some(ttl_ms) if policy.algorithm().has_leases() => policy.with_period(ttl_ms).map_err(invalid),
@@ -37,12 +38,12 @@ impl Request<'_> {
     }
 }
 
-/// The time of a command as limiters take it.
+/// Returns the command's time as limiters use it.
 pub(super) fn now(keys: &Keys<'_>) -> Time {
     Time::from_micros(keys.now_us())
 }
 
-/// Asks one limiter, which is not there yet if it is `None`, and changes nothing.
+/// Asks one limiter, without a change. `limit` is `None` if it does not exist yet.
 fn ask(keys: &Keys<'_>, limit: Option<&Limit>, request: &Request<'_>) -> Result<Answer, CommandError> {
     let (now, leases_max) = (now(keys), keys.leases_max());
     let (policy, decision) = match limit {
@@ -65,13 +66,13 @@ fn take_allowed(keys: &mut Keys<'_>, request: &Request<'_>) -> Result<Answer, Co
     let now = now(keys);
     let take = |limit: &mut Limit| -> Result<(Answer, Option<u64>), CommandError> {
         let terms = request.terms(limit.policy())?;
-        // How many leases there may be was asked before, and may be another number by now.
+        // The limit on leases was checked before, and may have changed since.
         let decision = limit.take(terms, now, request.amount, NO_BOUND);
         let lease = limit.leases().map_or(0, Leases::last_id);
         Ok((Answer { decision, algorithm: terms.algorithm(), lease }, limit.deadline()))
     };
     let taken = keys.update(request.key, |limit: &mut Limit| {
-        // It was asked whether there is one; this is the answer.
+        // An error was returned by `ask` before.
         if let Ok(policy) = limit.in_force(request.policy) {
             limit.follow(policy);
         }
@@ -99,7 +100,8 @@ fn take_allowed(keys: &mut Keys<'_>, request: &Request<'_>) -> Result<Answer, Co
     Ok(answer)
 }
 
-/// Takes units of one limiter, if it allows it. `is_meant` says of its algorithm whether the command is for it.
+/// Takes units from one limiter, if it allows that. `is_meant` checks that the command suits the
+/// algorithm.
 pub(super) fn take(
     ctx: &mut Context<'_, '_>,
     request: &Request<'_>,
@@ -113,12 +115,12 @@ pub(super) fn take(
     take_allowed(ctx.keys, request)
 }
 
-/// Whether units are taken and given back without a name.
+/// Returns an error if the algorithm has leases.
 pub(super) fn without_leases(algorithm: Algorithm) -> Result<(), CommandError> {
     if algorithm.has_leases() { Err(answer::HAS_LEASES) } else { Ok(()) }
 }
 
-/// Asks whatever the key holds, and changes nothing.
+/// Asks the limiter or counter at the key, without a change.
 fn ask_any(keys: &Keys<'_>, request: &Request<'_>) -> Result<Verdict, CommandError> {
     let entry = keys.entry(request.key);
     if let Some(Object::Counter(counter)) = entry.and_then(Entry::object) {
@@ -129,8 +131,8 @@ fn ask_any(keys: &Keys<'_>, request: &Request<'_>) -> Result<Verdict, CommandErr
     ask(keys, limit, request).map(Verdict::Limiter)
 }
 
-/// Takes what all of them have allowed. Of counters and limiters together each limiter is logged by itself: what counters do is not
-/// logged as it was sent.
+/// Takes what all of them have allowed. If both counters and limiters take part, each limiter is
+/// logged separately, because changes of counters are not logged as sent.
 fn take_all<'a>(
     keys: &mut Keys<'_>,
     asked: &[(Request<'a>, Verdict)],
@@ -139,7 +141,8 @@ fn take_all<'a>(
     let is_limiter = |verdict: &Verdict| matches!(verdict, Verdict::Limiter(_));
     let (limiters, all) = (takes().filter(|(_, verdict)| is_limiter(verdict)).count(), takes().count());
     if limiters > 0 || all > 1 {
-        // One counter alone may move while the log takes nothing; here a part could be taken of the whole.
+        // A single counter may move while the log accepts nothing; here that could take only a
+        // part.
         keys.check_admitted()?;
     }
     if limiters < all {
@@ -165,15 +168,15 @@ fn take_all<'a>(
     Ok(taken)
 }
 
-/// Counts a refused call as use of the counters that it names: one that leaves when it is idle does not come back whole while
-/// clients keep asking.
+/// Counts a refused call as use of its counters: an idle counter must not expire, and return with
+/// its full limit, while clients keep asking.
 fn renew_idle(keys: &mut Keys<'_>, asked: &[(Request<'_>, Verdict)]) {
     for (request, _) in asked.iter().filter(|(_, verdict)| matches!(verdict, Verdict::Counter { .. })) {
         keys.renew_idle(request.key);
     }
 }
 
-/// Lets the log say what is taken of one limiter.
+/// Logs what is taken from one limiter.
 fn log_check(keys: &mut Keys<'_>, request: &Request<'_>) {
     let amount = request.amount.to_string();
     let definition = request.policy.map(answer::definition).unwrap_or_default();
@@ -182,7 +185,7 @@ fn log_check(keys: &mut Keys<'_>, request: &Request<'_>) {
     keys.log_instead("limit.checkall", &words);
 }
 
-/// The key, amount and definition of `LIMIT.CHECK` and `LIMIT.PEEK`.
+/// Parses the key, amount and definition of `LIMIT.CHECK` and `LIMIT.PEEK`.
 fn request<'a>(args: &[&'a [u8]]) -> Result<Request<'a>, CommandError> {
     let options = Options::parse(&args[2..], Accepts { amounts: 1, definitions: 1, ..Accepts::default() })?;
     Ok(Request { key: args[1], amount: options.amount_of(0), policy: options.policy_of(0), ttl_ms: None })
@@ -212,7 +215,8 @@ pub(super) fn peek(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Comm
     Ok(())
 }
 
-/// The keys, amounts and definitions of `LIMIT.CHECKALL` and `LIMIT.PEEKALL`, each with what the key says of it.
+/// Parses the keys, amounts and definitions of `LIMIT.CHECKALL` and `LIMIT.PEEKALL`, and asks each
+/// key.
 fn ask_all<'a>(keys: &Keys<'_>, args: &[&'a [u8]]) -> Result<Vec<(Request<'a>, Verdict)>, CommandError> {
     let number = parse::at_least(1, args[1], "ERR numkeys should be greater than 0")?;
     let (names, rest) = args[2..].split_at_checked(number).ok_or(CommandError::Syntax)?;
@@ -233,7 +237,7 @@ fn ask_all<'a>(keys: &Keys<'_>, args: &[&'a [u8]]) -> Result<Vec<(Request<'a>, V
     requests.map(|request| ask_any(keys, &request).map(|verdict| (request, verdict))).collect()
 }
 
-/// Takes of all, or of none.
+/// Takes units from all keys, or from none.
 pub(super) fn check_all(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     let asked = ask_all(ctx.keys, args)?;
     if asked.iter().all(|(_, verdict)| verdict.is_allowed()) {
@@ -249,13 +253,14 @@ pub(super) fn peek_all(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), 
     answer_deciding(ctx, &asked)
 }
 
-/// Answers for the key that decides: the one that has its client wait longest; if none refuses, the one of which least is left; of
-/// equals the first. Where some of them have leases, the answer ends with the one that was granted of each.
+/// Answers for the deciding key: the one with the longest wait; if none refuses, the one with the
+/// least left; among equals, the first. If some keys have leases, the answer ends with the lease
+/// granted on each key.
 fn answer_deciding(
     ctx: &mut Context<'_, '_>,
     verdicts: &[(Request<'_>, Verdict)],
 ) -> Result<(), CommandError> {
-    // Of equals the first: `max_by` would give the last.
+    // Among equals the first: `max_by` returns the last.
     let deciding = verdicts.iter().rev().max_by(|(_, one), (_, other)| one.weigh(other));
     let (request, verdict) = deciding.ok_or(CommandError::Syntax)?;
     let leases = || verdicts.iter().map(|(_, verdict)| verdict.lease());
@@ -276,7 +281,7 @@ fn has_repeats(keys: &[&[u8]]) -> bool {
     sorted.windows(2).any(|pair| pair[0] == pair[1])
 }
 
-/// Gives units back. Those that no longer count are nobody's to give.
+/// Returns units to a limiter or counter. Units that no longer count cannot be returned.
 pub(super) fn refund(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     let options = Options::parse(&args[2..], Accepts { amounts: 1, ..Accepts::default() })?;
     let (key, amount, now) = (args[1], options.amount_of(0), now(ctx.keys));
@@ -301,7 +306,7 @@ pub(super) fn refund(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Co
     }
     let given = refunded.peek(policy, now, 0, NO_BOUND).remaining.saturating_sub(before).min(amount);
     match refunded.deadline() {
-        // It is as if nobody had used it.
+        // The limiter is unused.
         Some(at) if at <= ctx.keys.now_ms() => {
             ctx.keys.remove(key);
             ctx.keys.changed(key, "del");

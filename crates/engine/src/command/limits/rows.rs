@@ -10,28 +10,28 @@ const fn row(id: u16, name: &'static str, arity: i16, flags: u32, keys: KeySpec,
 const SINCE: &str = "tidemark 0.1.0";
 const GROWS: u32 = WRITE | DENYOOM | FAST;
 
-/// What is said in the table of what a call may define.
+/// Syntax of a definition of a rate limiter.
 macro_rules! rate {
     () => {
         "<GCRA | TOKEN | LEAKY | FIXED | SLIDING | LOG> limit PER milliseconds [BURST burst]"
     };
 }
 
-/// The same, of limiters that have leases.
+/// Syntax of a definition of a limiter with leases.
 macro_rules! leases {
     () => {
         "CONCURRENCY limit TTL milliseconds"
     };
 }
 
-/// Either.
+/// Syntax of any definition.
 macro_rules! definition {
     () => {
         concat!("<", rate!(), " | ", leases!(), ">")
     };
 }
 
-/// The arguments of those that ask several.
+/// Syntax of commands that ask several keys.
 const ALL: &str =
     concat!("numkeys key [key ...] [AMOUNT amount [amount ...]] [<DEFINED | ", definition!(), "> ...]");
 

@@ -1,4 +1,4 @@
-//! `CL.THROTTLE`, as redis-cell has it.
+//! `CL.THROTTLE`, compatible with redis-cell.
 
 use super::answer::invalid;
 use super::rates::{self, Request};
@@ -8,8 +8,8 @@ use crate::error::CommandError;
 use crate::value::limit::{Algorithm, Policy};
 use tidemark_counter::limiter::Invalid;
 
-/// `key max-burst count-per-period period [quantity]`, the period in seconds. One unit and `max-burst` more are allowed at
-/// once; a quantity of 0 is a question.
+/// `key max-burst count-per-period period [quantity]`, with the period in seconds. Allows a burst
+/// of `max-burst` plus one unit; a quantity of 0 only asks.
 pub(super) fn throttle(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     let (&[_, key, burst, count, period], quantity) = (match args {
         [one @ .., quantity] if args.len() == 6 => (one, Some(*quantity)),
@@ -32,7 +32,8 @@ pub(super) fn throttle(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), 
     Ok(())
 }
 
-/// A number as redis-cell reads it, with a sign or zeros in front; it does not ask whether it is negative, which makes no sense.
+/// Parses a number as redis-cell does, with a sign or leading zeros. Unlike redis-cell, refuses
+/// negative numbers.
 fn number(arg: &[u8]) -> Result<u64, CommandError> {
     let shown = || String::from_utf8_lossy(&arg[..arg.len().min(64)]).into_owned();
     let value: i64 = std::str::from_utf8(arg)

@@ -1,4 +1,4 @@
-//! What is said of a request, be it by a limiter or by a quota that no time gives anything back to.
+//! Decision on a request, by a limiter or by a quota.
 
 use super::answer::{millis, signed};
 use crate::value::limit::Algorithm;
@@ -6,26 +6,26 @@ use crate::wire::reply::Reply;
 use std::cmp::Ordering;
 use tidemark_counter::limiter::Decision;
 
-/// What a limiter has granted, or not.
+/// Decision of a limiter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Answer {
     pub(super) decision: Decision,
     pub(super) algorithm: Algorithm,
-    /// The lease that was granted; 0: none was.
+    /// Lease that was granted; 0 if none was.
     pub(super) lease: u64,
 }
 
-/// What is answered to a request for units of one key.
+/// Decision on a request for units of one key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// Of a limiter: time gives back what was used.
+    /// By a limiter, which refills with time.
     Limiter(Answer),
-    /// Of a counter: only a refund does.
+    /// By a counter, which only refunds refill.
     Counter {
         is_allowed: bool,
-        /// The most that is ever admitted; `None` if there is no limit.
+        /// The limit; `None` if there is none.
         limit: Option<i64>,
-        /// What could be taken now; `None` if there is no limit.
+        /// Units that could be taken now; `None` if there is no limit.
         available: Option<i64>,
     },
 }
@@ -38,7 +38,7 @@ impl Verdict {
         }
     }
 
-    /// The lease that was granted, 0 if none was; `None` of what has no leases.
+    /// Returns the lease that was granted, 0 if none was; `None` if the algorithm has no leases.
     pub(super) fn lease(&self) -> Option<u64> {
         match self {
             Self::Limiter(Answer { algorithm, lease, .. }) if algorithm.has_leases() => Some(*lease),
@@ -46,9 +46,10 @@ impl Verdict {
         }
     }
 
-    /// Allowed (1 or 0), limit, remaining, the milliseconds until a retry (-1 if there is nothing to wait for: it is allowed, or
-    /// no time makes it so) and those until nothing counts any more (-1 if no time does that). A limit of -1, and what remains of it,
-    /// is none. Who waits so long is not early: both times are rounded up.
+    /// Returns: allowed (1 or 0); limit; remaining; milliseconds until a retry, -1 if allowed or if
+    /// time does not help; milliseconds until nothing counts any more, -1 if time does not help.
+    /// Limit and remaining are -1 if there is no limit. Times are rounded up, so a client that
+    /// waits for them is not early.
     pub(super) fn integers(&self) -> [i64; 5] {
         match self {
             Self::Limiter(Answer { decision, .. }) => [
@@ -71,14 +72,15 @@ impl Verdict {
         self.integers().into_iter().for_each(|integer| reply.integer(integer));
     }
 
-    /// Which of two weighs more with the client: one that refuses, for longer, or leaves less.
+    /// Compares two decisions by weight: refusals over grants, then the longer wait, then the less
+    /// remaining.
     pub(super) fn weigh(&self, other: &Self) -> Ordering {
         let refuses = other.is_allowed().cmp(&self.is_allowed());
         let waits = if self.is_allowed() { Ordering::Equal } else { self.wait().cmp(&other.wait()) };
         refuses.then(waits).then_with(|| other.remaining().cmp(&self.remaining()))
     }
 
-    /// Never is longer than any wait.
+    /// Returns the wait; never is longer than any.
     fn wait(&self) -> (bool, Option<std::time::Duration>) {
         let wait = match self {
             Self::Limiter(Answer { decision, .. }) => decision.retry_after,

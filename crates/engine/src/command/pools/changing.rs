@@ -1,4 +1,4 @@
-//! Changes of the catalogue and of the stock by hand, while draws go on.
+//! Changes of the catalogue and stock by clients, between draws.
 
 use super::{answer, no_pool, options};
 use crate::command::parse::{self, is};
@@ -7,7 +7,6 @@ use crate::error::CommandError;
 use crate::value::pool::Inner;
 use tidemark_pool::{Item, Refusal, Stock};
 
-/// One change of a catalogue.
 enum Change<'a> {
     Weight { id: &'a str, weight: u64 },
     Stock { id: &'a str, stock: Stock },
@@ -16,7 +15,7 @@ enum Change<'a> {
 }
 
 impl<'a> Change<'a> {
-    /// Reads one change, and what comes behind it.
+    /// Parses one change. Returns it with the remaining words.
     fn parse<'w>(words: &'w [&'a [u8]]) -> Result<(Self, &'w [&'a [u8]]), CommandError> {
         match words {
             [word, id, weight, rest @ ..] if is(word, "WEIGHT") => {
@@ -45,7 +44,8 @@ impl<'a> Change<'a> {
     }
 }
 
-/// `POOL.UPDATE key change [change ...]`: all of them or none. Answers the catalogue's version.
+/// `POOL.UPDATE key change [change ...]`: makes all changes or none. Answers the catalogue's
+/// version.
 pub(super) fn update(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     let (mut changes, mut rest) = (Vec::new(), &args[2..]);
     while !rest.is_empty() {
@@ -62,7 +62,7 @@ pub(super) fn update(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Co
     Ok(())
 }
 
-/// `POOL.RESTOCK key id units`: answers what is left then, or null if the item has no end.
+/// `POOL.RESTOCK key id units`: answers the new stock, or null if it is unlimited.
 pub(super) fn restock(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     let (id, units) = (options::id(args[2])?, parse::integer(args[3])?);
     let stock = ctx.keys.change_pool(args[1], "pool_update", 64, |pool| {

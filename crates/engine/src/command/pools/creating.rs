@@ -1,4 +1,4 @@
-//! Making pools, and ending them.
+//! Creation and removal of pools.
 
 use super::{answer, options, rules, schedule, tables};
 use crate::command::parse::is;
@@ -11,7 +11,7 @@ use tidemark_pool::file::{CatalogueFile, FileFormat};
 use tidemark_pool::selector::SelectorKind;
 use tidemark_pool::{Catalogue, Mode, NestingError, Rules, SECRET_BYTES, Schedule, Secret, SoldOut};
 
-/// What a pool is made of.
+/// Arguments of `POOL.CREATE`.
 struct Wish {
     catalogue: Catalogue,
     selector: SelectorKind,
@@ -42,7 +42,7 @@ pub(super) fn create(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Co
     answer::number(ctx.reply, "items", pool.len() as u64);
     answer::text(ctx.reply, "commitment", &pool.inner().commitment().to_string());
     answer::text(ctx.reply, "next-commitment", &pool.inner().next_commitment().to_string());
-    // The secrets are the log's: what was sent says nothing of them.
+    // Log the image, which has the secrets; the command as sent does not.
     ctx.keys.log_instead("pool.load", &[key, &image]);
     ctx.keys.put(key, pool);
     if durability == PoolDurability::Always {
@@ -53,7 +53,7 @@ pub(super) fn create(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Co
     Ok(())
 }
 
-/// Bytes that nobody can know.
+/// Returns an unpredictable secret.
 pub(super) fn random_secret(ctx: &mut Context<'_, '_>) -> Result<Secret, CommandError> {
     let bytes: [u8; SECRET_BYTES] = ctx.keys.secret().map_err(|error| {
         CommandError::Text(format!("ERR the system gives no random bytes for a secret: {error}").into())
@@ -75,7 +75,7 @@ pub(super) fn remove(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Co
 }
 
 impl Wish {
-    /// Reads `[SELECTOR name] [DURABILITY mode] [FROM number] <<JSON | YAML | TOML> text | [MODE mode] [SOLDOUT rule] [LIMIT ...] [GUARANTEE ...] [SCHEDULE ...] [TABLE ...] ITEMS id weight quantity [...]>`.
+    /// Parses the arguments of `POOL.CREATE` after the key.
     fn parse(args: &[&[u8]]) -> Result<Self, CommandError> {
         let (mut mode, mut sold_out, mut selector) = (None, None, SelectorKind::default());
         let mut durability = PoolDurability::default();
@@ -146,7 +146,7 @@ impl Wish {
     }
 }
 
-/// What is wrong with a catalogue. An answer of the protocol is one line.
+/// Returns the error of a catalogue on one line, as the protocol requires.
 fn wrong(error: &dyn std::error::Error) -> CommandError {
     CommandError::Text(format!("ERR {error}").replace(['\r', '\n'], " ").into())
 }

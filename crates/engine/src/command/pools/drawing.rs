@@ -1,4 +1,4 @@
-//! Drawing, and giving back what was drawn.
+//! Draws, and the return of drawn items.
 
 use super::options::{self, Draws};
 use super::{answer, no_pool};

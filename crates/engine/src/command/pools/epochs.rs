@@ -1,4 +1,4 @@
-//! From one secret to the next, and what was one.
+//! Epochs: the change from one secret to the next, and revealed secrets.
 
 use super::creating::random_secret;
 use super::{answer, no_pool, options};
@@ -10,7 +10,8 @@ use crate::wire::reply::Reply;
 use std::fmt::Write as _;
 use tidemark_pool::Revealed;
 
-/// `POOL.EPOCH key [SEED seed]`: ends the epoch and shows its secret; begins the one that was committed to.
+/// `POOL.EPOCH key [SEED seed]`: ends the epoch, reveals its secret, and begins the epoch that was
+/// committed to.
 pub(super) fn begin(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     let seed = match &args[2..] {
         [] => &[],
@@ -18,7 +19,7 @@ pub(super) fn begin(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Com
         _ => return Err(CommandError::Syntax),
     };
     let after = random_secret(ctx)?;
-    // Who knows a secret must not see it draw again, behind a crash.
+    // After a crash, a revealed secret must not be used for draws again.
     ctx.keys.make_durable();
     let changed = ctx.keys.change_pool(args[1], "pool_epoch", seed.len() + 64, |pool| {
         let revealed = pool.begin_epoch(seed, after)?;
@@ -34,14 +35,14 @@ pub(super) fn begin(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Com
     Ok(())
 }
 
-/// `POOL.REVEAL key [epoch]`: an epoch that is over, the last one if none is named.
+/// `POOL.REVEAL key [epoch]`: answers an ended epoch, by default the last one.
 pub(super) fn reveal(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     let named = args.get(2).map(|epoch| options::number(epoch)).transpose()?;
     let pool = ctx.keys.read::<Pool>(args[1])?.map(Pool::inner);
     let revealed = pool.and_then(|pool| pool.revealed(named.or(pool.epoch().index.checked_sub(1))?));
     match revealed {
         Some(revealed) => {
-            // The end of its epoch may be on its way to the disk.
+            // The record that ends the epoch may not be durable yet.
             ctx.keys.tell_durable();
             show(ctx.reply, &revealed);
         }
@@ -50,7 +51,7 @@ pub(super) fn reveal(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Co
     Ok(())
 }
 
-/// All that it takes to make an epoch's draws again.
+/// Writes everything needed to repeat an epoch's draws.
 fn show(reply: &mut Reply, revealed: &Revealed) {
     let Revealed { epoch, end } = revealed;
     reply.map(6);

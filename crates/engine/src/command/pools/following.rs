@@ -1,4 +1,4 @@
-//! What the log says that pools have done.
+//! Replay of logged pool records.
 
 use super::no_pool;
 use crate::context::Context;
@@ -6,7 +6,7 @@ use crate::error::CommandError;
 use crate::persist::record::Cursor;
 use crate::value::{Collection, Pool};
 
-/// `pool.load key image`: a pool was made.
+/// `pool.load key image`: a pool was created.
 pub(super) fn load(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     let mut image = Cursor::new(args[2]);
     let pool = Pool::decode(&mut image).filter(|_| image.is_empty());
@@ -17,7 +17,7 @@ pub(super) fn load(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Comm
     Ok(())
 }
 
-/// `pool.step key frame`: a pool has done something.
+/// `pool.step key frame`: a pool has changed.
 pub(super) fn step(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     let followed = ctx.keys.update(args[1], |pool: &mut Pool| pool.follow(args[2]))?;
     followed.ok_or_else(no_pool)?.map_err(|error| CommandError::Text(format!("ERR {error}").into()))?;

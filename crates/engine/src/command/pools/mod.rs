@@ -4,8 +4,8 @@
 //! rows ──► creating, drawing, reserving, changing, epochs, reading, following ──► rules ──► answer, options ──► context/pools ──► value/pool
 //! ```
 //!
-//! What chance decides is logged as decided: a pool that is made is logged with its secrets, and a change as what it has done, in rows that
-//! only the log has.
+//! Random choices are logged by their results: the creation of a pool with its secrets, and a
+//! change as its effects, in rows that clients cannot send.
 
 mod answer;
 mod changing;

@@ -1,20 +1,21 @@
-//! What several commands on pools are told alike.
+//! Options shared by commands on pools.
 
 use crate::command::parse::{self, is};
 use crate::error::CommandError;
 use tidemark_pool::{AMOUNT_MAX, By, DRAWS_MAX, ID_BYTES_MAX, NAME_BYTES_MAX, Repeats, Stock};
 
-/// How many draws are asked for, and how, and by whom.
+/// Number of draws, their rules, and the user.
 pub(super) struct Draws<'a> {
     pub(super) count: usize,
     pub(super) repeats: Repeats,
-    /// Whether the count was given, so that the answer is an array of draws.
+    /// Whether the count was given; then the answer is an array of draws.
     pub(super) is_counted: bool,
     pub(super) by: By<'a>,
 }
 
 impl<'a> Draws<'a> {
-    /// Reads `[COUNT count] [UNIQUE] [USER user] [REQUEST request]`, at this time in microseconds since 1970.
+    /// Parses `[COUNT count] [UNIQUE] [USER user] [REQUEST request]`. `now_us` is in microseconds
+    /// since 1970.
     pub(super) fn parse(args: &[&'a [u8]], now_us: u64) -> Result<Self, CommandError> {
         let by = By { now_ms: now_us / 1000, ..By::default() };
         let mut draws = Self { count: 1, repeats: Repeats::Allowed, is_counted: false, by };
@@ -37,14 +38,14 @@ impl<'a> Draws<'a> {
         Ok(draws)
     }
 
-    /// What the log takes of them at most.
+    /// Returns the most bytes of the draws in the log.
     pub(super) fn event_bytes(&self) -> usize {
-        // The number of an item has at most five bytes; beside it there are names and times.
+        // An item's number has at most five bytes; names and times are added.
         self.count.min(DRAWS_MAX) * 5 + 2 * NAME_BYTES_MAX + 64
     }
 }
 
-/// Which items are shown: `[FROM start] [COUNT count]`.
+/// The items to show: `[FROM start] [COUNT count]`.
 pub(super) struct Page {
     pub(super) from: usize,
     pub(super) count: usize,
@@ -67,13 +68,11 @@ impl Page {
     }
 }
 
-/// An item's id.
 pub(super) fn id(arg: &[u8]) -> Result<&str, CommandError> {
     let text = std::str::from_utf8(arg).ok().filter(|id| id.len() <= ID_BYTES_MAX);
     text.ok_or_else(|| CommandError::text("ERR an item's id must be text of 1 to 255 bytes in UTF-8"))
 }
 
-/// An item's weight.
 pub(super) fn weight(arg: &[u8]) -> Result<u64, CommandError> {
     amount(arg).ok_or_else(|| {
         let said = clipped(arg);
@@ -84,7 +83,6 @@ pub(super) fn weight(arg: &[u8]) -> Result<u64, CommandError> {
     })
 }
 
-/// How many of an item there are.
 pub(super) fn stock(arg: &[u8]) -> Result<Stock, CommandError> {
     if is(arg, "UNLIMITED") {
         return Ok(Stock::Unlimited);
@@ -98,7 +96,7 @@ pub(super) fn stock(arg: &[u8]) -> Result<Stock, CommandError> {
     })
 }
 
-/// An argument for people: its beginning, in quotes.
+/// Returns the beginning of an argument, quoted for error messages.
 fn clipped(arg: &[u8]) -> String {
     const SHOWN: usize = 40;
     let shown = &arg[..arg.len().min(SHOWN)];
@@ -106,7 +104,7 @@ fn clipped(arg: &[u8]) -> String {
     format!("\"{}{more}\"", shown.escape_ascii())
 }
 
-/// The number of a reservation.
+/// Parses the number of a reservation, epoch or draw.
 pub(super) fn number(arg: &[u8]) -> Result<u64, CommandError> {
     amount(arg).ok_or(CommandError::NotAnInteger)
 }

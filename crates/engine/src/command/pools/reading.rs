@@ -1,4 +1,4 @@
-//! What is in a pool, what its odds are, and what was drawn last.
+//! Contents, odds and latest draws of a pool.
 
 use super::options::Page;
 use super::{answer, rules};
@@ -96,7 +96,8 @@ pub(super) fn odds(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Comm
     Ok(())
 }
 
-/// The table that an item is in, and the one that it leads to, null each if that is none but the first.
+/// Writes the table that an item is in, and the one that it leads to; null for the first table, or
+/// for none.
 fn write_tables(reply: &mut Reply, entry: &Entry<'_>) {
     for (name, table) in [(&b"table"[..], entry.table), (b"leads-to", entry.leads_to)] {
         reply.bulk(name);
@@ -104,7 +105,7 @@ fn write_tables(reply: &mut Reply, entry: &Entry<'_>) {
     }
 }
 
-/// The items of a page as the field `entries`, and where the next page begins as `next`.
+/// Writes the items of a page as the field `entries`, and the start of the next page as `next`.
 fn write_page(reply: &mut Reply, pool: &Inner, page: &Page, write: impl Fn(&mut Reply, &Entry<'_>)) {
     let items = pool.urn().len();
     let from = page.from.min(items);

@@ -1,4 +1,4 @@
-//! Draws that are set aside until somebody says what becomes of them.
+//! Reservations: draws that are held until they are confirmed or cancelled.
 
 use super::options::{self, Draws};
 use super::{answer, no_pool};
@@ -11,7 +11,7 @@ use crate::value::pool::{Inner, PoolDurability};
 use crate::wire::reply::Reply;
 use tidemark_pool::{Ending, Refusal, Reservation};
 
-/// The longest that something is set aside: a year. Milliseconds.
+/// Longest reservation: a year. Milliseconds.
 const TERM_MS_MAX: u64 = 366 * 24 * 3600 * 1000;
 
 /// `POOL.RESERVE key milliseconds [COUNT count] [UNIQUE] [USER user] [REQUEST request]`
@@ -33,7 +33,7 @@ pub(super) fn reserve(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), C
     Ok(())
 }
 
-/// A reservation: its number, until when it is open, and its draws.
+/// Writes a reservation: its number, its deadline, and its draws.
 fn show(reply: &mut Reply, pool: &Inner, reservation: &Reservation) {
     reply.map(3);
     answer::number(reply, "reservation", reservation.number());
@@ -50,7 +50,7 @@ pub(super) fn cancel(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Co
     end(ctx, args, Ending::Cancelled, Inner::cancel)
 }
 
-/// Ends a reservation, and answers 1; or 0 if that was done before.
+/// Ends a reservation and answers 1, or 0 if it was ended this way before.
 fn end(
     ctx: &mut Context<'_, '_>,
     args: &[&[u8]],
@@ -60,8 +60,8 @@ fn end(
     let (number, now_us) = (options::number(args[2])?, ctx.keys.now_us());
     let pool = ctx.keys.read::<Pool>(args[1])?.map(Pool::inner);
     if pool.and_then(|pool| pool.reservation(number)).is_some_and(|open| open.until_us <= now_us) {
-        // It is over, whether or not anybody has seen to that yet. What is refused leaves no trace, so all that is over would be ended,
-        // and taken back, for each who comes too late.
+        // Expired, whether or not that is recorded yet. Without this check, every late call would
+        // end all expired reservations and, as a refusal changes nothing, roll that back.
         return Err(refused(&Refusal::Ended { number, how: Ending::Expired }));
     }
     let ended = ctx.keys.change_pool(args[1], "pool_end", 32, |pool| {
@@ -73,7 +73,7 @@ fn end(
     Ok(())
 }
 
-/// Ends some of what is over by now, all of which is part of every other change.
+/// Ends some expired reservations. Every other change ends all of them.
 pub(super) fn expire(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     let ended = ctx.keys.let_time_pass(args[1])?;
     ctx.reply.count(ended);

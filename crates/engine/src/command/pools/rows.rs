@@ -149,7 +149,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
     ),
 ];
 
-/// What the log has in place of commands.
+/// Rows that only the log has.
 pub(in crate::command) const LOGGED: &[Command] = &[
     row(520, "pool.load", 3, WRITE, following::load).using(&["OW update"]).doc(
         SINCE,

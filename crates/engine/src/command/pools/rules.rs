@@ -1,4 +1,4 @@
-//! Rules about who draws, as they are told when a pool is made, and what they have counted.
+//! Rules on draws: arguments of `POOL.CREATE`, and what they have counted.
 
 use super::{answer, options};
 use crate::command::parse::{self, is};
@@ -9,10 +9,10 @@ use crate::value::pool::Inner;
 use crate::wire::reply::Reply;
 use tidemark_pool::{Counted, Guarantee, Limit, NAME_BYTES_MAX, RULE_ITEMS_MAX, Scope, Soft};
 
-/// What was read, and the words behind it.
+/// A parsed value, and the remaining words.
 type Read<'w, 'a, T> = Result<(T, &'w [&'a [u8]]), CommandError>;
 
-/// Reads `<DRAWS max [PER milliseconds] | WINS max [PER milliseconds] OF numitems id [id ...]>`, and what comes behind it.
+/// Parses `<DRAWS max [PER milliseconds] | WINS max [PER milliseconds] OF numitems id [id ...]>`.
 pub(super) fn limit<'w, 'a>(words: &'w [&'a [u8]]) -> Read<'w, 'a, Limit> {
     let [kind, max, rest @ ..] = words else { return Err(CommandError::Syntax) };
     let max = parse::positive(max)?;
@@ -30,7 +30,7 @@ pub(super) fn limit<'w, 'a>(words: &'w [&'a [u8]]) -> Read<'w, 'a, Limit> {
     Ok((Limit { max, per_ms, wins_of: Some(wins_of) }, rest))
 }
 
-/// Reads `after [POOL] [SOFT from step] OF numitems id [id ...]`, and what comes behind it.
+/// Parses `after [POOL] [SOFT from step] OF numitems id [id ...]`.
 pub(super) fn guarantee<'w, 'a>(words: &'w [&'a [u8]]) -> Read<'w, 'a, Guarantee> {
     let [after, rest @ ..] = words else { return Err(CommandError::Syntax) };
     let mut rest = rest;
@@ -52,7 +52,7 @@ pub(super) fn guarantee<'w, 'a>(words: &'w [&'a [u8]]) -> Read<'w, 'a, Guarantee
     Ok((Guarantee { after, of, scope, soft }, rest))
 }
 
-/// Reads `OF numitems id [id ...]`.
+/// Parses `OF numitems id [id ...]`.
 fn named<'w, 'a>(words: &'w [&'a [u8]]) -> Read<'w, 'a, Vec<Box<str>>> {
     let [word, count, rest @ ..] = words else { return Err(CommandError::Syntax) };
     if !is(word, "OF") {
@@ -87,7 +87,8 @@ pub(super) fn user(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Comm
     Ok(())
 }
 
-/// The limits of a pool as the field `limits`, with what they have counted of a user, if that is asked for.
+/// Writes the limits of a pool as the field `limits`, with what they have counted for a user if
+/// `counted` is given.
 pub(super) fn write_limits(reply: &mut Reply, pool: &Inner, counted: Option<&Counted>) {
     let limits = pool.rules().map_or(&[][..], |rules| rules.limits());
     reply.bulk(b"limits");
@@ -107,7 +108,8 @@ pub(super) fn write_limits(reply: &mut Reply, pool: &Inner, counted: Option<&Cou
     }
 }
 
-/// The guarantees of a pool as the field `guarantees`, with how far they are for a user, if that is asked for.
+/// Writes the guarantees of a pool as the field `guarantees`, with a user's progress if `counted`
+/// is given.
 pub(super) fn write_guarantees(reply: &mut Reply, pool: &Inner, counted: Option<&Counted>) {
     let guarantees = pool.rules().map_or(&[][..], |rules| rules.guarantees());
     reply.bulk(b"guarantees");
@@ -133,7 +135,6 @@ fn write_items(reply: &mut Reply, pool: &Inner, items: &[u32]) {
     items.iter().for_each(|item| answer::item(reply, pool, Some(*item)));
 }
 
-/// A number that may be missing.
 pub(super) fn number_or_null(reply: &mut Reply, number: Option<u64>) {
     match number {
         Some(number) => reply.integer(answer::signed(number)),

@@ -1,4 +1,4 @@
-//! Schedules, as they are told when a pool is made, and how far they have come.
+//! Schedules: arguments of `POOL.CREATE`, and their progress.
 
 use super::options::{self, Page};
 use super::{answer, rules};
@@ -8,7 +8,8 @@ use crate::error::CommandError;
 use crate::value::Pool;
 use tidemark_pool::{Release, Unsold};
 
-/// Reads `id units FROM milliseconds [EVERY milliseconds [TIMES windows] [LAPSES]]`, and what comes behind it.
+/// Parses `id units FROM milliseconds [EVERY milliseconds [TIMES windows] [LAPSES]]`. Returns the
+/// release and the remaining words.
 pub(super) fn release<'w, 'a>(words: &'w [&'a [u8]]) -> Result<(Release, &'w [&'a [u8]]), CommandError> {
     let [id, units, from, from_ms, rest @ ..] = words else { return Err(CommandError::Syntax) };
     if !is(from, "FROM") {
@@ -70,7 +71,7 @@ pub(super) fn show(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Comm
         answer::text(reply, "unsold", if release.unsold == Unsold::Lapses { "lapses" } else { "stays" });
         answer::number(reply, "released", release.come(now_ms));
         reply.bulk(b"next");
-        // What was removed gets nothing any more.
+        // A removed item gets no more units.
         rules::number_or_null(reply, release.next_ms(now_ms).filter(|_| urn.has(release.item)));
     }
     reply.bulk(b"next");

@@ -1,14 +1,15 @@
-//! Tables inside of tables, as they are told when a pool is made.
+//! Nested tables: arguments of `POOL.CREATE`.
 
 use super::options;
 use crate::command::parse;
 use crate::error::CommandError;
 use tidemark_pool::{Item, Lead, Stock, Table};
 
-/// In front of a table's name, in place of a quantity.
+/// Prefix of a table's name in place of a quantity.
 const PREFIX: &[u8] = b"TABLE:";
 
-/// Reads `name numitems id weight <quantity | TABLE:name> [...]`, and what comes behind it.
+/// Parses `name numitems id weight <quantity | TABLE:name> [...]`. Returns the table and the
+/// remaining words.
 pub(super) fn table<'w, 'a>(
     words: &'w [&'a [u8]],
     leads: &mut Vec<Lead>,
@@ -23,7 +24,7 @@ pub(super) fn table<'w, 'a>(
     Ok((Table { name: options::id(name)?.into(), items: items(words, leads)? }, rest))
 }
 
-/// Reads `id weight <quantity | TABLE:name> [...]`.
+/// Parses `id weight <quantity | TABLE:name> [...]`.
 pub(super) fn items(words: &[&[u8]], leads: &mut Vec<Lead>) -> Result<Vec<Item>, CommandError> {
     if !words.len().is_multiple_of(3) {
         return Err(CommandError::text("ERR ITEMS takes an id, a weight and a quantity for each item"));
@@ -42,7 +43,7 @@ pub(super) fn items(words: &[&[u8]], leads: &mut Vec<Lead>) -> Result<Vec<Item>,
     words.chunks(3).map(item).collect()
 }
 
-/// The name of the table that stands in place of a quantity.
+/// Returns the table's name in place of a quantity, if it is one.
 fn table_of(word: &[u8]) -> Option<&[u8]> {
     word.split_at_checked(PREFIX.len())
         .filter(|(prefix, _)| prefix.eq_ignore_ascii_case(PREFIX))

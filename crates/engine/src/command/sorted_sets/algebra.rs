@@ -10,7 +10,7 @@ use crate::value::{Object, Set, SortedSet, Text};
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// An operand: a set counts as a sorted set whose scores are all 1.
+/// An operand. A set counts as a sorted set with all scores 1.
 #[derive(Debug, Clone, Copy)]
 enum Input<'k> {
     Absent,
@@ -58,7 +58,6 @@ impl<'k> Input<'k> {
 
 type Scored<'k> = (f64, Cow<'k, [u8]>);
 
-/// How the scores of one member become one.
 #[derive(Debug, Clone, Copy)]
 enum Aggregate {
     Sum,
@@ -67,11 +66,12 @@ enum Aggregate {
 }
 
 impl Aggregate {
-    /// Opposite infinities cancel to zero, as in Redis.
+    /// The sum of opposite infinities is zero, as in Redis.
     fn combine(self, one: f64, other: f64) -> f64 {
         match self {
             Self::Sum => zero_if_nan(one + other),
-            // Spelled out, because a product of zero and infinity, which is not a number, loses against any.
+            // Explicit comparisons: the product of zero and infinity is NaN, which must lose
+            // against any number.
             Self::Min => {
                 if other < one {
                     other
@@ -101,7 +101,7 @@ enum Operation {
     Diff,
 }
 
-/// Which options a command takes.
+/// The options that a command accepts.
 #[derive(Debug, Clone, Copy)]
 struct Form {
     /// The command's name, for errors.
@@ -111,18 +111,18 @@ struct Form {
     counts: bool,
 }
 
-/// Operands and options of one command.
+/// Operands and options of a command.
 struct Query<'k> {
     /// With their weights.
     inputs: Vec<(Input<'k>, f64)>,
     aggregate: Aggregate,
     with_scores: bool,
-    /// How far to count; 0 is to the end.
+    /// Most members to count; 0 for all.
     limit: u64,
 }
 
 impl<'k> Query<'k> {
-    /// Reads `numkeys key [key ...]` and the options. The types of the keys are checked before the options are.
+    /// Parses `numkeys key [key ...]` and the options. Key types are checked before options.
     fn parse(keys: &'k Keys<'_>, args: &[&[u8]], form: Form) -> Result<Self, CommandError> {
         let (number, rest) = args.split_first().ok_or(CommandError::Syntax)?;
         let number = parse::integer(number)?;
@@ -174,7 +174,7 @@ impl<'k> Query<'k> {
         Ok(())
     }
 
-    /// The result in the order of sorted sets.
+    /// Returns the result in the order of sorted sets.
     fn evaluate(mut self, operation: Operation) -> Vec<Scored<'k>> {
         if operation != Operation::Diff {
             // Smallest first: it bounds an intersection, and Redis adds scores in this order.
@@ -200,7 +200,7 @@ impl<'k> Query<'k> {
                 scores.entry(member).and_modify(combine).or_insert(score);
             }
         }
-        // The order of the map, which differs from process to process, is undone by sorting.
+        // The map's order differs between processes; the caller sorts.
         scores.into_iter().map(|(member, score)| (score, member)).collect()
     }
 

@@ -1,4 +1,4 @@
-//! The bounds of a range of a sorted set: as they are written, and what is inside.
+//! The bounds of a range of a sorted set: parsing, and membership.
 
 use crate::command::parse;
 use crate::error::CommandError;
@@ -13,7 +13,7 @@ pub(crate) struct ScoreEnd {
 }
 
 impl ScoreEnd {
-    /// Reads `5`, `(5`, `-inf`, `+inf`. Nothing is zero and space in front is skipped, as in Redis.
+    /// Parses `5`, `(5`, `-inf`, `+inf`. As in Redis, empty is zero and leading space is skipped.
     pub(crate) fn parse(arg: &[u8]) -> Result<Self, CommandError> {
         let (number, exclusive) = match arg {
             [b'(', number @ ..] => (number, true),
@@ -35,7 +35,7 @@ pub(crate) enum LexEnd<'a> {
 }
 
 impl<'a> LexEnd<'a> {
-    /// Reads `-`, `+`, `[member`, `(member`.
+    /// Parses `-`, `+`, `[member`, `(member`.
     pub(crate) fn parse(arg: &'a [u8]) -> Result<Self, CommandError> {
         match arg {
             b"-" => Ok(Self::Lowest),
@@ -46,7 +46,7 @@ impl<'a> LexEnd<'a> {
         }
     }
 
-    /// Whether a member lies before this end; one that is named by the end does if `named` says so.
+    /// Returns whether this end is after a member. For the member that it names, `named` decides.
     fn is_behind(self, other: &[u8], named: impl Fn(bool) -> bool) -> bool {
         match self {
             Self::Lowest => false,
@@ -56,16 +56,15 @@ impl<'a> LexEnd<'a> {
     }
 }
 
-/// What a range is a range of.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Bounds<'a> {
-    /// Ranks, negative ones counted from the end.
+    /// Ranks; negative ones count from the end.
     Ranks(i64, i64),
     Scores(ScoreEnd, ScoreEnd),
     Members(LexEnd<'a>, LexEnd<'a>),
 }
 
-/// What the two ends of a range are.
+/// Kind of the bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum By {
     Rank,
@@ -82,7 +81,7 @@ impl<'a> Bounds<'a> {
         }
     }
 
-    /// The ranks of the members inside, counted from the lowest.
+    /// Returns the ranks of the members inside, counted from the lowest.
     pub(crate) fn ranks(&self, set: &SortedSet) -> Range<usize> {
         if let Self::Ranks(start, stop) = *self {
             return parse::range(start, stop, set.len()).unwrap_or(0..0);
@@ -101,12 +100,13 @@ impl<'a> Bounds<'a> {
         start..end.max(start)
     }
 
-    /// Whether a member is inside, if they are bounds of scores, or of members in a set of one score. Ranks bound nothing.
+    /// Returns whether a member is inside, for bounds of scores, or of members in a set with one
+    /// score. Ranks contain every member.
     pub(crate) fn contain(&self, member: &[u8], score: f64) -> bool {
         !self.begin_behind(member, score) && self.end_behind(member, score)
     }
 
-    /// Whether the range begins behind a member.
+    /// Returns whether the range begins after a member.
     fn begin_behind(&self, member: &[u8], score: f64) -> bool {
         match *self {
             Self::Ranks(..) => false,
@@ -115,7 +115,7 @@ impl<'a> Bounds<'a> {
         }
     }
 
-    /// Whether the range ends behind a member.
+    /// Returns whether the range ends after a member.
     fn end_behind(&self, member: &[u8], score: f64) -> bool {
         match *self {
             Self::Ranks(..) => true,

@@ -21,7 +21,7 @@ use smallvec::SmallVec;
 use std::cmp::Ordering;
 use std::collections::HashSet;
 
-/// Answers members, with their scores if these were asked for: in RESP3 as pairs, in RESP2 one behind the other.
+/// Answers members, optionally with scores: as pairs in RESP3, alternating in RESP2.
 fn reply_members<'a>(
     reply: &mut Reply,
     members: impl ExactSizeIterator<Item = (&'a [u8], f64)>,
@@ -40,15 +40,14 @@ fn reply_members<'a>(
     }
 }
 
-/// Puts a result in a key's place.
 fn store(ctx: &mut Context<'_, '_>, key: &[u8], result: SortedSet, event: &'static str) {
     let len = result.len();
     members::store(ctx, key, (result, len), event);
 }
 
-/// A score as an argument. Unlike in the ends of a range, a number too large or too small for a double is refused.
+/// Parses a score. Unlike in a range, a number too large or too small for a double is refused.
 fn score(arg: &[u8]) -> Result<f64, CommandError> {
-    /// Integers up to here are doubles too.
+    /// Integers up to here are exact doubles.
     const EXACT: i64 = 1 << 53;
     if let Some(integer) = parse::canonical_integer(arg).filter(|integer| (-EXACT..=EXACT).contains(integer))
     {
@@ -56,7 +55,7 @@ fn score(arg: &[u8]) -> Result<f64, CommandError> {
     }
     let score = parse::float(arg)?;
     let is_word = arg.iter().any(|byte| matches!(byte, b'i' | b'I'));
-    // Behind `0x`, an `e` is a digit and `p` begins the exponent.
+    // After `0x`, `e` is a digit, and `p` begins the exponent.
     let is_hexadecimal = arg.iter().any(|byte| matches!(byte, b'x' | b'X'));
     let begins_exponent = if is_hexadecimal { [b'p', b'P'] } else { [b'e', b'E'] };
     let mantissa = arg.split(|byte| begins_exponent.contains(byte)).next().unwrap_or_default();
@@ -78,12 +77,12 @@ struct Rules {
     increment: bool,
 }
 
-/// What adding one member comes to.
+/// Result of adding one member.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Outcome {
     /// The options forbid it.
     Refused,
-    /// It is there and has this score already.
+    /// The member already has this score.
     Same(f64),
     Updated(f64),
     Added(f64),
@@ -92,7 +91,7 @@ enum Outcome {
 }
 
 impl Rules {
-    /// Reads the options; also how many there are.
+    /// Parses the options. Returns them and their number.
     fn parse(args: &[&[u8]]) -> Result<(Self, usize), CommandError> {
         let mut rules = Self::default();
         let mut count = 0;
@@ -112,7 +111,7 @@ impl Rules {
         Ok((rules, count))
     }
 
-    /// Refuses options that contradict each other, for so many pairs of score and member.
+    /// Refuses contradictory options, for this number of pairs.
     fn check(self, pairs: usize) -> Result<(), CommandError> {
         if self.only_new && self.only_existing {
             return Err(CommandError::text("ERR XX and NX options at the same time are not compatible"));
@@ -128,7 +127,7 @@ impl Rules {
         Ok(())
     }
 
-    /// What becomes of a member with the score `old`, or without one, that is given a score.
+    /// Returns the result of giving a score to a member whose score is `old`, if it exists.
     fn outcome(self, given: f64, old: Option<f64>) -> Outcome {
         let Some(old) = old else {
             return if self.only_existing { Outcome::Refused } else { Outcome::Added(given) };
@@ -148,7 +147,7 @@ impl Rules {
     }
 }
 
-/// What adding several members came to.
+/// Result of adding several members.
 #[derive(Debug, Default)]
 struct Tally {
     added: usize,
@@ -190,7 +189,7 @@ fn reply_increment(ctx: &mut Context<'_, '_>, tally: &Tally) -> Result<(), Comma
     Ok(())
 }
 
-/// Adds pairs of score and member. All of them are read before the first is added.
+/// Adds pairs of score and member. Parses all before it adds any.
 fn add(
     ctx: &mut Context<'_, '_>,
     key: &[u8],
@@ -334,7 +333,7 @@ fn zrandmember(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandE
         reply_members(ctx.reply, set.iter(), with_scores);
         return Ok(());
     }
-    // Floyd's way to draw distinct ranks: the n-th draw is among n more ranks than remain to be drawn.
+    // Floyd's algorithm for distinct ranks.
     let mut ranks = HashSet::with_capacity(wanted);
     for last in set.len() - wanted..set.len() {
         let rank = random.below(last + 1);
@@ -355,7 +354,8 @@ fn one_random_member(ctx: &mut Context<'_, '_>, key: &[u8]) -> Result<(), Comman
     Ok(())
 }
 
-/// Answers members at random, the same one possibly several times. The count is not bounded by the set, so the answer is.
+/// Answers random members, with repeats. The set does not bound the count, so the answer's length
+/// is checked.
 fn repeated_members(
     reply: &mut Reply,
     set: &SortedSet,
@@ -386,7 +386,7 @@ fn zscan(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> 
     let mut found = Vec::new();
     let mut next = 0;
     if let Some(set) = set {
-        // Options are looked at only where there is something to scan, as in Redis.
+        // As in Redis, options are parsed only if there is something to scan.
         let options = ScanOptions::parse(&args[3..], false)?;
         // Names must outlive the visit, so they are copied; a step is as long as its COUNT.
         next = set.scan(start, options.count, |member, score| {

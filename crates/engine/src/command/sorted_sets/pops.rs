@@ -1,4 +1,4 @@
-//! Taking members from either end: ZPOPMIN, ZMPOP and their blocking kin.
+//! Pops of members from either end: ZPOPMIN, ZMPOP and their blocking variants.
 
 use crate::blocking::waiter::Block;
 use crate::command::first_of::FirstOf;
@@ -8,7 +8,6 @@ use crate::error::CommandError;
 use crate::value::{Collection, SortedSet};
 use crate::wire::reply::Protocol;
 
-/// Where members are taken from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     Min,
@@ -24,7 +23,7 @@ impl End {
         }
     }
 
-    /// The command that takes from this end; also the name of the event.
+    /// Returns the command that pops from this end; also the event's name.
     fn command(self) -> &'static str {
         match self {
             Self::Min => "zpopmin",
@@ -33,7 +32,7 @@ impl End {
     }
 }
 
-/// What the answer looks like.
+/// Form of the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shape {
     /// `member score member score …`
@@ -46,8 +45,8 @@ enum Shape {
     KeyPairs,
 }
 
-/// Takes `count` members, as far as there are so many, and answers them; `false` if the key does not exist, and then
-/// nothing is answered.
+/// Pops up to `count` members and answers them. Returns `false`, without an answer, if the key does
+/// not exist.
 fn pop(
     ctx: &mut Context<'_, '_>,
     key: &[u8],
@@ -124,7 +123,7 @@ fn pop_one_key(ctx: &mut Context<'_, '_>, args: &[&[u8]], end: End) -> Result<()
     Ok(())
 }
 
-/// Takes from the first key that exists; `false` if none does. The log gets the one key that was chosen.
+/// Pops from the first key that exists, and logs that key only. Returns `false` if none exists.
 fn pop_first_key(
     ctx: &mut Context<'_, '_>,
     keys: &[&[u8]],

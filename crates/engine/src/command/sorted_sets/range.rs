@@ -1,4 +1,4 @@
-//! A range of a sorted set with its options, as the commands that read and store ranges are given it.
+//! A range of a sorted set with its options, for commands that read or store ranges.
 
 use super::bounds::{Bounds, By};
 use crate::command::parse::{self, is};
@@ -6,20 +6,18 @@ use crate::error::CommandError;
 use crate::value::SortedSet;
 use std::ops::Range;
 
-/// Asks for scores beside the members.
 pub(super) const WITHSCORES: &str = "WITHSCORES";
 
-/// A range with its options.
 #[derive(Debug)]
 pub(crate) struct Query<'a> {
     pub(crate) bounds: Bounds<'a>,
     pub(crate) reverse: bool,
-    /// How many to skip, and how many to take at most; negative is none, and all.
+    /// Offset and count. A negative offset selects nothing, a negative count takes all.
     pub(crate) limit: Option<(i64, i64)>,
     pub(crate) with_scores: bool,
 }
 
-/// What the name of a command already says about its range.
+/// Properties of a range that the command's name implies.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Preset {
     by: Option<By>,
@@ -49,7 +47,8 @@ impl Preset {
 }
 
 impl<'a> Query<'a> {
-    /// Reads `min max [BYSCORE | BYLEX] [REV] [LIMIT offset count] [WITHSCORES]`, without what the preset fixes.
+    /// Parses `min max [BYSCORE | BYLEX] [REV] [LIMIT offset count] [WITHSCORES]`, without what the
+    /// preset fixes.
     pub(crate) fn parse(args: &[&'a [u8]], preset: Preset) -> Result<Self, CommandError> {
         let Preset { mut by, mut reverse, stores } = preset;
         let (mut limit, mut with_scores) = (None, false);
@@ -69,7 +68,7 @@ impl<'a> Query<'a> {
             }
         }
         let (by, reverse) = (by.unwrap_or(By::Rank), reverse.unwrap_or(false));
-        // A limit of -1 is none, and passes even where limits do not.
+        // A count of -1 is no limit, and is accepted even where limits are not.
         if by == By::Rank && limit.is_some_and(|(_, count)| count != -1) {
             return Err(CommandError::text(
                 "ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX",
@@ -80,13 +79,14 @@ impl<'a> Query<'a> {
                 "ERR syntax error, WITHSCORES not supported in combination with BYLEX",
             ));
         }
-        // Backwards, the higher score or member comes first. Ranks are counted backwards instead.
+        // In reverse, the higher score or member comes first. Ranks count from the other end
+        // instead.
         let (min, max) = if reverse && by != By::Rank { (stop, start) } else { (start, stop) };
         let limit = limit.filter(|_| by != By::Rank);
         Ok(Self { bounds: Bounds::parse(by, min, max)?, reverse, limit, with_scores })
     }
 
-    /// The ranks of the members that are asked for, counted from the lowest.
+    /// Returns the ranks of the selected members, counted from the lowest.
     pub(crate) fn ranks(&self, set: &SortedSet) -> Range<usize> {
         let Range { start, end } = self.bounds.ranks(set);
         if let Bounds::Ranks(..) = self.bounds {

@@ -1,4 +1,4 @@
-//! Ranges of ranks, scores and members: to read, to store, to count and to remove.
+//! Ranges of ranks, scores and members: read, store, count and remove.
 
 use super::bounds::{Bounds, By};
 use super::range::{Preset, Query};

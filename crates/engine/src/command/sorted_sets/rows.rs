@@ -14,7 +14,7 @@ const fn row(id: u16, name: &'static str, arity: i16, flags: u32, keys: KeySpec,
 
 const GROWS: u32 = WRITE | DENYOOM;
 
-/// Keys, and a timeout as the last argument.
+/// Keys, then a timeout.
 const KEYS_THEN_TIMEOUT: KeySpec = KeySpec::Range { first: 1, last: -2, step: 1 };
 
 pub(in crate::command) const COMMANDS: &[Command] = &[

@@ -1,26 +1,27 @@
-//! Lists of keys, kept up to date: `KEYS` and `SCAN` would look through the whole keyspace after every change.
+//! Maintained lists of keys: without them `KEYS` and `SCAN` would search the whole keyspace after
+//! every change.
 
 use crate::command::parse;
 use crate::keyspace::Entry;
 use std::collections::BTreeSet;
 
-/// The keys that a watched `KEYS` or `SCAN` answers, and those that have changed since.
+/// The keys that a watched `KEYS` or `SCAN` answers, and those changed since.
 #[derive(Debug)]
 pub(in crate::watch) struct Listing {
     pattern: Option<Box<[u8]>>,
     kind: Option<Box<[u8]>>,
-    /// `SCAN`, whose answer has a cursor in front.
+    /// Whether the answer begins with a cursor, as that of `SCAN` does.
     pub(in crate::watch) has_cursor: bool,
     pub(in crate::watch) keys: BTreeSet<Box<[u8]>>,
-    /// What the keys take.
+    /// Approximate bytes of `keys`.
     bytes: usize,
     changed: Changed,
 }
 
-/// What a key takes beside its bytes, about: its pointer and its part of a half-full node.
+/// Approximate overhead of a key: its pointer and its part of a half-full node.
 const KEY_BYTES: usize = 32;
 
-/// What has changed since the listing was brought up to date.
+/// Changes since the last update of the listing.
 #[derive(Debug)]
 pub(in crate::watch) enum Changed {
     Keys(Vec<Box<[u8]>>),
@@ -28,7 +29,6 @@ pub(in crate::watch) enum Changed {
 }
 
 impl Listing {
-    /// A listing that has not been brought up to date yet.
     pub(in crate::watch) fn new(
         pattern: Option<Box<[u8]>>,
         kind: Option<Box<[u8]>>,
@@ -37,29 +37,28 @@ impl Listing {
         Self { pattern, kind, has_cursor, keys: BTreeSet::new(), bytes: 0, changed: Changed::Everything }
     }
 
-    /// What the listing takes beside itself.
     pub(in crate::watch) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Notes that a key has changed. O(1).
+    /// Records that a key has changed. O(1).
     pub(in crate::watch) fn note(&mut self, key: &[u8]) {
         if let Changed::Keys(changed) = &mut self.changed {
             changed.push(key.into());
         }
     }
 
-    /// Notes that anything may have changed.
+    /// Records that any key may have changed.
     pub(in crate::watch) fn note_everything(&mut self) {
         self.changed = Changed::Everything;
     }
 
-    /// Takes out what has changed: the listing is brought up to date with it.
+    /// Takes the recorded changes, for an update.
     pub(in crate::watch) fn take_changed(&mut self) -> Changed {
         std::mem::replace(&mut self.changed, Changed::Keys(Vec::new()))
     }
 
-    /// Lists a key or not; whether that is a change.
+    /// Adds or removes a key. Returns whether the listing has changed.
     pub(in crate::watch) fn set(&mut self, key: Box<[u8]>, is_listed: bool) -> bool {
         let bytes = key.len() + KEY_BYTES;
         if is_listed {
@@ -75,7 +74,7 @@ impl Listing {
         }
     }
 
-    /// Lists these keys and no others; whether that is a change.
+    /// Replaces the listed keys. Returns whether the listing has changed.
     pub(in crate::watch) fn replace(&mut self, keys: BTreeSet<Box<[u8]>>) -> bool {
         let is_changed = keys != self.keys;
         self.bytes = keys.iter().map(|key| key.len() + KEY_BYTES).sum();
@@ -83,7 +82,7 @@ impl Listing {
         is_changed
     }
 
-    /// Whether the read answers the key of an entry.
+    /// Returns whether the read lists the key of an entry.
     pub(in crate::watch) fn lists(&self, entry: &Entry) -> bool {
         self.pattern.as_ref().is_none_or(|pattern| parse::glob(pattern, entry.key()))
             && self

@@ -1,4 +1,4 @@
-//! How lists of keys are brought up to date, and what they answer.
+//! Updates of lists of keys, and their answers.
 
 use crate::context::Keys;
 use crate::watch::index::key_list::{Changed, Listing};
@@ -8,7 +8,7 @@ use crate::wire::reply::{Protocol, Reply};
 use std::collections::BTreeSet;
 
 impl Listing {
-    /// The listing that answers a read, empty yet; `None` if the read is of another kind.
+    /// Returns an empty listing for a read; `None` if the read lists no keys.
     pub(in crate::watch) fn of(read: &Read) -> Option<Box<Self>> {
         let owned = |option: Option<&[u8]>| option.map(Box::from);
         let (pattern, kind, has_cursor) = match read.name() {
@@ -19,8 +19,8 @@ impl Listing {
         Some(Box::new(Self::new(pattern, kind, has_cursor)))
     }
 
-    /// Brings the listing up to date with the keys of the selected database, all of which are locked; whether it has changed.
-    /// O(log n) for each key that has.
+    /// Updates the listing from the keys of the selected database, all of which are locked. Returns
+    /// whether it has changed. O(log n) for each changed key.
     pub(in crate::watch) fn update(&mut self, keys: &mut Keys<'_>) -> bool {
         match self.take_changed() {
             Changed::Keys(changed) => {
@@ -46,7 +46,7 @@ impl Listing {
         }
     }
 
-    /// The read's answer. O(n).
+    /// Appends the read's answer. O(n).
     pub(in crate::watch) fn answer(&self, protocol: Protocol, buffer: &mut Vec<u8>) {
         let mut reply = Reply::with_buffer(std::mem::take(buffer), protocol);
         reply.set_limit(MAX_ANSWER_BYTES);

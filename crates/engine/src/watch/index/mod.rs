@@ -1,4 +1,4 @@
-//! Which queries a change can concern: those of each shard, by key and by part of its value.
+//! Indices of the queries that a change can concern: per shard, by key and by part of its value.
 
 pub(in crate::watch) mod key_list;
 pub(in crate::watch) mod key_list_updates;

@@ -1,4 +1,4 @@
-//! Which queries read the keys of one shard.
+//! The queries that read the keys of one shard.
 
 use crate::execute::noted::Noted;
 use crate::keyspace::{Entry, Keyed, Table, hash};
@@ -8,29 +8,29 @@ use crate::watch::touched::Touched;
 use crate::watch::watched_read::{Query, SharedQuery};
 use std::collections::BTreeMap;
 
-/// The queries of one shard's keys. Whoever holds the shard's lock may look and change.
+/// The queries of one shard's keys. Guarded by the shard's lock.
 #[derive(Default)]
 pub(crate) struct Index {
-    /// By database. A database whose last query has left stays, empty.
+    /// By database. A database without queries stays, empty.
     databases: BTreeMap<u8, Database>,
-    /// Queries over every key; each stands in the index of every shard.
+    /// Queries over every key; each is in the index of every shard.
     everywhere: Vec<SharedQuery>,
-    /// How many of the queries under `databases` read other shards as well.
+    /// Number of queries under `databases` that also read other shards.
     wide: usize,
-    /// How many queries there are, under `databases` and `everywhere`.
+    /// Number of queries under `databases` and `everywhere`.
     len: usize,
 }
 
-/// The keys of a database that are read, each in one of the two tables.
+/// The watched keys of a database, each in one of the two tables.
 #[derive(Default)]
 struct Database {
-    /// Keys that one query reads, which reads nothing else: most of them.
+    /// Keys with a single query, which reads nothing else: most keys.
     sole: Table<Sole>,
-    /// All others.
+    /// All other keys.
     shared: Table<Box<Watched>>,
 }
 
-/// A query that reads one key, and no other does. The key is in the query.
+/// The only query of a key, which reads only that key. The key is stored in the query.
 struct Sole(SharedQuery);
 
 impl Keyed for Sole {
@@ -62,7 +62,7 @@ impl Database {
         self.shared.insert(hash, watched);
     }
 
-    /// Takes a query of a key away; whether it was there.
+    /// Removes a query of a key. Returns whether it was present.
     fn remove(&mut self, key: &[u8], query: &SharedQuery) -> bool {
         let hash = hash(key);
         if self.sole.get(hash, key).is_some_and(|sole| SharedQuery::ptr_eq(&sole.0, query)) {
@@ -76,7 +76,8 @@ impl Database {
         was_there
     }
 
-    /// Notes the queries of a key whose answer a change may have changed; how many are left.
+    /// Notes the queries of a key whose answer a change may have changed. Returns the number of the
+    /// rest.
     fn note<'e>(
         &self,
         key: &[u8],
@@ -102,31 +103,30 @@ impl Index {
         Self { databases: BTreeMap::new(), everywhere: Vec::new(), wide: 0, len: 0 }
     }
 
-    /// Whether no query reads anything of the shard.
     pub(crate) fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Whether a command that changes one of the shard's keys may need the locks of further shards.
+    /// Returns whether a command that changes a key of the shard may need the locks of further
+    /// shards.
     #[inline]
     pub(crate) fn reaches_further(&self) -> bool {
         self.wide > 0 || !self.everywhere.is_empty()
     }
 
-    /// Whether a query reads every key there is.
     pub(crate) fn reads_everything(&self) -> bool {
         !self.everywhere.is_empty()
     }
 
-    /// The shards that queries of a key, in whatever database, read besides.
+    /// Returns the other shards that queries of a key, in any database, read.
     pub(crate) fn reached_from(&self, key: &[u8]) -> impl Iterator<Item = usize> {
         let hash = hash(key);
-        // A query that reads nothing but the key reads no other shard.
+        // A query of one key reads no other shard.
         let shared = self.databases.values().filter_map(move |database| database.shared.get(hash, key));
         shared.flat_map(|watched| watched.queries()).flat_map(|query| query.several())
     }
 
-    /// The shards that queries of any of the shard's keys read besides.
+    /// Returns the other shards that queries of any of the shard's keys read.
     pub(crate) fn reached(&self) -> Vec<usize> {
         let mut reached = Vec::new();
         if self.wide > 0 {
@@ -139,12 +139,10 @@ impl Index {
         reached
     }
 
-    /// The queries that read every key.
     pub(in crate::watch) fn everywhere(&self) -> &[SharedQuery] {
         &self.everywhere
     }
 
-    /// The queries that name a key.
     pub(crate) fn of_key(&self, db: u8, key: &[u8]) -> &[SharedQuery] {
         self.databases.get(&db).map_or(&[], |database| database.of_key(hash(key), key))
     }
@@ -180,7 +178,8 @@ impl Index {
         self.len -= 1;
     }
 
-    /// Notes the queries whose answer a change of this key may change; how many of those that name it are left.
+    /// Notes the queries whose answer a change of this key may have changed. Returns how many of
+    /// those that name it are not noted.
     pub(crate) fn note<'e>(
         &self,
         db: u8,
@@ -210,7 +209,7 @@ impl Index {
 }
 
 impl Query {
-    /// The shards that it reads, if they are several but not all.
+    /// Returns the shards that the query reads, if there are several but not all.
     fn several(&self) -> impl Iterator<Item = usize> {
         let shards: &[usize] = match self.wide() {
             Some(Reach::Several(shards)) => shards,

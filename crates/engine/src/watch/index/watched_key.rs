@@ -1,7 +1,7 @@
 //! The queries that read one key, found by what a change has touched of it.
 //!
 //! ```text
-//! queries   [ others …  | by name … ]     a change of a field asks the others one by one whether it concerns them,
+//! queries   [ others …  | by name … ]     a change of a field checks the others one by one,
 //!                            ▲            and finds the rest by the field
 //! by_name   field ─► queries ┘
 //! ```
@@ -16,18 +16,19 @@ use smallvec::SmallVec;
 use std::collections::HashMap;
 use tidemark_log::Lsn;
 
-/// A key that is read by several queries, or by one that reads more than it.
+/// A key that several queries read, or one query with further keys.
 pub(in crate::watch) struct Watched {
     key: Box<[u8]>,
     queries: SmallVec<[SharedQuery; 1]>,
     by_name: Option<Box<ByName>>,
 }
 
-/// Queries that look at elements by their names: those with which `queries` ends.
+/// Queries of named elements: those at the end of `queries`.
 struct ByName {
-    /// Of the elements. Queries of elements of another type, which the key cannot have meanwhile, are with the others.
+    /// Type of the elements. Queries of elements of another type, which the key cannot have
+    /// meanwhile, are among the others.
     of: Type,
-    /// By hashes of names. Two names of one hash only have more queries asked than need be.
+    /// By hash of the name. A collision only causes more queries to be checked.
     queries: HashMap<u64, SmallVec<[SharedQuery; 1]>, foldhash::fast::FixedState>,
     len: usize,
 }
@@ -43,7 +44,6 @@ impl Watched {
         Self { key: key.into(), queries: SmallVec::new(), by_name: None }
     }
 
-    /// All of them.
     pub(in crate::watch) fn queries(&self) -> &[SharedQuery] {
         &self.queries
     }
@@ -66,14 +66,14 @@ impl Watched {
         }
     }
 
-    /// Takes a query out, if it is there.
+    /// Removes a query. Returns whether it was present.
     pub(in crate::watch) fn remove(&mut self, query: &SharedQuery) -> bool {
         let Some(at) = self.queries.iter().position(|other| SharedQuery::ptr_eq(other, query)) else {
             return false;
         };
         let others = self.others();
         if at < others {
-            // The last of the others takes its place, and a query of the rest the place of that one.
+            // The last of the others takes its place, and a query of the rest takes that one's.
             self.queries.swap(at, others - 1);
             self.queries.swap_remove(others - 1);
         } else {
@@ -85,7 +85,8 @@ impl Watched {
         true
     }
 
-    /// Notes the queries whose answer a change may have changed; how many are left. `entry` gives the key's entry after the change.
+    /// Notes the queries whose answer a change may have changed. Returns the number of the rest.
+    /// `entry` returns the key's entry after the change.
     pub(in crate::watch) fn note<'e>(
         &self,
         touched: &Touched<'_>,
@@ -103,7 +104,7 @@ impl Watched {
         let all = asked_of(touched);
         let mut concerned = others.iter().filter(|query| is_concerned(query, all)).count();
         if let Some(by_name) = &self.by_name {
-            // A query that looks at several elements may be asked for each, and is one all the same.
+            // A query of several elements may be found for each, and counts once.
             let (mut found, mut names): (SmallVec<[Lsn; 4]>, _) = (SmallVec::new(), 0);
             let are_named = touched.each_name(by_name.of, rest.len(), |name, touched| {
                 let before = found.len();
@@ -124,7 +125,7 @@ impl Watched {
         self.queries.len() - concerned
     }
 
-    /// How many queries are not found by names.
+    /// Returns the number of queries that are not found by name.
     fn others(&self) -> usize {
         self.queries.len() - self.by_name.as_ref().map_or(0, |by_name| by_name.len)
     }
@@ -143,7 +144,7 @@ impl ByName {
 
     fn remove(&mut self, query: &SharedQuery) {
         for hash in names(query) {
-            // A name that stands twice among the arguments was removed with the first.
+            // A name that occurs twice among the arguments was removed the first time.
             let Some(of_name) = self.queries.get_mut(&hash) else { continue };
             of_name.retain(|other| !SharedQuery::ptr_eq(other, query));
             if of_name.is_empty() {
@@ -154,16 +155,17 @@ impl ByName {
     }
 }
 
-/// What a name takes in the index, about. Bytes.
+/// Approximate bytes of a name in the index.
 pub(in crate::watch) const NAME_BYTES: usize = 48;
 
-/// The hashes of the names that a query looks at.
+/// Returns the hashes of the element names that a query uses.
 pub(in crate::watch) fn names(query: &Query) -> impl Iterator<Item = u64> {
     let from = if let Some(&Part::Elements { from, .. }) = query.part() { from } else { usize::MAX };
     query.read.placed().into_iter().skip(from).map(hash)
 }
 
-/// Notes the only query of a key, if a change may have changed its answer; whether it cannot.
+/// Notes the only query of a key if a change may have changed its answer. Returns whether the
+/// change cannot.
 pub(in crate::watch) fn note_sole<'e>(
     query: &SharedQuery,
     touched: &Touched<'_>,
@@ -177,7 +179,7 @@ pub(in crate::watch) fn note_sole<'e>(
     !is_touched
 }
 
-/// What queries are asked about that are not found by names.
+/// Returns what queries that are not found by name are checked against.
 fn asked_of<'t, 'a>(touched: &'t Touched<'a>) -> &'t Touched<'a> {
     if touched.names_many() { &Touched::Everything } else { touched }
 }

@@ -1,15 +1,17 @@
-//! What part of its key's value a read looks at: the predicate that stands before the evaluation of a watched read.
+//! The part of its key's value that a read uses: the predicate before the evaluation of a watched
+//! read.
 //!
-//! A command of the table declares it, beside what it reads ([`crate::Command::looking_at`]). A command that declares nothing
-//! looks at everything, and is answered anew whenever its key has changed.
+//! A command's table row declares it ([`crate::Command::looking_at`]). A read of a command that
+//! declares nothing uses everything, and is evaluated after every change of its key.
 //!
-//! # Why a read that is passed over would have had the same answer
+//! # Why a skipped read would have had the same answer
 //!
-//! [`Part::is_touched`] may say yes without need, and never no if the answer differs from that before the change. Then, by
-//! induction over the changes of a record, a read that no change has touched has the answer that it had behind the record before, and
-//! evaluating it would have emitted nothing. So emissions do not depend on predicates, and any process may have others.
-//! A change that is of another type than the part is can only have made the key: it touches all of it, because a key of the
-//! wrong type is answered otherwise than one that is not there.
+//! [`Part::is_touched`] may return true without need, but never false if the answer differs from
+//! that before the change. By induction over the changes of a record, a read that no change has
+//! touched has the answer that it had after the record before, and its evaluation would emit
+//! nothing. So emissions do not depend on predicates, and processes may differ in them. A change of
+//! another type than the part's can only have created the key. It touches every part, because a key
+//! of the wrong type is answered differently from a missing one.
 
 mod window;
 
@@ -20,48 +22,53 @@ use crate::value::{Collection, SortedSet, Type};
 use crate::watch::touched::Touched;
 use window::{Counted, Place, Window};
 
-/// Says what a read of these arguments, the name first, looks at. Arguments that it cannot make sense of look at everything.
+/// Returns the part that a read of these arguments, the name first, uses. Everything, if it cannot
+/// parse them.
 pub(crate) type PartOf = fn(args: &[&[u8]]) -> Part;
 
-/// What a read looks at of the value of its only key. Positions are those of its arguments.
+/// The part of its only key's value that a read uses. Positions are those of its arguments.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Part {
-    /// Whatever there is.
+    /// The whole value.
     Everything,
-    /// The elements that the arguments from this one on name, and what they hold or only whether they are there.
+    /// Elements named by the arguments from position `from`: with their values, or only their
+    /// presence.
     Elements { of: Type, from: usize, with_values: bool },
-    /// Elements whose names match the pattern at this position, if there is one, and what they hold or only which there are.
+    /// Elements whose names match the pattern at this position, if any: with their values, or only
+    /// their names.
     Matching { of: Type, pattern: Option<usize>, with_values: bool },
-    /// Items of a list, or bytes of a string, between two ends: both counted from the front, or both, negative, from the back.
+    /// Items of a list, or bytes of a string, between two ends. Both count from the front, or both,
+    /// negative, from the back.
     Span { of: Type, first: i64, last: i64 },
-    /// How many items or bytes there are.
+    /// The number of items or bytes.
     Length { of: Type },
-    /// How many members of a sorted set come before one of them.
+    /// The rank of a member of a sorted set.
     Place(Place),
     /// Members in a range.
     Window(Window),
-    /// How many members are in a range.
+    /// The number of members in a range.
     Counted(Counted),
 }
 
 impl Part {
-    /// The elements that all arguments behind the key name, with what they hold.
+    /// Elements named by all arguments after the key, with their values.
     pub(crate) fn elements(of: Type) -> Self {
         Self::Elements { of, from: 2, with_values: true }
     }
 
-    /// Which elements there are, or how many.
+    /// The names of all elements, or their number.
     pub(crate) fn names(of: Type) -> Self {
         Self::Matching { of, pattern: None, with_values: false }
     }
 
-    /// What an iteration over elements looks at, whose options are those of a watched read: see [`crate::watch::Read`].
+    /// The part of an iteration over elements, whose options are in a read's canonical form: see
+    /// [`crate::watch::Read`].
     pub(crate) fn scan(of: Type, args: &[&[u8]]) -> Self {
         let pattern = args.get(3).and_then(|option| parse::is(option, "MATCH").then_some(4));
         Self::Matching { of, pattern, with_values: true }
     }
 
-    /// Items between two ends that stand at these positions.
+    /// Items between the two ends at these positions.
     pub(crate) fn span(of: Type, args: &[&[u8]], first: usize, last: usize) -> Self {
         let end = |at: usize| args.get(at).and_then(|arg| parse::integer(arg).ok());
         match (end(first), end(last)) {
@@ -75,23 +82,23 @@ impl Part {
         Window::of(args, preset).map_or(Self::Everything, Self::Window)
     }
 
-    /// How many members have scores in a range.
+    /// The number of members with scores in a range.
     pub(crate) fn counted_scores(args: &[&[u8]]) -> Self {
         Counted::of_scores(args).map_or(Self::Everything, Self::Counted)
     }
 
-    /// How many members are in a range of members.
+    /// The number of members in a range of members.
     pub(crate) fn counted_members() -> Self {
         Self::Counted(Counted::of_members())
     }
 
-    /// How many members come before the one at position 2, from either end.
+    /// The rank of the member at position 2, from either end.
     pub(crate) fn place(is_from_end: bool) -> Self {
         Self::Place(Place { is_from_end })
     }
 
-    /// Whether a change may have changed what a read of these arguments looks at. `entry` gives the key's entry after the change, if
-    /// there is one.
+    /// Returns whether a change may have changed the part that a read of these arguments uses.
+    /// `entry` returns the key's entry after the change, if there is one.
     pub(crate) fn is_touched<'e>(
         &self,
         args: &[&[u8]],

@@ -1,4 +1,5 @@
-//! Emissions with predicates, compared with those of reads that are answered behind every change of their keys.
+//! Compares emissions with predicates to those of reads that are evaluated after every change of
+//! their keys.
 
 use super::*;
 use crate::Call;
@@ -16,7 +17,7 @@ use tidemark_log::{Log, Lsn, MemoryStorage, Options, Record};
 
 const START_US: u64 = 1_767_225_600_000_000;
 
-/// Says in place of the table what reads look at.
+/// Returns, in place of the table, the part that a read uses.
 type Judge = fn(&Read) -> Part;
 
 const ALWAYS: Judge = |_| Part::Everything;
@@ -28,7 +29,7 @@ enum Step {
     Expire,
 }
 
-/// Keys of each type, so that most commands find what they are for; some exchange them.
+/// Keys of each type, so that most commands find their type; some commands exchange keys.
 const KEYS: [&str; 11] = ["h", "i", "s", "r", "z", "y", "x", "l", "k", "t", "u"];
 
 fn of(keys: &'static [&'static str]) -> impl Strategy<Value = &'static str> {
@@ -63,7 +64,8 @@ fn score() -> impl Strategy<Value = &'static str> {
     select(&["-inf", "-1", "-0", "0", "1", "1", "1.5", "2", "2", "3", "4", "5", "inf"][..])
 }
 
-/// A member and its score; in `x` nearly always the same one, so that ranges of members mean something.
+/// A member and its score; in `x` nearly always the same score, so that ranges of members are
+/// defined.
 fn scored(key: &'static str) -> BoxedStrategy<(&'static str, String)> {
     let score =
         if key == "x" { prop_oneof![20 => Just("0"), 1 => Just("1")].boxed() } else { score().boxed() };
@@ -88,7 +90,7 @@ fn sorted_sets() -> impl Strategy<Value = String> {
         1 => (key(), score_end(), score_end()).prop_map(|(key, min, max)| format!("ZREMRANGEBYSCORE {key} {min} {max}")),
         1 => (lex_end(), lex_end()).prop_map(|(min, max)| format!("ZREMRANGEBYLEX x {min} {max}")),
         1 => (key(), key()).prop_map(|(to, from)| format!("ZUNIONSTORE {to} 2 {from} y")),
-        // Enough for the large form, and more than a change names.
+        // Enough for the large encoding, and more than a change names.
         1 => key().prop_map(|key| {
             let members = (0..140).map(|n| format!(" {} n{n:03}", if key == "x" { 0 } else { n / 40 }));
             format!("ZADD {key}{}", members.collect::<String>())
@@ -246,14 +248,13 @@ fn read(line: &str) -> Read {
     Read::new(0, Protocol::Resp3, &words(line), Filter::default()).expect("a read that can be watched")
 }
 
-/// An engine with a log of its own.
 fn engine() -> Engine {
     let options = Options { segment_bytes: Options::SEGMENT_BYTES_MIN, ..Options::default() };
     let (log, _) = Log::open(Arc::new(MemoryStorage::new()), options).expect("an empty log opens");
     Engine::new(Arc::new(log), 4, 42)
 }
 
-/// An engine to which the log of another is to be applied.
+/// Creates an engine that applies the log of another.
 fn beside(live: &Engine, judge: Option<Judge>) -> Engine {
     let engine = Engine::new(Arc::clone(live.log()), 4, 42);
     if let Some(judge) = judge {
@@ -262,8 +263,8 @@ fn beside(live: &Engine, judge: Option<Judge>) -> Engine {
     engine
 }
 
-/// Watches all reads, does all steps, and takes a snapshot behind one of them. Reads that are refused, of a key of another type
-/// or with ends in the wrong order, are none.
+/// Watches all reads, executes all steps, and takes a snapshot after one of them. Skips reads that
+/// are refused because of their key's type or the order of their bounds.
 fn run(engine: &Engine, reads: &[String], steps: &[Step], cut: usize) -> Option<Cut> {
     let (mut now_us, mut taken) = (START_US, None);
     for line in reads {
@@ -291,7 +292,6 @@ fn run(engine: &Engine, reads: &[String], steps: &[Step], cut: usize) -> Option<
     taken
 }
 
-/// A snapshot in memory.
 struct Cut {
     lsn: Lsn,
     keys: Vec<Vec<u8>>,
@@ -315,7 +315,7 @@ impl Cut {
     }
 }
 
-/// Applies the records of a log from one on.
+/// Applies the records of a log from `first` on.
 fn apply(from: &Engine, first: Lsn, to: &Engine) {
     from.log().wait_durable(from.log().appended()).expect("memory does not fail");
     let (mut replay, mut scratch) = (from.log().replay(first).expect("it is there"), Reply::default());
@@ -327,7 +327,7 @@ fn apply(from: &Engine, first: Lsn, to: &Engine) {
 fn emissions(engine: &Engine, line: &str) -> Vec<Emission> {
     let mut emissions = Vec::new();
     if let Some(query) = engine.query_of(&read(line)) {
-        // Behind a snapshot those before it are not there.
+        // After a snapshot, earlier emissions are not retained.
         let first = (0..=query.count())
             .find(|after| query.emissions_after(*after, usize::MAX, &mut emissions).is_ok());
         assert!(first.is_some(), "what comes behind the last is there");
@@ -337,8 +337,9 @@ fn emissions(engine: &Engine, line: &str) -> Vec<Emission> {
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
-    /// A process that answers every read behind every change of its keys has the same emissions, byte for byte: so have one that
-    /// comes back from the log, and one that comes back from a snapshot and the log behind it.
+    /// A process that evaluates every read after every change of its keys has the same emissions,
+    /// byte for byte. So has one that replays the log, and one that loads a snapshot and replays
+    /// the log after it.
     #[test]
     fn predicates_change_no_emission(
         reads in reads(),
@@ -422,7 +423,7 @@ fn only_reads_of_one_key_look_at_a_part_of_it() {
     );
 }
 
-/// What predicates would look like that miss something, and the reads in which it must be found out.
+/// Wrong predicates, each of which misses something that the test must find.
 const WRONG: [(&str, Judge); 9] = [
     ("no field is looked at", |read| match read.part() {
         Part::Elements { of, with_values, .. } => Part::Elements { of, from: read.args().len(), with_values },

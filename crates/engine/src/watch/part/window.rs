@@ -1,11 +1,12 @@
-//! Which members of a sorted set a watched read looks at, and whether the moves of others leave its answer as it was.
+//! The members of a sorted set that a watched read uses, and whether moves of other members leave
+//! its answer unchanged.
 //!
-//! Everything here compares the set before some moves with the set after them, of which only the latter is there. What the
-//! moves do not name is in both, with the same score.
+//! Everything here compares the set before some moves with the set after them; only the latter is
+//! available. Members without a move are in both, with the same score.
 //!
 //! ```text
-//! ZRANGE k 2 4:   before │ near . . far │ behind      what moves within one side of the window leaves it as it is,
-//!                 0    1 │ 2     3    4 │ 5 …         except that nothing may come to or leave what lies before it
+//! ZRANGE k 2 4:   before │ near . . far │ after       moves within one side of the window leave it unchanged,
+//!                 0    1 │ 2     3    4 │ 5 …         if the number of members before it stays the same
 //! ```
 
 use crate::command::sorted_sets::bounds::{Bounds, LexEnd, ScoreEnd};
@@ -15,16 +16,16 @@ use crate::watch::touched::Move;
 use std::cmp::Ordering;
 use std::ops::Range;
 
-/// A member's place in the order.
+/// A member's position in the order: score and name.
 type Position<'a> = (f64, &'a [u8]);
 
-/// The bounds of a range as a read keeps them.
+/// The bounds of a range, as a read keeps them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Kept {
-    /// None: ranks are counted over all members.
+    /// No bounds: ranks are counted over all members.
     None,
     Scores(ScoreEnd, ScoreEnd),
-    /// Members, which stand at these positions of the arguments.
+    /// Members, at these positions of the arguments.
     Members {
         min: usize,
         max: usize,
@@ -32,7 +33,7 @@ enum Kept {
 }
 
 impl Kept {
-    /// The bounds; `None` for what cannot be, bounds that cannot be read.
+    /// Returns the bounds; `None` if they cannot be parsed, which a watched read excludes.
     fn bounds<'a>(self, arg: &impl Fn(usize) -> &'a [u8]) -> Option<Bounds<'a>> {
         match self {
             Self::None => Some(Bounds::Ranks(0, -1)),
@@ -43,7 +44,7 @@ impl Kept {
         }
     }
 
-    /// The bounds by which moves can be told apart; `None` if they cannot.
+    /// Returns the bounds by which moves can be classified; `None` if they cannot.
     fn bounds_of_moves<'a>(
         self,
         arg: &impl Fn(usize) -> &'a [u8],
@@ -53,8 +54,8 @@ impl Kept {
         if self.are_meaningful(moves, set) { self.bounds(arg) } else { None }
     }
 
-    /// Whether what is between the bounds can be told from single members. Ranges of members are defined for sets of one score
-    /// only; in others what they answer depends on all that there is.
+    /// Returns whether membership in the range can be decided per member. Ranges of members are
+    /// only defined for sets with one score; in others the answer depends on all members.
     fn are_meaningful(self, moves: &[Move], set: Option<&SortedSet>) -> bool {
         let Self::Members { .. } = self else { return true };
         let Some(set) = set else { return false };
@@ -67,28 +68,29 @@ impl Kept {
     }
 }
 
-/// The members in a range, or some of them.
+/// A range of members, or a part of it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Window {
     kept: Kept,
     is_reversed: bool,
-    /// How many are passed over, from the end where it begins.
+    /// Number of members skipped, from the end where the window begins.
     skipped: usize,
-    /// How many are answered behind those; none for all.
+    /// Number of members returned after those; `None` for all.
     taken: Option<usize>,
 }
 
-/// Where a position lies, seen from the end where a window begins.
+/// A position relative to a window, seen from the end where the window begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Side {
     Before,
     Within,
-    /// Behind it, outside of the bounds, or nowhere at all.
+    /// After the window, out of bounds, or absent.
     Elsewhere,
 }
 
 impl Window {
-    /// What a range command looks at, whose range begins at argument 2; `None` if that is no window.
+    /// Returns the window of a range command whose range begins at argument 2; `None` if it has
+    /// none.
     pub(super) fn of(args: &[&[u8]], preset: Preset) -> Option<Self> {
         let range = Query::parse(&args[2..], preset).ok()?;
         let Query { bounds, reverse, limit, .. } = range;
@@ -103,7 +105,7 @@ impl Window {
         Some(Self { kept, is_reversed: reverse, skipped, taken: usize::try_from(count).ok() })
     }
 
-    /// Two ranks that both count from the end begin a window there.
+    /// Returns the window of two ranks. If both count from the end, the window begins there.
     fn of_ranks(start: i64, stop: i64, reverse: bool) -> Option<Self> {
         let (first, last, is_reversed) = match (start < 0, stop < 0) {
             (false, false) => (start, Some(stop), reverse),
@@ -116,10 +118,11 @@ impl Window {
         Some(Self { kept: Kept::None, is_reversed, skipped, taken })
     }
 
-    /// Whether moves may have changed which members are answered, their order or their scores.
+    /// Returns whether moves may have changed which members are returned, their order or their
+    /// scores.
     ///
-    /// If every move stays on one side of the window, what is in it has not moved, and as much lies before it as did; so the
-    /// same members are found there.
+    /// If every move stays on one side of the window, no member in it has moved, and the number
+    /// before it is unchanged. So the window has the same members.
     pub(super) fn is_touched<'a>(
         &self,
         arg: &impl Fn(usize) -> &'a [u8],
@@ -146,7 +149,7 @@ impl Window {
         })
     }
 
-    /// The first and the last member of the window, as far as there are so many.
+    /// Returns the first and the last member of the window, if there are that many.
     fn edges<'s>(
         &self,
         bounds: &Bounds<'_>,
@@ -167,25 +170,25 @@ impl Window {
     }
 }
 
-/// How many members are in a range.
+/// The number of members in a range.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Counted {
     kept: Kept,
 }
 
 impl Counted {
-    /// What a count of scores looks at; `None` for scores that cannot be read.
+    /// Returns the count of a range of scores; `None` for scores that cannot be parsed.
     pub(super) fn of_scores(args: &[&[u8]]) -> Option<Self> {
         let [_, _, min, max] = args else { return None };
         Some(Self { kept: Kept::Scores(ScoreEnd::parse(min).ok()?, ScoreEnd::parse(max).ok()?) })
     }
 
-    /// What a count of members looks at.
+    /// Returns the count of a range of members.
     pub(super) fn of_members() -> Self {
         Self { kept: Kept::Members { min: 2, max: 3 } }
     }
 
-    /// Whether a move may have changed how many there are: one that comes in or goes out.
+    /// Returns whether a move into or out of the range may have changed the count.
     pub(super) fn is_touched<'a>(
         &self,
         arg: &impl Fn(usize) -> &'a [u8],
@@ -200,19 +203,20 @@ impl Counted {
     }
 }
 
-/// The place of a member: how many come before it, from either end.
+/// The rank of a member: the number of members before it, from either end.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Place {
     pub(super) is_from_end: bool,
 }
 
 impl Place {
-    /// Whether moves may have changed the place or the score of `named`: its own, and those from one side of it to the other.
+    /// Returns whether moves may have changed the rank or score of `named`: its own, or those of
+    /// other members across it.
     pub(super) fn is_touched(self, named: &[u8], moves: &[Move], set: Option<&SortedSet>) -> bool {
         if moves.iter().any(|moved| *moved.member == *named) {
             return true;
         }
-        // Without a move of its own it was not there before either, if it is not there.
+        // A member that is absent and has not moved was absent before.
         let Some(score) = set.and_then(|set| set.score(named)) else { return false };
         let before = if self.is_from_end { Ordering::Greater } else { Ordering::Less };
         moves.iter().any(|Move { member, from, to }| {
@@ -226,12 +230,12 @@ impl Place {
 
 #[cfg(test)]
 impl Window {
-    /// A window that passes over the last member that it should look at.
+    /// Returns a window that misses its last member.
     pub(super) fn shortened(self) -> Self {
         Self { taken: self.taken.map(|taken| taken.saturating_sub(1)), ..self }
     }
 
-    /// A window at the other end.
+    /// Returns the window at the other end.
     pub(super) fn reversed(self) -> Self {
         Self { is_reversed: !self.is_reversed, ..self }
     }
@@ -239,7 +243,7 @@ impl Window {
 
 #[cfg(test)]
 impl Place {
-    /// The place counted from the other end.
+    /// Returns the rank counted from the other end.
     pub(super) fn reversed(self) -> Self {
         Self { is_from_end: !self.is_from_end }
     }

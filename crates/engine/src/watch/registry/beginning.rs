@@ -1,4 +1,4 @@
-//! How a watched read begins or comes back, and what it takes.
+//! Creation of queries, and their fixed size.
 
 use crate::keyspace::Keyspace;
 use crate::watch::budget::Cost;
@@ -18,8 +18,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use tidemark_log::Lsn;
 
-/// What a query takes in the registry and in the index of its key's shard, about: a count of references, and a place in each of three
-/// tables that are part empty.
+/// Approximate bytes of a query in the registry and in the index of its key's shard: a reference
+/// count, and an entry in each of three tables with free space.
 const PLACES_BYTES: usize = 48;
 
 impl Query {
@@ -41,7 +41,8 @@ impl Query {
         Self::restored(id, (read, part), keyspace, (answer, filtered), (0, id), now_us)
     }
 
-    /// A query that has emitted before: so many times, the last time at the LSN, which is its beginning if it never has.
+    /// Creates a query after `count` emissions, the last at `floor`; without emissions, `floor` is
+    /// the query's own record.
     pub(in crate::watch) fn restored(
         id: Lsn,
         (read, part): (Read, Part),
@@ -70,12 +71,11 @@ impl Query {
         }
     }
 
-    /// The shards that it reads.
     pub(in crate::watch) fn reach(&self, keyspace: &Keyspace) -> Reach {
         self.wide().map_or_else(|| self.read.reach(keyspace), Reach::clone)
     }
 
-    /// What it takes whatever its state is.
+    /// Returns the bytes that do not depend on the query's state.
     pub(in crate::watch) fn fixed_bytes(&self) -> usize {
         let special = if self.special.is_some() { size_of::<Special>() } else { 0 };
         let places = PLACES_BYTES + watched_key::names(self).count() * watched_key::NAME_BYTES;

@@ -1,4 +1,4 @@
-//! Which queries there are: how they are registered, subscribed to, named, saved in snapshots and removed.
+//! The registry of queries: registration, subscriptions, names, snapshots and removal.
 
 pub(in crate::watch) mod beginning;
 pub(in crate::watch) mod lookup;

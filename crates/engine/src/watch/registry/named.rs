@@ -1,14 +1,15 @@
-//! Named subscriptions: those whose positions the log keeps, for clients that keep nothing.
+//! Named subscriptions, whose positions are in the log, for clients that store nothing.
 //!
-//! A name stands for a query, for where the subscription's numbers begin, and for a position: the emissions up to there are
-//! done with. Whatever changes one of them is a record, so a name is where it was after a restart and on every machine that
-//! has the log. A position that moves in a transaction moves in that transaction's record: together with what the emission
-//! was processed to, or not at all.
+//! A name stands for a query, for the base of the subscription's numbers, and for a position:
+//! emissions up to there are acknowledged. Every change of them is a record, so a name is the same
+//! after a restart and on every machine that has the log. A position that moves in a transaction is
+//! part of that transaction's record: it moves together with the result of processing the emission,
+//! or not at all.
 //!
 //! # Locks
 //!
-//! Behind shards and the registry, before a query's own. Names are changed, and their records appended, with the names
-//! locked; a snapshot's cut locks them as well.
+//! After shards and the registry, before a query's own lock. Names are changed, and their records
+//! appended, with the names locked; a snapshot's cut locks them too.
 
 use crate::error::CommandError;
 use crate::persist::record;
@@ -20,53 +21,53 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tidemark_log::{Log, Lsn};
 
-/// The longest name. Bytes.
+/// Longest name. Bytes.
 const NAME_BYTES: usize = 256;
-/// What a name stands for.
+/// A named subscription.
 #[derive(Debug, Clone)]
 pub struct Named {
-    /// What is watched.
+    /// The query.
     pub query: SharedQuery,
-    /// The subscription's own numbers begin behind this number of the query's.
+    /// Number in the query after which the subscription's own numbers begin.
     pub base: u64,
-    /// The emissions up to this LSN are done with, or it is that of the first answer.
+    /// LSN up to which emissions are acknowledged; at first, that of the first answer.
     pub position: Lsn,
-    /// Whether the first answer is done with. If not, it is to be given again.
+    /// Whether the first answer is acknowledged. If not, it is delivered again.
     pub has_begun: bool,
-    /// Who moves the position, and when.
+    /// Delivery guarantee.
     pub guarantee: Guarantee,
 }
 
 impl Named {
-    /// Whether everything up to an LSN is done with.
+    /// Returns whether everything up to `lsn` is acknowledged.
     fn is_done(&self, lsn: Lsn) -> bool {
         lsn < self.position || (lsn == self.position && self.has_begun)
     }
 }
 
-/// That emissions up to an LSN are done with.
+/// An acknowledgement of emissions up to an LSN.
 #[derive(Debug, Clone, Copy)]
 pub struct Acknowledgement<'a> {
-    /// The subscription's name.
+    /// Name of the subscription.
     pub name: &'a [u8],
-    /// Up to here.
+    /// LSN of the last acknowledged emission.
     pub lsn: Lsn,
 }
 
-/// What came of an acknowledgement.
+/// Result of an acknowledgement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Acknowledged {
-    /// The position has moved, by this record.
+    /// This record moved the position.
     Moved(Lsn),
-    /// It was there, or further, before.
+    /// The position was already there or further; here it is.
     Before(Lsn),
-    /// The log ends here, before what is acknowledged, or does not have it any more.
+    /// The log ends here, before the acknowledged LSN, or may have lost that record.
     Beyond(Lsn),
     /// There is no such name.
     Unknown,
 }
 
-/// All names.
+/// All named subscriptions, and their limit.
 pub(crate) struct Names {
     by_name: Mutex<ByName>,
     pub(in crate::watch) max: AtomicUsize,
@@ -74,20 +75,19 @@ pub(crate) struct Names {
 
 pub(crate) type LockedNames<'a> = MutexGuard<'a, ByName>;
 
-/// Named subscriptions by their names.
 #[derive(Default)]
 pub(crate) struct ByName {
     names: BTreeMap<Box<[u8]>, Named>,
-    /// The last record that changed one of them, or a later one up to which a snapshot is cut.
+    /// Last record that changed a name, or the later cut of a snapshot.
     last: Lsn,
 }
 
 impl ByName {
-    /// Notes the record of a change of names, which are locked since before the change.
+    /// Records the LSN of a change of names. The names have been locked since before the change.
     ///
     /// # Panics
-    /// The record is not behind that of the change before, or not behind the cut of a snapshot
-    /// without the change.
+    /// The record is not after that of the last change, or not after the cut of a snapshot without
+    /// the change.
     pub(in crate::watch) fn note_logged(&mut self, lsn: Lsn) {
         let last = self.last;
         assert!(
@@ -97,11 +97,10 @@ impl ByName {
         self.last = lsn;
     }
 
-    /// Notes that a snapshot is cut up to a record: it has every change of names so far, and none
-    /// to come.
+    /// Records the cut of a snapshot, which contains every change of names so far and none to come.
     ///
     /// # Panics
-    /// A change so far is behind that record.
+    /// A change so far is after the cut.
     pub(crate) fn note_cut(&mut self, cut: Lsn) {
         let last = self.last;
         assert!(
@@ -137,7 +136,7 @@ impl Names {
         self.by_name.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a named subscription to a query is at this LSN.
+    /// Returns whether a named subscription to the query is at this LSN.
     pub(in crate::watch) fn is_position(&self, query: Lsn, lsn: Lsn) -> bool {
         self.lock().values().any(|named| named.query.id == query && named.position == lsn)
     }
@@ -153,7 +152,8 @@ impl Names {
     }
 }
 
-/// Refuses what cannot be a name: it must be told from what the server calls subscriptions, and be one word of a list.
+/// Checks a name: at most 256 printable ASCII characters without spaces. A letter comes first, to
+/// distinguish names from the ids that the server assigns.
 pub fn check_name(name: &[u8]) -> Result<(), CommandError> {
     let is_word = name.iter().all(|byte| (b'!'..=b'~').contains(byte));
     let begins_well = name.first().is_some_and(u8::is_ascii_alphabetic);
@@ -165,7 +165,7 @@ pub fn check_name(name: &[u8]) -> Result<(), CommandError> {
     ))
 }
 
-/// What comes of acknowledging, if nothing else happens before.
+/// Returns what an acknowledgement would do now.
 pub(in crate::watch) fn look(
     names: &BTreeMap<Box<[u8]>, Named>,
     acknowledgement: Acknowledgement<'_>,
@@ -175,7 +175,7 @@ pub(in crate::watch) fn look(
     match names.get(acknowledgement.name) {
         None => Acknowledged::Unknown,
         Some(named) if named.is_done(acknowledgement.lsn) => Acknowledged::Before(named.position),
-        // What a crash has taken back was never done with: nobody could go on behind it.
+        // A record lost in a crash cannot be acknowledged: no subscription could resume after it.
         Some(named)
             if acknowledgement.lsn > head
                 || log.is_lost(acknowledgement.lsn)
@@ -210,7 +210,7 @@ pub(in crate::watch) fn remove(names: &mut BTreeMap<Box<[u8]>, Named>, name: &[u
     true
 }
 
-/// Moves a position, never back; whether there is such a name.
+/// Moves a position forward, never back. Returns whether the name exists.
 pub(in crate::watch) fn set(names: &mut BTreeMap<Box<[u8]>, Named>, done: Acknowledgement<'_>) -> bool {
     let Some(named) = names.get_mut(done.name) else { return false };
     named.position = named.position.max(done.lsn);

@@ -1,4 +1,4 @@
-//! How names of subscriptions begin, move and end: each time by a record.
+//! Creation, acknowledgement and end of named subscriptions, each by a record.
 
 use crate::command::parse;
 use crate::engine::Engine;
@@ -12,33 +12,33 @@ use crate::watch::registry::named::{
 use std::sync::atomic::Ordering;
 use tidemark_log::{Lsn, Room};
 
-/// What a name takes in a record beside its own bytes, at most.
+/// Most bytes of a name's record besides the name.
 const RECORD_BYTES: usize = 64;
 
 impl Engine {
-    /// Limits how many named subscriptions there may be.
+    /// Limits the number of named subscriptions.
     pub fn limit_names(&self, most: usize) {
         self.registry().names.max.store(most, Ordering::Relaxed);
     }
 
-    /// What a name stands for.
+    /// Returns the named subscription of a name.
     pub fn named(&self, name: &[u8]) -> Option<Named> {
         self.registry().names.lock().get(name).cloned()
     }
 
-    /// All names, in the order of their bytes.
+    /// Returns all named subscriptions, in byte order of their names.
     pub fn all_named(&self) -> Vec<(Box<[u8]>, Named)> {
         let names = self.registry().names.lock();
         names.iter().map(|(name, named)| (name.clone(), named.clone())).collect()
     }
 
-    /// Gives a subscription a name, by a record. The query is kept from now on, whether anybody listens or not.
+    /// Names a subscription, with a record. The query is then kept, with or without listeners.
     pub fn name_subscription(&self, name: &[u8], named: &Named, now_us: u64) -> Result<Lsn, CommandError> {
         check_name(name)?;
         self.check_writable()?;
         let mut room = Room::NONE;
         self.make_room(name.len() + RECORD_BYTES, &mut room)?;
-        // With the registry locked the query cannot leave before its name is in the log.
+        // While the registry is locked, the query cannot be removed before its name is in the log.
         let queries = self.registry().lock();
         let mut names = self.registry().names.lock();
         if names.contains_key(name) {
@@ -57,7 +57,8 @@ impl Engine {
         Ok(lsn)
     }
 
-    /// Ends a name, by a record; that record and what has ended, if there was one. Its query is kept no longer than others.
+    /// Ends a name, with a record. Returns the record and what has ended, if the name existed. The
+    /// query is then kept no longer than others.
     pub fn end_named(&self, name: &[u8], now_us: u64) -> Result<Option<(Lsn, Named)>, CommandError> {
         self.check_writable()?;
         let mut room = Room::NONE;
@@ -75,12 +76,13 @@ impl Engine {
         Ok(Some((lsn, named)))
     }
 
-    /// Moves a name's position, by a record.
+    /// Moves a name's position, with a record.
     pub fn acknowledge(&self, done: Acknowledgement<'_>, now_us: u64) -> Result<Acknowledged, CommandError> {
         self.move_position(done, None, now_us)
     }
 
-    /// As [`Engine::acknowledge`], if the position is still at `from`: of two who would be given the same emissions one is.
+    /// Does the same as [`Engine::acknowledge`] if the position is still `from`: of two claimants
+    /// of the same emissions, one succeeds.
     pub fn claim(
         &self,
         done: Acknowledgement<'_>,
@@ -120,7 +122,7 @@ impl Engine {
         Ok(Acknowledged::Moved(lsn))
     }
 
-    /// Applies the record of a name's beginning.
+    /// Applies the record that creates a name.
     pub(crate) fn apply_named(&self, bytes: &mut Cursor<'_>) -> Result<(), ApplyError> {
         let start = bytes.offset();
         let (name, named) = self.decode_named(bytes).ok_or_else(|| {
@@ -136,7 +138,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Applies the record of a name's end.
+    /// Applies the record that ends a name.
     pub(crate) fn apply_unnamed(&self, time_us: u64, bytes: &mut Cursor<'_>) -> Result<(), ApplyError> {
         let name = bytes.bytes().ok_or_else(|| bytes.malformed("the name that ends is missing"))?;
         if remove(&mut self.registry().names.lock(), name, time_us) {
@@ -145,7 +147,7 @@ impl Engine {
         Err(bytes.malformed(format!("there is no subscription {}", shown(name))))
     }
 
-    /// Applies a logged acknowledgement: the words behind the command's name.
+    /// Applies a logged acknowledgement. `args` excludes the command's name.
     pub(crate) fn apply_acknowledgement(&self, args: &[&[u8]]) -> Result<(), ApplyError> {
         let [name, lsn] = args else {
             let count = args.len();
@@ -163,7 +165,7 @@ impl Engine {
         Err(Malformed::of(format!("there is no subscription {}", shown(name))).into())
     }
 
-    /// Brings back the names of a frame of a snapshot. To be called when the queries are back.
+    /// Loads the names in a frame of a snapshot. To be called after the queries are loaded.
     pub fn load_names(&self, frame: &[u8]) -> Result<(), ApplyError> {
         let mut bytes = Cursor::new(frame);
         while !bytes.is_empty() {
@@ -182,22 +184,23 @@ impl Engine {
     }
 }
 
-/// The acknowledgements of a transaction, with all names locked from the look at them until they are in the log.
+/// The acknowledgements of a transaction. All names stay locked from the check until the record is
+/// in the log.
 pub(crate) struct Acknowledging<'e, 'a> {
     names: LockedNames<'e>,
     done: &'a [Acknowledgement<'a>],
 }
 
-/// Why a transaction's acknowledgements, and so the transaction, do not take place.
+/// Why the acknowledgements of a transaction, and so the transaction, are not executed.
 #[derive(Debug)]
 pub(crate) enum NotAcknowledged {
-    /// One of the positions is there already: what is to be done has been.
+    /// A position is already there: the transaction was executed before.
     Before,
     Refused(CommandError),
 }
 
 impl<'e, 'a> Acknowledging<'e, 'a> {
-    /// Looks whether all can take place; `None` if there are none.
+    /// Checks that all acknowledgements are possible; `None` if there are none.
     pub(crate) fn begin(
         engine: &'e Engine,
         done: &'a [Acknowledgement<'a>],
@@ -220,7 +223,7 @@ impl<'e, 'a> Acknowledging<'e, 'a> {
         Ok(Some(Self { names, done }))
     }
 
-    /// What goes into the transaction's record.
+    /// Appends the acknowledgements to the payloads of the transaction's record.
     pub(crate) fn encode(&self, payloads: &mut Vec<Vec<u8>>) {
         for one in self.done {
             let mut payload = Vec::new();
@@ -229,7 +232,7 @@ impl<'e, 'a> Acknowledging<'e, 'a> {
         }
     }
 
-    /// Moves the positions: the record is in the log.
+    /// Moves the positions, after the record is in the log.
     pub(crate) fn finish(mut self, lsn: Lsn) {
         self.names.note_logged(lsn);
         for one in self.done {

@@ -1,4 +1,4 @@
-//! All queries, by what they read and by their ids.
+//! All queries, by read and by id.
 
 use crate::error::CommandError;
 use crate::tracking::Broadcast;
@@ -19,12 +19,13 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tidemark_log::Lsn;
 
-/// How many different reads may be watched.
+/// Limits on the number and size of queries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueryLimits {
-    /// So many.
+    /// Number of queries.
     pub queries: usize,
-    /// What they and their latest answers take when a further one begins. Answers may grow later, as what they answer does.
+    /// Bytes of the queries and their latest answers, checked when a query begins. Answers may grow
+    /// later.
     pub bytes: usize,
 }
 
@@ -35,19 +36,17 @@ impl Default for QueryLimits {
     }
 }
 
-/// The queries that there are, and those who pass their emissions on.
+/// All queries, their limits and names, and the audience of their emissions.
 pub(crate) struct Registry {
     queries: Mutex<Queries>,
     max_queries: AtomicUsize,
     max_bytes: AtomicUsize,
-    /// What the queries, their latest answers, and what their operators remember take.
+    /// Bytes of the queries, their latest answers, and the state of their operators.
     bytes: AtomicUsize,
-    /// How many answers have been looked at anew.
     evaluated: AtomicU64,
-    /// Says in place of the command table what reads look at.
+    /// Replaces the command table as the source of a read's part.
     #[cfg(test)]
     pub(in crate::watch) part_of: OnceLock<fn(&Read) -> Part>,
-    /// How many queries are dormant.
     pub(in crate::watch) dormant: AtomicUsize,
     pub(in crate::watch) budget: Budget,
     pub(in crate::watch) retention: Retention,
@@ -56,14 +55,14 @@ pub(crate) struct Registry {
     pub(in crate::watch) audience: OnceLock<Box<dyn Audience>>,
 }
 
-/// Two ways to the same queries.
+/// The queries, indexed twice.
 #[derive(Default)]
 pub(in crate::watch) struct Queries {
     by_read: HashSet<ByRead>,
     by_id: ById<SharedQuery>,
 }
 
-/// A query that is found by what it reads.
+/// A query, hashed and compared by its read.
 struct ByRead(SharedQuery);
 
 impl Borrow<Read> for ByRead {
@@ -121,7 +120,7 @@ impl Registry {
         self.budget.set(budget);
     }
 
-    /// Whether a further query may begin, beside so many.
+    /// Returns an error unless another query may begin besides `present` ones.
     pub(in crate::watch) fn admit(&self, present: usize) -> Result<(), CommandError> {
         let bytes = self.bytes();
         let (what, limit) = if present >= self.max_queries.load(Ordering::Relaxed) {
@@ -134,12 +133,12 @@ impl Registry {
         Err(CommandError::Text(format!("ERR {what} already, as many as {limit} allows").into()))
     }
 
-    /// What the queries and their latest answers take.
+    /// Returns the bytes of the queries and their latest answers.
     pub(in crate::watch) fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// A read, and what it looks at.
+    /// Returns a read with the part of the value that it uses.
     #[cfg_attr(not(test), expect(clippy::unused_self, reason = "a test may have it say something else"))]
     pub(in crate::watch) fn with_part(&self, read: Read) -> (Read, Part) {
         #[cfg(test)]
@@ -159,21 +158,21 @@ impl Registry {
         self.evaluated.load(Ordering::Relaxed)
     }
 
-    /// Lets somebody pass on what was gathered for a prefix.
+    /// Passes the changes gathered for a prefix to the audience.
     pub(crate) fn broadcast(&self, broadcast: &Arc<Broadcast>) {
         if let Some(audience) = self.audience.get() {
             audience.broadcast(broadcast);
         }
     }
 
-    /// Notes that something which took `before` bytes takes `now`.
+    /// Replaces `before` by `now` in the counted bytes.
     pub(in crate::watch) fn resize(&self, before: usize, now: usize) {
-        // In one step, so that nobody reads what it never was.
+        // In one step, so that no reader sees an intermediate value.
         let all = self.bytes.fetch_add(now.wrapping_sub(before), Ordering::Relaxed);
         assert!(before <= all, "what took {before} bytes takes {now}, and all queries together took {all}");
     }
 
-    /// Notes what the state of a query takes now, whose answer has taken so many bytes before.
+    /// Updates the counted bytes of a query's state, whose answer had `answer_before` bytes.
     pub(in crate::watch) fn count(&self, state: &mut State, answer_before: usize) {
         self.resize(answer_before, state.answer.heap_bytes());
         if let Some(more) = &mut state.more {
@@ -192,7 +191,7 @@ impl Queries {
         self.by_read.get(read).map(|query| &query.0)
     }
 
-    /// The query of a read that writers answer.
+    /// Returns the query of a read, if it is not dormant.
     pub(in crate::watch) fn awake_of_read(&self, read: &Read) -> Option<&SharedQuery> {
         self.of_read(read).filter(|query| !query.is_dormant())
     }
@@ -207,7 +206,8 @@ impl Queries {
         self.check_len();
     }
 
-    /// Lets a query be found by what it reads, unless an equal read is found that writers answer.
+    /// Makes a query the one that is found by its read, unless an equal one that is not dormant
+    /// exists.
     pub(in crate::watch) fn find_by_read(&mut self, query: &SharedQuery) {
         if self.of_read(&query.read).is_none_or(|known| known.is_dormant()) {
             self.by_read.replace(ByRead(query.clone()));
@@ -228,13 +228,13 @@ impl Queries {
         assert!(by_read <= by_id, "{by_read} queries are found by what they read, and {by_id} by their ids");
     }
 
-    /// At most `most` of those with ids behind `after` and up to `last`, by their ids.
+    /// Returns at most `most` queries with ids above `after`, up to `last`, in order.
     pub(in crate::watch) fn range(&self, after: Lsn, last: Lsn, most: usize) -> Vec<SharedQuery> {
         let behind = self.by_id.behind(after).take_while(|query| query.id <= last);
         behind.take(most).cloned().collect()
     }
 
-    /// All, by their ids.
+    /// Iterates over all queries in the order of their ids.
     pub(in crate::watch) fn iter(&self) -> impl Iterator<Item = &SharedQuery> {
         self.by_id.iter()
     }

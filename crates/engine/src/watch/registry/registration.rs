@@ -1,4 +1,5 @@
-//! How queries come into the registry and the indices of shards, and out of them: by records and from snapshots.
+//! Registration of queries in the registry and the shards' indices, from records and snapshots, and
+//! the reverse.
 
 use crate::context::Keys;
 use crate::engine::Engine;
@@ -16,7 +17,7 @@ use std::sync::atomic::Ordering;
 use tidemark_log::Lsn;
 
 impl Engine {
-    /// Applies the record of a query's beginning.
+    /// Applies a `watch` record, which begins a query.
     pub(crate) fn apply_watch(
         &self,
         lsn: Lsn,
@@ -33,7 +34,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Applies the record of a query's end.
+    /// Applies an `unwatch` record, which ends a query.
     pub(crate) fn apply_unwatch(&self, time_us: u64, bytes: &mut Cursor<'_>) -> Result<(), ApplyError> {
         let id = bytes.varint().map(Lsn).ok_or_else(|| bytes.malformed("the read that ends is missing"))?;
         let query =
@@ -43,13 +44,13 @@ impl Engine {
         Ok(())
     }
 
-    /// Brings back the queries of a frame of a snapshot that covers the log up to `lsn`. To be called when all keys are
-    /// loaded, at `now_us` in microseconds since 1970.
+    /// Loads the queries in a frame of a snapshot that covers the log up to `lsn`. To be called
+    /// after all keys are loaded, at `now_us` in microseconds since 1970.
     pub fn load_queries(&self, lsn: Lsn, now_us: u64, frame: &[u8]) -> Result<(), ApplyError> {
         self.load_queries_if(lsn, now_us, frame, |_| true)
     }
 
-    /// As [`Engine::load_queries`], of those queries that are wanted.
+    /// Does the same as [`Engine::load_queries`], for the queries that `is_wanted` selects.
     pub(in crate::watch) fn load_queries_if(
         &self,
         lsn: Lsn,
@@ -134,7 +135,8 @@ impl Engine {
             let more = state.more.as_mut().map_or(0, |more| std::mem::take(&mut more.counted));
             self.registry().resize(query.fixed_bytes() + state.answer.heap_bytes() + more, 0);
         }
-        // Behind its being saved: a snapshot that does not find it here any more finds it there.
+        // After the query is saved: a snapshot that no longer finds it here finds it among the
+        // saved.
         queries.remove(query);
         if query.is_dormant() {
             self.registry().dormant.fetch_sub(1, Ordering::Relaxed);
@@ -145,7 +147,8 @@ impl Engine {
 }
 
 impl Query {
-    /// Lets the changes of what a query reads be noted. Everything that it reads is locked.
+    /// Adds a query to the indices of the keys that it reads. The caller has locked everything that
+    /// it reads.
     pub(in crate::watch) fn join_index(query: &SharedQuery, keys: &mut Keys<'_>) {
         if query.wide() == Some(&Reach::All) {
             keys.shards_mut().for_each(|shard| shard.index_mut().insert_everywhere(query));
@@ -156,7 +159,8 @@ impl Query {
         }
     }
 
-    /// Takes a query out of the indices that it has joined. Everything that it reads is locked.
+    /// Removes a query from the indices that it has joined. The caller has locked everything that
+    /// it reads.
     pub(in crate::watch) fn leave_index(query: &SharedQuery, keys: &mut Keys<'_>) {
         if query.wide() == Some(&Reach::All) {
             keys.shards_mut().for_each(|shard| shard.forget_everywhere(query));
@@ -168,8 +172,8 @@ impl Query {
     }
 }
 
-/// How many emissions query `id` has had, according to a frame of those that [`Engine::load_queries`] reads; `None` if it is not
-/// in it, or is dormant there.
+/// Returns the number of emissions of query `id` in a frame that [`Engine::load_queries`] reads;
+/// `None` if the query is not in it, or is dormant there.
 pub fn count_in_frame(frame: &[u8], id: Lsn) -> Result<Option<u64>, ApplyError> {
     let mut bytes = Cursor::new(frame);
     while !bytes.is_empty() {
@@ -181,14 +185,14 @@ pub fn count_in_frame(frame: &[u8], id: Lsn) -> Result<Option<u64>, ApplyError> 
     Ok(None)
 }
 
-/// A query as a snapshot keeps it.
+/// A query as stored in a snapshot.
 struct Kept {
     id: Lsn,
-    /// How many emissions there were, and the LSN of the last.
+    /// Number of emissions, and the LSN of the last.
     count: u64,
     last: Lsn,
     read: Read,
-    /// The latest answer, and what came of it; `None` if the query is dormant.
+    /// Latest answer, and the filter's output and state; `None` if the query is dormant.
     answers: Option<(SharedBytes, Option<Box<Filtered>>)>,
 }
 

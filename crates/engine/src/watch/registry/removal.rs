@@ -1,4 +1,4 @@
-//! How queries leave to which nobody listens, and emissions that are too old.
+//! Removal of queries without listeners, and of old emissions.
 
 use crate::context::Keys;
 use crate::engine::Engine;
@@ -8,19 +8,20 @@ use crate::watch::registry::queries::Queries;
 use crate::watch::watched_read::{Query, SharedQuery};
 use tidemark_log::{AppendError, Lsn, Room};
 
-/// How many queries are forgotten at once, so that nobody waits for it.
+/// Most queries removed per call, to bound its duration.
 const FORGOTTEN_AT_ONCE: usize = 1000;
-/// How many queries without listeners make place for others at once, so that not everybody who comes looks for one.
+/// Queries without listeners that are removed together to make place, so that not every new query
+/// searches for one.
 const DISPLACED_AT_ONCE: usize = 100;
 
 impl Engine {
-    /// To be called when the log has been replayed: queries that nobody listens to are kept as long as if they had been left
-    /// now. Their subscribers have not had a chance to come back yet.
+    /// Restarts the time without listeners of all queries. To be called after the log has been
+    /// replayed: subscribers have had no chance to resume yet.
     pub fn keep_queries(&self, now_us: u64) {
         self.registry().lock().iter().for_each(|query| query.lock().listeners.begin_anew(now_us));
     }
 
-    /// When [`Engine::forget_watched`] has something to do at the earliest, in microseconds since 1970.
+    /// Returns when [`Engine::forget_watched`] next has work, in microseconds since 1970.
     pub fn next_forgetting_us(&self) -> Option<u64> {
         let registry = self.registry();
         let abandoned = {
@@ -31,7 +32,7 @@ impl Engine {
         [abandoned, registry.retention.next_due_us()].into_iter().flatten().min()
     }
 
-    /// Lets go of emissions that are too old, and of queries that nobody has listened to for as long.
+    /// Drops emissions that are too old, and removes queries that have had no listener for as long.
     pub fn forget_watched(&self, now_us: u64) {
         let registry = self.registry();
         registry.retention.drop_old(now_us);
@@ -46,8 +47,8 @@ impl Engine {
         }
     }
 
-    /// Lets queries go to which nobody listens, if there is no place for a further one otherwise: those first whose listeners
-    /// left first. O(number of queries), for a hundred that come.
+    /// Removes queries without listeners if a limit leaves no place for another, those without
+    /// listeners for longest first. O(number of queries), per hundred new ones.
     pub(in crate::watch) fn make_place(&self, now_us: u64) {
         loop {
             let mut abandoned: Vec<(u64, SharedQuery)> = {
@@ -67,16 +68,17 @@ impl Engine {
             let before = self.registry().lock().len();
             abandoned.iter().for_each(|(_, query)| self.abandon(query, u64::MAX, now_us));
             if self.registry().lock().len() >= before {
-                // They have listeners again, or the log takes no records.
+                // They have listeners again, or the log accepts no records.
                 return;
             }
         }
     }
 
-    /// Ends a query for all its subscribers, with a record; whether it was there. They find that what comes next is gone.
+    /// Ends a query for all its subscribers, with a record. Returns whether it existed. Subscribers
+    /// find later emissions gone.
     ///
     /// # Errors
-    /// The query has names, which end first; or the log takes no record.
+    /// The query has names, which must be ended first; or the log accepts no record.
     pub fn end_query(&self, id: Lsn, now_us: u64) -> Result<bool, CommandError> {
         self.check_writable()?;
         let mut room = Room::NONE;
@@ -102,7 +104,7 @@ impl Engine {
         Ok(true)
     }
 
-    /// Removes a query with the record of its end. Everything that it reads is locked.
+    /// Logs the end of a query and removes it. The caller has locked everything that it reads.
     fn log_end(
         &self,
         keys: &mut Keys<'_>,
@@ -117,7 +119,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Removes a query, with a record, unless a subscriber has come back to it.
+    /// Removes a query, with a record, unless a listener has joined it meanwhile.
     fn abandon(&self, query: &SharedQuery, abandoned_before: u64, now_us: u64) {
         let mut room = Room::NONE;
         if self.check_writable().is_err() || self.make_room(0, &mut room).is_err() {
@@ -128,13 +130,14 @@ impl Engine {
         if !query.is_abandoned(abandoned_before) || queries.of_id(query.id).is_none() {
             return;
         }
-        // Without a log that takes the record it stays.
+        // If the log accepts no record, the query stays.
         let _ = self.log_end(&mut keys, &mut queries, query, room);
     }
 }
 
 impl Query {
-    /// Since when nobody listens, if nobody does and it has no name, in microseconds since 1970.
+    /// Returns since when a query has had no listener, in microseconds since 1970; `None` if it has
+    /// a listener or a name.
     fn abandoned_us(&self) -> Option<u64> {
         let state = self.lock();
         state.listeners.none_since_us().filter(|_| state.names() == 0)

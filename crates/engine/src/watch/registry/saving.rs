@@ -1,7 +1,7 @@
-//! Taking queries into a snapshot as they were at its cut, while they go on.
+//! Copying of queries into a snapshot, as they were at its cut, while they change.
 //!
-//! The cut itself only begins a new saving. From then on whoever is about to change a query saves it first, and the walk
-//! saves those that nobody has changed: the same way in which keys get into a snapshot.
+//! The cut only starts a saving. Until it ends, a writer saves a query before it changes it, and
+//! the walk saves the queries that no writer has changed: copy-on-write, as for keys.
 
 use crate::persist::record::{put_bytes, put_varint};
 use crate::watch::state::{Filtered, State};
@@ -11,14 +11,14 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use tidemark_log::Lsn;
 
-/// The state of a snapshot's queries.
+/// State of the snapshot that is being taken.
 #[derive(Default)]
 pub(in crate::watch) struct Saving {
-    /// The number of the latest snapshot. Changes with all shards locked.
+    /// Number of the latest snapshot. Changes with all shards locked.
     pub(in crate::watch) number: AtomicU32,
-    /// Queries up to here are in it; 0 if no snapshot is being taken.
+    /// Queries with ids up to here are in the snapshot; 0 if none is being taken.
     pub(in crate::watch) cut: AtomicU64,
-    /// Saved by those who were about to change them.
+    /// Queries saved by writers before a change.
     saved: Mutex<Vec<Saved>>,
 }
 
@@ -42,7 +42,7 @@ impl Saved {
 
     /// ```text
     /// id varint │ emissions so far varint │ LSN of the last one varint │ the read │ length of the answer varint │ answer
-    ///    │ with a filter: length varint of what came of it │ that │ what its operators remember
+    ///    │ with a filter: length varint of its output │ output │ state of its operators
     /// dormant: 0 │ id varint │ emissions at least varint │ LSN of the last of them varint │ the read
     /// ```
     pub(in crate::watch) fn encode(&self, into: &mut Vec<u8>) {
@@ -67,8 +67,8 @@ impl Saving {
         std::mem::take(&mut *self.saved.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Saves a query for the snapshot that is being taken, unless it is saved or began behind the cut. To be called, under a
-    /// lock of what it reads, before its state changes or it leaves.
+    /// Saves a query for the current snapshot, unless it is saved or began after the cut. To be
+    /// called before its state changes or it is removed, with a lock of what it reads held.
     pub(in crate::watch) fn before_change(&self, query: &SharedQuery, state: &State) {
         if let Some(saved) = self.save(query, state) {
             self.saved.lock().unwrap_or_else(PoisonError::into_inner).push(saved);

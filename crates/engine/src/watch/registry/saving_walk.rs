@@ -1,24 +1,25 @@
-//! The walk that takes queries into a snapshot.
+//! The walk that saves queries into a snapshot.
 
 use crate::engine::Engine;
 use std::sync::atomic::Ordering;
 use tidemark_log::Lsn;
 
-/// How many queries the walk looks at with the registry locked.
+/// Queries read per lock of the registry.
 const STEP: usize = 256;
 
 impl Engine {
-    /// Begins to save queries as they are now, when the log ends at `cut`. All shards are locked.
+    /// Starts to save queries as they are now; the log ends at `cut`. The caller has locked all
+    /// shards.
     pub(crate) fn begin_saving_queries(&self, cut: Lsn) {
         let saving = &self.registry().saving;
-        // Of a snapshot that was given up.
+        // Left over from a snapshot that was given up.
         saving.saved();
         saving.number.fetch_add(1, Ordering::AcqRel);
         saving.cut.store(cut.0, Ordering::Release);
     }
 
-    /// A frame of some `bytes` with queries as they were at the cut, from behind `after` on, which moves; `None` when all have
-    /// been saved. No locks are held.
+    /// Returns a frame of about `bytes` with queries as they were at the cut, from ids above
+    /// `after`, which advances; `None` when all are saved. The caller holds no locks.
     pub(crate) fn save_queries(&self, after: &mut Lsn, bytes: usize) -> Option<Vec<u8>> {
         let saving = &self.registry().saving;
         let cut = Lsn(saving.cut.load(Ordering::Acquire));
@@ -31,7 +32,7 @@ impl Engine {
                     saved.encode(&mut frame);
                 }
             }
-            // Behind the look at the registry: what has left it meanwhile is here.
+            // After the registry is read: a query removed meanwhile is among the saved.
             let saved = saving.saved();
             saved.iter().for_each(|saved| saved.encode(&mut frame));
             if queries.is_empty() && saved.is_empty() {
@@ -41,7 +42,7 @@ impl Engine {
         (!frame.is_empty()).then_some(frame)
     }
 
-    /// Ends saving: nobody keeps what was any more.
+    /// Ends the saving: writers no longer save queries.
     pub(crate) fn end_saving_queries(&self) {
         let saving = &self.registry().saving;
         saving.cut.store(0, Ordering::Release);

@@ -1,4 +1,4 @@
-//! How a subscription begins, resumes and ends.
+//! Start, resumption and end of subscriptions.
 
 use crate::context::Keys;
 use crate::engine::Engine;
@@ -17,45 +17,45 @@ use crate::wire::shared_bytes::SharedBytes;
 use std::sync::atomic::Ordering;
 use tidemark_log::{Lsn, Room};
 
-/// A subscription's beginning: the answer, and from where on changes will be told.
+/// Start of a subscription: the first answer, and the position from which changes follow.
 #[derive(Debug, Clone)]
 pub struct Subscribed {
-    /// What is watched.
+    /// The query.
     pub query: SharedQuery,
-    /// The answer.
+    /// The first answer.
     pub answer: SharedBytes,
-    /// The answer is that of the state behind this record.
+    /// LSN of the state that the answer shows.
     pub lsn: Lsn,
-    /// The number of the latest emission, which the answer contains.
+    /// Number of the latest emission, which the answer includes.
     pub number: u64,
-    /// The record of the query, if this subscription is its first, or of keys found expired.
+    /// Record of the query, if this subscription is its first, or of keys found expired.
     pub logged: Option<Lsn>,
 }
 
-/// What comes of the wish to go on behind an LSN.
+/// Result of a request to resume after an LSN or number.
 #[derive(Debug, Clone)]
 pub enum Resumed {
-    /// The emissions behind this number are there.
+    /// The emissions after this number are retained.
     Behind {
-        /// What is watched.
+        /// The query.
         query: SharedQuery,
-        /// The number of the last emission at the LSN or before.
+        /// Number of the last emission at or before the LSN.
         number: u64,
     },
-    /// Some are not retained any more.
+    /// Some emissions are no longer retained.
     Gone(Gone),
-    /// The LSN is beyond the end of the log, which is here, or its record was lost in a crash.
+    /// The LSN is above the end of the log, which is here, or its record was lost in a crash.
     Beyond(Lsn),
     /// There is no such query.
     Unknown,
 }
 
-/// The most different reads of one key: a change of it answers all of them.
+/// Most different reads of one key: a change of it evaluates all of them.
 const READS_OF_A_KEY: usize = 4096;
-/// The most different reads over the whole keyspace: every change concerns all of them.
+/// Most different reads over the whole keyspace: every change concerns all of them.
 const READS_OF_EVERYTHING: usize = 256;
 
-/// Refuses a read whose keys are read by so many others that a change would take too long.
+/// Refuses a read of keys that too many others read: a change would take too long.
 fn admit_beside_others(keys: &mut Keys<'_>, read: &Read, reach: &Reach) -> Result<(), CommandError> {
     let (present, most) = if *reach == Reach::All {
         let most = keys.shards().map(|shard| shard.index().everywhere().len()).max();
@@ -72,38 +72,39 @@ fn admit_beside_others(keys: &mut Keys<'_>, read: &Read, reach: &Reach) -> Resul
 }
 
 impl Engine {
-    /// Says who passes emissions on. Once, before anybody subscribes.
+    /// Sets the audience that delivers emissions. Once, before the first subscription.
     pub fn set_audience(&self, audience: Box<dyn Audience>) {
         let is_first = self.registry().audience.set(audience).is_ok();
         assert!(is_first, "emissions have an audience already, and a second one would hear of nothing");
     }
 
-    /// Limits what is retained of emissions.
+    /// Sets the retention limits.
     pub fn limit_retention(&self, limits: RetentionLimits) {
         self.registry().retention.set_limits(limits);
     }
 
-    /// Limits what answering queries may cost those who write. Queries beyond it become dormant: see [`Query::is_dormant`].
+    /// Limits the time that writers spend on answering queries. Queries beyond it become dormant:
+    /// see [`Query::is_dormant`].
     pub fn limit_writes(&self, budget: WriteBudget) {
         self.registry().set_budget(budget);
     }
 
-    /// Limits how many queries there may be.
+    /// Limits the number and size of queries.
     pub fn limit_queries(&self, limits: QueryLimits) {
         self.registry().set_limits(limits);
     }
 
-    /// How many answers of watched reads have been looked at anew behind changes of their keys, and how many were known to be the
-    /// same, because the change touched nothing that they look at.
+    /// Returns the number of evaluations of watched reads after changes of their keys, and the
+    /// number that were spared because the change touched nothing that the read uses.
     pub fn evaluation_figures(&self) -> (u64, u64) {
         (self.registry().evaluated(), self.keyspace().spared())
     }
 
-    /// Lets a listener watch a read, and answers it: nothing is missed and nothing told twice between the answer and the
-    /// first emission. A read that nobody watches yet is noted in the log first, and so is one whose query is dormant: that one
-    /// is for those who come back to it. Costs the read itself.
+    /// Subscribes a listener to a read, and answers it. No emission is missed or repeated between
+    /// the answer and the first emission. A read without a query is logged first. So is one whose
+    /// query is dormant: a dormant query serves only those that resume it. Costs the read itself.
     ///
-    /// An answer that is an error is no beginning: it becomes the error, and nothing is watched.
+    /// An answer that is an error is returned as the error, and nothing is watched.
     pub fn subscribe(&self, read: Read, listener: usize, now_us: u64) -> Result<Subscribed, CommandError> {
         // Before the locks: making room may wait for the disk.
         let mut room = Room::NONE;
@@ -142,13 +143,14 @@ impl Engine {
         Ok(self.join(&keys, query, listener, Some(id)))
     }
 
-    /// Lets a listener go on where a subscription to query `id` had got to, the emission at `lsn` included.
+    /// Resumes a subscription to query `id` after the emission at `lsn`.
     pub fn resume(&self, id: Lsn, lsn: Lsn, listener: usize) -> Resumed {
         let Some(query) = self.query(id) else { return Resumed::Unknown };
-        // With what it reads locked, every record up to the head has been emitted, as far as it concerns the query.
+        // With everything that the query reads locked, every record up to the head that concerns it
+        // has been emitted.
         let keys = self.keys_of(&query.reach(self.keyspace()), query.read.db(), 0);
         let head = self.log().appended();
-        // A position that the log itself keeps was looked at when it was acknowledged.
+        // A position in the log was checked when it was acknowledged.
         let may_be_lost = query.may_be_lost(lsn, self.log()) && !self.registry().names.is_position(id, lsn);
         let mut state = query.lock();
         if query.is_removed.load(Ordering::Relaxed) {
@@ -173,9 +175,10 @@ impl Engine {
         }
     }
 
-    /// The same behind the emission of this number. One that has never been is beyond the end.
+    /// Resumes a subscription after the emission of this number. [`Resumed::Beyond`] if there has
+    /// been none.
     pub fn resume_after(&self, id: Lsn, number: u64, listener: usize) -> Resumed {
-        // Under the registry's lock, which whoever removes a query holds.
+        // The registry's lock excludes the removal of the query.
         let queries = self.registry().lock();
         let Some(query) = queries.of_id(id).cloned() else { return Resumed::Unknown };
         let mut state = query.lock();
@@ -195,24 +198,24 @@ impl Engine {
         }
     }
 
-    /// Lets a listener be told of a query's emissions from now on, wherever it is to begin. `None` if the query is not there any
-    /// more, because nobody has listened for so long.
+    /// Adds a listener, to be notified of a query's emissions from now on. `None` if the query has
+    /// been removed.
     pub fn listen(&self, id: Lsn, listener: usize) -> Option<SharedQuery> {
-        // Under the registry's lock, which whoever removes a query holds.
+        // The registry's lock excludes the removal of the query.
         let queries = self.registry().lock();
         let query = queries.of_id(id)?.clone();
         query.lock().listeners.join(listener);
         Some(query)
     }
 
-    /// Up to where a query's emissions are complete, whatever is going on, and how many there are up to there. `None` if it is
-    /// dormant.
+    /// Returns the LSN up to which a query's emissions are complete, and their number up to there.
+    /// `None` if it is dormant.
     pub fn progress(&self, query: &Query) -> Option<(Lsn, u64)> {
         let _keys = self.keys_of(&query.reach(self.keyspace()), query.read.db(), 0);
         (!query.is_dormant()).then(|| (self.log().appended(), query.count()))
     }
 
-    /// Ends that a listener is told of a query's emissions.
+    /// Removes a listener from a query.
     pub fn leave(&self, query: &Query, listener: usize, now_us: u64) {
         query.lock().listeners.leave(listener, now_us);
     }
@@ -223,11 +226,13 @@ impl Engine {
         state.listeners.join(listener);
         let (answer, number) = (state.shown().clone(), state.emissions.count());
         drop(state);
-        // What the query reads is locked, so no record behind this one has changed the answer.
+        // Everything that the query reads is locked, so no record after this one has changed the
+        // answer.
         Subscribed { answer, lsn: self.log().appended(), number, logged, query }
     }
 
-    /// Removes those of a read's keys whose time has come, so that nobody is answered what other reads do not show any more.
+    /// Removes the read's expired keys, so that the answer agrees with unwatched reads. Skips reads
+    /// of all keys.
     fn expire_read(&self, keys: &mut Keys<'_>, read: &Read) -> Option<Lsn> {
         if read.reach(self.keyspace()) == Reach::All || self.check_writable().is_err() {
             return None;
@@ -239,7 +244,7 @@ impl Engine {
 
 #[cfg(test)]
 impl Engine {
-    /// Lets something else than the command table say what reads look at that begin from now on.
+    /// Replaces the command table as the source of the parts of later reads.
     pub(crate) fn judge_by(&self, part_of: fn(&Read) -> crate::watch::part::Part) {
         self.registry().part_of.set(part_of).expect("once");
     }

@@ -1,4 +1,4 @@
-//! Emissions that are not retained any more, made once more from a snapshot and the log.
+//! Replay of emissions that are no longer retained, from a snapshot and the log.
 
 pub(in crate::watch) mod past;
 pub(in crate::watch) mod pool_trail;

@@ -1,17 +1,19 @@
-//! A watched read as it was: its emissions made once more, from a snapshot and the records behind it.
+//! A watched read's past: its emissions, replayed from a snapshot and the records after it.
 //!
-//! Emissions are a function of the log, so those that are not retained any more are not lost while the log is there. A second
-//! engine, over nothing but what the read's answers depend on, is loaded from a snapshot, or is empty as the log began; the
-//! records behind it are applied, and what the read emits then is what it emitted the first time: the same numbers, LSNs, times and bytes.
+//! Emissions are a function of the log, so those no longer retained can be replayed while the log
+//! has their records. A second engine, over only the keys that the answers depend on, is loaded
+//! from a snapshot, or starts empty with the log. It applies the records and emits what was emitted
+//! the first time: the same numbers, LSNs, times and bytes.
 //!
 //! ```text
-//! snapshot ─► Past::loader, Past::load_query ─┐
+//! snapshot ─► Past::load, Past::load_query ───┐
 //! records ──► Past::apply ────────────────────┴─► emissions
 //!                  └─► PastError::Widened ─► Widening: all records once ─► a new Past over more keys ─► the same again
 //! ```
 //!
-//! Which keys these are is a guess at first: those that the read names. A record that makes something of them out of others shows that
-//! they are not enough. Then the records are looked through for what depends on what ([`Widening`]), and all begins anew.
+//! The first guess at the keys is those that the read names. A record that computes one of them
+//! from another key shows that this is not enough. Then the records are searched for dependencies
+//! ([`Widening`]), and the replay starts over.
 
 use crate::command::{Extension, parse};
 use crate::engine::Engine;
@@ -31,7 +33,7 @@ use crate::wire::shared_bytes::SharedBytes;
 use std::sync::Arc;
 use tidemark_log::{Log, Lsn, Record};
 
-/// What an entry takes beside its key and value, about. Bytes.
+/// Approximate bytes of an entry besides its key and value.
 const ENTRY_BYTES: usize = 64;
 
 /// See the module's documentation.
@@ -39,45 +41,46 @@ pub struct Past {
     engine: Engine,
     id: Lsn,
     scope: Scope,
-    /// What the keys may take.
+    /// Limit on the bytes of the keys.
     limit: usize,
-    /// What may have been added to them since they were counted.
+    /// Upper bound of the bytes added since they were counted.
     added: usize,
-    /// The number of the last emission.
+    /// Number of the last emission.
     count: u64,
-    /// The last record that was applied or passed over.
+    /// The last record that was applied or skipped.
     last: Lsn,
     scratch: Reply,
 }
 
-/// Why a read's past cannot be made, or not in this way.
+/// Why a read cannot be replayed, or not over these keys.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PastError {
-    /// The read depends on more keys than was known: see [`Past::widen`].
+    /// The read depends on further keys: see [`Past::widen`].
     #[error("the answers depend on further keys")]
     Widened,
-    /// The keys take more than they may.
+    /// The keys exceed the limit.
     #[error("the keys that the answers depend on take {bytes} bytes, more than the limit of {limit} bytes")]
     TooLarge {
-        /// What they take.
+        /// Bytes of the keys.
         bytes: usize,
-        /// What they may.
+        /// The limit, in bytes.
         limit: usize,
     },
-    /// The read is not watched any more from here on.
+    /// The query ends here.
     #[error("the read was forgotten")]
     Forgotten,
-    /// The read is dormant in the snapshot, which does not know its number.
+    /// The read is dormant in the snapshot, which therefore lacks its number.
     #[error("the read is dormant in the snapshot")]
     Dormant,
-    /// A record or frame makes no sense.
+    /// A record or frame is malformed.
     #[error(transparent)]
     Apply(#[from] ApplyError),
 }
 
 impl Past {
-    /// The past of a query of the log, before anything is loaded or applied. What its answers depend on may take `limit` bytes.
+    /// Creates the past of a query of the log, with nothing loaded or applied. The keys that its
+    /// answers depend on may take `limit` bytes.
     pub fn new(log: &Arc<Log>, query: &Query, limit: usize) -> Self {
         let engine = empty(log);
         let scope = Scope::of(query.read(), engine.keyspace());
@@ -89,7 +92,7 @@ impl Past {
         Self { engine, id, scope, limit, added: 0, count: 0, last: Lsn::ZERO, scratch }
     }
 
-    /// Loads the frames of a snapshot's keys. Those that do not matter are passed over.
+    /// Loads the frames of a snapshot's keys. Skips keys out of scope.
     pub fn load<E: From<PastError>>(
         &mut self,
         frames: impl FnOnce(&mut dyn FnMut(&[u8]) -> Result<(), PastError>) -> Result<(), E>,
@@ -108,8 +111,8 @@ impl Past {
         Ok(())
     }
 
-    /// Loads the query from a frame of those of a snapshot that covers the log up to `lsn`, if it is in it. To be called when all
-    /// keys are loaded.
+    /// Loads the query, if present, from a query frame of a snapshot that covers the log up to
+    /// `lsn`. To be called after all keys are loaded.
     pub fn load_query(&mut self, lsn: Lsn, frame: &[u8]) -> Result<(), PastError> {
         self.engine.load_queries_if(lsn, 0, frame, |id| id == self.id)?;
         let Some(query) = self.engine.query(self.id) else { return Ok(()) };
@@ -120,24 +123,25 @@ impl Past {
         Ok(())
     }
 
-    /// How many emissions there were up to here.
+    /// Returns the number of emissions so far.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Applies the next record; what the query has emitted behind it.
+    /// Applies the next record. Returns what the query emits after it.
     ///
     /// # Panics
-    /// The record is not behind the last one.
+    /// The record is not after the last one.
     pub fn apply(&mut self, record: &Record<'_>) -> Result<Option<Emission>, PastError> {
         let (lsn, last) = (record.lsn, self.last);
         assert!(lsn > last, "record {lsn} is applied behind record {last}");
         self.last = lsn;
         match record.kind {
             kind::WATCH if record.lsn != self.id => return Ok(None),
-            // How far subscribers are changes no answer.
+            // Positions of named subscriptions change no answer.
             kind::NAMED | kind::UNNAMED => return Ok(None),
-            // What was dormant elsewhere has emitted here, and goes on behind the same number.
+            // A query that was dormant in the server has emitted here, and must be at the same
+            // number.
             kind::WAKE => return self.check_wake(record),
             kind::UNWATCH => {
                 let mut bytes = Cursor::new(record.payload);
@@ -163,17 +167,16 @@ impl Past {
         Ok(self.latest())
     }
 
-    /// The last record that was applied or passed over.
+    /// Returns the last record that was applied or skipped.
     pub fn last(&self) -> Lsn {
         self.last
     }
 
-    /// What an answer costs. Nanoseconds.
     pub(in crate::watch) fn cost_ns(&self) -> u64 {
         self.query().map_or(0, |query| query.cost.ns())
     }
 
-    /// What the read's operators remember takes in a record, at most.
+    /// Returns the most bytes of the filter's state in a record.
     pub(in crate::watch) fn filter_bytes(&self) -> usize {
         let mut bytes = Vec::new();
         if let Some(filtered) = self.query().and_then(|query| query.lock().rest().0.filtered) {
@@ -183,7 +186,7 @@ impl Past {
         bytes.len()
     }
 
-    /// Where the read goes on behind the last record, and its answer there.
+    /// Returns where the read continues after the last record, and its answer there.
     ///
     /// # Panics
     /// The records have not begun the read yet.
@@ -197,7 +200,7 @@ impl Past {
         self.engine.query(self.id)
     }
 
-    /// A record of this read's waking must say what was found here too.
+    /// Checks that a `wake` record of this read agrees with the replay.
     fn check_wake(&self, record: &Record<'_>) -> Result<Option<Emission>, PastError> {
         let mut bytes = Cursor::new(record.payload);
         if bytes.varint() == Some(self.id.0) {
@@ -208,19 +211,19 @@ impl Past {
         Ok(None)
     }
 
-    /// The emission that the last record has made, if it has.
+    /// Returns the emission of the last record, if there is one.
     fn latest(&mut self) -> Option<Emission> {
         let latest = self.engine.query(self.id)?.latest_after(self.count);
         let mut emission = latest.expect("the latest emission of all queries is retained")?;
         let (number, before) = (emission.number, self.count);
         assert!(number == before + 1, "one record has made emissions {} to {number}", before + 1);
         self.count = emission.number;
-        // The log does not say whether the change was asked to be told of only when it is durable.
+        // The log does not say whether the writer requested durability before emission.
         emission.durable = true;
         Some(emission)
     }
 
-    /// Counts what the keys take, which is done each time that they may have grown by a quarter of what they may take.
+    /// Counts the bytes of the keys. Called whenever they may have grown by a quarter of the limit.
     fn count_bytes(&mut self) -> Result<(), PastError> {
         let (mut bytes, mut scratch) = (0, Vec::new());
         for shard in self.engine.keyspace().lock_all() {
@@ -233,14 +236,14 @@ impl Past {
         if bytes > limit { Err(PastError::TooLarge { bytes, limit }) } else { Ok(()) }
     }
 
-    /// Begins to look for the keys that are missing, when [`PastError::Widened`] has said that some are.
+    /// Starts the search for the missing keys, after [`PastError::Widened`].
     pub fn widen(self) -> Widening {
         let Self { engine, id, scope, limit, .. } = self;
         Widening { log: Arc::clone(engine.log()), id, scope, limit, dependencies: Dependencies::new(limit) }
     }
 }
 
-/// Looks for all that a read depends on. Every record is to be shown to it that the past begins with, as far as there are any.
+/// Search for all keys that a read depends on. It must see every record that the past starts from.
 pub struct Widening {
     log: Arc<Log>,
     id: Lsn,
@@ -250,28 +253,28 @@ pub struct Widening {
 }
 
 impl Widening {
-    /// Takes note of a record.
+    /// Adds the dependencies of a record.
     pub fn note(&mut self, record: &Record<'_>) -> Result<(), PastError> {
         Ok(self.dependencies.note(record)?)
     }
 
-    /// The past over all that was found, again before anything is loaded or applied.
+    /// Returns the past over all keys found, with nothing loaded or applied.
     pub fn finish(self) -> Past {
         let closed = self.dependencies.close(&self.scope);
-        // It was too small: if nothing is missing that the records know of, nothing is left out.
+        // The scope was too small. If the records show no further key, take all.
         let scope = if closed == self.scope { Scope::Everything } else { closed };
         Past::within(empty(&self.log), self.id, scope, self.limit)
     }
 }
 
-/// An engine that nobody asks anything: one shard is enough, and of emissions the latest.
+/// Creates an engine for replay: one shard is enough, and only the latest emission is retained.
 fn empty(log: &Arc<Log>) -> Engine {
     let engine = Engine::new(Arc::clone(log), 1, 0);
     engine.limit_retention(RetentionLimits { bytes: 0, age_us: u64::MAX });
     engine
 }
 
-/// What an entry takes, about: in the time that it takes to encode it, if it is no string.
+/// Returns the approximate bytes of an entry. Encodes the value, unless it is a string.
 fn entry_bytes(entry: &Entry, scratch: &mut Vec<u8>) -> usize {
     ENTRY_BYTES + entry.key().len() + value_bytes(entry, scratch)
 }
@@ -289,8 +292,8 @@ fn value_bytes(entry: &Entry, scratch: &mut Vec<u8>) -> usize {
     }
 }
 
-/// By how much the keys may grow with a record. O(its arguments), and for commands that make a value of others the time that
-/// these take to encode.
+/// Returns an upper bound of the growth of the keys by a record. O(its arguments), plus the time to
+/// encode the values that a command derives from.
 fn growth(record: &Record<'_>, engine: &Engine) -> Result<usize, ApplyError> {
     let (mut growth, mut scratch) = (record.payload.len() + ENTRY_BYTES, Vec::new());
     let mut of_key = |db: u8, key: &[u8]| {
@@ -305,7 +308,7 @@ fn growth(record: &Record<'_>, engine: &Engine) -> Result<usize, ApplyError> {
             Extension::None => 0,
             Extension::Byte => offset(args.get(2)).saturating_sub(of_key(db, args[1])),
             Extension::Bit => (offset(args.get(2)) / 8).saturating_sub(of_key(db, args[1])),
-            // Where it writes is said in several ways: any of its numbers may be that of a bit, or of a field of bits.
+            // Offsets have several forms: any number may be a bit's, or a field's.
             Extension::BitField => {
                 let bits = args.iter().skip(2).map(|arg| {
                     arg.strip_prefix(b"#")

@@ -1,8 +1,9 @@
-//! What has become of the pools of one name, from the log alone, for whoever checks it or writes it down.
+//! The history of the pools of one name, from the log alone, for auditing or export.
 //!
-//! An engine over nothing but the keys of that name, and those that others of that name were made of, follows the log; wherever a pool
-//! does something, that is done as an auditor does it, and somebody looks on. So a pool that is renamed, moved, dropped and made again,
-//! in a transaction or not, is where it would be in the server.
+//! An engine over the keys of that name, and those that they were made from, follows the log. Each
+//! step of a pool is checked as an auditor would, and shown to a witness. So a pool that is
+//! renamed, moved, dropped or recreated, in a transaction or not, is where it would be in the
+//! server.
 //!
 //! ```text
 //! records ─► PoolSearch ─► PoolTrail: snapshot ─► load
@@ -24,10 +25,10 @@ use std::sync::Arc;
 use tidemark_log::{Log, Lsn, Record};
 use tidemark_pool::Chain;
 
-/// How much is noted of what depends on what; behind that, all keys are followed. Bytes.
+/// Limit on recorded dependencies, in bytes. Beyond it, all keys are followed.
 const DEPENDENCIES_BYTES: usize = 256 << 20;
 
-/// Looks for the keys that are to be followed: every record is to be shown to it.
+/// Search for the keys to follow. It must see every record.
 #[derive(Debug)]
 pub struct PoolSearch {
     scope: Scope,
@@ -35,20 +36,21 @@ pub struct PoolSearch {
 }
 
 impl PoolSearch {
-    /// For the pools of this name, in whatever database.
+    /// Creates a search for the pools of this name, in any database.
     pub fn new(key: &[u8]) -> Self {
         Self { scope: Scope::named(key), dependencies: Dependencies::new(DEPENDENCIES_BYTES) }
     }
 
-    /// Takes note of a record. O(its arguments).
+    /// Adds the dependencies of a record. O(its arguments).
     ///
     /// # Errors
-    /// It makes no sense.
+    /// The record is malformed.
     pub fn note(&mut self, record: &Record<'_>) -> Result<(), ApplyError> {
         self.dependencies.note(record)
     }
 
-    /// The way through all of that, before anything is loaded or applied. `log` is one without records, which the engine does not use.
+    /// Returns the trail over the keys found, with nothing loaded or applied. `log` is an empty
+    /// log, which the engine does not use.
     pub fn trail(&self, log: Arc<Log>) -> PoolTrail {
         PoolTrail {
             engine: Engine::new(log, 1, 0),
@@ -58,34 +60,35 @@ impl PoolSearch {
     }
 }
 
-/// Where and when a pool has done something.
+/// Where and when a pool has changed.
 #[derive(Debug, Clone, Copy)]
 pub struct PoolPlace<'a> {
-    /// The record.
+    /// LSN of the record.
     pub lsn: Lsn,
-    /// The record's time. Microseconds since 1970.
+    /// Time of the record, in microseconds since 1970.
     pub time_us: u64,
-    /// The database.
+    /// Database.
     pub db: u8,
-    /// The key.
+    /// Key.
     pub key: &'a [u8],
 }
 
-/// Whoever looks on while the pools of a name are followed. An error ends it.
+/// Observer of the pools of a name. An error ends the trail.
 pub trait PoolWitness {
-    /// A pool has been made.
+    /// Called after a pool has been created.
     fn made(&mut self, place: &PoolPlace<'_>, pool: &Pool) -> io::Result<()>;
 
-    /// What a frame says is about to be checked; the pool is as it was before.
+    /// Called before a frame is checked; the pool is in the state before it.
     fn begins(&mut self, place: &PoolPlace<'_>, pool: &Pool, frame: &[u8]) -> io::Result<()>;
 
-    /// One of its events, before it and behind it.
+    /// Called before and after each event of the frame.
     fn sees(&mut self, place: &PoolPlace<'_>, sight: Sight<'_>) -> io::Result<()>;
 
-    /// All of it has been checked.
+    /// Called after the whole frame has been checked.
     fn ends(&mut self, place: &PoolPlace<'_>, pool: &Pool) -> io::Result<()>;
 
-    /// Something has been done to keys that are followed, which may have moved a pool or ended it.
+    /// Called after a change of followed keys other than a frame, which may have moved or ended a
+    /// pool.
     fn changed(&mut self, lsn: Lsn, time_us: u64, trail: &PoolTrail) -> io::Result<()>;
 }
 
@@ -93,23 +96,23 @@ pub trait PoolWitness {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TrailError {
-    /// A record or a frame of a snapshot makes no sense.
+    /// A record or a frame of a snapshot is malformed.
     #[error(transparent)]
     Apply(#[from] ApplyError),
     /// A pool cannot have done what the log says.
     #[error(transparent)]
     Pool(#[from] NotFollowed),
-    /// A pool does not begin with what it is made of.
+    /// A pool's chain does not begin with its secrets and items.
     #[error(
         "the chain of the pool that is made is {found}, and {expected} follows from its secrets and items"
     )]
     Origin {
-        /// What follows.
+        /// Chain that follows from the secrets and items.
         expected: Chain,
-        /// What the record says.
+        /// Chain in the record.
         found: Chain,
     },
-    /// Whoever looks on has failed.
+    /// The witness has failed.
     #[error(transparent)]
     Witness(#[from] io::Error),
 }
@@ -122,19 +125,19 @@ pub struct PoolTrail {
 }
 
 impl PoolTrail {
-    /// Begins to load a snapshot. Keys that are not followed are passed over.
+    /// Starts to load a snapshot. Keys that are not followed are skipped.
     pub fn load(&self) -> Loader<'_> {
         Loader::new(&self.engine, &self.scope, 0)
     }
 
-    /// Shows what is at a key now: its pool, or that there is none.
+    /// Passes the pool at a key to `look`, or `None` if there is none.
     pub fn look<R>(&self, db: u8, key: &[u8], look: impl FnOnce(Option<&Pool>) -> R) -> R {
         let shard = self.engine.keyspace().lock(self.engine.keyspace().shard_of(key));
         let entry = shard.database(usize::from(db)).get(hash(key), key);
         look(entry.and_then(|entry| entry.object()).and_then(Pool::from_object))
     }
 
-    /// Whether what is at a key has a time to end.
+    /// Returns whether a key has a deadline.
     pub fn expires(&self, db: u8, key: &[u8]) -> bool {
         let shard = self.engine.keyspace().lock(self.engine.keyspace().shard_of(key));
         let entry = shard.database(usize::from(db)).get(hash(key), key);
@@ -144,7 +147,7 @@ impl PoolTrail {
     /// Follows the next record.
     ///
     /// # Errors
-    /// [`TrailError`]; then there is no way on.
+    /// [`TrailError`]; the trail cannot continue after it.
     pub fn apply(&mut self, record: &Record<'_>, witness: &mut dyn PoolWitness) -> Result<(), TrailError> {
         for change in Changes::of(record).into_iter().flatten() {
             let change = change.map_err(|error| error.in_record(record.lsn))?;
@@ -181,7 +184,7 @@ impl PoolTrail {
         Ok(())
     }
 
-    /// Checks what a pool has done.
+    /// Checks a step of a pool.
     fn step(&self, lsn: Lsn, call: &Call<'_>, witness: &mut dyn PoolWitness) -> Result<(), TrailError> {
         let &[_, key, frame] = call.args else {
             unreachable!(

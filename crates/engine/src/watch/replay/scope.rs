@@ -1,9 +1,9 @@
-//! Which keys the answers of a watched read depend on, as far as the log can tell: those that it names, and those from which
-//! commands have made them.
+//! The keys that the answers of a watched read depend on: those that it names, and those that
+//! commands in the log made them from.
 //!
-//! Keys are known by their names, whatever database they are in, so that `MOVE`, `COPY` to another database and `SWAPDB` stay
-//! within a scope; and names by their hashes, so that a scope takes the same for long names as for short ones. Two names of one hash
-//! only make a scope larger than it need be.
+//! Keys are identified by name, in any database, so that `MOVE`, `COPY` to another database and
+//! `SWAPDB` stay within a scope. Names are identified by hash, so that long names take no more
+//! memory. A collision only makes a scope larger than necessary.
 
 use crate::command::{self, Command, KeySpec};
 use crate::keyspace::{Keyspace, hash};
@@ -17,36 +17,36 @@ use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 use tidemark_log::Record;
 
-/// Which keys matter.
+/// A set of keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Scope {
-    /// All there are.
     Everything,
-    /// Those with names of these hashes.
+    /// Keys with names of these hashes.
     Names(HashSet<u64>),
 }
 
-/// What a record has to do with a scope.
+/// Relation of a record to a scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::watch) enum Concern {
     /// It changes no key in the scope.
     Nothing,
-    /// What it makes of keys in the scope depends on keys in the scope.
+    /// Its changes of keys in the scope depend only on keys in the scope.
     Within,
-    /// It makes something of keys in the scope that depends on others.
+    /// It changes keys in the scope depending on others.
     Beyond,
 }
 
-/// How a command that names several keys connects them.
+/// Dependencies that a command creates between its keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Connection {
-    /// Not at all: it does the same with each.
+    /// None: it treats each key alike.
     None,
-    /// Those that it writes depend on all; the first one, or all others, it may only read.
+    /// Each key that it writes depends on all. The flags say whether it writes the first key and
+    /// the others.
     Writes { first: bool, others: bool },
 }
 
-/// By the numbers of commands.
+/// By command id.
 static CONNECTIONS: LazyLock<Vec<Connection>> = LazyLock::new(|| {
     let rows: Vec<_> = command::all().flat_map(|row| std::iter::once(row).chain(row.subcommands)).collect();
     let len = rows.iter().map(|row| usize::from(row.id) + 1).max().unwrap_or(0);
@@ -63,7 +63,7 @@ impl Connection {
             return Self::None;
         }
         let uses = row.key_uses;
-        // What nobody has said to be read only is written.
+        // A key that is not declared read-only counts as written.
         let writes = |key_use: Option<&&str>| key_use.is_none_or(|key_use| !key_use.starts_with("RO"));
         Self::Writes { first: writes(uses.first()), others: writes(uses.last()) }
     }
@@ -79,7 +79,7 @@ struct Touched {
     keys: SmallVec<[u64; 4]>,
     first_is_written: bool,
     others_are_written: bool,
-    /// It reads keys that it does not name.
+    /// Whether it reads keys that it does not name.
     reads_any: bool,
 }
 
@@ -99,7 +99,7 @@ impl Touched {
 }
 
 impl Scope {
-    /// The keys that a read names.
+    /// Returns the keys that a read names.
     pub(in crate::watch) fn of(read: &Read, keyspace: &Keyspace) -> Self {
         if read.reach(keyspace) == Reach::All {
             return Self::Everything;
@@ -115,12 +115,12 @@ impl Scope {
         }
     }
 
-    /// Keys of this name, in whatever database.
+    /// Returns the keys of this name, in any database.
     pub(in crate::watch) fn named(key: &[u8]) -> Self {
         Self::Names(HashSet::from([hash(key)]))
     }
 
-    /// What a record of changes has to do with the scope. O(its arguments).
+    /// Returns the relation of a change record to the scope. O(its arguments).
     pub(in crate::watch) fn concern(&self, record: &Record<'_>) -> Result<Concern, ApplyError> {
         if *self == Self::Everything {
             return Ok(Concern::Within);
@@ -128,7 +128,7 @@ impl Scope {
         let mut concern = Concern::Nothing;
         for_each_command(record, |_, command, args| concern = concern.max(self.concern_of(command, args)))?;
         if record.kind == kind::EXPIRY {
-            // What does not matter is not there to be removed.
+            // Expired keys out of scope are absent, so their removal does nothing.
             concern = Concern::Within;
         }
         Ok(concern)
@@ -153,7 +153,8 @@ impl Scope {
         }
     }
 
-    /// Leaves a command those of its keys that are in the scope, if it does the same with each; whether it is to be run.
+    /// Reduces `args` to the keys in the scope, if the command treats each key alike. Returns
+    /// whether to run the command.
     pub(crate) fn narrow(&self, command: &Command, args: &mut Vec<&[u8]>) -> bool {
         if *self == Self::Everything {
             return true;
@@ -177,13 +178,13 @@ impl Scope {
     }
 }
 
-/// Whether a command does something to all keys of a database that depends on none of them: it empties the database, or puts it
-/// in another's place.
+/// Returns whether a command affects all keys of a database independently of their values: it
+/// empties or swaps the database.
 fn concerns_all_alike(command: &Command) -> bool {
     matches!(command.name, "flushall" | "flushdb" | "swapdb")
 }
 
-/// Shows the commands of a record, each with its database.
+/// Visits the commands of a record, each with its database.
 pub(in crate::watch) fn for_each_command(
     record: &Record<'_>,
     mut visit: impl FnMut(u8, &'static Command, &[&[u8]]),
@@ -196,27 +197,27 @@ pub(in crate::watch) fn for_each_command(
     Ok(())
 }
 
-/// Which names depend on which, in some part of the log.
+/// Dependencies between names, in a part of the log.
 #[derive(Debug)]
 pub(in crate::watch) struct Dependencies {
-    /// From what is written to what it is made of.
+    /// From a written name to one that it depends on.
     edges: HashSet<(u64, u64)>,
-    /// Names of what is made of keys that nobody names.
+    /// Written names that depend on keys that the command does not name.
     of_any: HashSet<u64>,
-    /// So many edges are noted at most; behind them everything depends on everything.
+    /// Most edges. Beyond it, everything depends on everything.
     most: usize,
 }
 
-/// What an edge takes, about.
+/// Approximate bytes of an edge.
 const EDGE_BYTES: usize = 48;
 
 impl Dependencies {
-    /// None yet, in so much memory.
+    /// Creates an empty set limited to `bytes`.
     pub(in crate::watch) fn new(bytes: usize) -> Self {
         Self { edges: HashSet::new(), of_any: HashSet::new(), most: (bytes / EDGE_BYTES).max(1) }
     }
 
-    /// Notes what a record makes of what.
+    /// Adds the dependencies of a record.
     pub(in crate::watch) fn note(&mut self, record: &Record<'_>) -> Result<(), ApplyError> {
         for_each_command(record, |_, command, args| self.note_command(command, args))
     }
@@ -231,7 +232,8 @@ impl Dependencies {
         if touched.reads_any {
             self.of_any.extend(touched.written());
         }
-        // All that is written depends on all keys: by way of the first that is written, to keep the edges few.
+        // Every written key depends on all keys. The edges go through the first written key, to
+        // keep their number linear.
         for written in touched.written().filter(|written| *written != hub) {
             self.edges.insert((written, hub));
         }
@@ -244,7 +246,7 @@ impl Dependencies {
         self.edges.len() + self.of_any.len() > self.most
     }
 
-    /// A scope together with all that it depends on.
+    /// Returns a scope with all that it depends on.
     pub(in crate::watch) fn close(&self, scope: &Scope) -> Scope {
         let Scope::Names(names) = scope else { return Scope::Everything };
         if self.is_full() {
@@ -349,7 +351,7 @@ mod tests {
         assert_eq!(closed(&lines, 1 << 20), scope(&["a", "b", "c", "d", "e"]));
         assert_eq!(closed(&["SORT l BY w* STORE x"], 1 << 20), scope(&["a"]));
         assert_eq!(closed(&["RENAME x a", "SORT l BY w* STORE x"], 1 << 20), Scope::Everything);
-        // Where there is no room for so many, everything may depend on everything.
+        // Beyond the limit, everything may depend on everything.
         assert_eq!(closed(&lines, EDGE_BYTES), Scope::Everything);
     }
 }
