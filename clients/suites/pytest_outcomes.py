@@ -1,4 +1,4 @@
-"""A plug-in for pytest that writes every test's outcome to the file in SUITE_OUTCOMES, as ../README.md describes."""
+"""A plug-in for pytest that writes every test's outcome to the file in SUITE_OUTCOMES, as README.md describes."""
 
 import os
 
