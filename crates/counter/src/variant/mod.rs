@@ -1,8 +1,8 @@
-//! Other ways to count than [`Counter`](crate::Counter)'s, to compare it with, and for what it is not for.
+//! Alternatives to [`Counter`](crate::Counter), for comparison and for other purposes.
 //!
-//! - [`Atomic`]: one number in memory, and nothing of what is stored.
-//! - [`Batching`]: everything is stored, a batch at a time.
-//! - [`PnCounter`]: many writers that need not reach each other, and no limit.
+//! - [`Atomic`]: one number in memory, without a store.
+//! - [`Batching`]: stores every operation, in batches.
+//! - [`PnCounter`]: many independent writers, and no limit.
 
 mod atomic;
 mod batching;
