@@ -61,8 +61,8 @@ fn wait(word: &AtomicU64) -> u64 {
             match round {
                 0..40 => hint::spin_loop(),
                 40..90 => thread::yield_now(),
-                // The holder may have been preempted, and threads of lower priority may have to run
-                // before this one.
+                // The holder may have been preempted, and threads of lower priority than this one
+                // may run before it.
                 _ => pause(),
             }
             let content = word.load(Ordering::Acquire);

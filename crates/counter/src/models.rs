@@ -1,5 +1,5 @@
-//! All interleavings of two or three threads at a striped counter, explored by loom. `./check
-//! models` runs them.
+//! All interleavings of two or three threads at a striped counter, explored by loom.
+//! `./check models` runs them.
 
 use crate::counter::Counter;
 use crate::promise::Promise;

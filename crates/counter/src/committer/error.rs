@@ -37,10 +37,10 @@ pub enum Error {
         /// The epoch of its present owner.
         epoch: u64,
     },
-    /// The store has given an invalid answer. Uncommitted changes will not be committed.
+    /// The store cannot be used any more. Uncommitted changes will not be committed.
     #[error("the store cannot be used any more: {reason}")]
     Broken {
-        /// The answer.
+        /// The reason.
         reason: String,
     },
     /// The store rejects this counter's change.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Totals since the counters were opened, and current numbers where it says so.
+/// Totals since the counters were opened; `keys` and `dirty` are current numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Metrics {

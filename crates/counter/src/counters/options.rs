@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Returns the settings of the counter with this name.
+/// Function that returns the settings of a counter by its name.
 pub type SettingsOf = Arc<dyn Fn(&[u8]) -> Settings + Send + Sync>;
 
 /// Limits and times of counters by name.

@@ -47,7 +47,7 @@ pub(crate) fn enter_as(slot: usize) -> Option<Inside> {
         return None;
     }
     // Release ordering, because the waiting thread may see only this store and miss that the thread
-    // left in between. What the thread did inside before must happen before it all the same.
+    // left in between. What the thread did inside before must be ordered before it too.
     word.0.store(before + 1, Ordering::Release);
     barrier::light();
     Some(Inside { word, is_odd_at: before + 1, _thread: PhantomData })

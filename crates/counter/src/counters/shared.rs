@@ -105,7 +105,8 @@ impl Shared {
         self.stopped.get().cloned()
     }
 
-    /// Stops commits and moves; calls `each` with every counter that has uncommitted changes.
+    /// Stops all moves, and calls `each` with every counter that has uncommitted changes; nothing
+    /// else is committed any more.
     ///
     /// A window of zero width stops the moves, at no cost to the fast path.
     pub(crate) fn freeze(&self, error: Error, mut each: impl FnMut(&KeyRef)) {

@@ -6,10 +6,9 @@ use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Counters by name whose operations are stored in batches, by size or age: the usual way to reduce
-/// writes. It has no limits and refuses no operation, and the store gets every batch, even if later
-/// batches cancel it. A [`Counter`](crate::Counter) by name stores the net of all operations
-/// instead.
+/// Counters under names whose operations are stored in batches, by their number or by their age: the usual way to write less often. It has
+/// no limits, nobody is refused, and the store gets every batch, whether or not its ups and downs have cancelled those of another one.
+/// A [`Counter`](crate::Counter) by name waits for the net of all of them instead.
 ///
 /// A store keeps positions, so a batch has one sum for each name, or none if the sum is 0.
 ///

@@ -1,4 +1,4 @@
-//! Alternatives to [`Counter`](crate::Counter), for comparison and for other purposes.
+//! Other ways to count than [`Counter`](crate::Counter)'s, to compare it with, and for what it is not for.
 //!
 //! - [`Atomic`]: one number in memory, without a store.
 //! - [`Batching`]: stores every operation, in batches.

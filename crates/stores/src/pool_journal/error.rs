@@ -36,7 +36,7 @@ pub enum PoolLogError {
     /// The pool at the beginning of the log, or in its snapshot, cannot be read.
     #[error("the pool as it was behind record {lsn} cannot be read: {reason}")]
     Unreadable {
-        /// The LSN after which it was so.
+        /// The last LSN that the pool includes.
         lsn: Lsn,
         /// The reason.
         reason: Unreadable,

@@ -75,7 +75,7 @@ enum Found<S> {
 struct Image {
     read: PoolImage,
     chain: Chain,
-    /// The LSN as of which it is.
+    /// The last LSN that it includes.
     lsn: Lsn,
     /// Whether it is the beginning of a log, which may have been interrupted.
     is_origin: bool,
