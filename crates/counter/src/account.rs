@@ -1,21 +1,23 @@
-//! What a counter knows of itself, without threads: the sequential form of everything that this crate promises.
+//! The books of one counter: the sequential, thread-free model of everything that this crate
+//! promises.
 
 use crate::promise::Promise;
 
-/// Positions, limits and amounts lie within ±`MAX`, so that no sum of two of them overflows. Units.
+/// Bound of positions, limits and amounts: all lie within ±`MAX` units, so no sum of two of them
+/// overflows.
 pub const MAX: i64 = 1 << 62;
 
-/// The books of one counter: its limit *L*, and what was admitted less what was refunded, in three parts: *D* is durable, *F* is
-/// sealed and on its way to the store, and *A* is open.
-///
-/// A commit *seals*: it fixes the amount *F* that the store is to add, once, and moves it to *D* when the store has acknowledged it.
-/// Until then the same amount is sent again, under the same number. So what the store has is *D* or *D + F*, never anything else, and
+/// The books of one counter: its limit *L* and its position (admitted − refunded) in three parts.
+/// *D* is durable, *F* is sealed and on its way to the store, and *A* is open.
+/// A commit *seals*: it fixes the amount *F* that the store is to add, and moves it to *D* when the
+/// store acknowledges it. Until then the same amount is resent under the same sequence number. The
+/// store therefore has *D* or *D + F*, never anything else, and
 ///
 /// > *D* + *F* + *A* = admitted − refunded, and *L* − (*D* + *F* + *A*) is available
 ///
-/// holds at all times. A [`Promise`] bounds how far the truth may be from what the store has; a move that would go further is answered
-/// [`Refusal::Unsettled`], and is possible once [`seal_for`](Self::seal_for) has been stored and acknowledged.
-///
+/// holds at all times. A [`Promise`] bounds how far the position may be from what the store has. A
+/// move beyond that bound fails with [`Refusal::Unsettled`]; it becomes possible once
+/// [`seal_for`](Self::seal_for) has been stored and acknowledged.
 /// ```
 /// use tidemark_counter::{Account, Kind, Promise, Refusal};
 ///
@@ -42,22 +44,23 @@ pub struct Account {
 /// Whether a counter has bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// No bounds: likes, presence. Its position may be negative.
+    /// No bounds: likes, presence. The position may be negative.
     Plain,
-    /// At most `limit` units are admitted, and none are refunded that were not.
+    /// Admits at most `limit` units, and refunds no more than were admitted.
     Quota {
         /// Units, 0 to [`MAX`].
         limit: i64,
     },
 }
 
-/// Why a move is not possible now.
+/// Why a move is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Refusal {
-    /// The quota has not that much left.
+    /// The quota has fewer units left.
     #[error("not enough is left of the quota")]
     Exhausted,
-    /// The promise wants a commit first: [`Account::seal_for`], store, [`Account::acknowledge`], and try again.
+    /// The promise requires a commit first: [`Account::seal_for`], store, [`Account::acknowledge`],
+    /// then retry.
     #[error("a commit must come first")]
     Unsettled,
     /// The amount is negative, or the position would leave ±[`MAX`].
@@ -66,30 +69,31 @@ pub enum Refusal {
 }
 
 impl Account {
-    /// A counter of which the store has `durable`, and nothing else is known. Both are brought into ±[`MAX`], as is a limit.
+    /// Creates a counter of which the store has `durable`. Clamps `durable` and the limit to
+    /// ±[`MAX`].
     pub fn new(kind: Kind, promise: Promise, durable: i64) -> Self {
         Self { kind: kind.bounded(), promise, durable: durable.clamp(-MAX, MAX), sealed: 0, open: 0 }
     }
 
-    /// Books as they were read from the methods below.
+    /// Assembles books from the values that the accessors below return.
     pub(crate) fn from_parts(kind: Kind, promise: Promise, durable: i64, sealed: i64, open: i64) -> Self {
         Self { kind, promise, durable, sealed, open }
     }
 
-    /// A counter whose books are kept elsewhere in between: of which the store has `durable`, and `open` units come on top of that.
-    /// Both, and their sum, are brought into ±[`MAX`].
+    /// Resumes a counter whose books are kept elsewhere: the store has `durable`, and `open` units
+    /// are uncommitted. Clamps both, and their sum, to ±[`MAX`].
     pub fn resume(kind: Kind, promise: Promise, durable: i64, open: i64) -> Self {
         let account = Self::new(kind, promise, durable);
         let position = account.durable.saturating_add(open).clamp(-MAX, MAX);
         Self { open: position - account.durable, ..account }
     }
 
-    /// Bounds, if it has any.
+    /// Returns the bounds.
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// What a crash may do to it.
+    /// Returns what a crash may do to the counter.
     pub fn promise(&self) -> Promise {
         self.promise
     }
@@ -104,8 +108,8 @@ impl Account {
         self.sealed
     }
 
-    /// *A*: the net of what the store has not been told of. With [`Promise::Exact`] it is what has been reserved and is not
-    /// used, negative.
+    /// *A*: the net that has not been sent to the store. With [`Promise::Exact`] it is the unused
+    /// part of the reservation, as a negative number.
     pub fn open(&self) -> i64 {
         self.open
     }
@@ -115,22 +119,24 @@ impl Account {
         self.durable + self.sealed + self.open
     }
 
-    /// What a take may ask for at most: 0 if the limit has been lowered below what was admitted, and never more than [`MAX`]. `None`
-    /// for a plain counter.
+    /// Returns the most units that a take may request: 0 if the limit is below the position, and at
+    /// most [`MAX`]. `None` for a plain counter.
     pub fn available(&self) -> Option<i64> {
         match self.kind {
             Kind::Plain => None,
-            // From one end of the range to the other is one unit more than a number can say.
+            // The distance between the ends of the range exceeds `i64::MAX` by one.
             Kind::Quota { limit } => Some(limit.saturating_sub(self.position()).clamp(0, MAX)),
         }
     }
 
-    /// How far the truth may be from what the store has, whether or not what is sealed has arrived. Units.
+    /// Returns how far the position may be from what the store has, whether or not the sealed part
+    /// has arrived. Units.
     pub fn uncommitted(&self) -> u64 {
         self.open.unsigned_abs().max((self.sealed + self.open).unsigned_abs())
     }
 
-    /// The positions between which the promise lets it move without a commit. Its own may be outside after the promise was changed.
+    /// Returns the positions between which the promise allows moves without a commit. After a
+    /// change of the promise, the current position may be outside.
     pub fn window(&self) -> (i64, i64) {
         let (ahead, behind) = self.promise.slack();
         let (ahead, behind) = (bounded(ahead), bounded(behind));
@@ -152,8 +158,8 @@ impl Account {
         self.add(amount)
     }
 
-    /// Gives back up to `amount` units and says how many: no more than were admitted, committed ones included. A plain counter
-    /// takes all of them back.
+    /// Refunds up to `amount` units and returns how many: no more than were admitted, committed
+    /// ones included. A plain counter accepts all of them.
     pub fn refund(&mut self, amount: u64) -> Result<u64, Refusal> {
         let amount = i64::try_from(amount).ok().filter(|amount| *amount <= MAX).ok_or(Refusal::OutOfRange)?;
         let amount = match self.kind {
@@ -164,10 +170,11 @@ impl Account {
         Ok(amount.unsigned_abs())
     }
 
-    /// Moves by `delta` whatever the limit says: what has happened is counted, what is granted beyond the limit is granted.
+    /// Moves by `delta` regardless of the limit: what has happened is counted, even beyond the
+    /// limit.
     ///
-    /// An exact counter that has nothing reserved may go down by more than its block at once. Then it is not
-    /// [settled](Self::is_settled), and is to be committed before anybody is told.
+    /// An exact counter without a reservation may go down by more than its block in one move. It is
+    /// then not [settled](Self::is_settled), and must be committed before the move is acknowledged.
     pub fn add(&mut self, delta: i64) -> Result<(), Refusal> {
         let to = self.moved_by(delta)?;
         let (low, high) = self.window();
@@ -179,14 +186,15 @@ impl Account {
         Ok(())
     }
 
-    /// Where a move by `delta` ends.
+    /// Returns the position after a move by `delta`.
     fn moved_by(&self, delta: i64) -> Result<i64, Refusal> {
         let to = self.position().checked_add(delta).filter(|to| (-MAX..=MAX).contains(to));
         to.ok_or(Refusal::OutOfRange)
     }
 
-    /// Goes down by `amount` whatever an exact promise says. If it is not [settled](Self::is_settled) then, it is to be committed before
-    /// anybody is told. What was given back can be taken at once, because the store has it reserved.
+    /// Goes down by `amount` regardless of an exact promise. If the counter is then not
+    /// [settled](Self::is_settled), it must be committed before the move is acknowledged. The
+    /// refunded units can be taken immediately, because the store still has them reserved.
     pub(crate) fn go_down(&mut self, amount: u64) -> Result<(), Refusal> {
         assert!(matches!(self.promise, Promise::Exact { .. }), "{self:?} promises to go down by no more");
         let delta = 0_i64.checked_sub_unsigned(amount).ok_or(Refusal::OutOfRange)?;
@@ -196,7 +204,7 @@ impl Account {
         Ok(())
     }
 
-    /// Whether what is sealed, once the store has it, brings the store to where the promise wants it to be.
+    /// Whether the promise holds once the store has the sealed amount.
     #[cfg_attr(loom, allow(dead_code, reason = "who commits uses it"))]
     pub(crate) fn settles(&self) -> bool {
         let mut after = self.clone();
@@ -204,22 +212,22 @@ impl Account {
         after.is_settled()
     }
 
-    /// Whether it is exact, and the store has the position itself. Then no commit can make room for going further down than a
-    /// block: nothing less than the position may be reserved.
+    /// Whether the counter is exact and the store has exactly the position. A commit cannot make
+    /// room for going down by more than a block then: no less than the position may be reserved.
     fn has_nothing_reserved(&self) -> bool {
         matches!(self.promise, Promise::Exact { .. }) && self.open == 0 && self.sealed == 0
     }
 
-    /// Seals what brings the store to the position: the open net, or what of a reservation is unused. `None` if there is
-    /// nothing, or if something is sealed already.
+    /// Seals the amount that brings the store to the position: the open net, or the unused part of
+    /// a reservation. `None` if there is nothing to seal, or if something is sealed already.
     ///
-    /// The amount is to be stored exactly once, whatever happens on the way, and then acknowledged.
+    /// The amount must be stored exactly once, including across failures, and then acknowledged.
     pub fn seal(&mut self) -> Option<i64> {
         self.seal_at(self.position())
     }
 
-    /// Seals no more of the open net than `units`, which has the sign of what it was when somebody looked. `None` if nothing of that is open
-    /// any more, or if something is sealed already.
+    /// Seals at most `units` of the open net; `units` has the sign of the net that the caller read
+    /// before. `None` if none of that is open any more, or if something is sealed already.
     pub fn seal_up_to(&mut self, units: i64) -> Option<i64> {
         if self.sealed != 0 {
             return None;
@@ -228,14 +236,16 @@ impl Account {
         self.seal_at(self.durable + part)
     }
 
-    /// Seals what makes a move by `delta` possible that was [`Refusal::Unsettled`], and the moves that are likely to follow it.
-    /// `None` if something is sealed already: its acknowledgement must come first.
+    /// Seals what makes room for a move by `delta` that was [`Refusal::Unsettled`], and for the
+    /// moves that are likely to follow it. `None` if something is sealed already: that must be
+    /// acknowledged first.
     pub fn seal_for(&mut self, delta: i64) -> Option<i64> {
         let position = self.position();
         let to = position.saturating_add(delta).clamp(-MAX, MAX);
-        // With that much more, there is room for the move also behind all that others can do until the store has it: the distance from
-        // there to the position is then what it is from what the store has now. A move that has found room since it was refused needs no
-        // more than others: it may not be made behind this at all.
+        // `beyond` makes room for the move even after all moves that other callers can make until
+        // the store has it: the distance from there to the position is then the distance from what
+        // the store has now. A move that fits by now needs no extra room: it may not be made after
+        // this commit at all.
         let (low, high) = self.window();
         let beyond = if (low..=high).contains(&to) { position } else { self.durable.saturating_add(delta) };
         let at = match self.promise {
@@ -250,9 +260,10 @@ impl Account {
             }
             Promise::Exact { block } => {
                 let furthest = position.saturating_add(bounded(block));
-                // Half of a block ahead, so that what goes up and down around it costs nothing either way.
+                // Half of a block ahead, so that moves up and down around the position cost no
+                // commits.
                 let ahead = to.saturating_add(bounded(block) / 2).min(furthest);
-                // Not more than a block ahead once the move is made.
+                // At most a block ahead once the move is made.
                 let beyond = if delta > 0 { beyond.min(to.saturating_add(bounded(block))) } else { to };
                 let reserved = to.max(position).max(ahead).max(beyond);
                 match self.kind {
@@ -265,7 +276,8 @@ impl Account {
     }
 
     fn seal_at(&mut self, target: i64) -> Option<i64> {
-        // From one end of the range to the other is one unit more than a commit, or what is open beside one, can say.
+        // The distance between the ends of the range exceeds `i64::MAX` by one, which neither a
+        // commit nor the open part can hold.
         let furthest = self.durable.max(self.position()).saturating_sub(i64::MAX);
         let target = target.min(self.durable.saturating_add(i64::MAX)).max(furthest);
         if self.sealed != 0 || target == self.durable {
@@ -278,38 +290,39 @@ impl Account {
         Some(self.sealed)
     }
 
-    /// The store has what was sealed.
+    /// Records that the store has the sealed amount.
     pub fn acknowledge(&mut self) {
         self.durable += self.sealed;
         self.sealed = 0;
         self.check();
     }
 
-    /// The store has refused what was sealed for good, and will never have it: it is open again.
+    /// Reopens the sealed amount after the store has refused it for good.
     pub fn reject(&mut self) {
         self.open += self.sealed;
         self.sealed = 0;
         self.check();
     }
 
-    /// Changes the bounds. What was admitted stays admitted: with a limit below it nothing more is, until enough was refunded.
+    /// Changes the bounds. Admitted units stay admitted: with a limit below the position, takes
+    /// fail until enough is refunded.
     pub fn set_kind(&mut self, kind: Kind) {
         self.kind = kind.bounded();
     }
 
-    /// Changes the promise. Whether it holds already, [`is_settled`](Self::is_settled) says; if not, `seal_for(0)` makes it
-    /// hold.
+    /// Changes the promise. If [`is_settled`](Self::is_settled) is false afterwards, a commit of
+    /// `seal_for(0)` makes the promise hold.
     pub fn set_promise(&mut self, promise: Promise) {
         self.promise = promise;
     }
 
-    /// Whether the position is where the promise wants it to be.
+    /// Whether the position is within the window of the promise.
     pub fn is_settled(&self) -> bool {
         let (low, high) = self.window();
         (low..=high).contains(&self.position())
     }
 
-    /// Panics if the books have left their range: no move and no commit does that.
+    /// Panics if the books are out of range; no move or commit causes that.
     fn check(&self) {
         let stored = self.durable.checked_add(self.sealed);
         let position = stored.and_then(|stored| stored.checked_add(self.open));

@@ -1,4 +1,4 @@
-//! A word that is a number at first, and the place of something larger for good once there is such a thing.
+//! A word that holds a number first, and a pointer to something larger for good once that exists.
 #![allow(unsafe_code, reason = "a key that is not hot is to take no more room than a number does")]
 
 use crate::sync::{AtomicPtr, Ordering};
@@ -6,7 +6,7 @@ use std::ptr;
 
 const _: () = assert!(usize::BITS == 64, "counters are 64 bits wide");
 
-/// See the module. It does not know by itself which of both it is: whoever has it says so.
+/// See the module. It does not record which of the two it holds; the caller must.
 #[derive(Debug)]
 pub(crate) struct Base<T>(AtomicPtr<T>);
 
@@ -15,7 +15,7 @@ impl<T> Base<T> {
         Self(AtomicPtr::new(ptr::without_provenance_mut(number as usize)))
     }
 
-    /// The number, if it is one.
+    /// Returns the number, if it holds one.
     #[inline]
     pub(crate) fn number(&self) -> i64 {
         self.0.load(Ordering::Relaxed).addr() as i64
@@ -25,28 +25,29 @@ impl<T> Base<T> {
         self.0.store(ptr::without_provenance_mut(number as usize), Ordering::Relaxed);
     }
 
-    /// From here on, and for as long as this exists, it is a place.
+    /// Stores a pointer to `thing`, for as long as this exists.
     pub(crate) fn set_place(&self, thing: Box<T>) {
         self.0.store(Box::into_raw(thing), Ordering::Release);
     }
 
-    /// The thing whose place it is.
+    /// Returns the thing that is pointed to.
     ///
-    /// # Safety
-    /// [`set_place`](Self::set_place) has been called before, and the caller knows of it from who called it, by something that
-    /// was stored behind it and read by an acquiring load.
+    /// The caller must have observed, by an acquiring load, a value that was stored after
+    /// [`set_place`](Self::set_place) was called.
     #[inline]
     pub(crate) unsafe fn thing(&self) -> &T {
-        // SAFETY: it was made from a box, and is neither changed nor freed while it can be borrowed from `self`.
+        // SAFETY: the pointer comes from a box that is neither changed nor freed while it is
+        // borrowed from `self`.
         unsafe { &*self.0.load(Ordering::Acquire) }
     }
 
     /// Frees the thing.
     ///
     /// # Safety
-    /// As for [`thing`](Self::thing), and `self` is not used any more.
+    /// As for [`thing`](Self::thing), and `self` is not used again.
     pub(crate) unsafe fn free(&mut self) {
-        // SAFETY: it was made from a box, and nobody else can have it because `self` is borrowed by nobody else.
+        // SAFETY: the pointer comes from a box, and `self` is borrowed exclusively, so there is no
+        // other borrow of the thing.
         drop(unsafe { Box::from_raw(self.0.load(Ordering::Acquire)) });
     }
 }

@@ -1,35 +1,36 @@
-//! How the books of a counter that is not hot lie in four words.
+//! Packing of a cold counter's books into four words.
 
 use crate::account::{Account, Kind};
 use crate::ledger::Ledger;
 use crate::piece::Piece;
 use crate::promise::Promise;
 
-/// What is kept beside the counter's piece. The position is `base` and the piece's lower part; what is durable lies `ahead` of
-/// `base`.
+/// The words beside the counter's piece. The position is `base` plus the piece's `down`; *D* is
+/// stored relative to `base`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Compact {
     pub(crate) base: i64,
-    /// `i64::MAX` if there is none.
+    /// `i64::MAX` if there is no limit.
     pub(crate) limit: i64,
-    /// How far *D* is ahead of `base` in the upper half, *F* in the lower.
+    /// *D* − `base` in the upper half, *F* in the lower.
     pub(crate) progress: u64,
-    /// From the top: one bit for exact, 31 for the promise's [`Units`], one for due, 31 for the alarm's.
+    /// From the top: one bit for exact, 31 for the promise's [`Units`], one for due, 31 for the
+    /// alarm's.
     pub(crate) settings: u64,
 }
 
 const IS_EXACT: u64 = 1 << 63;
 const IS_DUE: u64 = 1 << 31;
 
-/// How many units, in 31 bits: 27 bits of a number, and by how many times four bits that is shifted. Numbers that are neither small
-/// nor round have no such form.
+/// A number of units in 31 bits: 27 bits of mantissa, and a shift in steps of four bits. Numbers
+/// that are neither small nor round cannot be represented.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Units(u64);
 
 impl Units {
     const MASK: u64 = (1 << 31) - 1;
     const DIGITS: u32 = 27;
-    /// All that there are.
+    /// Represents `u64::MAX`.
     const ALL: Self = Self(Self::MASK);
 
     #[inline]
@@ -54,7 +55,8 @@ impl Units {
 }
 
 impl Compact {
-    /// Books as words, with the piece that is to be moved within. `None` if a number is too large for its place.
+    /// Packs the books into words and the piece of the window to move within. `None` if a number
+    /// does not fit.
     #[inline]
     pub(crate) fn pack(
         Ledger { account, alarm }: &Ledger,

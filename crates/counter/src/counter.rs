@@ -13,22 +13,23 @@ use crate::striped::Striped;
 use crate::sync::{AtomicI64, AtomicU64, Ordering};
 use std::{fmt, ptr};
 
-/// An [`Account`] that any number of threads move at once.
+/// An [`Account`] that any number of threads can move concurrently.
 ///
 /// # Two forms
-/// A counter is *cold* at first: 40 bytes, moved by one compare-and-swap. One at which threads keep meeting each other becomes
-/// *striped*, for good: each of up to 63 threads gets a piece of what is left for itself, and moves within it by plain loads and
-/// stores, some 2 ns; 8 KiB. Nothing is admitted beyond the limit and nothing is refused while units are free, in either form:
-/// pieces that nobody uses are taken back before a refusal.
+/// A counter starts *cold*: 40 bytes, moved by one compare-and-swap. Under repeated contention it
+/// becomes *striped*, for good: each of up to 63 threads gets its own piece of the window and moves
+/// within it by plain loads and stores, in some 2 ns. A striped counter takes 8 KiB. In either form
+/// nothing is admitted beyond the limit, and nothing is refused while units are free: unused pieces
+/// are withdrawn before a refusal.
 ///
 /// # What callers see
-/// All moves, [`books`](Self::books) and whatever concerns commits are linearizable: as if they happened one after the
-/// other, each between its call and its return. [`state`](Self::state), [`position`](Self::position) and
-/// [`available`](Self::available) are so while the counter is cold; of a striped one they may have seen any of the moves that go on at the same time and not seen others, each
-/// completely or not at all.
+/// All moves, [`books`](Self::books) and all commit methods are linearizable.
+/// [`state`](Self::state), [`position`](Self::position) and [`available`](Self::available) are
+/// linearizable while the counter is cold. Of a striped counter they may include any subset of the
+/// concurrent moves, each completely or not at all.
 ///
-/// Nothing here allocates but the change of form. No method waits for other threads' moves, but for the few instructions in which
-/// another one has the books.
+/// Nothing here allocates except the change of form. No method waits for other threads' moves,
+/// except for the few instructions during which another thread holds the books.
 ///
 /// ```
 /// use tidemark_counter::{Counter, Kind, Promise, Refusal};
@@ -41,7 +42,8 @@ use std::{fmt, ptr};
 /// });
 /// ```
 pub struct Counter {
-    /// The piece within which the cold counter is moved; `LOCKED` while somebody has the books, `ELSEWHERE` if it is striped.
+    /// The piece within which a cold counter moves; `LOCKED` while a thread holds the books,
+    /// `ELSEWHERE` if the counter is striped.
     word: AtomicU64,
     base: Base<Striped>,
     limit: AtomicI64,
@@ -50,7 +52,7 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// A counter of which the store has `durable`, and nothing else is known.
+    /// Creates a counter of which the store has `durable`.
     pub fn new(kind: Kind, promise: Promise, durable: i64) -> Self {
         Self::from_ledger(&Ledger { account: Account::new(kind, promise, durable), alarm: 0 })
     }
@@ -73,13 +75,13 @@ impl Counter {
         self.carry_out(Move::Take(amount)).map(|_| ())
     }
 
-    /// Gives back up to `amount` units and says how many. As [`Account::refund`].
+    /// Refunds up to `amount` units and returns how many. As [`Account::refund`].
     #[inline]
     pub fn refund(&self, amount: u64) -> Result<u64, Refusal> {
         self.carry_out(Move::Refund(amount))
     }
 
-    /// Moves by `delta` whatever the limit says. As [`Account::add`].
+    /// Moves by `delta` regardless of the limit. As [`Account::add`].
     #[inline]
     pub fn add(&self, delta: i64) -> Result<(), Refusal> {
         self.carry_out(Move::Add(delta)).map(|_| ())
@@ -90,14 +92,15 @@ impl Counter {
         self.carry_out_at(slot::place, slot::current, movement)
     }
 
-    /// As [`carry_out`](Self::carry_out), by the thread that has this slot: models say which, because their threads are none of the
-    /// system's.
+    /// As [`carry_out`](Self::carry_out), for a given slot: loom's threads are not system threads,
+    /// so models pass theirs.
     #[cfg(all(test, loom))]
     pub(crate) fn carry_out_as(&self, slot: usize, movement: Move) -> Result<u64, Refusal> {
         self.carry_out_at(|| slot, || Some(slot), movement)
     }
 
-    /// `place` says where the calling thread has its own piece, and `slot` which is its slot, asked for if it has not been.
+    /// `place` returns the place of the calling thread's piece; `slot` returns its slot, which it
+    /// allocates if necessary.
     #[inline]
     fn carry_out_at(
         &self,
@@ -111,7 +114,7 @@ impl Counter {
         }
     }
 
-    /// Moves within the piece at hand, if there is room and no other thread comes in between.
+    /// Moves within the current piece, if there is room and no other thread interferes.
     #[inline]
     fn try_move(&self, place: impl Fn() -> usize, delta: i64) -> bool {
         let word = self.word.load(Ordering::Acquire);
@@ -147,14 +150,14 @@ impl Counter {
         }
     }
 
-    /// Notes that threads have met at the cold counter.
+    /// Records contention at the cold counter.
     fn meet(&self) {
         if heat::met_at(ptr::from_ref(self).addr()) {
             self.stripe();
         }
     }
 
-    /// Looks into the books, or changes them, while nobody moves.
+    /// Reads or changes the books while no thread moves the counter.
     ///
     /// `act` must not use the counter, and must be short: other threads wait. A panic of `act`
     /// aborts the process.
@@ -174,7 +177,7 @@ impl Counter {
         result
     }
 
-    /// The words of a cold counter, under its lock.
+    /// Returns the words of a cold counter. Called under its lock.
     fn compact(&self) -> Compact {
         Compact {
             base: self.base.number(),
@@ -184,7 +187,7 @@ impl Counter {
         }
     }
 
-    /// Ends the lock of a cold counter.
+    /// Stores the books of a cold counter and releases its lock.
     fn put_back(&self, ledger: &Ledger) {
         let Some((compact, piece)) = Compact::pack(ledger, ledger.room(), ledger.is_due()) else {
             return self.put_elsewhere(ledger);
@@ -196,7 +199,7 @@ impl Counter {
         lock::release(&self.word, piece.word());
     }
 
-    /// As [`put_back`](Self::put_back), from here on in the other form.
+    /// As [`put_back`](Self::put_back), and makes the counter striped.
     #[cold]
     fn put_elsewhere(&self, ledger: &Ledger) {
         self.base.set_place(Box::new(Striped::new(ledger)));
@@ -206,11 +209,12 @@ impl Counter {
     #[inline]
     #[allow(unsafe_code, reason = "see `Base`")]
     fn striped(&self) -> &Striped {
-        // SAFETY: callers have read `ELSEWHERE` from the word by an acquiring load, which is stored behind the place.
+        // SAFETY: callers have read `ELSEWHERE` from the word by an acquiring load; it is stored
+        // after the pointer.
         unsafe { self.base.thing() }
     }
 
-    /// Makes it striped now, instead of when threads have met each other at it often enough.
+    /// Makes the counter striped now, without waiting for contention.
     pub fn stripe(&self) {
         match lock::acquire(&self.word) {
             Piece::ELSEWHERE => {}
@@ -218,25 +222,28 @@ impl Counter {
         }
     }
 
-    /// Whether it is striped.
+    /// Whether the counter is striped.
     #[inline]
     pub fn is_striped(&self) -> bool {
         self.word.load(Ordering::Acquire) == Piece::ELSEWHERE
     }
 
-    /// What was admitted less what was refunded. As [`Account::position`], see [above](Self#what-callers-see).
+    /// Returns the units admitted less those refunded. As [`Account::position`]; see
+    /// [above](Self#what-callers-see).
     pub fn position(&self) -> i64 {
         self.state().position()
     }
 
-    /// What a take may ask for at most, `None` for a plain counter. As [`Account::available`], see [above](Self#what-callers-see).
+    /// Returns the most units that a take may request, `None` for a plain counter. As
+    /// [`Account::available`]; see [above](Self#what-callers-see).
     pub fn available(&self) -> Option<i64> {
         self.state().available()
     }
 
-    /// The books without stopping anybody: as [`books`](Self::books) while the counter is cold; of a striped one with any of the
-    /// moves that go on at the same time and without others, and some nanoseconds for each thread that moves it. *D*, *F* and the
-    /// limit belong together, and all moves that have ended before are in *A*.
+    /// Returns the books without blocking movers. As [`books`](Self::books) while the counter is
+    /// cold. Of a striped counter, *D*, *F* and the limit are consistent, *A* includes all moves
+    /// that have ended before, and any subset of the concurrent ones; it costs some nanoseconds for
+    /// each thread that moves the counter.
     pub fn state(&self) -> Account {
         let word = self.word.load(Ordering::Acquire);
         if word == Piece::ELSEWHERE {
@@ -249,12 +256,12 @@ impl Counter {
             lock::release(&self.word, word);
             return ledger.account;
         }
-        // A striped counter is read by any number of threads at once.
+        // Any number of threads can read a striped counter concurrently.
         self.meet();
         self.with_state()
     }
 
-    /// As [`state`](Self::state), waiting for others.
+    /// As [`state`](Self::state), but waits for the lock.
     #[cold]
     fn with_state(&self) -> Account {
         match lock::acquire(&self.word) {
@@ -263,12 +270,13 @@ impl Counter {
         }
     }
 
-    /// The books as they are at one moment. Of a striped counter this takes back all pieces, some microseconds.
+    /// Returns a consistent snapshot of the books. Of a striped counter this withdraws all pieces,
+    /// which takes some microseconds.
     pub fn books(&self) -> Account {
         self.with(|ledger| ledger.account.clone())
     }
 
-    /// What a crash may do to it, as of the last time that somebody had the books.
+    /// Returns what a crash may do to the counter, as of the last access to the books.
     #[inline]
     pub fn promise(&self) -> Promise {
         if self.is_striped() {
@@ -278,8 +286,8 @@ impl Counter {
         }
     }
 
-    /// Whether the open net has reached the alarm, as of the last time that somebody had the books; it is not missed, as the first
-    /// move that reaches it has them.
+    /// Whether the open net has reached the alarm, as of the last access to the books. The first
+    /// move that reaches the alarm accesses them, so it is not missed.
     #[inline]
     pub fn is_due(&self) -> bool {
         if self.is_striped() {
@@ -289,12 +297,12 @@ impl Counter {
         }
     }
 
-    /// Says from how many open units on the counter [is due](Self::is_due): 0 for never.
+    /// Sets the number of open units from which the counter [is due](Self::is_due); 0 for never.
     pub fn set_alarm(&self, units: u64) {
         self.with(|ledger| ledger.alarm = units);
     }
 
-    /// Looks at the books, or changes them, at one moment. As [`books`](Self::books) in cost.
+    /// Reads or changes the books atomically. Costs as much as [`books`](Self::books).
     pub(crate) fn with_books<R>(&self, act: impl FnOnce(&mut Account) -> R) -> R {
         self.with(|ledger| act(&mut ledger.account))
     }
@@ -330,7 +338,7 @@ impl Counter {
     }
 }
 
-/// A cold counter's word behind a move, if there is room for it and nobody has the books.
+/// Returns a cold counter's word after a move, if there is room and the counter is not locked.
 #[inline]
 fn moved(word: u64, delta: i64) -> Option<u64> {
     let piece = (word < Piece::ELSEWHERE).then(|| Piece::of(word))?;
@@ -341,7 +349,7 @@ impl Drop for Counter {
     #[allow(unsafe_code, reason = "see `Base`")]
     fn drop(&mut self) {
         if self.is_striped() {
-            // SAFETY: as in `striped`, and nobody else has the counter any more.
+            // SAFETY: as in `striped`, and `self` is borrowed exclusively.
             unsafe { self.base.free() };
         }
     }

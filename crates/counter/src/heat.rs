@@ -1,16 +1,17 @@
-//! Which counter is hot: the one at which a thread meets others again and again.
+//! Detection of hot counters: those at which a thread meets contention repeatedly.
 
 use std::cell::Cell;
 
-/// How often a thread must meet others at one counter, without meeting any at another meanwhile.
+/// Number of consecutive contentions of a thread at one counter, with none at another in between,
+/// that make it hot.
 const HOT: u32 = 32;
 
 thread_local! {
-    /// The place of the counter, and how often.
+    /// Address of the last contended counter, and the number of contentions there.
     static MET: Cell<(usize, u32)> = const { Cell::new((0, 0)) };
 }
 
-/// Notes that the calling thread has met another at `place`, and says whether that is hot.
+/// Records contention of the calling thread at `place`, and returns whether `place` is hot.
 #[cold]
 pub(crate) fn met_at(place: usize) -> bool {
     let (last, times) = MET.get();

@@ -1,29 +1,30 @@
-//! All that a counter knows while nobody moves it: its books, and from where on somebody wants to know that it has moved.
+//! The books of a counter while it is locked, with its alarm threshold.
 
 use crate::account::{Account, Kind, Refusal};
 
-/// What is locked, changed and given back in pieces.
+/// What is locked, changed and written back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Ledger {
     pub(crate) account: Account,
-    /// A net that is open of so many units or more is due to be committed, 0 if none is. Units.
+    /// Number of open units from which the counter is due to be committed, 0 for never.
     pub(crate) alarm: u64,
 }
 
-/// What moves a counter.
+/// A change of a counter's position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Move {
-    /// So many units are taken: all, or none. As [`Account::take`].
+    /// Takes that many units: all or none. As [`Account::take`].
     Take(u64),
-    /// So many units are given back, or as many of them as were taken. As [`Account::refund`].
+    /// Refunds up to that many units. As [`Account::refund`].
     Refund(u64),
-    /// It moves by so many units whatever the limit says. As [`Account::add`].
+    /// Moves by that many units regardless of the limit. As [`Account::add`].
     Add(i64),
 }
 
 #[cfg_attr(loom, allow(dead_code, reason = "who commits uses it"))]
 impl Move {
-    /// What it moves by where there is room for all of it; where there is not, or this is beyond 64 bits, the books decide.
+    /// Returns the change in position if there is room for all of it. Otherwise, and for `None`
+    /// (beyond 64 bits), the books decide.
     #[inline]
     pub(crate) fn delta(self) -> Option<i64> {
         match self {
@@ -33,7 +34,7 @@ impl Move {
         }
     }
 
-    /// Whether it moves down, or not at all.
+    /// Whether the move goes down, or not at all.
     #[inline]
     pub(crate) fn is_down(self) -> bool {
         match self {
@@ -43,17 +44,18 @@ impl Move {
         }
     }
 
-    /// By how much it would move the books.
+    /// Returns by how much the move would change the books.
     pub(crate) fn net(self, books: &Account) -> i64 {
         let delta = self.delta().expect("a move beyond 64 bits is out of range before its net is asked for");
         match (self, books.kind()) {
-            // No more is given back than was taken.
+            // A quota refunds no more than was taken.
             (Self::Refund(_), Kind::Quota { .. }) => delta.max(-books.position().max(0)),
             _ => delta,
         }
     }
 
-    /// As [`carry_out`](Self::carry_out) of a move down, further than an exact counter promises: to be stored before it is told.
+    /// As [`carry_out`](Self::carry_out), for a move down beyond an exact promise. It must be
+    /// stored before it is acknowledged.
     pub(crate) fn carry_out_ahead(self, account: &mut Account) -> Result<u64, Refusal> {
         assert!(self.is_down(), "{self:?} does not move down");
         let net = self.net(account);
@@ -61,7 +63,7 @@ impl Move {
         Ok(net.unsigned_abs())
     }
 
-    /// The units that were moved.
+    /// Applies the move and returns the units moved.
     pub(crate) fn carry_out(self, account: &mut Account) -> Result<u64, Refusal> {
         match self {
             Self::Take(amount) => account.take(amount).map(|()| amount),
@@ -77,9 +79,10 @@ impl Ledger {
         self.alarm > 0 && self.account.open().unsigned_abs() >= self.alarm
     }
 
-    /// How far the counter may move (down, up) without anybody looking into the books: within its bounds and its promise, and as
-    /// long as it is not due, no further than that. Nowhere if it is outside of them, as it is with a limit below what was
-    /// admitted: on its way back each move is looked at, or what was given back could be taken again.
+    /// Returns how far (down, up) the counter may move without access to the books: within its
+    /// bounds and its promise, and below the alarm until it is due. (0, 0) if the position is
+    /// outside, for example above a lowered limit: each move on the way back must go through the
+    /// books, or refunded units could be taken again.
     pub(crate) fn room(&self) -> (i64, i64) {
         let position = self.account.position();
         let (mut low, mut high) = self.account.window();

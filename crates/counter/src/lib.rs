@@ -9,7 +9,7 @@ mod compact;
 mod counter;
 #[cfg(not(loom))]
 pub mod counters;
-/// What of it is without locks; the rest of it waits for stores and clocks.
+/// The lock-free parts only; the rest depends on stores and clocks.
 #[cfg(all(test, loom))]
 #[allow(dead_code, reason = "what models do not use")]
 mod counters {
@@ -38,7 +38,7 @@ pub use counter::Counter;
 pub use ledger::Move;
 pub use promise::Promise;
 
-/// The page of the book, whose examples are run as tests.
+/// The page of the book; its examples run as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/counters.md")]
 mod book {}

@@ -1,19 +1,19 @@
-//! A lock that is the word which it guards: who has it has taken the word's content out.
+//! A lock that is the word it guards: the holder has taken the content out.
 //!
-//! It is held for tens of nanoseconds, or for one barrier, and never while anything is waited for; so those who find it taken spin
-//! for a moment, and then let others run.
+//! It is held for tens of nanoseconds, or for one barrier, and never across a wait. Waiters
+//! therefore spin briefly and then yield.
 
 use crate::piece::Piece;
 use crate::sync::{AtomicU64, Ordering, hint, thread};
 use std::time::Duration;
 
-/// Aborts the process if the lock's holder panics. The word would stay locked, and every thread
-/// that acquires it would wait forever.
+/// Aborts the process if the lock's holder panics. Otherwise the word would stay locked, and every
+/// thread that acquires it would wait forever.
 #[must_use = "it is to be put back before the lock ends"]
 pub(crate) struct AbortOnUnwind;
 
 impl AbortOnUnwind {
-    /// Ends the guard: the content has been put back.
+    /// Disarms the guard: the content has been written back.
     pub(crate) fn disarm(self) {
         std::mem::forget(self);
     }
@@ -26,7 +26,8 @@ impl Drop for AbortOnUnwind {
     }
 }
 
-/// Takes the content out, unless that lies elsewhere for good: then it is the sign that says so, and nothing is locked.
+/// Locks the word and returns its content. Returns `ELSEWHERE` without locking if the content has
+/// moved for good.
 #[inline]
 pub(crate) fn acquire(word: &AtomicU64) -> u64 {
     let mut content = word.load(Ordering::Acquire);
@@ -45,14 +46,14 @@ pub(crate) fn acquire(word: &AtomicU64) -> u64 {
     }
 }
 
-/// Puts a content back.
+/// Stores the content and unlocks the word.
 #[inline]
 pub(crate) fn release(word: &AtomicU64, content: u64) {
     assert!(content != Piece::LOCKED, "a word is given back as the sign that it is locked");
     word.store(content, Ordering::Release);
 }
 
-/// Returns when the word is not locked, or has been for long.
+/// Waits until the word is not locked, and returns it; gives up after a bounded number of rounds.
 #[cold]
 fn wait(word: &AtomicU64) -> u64 {
     if !cfg!(loom) {
@@ -60,7 +61,8 @@ fn wait(word: &AtomicU64) -> u64 {
             match round {
                 0..40 => hint::spin_loop(),
                 40..90 => thread::yield_now(),
-                // Whoever has it has been put aside, and there may be others of less urgency than this thread before it.
+                // The holder may have been preempted, and threads of lower priority than this one
+                // may run before it.
                 _ => pause(),
             }
             let content = word.load(Ordering::Acquire);

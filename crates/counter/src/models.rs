@@ -1,4 +1,5 @@
-//! Every interleaving of two or three threads at a striped counter, explored by loom. `./check models` runs them.
+//! All interleavings of two or three threads at a striped counter, explored by loom.
+//! `./check models` runs them.
 
 use crate::counter::Counter;
 use crate::promise::Promise;
@@ -8,7 +9,7 @@ use loom::sync::atomic::AtomicI64;
 use loom::thread;
 use std::sync::atomic::Ordering;
 
-/// The calling thread's slot: loom's threads are none of the system's, so models say it.
+/// Moves with an explicit slot: loom's threads are not system threads.
 impl Counter {
     fn take_as(&self, slot: usize, amount: u64) -> Result<(), Refusal> {
         self.carry_out_as(slot, crate::ledger::Move::Take(amount)).map(|_| ())
@@ -29,31 +30,31 @@ fn explore(model: impl Fn() + Send + Sync + 'static) {
     explore_with(None, model);
 }
 
-/// Explores with at most so many preemptions, where all of them are too many.
+/// Explores with at most `preemptions` preemptions, for models that are too large otherwise.
 fn explore_with(preemptions: Option<usize>, model: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = preemptions;
     builder.check(model);
 }
 
-/// What is left is admitted, all of it and no more, whoever has it in a piece of its own.
+/// All of what is left is admitted, and no more, whichever thread's piece it is in.
 #[test]
 fn loom_takes_of_two_threads_are_admitted_up_to_the_limit() {
     explore(|| {
         let counter = quota(5);
-        // Opens a piece for slot 0: half of the four that are left.
+        // Opens a piece for slot 0: half of the four units that are left.
         assert_eq!(counter.take_as(0, 1), Ok(()));
         let other = counter.clone();
         let thread = thread::spawn(move || u32::from(other.take_as(1, 3).is_ok()) * 3);
         let mine = u32::from(counter.take_as(0, 1).is_ok()) + u32::from(counter.take_as(0, 1).is_ok());
         let theirs = thread.join().unwrap();
-        // Any order but the one in which the large take comes last admits four.
+        // Any order but the one in which the large take is last admits four.
         assert!([(1, 3), (2, 0)].contains(&(mine, theirs)), "{mine} and {theirs}");
         assert_eq!(counter.books().position(), i64::from(1 + mine + theirs));
     });
 }
 
-/// A refusal is true: what was free then was not enough, although a thread was in the middle of taking it.
+/// A refusal is correct: the free units did not suffice, even with a concurrent take under way.
 #[test]
 fn loom_nothing_is_refused_while_units_are_free() {
     explore(|| {
@@ -69,7 +70,7 @@ fn loom_nothing_is_refused_while_units_are_free() {
     });
 }
 
-/// A thread that gives back what it takes never makes room for two.
+/// A thread that refunds what it took makes room for one take, not for two.
 #[test]
 fn loom_refunds_make_room_for_as_much_as_was_given_back() {
     explore(|| {
@@ -93,7 +94,7 @@ fn loom_refunds_make_room_for_as_much_as_was_given_back() {
     });
 }
 
-/// What is sealed and what is open make up what was admitted, wherever a commit cuts.
+/// Sealed and open units add up to what was admitted, at whatever point a commit cuts.
 #[test]
 fn loom_a_commit_cuts_between_moves() {
     explore(|| {
@@ -114,7 +115,7 @@ fn loom_a_commit_cuts_between_moves() {
     });
 }
 
-/// A lower limit holds for every take that begins behind the change.
+/// A lowered limit holds for every take that begins after the change.
 #[test]
 fn loom_a_limit_that_is_lowered_holds_from_then_on() {
     explore(|| {
@@ -129,12 +130,12 @@ fn loom_a_limit_that_is_lowered_holds_from_then_on() {
         let mine = counter.take_as(0, 2);
         let (after, seen) = thread.join().unwrap();
         assert_eq!(after, Err(Refusal::Exhausted));
-        // A take that was accepted before the change is seen behind it.
+        // A take that was accepted before the change is visible after it.
         assert_eq!(seen, if mine.is_ok() { 3 } else { 1 });
     });
 }
 
-/// A cold counter becomes striped under the feet of one who moves it.
+/// A cold counter becomes striped during a concurrent move.
 #[test]
 fn loom_no_move_is_lost_while_the_form_changes() {
     explore(|| {
@@ -149,7 +150,7 @@ fn loom_no_move_is_lost_while_the_form_changes() {
     });
 }
 
-/// Three threads, of which one is refused only if the others have all.
+/// Of three threads, one is refused only if the others have all units.
 #[test]
 fn loom_three_threads_share_what_is_left() {
     explore_with(Some(3), || {
@@ -168,7 +169,8 @@ fn loom_three_threads_share_what_is_left() {
     });
 }
 
-/// Who only looks sees all moves that have ended, and no unit twice or not at all while pieces change hands.
+/// An optimistic reader sees all moves that have ended, and each unit exactly once while pieces
+/// change hands.
 #[test]
 fn loom_a_glance_sees_all_units_of_which_each_is_in_one_place() {
     explore(|| {
@@ -187,7 +189,7 @@ fn loom_a_glance_sees_all_units_of_which_each_is_in_one_place() {
     });
 }
 
-/// As above, of a reader who moves the counter too: what was its own move it sees.
+/// As above, for a reader that also moves the counter: it sees its own move.
 #[test]
 fn loom_a_glance_sees_the_own_moves() {
     explore_with(Some(3), || {

@@ -1,9 +1,10 @@
 //! A piece of the window in which a counter may move, in one word.
 
-/// How far whoever holds the piece may move up and down without asking: `down` below, and `span - down` above.
+/// How far the holder of the piece may move without the lock: `down` units down, and `span - down`
+/// up.
 ///
-/// A counter's window is cut into pieces that lie in different places and are moved within independently. So the whole stays
-/// within the window, whatever the pieces do.
+/// A counter's window is cut into disjoint pieces that move independently, so the position stays
+/// within the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Piece {
     /// Units that may be refunded.
@@ -13,16 +14,16 @@ pub(crate) struct Piece {
 }
 
 impl Piece {
-    /// The most that either side of a piece has, so that no piece looks like the words below. Units.
+    /// Most units on either side of a piece, so that no piece equals one of the marker words below.
     pub(crate) const MAX_SIDE: i64 = 1 << 30;
     pub(crate) const MAX_SPAN: u32 = 2 * Self::MAX_SIDE as u32;
 
-    /// Somebody has taken the piece out and will put one back: a lock.
+    /// Marker: a thread has taken the piece out and will write one back.
     pub(crate) const LOCKED: u64 = u64::MAX;
-    /// The piece lies elsewhere for good.
+    /// Marker: the counter is striped, for good.
     pub(crate) const ELSEWHERE: u64 = u64::MAX - 1;
 
-    /// As much of `down` and `up` as a piece can have.
+    /// Returns a piece with as much of `down` and `up` as fits.
     pub(crate) fn cut(down: i64, up: i64) -> Self {
         let (down, up) = (down.clamp(0, Self::MAX_SIDE), up.clamp(0, Self::MAX_SIDE));
         Self { down: down as u32, span: (down + up) as u32 }
@@ -45,15 +46,15 @@ impl Piece {
         self.span - self.down
     }
 
-    /// The piece behind a move by `delta`, if it allows that.
+    /// Returns the piece after a move by `delta`, if there is room.
     #[inline]
     pub(crate) fn moved(self, delta: i64) -> Option<Self> {
-        // Nothing that lies outside the piece wraps around into it: its span is far below 2^63.
+        // A target outside the piece never wraps around into it: its span is far below 2^63.
         let down = u64::from(self.down).wrapping_add(delta.cast_unsigned());
         (down <= u64::from(self.span)).then_some(Self { down: down as u32, span: self.span })
     }
 
-    /// Both as one. They have been one before, so nothing overflows.
+    /// Joins two pieces. They were cut from one, so nothing overflows.
     pub(crate) fn with(self, other: Self) -> Self {
         Self { down: self.down + other.down, span: self.span + other.span }
     }

@@ -1,23 +1,25 @@
-//! Which cell of a striped counter is a thread's own.
+//! Assignment of a striped counter's cells to threads.
 
 use std::cell::Cell;
 use std::sync::{Mutex, PoisonError};
 
-/// How many threads can have cells at a time. Those beyond share the words that everybody shares: slower, and as exact.
+/// Number of threads that can have cells at a time. Further threads use the shared piece: slower,
+/// equally exact.
 pub(crate) const SLOTS: usize = PLACES - 1;
 
-/// Places in what has one for each slot: a power of two, so that any number becomes a place by a mask and without a branch.
+/// Number of places, one for each slot and one spare. A power of two, so that a mask maps any
+/// number to a place without a branch.
 #[cfg(not(loom))]
 pub(crate) const PLACES: usize = 64;
 #[cfg(loom)]
 pub(crate) const PLACES: usize = 4;
 
-/// The place behind those of all slots, which is nobody's: what lies there is closed to everybody.
+/// The place after those of all slots, which belongs to no thread: its cell is never opened.
 pub(crate) const NOBODYS: usize = SLOTS;
 
-/// No slot has been asked for yet.
+/// The thread has not requested a slot yet.
 const UNKNOWN: u8 = NOBODYS as u8;
-/// There was none left, or the thread is ending. Its place is nobody's as well.
+/// No slot was left, or the thread is ending. The mask maps it to `NOBODYS` too.
 const NONE: u8 = UNKNOWN + PLACES as u8;
 
 thread_local! {
@@ -26,10 +28,10 @@ thread_local! {
     static LEASE: Lease = const { Lease };
 }
 
-/// One bit for each slot: whether a thread has it.
+/// One bit for each slot that a thread has.
 static TAKEN: Mutex<u64> = Mutex::new(0);
 
-/// Gives the thread's slot back when the thread ends.
+/// Returns the thread's slot when the thread ends.
 struct Lease;
 
 impl Drop for Lease {
@@ -41,14 +43,15 @@ impl Drop for Lease {
     }
 }
 
-/// The place of the calling thread's slot, or [`NOBODYS`] if it has none, or has not asked for [its own](current) before. One load.
+/// Returns the place of the calling thread's slot, or [`NOBODYS`] if it has none or has not called
+/// [`current`] yet. One load.
 #[inline]
 pub(crate) fn place() -> usize {
     usize::from(SLOT.get())
 }
 
-/// The calling thread's slot, below [`SLOTS`]. A slot is one thread's at a time; the mutex is what makes the next one see
-/// what the one before has left in its cells.
+/// Returns the calling thread's slot, below [`SLOTS`]. A slot has one thread at a time; the mutex
+/// makes the next one see what the previous one left in its cells.
 #[inline]
 pub(crate) fn current() -> Option<usize> {
     let slot = SLOT.get();
@@ -57,7 +60,7 @@ pub(crate) fn current() -> Option<usize> {
 
 #[cold]
 fn first(slot: u8) -> Option<usize> {
-    // Where the thread's destructors have run already, nobody would give the slot back.
+    // If the thread's destructors have run already, the slot would never be returned.
     if slot == NONE || LEASE.try_with(|_| ()).is_err() {
         return None;
     }

@@ -1,8 +1,9 @@
-//! The form of a counter that many threads move at once: each has a piece of the window for itself.
+//! The form of a counter under contention: each thread has its own piece of the window.
 //!
-//! What is left of the window lies in one word in the middle, which is the lock as well. Whoever runs out of its own piece takes
-//! from there; whoever finds too little there takes back all pieces, and then the books decide. So near its limit the counter is
-//! one word, and nothing is refused while any unit is free.
+//! The rest of the window is one word, the middle, which is also the lock. A thread that runs out
+//! of its own piece takes from the middle. If that is not enough, it withdraws all pieces and the
+//! books decide. Near its limit the counter is therefore one word, and nothing is refused while a
+//! unit is free.
 
 use crate::account::{Account, Kind, Refusal};
 use crate::cell::{Cell, between};
@@ -14,25 +15,26 @@ use crate::slot::{self, PLACES};
 use crate::sync::{AtomicBool, AtomicI64, AtomicU64, Ordering, fence};
 use std::array;
 
-/// A piece that would be smaller than this is not handed out. Units.
+/// Smallest piece that is handed out. Units.
 const LEAST: u32 = if cfg!(loom) { 1 } else { 16 };
 
-/// How often a reader who is in nobody's way looks before it takes the lock.
+/// Number of attempts of an optimistic reader before it takes the lock.
 const LOOKS: u32 = if cfg!(loom) { 1 } else { 16 };
 
-/// The position is `base`, and what may be refunded of the middle's piece, and of the pieces in open cells.
+/// The position is `base` plus what may be refunded of the middle's piece and of the pieces in open
+/// cells.
 #[derive(Debug)]
 pub(crate) struct Striped {
-    /// One for each slot, and nobody's, which is never opened.
+    /// One for each slot, and `NOBODYS`, which is never opened.
     cells: [Cell; PLACES],
     middle: AtomicU64,
-    /// Odd while somebody has the lock and changes something: a reader who finds it even and the same before and after has seen
-    /// words that belong together.
+    /// Seqlock: odd while a writer holds the lock. A read is consistent if the value is even and
+    /// unchanged across it.
     version: AtomicU64,
-    /// One bit for each cell. All from here on under the lock.
+    /// One bit for each open cell. This field and all below are written under the lock.
     open: AtomicU64,
     base: AtomicI64,
-    /// `i64::MAX` if there is none.
+    /// `i64::MAX` if there is no limit.
     limit: AtomicI64,
     is_exact: AtomicBool,
     slack: AtomicU64,
@@ -64,13 +66,13 @@ impl Striped {
         striped
     }
 
-    /// Moves within the piece at the calling thread's own place, if there is room.
+    /// Moves within the piece at the calling thread's place, if there is room.
     #[inline]
     pub(crate) fn try_move(&self, place: usize, delta: i64) -> bool {
         self.cells[place % PLACES].try_move(delta)
     }
 
-    /// Moves, as a thread that has `slot` and has [tried](Self::try_move) whether its own piece is enough.
+    /// Moves the counter for a thread with `slot` whose [`try_move`](Self::try_move) has failed.
     pub(crate) fn carry_out(&self, slot: Option<usize>, movement: Move) -> Result<u64, Refusal> {
         let is_under_way = slot.is_some_and(|slot| self.cells[slot].is_under_way());
         if !is_under_way && let Some(delta) = movement.delta() {
@@ -78,7 +80,7 @@ impl Striped {
             while word != Piece::LOCKED {
                 let middle = Piece::of(word);
                 let Some(moved) = middle.moved(delta) else { break };
-                // Where there is enough for a piece of one's own, that comes first.
+                // If the middle has enough for a piece, opening one comes first.
                 if slot.is_some_and(|slot| self.share(slot, middle, delta).is_some()) {
                     break;
                 }
@@ -121,7 +123,7 @@ impl Striped {
             middle = self.put_back(&ledger);
             result
         };
-        // Who was refused would get a piece that the next one who is refused had to take back.
+        // A refused thread gets no piece: the next refused one would have to withdraw it.
         if let (Some(slot), Some(delta), Ok(_)) = (slot, movement.delta(), &result) {
             middle = self.open(slot, middle, delta);
         }
@@ -130,7 +132,7 @@ impl Striped {
         result
     }
 
-    /// Looks into the books, or changes them, while nobody moves.
+    /// Reads or changes the books while no thread moves the counter.
     pub(crate) fn with<R>(&self, act: impl FnOnce(&mut Ledger) -> R) -> R {
         let middle = self.acquire();
         let taken_out = lock::AbortOnUnwind;
@@ -143,8 +145,8 @@ impl Striped {
         result
     }
 
-    /// The books without closing anything, and in nobody's way: of moves in different cells that go on at the same time any may be
-    /// in them and any not.
+    /// Returns the books without closing cells or blocking movers. Any subset of the concurrent
+    /// moves in different cells may be included.
     pub(crate) fn glance(&self) -> Account {
         (0..LOOKS).find_map(|_| self.look()).unwrap_or_else(|| {
             let middle = self.acquire();
@@ -154,7 +156,7 @@ impl Striped {
         })
     }
 
-    /// `None` if the lock was taken in between.
+    /// Returns the books, or `None` if the lock was taken in between.
     fn look(&self) -> Option<Account> {
         let version = self.version.load(Ordering::Acquire);
         let middle = self.middle.load(Ordering::Acquire);
@@ -169,7 +171,7 @@ impl Striped {
     fn acquire(&self) -> Piece {
         let middle = Piece::of(lock::acquire(&self.middle));
         self.version.store(self.version.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-        // Who sees any of what is changed from here on sees the version as well.
+        // A reader that sees any change made under the lock also sees the odd version.
         fence(Ordering::Release);
         middle
     }
@@ -188,7 +190,7 @@ impl Striped {
         }
     }
 
-    /// As of the last look into the books.
+    /// As of the last access to the books.
     pub(crate) fn is_due(&self) -> bool {
         self.is_due.load(Ordering::Relaxed)
     }
@@ -204,7 +206,8 @@ impl Striped {
         }
     }
 
-    /// What the owner of a cell would get of what lies in the middle, unless that is too little for moves like the one by `delta`.
+    /// Returns the share of the middle that the owner of a cell would get, unless it is too small
+    /// for moves like the one by `delta`.
     fn share(&self, slot: usize, middle: Piece, delta: i64) -> Option<Piece> {
         let others = self.open.load(Ordering::Relaxed) & !(1 << slot);
         let shares = 2 * (others.count_ones() + 1);
@@ -212,7 +215,7 @@ impl Striped {
         (if delta < 0 { down } else { up } >= LEAST).then_some(Piece { down, span: down + up })
     }
 
-    /// Hands the owner of a cell its share, if it is worth it.
+    /// Opens the cell with its share, if that is large enough.
     fn open(&self, slot: usize, middle: Piece, delta: i64) -> Piece {
         assert!(
             slot != slot::NOBODYS && !self.is_open(slot),
@@ -229,7 +232,7 @@ impl Striped {
         middle.with(self.cells[slot].close())
     }
 
-    /// Takes back all pieces.
+    /// Withdraws all pieces.
     fn close_all(&self, mut middle: Piece) -> Piece {
         let open = self.open.load(Ordering::Relaxed);
         if open == 0 {
@@ -245,18 +248,19 @@ impl Striped {
         middle
     }
 
-    /// The books. All pieces lie in the middle.
+    /// Returns the books. All pieces must be in the middle.
     fn take_out(&self, middle: Piece) -> Ledger {
         let open = self.open.load(Ordering::Relaxed);
         assert!(open == 0, "the books are taken out while the cells {open:#x} are open");
         Ledger { account: self.account(middle), alarm: self.alarm.load(Ordering::Relaxed) }
     }
 
-    /// The account, with what owners of open cells have done by now.
+    /// Returns the account, including the moves that owners of open cells have made by now.
     fn account(&self, middle: Piece) -> Account {
         let (durable, sealed) = (self.durable.load(Ordering::Relaxed), self.sealed.load(Ordering::Relaxed));
         let taken: u64 = bits(self.open.load(Ordering::Relaxed)).map(|slot| self.cells[slot].at()).sum();
-        // Who only looks may have words here that do not belong together, of which no sum needs to fit, and learns of it behind them.
+        // An optimistic reader may see inconsistent words here, whose sum may overflow; it detects
+        // that afterwards.
         let refundable = taken.wrapping_add(u64::from(middle.down)).cast_signed();
         let position = self.base.load(Ordering::Relaxed).wrapping_add(refundable);
         let open = position.wrapping_sub(durable).wrapping_sub(sealed);
@@ -287,7 +291,7 @@ impl Striped {
     }
 }
 
-/// The places of the bits that are set.
+/// Returns the positions of the set bits.
 fn bits(mut word: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let place = (word != 0).then(|| word.trailing_zeros() as usize)?;

@@ -1,4 +1,4 @@
-//! The atomics of the cells: the standard library's, or loom's where the schedule is being explored.
+//! The atomics of the cells: the standard library's, or loom's in models.
 
 #[cfg(not(loom))]
 pub(crate) use std::sync::atomic::{

@@ -1,8 +1,9 @@
-//! Several counters moved at one moment: all of them, or none.
+//! Atomic moves of several counters: all, or none.
 //!
-//! Whoever moves them has the books of all of them first, one within the other, in the order of their places in memory; so two who name
-//! the same counters never wait for each other in a circle. Every move is played on copies. Only when all are possible, the copies are put
-//! in place, and then the books are given back: nobody sees one counter moved and another one not, and what was refused has never happened.
+//! The caller locks the books of all counters, nested, in the order of their addresses; so two
+//! callers that name the same counters cannot deadlock. Each move is applied to copies. Only if all
+//! are possible, the copies are stored, and then the locks are released. No reader sees a part of
+//! the batch, and a refused batch has no effect.
 
 use crate::account::{Account, Refusal};
 use crate::counter::Counter;
@@ -15,13 +16,15 @@ use std::ptr;
 pub(crate) struct Part<'counter> {
     pub(crate) counter: &'counter Counter,
     pub(crate) how: Move,
-    /// The units that are moved.
+    /// Units moved.
     pub(crate) units: u64,
-    /// Why this one is not possible; the first one of a counter answers for all of that counter.
+    /// Why this move is not possible. The first part of a counter carries the refusal of the
+    /// counter's net.
     pub(crate) refusal: Option<Refusal>,
-    /// Of the first one of a counter: by how much all of them move it together.
+    /// First part of a counter: net of all moves of that counter.
     pub(crate) net: i64,
-    /// Of the first one of a counter: they have moved it down further than it promises, and are told when that is stored.
+    /// First part of a counter: the net goes down beyond the promise, and must be stored before it
+    /// is acknowledged.
     pub(crate) is_ahead: bool,
 }
 
@@ -31,10 +34,11 @@ impl<'counter> Part<'counter> {
     }
 }
 
-/// Makes all moves, those of one counter in their order, or none: whether it has. If not, at least one part says why.
+/// Makes all moves, those of one counter in their order, or none; returns whether it did. If not,
+/// at least one part has a refusal.
 ///
-/// What a promise allows is asked of the net of each counter's moves, because they are one: [`Refusal::Unsettled`] is answered where a commit must
-/// make room for [`net`](Part::net), or come behind it where an exact counter goes down.
+/// A promise is checked against the net of each counter's moves. [`Refusal::Unsettled`] means that
+/// a commit must make room for [`net`](Part::net).
 pub(crate) fn move_together(parts: &mut [Part<'_>]) -> bool {
     let mut order: Vec<usize> = (0..parts.len()).collect();
     // Stable: the moves of one counter stay in their order.
@@ -55,8 +59,8 @@ struct Attempt<'attempt, 'counter> {
 }
 
 impl Attempt<'_, '_> {
-    /// Takes the books of the counter at this place of the order, has the others taken and it decided, and then changes the books or does
-    /// not.
+    /// Locks the counter at this place of the order, recurses into the rest, and stores the changed
+    /// books if all moves are possible.
     fn descend(&mut self, from: usize) {
         let Some(first) = self.order.get(from) else { return };
         let counter = self.parts[*first].counter;
@@ -71,7 +75,7 @@ impl Attempt<'_, '_> {
         });
     }
 
-    /// The books behind the moves of one counter, if these are possible.
+    /// Returns the books after the moves of one counter, if they are possible.
     fn play(&mut self, from: usize, until: usize, books: &Account) -> Option<Account> {
         let refused = |part: &mut Part<'_>, refusal| {
             part.refusal = Some(refusal);
@@ -84,7 +88,7 @@ impl Attempt<'_, '_> {
                 let part = &mut self.parts[*index];
                 match part.how.carry_out(&mut free) {
                     Ok(units) => part.units = units,
-                    // Further than any promise reaches.
+                    // Beyond what any promise allows.
                     Err(Refusal::Unsettled) => return refused(part, Refusal::OutOfRange),
                     Err(refusal) => return refused(part, refusal),
                 }
@@ -127,7 +131,7 @@ mod tests {
     }
 
     proptest! {
-        /// As if each were made by itself, and all were put back at the first refusal.
+        /// As if each move were made separately, and all were undone at the first refusal.
         #[test]
         fn all_are_made_as_one_after_the_other_or_none_is(
             batches in prop::collection::vec(moves(), 1..20), is_striped: [bool; 3], limit in 0..40_i64,
@@ -170,7 +174,7 @@ mod tests {
     }
 }
 
-/// Every interleaving of two threads that move the same two counters, explored by loom.
+/// All interleavings of two threads that move the same two counters, explored by loom.
 #[cfg(all(test, loom))]
 mod models {
     use super::*;
@@ -186,8 +190,8 @@ mod models {
         move_together(&mut counters.map(|counter| Part::new(counter, Move::Take(1))))
     }
 
-    /// Whoever comes second finds what the first has left, and a refusal takes nothing from anybody. They name the counters in opposite
-    /// orders, and never wait for each other in a circle.
+    /// The second batch sees the effects of the first, and a refused batch takes nothing. The
+    /// threads name the counters in opposite orders and do not deadlock.
     #[test]
     fn loom_batches_come_one_after_the_other() {
         loom::model(|| {
@@ -201,7 +205,7 @@ mod models {
         });
     }
 
-    /// Nobody is refused for units that a batch would have taken which is refused itself.
+    /// No move is refused because of units that a refused batch would have taken.
     #[test]
     fn loom_a_batch_that_is_refused_is_not_seen() {
         loom::model(|| {
@@ -215,7 +219,7 @@ mod models {
         });
     }
 
-    /// Whoever has seen the one counter moved sees the other one moved.
+    /// A reader that has seen one counter moved sees the other moved.
     #[test]
     fn loom_a_batch_is_seen_as_a_whole() {
         loom::model(|| {

@@ -1,14 +1,15 @@
-//! For how long a store that lies elsewhere is waited for.
+//! Timeouts of remote stores.
 
 use std::time::Duration;
 
-/// For how long a call waits. When the time is over it answers [`Error::Unavailable`](tidemark_counter::store::Error::Unavailable), the
-/// connection is given up, and the next call makes another.
+/// Timeouts of calls. A call that times out returns
+/// [`Error::Unavailable`](tidemark_counter::store::Error::Unavailable) and drops the connection;
+/// the next call opens a new one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Deadlines {
-    /// Until a connection is there and has been let in. 5 s by default.
+    /// Time to connect and authenticate. 5 s by default.
     pub connect: Duration,
-    /// Until a request has been answered. 5 s by default.
+    /// Time until a request is answered. 5 s by default.
     pub request: Duration,
 }
 

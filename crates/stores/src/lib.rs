@@ -32,7 +32,7 @@ pub use postgres_store::{PostgresOptions, PostgresStore};
 #[cfg(feature = "redis")]
 pub use redis_store::{RedisOptions, RedisStore};
 
-/// The page of the book, whose examples are run as tests.
+/// The page of the book; its examples run as tests.
 #[cfg(all(doctest, feature = "pool"))]
 #[doc = include_str!("../../../docs/pools.md")]
 mod book {}

@@ -1,7 +1,8 @@
 //! Tidemark's own log as a store: no other process, one folder, one sync a batch.
 //!
-//! A record is a claim or a batch; all positions are in memory and come back by reading the log, of which a snapshot, taken by itself
-//! every now and then, cuts off the beginning. The folder is locked, so that no second process writes there.
+//! A record is a claim or a batch. All positions are in memory and are recovered by replaying the
+//! log, whose beginning is truncated by automatic snapshots. The folder is locked against other
+//! processes.
 
 use crate::record::{Record, decode, encode_batch, encode_claim};
 use crate::state::{Outcome, State};
@@ -18,31 +19,32 @@ use tidemark_log::{
     SnapshotWriter, Snapshots, Storage, Verify,
 };
 
-/// The kind of all records: what one is, its first byte says.
+/// The kind of all records; the first byte of a record says which one it is.
 const KIND: u8 = 1;
 /// The only section of a snapshot.
 const SECTION: u32 = 1;
-/// A frame of a snapshot. Bytes.
+/// Size of a snapshot frame. Bytes.
 const CHUNK_BYTES: usize = 256 << 10;
 /// The longest record. Bytes.
 const RECORD_BYTES_MAX: usize = 256 << 20;
 
-/// Where a [`LogStore`] keeps its log, and how.
+/// Location and options of a [`LogStore`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogOptions {
-    /// The folder, made if it is missing.
+    /// The folder, created if it is missing.
     pub directory: PathBuf,
     /// Size of a segment file, of which at least three are allocated. 16 MiB by default.
     pub segment_bytes: u64,
-    /// A snapshot is taken when so much has been logged behind the last one, or as much as the state itself takes if that is more: so
-    /// opening reads no more than about twice this or twice the state. 32 MiB by default.
+    /// A snapshot is taken when this much has been logged since the last one, or as much as the
+    /// state takes if that is more. Opening therefore reads at most about twice this or twice the
+    /// state. 32 MiB by default.
     pub snapshot_after_bytes: usize,
-    /// How many changes a batch may have. 1,000,000 by default.
+    /// Most changes in a batch. 1,000,000 by default.
     pub max_deltas: usize,
 }
 
 impl LogOptions {
-    /// The defaults in this folder.
+    /// Returns the defaults for this folder.
     pub fn new(directory: impl Into<PathBuf>) -> Self {
         Self {
             directory: directory.into(),
@@ -53,10 +55,11 @@ impl LogOptions {
     }
 }
 
-/// Commits in a [`Log`] of their own. Clones are the same store, so several writers can share it: whoever commits at the same time
-/// shares a sync.
+/// Commits in a [`Log`] of their own. Clones share one store, so several writers can use it;
+/// concurrent commits share a sync.
 ///
-/// A commit is durable when it is acknowledged. Every counter that ever had one takes some 60 bytes of memory beside its name.
+/// A commit is durable when it is acknowledged. Every counter that ever had one takes some 60 bytes
+/// of memory plus its name.
 ///
 /// ```
 /// use tidemark_counter::store::{Batch, Delta, Store};
@@ -82,25 +85,25 @@ struct Inside {
     contents: Mutex<Contents>,
     snapshot_after_bytes: usize,
     max_deltas: usize,
-    /// Whether a thread is at a snapshot.
+    /// Whether a thread is writing a snapshot.
     snapshotting: Arc<AtomicBool>,
     snapshot_failure: Arc<Mutex<Option<String>>>,
 }
 
 struct Contents {
-    /// What all records up to the last one make: records are appended under its lock.
+    /// The state after all records; records are appended under its lock.
     state: State,
-    /// What has been logged behind the last snapshot.
+    /// Bytes logged since the last snapshot.
     bytes_behind_snapshot: usize,
     snapshot: Option<JoinHandle<()>>,
 }
 
 impl LogStore {
-    /// Opens the folder and reads back what is there.
+    /// Opens the folder and recovers its state.
     ///
     /// # Errors
-    /// [`Error::Refused`] if another process has it, if durable records are damaged, or if it holds another program's log;
-    /// [`Error::Unavailable`] if the disk fails.
+    /// [`Error::Refused`] if another process has the folder, if durable records are damaged, or if
+    /// it holds another program's log; [`Error::Unavailable`] if the disk fails.
     pub fn open(options: &LogOptions) -> Result<Self, Error> {
         let place = options.directory.display().to_string();
         let storage = FileStorage::new(&options.directory)
@@ -108,7 +111,7 @@ impl LogStore {
         Self::open_in(Arc::new(storage), options)
     }
 
-    /// As [`open`](Self::open), in a storage of whatever kind; the folder only says what to call it.
+    /// As [`open`](Self::open), with any kind of storage; the folder is used only in messages.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -139,7 +142,7 @@ impl LogStore {
         })))
     }
 
-    /// Why the last snapshot was not taken, as long as none was taken since: the log grows meanwhile.
+    /// Returns why the last snapshot failed, until one succeeds: the log grows meanwhile.
     pub fn snapshot_failure(&self) -> Option<String> {
         self.0.snapshot_failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -171,7 +174,7 @@ impl Store for LogStore {
         }
         let mut contents = self.0.contents();
         let (receipt, lsn) = match contents.state.judge(batch)? {
-            // What has been applied may not be durable yet.
+            // An applied batch may not be durable yet.
             Some(receipt) => (receipt, self.0.log.appended()),
             None => {
                 let lsn = self.0.append(&mut contents, |buffer| encode_batch(buffer, batch))?;
@@ -195,7 +198,7 @@ impl Store for LogStore {
         let positions = keys.iter().map(|key| contents.state.position(key)).collect();
         let lsn = self.0.log.appended();
         drop(contents);
-        // Nobody is told what a power failure could take back.
+        // Never return what a power failure could take back.
         self.0.settle(lsn)?;
         Ok(positions)
     }
@@ -210,7 +213,7 @@ impl Inside {
         self.contents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives a record its place. The state must say the same before the lock is given back.
+    /// Appends a record. The caller must apply it to the state before it releases the lock.
     fn append(&self, contents: &mut Contents, write: impl FnOnce(&mut Vec<u8>)) -> Result<Lsn, Error> {
         let mut bytes = 0;
         let lsn = self.log.append(now_us(), KIND, |buffer| {
@@ -231,7 +234,8 @@ impl Inside {
         self.log.wait_durable(lsn).map_err(|error| unavailable("sync", &self.place, error.to_string()))
     }
 
-    /// Has a thread write a snapshot of the state, unless one is at it: commits wait for no more than its copy in memory.
+    /// Starts a thread that writes a snapshot of the state, unless one is running: commits wait
+    /// only for the copy in memory.
     fn snapshot_if_due(&self, contents: &mut Contents) {
         // A snapshot thread that panicked has not cleared `snapshotting`.
         if let Some(ended) = contents.snapshot.take_if(|thread| thread.is_finished())
@@ -256,7 +260,7 @@ impl Inside {
             drop(failure);
             snapshotting.store(false, Ordering::Release);
         };
-        // The thread before has nothing left to do but to end.
+        // The previous thread has nothing left to do but to end.
         if let Some(before) = contents.snapshot.take() {
             let _ = before.join();
         }
@@ -273,7 +277,7 @@ impl Inside {
 
 impl Drop for Inside {
     fn drop(&mut self) {
-        // Its log is freed with it, and the folder with the log.
+        // The thread uses the log, which is freed after this together with the folder's lock.
         if let Some(thread) = self.contents().snapshot.take() {
             let _ = thread.join();
         }
@@ -294,7 +298,8 @@ fn take_snapshot(log: &Log, lsn: Lsn, chunks: &[Vec<u8>]) -> Result<(), Snapshot
     log.finish_snapshot(writer)
 }
 
-/// The state that snapshot and log make, and how many bytes of the log lie behind the snapshot.
+/// Recovers the state from the snapshot and the log, and returns how many bytes were logged since
+/// the snapshot.
 fn recover(log: &Log, place: &str) -> Result<(State, usize), Error> {
     let no = |error: String| refused("read back", place, error);
     let snapshots = Snapshots::new(Arc::clone(log.storage()));
@@ -318,7 +323,7 @@ fn recover(log: &Log, place: &str) -> Result<(State, usize), Error> {
             }
         }
     }
-    // What a damaged snapshot covers is needed again.
+    // Without the damaged snapshot, what it covers is needed again.
     log.retain(from);
     let used = snapshot.as_ref().map(Snapshot::lsn);
     snapshots.set_aside(used).map_err(|error| unavailable("read back", place, error.to_string()))?;

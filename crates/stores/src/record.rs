@@ -1,10 +1,10 @@
-//! How a claim and a batch are spelled, for the stores that are sequences of records.
+//! Encoding of claims and batches, for the stores that are sequences of records.
 //!
 //! ```text
 //! claim    1 │ writer │ epoch u64
 //! batch    2 │ writer │ epoch u64 │ sequence u64 │ count u32 │ count × (key │ amount i64)
 //! ```
-//! Numbers are little-endian; a writer and a key are their length as u32 and their bytes.
+//! Numbers are little-endian; a writer and a key are their length as u32 followed by their bytes.
 
 use tidemark_counter::store::{Batch, Delta};
 
@@ -13,23 +13,23 @@ const BATCH: u8 = 2;
 /// The shortest change: an empty key and its amount. Bytes.
 const DELTA_BYTES_MIN: usize = 12;
 
-/// What a store that is a sequence consists of.
+/// A record of such a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Record {
-    /// From here on `writer` is at this epoch.
+    /// `writer` is at this epoch from this record on.
     Claim { writer: String, epoch: u64 },
-    /// Changes that are to be applied here.
+    /// Changes to apply.
     Batch(Batch),
 }
 
-/// Adds the record of a claim to `buffer`.
+/// Appends the record of a claim to `buffer`.
 pub(crate) fn encode_claim(buffer: &mut Vec<u8>, writer: &str, epoch: u64) {
     buffer.push(CLAIM);
     put_bytes(buffer, writer.as_bytes());
     buffer.extend_from_slice(&epoch.to_le_bytes());
 }
 
-/// Adds the record of a batch to `buffer`.
+/// Appends the record of a batch to `buffer`.
 pub(crate) fn encode_batch(buffer: &mut Vec<u8>, batch: &Batch) {
     buffer.reserve(batch_bytes(batch));
     buffer.push(BATCH);
@@ -44,13 +44,13 @@ pub(crate) fn encode_batch(buffer: &mut Vec<u8>, batch: &Batch) {
     }
 }
 
-/// How long the record of a batch is. Bytes.
+/// Returns the length of a batch's record. Bytes.
 pub(crate) fn batch_bytes(batch: &Batch) -> usize {
     let keys: usize = batch.deltas.iter().map(|delta| delta.key.len()).sum();
     25 + batch.writer.len() + keys + DELTA_BYTES_MIN * batch.deltas.len()
 }
 
-/// The record that is spelled so; `None` if none is.
+/// Decodes a record; `None` if the bytes are not one.
 pub(crate) fn decode(bytes: &[u8]) -> Option<Record> {
     let mut rest = Rest(bytes);
     let record = match rest.byte()? {
@@ -58,7 +58,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Record> {
         BATCH => {
             let (writer, epoch, sequence) = (rest.text()?, rest.number()?, rest.number()?);
             let count = rest.length()?;
-            // Before anything is allocated for so many.
+            // Checked before anything is allocated.
             if count > rest.0.len() / DELTA_BYTES_MIN {
                 return None;
             }
@@ -71,14 +71,14 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Record> {
     rest.0.is_empty().then_some(record)
 }
 
-/// Adds a length and so many bytes. Nothing that is stored is as long as 4 GiB: batches are limited before.
+/// Appends a length and the bytes. Never 4 GiB or more: batches are limited before.
 pub(crate) fn put_bytes(buffer: &mut Vec<u8>, bytes: &[u8]) {
     let length = u32::try_from(bytes.len()).expect("keys and names are shorter than 4 GiB");
     buffer.extend_from_slice(&length.to_le_bytes());
     buffer.extend_from_slice(bytes);
 }
 
-/// What is still to be read.
+/// The bytes still to be read.
 pub(crate) struct Rest<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Rest<'a> {
@@ -155,7 +155,7 @@ mod tests {
             prop_assert_eq!(decode(&bytes), None);
         }
 
-        /// A record has one spelling: what decodes encodes to the same bytes.
+        /// An encoding is unique: what decodes encodes to the same bytes.
         #[test]
         fn any_bytes_are_a_record_or_none(
             bytes in proptest::collection::vec(any::<u8>(), 0..200),

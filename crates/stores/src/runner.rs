@@ -1,4 +1,4 @@
-//! A thread that runs what clients of other stores do in the background, so that calls can simply wait.
+//! A background thread for asynchronous clients, for blocking callers.
 
 use std::future::Future;
 use std::io;
@@ -9,9 +9,10 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::Notify;
 
-/// One thread with a runtime of its own. Calls may come from any thread, also from one that belongs to a runtime itself.
+/// A thread with a runtime of its own. Calls may come from any thread, including one of another
+/// runtime.
 ///
-/// Connections are served between calls as well: who does not answer its server's pings is cut off.
+/// Connections are also served between calls: a client that does not answer pings is disconnected.
 #[derive(Debug)]
 pub(crate) struct Runner {
     handle: Handle,
@@ -19,7 +20,7 @@ pub(crate) struct Runner {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What there was to wait for has not come in time.
+/// The deadline has passed.
 #[derive(Debug, thiserror::Error)]
 #[error("no answer within {0:?}")]
 pub(crate) struct Late(Duration);
@@ -35,7 +36,7 @@ impl Runner {
         Ok(Self { handle, stop, thread: Some(thread) })
     }
 
-    /// Waits for `future`, as long as `deadline` allows; then it is dropped wherever it is.
+    /// Waits for `future` until `deadline`, and then drops it.
     pub(crate) fn run<T: Send + 'static>(
         &self,
         deadline: Duration,
@@ -43,17 +44,17 @@ impl Runner {
     ) -> Result<T, Late> {
         let (answer, answered) = sync_channel(1);
         self.handle.spawn(async move {
-            // Nobody has stopped waiting: the answer has room.
+            // The receiver is still waiting, and the channel has room.
             let _ = answer.send(tokio::time::timeout(deadline, future).await);
         });
         match answered.recv() {
             Ok(Ok(answer)) => Ok(answer),
-            // Or the future has panicked, and its answer will never come.
+            // Also if the future has panicked, which means that no answer will come.
             Ok(Err(_)) | Err(_) => Err(Late(deadline)),
         }
     }
 
-    /// Runs `future` while nobody waits for it; it ends with this at the latest.
+    /// Runs `future` in the background; it ends with this runner at the latest.
     #[cfg(feature = "nats")]
     pub(crate) fn spawn(&self, future: impl Future<Output = ()> + Send + 'static) {
         self.handle.spawn(future);

@@ -1,4 +1,4 @@
-//! Positions and writers as a sequence of records makes them: what a store that is a sequence keeps in memory.
+//! The in-memory state of a store that is a sequence of records.
 
 use crate::record::{Record, Rest, put_bytes};
 use std::collections::HashMap;
@@ -6,46 +6,46 @@ use tidemark_counter::store::{Batch, Claim, Delta, Error, Receipt, Rejected};
 
 const WRITER: u8 = b'W';
 const POSITION: u8 = b'P';
-/// What an entry takes in a copy beside its name, at most. Bytes.
+/// Most bytes of an entry in a copy, without its name.
 const ENTRY_BYTES: usize = 21;
 
-/// All that is stored. The same records in the same order always make the same state, whoever reads them.
+/// The complete stored state, a deterministic function of the sequence of records.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct State {
     positions: HashMap<Box<[u8]>, i64>,
     writers: HashMap<String, Claim>,
-    /// What a copy takes. Bytes.
+    /// Size of a copy. Bytes.
     bytes: usize,
 }
 
-/// What came of a record.
+/// Result of a record.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     /// It has changed the state.
     Applied,
-    /// It was there before.
+    /// It had been applied before.
     Duplicate,
-    /// It has changed nothing, and this is why.
+    /// It has changed nothing, for this reason.
     Ignored(Error),
 }
 
 impl State {
-    /// What is known of a writer.
+    /// Returns the claim of a writer.
     pub(crate) fn claim_of(&self, writer: &str) -> Claim {
         self.writers.get(writer).copied().unwrap_or_default()
     }
 
-    /// Where a counter stands.
+    /// Returns the position of a counter.
     pub(crate) fn position(&self, key: &[u8]) -> Option<i64> {
         self.positions.get(key).copied()
     }
 
-    /// How long a copy of the state is, roughly. Bytes.
+    /// Returns the approximate size of a copy. Bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// What is to be said of a batch; `None` if it is to be applied, and can be.
+    /// Returns the answer to a batch; `None` if it must be applied, and can be.
     pub(crate) fn judge(&self, batch: &Batch) -> Result<Option<Receipt>, Error> {
         if let Some(receipt) = self.claim_of(&batch.writer).judge(batch)? {
             return Ok(Some(receipt));
@@ -58,10 +58,10 @@ impl State {
         if rejected.is_empty() { Ok(None) } else { Err(Error::Rejected(rejected)) }
     }
 
-    /// Does what a record says, completely or not at all.
+    /// Applies a record, completely or not at all.
     pub(crate) fn apply(&mut self, record: Record) -> Outcome {
         match record {
-            // Epochs only rise: a claim that came too late for its epoch claims nothing.
+            // Epochs only rise: a claim of an epoch that is taken has no effect.
             Record::Claim { writer, epoch } => {
                 let known = self.claim_of(&writer);
                 if epoch <= known.epoch {
@@ -84,7 +84,7 @@ impl State {
     /// Adds a batch that has been judged.
     fn add(&mut self, batch: Batch) {
         for delta in batch.deltas {
-            // Saturates only where a key occurs twice, which it must not.
+            // Saturates only if a key occurs twice, which it must not.
             let sum = self.position(&delta.key).unwrap_or(0).saturating_add(delta.amount);
             self.set_position(delta.key, sum);
         }
@@ -105,7 +105,7 @@ impl State {
         }
     }
 
-    /// A copy in chunks of about `chunk_bytes`, each of which can be read by itself; at least one.
+    /// Copies the state in chunks of about `chunk_bytes`, each readable on its own; at least one.
     pub(crate) fn chunks(&self, chunk_bytes: usize) -> Vec<Vec<u8>> {
         let mut chunk = Vec::new();
         let mut done = Vec::new();
@@ -131,7 +131,8 @@ impl State {
         done
     }
 
-    /// Adds what a chunk of a copy has. `None` if it is no such chunk; what it had before that place has been added.
+    /// Adds the entries of a chunk of a copy. `None` if it is invalid; the entries before the
+    /// invalid one have been added.
     #[must_use]
     pub(crate) fn load_chunk(&mut self, chunk: &[u8]) -> Option<()> {
         let mut rest = Rest(chunk);
@@ -212,7 +213,8 @@ mod tests {
         let chunk = state.chunks(1 << 20).remove(0);
         for end in 1..chunk.len() {
             let is_whole = State::default().load_chunk(&chunk[..end]).is_some();
-            // Where the first entry ends, the rest is missing without a trace: chunks are checked as wholes by who keeps them.
+            // A cut at the end of the first entry cannot be detected here: the caller checks that
+            // chunks are complete.
             assert_eq!(is_whole, end == 1 + 4 + "writer".len() + 16, "{end}");
         }
     }

@@ -1,10 +1,10 @@
-//! What went wrong at which place, in words for whoever has to mend it.
+//! Errors of stores, with operation, place and reason, for operators.
 
 #[cfg(any(feature = "redis", feature = "postgres", feature = "nats"))]
 use std::error::Error as StdError;
 use tidemark_counter::store::Error;
 
-/// What was tried where, and what was said to it. Nothing secret is part of a place.
+/// An operation that failed, its place, and the reason. A place contains no secrets.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {doing} {place}: {reason}")]
 pub(crate) struct Trouble {
@@ -13,31 +13,31 @@ pub(crate) struct Trouble {
     reason: String,
 }
 
-/// The store could not be asked, or nobody knows what it did: to be tried again.
+/// Returns the error of a store that was unreachable or whose result is unknown: to be retried.
 pub(crate) fn unavailable(doing: &'static str, place: &str, reason: impl Into<String>) -> Error {
     Error::Unavailable(Box::new(Trouble { doing, place: place.to_owned(), reason: reason.into() }))
 }
 
-/// The store has said no.
+/// Returns the error of a store that has refused.
 pub(crate) fn refused(doing: &'static str, place: &str, reason: impl Into<String>) -> Error {
     Error::Refused(Box::new(Trouble { doing, place: place.to_owned(), reason: reason.into() }))
 }
 
-/// An error with all its causes, and what to look at first.
+/// Returns an error's message with all its causes, and a hint.
 #[cfg(any(feature = "redis", feature = "postgres", feature = "nats"))]
 pub(crate) fn told(error: &(dyn StdError + 'static)) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
         let said = error.to_string();
-        // Many errors say their cause themselves.
+        // Many errors include their cause.
         if !text.contains(&said) {
             text.push_str(": ");
             text.push_str(&said);
         }
         cause = error.source();
     }
-    // By its words: not every client passes on the system's own error.
+    // By its text: not every client passes on the system's error.
     if text.contains("onnection refused") {
         text.push_str(": is it running?");
     }

@@ -1,9 +1,9 @@
-//! How long to wait before something that has failed is tried again.
+//! Pauses between retries.
 
 use std::time::Duration;
 
-/// Pauses that double from `first` to `longest`, each shortened by up to a half at random, so that many who have failed together do
-/// not come back together.
+/// Exponential backoff with jitter: pauses double from `first` to `longest`, each shortened at
+/// random by up to a half, so that callers that failed together do not retry together.
 #[derive(Debug)]
 pub(crate) struct Backoff {
     first: Duration,
@@ -17,11 +17,11 @@ impl Backoff {
         Self { first: first.min(longest), longest, failures: 0, random: seed | 1 }
     }
 
-    /// The pause behind one more failure.
+    /// Records a failure and returns the pause before the next attempt.
     pub(crate) fn fail(&mut self) -> Duration {
         let full = self.first.saturating_mul(1 << self.failures.min(30)).min(self.longest);
         self.failures = self.failures.saturating_add(1);
-        // Xorshift: chance enough for pauses.
+        // Xorshift: random enough for pauses.
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
         self.random ^= self.random << 17;
@@ -29,7 +29,7 @@ impl Backoff {
         full.mul_f64(1.0 - part / 2.0)
     }
 
-    /// It went well: the next failure is a first one.
+    /// Records a success: the next failure counts as the first.
     pub(crate) fn succeed(&mut self) {
         self.failures = 0;
     }

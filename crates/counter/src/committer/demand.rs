@@ -1,4 +1,4 @@
-//! What somebody wants of the committer for one counter.
+//! Demands of callers for one counter.
 
 use super::errand::Errand;
 use super::error::Error;
@@ -6,19 +6,20 @@ use super::extent::Extent;
 use super::ticket::Ticket;
 use std::sync::Arc;
 
-/// Who waits for a commit.
+/// A caller that waits for a commit.
 pub(crate) type Waiter = Arc<Ticket<Result<(), Error>>>;
 
 #[derive(Debug)]
 pub(crate) enum Demand {
-    /// So much of it is to be committed.
+    /// Commit this extent.
     Commit(Extent, Option<Waiter>),
-    /// It is to be moved, by a commit if that takes one.
+    /// Make this move, by a commit if necessary.
     Move(Arc<Errand>),
 }
 
 impl Demand {
-    /// Whether somebody is to be told that the store has what was moved before, up to what the promise allows.
+    /// Whether the waiter awaits that everything moved before is stored, up to what the promise
+    /// allows.
     pub(crate) fn is_behind_a_move(&self) -> bool {
         match self {
             Self::Commit(extent, waiter) => *extent == Extent::Net && waiter.is_some(),
@@ -26,7 +27,7 @@ impl Demand {
         }
     }
 
-    /// There is nothing to commit for it.
+    /// Meets the demand: there is nothing to commit for it.
     pub(crate) fn meet(self) {
         match self {
             Self::Commit(_, waiter) => waiter.iter().for_each(|waiter| waiter.answer(Ok(()))),

@@ -1,4 +1,4 @@
-//! A move that takes a commit, left to the committer: whoever made room for it makes it, before others use the room up.
+//! A move that needs a commit. The committer makes it, before other callers use the room up.
 
 use super::error::Error;
 use super::extent::Extent;
@@ -11,23 +11,26 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// A move that somebody waits for. It is made once, or not at all if whoever wants it has been told why not, or has gone.
+/// A move that a caller waits for. It is made once, or not at all if the caller has received an
+/// error or has gone.
 ///
-/// A move down by more than an exact counter's block, or one that has found no room behind a commit either, goes further than the promise: it is made
-/// as soon as it is its turn, and told when it is stored. There may never come a commit that makes room for it, because nothing less than the
-/// position may be reserved; and nobody is admitted to what the store does not know of, only to what it holds reserved already.
+/// Some moves go beyond the promise: a move down by more than an exact counter's block, and one
+/// that found no room after a commit either. Such a move is made in its turn, and acknowledged when
+/// it is stored. A commit might never make room for it, because no less than the position may be
+/// reserved. This admits nothing that the store does not cover: it still has the units reserved.
 #[derive(Debug)]
 pub(crate) struct Errand {
     how: Move,
-    /// It has found no room before.
+    /// Set when the move has found no room once.
     has_waited: AtomicBool,
-    /// Units that were moved and are not known to be stored. Whoever tells how it ends has this.
+    /// Units that were moved and are not known to be stored. Locked to decide the outcome.
     moved: Mutex<Option<u64>>,
     told: Ticket<Result<u64, Error>>,
 }
 
 impl Errand {
-    /// A move that is to be made, or of which so many units have been and are to be stored before that is told.
+    /// Creates a move to be made; with `moved`, one that was made already and must be stored before
+    /// it is acknowledged.
     pub(crate) fn new(how: Move, moved: Option<u64>) -> Self {
         Self { how, has_waited: AtomicBool::new(false), moved: Mutex::new(moved), told: Ticket::default() }
     }
@@ -36,19 +39,20 @@ impl Errand {
         self.moved.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether it is made, and not known to be stored.
+    /// Whether the move is made and not known to be stored.
     pub(crate) fn is_moved(&self) -> bool {
         self.moved().is_some()
     }
 
-    /// Whether whoever wants it knows what has come of it.
+    /// Whether the outcome is decided.
     #[cfg(test)]
     pub(super) fn is_told(&self) -> bool {
         self.told.peek().is_some()
     }
 
-    /// Makes the move, if there is room for it. Otherwise does `otherwise` with what is to be committed before it is tried again, or told:
-    /// `None` if it is over. `first` is done before, whatever becomes of the move. All of that at one moment.
+    /// Makes the move, if there is room. Otherwise calls `otherwise` with the extent to commit
+    /// before a retry or the acknowledgement; returns `None` if the move is over. Calls `first`
+    /// before, in every case. All of this is atomic.
     pub(crate) fn attempt<R>(
         &self,
         counter: &Counter,
@@ -56,7 +60,7 @@ impl Errand {
         otherwise: impl FnOnce(&mut Account, Extent) -> R,
     ) -> Option<R> {
         let mut moved = self.moved();
-        // What is made is stored, also if whoever wanted it has gone.
+        // A move that was made is stored even if its caller has gone.
         let is_over = self.told.peek().is_some() && moved.is_none();
         let (tried, rest) = counter.with_books(|books| {
             first(books);
@@ -100,38 +104,39 @@ impl Errand {
         }
     }
 
-    /// The store has what was sealed since the move was made.
+    /// Acknowledges the move: the store has what was sealed since it was made.
     pub(crate) fn stored(&self) {
         let moved = self.moved();
         let units = moved.unwrap_or_else(|| panic!("{:?} is stored, and has not been made", self.how));
         self.told.answer(Ok(units));
     }
 
-    /// Nothing comes of it any more, except what it has moved.
+    /// Ends the move with `error`; if it is already made, with [`Error::Unstored`].
     pub(crate) fn fail(&self, error: Error) {
         let moved = self.moved();
         let is_moved = moved.is_some();
         self.told.answer(Err(if is_moved { Error::Unstored { reason: error.to_string() } } else { error }));
     }
 
-    /// The units that were moved. If it is not over at `deadline`, it is from then on: with this error.
+    /// Waits for the outcome and returns the units moved. At `deadline` the move ends with the
+    /// error that `late` returns.
     pub(crate) fn wait(&self, deadline: Instant, late: impl FnOnce() -> Error) -> Result<u64, Error> {
         self.told.wait(deadline).unwrap_or_else(|| {
             self.fail(late());
-            // What was told in between is what has happened.
+            // An outcome that was decided in between prevails.
             self.told.peek().expect("it was told just now, if not before")
         })
     }
 }
 
-/// What came of trying to move.
+/// Result of an attempt to move.
 #[derive(Clone, Copy)]
 enum Tried {
-    /// It is made already.
+    /// The move was made before.
     Before,
     Moved(u64),
-    /// It is made, and is to be told when the store has it.
+    /// The move is made, and is acknowledged when the store has it.
     Ahead(u64),
-    /// It would move by so much.
+    /// The net that finds no room.
     NoRoom(i64),
 }

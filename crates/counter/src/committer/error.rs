@@ -1,4 +1,4 @@
-//! Why a counter by name cannot be used.
+//! Errors of counters by name.
 
 use crate::account::Refusal;
 use crate::store;
@@ -8,75 +8,76 @@ use std::time::Duration;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The quota has not that much left.
+    /// The quota has fewer units left.
     #[error("not enough is left of the quota")]
     Exhausted,
-    /// The move has been made, and the store, which should have it before anybody is told, has not been heard to have it. It counts
-    /// here, and is stored as soon as that is possible; it is not to be made again.
+    /// The move has been made, but the store has not acknowledged it, as it must before the move is
+    /// acknowledged. It counts here and is stored as soon as possible; do not repeat it.
     #[error("the move has been made, and is not known to be stored: {reason}")]
     Unstored {
-        /// Why not.
+        /// The reason.
         reason: String,
     },
-    /// The store has not answered for as long as the options allow. What was asked for has not been done.
+    /// The store has not answered within [`Options::patience`](crate::counters::Options::patience).
+    /// The request has not been carried out.
     #[error("the store has not answered for {waited:?}: {reason}")]
     Unavailable {
         /// How long the caller has waited.
         waited: Duration,
-        /// What the store's last answer was.
+        /// The store's last answer.
         reason: String,
     },
-    /// Another process has claimed the writer's name. Nothing that is not committed by now will be.
+    /// Another process has claimed the writer's name. Uncommitted changes will not be committed.
     #[error(
         "another process writes as {writer:?} since epoch {epoch}: these counters must not be used any more"
     )]
     Fenced {
-        /// The name.
+        /// The writer's name.
         writer: String,
-        /// The epoch of who has it.
+        /// The epoch of its present owner.
         epoch: u64,
     },
-    /// The store has answered what no working store answers. Nothing that is not committed by now will be.
+    /// The store cannot be used any more. Uncommitted changes will not be committed.
     #[error("the store cannot be used any more: {reason}")]
     Broken {
-        /// Its answer.
+        /// The reason.
         reason: String,
     },
-    /// The store refuses this counter's change.
+    /// The store rejects this counter's change.
     #[error("the store refuses the counter's change: {reason}")]
     Rejected {
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// The amount is negative or too large, or the position would leave ±[`MAX`](crate::MAX).
     #[error("the amount is out of range")]
     OutOfRange,
-    /// There are as many counters in memory as there may be, and none that could be put away.
+    /// The limit on counters in memory is reached, and none can be evicted.
     #[error("{max_keys} counters are in memory, as many as there may be, and all are in use")]
     Full {
-        /// The limit of the options.
+        /// The limit, from the options.
         max_keys: usize,
     },
     /// The name is too long.
     #[error("the name has {length} bytes, {max_name} are allowed")]
     NameTooLong {
-        /// Its bytes.
+        /// Its length in bytes.
         length: usize,
-        /// The limit of the options.
+        /// The limit, from the options.
         max_name: usize,
     },
-    /// More different settings are in use than can be told apart.
+    /// Too many different settings are in use.
     #[error("more than {max} different settings are in use")]
     TooManySettings {
-        /// How many there may be.
+        /// The limit.
         max: usize,
     },
-    /// More moves are to be made together than can be.
+    /// Too many moves for one atomic batch.
     #[error("{moves} moves are to be made together, {max} can be")]
     TooManyMoves {
-        /// How many there are.
+        /// The number of moves.
         moves: usize,
-        /// How many there may be.
+        /// The limit.
         max: usize,
     },
     /// The counters have been closed.

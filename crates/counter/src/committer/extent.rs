@@ -1,19 +1,19 @@
-//! How much of a counter somebody wants committed.
+//! How much of a counter a demand commits.
 
 use crate::account::Account;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extent {
-    /// All that is open.
+    /// The whole open net.
     Net,
-    /// What makes a move by so many units possible.
+    /// What makes room for a move by this many units.
     RoomFor(i64),
-    /// No more than so many units of what is open.
+    /// At most this many units of the open net.
     UpTo(i64),
 }
 
 impl Extent {
-    /// Seals it: what the store is to add, if there is something.
+    /// Seals the extent and returns the amount that the store is to add, if any.
     pub(crate) fn seal(self, books: &mut Account) -> Option<i64> {
         match self {
             Self::Net => books.seal(),

@@ -1,4 +1,4 @@
-//! A batch on its way to the store.
+//! A batch in flight to the store.
 
 use super::demand::{Demand, Waiter};
 use super::errand::Errand;
@@ -8,30 +8,30 @@ use crate::store::Batch;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What was sealed together, until the store has it.
+/// The changes that were sealed together, until the store has acknowledged them.
 #[derive(Debug)]
 pub(crate) struct Flight<K> {
     pub(crate) batch: Batch,
-    /// Whose changes these are, in the order of the batch.
+    /// The counters of these changes, in the order of the batch.
     pub(crate) parts: Vec<Part<K>>,
-    /// Who waits for the whole of it.
+    /// Waiters for the whole batch.
     pub(crate) waiters: Vec<Waiter>,
     pub(crate) sealed_at: Duration,
-    /// When it is to be sent next.
+    /// Time of the next send.
     pub(crate) send_at: Duration,
     pub(crate) attempts: u64,
 }
 
-/// One counter's part in a batch.
+/// One counter's part of a batch.
 #[derive(Debug)]
 pub(crate) struct Part<K> {
     pub(crate) key: K,
-    /// Its place among the dirty ones, if that is not in the schedule.
+    /// Its dirty entry, if it is not in the schedule.
     pub(crate) dirty: Option<Dirty<K>>,
     pub(crate) waiters: Vec<Waiter>,
-    /// Moves that wait for it, in their order.
+    /// Moves that wait for this part, in their order.
     pub(crate) errands: Vec<Arc<Errand>>,
-    /// What this is not enough for: the next ones of this counter.
+    /// Demands of this counter for which this part does not suffice.
     pub(crate) behind: Vec<Demand>,
 }
 
@@ -40,7 +40,7 @@ impl<K> Part<K> {
         Self { key, dirty: None, waiters: Vec::new(), errands: Vec::new(), behind: Vec::new() }
     }
 
-    /// Whoever is due or wants something is in this batch.
+    /// Adds a dirty entry and a demand to this part.
     pub(crate) fn join(&mut self, dirty: Option<Dirty<K>>, demand: Option<Demand>) {
         self.dirty = self.dirty.take().or(dirty);
         match demand {
@@ -50,7 +50,7 @@ impl<K> Part<K> {
         }
     }
 
-    /// Tells all who wait for it that nothing comes of it.
+    /// Answers all waiters of this part with `error`.
     pub(crate) fn fail(&mut self, error: &Error) {
         self.waiters.drain(..).for_each(|waiter| waiter.answer(Err(error.clone())));
         self.errands.drain(..).for_each(|errand| errand.fail(error.clone()));

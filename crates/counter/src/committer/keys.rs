@@ -1,44 +1,46 @@
-//! What the committer has to know of counters, and does not look after itself.
+//! The committer's interface to the counters.
 
 use crate::counter::Counter;
 use std::time::Duration;
 
-/// When a counter is committed that is not committed for another reason.
+/// When a counter without other demands is committed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Timing {
-    /// At the latest so long after its first change that is not committed.
+    /// Longest time after its first uncommitted change.
     pub(crate) max_age: Duration,
-    /// At the next interval, with so many units uncommitted.
+    /// Number of uncommitted units from which it is committed at the next interval.
     pub(crate) low: u64,
 }
 
-/// Where counters are kept.
+/// The place where counters are kept.
 ///
-/// A counter is *dirty* from the moment on when somebody has moved it and found that it was not, until the committer has called
-/// [`rest`](Self::rest) for it and found, behind a [`barrier`](Self::barrier), that nothing has moved since.
+/// A counter is *dirty* from the first move that finds it clean, until the committer has called
+/// [`rest`](Self::rest) for it and has found, after a [`barrier`](Self::barrier), that it has not
+/// moved since.
 pub(crate) trait Keys {
-    /// One counter. While there is one of these, the counter stays where it is.
+    /// A reference to one counter, which keeps it in memory.
     type Key: Clone;
 
     fn name<'key>(&self, key: &'key Self::Key) -> &'key [u8];
 
-    /// What tells it from others, as long as there is one of these.
+    /// Returns what identifies the counter while a reference exists.
     fn place(&self, key: &Self::Key) -> usize;
 
     fn counter<'key>(&self, key: &'key Self::Key) -> &'key Counter;
 
     fn timing(&self, key: &Self::Key) -> Timing;
 
-    /// What was sealed of the counter has been acknowledged, or there was nothing to seal. Whether it must be committed again at once,
-    /// because it has come to its threshold meanwhile.
+    /// Called when the sealed amount has been acknowledged, or there was nothing to seal. Returns
+    /// whether the counter has reached its threshold meanwhile and must be committed again
+    /// immediately.
     fn committed(&self, key: &Self::Key) -> bool;
 
-    /// The counter is no longer dirty, unless it has moved: whoever moves it from now on says so.
+    /// Marks the counter as clean: the next move marks it dirty again.
     fn rest(&self, key: &Self::Key);
 
-    /// Returns when every move of which nobody has said that it made a counter dirty can be seen.
+    /// Returns once all moves that have not marked their counter dirty are visible.
     fn barrier(&self);
 
-    /// The counter is dirty: `false` if that was known.
+    /// Marks the counter dirty; returns `false` if it was.
     fn rouse(&self, key: &Self::Key) -> bool;
 }

@@ -1,25 +1,29 @@
-//! Who commits, and when: which counters are due, what is sent to the store at once, and what its answers mean.
+//! Scheduling of commits: which counters are due, what goes into a batch, and how the store's
+//! answers are applied.
 //!
-//! All of this is a state machine without threads, clocks and stores: [`Committer`] is told what has become dirty, what must be
-//! committed now, what time it is and what the store has answered, and says which batch is to be sent, or until when nothing is.
+//! This is a state machine without threads, clocks or stores. [`Committer`] receives dirty
+//! counters, urgent demands, the time and the store's answers; it returns the batch to send next,
+//! or the time until which there is nothing to do.
 //!
 //! ```text
 //!   note ──► waiting (schedule) ──┐ due by age, or by `low` at an interval
 //! demand ─────────────────────────┴► ripe ──► sealed, in flight (one batch) ──► acknowledged
 //!              ▲                                      │ no answer: the same batch again, after a while
-//!              └── what has moved meanwhile ◄─────────┘ refused: what was refused is open again, the rest is sent again
+//! # Why nothing starves
 //! ```
 //!
 //! # Why nothing starves
-//! A counter that is dirty is in `waiting`, in `ripe` or in flight until it has been seen clean, whatever its traffic. It leaves
-//! `waiting` at its age at the latest, which is measured from the first change that is not committed and not from the last one, and
-//! the order of `ripe` is first come, first served. There is nothing that is armed and disarmed. The purpose of hysteresis, that a
-//! counter which swings around a threshold is not written at each swing, has two other guarantees: what a commit writes is the net, and after one the
-//! distance to the threshold is measured from what was committed, so another takes as many units of net change again.
+//! A dirty counter is in `waiting`, in `ripe` or in flight until it has been seen clean, whatever
+//! its traffic. It leaves `waiting` at its age at the latest, measured from the first uncommitted
+//! change and not from the last. `ripe` is first come, first served. Nothing is armed and disarmed.
+//! Hysteresis, which avoids a write whenever a counter swings around a threshold, is not needed: a
+//! commit writes the net, and afterwards the distance to the threshold is measured from what was
+//! committed.
 //!
-//! Who can move a counter only by a commit is moved by whoever commits ([`Errand`]), with the acknowledgement that makes room, before
-//! those of the same counter who asked later. Otherwise whoever moves it by little, and needs no commit for that, would use the room up
-//! before a thread that wants to move it by much has woken.
+//! A move that needs a commit is made by the committer ([`Errand`]), atomically with the
+//! acknowledgement that makes room, in the order of the requests for one counter. Otherwise small
+//! moves that need no commit would use up the room before the thread that waits for a large one has
+//! woken.
 
 mod backoff;
 mod demand;

@@ -1,4 +1,4 @@
-//! Which dirty counters are due.
+//! Schedule of dirty counters.
 
 use super::keys::{Keys, Timing};
 use crate::promise::Promise;
@@ -9,10 +9,10 @@ use std::time::Duration;
 #[derive(Debug)]
 pub(crate) struct Dirty<K> {
     pub(crate) key: K,
-    /// Since when it may have been; the time since the committer began.
+    /// Earliest time at which it may have become dirty, since the start of the committer.
     pub(crate) since: Duration,
     timing: Timing,
-    /// Where it was when it was looked at last, for those that reserve.
+    /// Position at the last check; for exact counters.
     seen_at: Option<i64>,
 }
 
@@ -22,25 +22,25 @@ impl<K> Dirty<K> {
     }
 }
 
-/// Dirty counters that wait for their time. Those of one age stand in a line, in the order in which they came, which is the order in
-/// which they are due.
+/// Dirty counters that wait for their time. Those with the same maximum age form one queue, in
+/// order of arrival, which is the order in which they are due.
 #[derive(Debug)]
 pub(crate) struct Schedule<K> {
     lines: BTreeMap<Duration, Line<K>>,
     interval: Duration,
-    /// How many counters are looked at in one interval.
+    /// Number of counters that one interval checks.
     budget: usize,
     next_interval: Duration,
-    /// The line that is to be looked at first in the next interval.
+    /// The queue that the next interval checks first.
     turn: Duration,
 }
 
 #[derive(Debug)]
 struct Line<K> {
-    /// `None` has been taken out of its place.
+    /// `None` is the place of an entry that was taken.
     waiting: VecDeque<Option<Dirty<K>>>,
     filled: usize,
-    /// Where the next interval begins to look.
+    /// Index at which the next interval continues.
     cursor: usize,
 }
 
@@ -50,7 +50,7 @@ impl<K> Schedule<K> {
         Self { lines: BTreeMap::new(), interval, budget: budget.max(1), next_interval, turn: Duration::ZERO }
     }
 
-    /// Since when the counter that waits for longest does.
+    /// Returns the time since which the longest-waiting counter is dirty.
     pub(crate) fn oldest(&self) -> Option<Duration> {
         self.lines
             .values()
@@ -69,7 +69,7 @@ impl<K> Schedule<K> {
         line.filled += 1;
     }
 
-    /// Takes everything that waits.
+    /// Takes all waiting counters.
     pub(crate) fn take_all(&mut self) -> Vec<Dirty<K>> {
         std::mem::take(&mut self.lines)
             .into_values()
@@ -77,7 +77,8 @@ impl<K> Schedule<K> {
             .collect()
     }
 
-    /// Takes what is due by its age, and what an interval finds to have reached its threshold. `room` is how many a batch has.
+    /// Takes the counters that have reached their age, and those found to have reached their
+    /// threshold. `room` is the capacity of a batch.
     pub(crate) fn take_due(
         &mut self,
         now: Duration,
@@ -106,10 +107,11 @@ impl<K> Schedule<K> {
         self.lines.retain(|_, line| line.filled > 0);
     }
 
-    /// Fills up a batch that goes in any case with those that are past half their age.
+    /// Fills a batch that is sent anyway with counters past half their age.
     ///
-    /// So counters that are in use all the time come to be due together, and the store is called once in an age and not once in an
-    /// interval. Where more are due than a batch takes, there is nothing to save.
+    /// Counters in steady use thus become due together, and the store is called once per age
+    /// instead of once per interval. If more counters are due than a batch holds, this saves
+    /// nothing.
     fn take_along(&mut self, now: Duration, room: usize, due: &mut Vec<Dirty<K>>, keys: &impl Keys<Key = K>) {
         for (age, line) in &mut self.lines {
             while due.len() < room
@@ -137,26 +139,27 @@ impl<K> Schedule<K> {
             }
             budget -= looks;
             if budget == 0 {
-                // The line that has not been looked at to its end is the first one next time.
+                // Starts with the unfinished queue next time.
                 self.turn = age;
                 return;
             }
         }
     }
 
-    /// When something may be due next.
+    /// Returns when something may be due next.
     pub(crate) fn next(&self) -> Option<Duration> {
         (!self.lines.is_empty()).then_some(self.next_interval)
     }
 }
 
 impl<K> Dirty<K> {
-    /// The same, as of another time.
+    /// The same counter, dirty since another time.
     pub(crate) fn since(self, since: Duration) -> Self {
         Self { since, ..self }
     }
 
-    /// Whether it is committed at its age. What is unused of a reservation is kept as long as the counter is in use.
+    /// Whether the counter is committed at its age. The unused part of a reservation is kept while
+    /// the counter is in use.
     fn at_its_age(&self, keys: &impl Keys<Key = K>) -> bool {
         let books = keys.counter(&self.key).books();
         match books.promise() {
@@ -165,7 +168,7 @@ impl<K> Dirty<K> {
         }
     }
 
-    /// Whether moves come first and the store later.
+    /// Whether the counter moves before the store does.
     fn is_written_behind(&self, keys: &impl Keys<Key = K>) -> bool {
         matches!(keys.counter(&self.key).promise(), Promise::Relaxed { .. })
     }
@@ -181,7 +184,7 @@ impl<K> Line<K> {
         Self { waiting: VecDeque::new(), filled: 0, cursor: 0 }
     }
 
-    /// Gives the empty places away when they are most of all.
+    /// Removes the empty places when they are the majority.
     fn close_up(&mut self) {
         if self.waiting.len() > 2 * self.filled + 64 {
             self.waiting.retain(Option::is_some);
@@ -189,7 +192,7 @@ impl<K> Line<K> {
         }
     }
 
-    /// Takes the first one if `is_due` says so.
+    /// Takes the first entry if `is_due` returns true.
     fn pop_if(&mut self, is_due: impl FnOnce(&Dirty<K>) -> bool) -> Option<Dirty<K>> {
         while let Some(None) = self.waiting.front() {
             self.waiting.pop_front();
@@ -203,7 +206,7 @@ impl<K> Line<K> {
         self.waiting.pop_front()?
     }
 
-    /// Looks at the next one, and takes it if `is_due` says so.
+    /// Checks the next entry, and takes it if `is_due` returns true.
     fn look(&mut self, is_due: impl FnOnce(&Dirty<K>) -> bool) -> Option<Dirty<K>> {
         if self.cursor >= self.waiting.len() {
             self.cursor = 0;

@@ -1,4 +1,4 @@
-//! The committer: what is dirty, what is on its way, and what is next.
+//! The committer: what is dirty, what is in flight, and what is next.
 
 use super::backoff::Backoff;
 use super::demand::{Demand, Waiter};
@@ -15,54 +15,55 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a committer is allowed.
+/// Limits of a committer.
 #[derive(Debug, Clone)]
 pub(crate) struct Limits {
-    /// How often thresholds are looked at.
+    /// Interval between checks of the thresholds.
     pub(crate) interval: Duration,
-    /// Changes in a batch.
+    /// Most changes in a batch.
     pub(crate) max_batch: usize,
-    /// The pauses before a batch that was not answered is sent again: the first, and the longest.
+    /// Pauses before an unanswered batch is resent: the first, and the longest.
     pub(crate) backoff: (Duration, Duration),
-    /// What the pauses' chance begins with.
+    /// Seed of the random part of the pauses.
     pub(crate) seed: u64,
 }
 
-/// How many counters an interval looks at.
+/// Number of counters that one interval checks.
 const LOOKS: usize = 65_536;
 
-/// What is to be done next.
+/// What the caller is to do next.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Send this to the store, and tell [`Committer::answered`].
+    /// Send this batch to the store, and pass the answer to [`Committer::answered`].
     Send(Batch),
-    /// Nothing until then, unless something is said before; without an end if nothing is dirty.
+    /// Nothing until this time, unless there is new input; without a limit if nothing is dirty.
     Wait(Option<Duration>),
-    /// Nothing is committed any more. When no counter moves any more either, [`Committer::refuse_all`] is to be called.
+    /// Nothing is committed any more. Once no counter can move either, [`Committer::refuse_all`]
+    /// must be called.
     Stopped(Error),
 }
 
-/// What has happened so far.
+/// Totals so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
-    /// Batches that the store has.
+    /// Batches that the store has acknowledged.
     pub(crate) batches: u64,
-    /// Their changes.
+    /// Changes in these batches.
     pub(crate) changes: u64,
-    /// The sum of the changes' amounts without their signs.
+    /// Sum of the absolute amounts of these changes.
     pub(crate) units: u128,
-    /// Batches that were sent again.
+    /// Batches that were resent.
     pub(crate) resends: u64,
-    /// Changes that the store has refused.
+    /// Changes that the store has rejected.
     pub(crate) rejections: u64,
-    /// Dirty counters that had nothing to commit when they were due: all of it had cancelled.
+    /// Dirty counters that had nothing to commit when they were due: their changes had cancelled.
     pub(crate) absorbed: u64,
 }
 
-/// Who commits, for one writer. Times are since it began.
+/// The commit state of one writer. Times are relative to its start.
 ///
-/// One batch is on its way at a time, and it is sent again as it was until the store has answered that it has it. Sequence numbers are dense
-/// because the next batch is sealed only then.
+/// One batch is in flight at a time, and is resent unchanged until the store acknowledges it. The
+/// next batch is sealed only then, so sequence numbers are dense.
 pub(crate) struct Committer<S: Keys> {
     writer: String,
     claim: Claim,
@@ -70,26 +71,26 @@ pub(crate) struct Committer<S: Keys> {
     schedule: Schedule<S::Key>,
     wanted: VecDeque<Wanted<S::Key>>,
     ripe: VecDeque<Ripe<S::Key>>,
-    /// Who waits for all that is dirty, as soon as nothing is on its way.
+    /// Waiters for all that is dirty, handled when nothing is in flight.
     flushes: Vec<Waiter>,
-    /// How many counters are dirty, those that are on their way included.
+    /// Number of dirty counters, including those in flight.
     dirty: usize,
     flight: Option<Flight<S::Key>>,
     backoff: Backoff,
     stopped: Option<Error>,
-    /// Why nobody is moved for any more.
+    /// Error with which moves are refused from now on.
     refusing: Option<Error>,
     counts: Counts,
 }
 
-/// What is due, in its order.
+/// An entry of the queue of what is due.
 enum Ripe<K> {
     Due(Dirty<K>),
-    /// Somebody waits for all that is before this.
+    /// A flush: its waiter is answered when all entries before this are stored.
     Mark(Waiter),
 }
 
-/// Somebody wants something of a counter.
+/// A demand for one counter.
 struct Wanted<K> {
     key: K,
     demand: Demand,
@@ -119,12 +120,12 @@ impl<S: Keys> Committer<S> {
         self.counts
     }
 
-    /// How many counters are dirty, those that are on their way included.
+    /// Returns the number of dirty counters, including those in flight.
     pub(crate) fn dirty(&self) -> usize {
         self.dirty
     }
 
-    /// Since when the oldest change that the store does not have may exist.
+    /// Returns a lower bound of the time of the oldest change that the store does not have.
     pub(crate) fn oldest(&self) -> Option<Duration> {
         let ripe = self.ripe.iter().filter_map(|ripe| match ripe {
             Ripe::Due(dirty) => Some(dirty.since),
@@ -135,7 +136,7 @@ impl<S: Keys> Committer<S> {
         ripe.chain(flying).chain(self.schedule.oldest()).min()
     }
 
-    /// Units of all dirty counters that the store may not have, or may have too many of.
+    /// Returns the sum of the uncommitted units of all dirty counters.
     pub(crate) fn uncommitted(&self, keys: &S) -> u128 {
         let ripe = self.ripe.iter().filter_map(|ripe| match ripe {
             Ripe::Due(dirty) => Some(&dirty.key),
@@ -147,29 +148,29 @@ impl<S: Keys> Committer<S> {
         all.map(|key| u128::from(keys.counter(key).books().uncommitted())).sum()
     }
 
-    /// A counter has become dirty.
+    /// Adds a counter that has become dirty.
     pub(crate) fn note(&mut self, keys: &S, key: S::Key, now: Duration) {
         let timing = keys.timing(&key);
         self.dirty += 1;
         self.schedule.push(Dirty::new(key, timing, now));
     }
 
-    /// Commits so much of a counter, as soon as may be.
+    /// Requests a commit of `extent` of a counter.
     pub(crate) fn want(&mut self, key: S::Key, extent: Extent, waiter: Option<Waiter>) {
         self.wanted.push_back(Wanted { key, demand: Demand::Commit(extent, waiter) });
     }
 
-    /// Moves a counter, by a commit if it takes one, as soon as may be. Those of one counter are moved in their order.
+    /// Requests a move, by a commit if necessary. Moves of one counter are made in their order.
     pub(crate) fn run(&mut self, key: S::Key, errand: Arc<Errand>) {
         self.wanted.push_back(Wanted { key, demand: Demand::Move(errand) });
     }
 
-    /// Commits all that is dirty by now, as soon as may be, and then answers.
+    /// Requests a commit of all that is dirty now.
     pub(crate) fn flush(&mut self, waiter: Waiter) {
         self.flushes.push(waiter);
     }
 
-    /// What is to be done at this time.
+    /// Returns what to do at this time.
     pub(crate) fn step(&mut self, keys: &S, now: Duration) -> Step {
         if let Some(error) = &self.stopped {
             return Step::Stopped(error.clone());
@@ -199,22 +200,24 @@ impl<S: Keys> Committer<S> {
     fn seal(&mut self, keys: &S, now: Duration) {
         assert!(self.flight.is_none(), "a batch is sealed while another one is on its way");
         let (mut deltas, mut parts, mut waiters) = (Vec::new(), Vec::<Part<S::Key>>::new(), Vec::new());
-        // Of the parts, by their counters.
+        // Indices of the parts, by their counters' places.
         let mut numbers = HashMap::new();
         let (mut clean, mut is_wanted) = (Vec::new(), false);
         while deltas.len() < self.limits.max_batch {
-            // By turns, so that neither a flush nor those who cannot go on keep the others waiting.
+            // Alternates, so that neither a flush nor demands that make no progress starve the
+            // other queue.
             is_wanted = !is_wanted && !self.wanted.is_empty() || self.ripe.is_empty();
             let (key, sealed, dirty, demand) = if is_wanted {
                 let Some(Wanted { key, demand }) = self.wanted.pop_front() else { break };
-                // Nobody may ever come for what is sealed ahead: so it is dirty until it has been looked at again.
+                // The requester may be gone, so a counter that is sealed ahead is dirty until it is
+                // checked again.
                 if keys.rouse(&key) {
                     self.note(keys, key.clone(), now);
                 }
                 let counter = keys.counter(&key);
                 let sealed = match &demand {
                     Demand::Commit(extent, _) => counter.with_books(|books| extent.seal(books)),
-                    // Not before those who wait already.
+                    // Not before moves that wait already.
                     Demand::Move(_)
                         if numbers
                             .get(&keys.place(&key))
@@ -251,14 +254,14 @@ impl<S: Keys> Committer<S> {
                     numbers.insert(keys.place(&part.key), parts.len());
                     parts.push(part);
                 }
-                // It is in this batch already, for another reason.
+                // The counter is in this batch already, for another reason.
                 None if keys.counter(&key).books().sealed() != 0 => {
                     let is_enough = keys.counter(&key).with_books(|books| books.settles());
                     let number = numbers.get(&keys.place(&key));
                     let part =
                         &mut parts[*number.expect("what is sealed is in this batch: no other is sealed")];
                     match demand {
-                        // It was sealed for less.
+                        // Less was sealed than this demand needs.
                         Some(demand) if demand.is_behind_a_move() && !is_enough => part.behind.push(demand),
                         demand => part.join(dirty, demand),
                     }
@@ -287,11 +290,11 @@ impl<S: Keys> Committer<S> {
         self.flight = Some(Flight { batch, parts, waiters, sealed_at: now, send_at: now, attempts: 0 });
     }
 
-    /// What the store has answered to what was to be sent.
+    /// Applies the store's answer to the batch in flight.
     pub(crate) fn answered(&mut self, keys: &S, now: Duration, answer: Result<Receipt, store::Error>) {
         match answer {
             Ok(Receipt::Applied | Receipt::Duplicate) => self.acknowledged(keys, now),
-            // Somebody may mend what it is refused for.
+            // The cause of a refusal may be repaired meanwhile.
             Err(store::Error::Unavailable(_) | store::Error::Refused(_)) => {
                 self.counts.resends += 1;
                 let pause = self.backoff.fail();
@@ -308,7 +311,7 @@ impl<S: Keys> Committer<S> {
         }
     }
 
-    /// Whoever waits to move a counter is told that this is over; what is uncommitted stays so.
+    /// Refuses all waiting moves and demands; uncommitted changes stay uncommitted.
     pub(crate) fn refuse_moves(&mut self, error: &Error) {
         self.refusing = Some(error.clone());
         for wanted in self.wanted.drain(..) {
@@ -316,12 +319,13 @@ impl<S: Keys> Committer<S> {
         }
     }
 
-    /// Commits nothing any more. Whoever waits is not told before [`refuse_all`](Self::refuse_all): first no counter may move.
+    /// Stops committing. Waiters are answered only by [`refuse_all`](Self::refuse_all), once no
+    /// counter can move.
     fn stop(&mut self, error: Error) {
         self.stopped = Some(error);
     }
 
-    /// Whoever waits is told that nothing is committed any more.
+    /// Answers all waiters with `error`: nothing is committed any more.
     pub(crate) fn refuse_all(&mut self, error: &Error) {
         if let Some(flight) = &mut self.flight {
             flight.parts.iter_mut().for_each(|part| part.fail(error));
@@ -353,14 +357,15 @@ impl<S: Keys> Committer<S> {
         let mut again = Vec::new();
         for (delta, part) in flight.batch.deltas.iter().zip(flight.parts) {
             let counter = keys.counter(&part.key);
-            // First those for whom one commit is enough, or those who need one each would keep them waiting.
+            // First the demands for which one commit suffices; those that need one each would delay
+            // them.
             again.extend(part.behind.into_iter().map(|demand| Wanted { key: part.key.clone(), demand }));
             let (before, has_errands) = (again.len(), !part.errands.is_empty());
             acknowledge(counter, delta.amount, part.errands, |errand| match &self.refusing {
                 Some(error) if !errand.is_moved() => errand.fail(error.clone()),
                 _ => again.push(Wanted { key: part.key.clone(), demand: Demand::Move(errand) }),
             });
-            // What was committed for somebody who has gone, or was refused for another reason, is given back.
+            // Gives back what was committed for a caller that has gone or was refused.
             let is_unused = has_errands && part.waiters.is_empty() && again.len() == before;
             if is_unused && !counter.books().is_settled() {
                 self.want(part.key.clone(), Extent::Net, None);
@@ -370,17 +375,18 @@ impl<S: Keys> Committer<S> {
             }
             part.waiters.iter().for_each(|waiter| waiter.answer(Ok(())));
             if let Some(dirty) = part.dirty {
-                // What is open has come since it was sealed.
+                // What is open was moved after the sealing.
                 clean.push(dirty.since(flight.sealed_at));
             }
         }
-        // Before those who came later.
+        // Before demands that arrived later.
         again.into_iter().rev().for_each(|wanted| self.wanted.push_front(wanted));
         self.rest(keys, clean, now);
         flight.waiters.iter().for_each(|waiter| waiter.answer(Ok(())));
     }
 
-    /// Parts with what the store refuses: it is open again, and waits for its age before it is tried again.
+    /// Removes the rejected changes from the batch: they are open again, and wait for their age
+    /// before the next attempt.
     fn rejected(&mut self, keys: &S, now: Duration, rejected: &[Rejected]) {
         let mut flight = self.flight.take().expect("the store answers a batch that is on its way");
         let (mut deltas, mut parts) = (Vec::new(), Vec::new());
@@ -407,7 +413,7 @@ impl<S: Keys> Committer<S> {
         }
         (flight.batch.deltas, flight.parts) = (deltas, parts);
         if flight.parts.len() == count {
-            // Nothing that we know of is refused: there is no way to go on.
+            // No known change is rejected, so there is no way to go on.
             self.flight = Some(flight);
             self.stop(Error::Broken { reason: "it refuses a batch, and no change of it".into() });
         } else if flight.parts.is_empty() {
@@ -418,7 +424,7 @@ impl<S: Keys> Committer<S> {
         }
     }
 
-    /// Lets those rest that are clean; the others wait for their time again.
+    /// Marks the clean counters as rested; reschedules the others.
     fn rest(&mut self, keys: &S, dirty: Vec<Dirty<S::Key>>, now: Duration) {
         let (clean, moved): (Vec<_>, Vec<_>) =
             dirty.into_iter().partition(|dirty| is_clean::<S>(keys, &dirty.key));
@@ -438,7 +444,8 @@ impl<S: Keys> Committer<S> {
     }
 }
 
-/// The store has what was sealed: those move who have waited for that, in their order. Who cannot yet, and all behind, go to `again`.
+/// Acknowledges what was sealed and makes the moves that waited for it, in their order. Passes the
+/// first one that is not complete, and all after it, to `again`.
 fn acknowledge(
     counter: &Counter,
     stored: i64,
@@ -447,7 +454,8 @@ fn acknowledge(
 ) {
     let (mut is_sealed, mut is_blocked) = (true, false);
     for errand in errands {
-        // At one moment with the first one's move, or others use up what was committed to make room for it.
+        // Atomically with the first move; otherwise other callers could use the room that was
+        // committed for it.
         let acknowledge = |books: &mut Account| {
             if std::mem::take(&mut is_sealed) {
                 check_sealed(books, stored);
@@ -472,13 +480,13 @@ fn acknowledge(
     }
 }
 
-/// Panics if a batch's amount is not what the books have sealed: only what was moved is committed.
+/// Panics if a batch's amount differs from the sealed amount: only what was moved is committed.
 fn check_sealed(books: &Account, amount: i64) {
     let sealed = books.sealed();
     assert!(sealed == amount, "a batch has {amount} units of a counter that has sealed {sealed}");
 }
 
-/// Whether the store has all of it, and nothing ahead of it.
+/// Whether the store has exactly the position.
 fn is_clean<S: Keys>(keys: &S, key: &S::Key) -> bool {
     let books = keys.counter(key).books();
     books.sealed() == 0 && books.open() == 0

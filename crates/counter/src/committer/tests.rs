@@ -1,4 +1,4 @@
-//! The committer against a model, with a clock of its own and a store that fails.
+//! The committer against a model, with a simulated clock and a store that fails.
 
 use super::*;
 use crate::counter::Counter;
@@ -21,7 +21,7 @@ struct Entry {
 struct Entries;
 
 thread_local! {
-    /// How often the committer has looked at a counter.
+    /// How often the committer has checked a counter.
     static VISITS: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -68,7 +68,7 @@ fn entry(name: &str, kind: Kind, promise: Promise, timing: Timing) -> Rc<Entry> 
 const SECOND: Duration = Duration::from_secs(1);
 const INTERVAL: Duration = Duration::from_millis(10);
 
-/// A committer with its store, at a time that only the test moves on.
+/// A committer with its store, at a time that only the test advances.
 struct World {
     committer: Committer<Entries>,
     store: Faulty<Memory>,
@@ -98,7 +98,7 @@ impl World {
         }
     }
 
-    /// Does what there is to do at this time.
+    /// Does all work that is due at this time.
     fn run(&mut self) {
         for _ in 0..1_000 {
             match self.committer.step(&Entries, self.now) {
@@ -128,7 +128,8 @@ impl World {
     }
 }
 
-/// Moves it, by a commit where that takes one, as callers do. Whether it was moved before the store stopped answering for long.
+/// Makes a move as callers do, by a commit if necessary. Returns whether it was made before the
+/// store was unavailable for too long.
 fn add(world: &mut World, entry: &Rc<Entry>, delta: i64) -> bool {
     match entry.counter.add(delta) {
         Ok(()) => {
@@ -159,7 +160,7 @@ fn run_errand(world: &mut World, entry: &Rc<Entry>, how: Move) -> Arc<Errand> {
     errand
 }
 
-/// Waits no longer: what has come of it.
+/// Stops waiting, and returns the outcome.
 fn leave(errand: &Errand) -> Result<u64, Error> {
     errand.wait(Instant::now(), || Error::Unavailable { waited: SECOND, reason: "gone".into() })
 }
@@ -181,8 +182,8 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
 }
 
 proptest! {
-    /// Whatever goes wrong, what the store has is what it was acknowledged to have, with or without what is on its way; nothing
-    /// is lost and nothing is doubled.
+    /// Under all faults, the store has what it was acknowledged to have, with or without the batch
+    /// in flight; nothing is lost or counted twice.
     #[test]
     fn the_books_hold_over_a_store_that_fails(
         script in events(), lost_requests in 0..60_u8, lost_answers in 0..60_u8, refusals in 0..30_u8, seed: u64
@@ -230,7 +231,8 @@ proptest! {
             prop_assert!(!entry.is_dirty.get());
         }
         prop_assert_eq!(world.committer.dirty(), 0);
-        // Numbers are dense, and a number has one content once nothing of it was refused.
+        // Numbers are dense, and a number has one content from which changes are only removed by a
+        // rejection.
         for pair in world.sent.windows(2) {
             prop_assert!(pair[1].sequence == pair[0].sequence || pair[1].sequence == pair[0].sequence + 1);
         }
@@ -246,7 +248,7 @@ fn an_acknowledgement_that_is_lost_does_not_double_anything() {
     world.advance(INTERVAL);
     assert_eq!(world.stored(&likes), 20);
     assert_eq!(likes.counter.books().sealed(), 20);
-    // What moves meanwhile does not change what is on its way.
+    // Later moves do not change the batch in flight.
     assert!(add(&mut world, &likes, 3));
     world.advance(SECOND);
     world.store.set_faults(Faults::default());
@@ -266,7 +268,7 @@ fn a_write_error_does_not_keep_a_counter_from_being_committed_later() {
     assert_eq!(world.stored(&likes), 0);
     assert!(world.committer.counts().resends > 5);
     world.store.set_faults(Faults::default());
-    // Nothing moves any more, and it comes all the same.
+    // Nothing moves any more, and it is committed nevertheless.
     world.advance(2 * SECOND);
     assert_eq!(world.stored(&likes), 20);
 }
@@ -285,7 +287,7 @@ fn what_the_store_refuses_is_open_again_and_does_not_keep_the_others_back() {
     world.advance(INTERVAL);
     assert_eq!((world.stored(&full), world.stored(&likes)), (i64::MAX, 5));
     assert_eq!((full.counter.books().open(), full.counter.books().sealed()), (1, 0));
-    // What it goes back to can be stored again.
+    // After going down, it can be stored again.
     assert!(add(&mut world, &full, -3));
     world.advance(2 * SECOND);
     assert_eq!(world.stored(&full), i64::MAX - 2);
@@ -293,7 +295,7 @@ fn what_the_store_refuses_is_open_again_and_does_not_keep_the_others_back() {
 
 #[test]
 fn steady_traffic_beyond_the_lower_threshold_is_committed_as_long_as_it_lasts() {
-    // 8,400 moves a second, of which more than `low` come between any two looks.
+    // 8,400 moves a second, with more than `low` between any two checks.
     let mut world = World::new(Faults::default(), 4, 10);
     let timing = Timing { max_age: SECOND, low: 25 };
     let likes = entry("likes", Kind::Plain, Promise::Relaxed { cap: 200 }, timing);
@@ -321,7 +323,7 @@ fn steady_traffic_below_all_thresholds_is_committed_at_its_age() {
     }
 }
 
-/// Some of them never reach a threshold, some are always beyond one, and batches have room for a few only.
+/// Some never reach a threshold, some are always beyond one, and a batch holds only a few.
 #[test]
 fn each_of_many_counters_under_steady_traffic_is_committed_within_its_age() {
     const COUNTERS: usize = 60;
@@ -335,12 +337,13 @@ fn each_of_many_counters_under_steady_traffic_is_committed_within_its_age() {
             entry
         })
         .collect();
-    // What each of them was at every step, to see how old what is stored is.
+    // Position of each counter at every step, to measure the age of what is stored.
     let step = SECOND / 50;
     let mut history: Vec<Vec<i64>> = Vec::new();
     for turn in 0..250 {
         for (at, entry) in entries.iter().enumerate() {
-            // Never silent for as long as its age, and never down again: what is stored is what was some time ago.
+            // Never silent for as long as its age, and never down: what is stored is an earlier
+            // position.
             let delta = if at % 2 == 0 { i64::from((turn + at) % 10 == 0) } else { 40 };
             if delta > 0 {
                 assert!(add(&mut world, entry, delta));
@@ -359,7 +362,7 @@ fn each_of_many_counters_under_steady_traffic_is_committed_within_its_age() {
     }
 }
 
-/// They have become dirty one after the other, and each is moved all the time.
+/// They become dirty one after the other, and each moves all the time.
 #[test]
 fn counters_in_steady_use_come_to_be_committed_together() {
     const COUNTERS: usize = 40;
@@ -374,7 +377,7 @@ fn counters_in_steady_use_come_to_be_committed_together() {
         }
         world.advance(SECOND / COUNTERS as u32);
     }
-    // One at a time it would be 40 calls a second.
+    // One at a time, it would be 40 calls a second.
     assert!((SECONDS - 2..=SECONDS + 4).contains(&world.sent.len()), "{} calls", world.sent.len());
     let changes: usize = world.sent.iter().map(|batch| batch.deltas.len()).sum();
     assert!(changes <= COUNTERS * (SECONDS + 2), "{changes} changes");
@@ -393,7 +396,7 @@ fn a_million_idle_counters_are_not_looked_at() {
     }
     world.advance(2 * SECOND);
     assert_eq!(world.committer.dirty(), 0);
-    // Each was sealed, acknowledged and seen to be clean, and had its age or its threshold looked at.
+    // Each was sealed, acknowledged and seen clean, and had its age or its threshold checked.
     let visits = VISITS.replace(0);
     assert!(visits <= 10 * IDLE as u64, "{visits}");
 
@@ -454,7 +457,7 @@ fn a_writer_that_is_fenced_stops_and_says_so() {
     assert_eq!(waiter.peek(), Some(Err(fenced)));
 }
 
-/// A counter that the store has at 10, of which 8 are used.
+/// A counter of which the store has 10, of which 8 are used.
 fn exact_at_8_of_10(world: &mut World) -> Rc<Entry> {
     let entry =
         entry("exact", Kind::Plain, Promise::Exact { block: 10 }, Timing { max_age: SECOND, low: 10 });
@@ -542,7 +545,7 @@ fn an_exact_refund_is_made_at_once_and_told_when_it_is_stored() {
     assert_eq!(world.stored(&exact), 40);
     assert_eq!(leave(&errand), Ok(60));
 
-    // It stays, whoever waits for it.
+    // The move stays, even if no caller waits for it.
     let errand = run_errand(&mut world, &exact, Move::Refund(30));
     let batch = sent(&mut world);
     assert!(matches!(leave(&errand), Err(Error::Unstored { .. })));
@@ -580,7 +583,7 @@ fn a_commit_is_answered_among_far_moves() {
     for _ in 0..3 {
         let batch = sent(&mut world);
         answer(&mut world, &batch);
-        // Whoever has moved moves again.
+        // After each move, the next one.
         for _ in 0..line.len() {
             let one = line.pop_front().unwrap();
             let is_told = one.is_told();
@@ -613,7 +616,7 @@ fn what_was_reserved_for_who_has_gone_is_given_back() {
     let batch = sent(&mut world);
     assert!(leave(&take).is_err());
     answer(&mut world, &batch);
-    // Also of a counter that is in use all the time, and is never looked at because of its age.
+    // Also for a counter in constant use, which is never checked at its age.
     assert!(add(&mut world, &exact, 1));
     world.run();
     assert!(exact.counter.books().is_settled());

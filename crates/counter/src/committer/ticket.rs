@@ -1,9 +1,9 @@
-//! An answer that somebody waits for.
+//! A one-shot answer for a waiting thread.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Instant;
 
-/// A place for one answer, which is given once and then stays.
+/// A slot for one answer, which is set once and stays.
 #[derive(Debug)]
 pub(crate) struct Ticket<T> {
     answer: Mutex<Option<T>>,
@@ -17,18 +17,18 @@ impl<T> Default for Ticket<T> {
 }
 
 impl<T: Clone> Ticket<T> {
-    /// Gives the answer. One that was given before stays.
+    /// Sets the answer, unless there is one.
     pub(crate) fn answer(&self, answer: T) {
         self.answer.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(answer);
         self.given.notify_all();
     }
 
-    /// The answer, if it is there.
+    /// Returns the answer, if it is set.
     pub(crate) fn peek(&self) -> Option<T> {
         self.answer.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The answer, or `None` if it has not come until `deadline`.
+    /// Waits for the answer; returns `None` at `deadline`.
     pub(crate) fn wait(&self, deadline: Instant) -> Option<T> {
         let mut answer = self.answer.lock().unwrap_or_else(PoisonError::into_inner);
         while answer.is_none() {

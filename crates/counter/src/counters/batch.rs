@@ -1,4 +1,4 @@
-//! Several moves in one call: each for itself, or all or none.
+//! Several moves in one call: each separately, or all or none.
 
 use super::inbox::Request;
 use super::key::KeyRef;
@@ -13,22 +13,23 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// How many moves can be made together: the books of all their counters are taken for it, and others wait for these.
+/// Most moves that can be made atomically. All their counters are locked for it, and other callers
+/// wait.
 pub const MAX_TOGETHER: usize = 64;
 
-/// How many moves one call leaves to whoever commits at a time, at most. Each has a reference to its counter, of which not every number is
-/// counted.
+/// Most moves that one call leaves to the committer at a time. Each has a reference to its counter,
+/// and references are counted only up to a limit.
 const ERRANDS: usize = 1_024;
 
-/// Why none of several moves was made; or, if the error is [`Error::Unstored`], that all were.
+/// Why none of several moves was made; with [`Error::Unstored`], all were made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("of {moves} moves {}, because of number {index}: {error}", outcome(error))]
 pub struct BatchError {
-    /// The place of the first move that is not possible, or not known to be stored, from 0.
+    /// Index of the first move that is not possible, or not known to be stored.
     pub index: usize,
-    /// How many moves there are.
+    /// Number of moves.
     pub moves: usize,
-    /// What is wrong with it.
+    /// What is wrong with the move.
     #[source]
     pub error: Error,
 }
@@ -41,14 +42,14 @@ fn outcome(error: &Error) -> &'static str {
 }
 
 impl Shared {
-    /// Makes each move for itself, those of one name in their order. Names that are not in memory are loaded together, and commits that moves
-    /// need are waited for together.
+    /// Makes each move separately, those of one name in their order. Absent counters are loaded
+    /// together, and commits are awaited together.
     pub(crate) fn batch_each(&self, moves: &[(&[u8], Move)]) -> Vec<Result<u64, Error>> {
         let began = Instant::now();
         let mut each = Each::new(self, moves, began);
         let mut absent = Names::default();
         for (index, (name, _)) in moves.iter().enumerate() {
-            // Behind a move that waits for its counter, others of the same name do.
+            // If an earlier move waits for its counter, later moves of the same name wait too.
             let key = if absent.has(name) { None } else { self.present(self.hash(name), name) };
             match key {
                 Some(key) => each.carry_out(index, &key),
@@ -66,7 +67,7 @@ impl Shared {
         each.finish()
     }
 
-    /// Makes all moves at one moment, or none.
+    /// Makes all moves atomically, or none.
     pub(crate) fn batch_all(&self, moves: &[(&[u8], Move)]) -> Result<Vec<u64>, BatchError> {
         let failed = |index, error| BatchError { index, moves: moves.len(), error };
         if moves.len() > MAX_TOGETHER {
@@ -98,7 +99,7 @@ impl Shared {
             }
         }
         keys.iter().for_each(|key| self.has_moved(key.found()));
-        // All of them, whatever comes of one.
+        // All of them are stored, even if one fails.
         let ahead: Vec<_> = (0..parts.len()).filter(|index| parts[*index].is_ahead).collect();
         let errands = ahead.iter().map(|index| {
             let net = parts[*index].net;
@@ -112,7 +113,7 @@ impl Shared {
         }
     }
 
-    /// Asks for all these commits at once and waits for them: which have failed, by their keys' places, and why.
+    /// Requests all these commits, waits for them, and returns the errors by the keys' places.
     fn commit_together(&self, wanted: &Wanted, began: Instant) -> HashMap<usize, Error> {
         let waiters: Vec<_> = wanted.list.iter().map(|_| Arc::new(Ticket::default())).collect();
         let requests = wanted.list.iter().zip(&waiters).map(|((key, delta), waiter)| Request::Commit {
@@ -130,17 +131,18 @@ impl Shared {
     }
 }
 
-/// Moves that are made each for itself.
+/// State of a batch of separate moves.
 struct Each<'call> {
     shared: &'call Shared,
     moves: &'call [(&'call [u8], Move)],
     began: Instant,
-    /// What has come of each move, once it has been carried out.
+    /// Result of each move, once it has been made.
     results: Vec<Result<u64, Error>>,
-    /// Moves that take a commit, and those behind them of the same counter; and which of the counters it is.
+    /// Moves that need a commit, and later moves of the same counters, with the index into
+    /// `counters`.
     waiting: Vec<(usize, usize, Arc<Errand>)>,
     counters: Vec<KeyRef>,
-    /// Of the counters that are still to be moved, by their places.
+    /// Indices of the counters that have waiting moves, by their places.
     numbers: HashMap<usize, usize>,
 }
 
@@ -151,7 +153,7 @@ impl<'call> Each<'call> {
         Self { shared, moves, began, results, waiting, counters, numbers }
     }
 
-    /// Makes a move, or lets it wait for a commit.
+    /// Makes a move, or queues it to wait for a commit.
     fn carry_out(&mut self, index: usize, key: &KeyRef) {
         let how = self.moves[index].1;
         let number = self.numbers.get(&key.place()).copied();
@@ -180,7 +182,7 @@ impl<'call> Each<'call> {
 
     fn wait(&mut self, index: usize, number: usize, moved: Option<u64>) {
         self.waiting.push((index, number, Arc::new(Errand::new(self.moves[index].1, moved))));
-        // Counters that are waited for have a place each.
+        // Each counter that is waited for occupies a place in memory.
         if self.waiting.len() >= ERRANDS.min(self.shared.share()) {
             self.finish_waiting();
         }
@@ -197,14 +199,14 @@ impl<'call> Each<'call> {
         self.numbers.clear();
     }
 
-    /// Has those moved that wait.
+    /// Completes the waiting moves.
     fn finish(mut self) -> Vec<Result<u64, Error>> {
         self.finish_waiting();
         self.results
     }
 }
 
-/// For which moves room is wanted, one for each key.
+/// Moves for which room is needed, one for each key.
 #[derive(Default)]
 struct Wanted {
     list: Vec<(KeyRef, i64)>,

@@ -1,14 +1,15 @@
-//! How counters are found by their names, and brought into memory: many together, if there are many.
+//! Lookup of counters by name, and batched loading into memory.
 //!
 //! ```text
-//!  absent ──► asked for ──► loaded ──► in memory
-//!    │  ▲                     (by whoever comes first)
-//!    ▼  │ there is no place
-//!  others are put away
+//!  absent ──► requested ──► loaded ──► in memory
+//!    │  ▲                     (inserted by the first caller)
+//!    ▼  │ no place
+//!  another is evicted
 //! ```
-//! Whoever looks for several names goes over them again and again, each time with one request for all that nobody loads yet, and waits
-//! between two looks until the store has answered. Nobody waits with a lock, nor with a name that was entered as being loaded and not
-//! asked for: so two who look for the same names in whatever order wait for the store, and never for each other.
+//! A caller that looks up several names checks them repeatedly. Each pass sends one request for all
+//! names that are not being loaded, and then waits for the store. No caller waits while it holds a
+//! lock, or a name that it has entered as loading but not requested. So callers with the same names
+//! in any order wait for the store, and never for each other.
 
 use super::inbox::{Loaded, Request};
 use super::key::KeyRef;
@@ -22,35 +23,36 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-/// Of all places for keys, one caller has one in so many reserved for what is being loaded, and not more: others find some meanwhile.
+/// One caller reserves at most this fraction of all places for what it loads, so that other callers
+/// find some.
 const SHARE: usize = 16;
 
-/// A name that is looked for, and what its counter is to be.
+/// A name that is looked up, and what its counter is to be.
 struct Sought<'name> {
-    /// Its number among those that are looked for.
+    /// Its index in the caller's list.
     number: usize,
     name: &'name [u8],
     hash: u64,
     settings: Settings,
     settings_number: u16,
-    /// What is waited for before the next look.
+    /// What the caller waits for before the next pass.
     loading: Option<Loaded>,
 }
 
-/// What a look has shown.
+/// Result of checking a name.
 enum Look {
-    /// It is in memory now, or cannot be.
+    /// It is in memory, or cannot be.
     Over(Result<KeyRef, Error>),
-    /// Somebody has asked for it.
+    /// It has been requested.
     Loading(Loaded),
-    /// It has been entered as being loaded, and is to be asked for.
+    /// It has been entered as loading, and must be requested.
     Entered(Loaded),
     /// There is no place for it.
     Full,
 }
 
 impl Shared {
-    /// The key with this name, if it is in memory.
+    /// Returns the key with this name, if it is in memory.
     #[inline]
     pub(crate) fn present(&self, hash: u64, name: &[u8]) -> Option<KeyRef> {
         if let Some(inside) = readers::enter()
@@ -61,13 +63,13 @@ impl Shared {
         self.hold(hash, name)
     }
 
-    /// As [`present`](Self::present), by a lock.
+    /// As [`present`](Self::present), under a lock.
     #[cold]
     fn hold(&self, hash: u64, name: &[u8]) -> Option<KeyRef> {
         self.shard(hash).lock().hold(hash, name, |name| self.hash(name))
     }
 
-    /// The key with this name, which is loaded if it is not in memory.
+    /// Returns the key with this name, and loads it if it is not in memory.
     #[cold]
     pub(crate) fn locate(&self, hash: u64, name: &[u8]) -> Result<KeyRef, Error> {
         if let Some(key) = self.hold(hash, name) {
@@ -78,7 +80,7 @@ impl Shared {
         located.expect("every name is located, or is an error")
     }
 
-    /// The keys with these names, in their order. Those that are not in memory are loaded together.
+    /// Returns the keys with these names, in their order. Absent ones are loaded together.
     pub(crate) fn locate_all<'name>(
         &self,
         names: impl IntoIterator<Item = &'name [u8]>,
@@ -102,11 +104,11 @@ impl Shared {
         keys.into_iter().map(|key| key.expect("every name is located, or is an error")).collect()
     }
 
-    /// Calls `each` once with each of these names' numbers and its key, in any order. The names differ, and are not in memory, as far
-    /// as the caller knows.
+    /// Calls `each` once with the index and the key of each name, in any order. The names must
+    /// differ; the caller has found none of them in memory.
     ///
-    /// They are loaded together, as many as the store is asked for at a time; what `each` does not keep may be put away for those behind
-    /// it. The patience is one for all of them.
+    /// They are loaded together, as many as one request to the store allows. Keys that `each` does
+    /// not keep may be evicted for later ones. One patience covers all of them.
     pub(crate) fn locate_each(
         &self,
         names: &[&[u8]],
@@ -129,24 +131,25 @@ impl Shared {
         }
     }
 
-    /// How many places for keys one caller has at a time, of those that not everybody needs. At least one.
+    /// Returns how many places for keys one caller may reserve at a time. At least one.
     pub(crate) fn share(&self) -> usize {
         (self.options.max_keys / SHARE).max(1)
     }
 
-    /// What is to be known of a name before it is looked for.
+    /// Prepares the lookup of a name.
     fn describe<'name>(&self, number: usize, name: &'name [u8]) -> Result<Sought<'name>, Error> {
         let (length, max_name) = (name.len(), self.options.max_name);
         if length > max_name {
             return Err(Error::NameTooLong { length, max_name });
         }
-        // Code of users: it runs without a lock, and before anything is entered that somebody else could wait for.
+        // Calls user code: without a lock, and before anything is entered that another caller could
+        // wait for.
         let settings = (self.options.settings)(name).bounded();
         let settings_number = self.settings.number(&settings)?;
         Ok(Sought { number, name, hash: self.hash(name), settings, settings_number, loading: None })
     }
 
-    /// Looks once for each of them, and asks for what nobody has asked for. Those that are over are left out.
+    /// Checks each name once, and requests those that are not requested. Removes the finished ones.
     fn look_for_all(
         &self,
         sought: &mut Vec<Sought<'_>>,
@@ -172,7 +175,8 @@ impl Shared {
         over.into_iter().for_each(|(number, key)| each(number, key));
     }
 
-    /// Looks once, and enters a name as being loaded that is not. Then it must be asked for before anything else.
+    /// Checks a name once, and enters it as loading if it is not. The caller must then request it
+    /// before anything else.
     fn look_for(&self, sought: &Sought<'_>) -> Look {
         let (hash, name) = (sought.hash, sought.name);
         let hash_of = |name: &[u8]| self.hash(name);
@@ -204,20 +208,20 @@ impl Shared {
         }
     }
 
-    /// Asks for all of these at once.
+    /// Sends all these requests together.
     fn ask(&self, requests: Vec<Request>) {
         if requests.is_empty() {
             return;
         }
         let loads = requests.len() as u64;
-        // What is refused has an answer as well, which the next look finds.
+        // A refused request is answered too; the next pass finds the answer.
         if self.inbox.request_all(requests).is_ok() {
             self.figures.loads.fetch_add(loads, Ordering::Relaxed);
         }
     }
 
-    /// Waits until all of them that are being loaded are, or if none is until there is a place for another one. Those for which that took
-    /// too long, or for which there will be no place, are left out.
+    /// Waits for all names that are being loaded or, if there are none, for a free place. Removes
+    /// names that took too long or for which there will be no place.
     fn wait_for_all(
         &self,
         sought: &mut Vec<Sought<'_>>,
@@ -241,7 +245,7 @@ impl Shared {
         }
     }
 
-    /// Waits until there is a place for one more key, and for as many as this if that is easily done.
+    /// Waits until there is a place for one more key, and for `places` if that is easy.
     fn make_room(&self, places: usize, began: Instant) -> Result<(), Error> {
         let made = Arc::new(Ticket::default());
         self.request(Request::MakeRoom { places, made: made.clone() })?;

@@ -1,4 +1,4 @@
-//! What callers leave for the thread that commits.
+//! Requests of callers to the commit thread.
 
 use super::key::{Found, KeyRef};
 use super::metrics::Exposure;
@@ -6,30 +6,31 @@ use crate::committer::{Errand, Error, Extent, Ticket};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// Where the position goes that is loaded.
+/// Receives the position that is loaded.
 pub(crate) type Loaded = Arc<Ticket<Result<i64, Error>>>;
 
-/// What somebody wants, and where the answer goes.
+/// A request, with the place for its answer.
 pub(crate) enum Request {
-    /// Commit so much of a counter.
+    /// Commit this extent of a counter.
     Commit { key: KeyRef, extent: Extent, waiter: Option<Arc<Ticket<Result<(), Error>>>> },
-    /// Move a counter, by a commit if that takes one.
+    /// Move a counter, by a commit if necessary.
     Move { key: KeyRef, errand: Arc<Errand> },
-    /// What is stored under a name.
+    /// Load the position that is stored under a name.
     Load { name: Box<[u8]>, loaded: Loaded },
     /// Commit all that is dirty.
     Flush(Arc<Ticket<Result<(), Error>>>),
-    /// Put counters away, because there are too many: for at least one, and for so many if there are as many that nobody has used lately.
+    /// Evict counters to make room: at least one place, and `places` if that many have not been
+    /// used lately.
     MakeRoom { places: usize, made: Arc<Ticket<Result<(), Error>>> },
-    /// Put counters away that nobody uses, and say how many.
+    /// Evict all idle counters, and answer how many.
     Evict(Arc<Ticket<usize>>),
-    /// How much is uncommitted.
+    /// Answer how much is uncommitted.
     Survey(Arc<Ticket<Exposure>>),
     /// Commit all that is dirty, for the last time.
     Close(Arc<Ticket<Result<(), Error>>>),
 }
 
-/// The letters, and who waits for them.
+/// The queue of messages to the commit thread.
 #[derive(Default)]
 pub(crate) struct Inbox {
     letters: Mutex<Letters>,
@@ -41,9 +42,9 @@ struct Letters {
     /// Counters that have become dirty.
     dirty: Vec<KeyRef>,
     requests: Vec<Request>,
-    /// The reader sleeps, and wants to be woken if a counter becomes dirty.
+    /// The commit thread sleeps, and is to be woken when a counter becomes dirty.
     wakes_for_dirty: bool,
-    /// There is no reader any more.
+    /// The commit thread has ended.
     is_closed: bool,
 }
 
@@ -52,9 +53,10 @@ impl Inbox {
         self.letters.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A counter may have become dirty.
+    /// Marks a counter dirty and queues it, unless it was dirty.
     ///
-    /// It is said to be dirty and put here in one step. So whoever sees that it is dirty, and then asks for something, is behind it.
+    /// Both happen in one critical section. A caller that sees the counter dirty and then sends a
+    /// request is therefore ordered after it.
     pub(crate) fn note(&self, key: Found<'_>) {
         let mut letters = self.letters();
         if !letters.is_closed && key.set_dirty() {
@@ -65,13 +67,13 @@ impl Inbox {
         }
     }
 
-    /// Leaves a request, unless nobody reads it any more.
+    /// Queues a request, unless the inbox is closed.
     pub(crate) fn request(&self, request: Request) -> Result<(), Error> {
         self.request_all([request])
     }
 
-    /// Leaves several requests, which are read together. If nobody reads them any more, each is answered so too: others may wait for
-    /// the same answer.
+    /// Queues several requests, which are received together. If the inbox is closed, each is
+    /// answered with an error too: other callers may wait for the same answer.
     pub(crate) fn request_all(&self, requests: impl IntoIterator<Item = Request>) -> Result<(), Error> {
         let mut letters = self.letters();
         if letters.is_closed {
@@ -84,8 +86,8 @@ impl Inbox {
         Ok(())
     }
 
-    /// Takes what there is, when there is something or it is time. Without `until`, and when that is far, a counter that becomes dirty ends the
-    /// waiting too. What is in `dirty` and `requests` must have been dealt with.
+    /// Waits for messages or until `until`, and takes all there are. With `wakes_for_dirty`, a
+    /// counter that becomes dirty also ends the wait. `dirty` and `requests` must be empty.
     pub(crate) fn take(
         &self,
         until: Option<Instant>,
@@ -116,7 +118,7 @@ impl Inbox {
         std::mem::swap(&mut letters.requests, requests);
     }
 
-    /// Nothing is read any more: the requests that were not.
+    /// Closes the inbox and returns the requests that were not received.
     pub(crate) fn close(&self) -> Vec<Request> {
         let mut letters = self.letters();
         letters.is_closed = true;

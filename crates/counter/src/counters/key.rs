@@ -1,13 +1,14 @@
-//! A counter with its name: one block of memory, which those who use it share.
+//! A counter with its name: one shared, reference-counted allocation.
 //!
 //! ```text
 //!  ┌─────────┬────────────┬──────────┬─────────────┬───────┬──────────┐
 //!  │ counter │ references │ settings │ name length │ state │ name ... │
 //!  └─────────┴────────────┴──────────┴─────────────┴───────┴──────────┘
 //! ```
-//! A [`KeyRef`] is one reference to it, and the last one frees it. References are few: the table has one, handles have one each, and the
-//! committer has some while the counter is dirty. Who has found a counter by its name has none: it is inside (`readers`), and the table's
-//! reference is not given up before it has left.
+//! A [`KeyRef`] is one reference; the last one frees the block. References are few: the table has
+//! one, each handle has one, and the committer has some while the counter is dirty. A thread that
+//! finds a counter by name has none: it is a reader (`readers`), and the table's reference is not
+//! released before it has left.
 
 #![allow(unsafe_code, reason = "a counter and its name in one block, of which there may be millions")]
 
@@ -19,29 +20,29 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 use std::ptr::NonNull;
 
-/// The longest name that there can be. Bytes.
+/// The longest name that is possible. Bytes.
 pub(crate) const MAX_NAME: usize = u16::MAX as usize;
 
-/// References beyond this are not counted any more: the counter stays for good. Far enough from the end that all threads which
-/// count at once do not come to it.
+/// Above this, references are not counted any more and the counter is never freed. Far enough from
+/// overflow for concurrent increments by all threads.
 const STICKY: u16 = 1 << 15;
 
-/// The counter is dirty: the committer knows of it.
+/// The counter is dirty, and the committer has it.
 const DIRTY: u16 = 1;
-/// It has reached its threshold, and whoever made it do so has asked for a commit.
+/// The counter has reached its threshold, and a commit has been requested.
 const CALLED: u16 = 2;
-/// Its settings were changed by hand, and would be forgotten with it.
+/// The settings were changed individually and would be lost by an eviction.
 const PINNED: u16 = 4;
-/// One more sweep since somebody used it.
+/// One sweep since the last use.
 const SWEEP: u16 = 1 << 8;
 const SWEEPS: u16 = !(SWEEP - 1);
 
-/// What is in front of the name.
+/// The header in front of the name.
 #[repr(C)]
 pub(crate) struct Key {
     counter: Counter,
     references: AtomicU16,
-    /// A number that its settings have, see `settings`.
+    /// Number of its settings; see `settings`.
     settings: AtomicU16,
     name_length: u16,
     /// Flags in the lower byte, sweeps since the last use in the upper.
@@ -63,13 +64,13 @@ impl Key {
         self.settings.store(settings, Ordering::Relaxed);
     }
 
-    /// Whether there is nothing to say of a use: it is dirty, and was used since the last sweep.
+    /// Whether a use needs no bookkeeping: the counter is dirty, and was used since the last sweep.
     #[inline]
     pub(crate) fn is_known_as_dirty_and_used(&self) -> bool {
         self.state.load(Ordering::Relaxed) & (DIRTY | SWEEPS) == DIRTY
     }
 
-    /// Somebody uses it. Whether it is dirty.
+    /// Records a use, and returns whether the counter is dirty.
     pub(crate) fn touch(&self) -> bool {
         let state = self.state.load(Ordering::Relaxed);
         if state & SWEEPS != 0 {
@@ -78,7 +79,7 @@ impl Key {
         state & DIRTY != 0
     }
 
-    /// Makes it dirty: `false` if it was.
+    /// Marks it dirty; returns `false` if it was.
     pub(crate) fn set_dirty(&self) -> bool {
         self.state.fetch_or(DIRTY, Ordering::AcqRel) & DIRTY == 0
     }
@@ -87,14 +88,16 @@ impl Key {
         self.state.fetch_and(!DIRTY, Ordering::AcqRel);
     }
 
-    /// Somebody asks for a commit because the threshold is reached: `false` if somebody has.
+    /// Records that a commit is requested because the threshold is reached; returns `false` if one
+    /// was requested already.
     ///
-    /// This and [`answer_call`](Self::answer_call) are written even where nothing changes: so one of the two sees the other.
+    /// This and [`answer_call`](Self::answer_call) write even if nothing changes, so one of the two
+    /// sees the other.
     pub(crate) fn call(&self) -> bool {
         self.state.fetch_or(CALLED, Ordering::AcqRel) & CALLED == 0
     }
 
-    /// There was a commit, or nothing to commit: who reaches the threshold asks again.
+    /// Clears the request after a commit, or if there was nothing to commit.
     pub(crate) fn answer_call(&self) {
         self.state.fetch_and(!CALLED, Ordering::AcqRel);
     }
@@ -107,7 +110,7 @@ impl Key {
         }
     }
 
-    /// A sweep passes: how many have since the last use, this one not counted.
+    /// Records a sweep, and returns the number of earlier ones since the last use.
     pub(crate) fn sweep(&self) -> u16 {
         let sweeps = self.state.load(Ordering::Relaxed) / SWEEP;
         if sweeps < SWEEPS / SWEEP {
@@ -116,7 +119,8 @@ impl Key {
         sweeps
     }
 
-    /// Whether nobody but the table refers to it, and nothing would be forgotten with it. If nobody can find it, that stays so.
+    /// Whether only the table refers to it and nothing would be lost. If it cannot be found by
+    /// name, that stays true.
     pub(crate) fn is_idle(&self) -> bool {
         let is_alone = self.references.load(Ordering::Acquire) == 1;
         is_alone && self.state.load(Ordering::Acquire) & (DIRTY | PINNED) == 0 && {
@@ -133,8 +137,9 @@ fn layout(name_length: usize) -> Layout {
 }
 
 fn name_of<'key>(key: NonNull<Key>) -> &'key [u8] {
-    // SAFETY: private, and called only with pointers to blocks that live as long as 'key, whose name was written when they were
-    // made and never changes; the pointers come from the allocation, so they are good for all of the block.
+    // SAFETY: private, and called only with pointers to blocks that live as long as 'key. The name
+    // is written when a block is made and never changes. The pointers come from the allocation, so
+    // they are valid for the whole block.
     unsafe {
         key.as_ref().life.is_used();
         let length = usize::from((*key.as_ptr()).name_length);
@@ -142,16 +147,16 @@ fn name_of<'key>(key: NonNull<Key>) -> &'key [u8] {
     }
 }
 
-/// A reference that is counted.
+/// A counted reference.
 pub(crate) struct KeyRef(NonNull<Key>);
 
-// SAFETY: a key is made of atomics, a counter, which is `Sync`, and a name that never changes.
+// SAFETY: a key consists of atomics, a counter, which is `Sync`, and a name that never changes.
 unsafe impl Send for KeyRef {}
 // SAFETY: as above.
 unsafe impl Sync for KeyRef {}
 
 impl KeyRef {
-    /// A new key, to which this is the only reference.
+    /// Creates a key with one reference.
     pub(crate) fn new(name: &[u8], counter: Counter, settings: u16) -> Self {
         assert!(name.len() <= MAX_NAME, "checked by whoever takes a name from outside");
         let layout = layout(name.len());
@@ -167,7 +172,7 @@ impl KeyRef {
             state: AtomicU16::new(0),
             life: Life::begin(),
         };
-        // SAFETY: the block has room for the head, at its alignment, and behind it for the name.
+        // SAFETY: the block has room for the header, at its alignment, and for the name after it.
         unsafe {
             key.write(head);
             std::ptr::copy_nonoverlapping(name.as_ptr(), key.as_ptr().add(1).cast::<u8>(), name.len());
@@ -179,18 +184,18 @@ impl KeyRef {
         name_of(self.0)
     }
 
-    /// Where it is: what tells it from others, as long as there is a reference.
+    /// Returns the address, which identifies the key while a reference exists.
     pub(crate) fn place(&self) -> usize {
         self.0.addr().get()
     }
 
-    /// The key, as whoever looks it up finds it.
+    /// Returns an uncounted reference.
     #[inline]
     pub(crate) fn found(&self) -> Found<'_> {
         Found { key: self.0, _inside: PhantomData }
     }
 
-    /// The reference as a pointer, which is still counted.
+    /// Converts the reference to a pointer, which stays counted.
     pub(super) fn into_raw(self) -> NonNull<Key> {
         let key = self.0;
         std::mem::forget(self);
@@ -198,7 +203,7 @@ impl KeyRef {
     }
 
     /// # Safety
-    /// The pointer comes from [`into_raw`](Self::into_raw), and comes here once.
+    /// The pointer comes from [`into_raw`](Self::into_raw), and is passed here at most once.
     pub(super) unsafe fn from_raw(key: NonNull<Key>) -> Self {
         Self(key)
     }
@@ -209,7 +214,7 @@ impl Deref for KeyRef {
 
     #[inline]
     fn deref(&self) -> &Key {
-        // SAFETY: a reference keeps the block.
+        // SAFETY: the reference keeps the block alive.
         let key = unsafe { self.0.as_ref() };
         key.life.is_used();
         key
@@ -228,7 +233,7 @@ impl Clone for KeyRef {
 
 impl Drop for KeyRef {
     fn drop(&mut self) {
-        // Asked before the reference is given up: behind that, nothing of the key may be touched.
+        // Checked before the reference is released: afterwards the key must not be touched.
         if self.references.load(Ordering::Relaxed) >= STICKY {
             return;
         }
@@ -237,11 +242,12 @@ impl Drop for KeyRef {
         if before == 1 {
             fence(Ordering::Acquire);
             let layout = layout(usize::from(self.name_length));
-            // SAFETY: nobody has given the block back, because this was the last reference.
+            // SAFETY: this was the last reference, so the block has not been freed.
             if !unsafe { self.0.as_ref() }.life.ends() {
                 return;
             }
-            // SAFETY: this was the last reference, so nobody uses the block any more; it was allocated with this layout.
+            // SAFETY: this was the last reference, so the block is unused; it was allocated with
+            // this layout.
             unsafe {
                 self.0.drop_in_place();
                 dealloc(self.0.as_ptr().cast(), layout);
@@ -250,7 +256,7 @@ impl Drop for KeyRef {
     }
 }
 
-/// A reference that is not counted, and does not outlast what protects it.
+/// An uncounted reference, valid for as long as `'inside`.
 #[derive(Clone, Copy)]
 pub(crate) struct Found<'inside> {
     key: NonNull<Key>,
@@ -259,7 +265,7 @@ pub(crate) struct Found<'inside> {
 
 impl<'inside> Found<'inside> {
     /// # Safety
-    /// Somebody holds a reference for as long as `'inside`.
+    /// A counted reference exists for as long as `'inside`.
     pub(super) unsafe fn new(key: NonNull<Key>) -> Self {
         Self { key, _inside: PhantomData }
     }
@@ -273,9 +279,9 @@ impl<'inside> Found<'inside> {
         self.key
     }
 
-    /// A reference that is counted.
+    /// Returns a counted reference.
     pub(crate) fn hold(self) -> KeyRef {
-        // SAFETY: somebody holds a reference, which this copy leaves alone.
+        // SAFETY: a counted reference exists; this temporary copy does not release it.
         let theirs = std::mem::ManuallyDrop::new(unsafe { KeyRef::from_raw(self.key) });
         KeyRef::clone(&theirs)
     }
@@ -286,7 +292,7 @@ impl Deref for Found<'_> {
 
     #[inline]
     fn deref(&self) -> &Key {
-        // SAFETY: somebody holds a reference for as long as this exists.
+        // SAFETY: a counted reference exists for as long as this value.
         let key = unsafe { self.key.as_ref() };
         key.life.is_used();
         key
@@ -321,7 +327,7 @@ mod tests {
         assert_eq!(key.name(), b"popular");
         assert!(!key.is_idle());
         key.counter().add(1).unwrap();
-        // Given back by hand, for nobody else will.
+        // Freed by hand, because sticky references are never freed.
         key.references.store(1, Ordering::Relaxed);
     }
 
@@ -341,14 +347,15 @@ mod tests {
     }
 }
 
-/// Every interleaving of two threads that have references to one key, explored by loom.
+/// All interleavings of two threads with references to one key, explored by loom.
 #[cfg(all(test, loom))]
 mod models {
     use super::*;
     use crate::{Kind, Promise};
     use loom::thread;
 
-    /// Whoever gives the last reference back has seen what all others did with the key, and nobody uses it behind that.
+    /// The thread that releases the last reference has seen what all other threads did with the
+    /// key, and no thread uses it afterwards.
     #[test]
     fn loom_the_last_reference_ends_a_key() {
         loom::model(|| {
@@ -365,7 +372,8 @@ mod models {
         });
     }
 
-    /// One of two who make a key dirty at once has done it, and the flags do not disturb each other.
+    /// Of two threads that mark a key dirty concurrently exactly one succeeds, and the flags are
+    /// independent.
     #[test]
     fn loom_flags_are_set_by_one() {
         loom::model(|| {

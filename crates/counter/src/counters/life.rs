@@ -1,9 +1,10 @@
-//! What models see of memory that others may still look at when it is given back. Elsewhere it is nothing.
+//! Use-after-free detection for models; a no-op otherwise.
 
-/// In a piece of memory that is shared without a lock: whoever uses it says so, and whoever gives it back.
+/// Part of memory that is shared without a lock. Each use and the end of the memory's life are
+/// reported to it.
 ///
-/// Under loom every use must have happened before the end, in the sense of the memory model, and none comes behind it. Memory that has
-/// ended stays there then, so that a use behind the end is an error that is found, and not one that is undefined.
+/// Under loom every use must happen before the end, in the sense of the memory model. Memory that
+/// has ended is not freed in models, so a late use is a detected error and not undefined behaviour.
 #[cfg(not(loom))]
 #[derive(Debug)]
 pub(super) struct Life;
@@ -18,7 +19,7 @@ impl Life {
     #[inline]
     pub(super) fn is_used(&self) {}
 
-    /// Whether the memory may be given back to the allocator.
+    /// Whether the memory may be freed.
     #[inline]
     pub(super) fn ends(&self) -> bool {
         true
@@ -36,12 +37,12 @@ impl Life {
     }
 
     pub(super) fn is_used(&self) {
-        // SAFETY: loom reports whoever writes at the same time.
+        // SAFETY: loom reports concurrent writers.
         self.0.with(|is_there| assert!(unsafe { *is_there }, "used behind its end"));
     }
 
     pub(super) fn ends(&self) -> bool {
-        // SAFETY: loom reports whoever reads or writes at the same time.
+        // SAFETY: loom reports concurrent readers and writers.
         self.0.with_mut(|is_there| unsafe {
             assert!(*is_there, "given back twice");
             *is_there = false;

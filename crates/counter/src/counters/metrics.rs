@@ -1,39 +1,39 @@
-//! What has happened to counters by name, in numbers.
+//! Metrics of counters by name.
 
 use std::time::Duration;
 
-/// What has happened since the counters were opened, and how many there are. Numbers only grow unless it says otherwise.
+/// Totals since the counters were opened; `keys` and `dirty` are current numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Metrics {
-    /// Counters in memory or being loaded now.
+    /// Counters that are in memory or being loaded now.
     pub keys: usize,
-    /// Counters with something that the store does not have, now.
+    /// Counters with uncommitted changes now.
     pub dirty: usize,
-    /// Positions that the store was asked for.
+    /// Positions that were requested from the store.
     pub loads: u64,
-    /// Counters that were put away.
+    /// Counters that were evicted.
     pub evictions: u64,
-    /// Batches that the store has.
+    /// Batches that the store has acknowledged.
     pub batches: u64,
-    /// The changes in them.
+    /// The changes in these batches.
     pub changes: u64,
-    /// The sum of the changes' amounts without their signs. Units.
+    /// Sum of the absolute amounts of these changes. Units.
     pub units: u128,
-    /// How often a batch was sent again because the store had not answered.
+    /// How often a batch was resent because the store had not answered.
     pub resends: u64,
-    /// Changes that the store has refused.
+    /// Changes that the store has rejected.
     pub rejections: u64,
-    /// Counters that were due and had nothing to commit, because all of it had cancelled.
+    /// Counters that were due with nothing to commit, because their changes had cancelled.
     pub absorbed: u64,
 }
 
-/// How far the store is from the truth at one moment.
+/// How far the store is from the true positions at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Exposure {
-    /// The sum of what is uncommitted of all counters, each without its sign. Units.
+    /// Sum of the absolute uncommitted amounts of all counters. Units.
     pub units: u128,
-    /// For how long the oldest change may have been uncommitted.
+    /// Upper bound of the age of the oldest uncommitted change.
     pub oldest: Option<Duration>,
 }

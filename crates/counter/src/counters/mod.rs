@@ -1,4 +1,4 @@
-//! Many counters under names: where they are kept, how they are found and moved, and who stores them.
+//! Counters by name: storage in memory, lookup, moves and commits.
 
 mod batch;
 mod finding;
@@ -37,10 +37,11 @@ use std::thread::{self, JoinHandle};
 use std::time::Instant;
 use worker::Worker;
 
-/// Counters under names, over a [`Store`].
+/// Counters by name, over a [`Store`].
 ///
-/// A name's counter is loaded at its first use and then moved in memory; a thread of its own commits what moves, in batches. When
-/// that is, [`Settings`] say. To be shared by reference, or in an [`Arc`].
+/// A counter is loaded at the first use of its name and then moves in memory. A background thread
+/// commits the changes in batches, at times that [`Settings`] control. Share it by reference or in
+/// an [`Arc`].
 ///
 /// ```
 /// use tidemark_counter::counters::{Counters, Error, Options, Settings};
@@ -68,25 +69,27 @@ use worker::Worker;
 /// ```
 ///
 /// # Errors
-/// [`Error::Exhausted`] is a quota's no. All other errors of a move say that it was not made, with the exception of
-/// [`Error::Unstored`].
-/// Moves that need no commit are possible while the store does not answer; those that do wait for it, as long as
-/// [`Options::patience`], and then are [`Error::Unavailable`]. Those that wait for one counter are made in their order. Of an exact counter
-/// what is given back beyond its block is made as soon as no batch is on its way, and then [`Error::Unstored`] if the store does not answer. When another process has claimed the writer's name, or the counters
-/// are closed, no counter moves any more.
+/// [`Error::Exhausted`] means that a quota refuses. With any other error the move was not made,
+/// except [`Error::Unstored`]. Moves that need no commit are possible while the store does not
+/// answer. The others wait for it, up to [`Options::patience`], and then fail with
+/// [`Error::Unavailable`]; those that wait for one counter are made in their order. A refund to an
+/// exact counter of more than its block is made as soon as no batch is in flight, and then fails
+/// with [`Error::Unstored`] if the store does not answer. Once another process has claimed the
+/// writer's name, or the counters are closed, no counter moves any more.
 ///
 /// # Dropping
-/// commits all that is uncommitted, as [`close`](Self::close) does, and ignores its errors.
+/// Commits all that is uncommitted, as [`close`](Self::close) does, and ignores errors.
 pub struct Counters {
     shared: Arc<Shared>,
     worker: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Counters {
-    /// Claims the writer's name of the options, and starts the thread that commits.
+    /// Claims the writer's name of the options, and starts the commit thread.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] if the store does not answer: it is asked once. [`Error::Broken`] if there is no thread to be had.
+    /// [`Error::Unavailable`] if the store does not answer; there is no retry. [`Error::Broken`] if
+    /// no thread can be started.
     pub fn open(store: impl Store + 'static, options: Options) -> Result<Self, Error> {
         tidemark_barrier::prepare();
         let mut store = store;
@@ -100,17 +103,20 @@ impl Counters {
         Ok(Self { shared, worker: Mutex::new(Some(worker)) })
     }
 
-    /// A handle to the counter with this name, which is loaded if it is not in memory.
+    /// Returns a handle to the counter with this name, and loads the counter if it is not in
+    /// memory.
     pub fn get(&self, name: &[u8]) -> Result<Handle, Error> {
         let key = self.shared.locate(self.shared.hash(name), name)?;
         Ok(Handle::new(self.shared.clone(), key))
     }
 
-    /// Handles to the counters with these names, in their order; each is what [`get`](Self::get) would have answered.
+    /// Returns handles to the counters with these names, in their order; each is what
+    /// [`get`](Self::get) would return.
     ///
-    /// Those that are not in memory are loaded together, [`Options::max_batch`] by one question to the store, and a name that is there several
-    /// times by one; all of them have one [`patience`](Options::patience). All are in memory at once then: of more than there can be,
-    /// [`Options::max_keys`], some are [`Error::Full`]. A microsecond or two for each, and the store's answers.
+    /// Absent counters are loaded together, [`Options::max_batch`] per request to the store, and
+    /// repeated names once; one [`patience`](Options::patience) covers the call. All must fit into
+    /// memory at the same time: beyond [`Options::max_keys`], some are [`Error::Full`]. Costs a
+    /// microsecond or two for each name, plus the store's latency.
     ///
     /// ```
     /// use tidemark_counter::counters::{Counters, Error, Options};
@@ -127,28 +133,29 @@ impl Counters {
         keys.into_iter().map(|key| Ok(Handle::new(self.shared.clone(), key?))).collect()
     }
 
-    /// As [`Handle::take`], of the counter with this name.
+    /// As [`Handle::take`], for the counter with this name.
     #[inline]
     pub fn take(&self, name: &[u8], amount: u64) -> Result<(), Error> {
         self.shared.apply(name, Move::Take(amount)).map(|_| ())
     }
 
-    /// As [`Handle::refund`], of the counter with this name.
+    /// As [`Handle::refund`], for the counter with this name.
     #[inline]
     pub fn refund(&self, name: &[u8], amount: u64) -> Result<u64, Error> {
         self.shared.apply(name, Move::Refund(amount))
     }
 
-    /// As [`Handle::add`], of the counter with this name.
+    /// As [`Handle::add`], for the counter with this name.
     #[inline]
     pub fn add(&self, name: &[u8], delta: i64) -> Result<(), Error> {
         self.shared.apply(name, Move::Add(delta)).map(|_| ())
     }
 
-    /// Makes several moves, each for itself: what each call of [`take`](Self::take), [`refund`](Self::refund) and [`add`](Self::add) would have
-    /// answered, the units that were moved, one after the other. The counters that are not in memory are loaded together, as by
-    /// [`get_all`](Self::get_all), though they need not fit into it all at once, and the commits that some moves need are waited for together: in
-    /// all no longer than one [`patience`](Options::patience).
+    /// Makes several moves in order, each separately, and returns for each the units moved or the
+    /// error, as [`take`](Self::take), [`refund`](Self::refund) and [`add`](Self::add) would.
+    /// Absent counters are loaded together, as by [`get_all`](Self::get_all), but need not all fit
+    /// into memory at the same time. Commits are awaited together. One
+    /// [`patience`](Options::patience) covers the call.
     ///
     /// ```
     /// use tidemark_counter::counters::{Counters, Error, Options};
@@ -164,18 +171,19 @@ impl Counters {
         self.shared.batch_each(moves)
     }
 
-    /// Makes several moves together, at most [`MAX_TOGETHER`], and says how many units each has moved; or none of them, and which one
-    /// was not possible, the first if there are several.
+    /// Makes several moves atomically, at most [`MAX_TOGETHER`], and returns the units that each
+    /// has moved. If one is not possible, makes none, and returns the first that failed.
     ///
-    /// They are made at one moment, in which nobody else moves any of these counters. So a batch that is refused has taken nothing from
-    /// anybody, not for a moment, and nobody is refused because of it; two batches come one after the other, whatever they have in common.
-    /// Moves of one name are made in their order, and a refund that gives back less than it was asked for is possible. What this is not:
-    /// - who reads two counters reads them one after the other, and a batch may come in between;
-    /// - the moves are *stored* as others are, by each counter's own commits. A crash may keep one and forget another, each within its
-    ///   counter's promise.
+    /// No other move of these counters happens in between: a refused batch takes nothing, not even
+    /// temporarily, and batches are serialized. Moves of one name are made in their order. A refund
+    /// that returns less than requested does not fail the batch. What this does not guarantee:
+    /// - A caller that reads two counters reads them one after the other, and a batch may come in
+    ///   between.
+    /// - The moves are *stored* by each counter's own commits. A crash may keep one and lose
+    ///   another, each within its counter's promise.
     ///
-    /// Counters that are not in memory are loaded together before. It takes the books of every counter, some 20 ns each, and some
-    /// microseconds of one that many threads use, which wait meanwhile.
+    /// Absent counters are loaded together first. Locking the books costs some 20 ns for each
+    /// counter, and some microseconds for one that many threads use; these threads wait meanwhile.
     ///
     /// ```
     /// use tidemark_counter::counters::{Counters, Error, Options};
@@ -199,48 +207,50 @@ impl Counters {
     /// ```
     ///
     /// # Errors
-    /// As of single moves; all but [`Error::Unstored`] say that nothing was moved. [`Error::TooManyMoves`]. [`Error::Unavailable`] also if whenever
-    /// a commit has made room for the moves others were quicker to use it: they are made behind it, and not with it as single moves are.
+    /// As for single moves; all but [`Error::Unstored`] mean that nothing was moved.
+    /// [`Error::TooManyMoves`]. [`Error::Unavailable`] also if other callers always use the room
+    /// that a commit has made first: unlike single moves, a batch is not made atomically with the
+    /// acknowledgement.
     pub fn batch_all(&self, moves: &[(&[u8], Move)]) -> Result<Vec<u64>, BatchError> {
         self.shared.batch_all(moves)
     }
 
-    /// As [`Handle::peek`], of the counter with this name.
+    /// As [`Handle::peek`], for the counter with this name.
     pub fn peek(&self, name: &[u8], amount: u64) -> Result<bool, Error> {
         handle::peek(&self.state(name)?, amount)
     }
 
-    /// As [`Handle::available`], of the counter with this name.
+    /// As [`Handle::available`], for the counter with this name.
     pub fn available(&self, name: &[u8]) -> Result<Option<i64>, Error> {
         self.shared.read(name, crate::Counter::available)
     }
 
-    /// As [`Handle::state`], of the counter with this name.
+    /// As [`Handle::state`], for the counter with this name.
     pub fn state(&self, name: &[u8]) -> Result<Account, Error> {
         self.shared.read(name, crate::Counter::books)
     }
 
-    /// As [`Handle::commit`], of the counter with this name.
+    /// As [`Handle::commit`], for the counter with this name.
     pub fn commit(&self, name: &[u8]) -> Result<(), Error> {
         self.get(name)?.commit()
     }
 
-    /// As [`Handle::check_commit`], of the counter with this name.
+    /// As [`Handle::check_commit`], for the counter with this name.
     pub fn check_commit(&self, name: &[u8], threshold: u64) -> Result<Option<i64>, Error> {
         Ok(self.get(name)?.check_commit(threshold))
     }
 
-    /// As [`Handle::commit_up_to`], of the counter with this name.
+    /// As [`Handle::commit_up_to`], for the counter with this name.
     pub fn commit_up_to(&self, name: &[u8], units: i64) -> Result<(), Error> {
         self.get(name)?.commit_up_to(units)
     }
 
-    /// As [`Handle::set_limit`], of the counter with this name.
+    /// As [`Handle::set_limit`], for the counter with this name.
     pub fn set_limit(&self, name: &[u8], limit: i64) -> Result<(), Error> {
         self.get(name)?.set_limit(limit)
     }
 
-    /// Gives the counter with this name the settings that the options have for it now.
+    /// Gives the counter with this name the settings that the options return for it now.
     pub fn refresh(&self, name: &[u8]) -> Result<(), Error> {
         let settings = (self.shared.options.settings)(name);
         let key = self.shared.locate(self.shared.hash(name), name)?;
@@ -255,15 +265,15 @@ impl Counters {
         self.shared.answer(&flushed, began)?
     }
 
-    /// Puts all counters away that have nothing uncommitted, no handle, and no settings of their own, and says how many. They are
-    /// loaded when somebody uses them.
+    /// Evicts all counters without uncommitted changes, handles, or individual settings, and
+    /// returns how many. They are loaded again at their next use.
     pub fn evict_idle(&self) -> Result<usize, Error> {
         let (evicted, began) = (Arc::new(Ticket::default()), Instant::now());
         self.shared.request(Request::Evict(evicted.clone()))?;
         self.shared.answer(&evicted, began)
     }
 
-    /// What has happened so far. Costs no more than a lock.
+    /// Returns the metrics. Costs one lock.
     pub fn metrics(&self) -> Metrics {
         let figures = &self.shared.figures;
         let (counts, dirty) = *figures.committer.lock().unwrap_or_else(PoisonError::into_inner);
@@ -281,18 +291,21 @@ impl Counters {
         }
     }
 
-    /// How far the store is from the truth. The thread that commits looks at each dirty counter for it.
+    /// Returns how far the store is from the true positions. The commit thread checks each dirty
+    /// counter for it.
     pub fn exposure(&self) -> Result<Exposure, Error> {
         let (survey, began) = (Arc::new(Ticket::default()), Instant::now());
         self.shared.request(Request::Survey(survey.clone()))?;
         self.shared.answer(&survey, began)
     }
 
-    /// Lets no counter move any more, here and by handles, and commits all that is uncommitted. A second call does nothing.
+    /// Stops all counters, here and in handles, and commits all that is uncommitted. A second call
+    /// does nothing.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] if the store has not answered within [`Options::patience`], [`Error::Fenced`], and whatever else has kept
-    /// changes from being committed: they are lost.
+    /// [`Error::Unavailable`] if the store has not answered within [`Options::patience`],
+    /// [`Error::Fenced`], and any other error that has prevented commits. The uncommitted changes
+    /// are lost.
     pub fn close(&self) -> Result<(), Error> {
         let mut worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(thread) = worker.take() else { return Ok(()) };
@@ -301,7 +314,8 @@ impl Counters {
             Ok(()) => None,
             Err(_) => Some(Err(self.shared.stopped().unwrap_or(Error::Closed))),
         };
-        // It ends whatever happens: the store's calls have deadlines, and waiting for them has one.
+        // The thread ends in any case: the store's calls have deadlines, and the wait for them has
+        // one.
         let _ = thread.join();
         result.or_else(|| closed.peek()).unwrap_or(Err(Error::Closed))
     }
@@ -309,7 +323,7 @@ impl Counters {
 
 impl Drop for Counters {
     fn drop(&mut self) {
-        // There is nobody to be told.
+        // Drop cannot report an error.
         let _ = self.close();
     }
 }

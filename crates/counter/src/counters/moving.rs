@@ -1,4 +1,4 @@
-//! How a counter is moved: without a lock if nothing is in the way, and behind a commit or a load otherwise.
+//! Moves and reads by name: lock-free on the fast path, otherwise after a commit or a load.
 
 use super::inbox::Request;
 use super::key::{Found, KeyRef};
@@ -13,11 +13,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tidemark_barrier as barrier;
 
-/// Longer than anybody waits, and not too long for a clock.
+/// Longer than any caller waits, and within the range of the clock.
 const FOREVER: Duration = Duration::from_hours(24 * 365 * 100);
 
 impl Shared {
-    /// Reads a counter, which is loaded if it is not in memory.
+    /// Reads a counter, and loads it if it is not in memory.
     #[inline]
     pub(crate) fn read<T>(&self, name: &[u8], read: impl Fn(&Counter) -> T) -> Result<T, Error> {
         let hash = self.hash(name);
@@ -30,7 +30,7 @@ impl Shared {
         Ok(read(self.locate(hash, name)?.counter()))
     }
 
-    /// Moves a counter, which is loaded if it is not in memory. The units that were moved.
+    /// Moves a counter, and loads it if it is not in memory. Returns the units moved.
     #[inline]
     pub(crate) fn apply(&self, name: &[u8], how: Move) -> Result<u64, Error> {
         let hash = self.hash(name);
@@ -49,14 +49,14 @@ impl Shared {
                 Err(refusal) => return Err(refused(found, refusal)),
             }
             let held = found.hold();
-            // Nobody waits while inside.
+            // A reader must not block.
             drop(inside);
             return self.settle_and_apply(&held, how, tried.ok());
         }
         self.apply_to(&self.locate(hash, name)?, how)
     }
 
-    /// Moves a counter. The units that were moved.
+    /// Moves a counter. Returns the units moved.
     #[inline]
     pub(crate) fn apply_to(&self, key: &KeyRef, how: Move) -> Result<u64, Error> {
         match key.counter().carry_out(how) {
@@ -66,7 +66,8 @@ impl Shared {
         }
     }
 
-    /// A counter has been moved: what is still to be done before whoever did it is told.
+    /// Completes a move that was made: a move beyond the block is acknowledged only when it is
+    /// stored.
     #[inline]
     fn moved(&self, key: &KeyRef, how: Move, units: u64) -> Result<u64, Error> {
         self.has_moved(key.found());
@@ -78,21 +79,22 @@ impl Shared {
 
     #[inline]
     pub(crate) fn has_moved(&self, found: Found<'_>) {
-        // Either whoever lets the counter rest sees that it has moved, or this sees that it rests.
+        // Pairs with `Keys::barrier`: either the committer sees the move, or this thread sees that
+        // the counter is clean.
         barrier::light();
         if !found.is_known_as_dirty_and_used() || found.counter().is_due() {
             self.note(found);
         }
     }
 
-    /// Has a counter moved by who commits, which it takes, or a move stored by which it was moved by so many units.
+    /// Leaves a move to the committer; with `moved`, the storing of a move that was made.
     #[cold]
     fn settle_and_apply(&self, key: &KeyRef, how: Move, moved: Option<u64>) -> Result<u64, Error> {
         let (errand, began) = (Arc::new(Errand::new(how, moved)), Instant::now());
         self.finish_all([(key, errand)], began).remove(0)
     }
 
-    /// Leaves moves to who commits, and waits for what has come of each.
+    /// Leaves moves to the committer, and waits for their results.
     pub(crate) fn finish_all<'key>(
         &self,
         errands: impl IntoIterator<Item = (&'key KeyRef, Arc<Errand>)>,
@@ -111,7 +113,7 @@ impl Shared {
         errands.iter().map(|(key, errand)| self.finish(key, errand, began)).collect()
     }
 
-    /// Waits for a move that was left to who commits.
+    /// Waits for a move that was left to the committer.
     fn finish(&self, key: &KeyRef, errand: &Errand, began: Instant) -> Result<u64, Error> {
         let moved = errand.wait(self.deadline(began), || unavailable(began));
         if let Ok(_) | Err(Error::Unstored { .. }) = moved {
@@ -120,7 +122,8 @@ impl Shared {
         moved
     }
 
-    /// Commits a counter, if it is not where its promise wants it to be. One commit is enough: what others have moved since is theirs.
+    /// Commits a counter if its promise does not hold. One commit suffices: later moves wait for
+    /// their own.
     #[cold]
     pub(crate) fn settle(&self, key: &KeyRef) -> Result<(), Error> {
         if key.counter().books().is_settled() {
@@ -129,19 +132,19 @@ impl Shared {
         self.commit(key, Extent::Net, Instant::now())
     }
 
-    /// Commits so much of a counter, and waits until the store has it.
+    /// Commits an extent of a counter, and waits until the store has it.
     pub(crate) fn commit(&self, key: &KeyRef, extent: Extent, began: Instant) -> Result<(), Error> {
         let waiter = Arc::new(Ticket::default());
         self.request(Request::Commit { key: key.clone(), extent, waiter: Some(waiter.clone()) })?;
         self.answer(&waiter, began)?
     }
 
-    /// Leaves a request, if there is somebody to fulfil it.
+    /// Sends a request, unless the commit thread has stopped.
     pub(crate) fn request(&self, request: Request) -> Result<(), Error> {
         self.request_all([request])
     }
 
-    /// Leaves requests that are read together.
+    /// Sends requests that are received together.
     pub(crate) fn request_all(&self, requests: impl IntoIterator<Item = Request>) -> Result<(), Error> {
         if let Some(error) = self.stopped() {
             return Err(error);
@@ -149,18 +152,19 @@ impl Shared {
         self.inbox.request_all(requests)
     }
 
-    /// What was answered, if it was in time.
+    /// Waits for an answer within the patience.
     pub(crate) fn answer<T: Clone>(&self, ticket: &Ticket<T>, began: Instant) -> Result<T, Error> {
         ticket.wait(self.deadline(began)).ok_or_else(|| unavailable(began))
     }
 
-    /// When the patience of a call is over.
+    /// Returns when the patience of a call ends.
     fn deadline(&self, began: Instant) -> Instant {
         began.checked_add(self.options.patience).unwrap_or(began + FOREVER)
     }
 }
 
-/// Whether an exact counter has gone down by so much at once that the store may have more than it promises.
+/// Whether a move went down by more than an exact counter's block, so that the store may have more
+/// than the promise allows.
 #[inline]
 pub(crate) fn is_beyond_block(counter: &Counter, how: Move, units: u64) -> bool {
     how.is_down() && matches!(counter.promise(), Promise::Exact { block } if units > block)

@@ -1,18 +1,18 @@
-//! Names without repetition, for those who ask for many of which some are the same.
+//! Deduplication of names in a request for many.
 
 use std::collections::HashMap;
 
-/// Names in the order in which they came first, and where each of them stands in what was asked for.
+/// Distinct names in the order of their first occurrence, with all places of each.
 #[derive(Default)]
 pub(crate) struct Names<'name> {
     list: Vec<&'name [u8]>,
-    /// For each name of the list.
+    /// The places of each name in the list.
     places: Vec<Vec<usize>>,
     numbers: HashMap<&'name [u8], usize>,
 }
 
 impl<'name> Names<'name> {
-    /// The name stands at this place as well.
+    /// Adds an occurrence of the name at `place`.
     pub(crate) fn push(&mut self, name: &'name [u8], place: usize) {
         let number = *self.numbers.entry(name).or_insert(self.list.len());
         if number == self.list.len() {
@@ -27,12 +27,12 @@ impl<'name> Names<'name> {
         self.numbers.contains_key(name)
     }
 
-    /// Each of them once.
+    /// Returns the distinct names.
     pub(crate) fn list(&self) -> &[&'name [u8]] {
         &self.list
     }
 
-    /// Where the name stands that has this number in the list, in order.
+    /// Returns the places of the name with this number, in order.
     pub(crate) fn places(&self, number: usize) -> &[usize] {
         &self.places[number]
     }

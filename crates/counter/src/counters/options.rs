@@ -1,37 +1,43 @@
-//! How counters by name are kept.
+//! Options of counters by name.
 
 use super::settings::Settings;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Says what a counter is, by its name.
+/// Function that returns the settings of a counter by its name.
 pub type SettingsOf = Arc<dyn Fn(&[u8]) -> Settings + Send + Sync>;
 
 /// Limits and times of counters by name.
 #[derive(Clone)]
 pub struct Options {
-    /// Under which name commits are made. One process at a time may write under a name; the one that opened last has it. `counters`
-    /// by default: give each process of a fleet a name that it keeps through restarts.
+    /// Name under which commits are made. One process at a time may write under a name; the last
+    /// one to open it owns it. `counters` by default. Give each process of a fleet a name that it
+    /// keeps across restarts.
     pub writer: String,
-    /// What each counter is, by its name, when it comes into memory: at its first use, and again at the next one after it has been idle.
-    /// All are [`Settings::default`] by default. It must not use the counters.
+    /// Settings of a counter, called with its name whenever it is loaded: at its first use, and at
+    /// the next use after an eviction. [`Settings::default`] for all by default. Must not use the
+    /// counters.
     pub settings: SettingsOf,
-    /// How often thresholds (`low`) are looked at while something is uncommitted. 10 ms by default.
+    /// Interval between checks of the thresholds (`low`) while anything is uncommitted. 10 ms by
+    /// default.
     pub interval: Duration,
-    /// Changes in one batch, and names in one load, at least 1. 1,000 by default; stores may have limits of their own for batches.
+    /// Most changes in one batch and names in one load, at least 1. 1,000 by default; stores may
+    /// have lower limits for batches.
     pub max_batch: usize,
-    /// Counters in memory. 10 million by default, of some 60 bytes each. With as many, one that nobody uses is put away for each new one.
+    /// Most counters in memory. 10 million by default, of some 60 bytes each. At the limit, an
+    /// unused one is evicted for each new one.
     pub max_keys: usize,
-    /// Bytes of a name, at most 65,535. 512 by default.
+    /// Longest name in bytes, at most 65,535. 512 by default.
     pub max_name: usize,
-    /// A counter that nobody has used for so long is put away, to be loaded when somebody does. An hour by default; `None`: only
-    /// when there are too many.
+    /// A counter that is unused for this long is evicted, and loaded at its next use. An hour by
+    /// default; `None` evicts only at `max_keys`.
     pub idle: Option<Duration>,
-    /// How long a caller waits for the store at most, and how long closing them does. 10 s by default. Of a call with many names, all of them.
+    /// Longest time that a call waits for the store, however many names it has; also for closing.
+    /// 10 s by default.
     pub patience: Duration,
-    /// The pauses before the store is asked again that has not answered, which double from the first to the longest.
-    /// 10 ms and 1 s by default.
+    /// Pauses between retries of a store that does not answer, which double from the first to the
+    /// longest. 10 ms and 1 s by default.
     pub backoff: (Duration, Duration),
 }
 

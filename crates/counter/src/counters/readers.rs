@@ -1,15 +1,18 @@
-//! Threads that look something up without a lock, and who waits until they have finished.
+//! Lock-free readers, and the grace period after which what they may have seen is freed (as in
+//! RCU).
 //!
-//! Whoever looks up a counter by its name follows pointers that another thread may be taking away. It says before, in a word of its own
-//! thread, that it is [`inside`](enter), and afterwards that it is not; these are ordinary stores. Who takes something away first makes
-//! sure that nobody finds it any more, and then [waits](wait) until everybody has left who was inside: nobody has it now.
+//! A lookup by name follows pointers that another thread may be removing. The reader marks itself
+//! [inside](enter) in a word of its own, and leaves afterwards; both are ordinary stores. A thread
+//! that removes something first makes it unreachable, and then [waits](wait) until all readers that
+//! were inside have left.
 
 use crate::slot;
 use crate::sync::{AtomicU64, Ordering, hint, thread};
 use std::marker::PhantomData;
 use tidemark_barrier as barrier;
 
-/// A thread's word, alone in its cache lines. Odd while the thread is inside, and never the same again.
+/// A thread's word, alone in its cache lines. Odd while the thread is inside; never repeats a
+/// value.
 #[repr(align(128))]
 struct Word(AtomicU64);
 
@@ -21,21 +24,21 @@ loom::lazy_static! {
     static ref WORDS: [Word; slot::SLOTS] = std::array::from_fn(|_| Word(AtomicU64::new(0)));
 }
 
-/// While there is one of these, nothing is freed that could be found when it was made.
+/// While this exists, nothing is freed that was reachable when it was made.
 pub(crate) struct Inside {
     word: &'static Word,
     is_odd_at: u64,
-    /// It is its thread's own.
+    /// Not `Send`: the word is the thread's own.
     _thread: PhantomData<*const ()>,
 }
 
-/// Goes inside. `None` if the thread has no slot or is inside already: then whatever is looked up takes a lock.
+/// Enters. `None` if the thread has no slot or is inside already: the caller then takes a lock.
 #[inline]
 pub(crate) fn enter() -> Option<Inside> {
     enter_as(slot::current()?)
 }
 
-/// As [`enter`], of the thread that has this slot.
+/// As [`enter`], for a given slot.
 #[inline]
 pub(crate) fn enter_as(slot: usize) -> Option<Inside> {
     let word = &WORDS[slot];
@@ -43,8 +46,8 @@ pub(crate) fn enter_as(slot: usize) -> Option<Inside> {
     if before % 2 == 1 {
         return None;
     }
-    // Releasing, because who waits may see this and not that the thread has been outside in between: what it did inside before must have
-    // happened all the same.
+    // Release ordering, because the waiting thread may see only this store and miss that the thread
+    // left in between. What the thread did inside before must be ordered before it too.
     word.0.store(before + 1, Ordering::Release);
     barrier::light();
     Some(Inside { word, is_odd_at: before + 1, _thread: PhantomData })
@@ -57,7 +60,8 @@ impl Drop for Inside {
     }
 }
 
-/// Returns when everybody has left who may have found what cannot be found any more. To be called by threads that are not inside.
+/// Waits until all readers have left that may have found what is unreachable now. Must not be
+/// called by a thread that is inside.
 pub(crate) fn wait() {
     barrier::heavy();
     let words: &[Word; slot::SLOTS] = &WORDS;
@@ -102,7 +106,7 @@ mod tests {
     }
 }
 
-/// Every interleaving of one who looks and one who takes away, explored by loom.
+/// All interleavings of a reader and a thread that removes, explored by loom.
 #[cfg(all(test, loom))]
 mod models {
     use super::*;
@@ -110,7 +114,7 @@ mod models {
     use loom::sync::Arc;
     use loom::sync::atomic::AtomicBool;
 
-    /// What is found inside is not changed before everybody has left who may have found it.
+    /// What a reader finds is not changed before every reader that may have found it has left.
     #[test]
     fn loom_nobody_uses_what_is_taken_away_behind_a_wait() {
         loom::model(|| {
@@ -120,7 +124,7 @@ mod models {
                 for _ in 0..2 {
                     let inside = enter_as(1).expect("it is not inside");
                     if is_found.load(Ordering::Acquire) {
-                        // Loom reports whoever writes at the same time.
+                        // SAFETY: loom reports concurrent writers.
                         found.with(|thing| {
                             assert_eq!(std::ptr::NonNull::new(thing.cast_mut()).is_some(), true)
                         });

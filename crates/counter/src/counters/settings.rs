@@ -1,4 +1,4 @@
-//! How a counter by name behaves.
+//! Settings of a counter by name.
 
 use crate::account::Kind;
 use crate::committer::{Error, Timing};
@@ -22,14 +22,17 @@ pub struct Settings {
     pub kind: Kind,
     /// What a crash may do to it. By default, relaxed with a cap of 1,000.
     pub promise: Promise,
-    /// With so many units uncommitted, a relaxed counter is committed at once, while callers go on up to the cap. 500 by default; a value of the cap or
-    /// more leaves it to the cap, where callers wait.
+    /// Uncommitted units from which a relaxed counter is committed immediately, while callers
+    /// continue up to the cap. 500 by default. With a value of the cap or more the commit starts at
+    /// the cap, where callers wait.
     pub high: u64,
-    /// With so many units uncommitted, a relaxed counter is committed at the next interval. 100 by default.
+    /// Uncommitted units from which a relaxed counter is committed at the next interval. 100 by
+    /// default.
     pub low: u64,
-    /// Everything else is committed at the latest so long after its *first* change that is not, and an exact counter that has not moved
-    /// for so long gives back what it has not used. 1 s by default. A batch that goes because a counter is as old as this has those with
-    /// it that are half as old, as long as there is room: counters in steady use come to be committed together.
+    /// Longest time until a commit, from the *first* uncommitted change. An exact counter that has
+    /// not moved for this long returns the unused part of its reservation. 1 s by default. A batch
+    /// sent because of a counter's age also takes counters past half their age, if there is room,
+    /// so that counters in steady use are committed together.
     pub max_age: Duration,
 }
 
@@ -50,7 +53,7 @@ impl Settings {
         Timing { max_age: self.max_age, low: self.low }
     }
 
-    /// The same, with numbers within their ranges.
+    /// Returns the settings with all numbers within their ranges.
     pub(crate) fn bounded(self) -> Self {
         let promise = match self.promise {
             Promise::Relaxed { cap } => Promise::Relaxed { cap: cap.max(1) },
@@ -59,7 +62,7 @@ impl Settings {
         Self { promise, ..self }
     }
 
-    /// From how many units on a commit is asked for, 0 for never.
+    /// Returns the number of open units from which a commit is requested, 0 for never.
     fn alarm(&self) -> u64 {
         match self.promise {
             Promise::Relaxed { cap } if self.high < cap => self.high.max(1),
@@ -67,7 +70,7 @@ impl Settings {
         }
     }
 
-    /// A counter of which the store has `position`.
+    /// Creates a counter of which the store has `position`.
     pub(crate) fn counter(&self, position: i64) -> Counter {
         let counter = Counter::new(self.kind, self.promise, position);
         counter.set_alarm(self.alarm());
@@ -80,11 +83,12 @@ impl Settings {
         counter.set_alarm(self.alarm());
     }
 
-    /// How many different ones there may be in a process, limits aside.
+    /// Most different settings in a process, limits aside.
     pub(crate) const MAX_DIFFERENT: usize = 1 << 16;
 }
 
-/// Settings under numbers, so that a counter has two bytes of them. Limits are the counters' own.
+/// Interned settings, so that a counter stores two bytes for them. Limits are stored in the
+/// counters.
 #[derive(Debug, Default)]
 pub(crate) struct AllSettings(RwLock<Numbered>);
 
@@ -99,12 +103,12 @@ impl AllSettings {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The settings with a number that was given.
+    /// Returns the settings with this number.
     pub(crate) fn get(&self, number: u16) -> Settings {
         self.read().list[usize::from(number)]
     }
 
-    /// The number of settings.
+    /// Returns the number of the settings, which are interned if they are new.
     pub(crate) fn number(&self, settings: &Settings) -> Result<u16, Error> {
         let settings = Settings { kind: Kind::Plain, ..*settings };
         if let Some(number) = self.read().numbers.get(&settings) {

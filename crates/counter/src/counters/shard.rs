@@ -1,4 +1,4 @@
-//! A part of all keys, under a lock of its own for those who change which there are.
+//! A part of all keys, with a lock for changes of the key set.
 
 use super::inbox::Loaded;
 use super::key::{Found, KeyRef};
@@ -17,26 +17,27 @@ pub(crate) struct Shard {
 
 struct Changing {
     filling: Filling,
-    /// Keys that were taken out of the table, and that somebody may still have found there. They are freed, or come back.
+    /// Keys that were removed from the table, and that a reader may still have found there. They
+    /// are freed, or inserted again.
     limbo: Vec<KeyRef>,
-    /// Names whose positions are being loaded. Each is loaded once at a time, and until it is here no more nobody commits anything
-    /// under it: what was loaded is what is stored.
+    /// Names whose positions are being loaded, each once at a time. Nothing is committed under a
+    /// name until its entry is removed, so the loaded position is the stored one.
     loading: HashMap<Box<[u8]>, Loaded>,
 }
 
-/// The right to change which keys there are.
+/// A shard whose lock is held, which permits changes of the key set.
 pub(crate) struct Alone<'shard> {
     table: &'shard Table,
     changing: MutexGuard<'shard, Changing>,
 }
 
-/// What is known of a name that is not in memory.
+/// State of a name that is not in memory.
 pub(crate) enum Absent {
-    /// Nothing.
+    /// Not requested.
     Unknown,
     /// It is being loaded.
     Loading(Loaded),
-    /// It was loaded, and is to be put in now.
+    /// It was loaded; the caller must insert it now.
     Loaded(Result<i64, Error>),
 }
 
@@ -47,7 +48,7 @@ impl Shard {
         Self { table, changing: Mutex::new(changing) }
     }
 
-    /// The key with this name, without a lock. It may be in memory and not be found, while it is about to be put away.
+    /// Returns the key with this name, without a lock. Misses keys that are about to be evicted.
     #[inline]
     pub(crate) fn find<'inside>(
         &self,
@@ -65,7 +66,7 @@ impl Shard {
 }
 
 impl Alone<'_> {
-    /// The key with this name, if it is in memory; if it was about to be put away, it is not any more.
+    /// Returns the key with this name, if it is in memory. Cancels its eviction.
     pub(crate) fn hold(&mut self, hash: u64, name: &[u8], hash_of: impl Fn(&[u8]) -> u64) -> Option<KeyRef> {
         if let Some(found) = self.table.find_alone(&self.changing.filling, hash, name) {
             found.touch();
@@ -82,7 +83,8 @@ impl Alone<'_> {
         self.table.insert(&mut self.changing.filling, hash, key, hash_of);
     }
 
-    /// What is known of a name that [`hold`](Self::hold) has not found. A result that is handed out is forgotten here.
+    /// Returns the state of a name that [`hold`](Self::hold) has not found. A load result is
+    /// returned once and then removed.
     pub(crate) fn absent(&mut self, name: &[u8]) -> Absent {
         let Some(loaded) = self.changing.loading.get(name) else { return Absent::Unknown };
         match loaded.peek() {
@@ -94,7 +96,7 @@ impl Alone<'_> {
         }
     }
 
-    /// The name is being loaded from now on.
+    /// Enters the name as being loaded.
     pub(crate) fn load(&mut self, name: &[u8]) -> Loaded {
         let loaded = Loaded::default();
         let before = self.changing.loading.insert(name.into(), loaded.clone());
@@ -102,14 +104,15 @@ impl Alone<'_> {
         loaded
     }
 
-    /// Nobody waits any longer for what is loaded under this name: whether it was still being.
+    /// Removes the entry of a load for which no caller waits any more; returns whether it was still
+    /// there.
     pub(crate) fn give_up(&mut self, name: &[u8], loaded: &Loaded) -> bool {
         let is_this = self.changing.loading.get(name).is_some_and(|current| Arc::ptr_eq(current, loaded));
         is_this && self.changing.loading.remove(name).is_some()
     }
 
-    /// Takes those keys out of the table that `is_out` names, for as long as there is no certainty whether somebody has found them.
-    /// How many there are.
+    /// Removes the keys that `is_out` selects from the table, and keeps them until it is certain
+    /// that no reader has found them. Returns how many.
     pub(crate) fn take_out(
         &mut self,
         hash_of: impl Fn(&[u8]) -> u64,
@@ -128,7 +131,8 @@ impl Alone<'_> {
         out.len()
     }
 
-    /// Frees what was taken out, when nobody can have found it any more; what is in use comes back. How many were freed.
+    /// Frees the removed keys, and inserts those in use again. Called after the readers' grace
+    /// period. Returns how many were freed.
     pub(crate) fn free(&mut self, hash_of: impl Fn(&[u8]) -> u64) -> usize {
         let (free, used): (Vec<_>, Vec<_>) = self.changing.limbo.drain(..).partition(|key| key.is_idle());
         for key in used {

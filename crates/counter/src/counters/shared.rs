@@ -1,4 +1,4 @@
-//! What handles, callers by name and the thread that commits have in common.
+//! The state that handles, callers by name and the commit thread share.
 
 use super::inbox::{Inbox, Request};
 use super::key::{Found, KeyRef};
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 use tidemark_barrier as barrier;
 
-/// How many parts the keys have.
+/// Number of parts of the key set.
 const SHARDS: usize = 64;
 
 pub(crate) struct Shared {
@@ -23,19 +23,19 @@ pub(crate) struct Shared {
     pub(crate) settings: AllSettings,
     hasher: RandomState,
     shards: Box<[Shard; SHARDS]>,
-    /// Keys in memory, and those that have a place reserved because they are being loaded.
+    /// Keys in memory, plus the places reserved for keys that are being loaded.
     keys: AtomicUsize,
     /// Why nothing is committed any more. Set before the counters are frozen.
     stopped: OnceLock<Error>,
     pub(crate) figures: Figures,
 }
 
-/// What happens, counted.
+/// Counts of events.
 #[derive(Default)]
 pub(crate) struct Figures {
     pub(crate) loads: AtomicU64,
     pub(crate) evictions: AtomicU64,
-    /// As the committer has said it last: its counts, and how many counters are dirty.
+    /// Last report of the committer: its counts, and the number of dirty counters.
     pub(crate) committer: Mutex<(Counts, usize)>,
 }
 
@@ -69,12 +69,12 @@ impl Shared {
         &*self.shards
     }
 
-    /// How many keys are in memory.
+    /// Returns the number of keys in memory.
     pub(crate) fn keys(&self) -> usize {
         self.keys.load(Ordering::Relaxed)
     }
 
-    /// Reserves the place of a key, if there is one.
+    /// Reserves a place for a key, if there is one.
     pub(crate) fn reserve(&self) -> bool {
         let max = self.options.max_keys;
         let reserved = self
@@ -83,32 +83,32 @@ impl Shared {
         reserved.is_ok()
     }
 
-    /// For how many more keys there is a place.
+    /// Returns the number of free places for keys.
     pub(crate) fn places(&self) -> usize {
         self.options.max_keys.saturating_sub(self.keys())
     }
 
-    /// So many keys have been put away.
+    /// Records the eviction of `keys` keys.
     pub(crate) fn put_away(&self, keys: usize) {
         self.release(keys);
         self.figures.evictions.fetch_add(keys as u64, Ordering::Relaxed);
     }
 
-    /// So many keys are not in memory any more.
+    /// Frees the places of `keys` keys.
     pub(crate) fn release(&self, keys: usize) {
         let before = self.keys.fetch_sub(keys, Ordering::AcqRel);
         assert!(keys <= before, "{keys} places are given back, and {before} are taken");
     }
 
-    /// Why nothing is committed any more, if that is so.
+    /// Returns why nothing is committed any more, if so.
     pub(crate) fn stopped(&self) -> Option<Error> {
         self.stopped.get().cloned()
     }
 
-    /// Nothing is committed any more but what `each` is called with: counters with something that is not. Counters go no further from what is
-    /// stored.
+    /// Stops all moves, and calls `each` with every counter that has uncommitted changes; nothing
+    /// else is committed any more.
     ///
-    /// A window of no width is what stops them: it takes nothing on the way of those who move counters.
+    /// A window of zero width stops the moves, at no cost to the fast path.
     pub(crate) fn freeze(&self, error: Error, mut each: impl FnMut(&KeyRef)) {
         let _ = self.stopped.set(error);
         for shard in self.shards() {
@@ -122,7 +122,8 @@ impl Shared {
         }
     }
 
-    /// Changes what a counter is. Whether it stays so until it is changed again, and the counter in memory as long.
+    /// Changes the settings of a counter. With `is_pinned`, they stay until the next change, and
+    /// the counter stays in memory.
     pub(crate) fn change(
         &self,
         key: &KeyRef,
@@ -139,19 +140,19 @@ impl Shared {
         key.set_pinned(is_pinned);
         settings.apply_to(key.counter());
         drop(alone);
-        // What is uncommitted may have reached another threshold.
+        // The uncommitted units may have reached another threshold.
         self.note(key.found());
         Ok(())
     }
 
-    /// Somebody has used a counter: whoever commits is told what it does not know.
+    /// Records a use of a counter, and notifies the committer of what it does not know yet.
     #[cold]
     pub(crate) fn note(&self, found: Found<'_>) {
         if !found.touch() {
             self.inbox.note(found);
         }
         if found.counter().is_due() && found.call() {
-            // Where nobody reads it any more, the counter cannot be moved either.
+            // If the inbox is closed, the counter cannot move either.
             let _ =
                 self.inbox.request(Request::Commit { key: found.hold(), extent: Extent::Net, waiter: None });
         }

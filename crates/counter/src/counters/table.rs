@@ -1,8 +1,8 @@
-//! Keys by their names' hashes, for readers without locks.
+//! Hash table of keys by name, for lock-free readers.
 //!
-//! Two arrays, one with a byte of each key's hash and one with the keys: a key lies at the place that its hash says, or behind it. A key
-//! that is taken out leaves a mark, so that those behind it are found; nothing else ever moves within a table. When it is full, all goes
-//! into another one, which is given to readers as a whole, and the old one is freed when nobody reads it.
+//! Open addressing with linear probing over two arrays: a byte of each key's hash, and the keys. A
+//! removed key leaves a tombstone; nothing else ever moves within a table. A full table is copied
+//! into a new one, which is published as a whole. The old one is freed when no reader uses it.
 
 #![allow(
     unsafe_code,
@@ -16,21 +16,21 @@ use crate::sync::{AtomicPtr, AtomicU8, Ordering};
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 
-/// Nothing was ever here.
+/// Never used.
 const EMPTY: u8 = 0;
-/// What was here has gone.
+/// Tombstone of a removed key.
 const GONE: u8 = 1;
 
-/// The places of a table before there is anything in it.
+/// Capacity of an empty table.
 const SMALLEST: usize = if cfg!(loom) { 2 } else { 8 };
 
-/// A table. Whoever has its [`Filling`] is alone in changing it; readers are not kept away.
+/// A hash table. The owner of its [`Filling`] is the only writer; readers are not excluded.
 pub(crate) struct Table {
     places: AtomicPtr<Places>,
     _keys: PhantomData<KeyRef>,
 }
 
-/// What only those need who change the table, and the right to do so.
+/// The writer's bookkeeping, and the exclusive right to change the table.
 #[derive(Debug)]
 pub(crate) struct Filling {
     keys: usize,
@@ -54,22 +54,25 @@ impl Places {
         self.marks.len()
     }
 
-    /// The place where the search for a hash begins: any number of places, not only powers of two, have their share of all hashes.
+    /// Returns the index where the search for a hash begins. Works for any capacity, not only
+    /// powers of two.
     #[inline]
     fn home(&self, hash: u64) -> usize {
         ((u128::from(hash) * self.capacity() as u128) >> 64) as usize
     }
 
-    /// The key with this name and its place, from the hash's home on, or `None` behind an empty one.
+    /// Returns the key with this name and its index. The search begins at the hash's home, and ends
+    /// with `None` at an empty place.
     #[inline]
     fn search<'found>(&self, hash: u64, name: &[u8]) -> Option<(usize, Found<'found>)> {
         let (mut at, sought) = (self.home(hash), mark_of(hash));
-        // It ends, because one of eight places at least has always been empty.
+        // This ends, because at least one of eight places is empty.
         loop {
-            // Whoever sees a key's mark sees that key at its place, or one that came later.
+            // A thread that sees a key's mark sees that key at its place, or a later one.
             let mark = self.marks[at].load(Ordering::Acquire);
             if mark == sought {
-                // The pointer is read once: what is there may be another key by now, but not this one.
+                // The pointer is read once: the place may have another key by now, whose name
+                // differs.
                 if let Some(found) = at_place(&self.keys[at])
                     && is_same(found.name(), name)
                 {
@@ -85,7 +88,7 @@ impl Places {
         }
     }
 
-    /// Puts a key into the first free place, and says whether something had gone from there.
+    /// Inserts a key at the first free place, and returns whether that was a tombstone.
     fn insert(&self, hash: u64, key: NonNull<Key>) -> bool {
         let mut at = self.home(hash);
         loop {
@@ -100,7 +103,8 @@ impl Places {
     }
 }
 
-/// The byte of a hash that is kept: not those bits that say the place, nor those that say the shard.
+/// Returns the byte of a hash that is stored. It excludes the bits that select the place and the
+/// shard.
 #[inline]
 fn mark_of(hash: u64) -> u8 {
     ((hash >> 16) as u8).max(GONE + 1)
@@ -112,17 +116,18 @@ impl Table {
         (Self { places, _keys: PhantomData }, Filling { keys: 0, gone: 0 })
     }
 
-    /// For as long as one is inside, or alone in changing the table.
+    /// The caller must be inside, or be the exclusive writer.
     #[inline]
     fn places(&self) -> &Places {
-        // SAFETY: a table's places are never null. Others replace them only when they are alone in changing the table, and free the old
-        // ones when everybody has left who was inside; callers are one or the other.
+        // SAFETY: the pointer is never null. Only the exclusive writer replaces it, and it frees
+        // the old places when all readers that were inside have left. Callers are inside, or are
+        // the writer.
         let places = unsafe { &*self.places.load(Ordering::Acquire) };
         places.life.is_used();
         places
     }
 
-    /// The key with this name.
+    /// Returns the key with this name.
     #[inline]
     pub(crate) fn find<'inside>(
         &self,
@@ -133,7 +138,7 @@ impl Table {
         self.places().search(hash, name).map(|(_, found)| found)
     }
 
-    /// The key with this name, for who is alone in changing the table.
+    /// Returns the key with this name, for the exclusive writer.
     pub(crate) fn find_alone<'alone>(
         &self,
         _filling: &'alone Filling,
@@ -143,7 +148,7 @@ impl Table {
         self.places().search(hash, name).map(|(_, found)| found)
     }
 
-    /// Puts in a key whose name is not in the table. `hash_of` says the hash of a name.
+    /// Inserts a key whose name is not in the table. `hash_of` returns the hash of a name.
     pub(crate) fn insert(
         &self,
         filling: &mut Filling,
@@ -152,17 +157,17 @@ impl Table {
         hash_of: impl Fn(&[u8]) -> u64,
     ) {
         let capacity = self.places().capacity();
-        // At most seven of eight places have or had something.
+        // At most seven of eight places hold a key or a tombstone.
         if (filling.keys + filling.gone + 1) * 8 > capacity * 7 {
             let needed = (filling.keys + 1) * 8 / 7 + 1;
-            // Half as many again: the table has 10.3 to 15.4 bytes for each of its keys.
+            // Grows by half: the table takes 10.3 to 15.4 bytes for each of its keys.
             self.replace(filling, needed.max(filling.keys * 12 / 7).max(SMALLEST), hash_of);
         }
         filling.gone -= usize::from(self.places().insert(hash, key.into_raw()));
         filling.keys += 1;
     }
 
-    /// Takes the key with this name out. Others may still have found it: [`readers::wait`].
+    /// Removes the key with this name. Readers may still have found it; see [`readers::wait`].
     pub(crate) fn remove(&self, filling: &mut Filling, hash: u64, name: &[u8]) -> Option<KeyRef> {
         let (at, found) = self.places().search(hash, name)?;
         let places = self.places();
@@ -172,7 +177,8 @@ impl Table {
         places.marks[at].store(GONE, Ordering::Release);
         filling.keys -= 1;
         filling.gone += 1;
-        // SAFETY: it came here as a raw pointer, and the mark says that it is not here any more.
+        // SAFETY: the pointer was stored by `into_raw`, and the tombstone says that the table has
+        // given it up.
         Some(unsafe { KeyRef::from_raw(key) })
     }
 
@@ -196,7 +202,8 @@ impl Table {
         filling.gone = 0;
         let old = self.places.swap(Box::into_raw(Box::new(new)), Ordering::AcqRel);
         readers::wait();
-        // SAFETY: it came from a box, it is not the table's any more, and everybody has left who may have found it there.
+        // SAFETY: the pointer comes from a box, it is not in the table any more, and all readers
+        // that may have found it have left.
         unsafe {
             if (*old).life.ends() {
                 drop(Box::from_raw(old));
@@ -205,13 +212,14 @@ impl Table {
     }
 }
 
-/// Whether two names are the same. Most are short, and a call for these takes longer than what it does.
+/// Whether two names are equal. Most are short, and a call of `memcmp` takes longer than the
+/// comparison.
 #[inline]
 fn is_same(name: &[u8], other: &[u8]) -> bool {
     if name.len() != other.len() {
         return false;
     }
-    // The two ends meet, or lie one over the other.
+    // The two ends meet or overlap.
     match name.len() {
         8..=16 => ends::<8>(name, other).is_some_and(|ends| {
             let [first, last, other_first, other_last] = ends.map(|end| u64::from_ne_bytes(*end));
@@ -225,31 +233,32 @@ fn is_same(name: &[u8], other: &[u8]) -> bool {
     }
 }
 
-/// The first and the last bytes of both.
+/// Returns the first and the last bytes of both names.
 #[inline]
 fn ends<'ends, const N: usize>(name: &'ends [u8], other: &'ends [u8]) -> Option<[&'ends [u8; N]; 4]> {
     Some([name.first_chunk()?, name.last_chunk()?, other.first_chunk()?, other.last_chunk()?])
 }
 
-/// What is at a place.
+/// Returns the key at a place.
 #[inline]
 fn at_place<'found>(place: &AtomicPtr<Key>) -> Option<Found<'found>> {
     let key = NonNull::new(place.load(Ordering::Acquire))?;
-    // SAFETY: private, and called for those who are inside or alone in changing the table. A key that was taken out gives up the
-    // table's reference when everybody has left who was inside; and those who come later do not look at its place, as the mark
-    // says that it has gone, unless another key has come there.
+    // SAFETY: private, and called by threads that are inside or are the exclusive writer. The
+    // table's reference to a removed key is released only when all readers that were inside have
+    // left. Later readers do not read its place, because the mark is a tombstone, unless another
+    // key has been stored there.
     Some(unsafe { Found::new(key) })
 }
 
 impl Drop for Table {
     fn drop(&mut self) {
-        // SAFETY: nobody can be inside of a table that is dropped.
+        // SAFETY: no reader is inside a table that is dropped.
         let places = unsafe { Box::from_raw(self.places.load(Ordering::Relaxed)) };
         for (mark, key) in places.marks.iter().zip(&places.keys) {
             if mark.load(Ordering::Relaxed) > GONE
                 && let Some(key) = NonNull::new(key.load(Ordering::Relaxed))
             {
-                // SAFETY: the table's own reference, given up once.
+                // SAFETY: the table's own reference, released once.
                 drop(unsafe { KeyRef::from_raw(key) });
             }
         }
@@ -265,11 +274,11 @@ mod tests {
     use std::sync::atomic::AtomicBool;
     use std::sync::{Mutex, PoisonError};
 
-    /// Steps of a script at most, and rounds of those who come and go: fewer where an interpreter runs them.
+    /// Longest script and most rounds: fewer under an interpreter (Miri).
     const STEPS_MAX: usize = if cfg!(miri) { 60 } else { 400 };
     const ROUNDS: u32 = if cfg!(miri) { 2 } else { 20 };
 
-    /// A poor hash, so that there are collisions of places and of marks.
+    /// A poor hash, which causes collisions of places and of marks.
     fn hash(name: &[u8]) -> u64 {
         let number = name.iter().fold(0_u64, |sum, byte| sum * 31 + u64::from(*byte));
         (number % 5) << 61 | (number % 3) << 16
@@ -366,7 +375,7 @@ mod tests {
     }
 }
 
-/// Every interleaving of a reader with one who changes the table, explored by loom.
+/// All interleavings of a reader and a writer, explored by loom.
 #[cfg(all(test, loom))]
 mod models {
     use super::*;
@@ -374,7 +383,7 @@ mod models {
     use loom::sync::Arc;
     use loom::thread;
 
-    /// The same for all, so that every key is in the way of every other one.
+    /// The same hash for all, so that every key collides with every other.
     const HASH: u64 = 5 << 16;
 
     fn key(name: &[u8]) -> KeyRef {
@@ -385,7 +394,7 @@ mod models {
         table.insert(filling, HASH, key(name), |_| HASH);
     }
 
-    /// What a reader in another slot finds, and uses while it is inside.
+    /// A lookup in another slot, which uses the key while it is inside.
     fn find(table: &Table, name: &[u8]) -> bool {
         let inside = readers::enter_as(1).expect("it is not inside");
         table.find(HASH, name, &inside).is_some_and(|found| {
@@ -420,7 +429,8 @@ mod models {
             let table = Arc::new(table);
             let other = table.clone();
             let reader = thread::spawn(move || (find(&other, b"a"), find(&other, b"b")));
-            // There is no place for it: all goes into another table, and the old one is given back.
+            // There is no place for it: the table is copied into a new one, and the old one is
+            // freed.
             insert(&table, &mut filling, b"b");
             let (first, _) = reader.join().unwrap();
             assert!(first);
@@ -440,7 +450,7 @@ mod models {
                 find(&other, b"b")
             });
             let removed = table.remove(&mut filling, HASH, b"a");
-            // Into its place, before anybody has waited.
+            // Into its place, before any wait.
             assert!(table.places().insert(HASH, key(b"b").into_raw()));
             readers::wait();
             drop(removed);

@@ -1,4 +1,4 @@
-//! The thread that commits, loads and puts away: between the inbox, the committer and the store.
+//! The commit thread, which also loads and evicts: between the inbox, the committer and the store.
 
 use super::inbox::{Loaded, Request};
 use super::key::KeyRef;
@@ -12,13 +12,13 @@ use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Who has not been used for so many sweeps is put away.
+/// Number of sweeps after which an unused key is evicted.
 const SWEEPS: u32 = 4;
 
-/// Shards are not swept more often than this.
+/// Shortest time between two sweeps.
 const SHORTEST: Duration = Duration::from_millis(1);
 
-/// Of a shard's keys, how many are put away at a time when there are too many: one of so many.
+/// At the limit, one of this many of a shard's keys is evicted at a time.
 const PART: usize = 16;
 
 type Answer = Arc<Ticket<Result<(), Error>>>;
@@ -29,14 +29,14 @@ pub(crate) struct Worker<S> {
     committer: Committer<Shared>,
     began: Instant,
     loads: VecDeque<Load>,
-    /// When the store is asked next for what is to be loaded.
+    /// Time of the next load request to the store.
     load_at: Duration,
     load_backoff: Backoff,
-    /// Who waits for places for new keys, and for how many.
+    /// Callers that wait for places for new keys, and for how many.
     crowd: Vec<(usize, Answer)>,
-    /// A commit of all that is dirty, so that there are keys to be put away.
+    /// A flush in progress that makes keys evictable.
     cleaning: Option<Answer>,
-    /// The shard that is swept next, and when.
+    /// Time of the next sweep; `sweep_shard` is its shard.
     sweep_at: Duration,
     sweep_shard: usize,
     closing: Option<Closing>,
@@ -83,7 +83,7 @@ impl<S: Store> Worker<S> {
         }
     }
 
-    /// Works until the counters are closed, or nothing can be committed any more.
+    /// Runs until the counters are closed, or nothing can be committed any more.
     pub(crate) fn run(mut self) {
         let ended = panic::catch_unwind(AssertUnwindSafe(|| self.work()));
         let result = ended.unwrap_or_else(|_| {
@@ -120,9 +120,10 @@ impl<S: Store> Worker<S> {
         }
     }
 
-    /// Waits for news, at most until then.
+    /// Waits for messages, at most until `until`.
     fn wait(&mut self, until: Option<Duration>) {
-        // What becomes dirty is looked at when the committer looks; if it has nothing to look at, it begins to.
+        // Dirty counters are received whenever the committer runs. If it has nothing to do, the
+        // first one must wake this thread.
         let wakes_for_dirty = until.is_none();
         let load = (!self.loads.is_empty()).then_some(self.load_at);
         let sweep = self.shared.options.idle.map(|_| self.sweep_at);
@@ -166,7 +167,7 @@ impl<S: Store> Worker<S> {
         }
     }
 
-    /// Lets nobody move a counter any more, and commits all that is dirty.
+    /// Stops all moves, and commits all that is dirty.
     fn close(&mut self, closed: Answer) {
         if let Some(closing) = &mut self.closing {
             closing.closed.push(closed);
@@ -180,7 +181,7 @@ impl<S: Store> Worker<S> {
                 committer.note(shared, key.clone(), now);
             }
         });
-        // Who has moved a counter before, and has said so since.
+        // Messages from before the freeze.
         let (mut dirty, mut requests) = (Vec::new(), Vec::new());
         shared.inbox.take(Some(self.began), false, &mut dirty, &mut requests);
         dirty.into_iter().for_each(|key| committer.note(shared, key, now));
@@ -192,7 +193,7 @@ impl<S: Store> Worker<S> {
         self.closing = Some(Closing { until, flushed, closed: vec![closed] });
     }
 
-    /// Whether all is committed, or it is too late for that.
+    /// Returns the result of closing if all is committed, or if it is too late.
     fn closed(&self) -> Option<Result<(), Error>> {
         let closing = self.closing.as_ref()?;
         let is_late = closing.until <= self.now();
@@ -200,7 +201,7 @@ impl<S: Store> Worker<S> {
         closing.flushed.peek().or(is_late.then_some(Err(Error::Unavailable { waited, reason })))
     }
 
-    /// Nobody reads the inbox any more: whoever waits is told, and whoever comes.
+    /// Closes the inbox, and answers all present and future requests.
     fn end(&mut self, result: Result<(), Error>) {
         let error = result.clone().err().unwrap_or(Error::Closed);
         self.shared.freeze(error.clone(), |_| {});
@@ -223,9 +224,9 @@ impl<S: Store> Worker<S> {
         *committer = (self.committer.counts(), self.committer.dirty());
     }
 
-    /// Asks the store for what is to be loaded.
+    /// Requests from the store what is to be loaded.
     fn load(&mut self) {
-        // Those for whom nobody waits any more are loaded by nobody.
+        // Drops loads for which no caller waits any more.
         self.loads.retain(|load| Arc::strong_count(&load.loaded) > 1);
         if self.loads.is_empty() || self.load_at > self.now() {
             return;
@@ -254,8 +255,8 @@ impl<S: Store> Worker<S> {
         }
     }
 
-    /// Puts keys away for those who wait for places: those that have not been used since they were looked at last. If that does not make a
-    /// single place, then any, and then any after a commit.
+    /// Evicts keys for callers that wait for places: first keys that are unused since the last
+    /// sweep. If that frees no place, then any clean key, and then any after a flush.
     fn make_room(&mut self) {
         let has_cleaned = match self.cleaning.as_ref().map(|cleaning| cleaning.peek()) {
             Some(None) => return,
@@ -263,7 +264,7 @@ impl<S: Store> Worker<S> {
             None => false,
         };
         self.cleaning = None;
-        // Those for whom nobody waits any more need no place.
+        // Drops requests for which no caller waits any more.
         self.crowd.retain(|(_, made)| Arc::strong_count(made) > 1);
         if self.crowd.is_empty() {
             return;
@@ -292,7 +293,8 @@ impl<S: Store> Worker<S> {
         self.crowd.drain(..).for_each(|(_, made)| made.answer(result.clone()));
     }
 
-    /// Looks at one shard after another, each four times within the time after which an idle counter is put away.
+    /// Sweeps one shard after another, each four times within the idle time after which a counter
+    /// is evicted.
     fn sweep(&mut self) {
         let Some(idle) = self.shared.options.idle.filter(|_| self.sweep_at <= self.now()) else { return };
         let shards = self.shared.shards().len();
@@ -301,11 +303,11 @@ impl<S: Store> Worker<S> {
         self.sweep_at = self.now() + (idle / (SWEEPS * shards as u32)).max(SHORTEST);
     }
 
-    /// Puts those of a shard's keys away, `most` at most, that are clean, that nobody holds, and that have not been used for so many
-    /// sweeps. How many there were.
+    /// Evicts up to `most` of a shard's keys that are clean, unreferenced, and unused for `sweeps`
+    /// sweeps. Returns how many.
     ///
-    /// They are taken out of the table first, so that nobody finds them any more; when everybody has left who was inside, those
-    /// that nobody has taken hold of or moved meanwhile are freed, and the others come back.
+    /// They are removed from the table first, so that no new reader finds them. After all readers
+    /// have left, keys that were not used meanwhile are freed, and the others are inserted again.
     fn put_away(&self, shard: usize, most: usize, sweeps: u16) -> usize {
         let shard = &self.shared.shards()[shard];
         let hash_of = |name: &[u8]| self.shared.hash(name);

@@ -4,8 +4,9 @@ use super::all::Ask;
 use super::{Concurrency, Decision, Lease, Time};
 use std::time::Duration;
 
-/// What [`Request`](super::Request) is for limits of a rate: a lease of so many units under a name, which
-/// [`check_all`](super::check_all) acquires if all other limits admit the request as well, and otherwise leaves alone.
+/// The counterpart of [`Request`](super::Request) for concurrency limits: a lease of some units
+/// under a name. [`check_all`](super::check_all) acquires it if all other limits admit the request
+/// as well.
 ///
 /// ```
 /// use std::time::Duration;
@@ -31,9 +32,9 @@ pub struct Acquire<'a> {
     pub limiter: &'a Concurrency,
     /// The key's state.
     pub leases: &'a mut Vec<Lease>,
-    /// Under which name the lease is.
+    /// Name of the lease.
     pub id: u64,
-    /// What is asked of it. Units.
+    /// The requested amount. Units.
     pub amount: u64,
 }
 

@@ -10,19 +10,19 @@ pub struct Request<'a, L: Limiter> {
     pub limiter: &'a L,
     /// The key's state.
     pub state: &'a mut L::State,
-    /// What is asked of it. Units.
+    /// The requested amount. Units.
     pub amount: u64,
 }
 
-/// A [`Request`] of whatever limiter, or an [`Acquire`](super::Acquire).
+/// A [`Request`] to any limiter, or an [`Acquire`](super::Acquire).
 pub trait Ask {
-    /// [`Limiter::wait`] for the amount; zero for none.
+    /// [`Limiter::wait`] for the amount; zero for an amount of 0.
     fn wait(&self, now: Time) -> Option<Duration>;
 
     /// Counts the amount, if [`wait`](Self::wait) is zero.
     fn grant(&mut self, now: Time);
 
-    /// [`Limiter::decision`] of the state as it is.
+    /// [`Limiter::decision`] for the present state.
     fn decision(&self, now: Time, wait: Option<Duration>) -> Decision;
 }
 
@@ -42,30 +42,32 @@ impl<L: Limiter> Ask for Request<'_, L> {
     }
 }
 
-/// What several limits say of a request together.
+/// The joint decision of several limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Verdict {
-    /// Which limit decides what is to be said, by its place among those asked: of a refusal, the one that must be waited for longest, the first
-    /// of them; else the one of which the least remains. `None` if no limit was asked.
+    /// Index of the limit that determines the answer: of a refusal, the first with the longest
+    /// wait; otherwise, the first with the least remaining. `None` if there are no limits.
     pub decisive: Option<usize>,
-    /// After how long all of them have room, if nobody else comes: zero if the request is allowed, `None` if one of them never has. It may be
-    /// longer if a [`SlidingLog`](super::SlidingLog) has all its entries in use.
+    /// Time until all of them have room without other requests: zero if the request is allowed,
+    /// `None` if one of them never has. May be longer if all entries of a
+    /// [`SlidingLog`](super::SlidingLog) are in use.
     pub retry_after: Option<Duration>,
-    /// The least that remains at one of them, behind this decision. Units; the greatest number if no limit was asked.
+    /// Least remaining amount of any limit, after this decision. Units; `u64::MAX` if there are no
+    /// limits.
     pub remaining: u64,
 }
 
 impl Verdict {
-    /// Of no limit at all, which allows everything.
+    /// The verdict of no limits, which allows everything.
     pub(super) const UNLIMITED: Self =
         Self { decisive: None, retry_after: Some(Duration::ZERO), remaining: u64::MAX };
 
-    /// Whether all limits admitted it, and all counted it.
+    /// Whether all limits have admitted and counted the request.
     pub fn is_allowed(&self) -> bool {
         self.retry_after == Some(Duration::ZERO)
     }
 
-    /// Takes notice of how long a limit must be waited for.
+    /// Records the wait of a limit.
     pub(super) fn note_wait(&mut self, index: usize, wait: Option<Duration>) {
         let is_longer = match (self.retry_after, wait) {
             (None, other) => other.is_none() && self.decisive.is_none_or(|decisive| index < decisive),
@@ -82,7 +84,7 @@ impl Verdict {
         }
     }
 
-    /// Takes notice of what remains at a limit, when it is known whether the request is allowed.
+    /// Records what remains at a limit, once all waits are recorded.
     pub(super) fn note_remaining(&mut self, index: usize, remaining: u64) {
         let is_first = self.decisive.is_none_or(|decisive| index < decisive);
         if self.is_allowed() && (remaining < self.remaining || remaining == self.remaining && is_first) {
@@ -92,7 +94,7 @@ impl Verdict {
     }
 }
 
-/// Asks several limits: either all of them admit the request and count it, or nothing changes at all.
+/// Checks several limits: either all of them admit the request and count it, or nothing changes.
 ///
 /// ```
 /// use std::time::Duration;

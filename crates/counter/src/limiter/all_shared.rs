@@ -4,16 +4,18 @@ use super::all::{Ask, Request, Verdict};
 use super::{Limiter, Shared, Time};
 use std::time::Duration;
 
-/// How many limits can be asked together: tenant, user, route and the like. Each of them is locked while the next ones are asked.
+/// Most limits of one call: tenant, user, route and the like. Each is locked while the next ones
+/// are checked.
 pub const MAX_TOGETHER: usize = 32;
 
-/// A limiter that threads share, of whatever kind: [`Shared`], a [`SharedGcra`](super::SharedGcra) with [its rule](super::Ruled), a
-/// [`SharedConcurrency`](super::SharedConcurrency) with [the name of a lease](super::Named).
+/// A limiter of any kind that threads share: [`Shared`], a [`SharedGcra`](super::SharedGcra) with
+/// [its rule](super::Ruled), or a [`SharedConcurrency`](super::SharedConcurrency) with [the name of
+/// a lease](super::Named).
 pub trait Lock {
-    /// Where it is: what tells it from others, and in which order they are locked.
+    /// Returns the address: identifies the limiter and defines the lock order.
     fn place(&self) -> usize;
 
-    /// Calls `then` once, to ask for `amount` units while nobody else can.
+    /// Locks the limiter, and calls `then` once with a request for `amount` units.
     fn with(&self, amount: u64, then: &mut dyn FnMut(&mut dyn Ask));
 }
 
@@ -27,11 +29,12 @@ impl<L: Limiter> Lock for Shared<L> {
     }
 }
 
-/// Asks several limits that threads share, each for an amount: either all of them admit the request and count it, or nothing changes.
+/// Checks several limits that threads share, each for an amount: either all of them admit the
+/// request and count it, or nothing changes.
 ///
-/// All of them are locked before anything is decided, so nobody ever sees that one has counted and another has not, and nobody is
-/// refused for a request that is refused itself. They are locked in one order, so callers never wait for each other in a circle, in
-/// whatever order they name them. A limit that is named twice is asked once, for both amounts together.
+/// All of them are locked before the decision, so no thread sees a partial result, and no request
+/// is refused because of one that is refused itself. The lock order is fixed, so callers cannot
+/// deadlock. A limit that is named twice is checked once, for the sum of its amounts.
 ///
 /// At most [`MAX_TOGETHER`] limits; more do not compile.
 ///
@@ -50,14 +53,15 @@ impl<L: Limiter> Lock for Shared<L> {
 pub fn check_all_shared<const N: usize>(now: Time, limits: [(&dyn Lock, u64); N]) -> Verdict {
     const { assert!(N <= MAX_TOGETHER) };
     let mut order: [usize; N] = std::array::from_fn(|index| index);
-    // Stable: of a limit that is named twice the first name comes first.
+    // Stable: of a limit that is named twice, the first index comes first.
     order.sort_by_key(|index| limits[*index].0.place());
     let mut verdict = Verdict::UNLIMITED;
     descend(now, &limits, &order, &mut verdict);
     verdict
 }
 
-/// Locks the first limit, has the others locked and the verdict found, and then carries it out at the first.
+/// Locks the first limit, recurses into the others for the verdict, and then applies it to the
+/// first.
 fn descend(now: Time, limits: &[(&dyn Lock, u64)], order: &[usize], verdict: &mut Verdict) {
     let Some(&index) = order.first() else { return };
     let (limit, _) = limits[index];

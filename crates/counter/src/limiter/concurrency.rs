@@ -1,26 +1,31 @@
-//! A concurrency limit: how much may be under way at once, by leases that end by themselves.
+//! A concurrency limit: how much may be in progress at once, by leases that expire.
 
 use super::rate::{span_ns, valid_limit};
 use super::{Decision, Invalid, Time};
 use std::time::Duration;
 
-/// At most `limit` units under way at once. Who begins *acquires* a lease of some units under a name of its own and *releases* it at
-/// the end; who never comes back loses it when the lease is as old as the limiter's term, unless it was *renewed*.
+/// At most `limit` units in progress at once. A client *acquires* a lease of some units under its
+/// own name and *releases* it at the end. A lease that is not released ends after the limiter's
+/// term, unless it is *renewed*.
 ///
-/// It is no [`Limiter`](super::Limiter): its units come back by a release, and by time only if there is none.
+/// It is not a [`Limiter`](super::Limiter): its units come back by a release, and by time only
+/// without one.
 ///
 /// # What holds
-/// - The units of all leases that have not ended are at most `limit`, and their number is at most [`leases_max`](Self::leases_max).
-/// - A lease that has ended cannot be renewed. Who works on without one is not counted: have the term longer than the work, or renew.
-/// - A lease keeps its end, whatever the term is of the limiter that looks at it: limiters that differ in nothing else may give leases of
-///   several terms.
-/// - A name acquires one lease. Acquiring again under it replaces the lease, if the new one fits beside all the others; so a request
-///   that was sent twice counts once.
-/// - Where a clock goes back, leases last until it has caught up: it never admits more. A step forward ends leases as time does.
-/// - A refusal changes nothing, and an amount of 0 is allowed always and changes nothing.
+/// - The units of all live leases are at most `limit`, and their number is at most
+///   [`leases_max`](Self::leases_max).
+/// - A lease that has ended cannot be renewed. Work that continues without one is not counted:
+///   choose a term longer than the work, or renew.
+/// - A lease keeps its end, whatever the term of the limiter that reads it. Limiters that differ
+///   only in their terms may share a state.
+/// - A name has at most one lease. Acquiring again replaces the lease, if the new one fits beside
+///   all the others; so a request that was sent twice counts once.
+/// - If the clock steps back, leases last until it has caught up: it never admits more. A step
+///   forward counts as elapsed time.
+/// - A refusal changes nothing, and an amount of 0 is always allowed and changes nothing.
 ///
 /// # Cost
-/// 24 bytes for each lease, and time in proportion to their number.
+/// 24 bytes for each lease, and time linear in their number.
 ///
 /// ```
 /// use std::time::Duration;
@@ -46,14 +51,15 @@ pub struct Concurrency {
     leases_max: usize,
 }
 
-/// What somebody holds.
+/// Units that a client holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Lease {
-    /// Whose it is: a name that nobody else uses of this state.
+    /// Name of the lease, unique within the state.
     pub id: u64,
-    /// How much. Units.
+    /// Units held.
     pub units: u64,
-    /// When it ends: nanoseconds since the beginning of time. May be behind [`Time::MAX`], so that no term is cut.
+    /// End of the lease: nanoseconds since [`Time::ZERO`]. May exceed [`Time::MAX`], so that no
+    /// term is cut short.
     pub end_ns: u64,
 }
 
@@ -63,22 +69,23 @@ impl Lease {
         self.end_ns > now.as_nanos()
     }
 
-    /// When it ends, as far as that can be told.
+    /// Returns the end, at most [`Time::MAX`].
     pub fn end(&self) -> Time {
         Time::from_nanos(self.end_ns)
     }
 
-    /// How long it still lasts: zero if it has ended.
+    /// Returns the remaining time: zero if it has ended.
     pub fn left(&self, now: Time) -> Duration {
         Duration::from_nanos(self.end_ns.saturating_sub(now.as_nanos()))
     }
 }
 
 impl Concurrency {
-    /// How many leases there may be at once, unless said otherwise.
+    /// Default of the most live leases.
     pub const DEFAULT_LEASES: usize = 1024;
 
-    /// `limit` units, 1 to [`MAX_LIMIT`](super::MAX_LIMIT), by leases that end after `term`, 1 ns to 146 years.
+    /// Creates a limiter of `limit` units, 1 to [`MAX_LIMIT`](super::MAX_LIMIT), whose leases end
+    /// after `term`, 1 ns to 146 years.
     ///
     /// # Errors
     /// [`Invalid::Limit`], [`Invalid::Period`].
@@ -87,34 +94,35 @@ impl Concurrency {
         Ok(Self { limit, term_ns, leases_max: Self::DEFAULT_LEASES })
     }
 
-    /// Has that many leases at once, at least 1.
+    /// Sets the most live leases, at least 1.
     #[must_use]
     pub fn with_leases(self, leases_max: usize) -> Self {
         Self { leases_max: leases_max.max(1), ..self }
     }
 
-    /// Units that may be held at once.
+    /// Returns the most units that may be held at once.
     pub fn limit(&self) -> u64 {
         self.limit
     }
 
-    /// How long a lease lasts.
+    /// Returns how long a lease lasts.
     pub fn term(&self) -> Duration {
         Duration::from_nanos(self.term_ns)
     }
 
-    /// How many leases there may be at once.
+    /// Returns the most live leases.
     pub fn leases_max(&self) -> usize {
         self.leases_max
     }
 
-    /// Takes `amount` units under the name `id`, all or none, in place of what that name holds. `leases` is a key's state, empty for
-    /// a key that nobody has used; it is kept in the order of their ends.
+    /// Takes `amount` units under the name `id`, all or none, and replaces what that name holds.
+    /// `leases` is a key's state: empty for an unused key, and ordered by the leases' ends.
     ///
     /// # Panics
-    /// If `leases` are not in that order and the count of live leases is wrong for that reason.
+    /// If `leases` are not in that order and the number of live leases is wrong for that reason.
     ///
-    /// [`Decision::retry_after`] is exact if until then nobody acquires, renews or releases; earlier releases make room earlier.
+    /// [`Decision::retry_after`] is exact if no lease is acquired, renewed or released until then;
+    /// releases make room earlier.
     pub fn acquire(&self, leases: &mut Vec<Lease>, now: Time, id: u64, amount: u64) -> Decision {
         if amount == 0 {
             return self.decision(leases, now, Some(Duration::ZERO));
@@ -123,7 +131,7 @@ impl Concurrency {
         let wait = self.wait_beside((count, used), leases, now, id, amount);
         if wait == Some(Duration::ZERO) {
             leases.retain(|lease| lease.id != id && lease.is_live(now));
-            // The leases that stay are those that were counted, so the sum is within the limit.
+            // The remaining leases are those that were counted, so the sum is within the limit.
             assert_eq!(
                 leases.len(),
                 count,
@@ -134,13 +142,14 @@ impl Concurrency {
         self.decision(leases, now, wait)
     }
 
-    /// What [`acquire`](Self::acquire) would say. [`Decision::remaining`] and [`Decision::reset_after`] are of the state as it is.
+    /// Returns what [`acquire`](Self::acquire) would. [`Decision::remaining`] and
+    /// [`Decision::reset_after`] describe the present state.
     pub fn peek(&self, leases: &[Lease], now: Time, id: u64, amount: u64) -> Decision {
         self.decision(leases, now, self.wait(leases, now, id, amount))
     }
 
-    /// Has the lease last for a whole term from `now` on, or as long as it did if that is longer: false, and nothing changed, if there
-    /// is none that has not ended.
+    /// Extends the lease to a whole term from `now`, unless it lasts longer already. Returns false,
+    /// without a change, if there is no live lease of that name.
     pub fn renew(&self, leases: &mut Vec<Lease>, now: Time, id: u64) -> bool {
         let Some(index) = leases.iter().position(|lease| lease.id == id && lease.is_live(now)) else {
             return false;
@@ -153,19 +162,21 @@ impl Concurrency {
         true
     }
 
-    /// Gives back what is held under a name, and says how many units that was: 0 if there is no such lease, or it has ended.
+    /// Releases what a name holds, and returns how many units that was: 0 if there is no such
+    /// lease, or it has ended.
     pub fn release(&self, leases: &mut Vec<Lease>, now: Time, id: u64) -> u64 {
         let Some(index) = leases.iter().position(|lease| lease.id == id) else { return 0 };
         let lease = leases.remove(index);
         if lease.is_live(now) { lease.units } else { 0 }
     }
 
-    /// From when on all leases have ended, if none is renewed: the key may be forgotten then.
+    /// Returns when all leases have ended, if none is renewed: the key may be dropped then.
     pub fn idle_at(&self, leases: &[Lease]) -> Time {
         leases.last().map_or(Time::ZERO, Lease::end)
     }
 
-    /// When a lease ends that begins at `now`. Both are at most half of what a word holds.
+    /// Returns the end of a lease that begins at `now`. Both terms are at most half of the range,
+    /// so the sum fits.
     fn end_ns(&self, now: Time) -> u64 {
         now.as_nanos() + self.term_ns
     }
@@ -216,30 +227,30 @@ impl Concurrency {
     }
 }
 
-/// The leases that have not ended.
+/// Returns the live leases.
 fn live(leases: &[Lease], now: Time) -> &[Lease] {
     // In debug builds only: the check costs as much as the rest, and `acquire` asserts the count.
     debug_assert!(leases.is_sorted_by_key(|lease| lease.end_ns), "in the order of their ends");
     &leases[leases.partition_point(|lease| !lease.is_live(now))..]
 }
 
-/// The leases that have not ended and are not under this name.
+/// Returns the live leases of other names.
 fn others(leases: &[Lease], now: Time, id: u64) -> impl Iterator<Item = &Lease> {
     live(leases, now).iter().filter(move |lease| lease.id != id)
 }
 
-/// How many they are, and how many units they hold together.
+/// Returns the number of these leases, and the sum of their units.
 fn beside(leases: &[Lease], now: Time, id: u64) -> (usize, u128) {
     let sum = |(count, used), lease: &Lease| (count + 1, used + u128::from(lease.units));
     others(leases, now, id).fold((0, 0), sum)
 }
 
-/// What leases hold together. Units.
+/// Returns the sum of the leases' units.
 fn held(leases: &[Lease]) -> u128 {
     leases.iter().map(|lease| u128::from(lease.units)).sum()
 }
 
-/// Behind all that end as early or earlier.
+/// Inserts a lease after all that end no later.
 fn insert(leases: &mut Vec<Lease>, lease: Lease) {
     let index = leases.partition_point(|other| other.end_ns <= lease.end_ns);
     leases.insert(index, lease);

@@ -1,39 +1,40 @@
-//! What a limiter says.
+//! Decisions of limiters.
 
 use std::time::Duration;
 
-/// What a limiter says of a request.
+/// A limiter's decision about a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Decision {
-    /// Whether the units were granted, or in a peek would be.
+    /// Whether the units were granted or, for a peek, would be.
     pub is_allowed: bool,
-    /// The most that is ever granted at once. Units.
+    /// Most units that are ever granted at once.
     pub limit: u64,
-    /// What could be taken now, behind this decision. Units, at most `limit`.
+    /// Units that can be taken now, after this decision; at most `limit`.
     pub remaining: u64,
-    /// After how long the same request is allowed, if nobody else comes: zero if it is now. `None` if it never is, because it asks
-    /// for more than the limit.
+    /// Time until the same request is allowed without other requests: zero if it is now. `None` if
+    /// it exceeds the limit and never is.
     pub retry_after: Option<Duration>,
-    /// After how long the state is that of a key which nobody has used, if nobody comes.
+    /// Time until the state equals that of an unused key, without other requests.
     pub reset_after: Duration,
 }
 
 impl Decision {
-    /// Whole seconds for HTTP's `Retry-After`, rounded up, so that who waits that long is allowed: 0 if he is now, `None` if he
-    /// never is.
+    /// Returns `retry_after` for HTTP's `Retry-After`, in whole seconds rounded up: 0 if the
+    /// request is allowed, `None` if it never is.
     pub fn retry_after_secs(&self) -> Option<u64> {
         self.retry_after.map(secs_rounded_up)
     }
 
-    /// Whole seconds for HTTP's `RateLimit-Reset`, rounded up.
+    /// Returns `reset_after` for HTTP's `RateLimit-Reset`, in whole seconds rounded up.
     pub fn reset_after_secs(&self) -> u64 {
         secs_rounded_up(self.reset_after)
     }
 
-    /// The five integers that `CL.THROTTLE` answers: 1 if refused, else 0; the limit; what remains; seconds until a retry, −1 if
-    /// it was allowed or never is; seconds until the limit is whole.
+    /// Returns the five integers of a `CL.THROTTLE` reply: 1 if refused, else 0; the limit; the
+    /// remaining units; seconds until a retry, −1 if the request was allowed or never is; seconds
+    /// until the limit is whole.
     ///
-    /// Seconds are rounded as redis-cell rounds them: up, but what is under a millisecond is dropped.
+    /// Rounds seconds as redis-cell does: up, but less than a millisecond is dropped.
     ///
     /// ```
     /// use std::time::Duration;

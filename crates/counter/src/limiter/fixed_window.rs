@@ -1,16 +1,17 @@
-//! A fixed window: so many per minute of the clock.
+//! A fixed window: a limit per minute of the clock.
 
 use super::rate::{span_ns, valid_limit};
 use super::{Invalid, Limiter, Time};
 use std::time::Duration;
 
-/// Up to `limit` units in every window of time; the windows follow one another, and begin at multiples of the period, or beside them by an
-/// offset.
+/// Up to `limit` units in every window of time. Consecutive windows begin at multiples of the
+/// period, plus an offset.
 ///
-/// It is what a bill or a plan says: "10,000 a day". Each window admits at most `limit`; an interval across the edge of two windows, however
-/// short it is, may admit twice that. Where this matters take a [`SlidingWindow`](super::SlidingWindow).
+/// For limits of bills and plans: "10,000 a day". Each window admits at most `limit`; a short
+/// interval across the edge of two windows may admit twice that. If this matters, use a
+/// [`SlidingWindow`](super::SlidingWindow).
 ///
-/// While a clock is behind the window in which was granted last, that window goes on.
+/// While the clock is before the window of the last grant, that window continues.
 ///
 /// ```
 /// use std::time::Duration;
@@ -30,17 +31,18 @@ pub struct FixedWindow {
     offset_ns: u64,
 }
 
-/// What was taken in a window.
+/// Usage of a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Window {
-    /// When the window began.
+    /// Start of the window.
     pub start: Time,
     /// Units taken in it.
     pub used: u64,
 }
 
 impl FixedWindow {
-    /// `limit` units, 1 to [`MAX_LIMIT`](super::MAX_LIMIT), per period, 1 ns to 146 years.
+    /// Creates a limiter of `limit` units, 1 to [`MAX_LIMIT`](super::MAX_LIMIT), per period, 1 ns
+    /// to 146 years.
     ///
     /// # Errors
     /// [`Invalid::Limit`], [`Invalid::Period`].
@@ -48,19 +50,20 @@ impl FixedWindow {
         Ok(Self { limit: valid_limit(limit)?, period_ns: span_ns(period)?, offset_ns: 0 })
     }
 
-    /// Windows that begin so much later: days that begin at 6:00 UTC, weeks that begin on Mondays.
+    /// Shifts all windows later by `offset`: days that begin at 6:00 UTC, weeks that begin on
+    /// Mondays.
     #[must_use]
     pub fn with_offset(self, offset: Duration) -> Self {
         let offset_ns = (offset.as_nanos() % u128::from(self.period_ns)) as u64;
         Self { offset_ns, ..self }
     }
 
-    /// How long a window is.
+    /// Returns the length of a window.
     pub fn period(&self) -> Duration {
         Duration::from_nanos(self.period_ns)
     }
 
-    /// When the window began that a moment lies in. The first of all may be a part of one.
+    /// Returns the start of the window that contains `at`. The very first window may be partial.
     fn start(&self, at: Time) -> Time {
         match at.as_nanos().checked_sub(self.offset_ns) {
             Some(behind) => Time::from_nanos(at.as_nanos() - behind % self.period_ns),
@@ -68,7 +71,7 @@ impl FixedWindow {
         }
     }
 
-    /// How long the window is that begins so.
+    /// Returns the length of the window that begins at `start`.
     fn length(&self, start: Time) -> Duration {
         match self.offset_ns.checked_sub(start.as_nanos()) {
             Some(first) if first > 0 => Duration::from_nanos(first),
@@ -76,7 +79,7 @@ impl FixedWindow {
         }
     }
 
-    /// The window that counts at `now`.
+    /// Returns the window that counts at `now`.
     fn window(&self, state: &Window, now: Time) -> Window {
         let start = self.start(now.max(state.start));
         let used = if start == self.start(state.start) { state.used } else { 0 };

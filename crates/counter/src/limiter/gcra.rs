@@ -4,8 +4,8 @@ use super::rate::valid_limit;
 use super::{Invalid, Limiter, Rate, Time};
 use std::time::Duration;
 
-/// Up to `limit` units at once, and as many more as come back at a steady rate: a token bucket that remembers nothing but when it
-/// will be full, its *theoretical arrival time*.
+/// Up to `limit` units at once, refilled at a steady rate: a token bucket whose only state is the
+/// time at which it will be full, its *theoretical arrival time* (TAT).
 ///
 /// ```text
 ///                     now          TAT                     A check of n units moves the TAT by n / rate, from now if it was past.
@@ -14,15 +14,18 @@ use std::time::Duration;
 ///                      ├───── limit / rate ────┤
 /// ```
 ///
-/// The answers are those of redis-cell's `CL.THROTTLE` ([`throttle_reply`](super::Decision::throttle_reply)).
+/// The answers are those of redis-cell's `CL.THROTTLE`
+/// ([`throttle_reply`](super::Decision::throttle_reply)).
 ///
-/// # How exact it is
-/// Whatever intervals the rate has: an interval of length *W* admits at most `limit` + rate × *W* units, in whatever order its times come,
-/// and over time exactly the rate is admitted to who always asks. If the time between two units is a whole number of nanoseconds this holds
-/// exactly; if not, as if the clock were off by less than 2 ns, with no error that adds up.
+/// # Exactness
+/// For any rate, an interval of length *W* admits at most `limit` + rate × *W* units, in whatever
+/// order the times of the checks come. A client that always requests gets exactly the rate in the
+/// long run. This is exact if the time between two units is a whole number of nanoseconds;
+/// otherwise it is as if the clock were off by less than 2 ns, and errors do not accumulate.
 ///
 /// # If the clock steps back
-/// The TAT stays where it is, so it is refused until the clock is less than `limit` / rate behind it: as long as the step at most.
+/// The TAT stays, so requests are refused until the clock is less than `limit` / rate behind it: at
+/// most for the length of the step.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Gcra {
     limit: u64,
@@ -35,15 +38,17 @@ pub struct Gcra {
     period: u64,
 }
 
-// Where the time between two units is no whole number of nanoseconds, the clock is slowed down a bit: a *tick* is such that there is a whole
-// number of them between two units. It is 1 ns or longer, less than 2 ns, so a tick's first nanosecond tells the tick: the state is kept
-// in nanoseconds, and means the same under another configuration.
+// If the time between two units is not a whole number of nanoseconds, time is scaled to *ticks*, of
+// which there is a whole number between two units. A tick lasts from 1 ns to less than 2 ns, so its
+// first nanosecond identifies it. The state is therefore kept in nanoseconds, and means the same
+// under another configuration.
 impl Gcra {
-    /// Up to `limit` units at once, 1 to [`MAX_LIMIT`](super::MAX_LIMIT), which come back at `rate`.
+    /// Creates a limiter of up to `limit` units at once, 1 to [`MAX_LIMIT`](super::MAX_LIMIT),
+    /// refilled at `rate`.
     ///
     /// # Errors
-    /// [`Invalid::Limit`]; [`Invalid::TooFast`] above one unit a nanosecond; [`Invalid::TooSlow`] if the limit takes more than
-    /// 146 years to come back.
+    /// [`Invalid::Limit`]; [`Invalid::TooFast`] above one unit a nanosecond;
+    /// [`Invalid::TooSlow`] if the limit takes more than 146 years to refill.
     pub fn new(limit: u64, rate: Rate) -> Result<Self, Invalid> {
         let limit = valid_limit(limit)?;
         let unit = rate.period_ns() / rate.count();
@@ -54,7 +59,7 @@ impl Gcra {
         Ok(Self { limit, rate, unit, tolerance: limit * unit, period: unit * rate.count() })
     }
 
-    /// As redis-cell has it: one unit, and `max_burst` beyond it.
+    /// Creates a limiter with redis-cell's parameters: one unit, plus `max_burst`.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -62,12 +67,13 @@ impl Gcra {
         Self::new(max_burst.saturating_add(1), rate)
     }
 
-    /// How fast units come back.
+    /// Returns the refill rate.
     pub fn rate(&self) -> Rate {
         self.rate
     }
 
-    /// The TAT if `amount` units are taken, 1 or more, or from when on they can be: `None` if never. Nanoseconds.
+    /// Returns the TAT after taking `amount` units, 1 or more; otherwise the time from which they
+    /// can be taken, `None` if never. Nanoseconds.
     #[inline]
     pub(super) fn advance(&self, tat: u64, now: Time, amount: u64) -> Result<u64, Option<u64>> {
         if amount > self.limit {
@@ -78,22 +84,22 @@ impl Gcra {
         debug_assert!(charge <= self.tolerance);
         let now = self.ticks(now.as_nanos());
         let next = self.ticks(tat).max(now).saturating_add(charge);
-        // This sum is at most 2^63 + 2^62: one that saturated is beyond it.
+        // The right side is at most 2^63 + 2^62; a saturated sum exceeds it.
         if next <= now + self.tolerance {
             Ok(self.nanos(next))
         } else {
-            // More than the tolerance, or it would have been allowed.
+            // `next` exceeds the tolerance, or the request would have been allowed.
             Err(Some(self.nanos(next - self.tolerance)))
         }
     }
 
-    /// How long it is until then, if ever.
+    /// Returns the time until `at`, if there is such a time.
     #[inline]
     pub(super) fn wait_until(at: Option<u64>, now: Time) -> Option<Duration> {
         at.map(|at| Duration::from_nanos(at.saturating_sub(now.as_nanos())))
     }
 
-    /// The tick that a moment lies in.
+    /// Returns the tick that contains a time.
     #[inline]
     fn ticks(&self, nanos: u64) -> u64 {
         if self.period == self.rate.period_ns() {
@@ -103,7 +109,7 @@ impl Gcra {
         (u128::from(nanos) * u128::from(self.period) / u128::from(self.rate.period_ns())) as u64
     }
 
-    /// The first moment that lies in a tick.
+    /// Returns the first nanosecond of a tick.
     #[inline]
     fn nanos(&self, ticks: u64) -> u64 {
         if self.period == self.rate.period_ns() {
@@ -115,7 +121,8 @@ impl Gcra {
 }
 
 impl Limiter for Gcra {
-    /// The theoretical arrival time, nanoseconds on the scale of [`Time`]: when the limit is whole again. 0 is fresh.
+    /// The theoretical arrival time, nanoseconds on the scale of [`Time`]: when the limit is whole
+    /// again. 0 is fresh.
     type State = u64;
 
     fn fresh(&self) -> u64 {
@@ -167,8 +174,8 @@ mod tests {
         Rate::new(count, period).unwrap()
     }
 
-    /// `(at ms, quantity, refused, remaining, reset ms, retry ms)`, of a limit of 5 that comes back at 1 a second: what redis-cell's
-    /// own tests expect of it.
+    /// `(at ms, quantity, refused, remaining, reset ms, retry ms)` for a limit of 5 refilled at 1 a
+    /// second, from redis-cell's own tests.
     #[test]
     fn answers_as_redis_cell_does() {
         let cases = [
@@ -221,7 +228,8 @@ mod tests {
         );
     }
 
-    /// A third of a second is no whole number of nanoseconds. Three a second are three a second all the same, a million times.
+    /// A third of a second is not a whole number of nanoseconds. Three a second are exactly three a
+    /// second nevertheless, a million times.
     #[test]
     fn a_rate_without_whole_nanoseconds_does_not_drift() {
         for count in [3, 7, 11, 999_999_937, 700_000_000] {

@@ -1,32 +1,32 @@
-//! What a limiter cannot be made of.
+//! Invalid configurations.
 
-/// Why there is no such limiter.
+/// Why a configuration is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum Invalid {
-    /// It would never admit anything, or admits more than can be counted.
+    /// The limit is 0, or too large to count.
     #[error("the limit must be from 1 to {max}, it is {limit}")]
     Limit {
-        /// What was asked for. Units.
+        /// The requested limit. Units.
         limit: u64,
-        /// What is possible. Units.
+        /// The greatest possible limit. Units.
         max: u64,
     },
-    /// A rate of nothing, or of more than can be counted.
+    /// The rate's count is 0, or too large.
     #[error("the count per period must be from 1 to {max}, it is {count}")]
     Count {
-        /// What was asked for. Units.
+        /// The requested count. Units.
         count: u64,
-        /// What is possible. Units.
+        /// The greatest possible count. Units.
         max: u64,
     },
     /// Shorter than a nanosecond, or longer than 146 years.
     #[error("the period must be from 1 ns to 146 years")]
     Period,
-    /// More than one unit a nanosecond, which is what [`Gcra`](super::Gcra) can tell apart.
+    /// More than one unit a nanosecond, which exceeds the resolution of [`Gcra`](super::Gcra).
     #[error("the rate must be at most one unit a nanosecond")]
     TooFast,
-    /// Who has used it all would wait for more than 146 years until he has it all again.
+    /// An exhausted limit would take more than 146 years to refill.
     #[error("the limit comes back in 146 years at most: lower the limit, or raise the rate")]
     TooSlow,
 }

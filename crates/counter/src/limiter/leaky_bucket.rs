@@ -1,16 +1,18 @@
-//! A leaky bucket, as a meter: a level that runs out at a steady rate.
+//! A leaky bucket, as a meter: a level that drains at a steady rate.
 
 use super::level::Level;
 use super::rate::valid_limit;
 use super::{Invalid, Limiter, Rate, Time};
 use std::time::Duration;
 
-/// A bucket that holds `limit` units, empty at first, and leaks at a steady rate; who asks pours in, unless it would run over.
+/// A bucket that holds `limit` units, is empty at first, and leaks at a steady rate. A request
+/// pours in its units, unless the bucket would overflow.
 ///
-/// It is a [`TokenBucket`](super::TokenBucket) seen from the other side, and decides the same. It remembers what was *used*: if the limit is
-/// raised, the difference is free at once.
+/// It decides as a [`TokenBucket`](super::TokenBucket) does, but stores what was *used*: if the
+/// limit is raised, the difference is available immediately.
 ///
-/// An interval of length *W* admits at most `limit` + rate × *W* units. While a clock is behind the last time that was granted, nothing leaks.
+/// An interval of length *W* admits at most `limit` + rate × *W* units. While the clock is behind
+/// the last grant, nothing leaks.
 ///
 /// ```
 /// use std::time::Duration;
@@ -32,32 +34,34 @@ pub struct LeakyBucket {
     rate: Rate,
 }
 
-/// What is in a leaky bucket.
+/// The state of a leaky bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Water {
-    /// Units that have not leaked, and the part of one.
+    /// Units that have not leaked, with the fraction of one.
     pub level: Level,
-    /// When it was so.
+    /// Time of the level.
     pub updated: Time,
 }
 
 impl LeakyBucket {
-    /// A bucket for `limit` units, 1 to [`MAX_LIMIT`](super::MAX_LIMIT), that leaks at `rate`.
+    /// Creates a bucket for `limit` units, 1 to [`MAX_LIMIT`](super::MAX_LIMIT), that leaks at
+    /// `rate`.
     ///
     /// # Errors
-    /// [`Invalid::Limit`]; [`Invalid::TooSlow`] if it takes more than 146 years to run out.
+    /// [`Invalid::Limit`]; [`Invalid::TooSlow`] if it takes more than 146 years to drain.
     pub fn new(limit: u64, rate: Rate) -> Result<Self, Invalid> {
         let limit = valid_limit(limit)?;
         rate.check_fill(limit)?;
         Ok(Self { limit, rate })
     }
 
-    /// How fast it leaks.
+    /// Returns the leak rate.
     pub fn rate(&self) -> Rate {
         self.rate
     }
 
-    /// What is in it at a moment that is not before the state. Parts; more than the limit if that was lowered.
+    /// Returns the level at a time not before the state. Parts; more than the limit if that was
+    /// lowered.
     fn level(&self, state: &Water, at: Time) -> u128 {
         state.level.parts(self.rate).saturating_sub(self.rate.flow(at.since(state.updated)))
     }

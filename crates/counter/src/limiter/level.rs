@@ -1,14 +1,15 @@
-//! How much is in a bucket.
+//! The level of a bucket.
 
 use super::Rate;
 
-/// Whole units, and the part of one that a rate has brought or taken so far: an exact amount.
+/// Whole units and a fraction of one: an exact amount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Level {
     /// Whole units.
     pub units: u64,
-    /// The part of a unit, in as many parts as the rate's period has nanoseconds: less than that. What is more counts as the most
-    /// that there can be, so that a level which was written under another period is off by less than a unit.
+    /// Fraction of a unit, in parts of which a unit has as many as the rate's period has
+    /// nanoseconds. Larger values count as the greatest valid one, so a level that was stored under
+    /// another period is off by less than a unit.
     pub fraction: u64,
 }
 

@@ -1,32 +1,34 @@
-//! Rate limiters: who may go on now, who must wait, and for how long exactly.
+//! Rate limiters: which requests may pass now, which must wait, and exactly how long.
 //!
-//! A limiter is three things apart: its *configuration* (a value of a type that implements [`Limiter`]), its *state* (plain data, one per key),
-//! and the *time*, which is an argument. Nothing here reads a clock or is random: the same calls
-//! with the same times give the same answers, so a state may live in a log, a snapshot or another process.
+//! A limiter separates its *configuration* (a value of a type that implements [`Limiter`]), its
+//! *state* (plain data, one per key), and the *time*, which is an argument. Nothing here reads a
+//! clock or uses randomness: the same calls with the same times give the same answers, so a state
+//! may live in a log, a snapshot or another process.
 //!
 //! | limiter | state | an interval of length *W* admits at most | use it for |
 //! |---|---|---|---|
 //! | [`Gcra`] | 8 bytes | `limit` + rate × *W* | the default: smooth, cheap, exact waits |
-//! | [`TokenBucket`] | 24 bytes | `limit` + rate × *W* | rates above one unit a nanosecond; a raised limit that fills slowly |
-//! | [`LeakyBucket`] | 24 bytes | `limit` + rate × *W* | the same, with a raised limit that is free at once |
-//! | [`FixedWindow`] | 16 bytes | `limit` per window: twice in a moment, at the edge | quotas of a day, what a bill says |
-//! | [`SlidingWindow`] | 24 bytes | `limit` × (1 + *W* / period) | "so many per minute" without the edge |
-//! | [`SlidingLog`] | 16 bytes per request | `limit`, if *W* < period | small limits that must hold in every interval |
+//! | [`TokenBucket`] | 24 bytes | `limit` + rate × *W* | rates above 1/ns; raised limits fill slowly |
+//! | [`LeakyBucket`] | 24 bytes | `limit` + rate × *W* | the same; raised limits are free immediately |
+//! | [`FixedWindow`] | 16 bytes | `limit` per window; twice at an edge | daily quotas, billing |
+//! | [`SlidingWindow`] | 24 bytes | `limit` × (1 + *W* / period) | "n per minute" without the edge |
+//! | [`SlidingLog`] | 16 bytes per grant | `limit`, if *W* < period | small limits, exact everywhere |
 //!
-//! How much may be under way at once is another question: [`Concurrency`] answers it, by leases that end by themselves.
+//! [`Concurrency`] limits how much may be in progress at once, by leases that expire.
 //!
-//! Threads share a limiter as [`SharedGcra`], one atomic word, or as [`Shared`] or [`SharedConcurrency`], behind a lock. A request that several
-//! limits must admit, of whatever kinds, asks them by [`check_all`] or [`check_all_shared`]: all of them count it, or none does.
+//! Threads share a limiter as [`SharedGcra`], one atomic word, or as [`Shared`] or
+//! [`SharedConcurrency`], behind a lock. A request that several limits of any kind must admit uses
+//! [`check_all`] or [`check_all_shared`]: all of them count it, or none does.
 //!
 //! # What holds for all of them
 //! - A refused check changes nothing, to the bit.
-//! - An amount of 0 is allowed always and changes nothing.
-//! - [`Decision::retry_after`] is exact: if nobody else comes, a check that long after is allowed, and one that comes a nanosecond before that
-//!   is not.
-//! - Time may step. Where a clock goes back, time stands still for the limiter, or it is stricter, until the clock has caught up: going back
-//!   never admits more. A step forward is time that has passed.
-//! - A configuration may change under a state: what was admitted before is judged by the new one.
-//! - Nothing panics or wraps around for any configuration, state, time or amount.
+//! - An amount of 0 is always allowed and changes nothing.
+//! - [`Decision::retry_after`] is exact: without other requests, a check after that time is
+//!   allowed, and one a nanosecond earlier is not.
+//! - The clock may step. If it steps back, the limiter's time stands still, or it is stricter,
+//!   until the clock has caught up: it never admits more. A step forward counts as elapsed time.
+//! - A configuration may change under a state: the new one judges what was admitted before.
+//! - No configuration, state, time or amount causes a panic or wraps around.
 
 mod acquire;
 mod all;
@@ -71,10 +73,10 @@ pub use token_bucket::{TokenBucket, Tokens};
 use std::fmt::Debug;
 use std::time::Duration;
 
-/// The greatest limit that a limiter may have: what fits a signed 64-bit integer. Units.
+/// The greatest limit of a limiter, which fits a signed 64-bit integer. Units.
 pub const MAX_LIMIT: u64 = i64::MAX as u64;
 
-/// A rule that admits units as time goes by. The [module](self) says what holds for all of them.
+/// A rule that admits units over time. For the guarantees of all limiters, see the [module](self).
 ///
 /// ```
 /// use std::time::Duration;
@@ -92,33 +94,36 @@ pub const MAX_LIMIT: u64 = i64::MAX as u64;
 /// # Ok::<(), tidemark_counter::limiter::Invalid>(())
 /// ```
 pub trait Limiter {
-    /// What is remembered of one key: plain data.
+    /// The state of one key: plain data.
     type State: Clone + Debug + PartialEq;
 
-    /// The state of a key that nobody has used.
+    /// Returns the state of an unused key.
     fn fresh(&self) -> Self::State;
 
-    /// The most that is ever granted at once. Units.
+    /// Returns the most units that are ever granted at once.
     fn limit(&self) -> u64;
 
-    /// What can be taken at once at `now`. Units, at most the limit.
+    /// Returns the units that can be taken at `now`, at most the limit.
     fn remaining(&self, state: &Self::State, now: Time) -> u64;
 
-    /// After how long `amount` units can be taken, if nobody else comes: zero if they can be at `now`, `None` if they never can.
+    /// Returns the time until `amount` units can be taken without other requests: zero if they can
+    /// be at `now`, `None` if they never can.
     fn wait(&self, state: &Self::State, now: Time, amount: u64) -> Option<Duration>;
 
-    /// Counts `amount` units for which [`wait`](Self::wait) is zero at `now`. [`check`](Self::check) is both.
+    /// Counts `amount` units for which [`wait`](Self::wait) is zero at `now`.
+    /// [`check`](Self::check) does both.
     fn grant(&self, state: &mut Self::State, now: Time, amount: u64);
 
-    /// Gives back `amount` units that were taken and not used: as much of them as the limiter still counts at `now`. A key that has all its
-    /// units gains nothing.
+    /// Refunds `amount` units that were taken and not used: as many of them as the limiter still
+    /// counts at `now`. A key with all its units gains nothing.
     fn refund(&self, state: &mut Self::State, now: Time, amount: u64);
 
-    /// From when on the state answers as a fresh one does, if nobody comes until then: a key may be forgotten then. Not in the future
-    /// for a state that already does. [`Time::MAX`] if that is not within what can be told.
+    /// Returns when the state becomes equivalent to a fresh one without other requests: the key may
+    /// be dropped then. Not in the future if it already is. [`Time::MAX`] if the time is out of
+    /// range.
     fn idle_at(&self, state: &Self::State) -> Time;
 
-    /// Takes `amount` units, all or none. A refusal leaves the state as it was.
+    /// Takes `amount` units, all or none. A refusal leaves the state unchanged.
     #[inline]
     fn check(&self, state: &mut Self::State, now: Time, amount: u64) -> Decision {
         let wait = if amount == 0 { Some(Duration::ZERO) } else { self.wait(state, now, amount) };
@@ -128,14 +133,15 @@ pub trait Limiter {
         self.decision(state, now, wait)
     }
 
-    /// What [`check`](Self::check) would say. [`Decision::remaining`] and [`Decision::reset_after`] are of the state as it is.
+    /// Returns what [`check`](Self::check) would. [`Decision::remaining`] and
+    /// [`Decision::reset_after`] describe the present state.
     #[inline]
     fn peek(&self, state: &Self::State, now: Time, amount: u64) -> Decision {
         let wait = if amount == 0 { Some(Duration::ZERO) } else { self.wait(state, now, amount) };
         self.decision(state, now, wait)
     }
 
-    /// What is to be said to who must wait that long, of a state as it is then.
+    /// Returns the decision for a request with this wait, in the present state.
     #[inline]
     fn decision(&self, state: &Self::State, now: Time, wait: Option<Duration>) -> Decision {
         Decision {

@@ -1,12 +1,12 @@
-//! How fast units come back.
+//! Refill rates.
 
 use super::{Invalid, MAX_LIMIT};
 use std::time::Duration;
 
-/// The longest period, and the longest time until a limit is whole again: 2^62 ns, 146 years.
+/// The longest period, and the longest time to refill a limit: 2^62 ns, 146 years.
 const MAX_SPAN_NS: u64 = 1 << 62;
 
-/// So many units per period: an exact fraction, whatever the two are.
+/// A number of units per period, as an exact fraction.
 ///
 /// ```
 /// use std::time::Duration;
@@ -24,7 +24,7 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// `count` units, 1 to [`MAX_LIMIT`], every `period`, 1 ns to 146 years.
+    /// Creates a rate of `count` units, 1 to [`MAX_LIMIT`], every `period`, 1 ns to 146 years.
     ///
     /// # Errors
     /// [`Invalid::Count`], [`Invalid::Period`].
@@ -35,12 +35,12 @@ impl Rate {
         Ok(Self { count, period_ns: span_ns(period)? })
     }
 
-    /// Units that come back in a period.
+    /// Returns the units per period.
     pub fn count(self) -> u64 {
         self.count
     }
 
-    /// The period.
+    /// Returns the period.
     pub fn period(self) -> Duration {
         Duration::from_nanos(self.period_ns)
     }
@@ -49,23 +49,23 @@ impl Rate {
         self.period_ns
     }
 
-    /// Units in *parts*, of which a unit has as many as the period has nanoseconds: so what comes back in a nanosecond is a whole number
-    /// of them.
+    /// Converts units to *parts*. A unit has as many parts as the period has nanoseconds, so a
+    /// whole number of parts is refilled in each nanosecond.
     pub(super) fn parts(self, units: u64) -> u128 {
         u128::from(units) * u128::from(self.period_ns)
     }
 
-    /// What comes back in so long. Parts, less than 2^127.
+    /// Returns the parts refilled in `time`, less than 2^127.
     pub(super) fn flow(self, time: Duration) -> u128 {
         time.as_nanos().min(u128::from(u64::MAX)) * u128::from(self.count)
     }
 
-    /// In how long so many parts come back.
+    /// Returns the time to refill that many parts.
     pub(super) fn time_for(self, parts: u128) -> Duration {
         Duration::from_nanos(u64::try_from(parts.div_ceil(u128::from(self.count))).unwrap_or(u64::MAX))
     }
 
-    /// Whether so many units come back within what limiters can reckon with.
+    /// Checks that `limit` units are refilled within the range of limiters.
     pub(super) fn check_fill(self, limit: u64) -> Result<(), Invalid> {
         let scaled = u128::from(limit) * u128::from(self.period_ns);
         if scaled <= u128::from(MAX_SPAN_NS) * u128::from(self.count) {
@@ -76,7 +76,7 @@ impl Rate {
     }
 }
 
-/// A period that limiters can reckon with. Nanoseconds.
+/// Checks a period, and returns it in nanoseconds.
 pub(super) fn span_ns(period: Duration) -> Result<u64, Invalid> {
     u64::try_from(period.as_nanos())
         .ok()
@@ -84,7 +84,7 @@ pub(super) fn span_ns(period: Duration) -> Result<u64, Invalid> {
         .ok_or(Invalid::Period)
 }
 
-/// The limit, if a limiter can have it.
+/// Checks a limit.
 pub(super) fn valid_limit(limit: u64) -> Result<u64, Invalid> {
     if (1..=MAX_LIMIT).contains(&limit) { Ok(limit) } else { Err(Invalid::Limit { limit, max: MAX_LIMIT }) }
 }

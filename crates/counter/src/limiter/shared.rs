@@ -1,11 +1,12 @@
-//! A key of any limiter that threads share: a state behind a lock.
+//! A limiter of any kind that threads share: a state behind a lock.
 
 use super::{Decision, Limiter, Time};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A limiter and its state, for any number of threads. The lock is held for a check only, and never while anything is waited for.
+/// A limiter and its state, for any number of threads. The lock is held for the duration of a
+/// check, and never across a wait.
 ///
-/// For [`Gcra`](super::Gcra) alone [`SharedGcra`](super::SharedGcra) needs no lock.
+/// For [`Gcra`](super::Gcra), [`SharedGcra`](super::SharedGcra) needs no lock.
 #[derive(Debug)]
 pub struct Shared<L: Limiter> {
     limiter: L,
@@ -13,23 +14,23 @@ pub struct Shared<L: Limiter> {
 }
 
 impl<L: Limiter> Shared<L> {
-    /// A key that nobody has used.
+    /// Creates an unused key.
     pub fn new(limiter: L) -> Self {
         let state = limiter.fresh();
         Self::with_state(limiter, state)
     }
 
-    /// A key of which the state is known.
+    /// Creates a key with a known state.
     pub fn with_state(limiter: L, state: L::State) -> Self {
         Self { limiter, state: Mutex::new(state) }
     }
 
-    /// The rule.
+    /// Returns the rule.
     pub fn limiter(&self) -> &L {
         &self.limiter
     }
 
-    /// The state as it is now.
+    /// Returns a copy of the present state.
     pub fn state(&self) -> L::State {
         self.lock().clone()
     }
@@ -39,17 +40,17 @@ impl<L: Limiter> Shared<L> {
         self.limiter.check(&mut self.lock(), now, amount)
     }
 
-    /// What [`check`](Self::check) would say. As [`Limiter::peek`].
+    /// Returns what [`check`](Self::check) would. As [`Limiter::peek`].
     pub fn peek(&self, now: Time, amount: u64) -> Decision {
         self.limiter.peek(&self.lock(), now, amount)
     }
 
-    /// Gives back `amount` units that were taken and not used. As [`Limiter::refund`].
+    /// Refunds `amount` units that were taken and not used. As [`Limiter::refund`].
     pub fn refund(&self, now: Time, amount: u64) {
         self.limiter.refund(&mut self.lock(), now, amount);
     }
 
-    /// A state is written as a whole, so one that a panic has left behind is one.
+    /// Ignores poisoning: a state is written as a whole, so it is valid after a panic.
     pub(super) fn lock(&self) -> MutexGuard<'_, L::State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

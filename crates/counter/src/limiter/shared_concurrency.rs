@@ -6,8 +6,8 @@ use super::all_shared::Lock;
 use super::{Concurrency, Decision, Lease, Time};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A [`Concurrency`] limit and its leases, for any number of threads. The lock is held while leases are looked through, and never while
-/// anything is waited for.
+/// A [`Concurrency`] limit and its leases, for any number of threads. The lock is held while leases
+/// are scanned, and never across a wait.
 ///
 /// ```
 /// use std::time::Duration;
@@ -26,8 +26,8 @@ pub struct SharedConcurrency {
     leases: Mutex<Vec<Lease>>,
 }
 
-/// A [`SharedConcurrency`] with the name of a lease, to be asked together with other limits. Where one limit is named twice in a request, the
-/// first name gets the units of both.
+/// A [`SharedConcurrency`] with the name of a lease, for a joint check with other limits. If one
+/// limit is named twice in a request, the first name gets the units of both.
 #[derive(Debug, Clone, Copy)]
 pub struct Named<'a> {
     limit: &'a SharedConcurrency,
@@ -35,22 +35,22 @@ pub struct Named<'a> {
 }
 
 impl SharedConcurrency {
-    /// A key of which nobody holds anything.
+    /// Creates a key without leases.
     pub fn new(limiter: Concurrency) -> Self {
         Self::with_leases(limiter, Vec::new())
     }
 
-    /// A key of which the leases are known, the oldest first.
+    /// Creates a key with known leases, in the order of their ends.
     pub fn with_leases(limiter: Concurrency, leases: Vec<Lease>) -> Self {
         Self { limiter, leases: Mutex::new(leases) }
     }
 
-    /// The rule.
+    /// Returns the rule.
     pub fn limiter(&self) -> &Concurrency {
         &self.limiter
     }
 
-    /// The leases as they are now, the oldest first.
+    /// Returns the present leases, in the order of their ends.
     pub fn leases(&self) -> Vec<Lease> {
         self.lock().clone()
     }
@@ -75,12 +75,13 @@ impl SharedConcurrency {
         self.limiter.release(&mut self.lock(), now, id)
     }
 
-    /// A lease under this name, as [`check_all_shared`](super::check_all_shared) takes it.
+    /// Returns the limit with the name of a lease, for
+    /// [`check_all_shared`](super::check_all_shared).
     pub fn under(&self, id: u64) -> Named<'_> {
         Named { limit: self, id }
     }
 
-    /// Leases are changed one by one, so what a panic has left behind are leases.
+    /// Ignores poisoning: leases are changed one by one, so they are valid after a panic.
     fn lock(&self) -> MutexGuard<'_, Vec<Lease>> {
         self.leases.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -7,19 +7,21 @@ use crate::sync::{AtomicU64, Ordering, hint, thread};
 use std::fmt;
 use std::time::Duration;
 
-/// Somebody has taken the state out, to decide about it together with others, and will put one back. No check leaves such a state: it would
-/// be beyond all times.
+/// Marks the state as locked for a joint decision. No check leaves such a state: it is beyond all
+/// times.
 const LOCKED: u64 = u64::MAX;
 
-/// What [`Gcra`] remembers of a key, for any number of threads: 8 bytes. The rule is an argument, so all keys of a plan share one, and it
-/// may change at any time.
+/// The state of a key of [`Gcra`], for any number of threads: 8 bytes. The rule is an argument, so
+/// all keys of a plan share one, and it may change at any time.
 ///
-/// Every check is linearizable: it happens at one moment between its call and its return, and what all threads are admitted is what one
-/// thread would be that asks in the same order. A check that admits is one compare-and-swap, again for each other thread that was
-/// quicker; one that refuses writes nothing. Nothing blocks, but for the moment in which [`check_all_shared`](super::check_all_shared) decides
-/// about several limits at once, of which this may be one: [`by`](Self::by).
+/// Every check is linearizable: together, threads are admitted exactly what one thread would be
+/// that makes the same requests in that order. A check that admits is one compare-and-swap,
+/// repeated under contention; one that refuses writes nothing. Nothing blocks, except while
+/// [`check_all_shared`](super::check_all_shared) decides about several limits of which this is one,
+/// [with its rule](Self::by).
 ///
-/// Threads that read a clock before they ask may come in another order than their times: [`Gcra`] admits no more for it.
+/// Threads that read a clock first may check in another order than that of their times: [`Gcra`]
+/// does not admit more because of it.
 ///
 /// ```
 /// use std::time::Duration;
@@ -38,7 +40,7 @@ const LOCKED: u64 = u64::MAX;
 #[derive(Default)]
 pub struct SharedGcra(AtomicU64);
 
-/// A [`SharedGcra`] with its rule, to be asked together with other limits.
+/// A [`SharedGcra`] with its rule, for a joint check with other limits.
 ///
 /// ```
 /// use std::time::Duration;
@@ -63,10 +65,10 @@ pub struct Ruled<'a> {
     rule: &'a Gcra,
 }
 
-// The word is all that there is: no other memory is published by it. What is acquired and released is the order of the words that are
-// decided about together: who has seen one behind such a decision sees the others behind it, or locked.
+// The word publishes no other memory. Acquire and release order the words of a joint decision: a
+// thread that has seen one of them after the decision sees the others after it, or locked.
 impl SharedGcra {
-    /// A key of which the state is known: 0 for one that nobody has used.
+    /// Creates a key with a known state: 0 for an unused one.
     #[cfg(not(loom))]
     pub const fn new(state: u64) -> Self {
         Self(AtomicU64::new(if state == LOCKED { LOCKED - 1 } else { state }))
@@ -78,24 +80,24 @@ impl SharedGcra {
         Self(AtomicU64::new(state.min(LOCKED - 1)))
     }
 
-    /// The key with its rule, as [`check_all_shared`](super::check_all_shared) takes it.
+    /// Returns the key with its rule, for [`check_all_shared`](super::check_all_shared).
     pub fn by<'a>(&'a self, rule: &'a Gcra) -> Ruled<'a> {
         Ruled { key: self, rule }
     }
 
-    /// The state, as [`Gcra`] has it.
+    /// Returns the state, in the form of [`Gcra`].
     #[inline]
     pub fn state(&self) -> u64 {
         self.unlocked(self.0.load(Ordering::Acquire))
     }
 
-    /// The state that was seen, or the next one if it was locked.
+    /// Returns the given state, or the next one if it is locked.
     #[inline]
     fn unlocked(&self, state: u64) -> u64 {
         if state == LOCKED { self.wait() } else { state }
     }
 
-    /// The state when it is not locked any more.
+    /// Waits until the state is not locked, and returns it.
     #[cold]
     fn wait(&self) -> u64 {
         let mut looks = 0_u32;
@@ -113,7 +115,7 @@ impl SharedGcra {
         }
     }
 
-    /// Takes the state out, until it is given back.
+    /// Locks the state until the guard is dropped.
     fn lock(&self) -> Taken<'_> {
         let mut state = self.state();
         loop {
@@ -133,13 +135,14 @@ impl SharedGcra {
         }
     }
 
-    /// Whether `amount` units were taken, all or none: what [`check`](Self::check) decides, without what else it says.
+    /// Takes `amount` units, all or none, and returns whether it did. As [`check`](Self::check),
+    /// without the other figures.
     #[inline]
     pub fn is_allowed(&self, rule: &Gcra, now: Time, amount: u64) -> bool {
         self.take(rule, now, amount).is_ok()
     }
 
-    /// The state in which a check has left the key, or has found it and how long must be waited.
+    /// Takes `amount` units. Returns the new state; or the unchanged one, with the wait.
     #[inline]
     fn take(&self, rule: &Gcra, now: Time, amount: u64) -> Result<u64, (u64, Option<Duration>)> {
         let mut state = self.state();
@@ -155,13 +158,13 @@ impl SharedGcra {
         }
     }
 
-    /// What [`check`](Self::check) would say. As [`Limiter::peek`].
+    /// Returns what [`check`](Self::check) would. As [`Limiter::peek`].
     #[inline]
     pub fn peek(&self, rule: &Gcra, now: Time, amount: u64) -> Decision {
         rule.peek(&self.state(), now, amount)
     }
 
-    /// Gives back `amount` units that were taken and not used. As [`Limiter::refund`].
+    /// Refunds `amount` units that were taken and not used. As [`Limiter::refund`].
     pub fn refund(&self, rule: &Gcra, now: Time, amount: u64) {
         let mut state = self.state();
         loop {
@@ -182,7 +185,7 @@ impl SharedGcra {
     }
 }
 
-/// A state that is taken out of its word. It goes back when this is dropped, also by a panic.
+/// A locked state. It is written back when this is dropped, also by a panic.
 struct Taken<'key> {
     key: &'key SharedGcra,
     state: u64,
@@ -212,7 +215,7 @@ impl fmt::Debug for SharedGcra {
     }
 }
 
-/// Every interleaving of two threads that decide about the same two words, explored by loom.
+/// All interleavings of two threads that decide about the same two words, explored by loom.
 #[cfg(all(test, loom))]
 mod models {
     use super::*;
@@ -233,7 +236,8 @@ mod models {
         [0, 1].map(|at| keys[at].peek(rules[at], NOW, 1).remaining)
     }
 
-    /// One of the two has the only unit, whichever word each of them names first, and the other one takes nothing.
+    /// One of the two requests gets the only unit, whichever word each of them names first, and the
+    /// other one takes nothing.
     #[test]
     fn loom_words_are_decided_about_together() {
         loom::model(|| {
@@ -250,7 +254,8 @@ mod models {
         });
     }
 
-    /// Who asks one word by itself is admitted beside a request that is refused, and what each counts is counted.
+    /// A check of one word is admitted concurrently with a request that is refused, and both are
+    /// counted correctly.
     #[test]
     fn loom_a_check_beside_a_decision_loses_nothing() {
         loom::model(|| {
@@ -269,7 +274,7 @@ mod models {
         });
     }
 
-    /// Who has seen one word behind a decision sees the other one behind it.
+    /// A thread that has seen one word after a decision sees the other one after it.
     #[test]
     fn loom_a_decision_is_seen_as_a_whole() {
         loom::model(|| {

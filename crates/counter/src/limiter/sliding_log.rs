@@ -1,17 +1,17 @@
-//! A sliding log: what was granted in the last period, one by one.
+//! A sliding log: every grant of the last period.
 
 use super::rate::{span_ns, valid_limit};
 use super::{Invalid, Limiter, Time};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// At most `limit` units in every interval that is shorter than the period: exactly, because every grant is remembered until it is a
-/// period old.
+/// At most `limit` units in every interval shorter than the period: exact, because every grant is
+/// kept until it is a period old.
 ///
-/// It costs 16 bytes for each grant, and time in proportion to their number; so that number is bounded too. Who comes when that many are
-/// remembered waits for the oldest to leave.
+/// It costs 16 bytes for each grant, and time linear in their number, which is bounded too. At that
+/// bound, a request waits until the oldest grant expires.
 ///
-/// While a clock is behind the last grant, nothing leaves.
+/// While the clock is behind the last grant, nothing expires.
 ///
 /// ```
 /// use std::time::Duration;
@@ -34,20 +34,21 @@ pub struct SlidingLog {
     entries_max: usize,
 }
 
-/// Something that was granted.
+/// A grant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Entry {
-    /// When.
+    /// Time of the grant.
     pub time: Time,
-    /// How much. Units.
+    /// Units granted.
     pub units: u64,
 }
 
 impl SlidingLog {
-    /// How many grants are remembered, unless said otherwise.
+    /// Default of the most grants that are kept.
     pub const DEFAULT_ENTRIES: usize = 1024;
 
-    /// `limit` units, 1 to [`MAX_LIMIT`](super::MAX_LIMIT), per period, 1 ns to 146 years.
+    /// Creates a limiter of `limit` units, 1 to [`MAX_LIMIT`](super::MAX_LIMIT), per period, 1 ns
+    /// to 146 years.
     ///
     /// # Errors
     /// [`Invalid::Limit`], [`Invalid::Period`].
@@ -56,23 +57,24 @@ impl SlidingLog {
         Ok(Self { limit, period_ns, entries_max: Self::DEFAULT_ENTRIES })
     }
 
-    /// Remembers that many grants, at least 1.
+    /// Sets the most grants that are kept, at least 1.
     #[must_use]
     pub fn with_entries(self, entries_max: usize) -> Self {
         Self { entries_max: entries_max.max(1), ..self }
     }
 
-    /// How far back it looks.
+    /// Returns the period.
     pub fn period(&self) -> Duration {
         Duration::from_nanos(self.period_ns)
     }
 
-    /// How many grants are remembered at most.
+    /// Returns the most grants that are kept.
     pub fn entries_max(&self) -> usize {
         self.entries_max
     }
 
-    /// The entries that count at `now`, of a log whose clock stands still while it is behind, and when that is.
+    /// Returns the entries that count at `now`, and the log's time, which stands still while the
+    /// clock is behind it.
     fn live<'a>(
         &self,
         state: &'a VecDeque<Entry>,
@@ -86,7 +88,7 @@ impl SlidingLog {
 }
 
 impl Limiter for SlidingLog {
-    /// What was granted, the oldest first.
+    /// The grants, oldest first.
     type State = VecDeque<Entry>;
 
     fn fresh(&self) -> VecDeque<Entry> {
@@ -111,7 +113,7 @@ impl Limiter for SlidingLog {
         let (at, live) = self.live(state, now);
         let mut used = live.clone().fold(0_u128, |sum, entry| sum + u128::from(entry.units));
         let mut count = live.clone().count();
-        // One at the same moment as the last becomes a part of it.
+        // A grant at the time of the last one is merged into it.
         let is_joined = count > 0 && state.back().is_some_and(|last| last.time == at);
         if used <= u128::from(room) && (count < self.entries_max || is_joined) {
             return Some(Duration::ZERO);
@@ -136,7 +138,7 @@ impl Limiter for SlidingLog {
         }
     }
 
-    /// The newest first.
+    /// Refunds the newest grants first.
     fn refund(&self, state: &mut VecDeque<Entry>, now: Time, mut amount: u64) {
         let (_, live) = self.live(state, now);
         let gone = state.len() - live.count();

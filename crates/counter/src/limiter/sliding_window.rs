@@ -1,11 +1,11 @@
-//! A sliding window, from the counts of two fixed ones.
+//! A sliding window, interpolated from the counts of two fixed ones.
 
 use super::rate::{span_ns, valid_limit};
 use super::{Invalid, Limiter, Time};
 use std::time::Duration;
 
-/// About `limit` units in the last period, whenever one looks: what was taken in this window of the clock, and of what was taken in the window
-/// before the part that the period still reaches back to.
+/// About `limit` units in the last period: the units of the current window of the clock, plus those
+/// of the previous one in proportion to its overlap with the last period.
 ///
 /// ```text
 ///       ├──── previous ────┼──── current ─────┤
@@ -13,13 +13,14 @@ use std::time::Duration;
 ///                          ├─ elapsed ──┤
 /// ```
 ///
-/// # How exact it is
-/// The count assumes that the previous window's units came evenly. It never goes beyond `limit`, and is computed without rounding. What
-/// was really admitted in an interval of length *W* is at most `limit` × (1 + *W* / period): never more than `limit` in a moment, and in a whole
-/// period less than twice as much, if all of the previous window's units came at its end. For exactly `limit` in every interval take a
-/// [`SlidingLog`](super::SlidingLog).
+/// # Exactness
+/// The count assumes that the previous window's units were evenly distributed. It never exceeds
+/// `limit`, and is computed without rounding. An interval of length *W* admits at most
+/// `limit` × (1 + *W* / period): never more than `limit` at one instant, and less than twice as
+/// much in a whole period, if all units of the previous window came at its end. For exactly `limit`
+/// in every interval use a [`SlidingLog`](super::SlidingLog).
 ///
-/// While a clock is behind the window in which was granted last, it is as if that window had just begun.
+/// While the clock is before the window of the last grant, it is as if that window had just begun.
 ///
 /// ```
 /// use std::time::Duration;
@@ -38,19 +39,20 @@ pub struct SlidingWindow {
     period_ns: u64,
 }
 
-/// What was taken in a window, and in the one before it.
+/// Usage of a window and of the one before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Windows {
-    /// When the current window began.
+    /// Start of the current window.
     pub start: Time,
     /// Units taken in it.
     pub current: u64,
-    /// Units taken in the one before.
+    /// Units taken in the previous one.
     pub previous: u64,
 }
 
 impl SlidingWindow {
-    /// `limit` units, 1 to [`MAX_LIMIT`](super::MAX_LIMIT), per period, 1 ns to 146 years.
+    /// Creates a limiter of `limit` units, 1 to [`MAX_LIMIT`](super::MAX_LIMIT), per period, 1 ns
+    /// to 146 years.
     ///
     /// # Errors
     /// [`Invalid::Limit`], [`Invalid::Period`].
@@ -58,7 +60,7 @@ impl SlidingWindow {
         Ok(Self { limit: valid_limit(limit)?, period_ns: span_ns(period)? })
     }
 
-    /// How far back it looks.
+    /// Returns the period.
     pub fn period(&self) -> Duration {
         Duration::from_nanos(self.period_ns)
     }
@@ -67,7 +69,7 @@ impl SlidingWindow {
         Time::from_nanos(at.as_nanos() - at.as_nanos() % self.period_ns)
     }
 
-    /// The windows that count at a moment that is not before the state.
+    /// Returns the windows that count at a time not before the state.
     fn windows(&self, state: &Windows, at: Time) -> Windows {
         let start = self.start(at);
         let then = self.start(state.start);
@@ -82,12 +84,14 @@ impl SlidingWindow {
         }
     }
 
-    /// What of the limit the current window has not used: the previous one and who asks share it.
+    /// Returns the part of the limit that the current window has not used; the previous window
+    /// still takes its share.
     fn free(&self, windows: &Windows) -> u64 {
         self.limit.saturating_sub(windows.current)
     }
 
-    /// How long after their start such windows have room for `amount` units: a period or more if they never have. Nanoseconds.
+    /// Returns how long after their start the windows have room for `amount` units: the period if
+    /// they never have. Nanoseconds.
     fn room_after(&self, windows: &Windows, amount: u64) -> u64 {
         let Some(room) = self.free(windows).checked_sub(amount) else { return self.period_ns };
         // previous × (period − elapsed) ≤ room × period
@@ -128,7 +132,7 @@ impl Limiter for SlidingWindow {
             return Some(Duration::ZERO);
         }
         if after == self.period_ns {
-            // In the next window, or in the one behind it, which remembers nothing of this one.
+            // In the next window or the one after it, which counts nothing of this one.
             let next = Windows { start: windows.start, current: 0, previous: windows.current };
             after += self.room_after(&next, amount);
         }
@@ -140,7 +144,7 @@ impl Limiter for SlidingWindow {
         *state = Windows { current: windows.current.saturating_add(amount), ..windows };
     }
 
-    /// Of the current window first.
+    /// Refunds units of the current window first.
     fn refund(&self, state: &mut Windows, now: Time, amount: u64) {
         let windows = self.windows(state, now.max(state.start));
         let rest = amount.saturating_sub(windows.current);

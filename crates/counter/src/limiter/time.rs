@@ -1,11 +1,12 @@
-//! When a check happens.
+//! Times of checks.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// A moment: nanoseconds since some beginning, 0 to [`Time::MAX`]. What the beginning is does not matter, as long as all times that one state
-/// is asked with have the same: the Unix epoch, the start of the process, the start of a test.
+/// A point in time: nanoseconds since an arbitrary origin, 0 to [`Time::MAX`]. All times used with
+/// one state must have the same origin: the Unix epoch, the start of the process, the start of a
+/// test.
 ///
-/// A moment beyond the range is brought into it, so making one never fails.
+/// Values out of range are clamped, so construction never fails.
 ///
 /// ```
 /// use std::time::Duration;
@@ -20,49 +21,51 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub struct Time(u64);
 
 impl Time {
-    /// The beginning.
+    /// The origin.
     pub const ZERO: Self = Self(0);
 
-    /// The last moment, 292 years behind the beginning: 2262 if that is the Unix epoch. Behind it time stands still.
+    /// The last point in time, 292 years after the origin: the year 2262 for the Unix epoch. Later
+    /// times are equal to it.
     pub const MAX: Self = Self(i64::MAX as u64);
 
-    /// So many nanoseconds behind the beginning.
+    /// Creates a time from nanoseconds since the origin.
     pub const fn from_nanos(nanos: u64) -> Self {
         if nanos > Self::MAX.0 { Self::MAX } else { Self(nanos) }
     }
 
-    /// So many microseconds behind the beginning.
+    /// Creates a time from microseconds since the origin.
     pub const fn from_micros(micros: u64) -> Self {
         Self::from_nanos(micros.saturating_mul(1_000))
     }
 
-    /// So many milliseconds behind the beginning.
+    /// Creates a time from milliseconds since the origin.
     pub const fn from_millis(millis: u64) -> Self {
         Self::from_nanos(millis.saturating_mul(1_000_000))
     }
 
-    /// So many seconds behind the beginning.
+    /// Creates a time from seconds since the origin.
     pub const fn from_secs(secs: u64) -> Self {
         Self::from_nanos(secs.saturating_mul(1_000_000_000))
     }
 
-    /// Nanoseconds since the beginning.
+    /// Returns the nanoseconds since the origin.
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// Whole milliseconds since the beginning.
+    /// Returns the whole milliseconds since the origin.
     pub const fn as_millis(self) -> u64 {
         self.0 / 1_000_000
     }
 
-    /// How long it is from `now` until so long behind this moment, which may be beyond [`MAX`](Self::MAX): so a wait is never zero by being cut.
+    /// Returns the time from `now` until `behind` after this time, which may exceed
+    /// [`MAX`](Self::MAX): clamping never makes a wait zero.
     pub(super) fn wait_until(self, behind: Duration, now: Self) -> Duration {
         let at = self.0.saturating_add(u64::try_from(behind.as_nanos()).unwrap_or(u64::MAX));
         Duration::from_nanos(at.saturating_sub(now.0))
     }
 
-    /// How long ago `earlier` was: zero if it is yet to come.
+    /// Returns the time since `earlier`: zero if that is in the future.
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
@@ -84,7 +87,7 @@ impl std::ops::Sub<Duration> for Time {
     }
 }
 
-/// Since the Unix epoch.
+/// Nanoseconds since the Unix epoch.
 impl From<SystemTime> for Time {
     fn from(time: SystemTime) -> Self {
         Self::ZERO + time.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO)

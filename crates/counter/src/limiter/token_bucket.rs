@@ -5,13 +5,15 @@ use super::rate::valid_limit;
 use super::{Invalid, Limiter, Rate, Time};
 use std::time::Duration;
 
-/// A bucket of up to `limit` tokens, full at first, into which they fall at a steady rate; a unit costs a token.
+/// A bucket of up to `limit` tokens, full at first, which fills at a steady rate; a unit costs a
+/// token.
 ///
-/// It decides as [`Gcra`](super::Gcra) does, at any rate, with no error at all, for a state of three words. It remembers what is *left*: if
-/// the limit is raised, the difference has to fall in first. [`LeakyBucket`](super::LeakyBucket) remembers what was *used*.
+/// It decides as [`Gcra`](super::Gcra) does, at any rate, and exactly, with a state of three words.
+/// It stores what is *left*: if the limit is raised, the difference fills at the rate.
+/// [`LeakyBucket`](super::LeakyBucket) stores what was *used*.
 ///
-/// An interval of length *W* admits at most `limit` + rate × *W* units. While a clock is behind the last time that was granted, nothing falls
-/// in.
+/// An interval of length *W* admits at most `limit` + rate × *W* units. While the clock is behind
+/// the last grant, the bucket does not fill.
 ///
 /// ```
 /// use std::time::Duration;
@@ -30,17 +32,18 @@ pub struct TokenBucket {
     rate: Rate,
 }
 
-/// What is in a token bucket.
+/// The state of a token bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Tokens {
-    /// Tokens, and the part of one that has fallen in.
+    /// Tokens, with the fraction of one.
     pub level: Level,
-    /// When it was so.
+    /// Time of the level.
     pub updated: Time,
 }
 
 impl TokenBucket {
-    /// A bucket for `limit` tokens, 1 to [`MAX_LIMIT`](super::MAX_LIMIT), that fills at `rate`.
+    /// Creates a bucket for `limit` tokens, 1 to [`MAX_LIMIT`](super::MAX_LIMIT), that fills at
+    /// `rate`.
     ///
     /// # Errors
     /// [`Invalid::Limit`]; [`Invalid::TooSlow`] if it takes more than 146 years to fill.
@@ -50,12 +53,12 @@ impl TokenBucket {
         Ok(Self { limit, rate })
     }
 
-    /// How fast tokens fall in.
+    /// Returns the fill rate.
     pub fn rate(&self) -> Rate {
         self.rate
     }
 
-    /// What is in it at a moment that is not before the state. Parts.
+    /// Returns the level at a time not before the state. Parts.
     fn filled(&self, state: &Tokens, at: Time) -> u128 {
         let filled = state.level.parts(self.rate) + self.rate.flow(at.since(state.updated));
         filled.min(self.rate.parts(self.limit))

@@ -1,15 +1,15 @@
-//! What is sent to a store at once.
+//! Batches that are sent to a store.
 
-/// Changes of counters that a store applies together, and once.
+/// Changes of counters that a store applies atomically and once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Batch {
-    /// Who sends it.
+    /// Name of the writer that sends it.
     pub writer: String,
     /// The epoch of the writer's claim.
     pub epoch: u64,
-    /// Dense: one more than that of the batch before it.
+    /// Dense: one more than that of the previous batch.
     pub sequence: u64,
-    /// What changes. No key occurs twice.
+    /// The changes. No key occurs twice.
     pub deltas: Vec<Delta>,
 }
 

@@ -1,18 +1,19 @@
-//! Who may write, and what is next.
+//! Ownership of writers' names, and the order of batches.
 
 use super::batch::Batch;
 use super::error::Error;
 
-/// A writer's name, made one's own. The default is what a store knows of a name that was never claimed.
+/// Ownership of a writer's name. The default is the state of a name that was never claimed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Claim {
-    /// Above all before it; what batches must carry. 1 or more.
+    /// Fencing token: above all earlier ones; batches carry it. 1 or more.
     pub epoch: u64,
-    /// The number of the last batch that was applied under this name, 0 if there was none. The next one has the number behind it.
+    /// Number of the last batch that was applied under this name, 0 if there was none. The next
+    /// batch has the next number.
     pub last_sequence: u64,
 }
 
-/// What a store says of a batch that it has.
+/// Answer of a store that has a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Receipt {
     /// It was applied now.
@@ -22,7 +23,8 @@ pub enum Receipt {
 }
 
 impl Claim {
-    /// What a store that knows this of the batch's writer is to say of the batch; `None` if it is the next one, and to be applied.
+    /// Returns what a store with this claim must answer to the batch; `None` if it is the next one
+    /// and must be applied.
     ///
     /// # Errors
     /// [`Error::Fenced`], [`Error::Forgotten`], [`Error::Gap`].

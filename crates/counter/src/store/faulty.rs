@@ -1,19 +1,20 @@
-//! A store that fails as networks and databases do, from a seed: for tests of whoever uses a store.
+//! Deterministic fault injection for tests of code that uses a store.
 
 use super::{Batch, Claim, Error, Receipt, Rejected, Store};
 
-/// How often what goes wrong, in calls of a hundred.
+/// Probabilities of faults, in percent of calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Faults {
     /// The call does not reach the store.
     pub lost_requests: u8,
-    /// The store does what it is asked for, and its answer is lost.
+    /// The store carries out the call, and its answer is lost.
     pub lost_answers: u8,
-    /// The store refuses one of a batch's changes, and so all of them.
+    /// The store rejects one of a batch's changes, and so the batch.
     pub refusals: u8,
 }
 
-/// Another store, with faults between it and its user. The same seed and the same calls have the same faults.
+/// A store with faults injected in front of it. The same seed and the same calls have the same
+/// faults.
 ///
 /// ```
 /// use tidemark_counter::store::{Faults, Faulty, Memory, Store};
@@ -28,22 +29,22 @@ pub struct Faulty<S> {
     store: S,
     faults: Faults,
     random: u64,
-    /// Writer and number of the batch that the store has applied last.
+    /// Writer and number of the last batch that the store has applied.
     applied: Option<(String, u64)>,
 }
 
 impl<S: Store> Faulty<S> {
-    /// `store`, seen through `faults`.
+    /// Wraps `store` with `faults`.
     pub fn new(store: S, faults: Faults, seed: u64) -> Self {
         Self { store, faults, random: seed ^ 0x9E37_79B9_7F4A_7C15, applied: None }
     }
 
-    /// From now on, other faults.
+    /// Replaces the faults.
     pub fn set_faults(&mut self, faults: Faults) {
         self.faults = faults;
     }
 
-    /// A random number below `bound`, by `SplitMix64`.
+    /// Returns a random number below `bound`, by `SplitMix64`.
     fn below(&mut self, bound: u64) -> u64 {
         self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.random;
@@ -74,7 +75,7 @@ impl<S: Store> Store for Faulty<S> {
     }
 
     fn commit(&mut self, batch: &Batch) -> Result<Receipt, Error> {
-        // A batch that was applied before is known as such before its changes are looked at.
+        // A duplicate is recognized before its changes are checked.
         let is_known = self
             .applied
             .as_ref()

@@ -1,10 +1,10 @@
-//! A store that forgets everything with its process: for tests, and for counters that need not survive.
+//! A store in memory, lost with its process: for tests, and for counters that need not survive.
 
 use super::{Batch, Claim, Error, Receipt, Rejected, Store, check_writer};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Positions and writers in memory. Clones are the same store, so several writers can share it.
+/// Positions and writers in memory. Clones share one store, so several writers can use it.
 ///
 /// ```
 /// use tidemark_counter::store::{Batch, Delta, Memory, Receipt, Store};

@@ -1,4 +1,4 @@
-//! Where commits go: what a store must do, one that keeps them in memory, and one that fails.
+//! The interface of stores, an in-memory store, and one that injects faults.
 
 mod batch;
 mod claim;
@@ -16,49 +16,54 @@ pub use writer::{WRITER_BYTES_MAX, check_writer};
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A place that keeps counters' committed positions, for one writer.
+/// A store of counters' committed positions, for one writer.
 ///
 /// # Exactly once
-/// A store knows of every writer its *epoch* and the *sequence number* of the last batch that it has applied. [`claim`](Self::claim)
-/// makes a writer's name one's own: it raises the epoch, and from then on batches of lower epochs are refused, however late they
-/// arrive. A batch is applied if its number is the one behind the last; if it is the last again it is answered
-/// [`Receipt::Duplicate`] and changes nothing. So a batch whose acknowledgement was lost is sent again as it was.
+/// For each writer, a store keeps its *epoch* (a fencing token) and the *sequence number* of the
+/// last applied batch. [`claim`](Self::claim) takes over a writer's name: it raises the epoch, and
+/// from then on batches of lower epochs are refused, however late they arrive. The batch after the
+/// last one is applied. A repetition of the last one is answered with [`Receipt::Duplicate`] and
+/// changes nothing, so a batch whose acknowledgement was lost is resent unchanged.
 ///
 /// A batch is applied completely or not at all, together with its number.
 ///
-/// Stores that lie elsewhere connect when they are first asked, and again when a connection was lost; a call that has failed is simply
-/// made again.
+/// Remote stores connect at the first call, and again after a connection is lost; a failed call is
+/// simply repeated.
 pub trait Store: Send {
-    /// Takes over `writer`, a name as [`check_writer`] wants it: who had it before can write no more.
+    /// Takes over `writer`, a name that [`check_writer`] accepts: its previous owner can write no
+    /// more.
     ///
     /// # Errors
-    /// [`Error::Refused`]; [`Error::Unavailable`], and then nothing is claimed or, if the answer was lost, an epoch that nobody uses.
+    /// [`Error::Refused`]. With [`Error::Unavailable`] nothing is claimed or, if the answer was
+    /// lost, an epoch that is never used.
     fn claim(&mut self, writer: &str) -> Result<Claim, Error>;
 
     /// Applies a batch. Blocks until the store has answered, or its own deadline has passed.
     ///
     /// # Errors
-    /// [`Error::Unavailable`]: it may have been applied or not, and the same batch is to be sent again. All others: it has not been
-    /// applied.
+    /// [`Error::Unavailable`]: the batch may have been applied or not, and must be resent
+    /// unchanged. All others: it has not been applied.
     fn commit(&mut self, batch: &Batch) -> Result<Receipt, Error>;
 
-    /// What is stored of these keys, in their order; `None` for one that never had a commit.
+    /// Returns the stored positions of these keys, in their order; `None` for a key that never had
+    /// a commit.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Refused`].
     fn load(&mut self, keys: &[&[u8]]) -> Result<Vec<Option<i64>>, Error>;
 
-    /// How many changes a batch may have; one with more is answered [`Error::TooLarge`].
+    /// Returns the most changes that a batch may have; a larger one fails with [`Error::TooLarge`].
     fn max_deltas(&self) -> usize {
         usize::MAX
     }
 }
 
-/// One store for several, who call it one after the other: a call waits while another one is under way, so also for a store that does not
-/// answer. Whoever keeps a clone can look at the store, or set its faults, while it is in use.
+/// A store that several callers share. Calls are serialized: each waits for the current one, even
+/// if the store does not answer. A caller that keeps a clone can read the store, or set its faults,
+/// while it is in use.
 ///
-/// A store that has panicked goes on being asked: what its calls leave half done is its own matter, and a batch that it has not answered is
-/// sent again with its number.
+/// A store that has panicked is still used (lock poisoning is ignored): consistency of half-done
+/// calls is the store's own matter, and an unanswered batch is resent under its number.
 ///
 /// ```
 /// use std::sync::{Arc, Mutex};

@@ -1,11 +1,12 @@
-//! The names that writers may have.
+//! Names of writers.
 
 use super::Error;
 
 /// The longest name of a writer. Bytes.
 pub const WRITER_BYTES_MAX: usize = 256;
 
-/// Whether a writer may have this name: 1 to [`WRITER_BYTES_MAX`] bytes, and no zero byte, which not every store can keep.
+/// Checks a writer's name: 1 to [`WRITER_BYTES_MAX`] bytes, and no zero byte, which not every store
+/// can keep.
 ///
 /// ```
 /// use tidemark_counter::store::check_writer;

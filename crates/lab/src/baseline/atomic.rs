@@ -2,9 +2,9 @@
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// A number that threads move by one atomic instruction each: the least that a shared counter can cost, and with a limit, by one
-/// compare-and-swap. It knows nothing of what is stored and what is not, so every move is one to be stored, or none is; and all threads
-/// write the same cache line.
+/// A number that threads move by one atomic instruction each, the least cost of a shared counter;
+/// with a limit, by one compare-and-swap. It does not track what is stored. All threads write the
+/// same cache line.
 ///
 /// Every method is linearizable.
 ///
@@ -21,27 +21,26 @@ use std::sync::atomic::{AtomicI64, Ordering};
 #[derive(Debug, Default)]
 pub struct Atomic(AtomicI64);
 
-// The number is all that there is: no other memory is published by it.
+// Relaxed ordering suffices: no other memory is published by the number.
 impl Atomic {
-    /// A counter that has this value.
+    /// Creates a counter with this value.
     pub const fn new(value: i64) -> Self {
         Self(AtomicI64::new(value))
     }
 
-    /// The value.
+    /// Returns the value.
     #[inline]
     pub fn value(&self) -> i64 {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Adds `amount`, or takes it away if it is negative: the value behind it. A value that leaves the range of 64 bits comes in at the other
-    /// end.
+    /// Adds `amount`, which may be negative, and returns the new value. Wraps around on overflow.
     #[inline]
     pub fn add(&self, amount: i64) -> i64 {
         self.0.fetch_add(amount, Ordering::Relaxed).wrapping_add(amount)
     }
 
-    /// Takes `amount` away if the value does not become negative: whether it has.
+    /// Subtracts `amount` if the value does not become negative; returns whether it did.
     #[inline]
     pub fn take(&self, amount: u64) -> bool {
         let left = |value: i64| value.checked_sub_unsigned(amount).filter(|left| *left >= 0);

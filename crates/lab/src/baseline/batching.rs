@@ -1,4 +1,4 @@
-//! A counter of which everything is stored, a batch at a time.
+//! A counter that stores every operation, in batches.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -10,16 +10,17 @@ use tidemark_counter::store::{Batch, Claim, Delta, Error, Store};
 /// no limits, nobody is refused, and the store gets every batch, whether or not its ups and downs have cancelled those of another one.
 /// A [`Counter`](tidemark_counter::Counter) by name waits for the net of all of them instead.
 ///
-/// A store keeps positions, so what one batch has of one name goes there as a sum, or not at all if that is 0.
+/// A store keeps positions, so a batch has one sum for each name, or none if the sum is 0.
 ///
 /// # Exactly once
-/// One batch is on its way at a time, under the next number of the writer, and it is sent again as it was until the store has answered that it
-/// has it. A crash loses what was not stored: `size` operations, twice as many while the store does not answer, and none that is older than
-/// `interval` if it answers and somebody [`tick`](Self::tick)s.
+/// One batch is in flight at a time, under the writer's next number, and is resent unchanged until
+/// the store acknowledges it. A crash loses what was not stored: `size` operations, twice as many
+/// while the store does not answer. Nothing older than `interval` is lost if the store answers and
+/// [`tick`](Self::tick) is called.
 ///
 /// # Cost
-/// An operation takes a lock and a look into a map. Whoever fills a batch stores it, and so waits for the store; others go on until the
-/// next one is full.
+/// An operation takes a lock and a map lookup. The caller that fills a batch stores it, and so
+/// waits for the store; other callers continue until the next batch is full.
 ///
 /// ```
 /// use std::time::{Duration, Instant};
@@ -44,32 +45,32 @@ pub struct Batching<S: Store> {
     size: u64,
     interval: Duration,
     pending: Mutex<Pending>,
-    // Locked before `pending`, if both are.
+    // Lock order: before `pending`.
     sender: Mutex<Sender<S>>,
 }
 
-/// What has been stored so far.
+/// Totals so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Stored {
-    /// Operations, those included whose sums were 0 or were refused.
+    /// Operations, including those whose sums were 0 or were rejected.
     pub operations: u64,
-    /// Batches that the store has.
+    /// Batches that the store has acknowledged.
     pub batches: u64,
-    /// The sums in them.
+    /// The sums in these batches.
     pub changes: u64,
-    /// How often a batch was not answered, and had to be sent again.
+    /// How often a batch was not answered and had to be resent.
     pub resends: u64,
-    /// Sums that the store has refused for good, which are lost.
+    /// Sums that the store has rejected, which are lost.
     pub rejections: u64,
 }
 
-/// What is not on its way yet.
+/// Operations that are not in flight yet.
 #[derive(Default)]
 struct Pending {
     sums: HashMap<Box<[u8]>, i64>,
     operations: u64,
-    /// When the first of them came.
+    /// Time of the first of them.
     since: Option<Instant>,
 }
 
@@ -77,17 +78,18 @@ struct Sender<S> {
     store: S,
     writer: String,
     claim: Claim,
-    /// What the store has not acknowledged, and how many operations that is.
+    /// The unacknowledged batch, and the number of its operations.
     flight: Option<(Batch, u64)>,
     stored: Stored,
 }
 
 impl<S: Store> Batching<S> {
-    /// Claims the writer's name. A batch is stored when it has `size` operations, at least 1 and no more than the store takes, or `interval`
-    /// after its first one, if somebody comes then.
+    /// Claims the writer's name. A batch is stored when it has `size` operations (at least 1, at
+    /// most what the store accepts), or at the first call that is `interval` after its first
+    /// operation.
     ///
     /// # Errors
-    /// What the store answers: it is asked once.
+    /// The store's errors; there is no retry.
     pub fn open(mut store: S, writer: &str, size: u64, interval: Duration) -> Result<Self, Error> {
         let claim = store.claim(writer)?;
         let size = size.min(store.max_deltas() as u64).max(1);
@@ -98,8 +100,9 @@ impl<S: Store> Batching<S> {
     /// Adds `delta` units to the counter with this name.
     ///
     /// # Errors
-    /// If the batch that this operation would come into is full or old and cannot be stored: the operation is not counted then. So while the
-    /// store does not answer one batch is on its way, and another one fills before anybody is refused.
+    /// Fails if the current batch is full or old and cannot be stored; the operation is then not
+    /// counted. So while the store does not answer, one batch is in flight, and another one fills
+    /// before calls fail.
     pub fn add(&self, now: Instant, name: &[u8], delta: i64) -> Result<(), Error> {
         loop {
             let mut pending = self.pending();
@@ -107,26 +110,27 @@ impl<S: Store> Batching<S> {
             if !is_late && pending.add(now, name, delta) {
                 if pending.operations >= self.size {
                     drop(pending);
-                    // Whoever comes next tries again, and is told.
+                    // On failure the next caller tries again and gets the error.
                     let _ = self.store(|pending| self.is_due(pending, now));
                 }
                 return Ok(());
             }
             drop(pending);
-            // A sum that would leave its range is begun anew behind a batch.
+            // A sum that would overflow starts from 0 in the next batch.
             self.store(|pending| !is_late || self.is_due(pending, now))?;
         }
     }
 
-    /// Stores what has waited for the interval: to be called every now and then.
+    /// Stores the batch if it is older than the interval. To be called periodically.
     ///
     /// # Errors
-    /// What the store answers. [`Error::Rejected`] if it has refused some of the changes, which are lost; the others are stored.
+    /// The store's errors. [`Error::Rejected`] if it has rejected some changes, which are lost; the
+    /// others are stored.
     pub fn tick(&self, now: Instant) -> Result<(), Error> {
         self.store(|pending| self.is_due(pending, now))
     }
 
-    /// Stores all there is.
+    /// Stores all pending operations.
     ///
     /// # Errors
     /// As [`tick`](Self::tick).
@@ -134,31 +138,32 @@ impl<S: Store> Batching<S> {
         self.store(|_| true)
     }
 
-    /// The position of the counter with this name: what is stored, and what is to be. It asks the store.
+    /// Returns the position of the counter with this name, including pending operations. Queries
+    /// the store.
     ///
     /// # Errors
-    /// What the store answers.
+    /// The store's errors.
     pub fn position(&self, name: &[u8]) -> Result<i64, Error> {
         let mut sender = self.sender();
-        // Nobody knows whether the store has it.
+        // It is not known whether the store has the batch in flight.
         sender.send()?;
         let stored = sender.store.load(&[name])?.first().copied().flatten().unwrap_or(0);
         Ok(stored.saturating_add(self.pending().sums.get(name).copied().unwrap_or(0)))
     }
 
-    /// Operations that are not known to be stored.
+    /// Returns the number of operations that are not known to be stored.
     pub fn pending_operations(&self) -> u64 {
         let sender = self.sender();
         let flying = sender.flight.as_ref().map_or(0, |(_, operations)| *operations);
         flying + self.pending().operations
     }
 
-    /// What has been stored so far.
+    /// Returns the totals so far.
     pub fn stored(&self) -> Stored {
         self.sender().stored
     }
 
-    /// Stores all there is, for the last time. Dropping does so too, and ignores its errors.
+    /// Stores all pending operations, for the last time. Dropping does so too, and ignores errors.
     ///
     /// # Errors
     /// As [`tick`](Self::tick). What is not stored is lost.
@@ -171,7 +176,8 @@ impl<S: Store> Batching<S> {
         pending.operations >= self.size || is_old
     }
 
-    /// Stores what was on its way, and then what is pending if it is still due: another one may have stored it meanwhile.
+    /// Stores the batch in flight, and then the pending one if it is still due: another thread may
+    /// have stored it meanwhile.
     fn store(&self, is_due: impl Fn(&Pending) -> bool) -> Result<(), Error> {
         let mut sender = self.sender();
         sender.send()?;
@@ -232,7 +238,7 @@ impl<S: Store> Sender<S> {
         self.flight = Some((batch, pending.operations));
     }
 
-    /// Sends what is on its way, until the store has it.
+    /// Sends the batch in flight until the store has it or fails.
     fn send(&mut self) -> Result<(), Error> {
         let mut rejected = None;
         while let Some((batch, operations)) = &mut self.flight {
@@ -243,7 +249,7 @@ impl<S: Store> Sender<S> {
                     self.stored.batches += 1;
                     self.stored.changes += batch.deltas.len() as u64;
                 }
-                // All of it has cancelled or was refused: the number is the next batch's.
+                // All of it has cancelled or was rejected: the next batch gets the number.
                 None => {}
                 Some(Err(Error::Rejected(refused)))
                     if refused.iter().any(|refused| refused.index < batch.deltas.len()) =>
@@ -272,7 +278,7 @@ impl<S: Store> Sender<S> {
 
 impl<S: Store> Drop for Batching<S> {
     fn drop(&mut self) {
-        // There is nobody to be told.
+        // Drop cannot report an error.
         let _ = self.flush();
     }
 }
@@ -317,7 +323,7 @@ mod tests {
         assert_eq!((stored(&memory, b"a"), batching.position(b"a").unwrap()), (3, 8));
         batching.tick(began + SECOND).unwrap();
         assert_eq!(stored(&memory, b"a"), 8);
-        // Who comes when it is old stores what came before.
+        // The call that finds the batch old stores what came before.
         batching.add(began, b"a", 1).unwrap();
         batching.add(began + SECOND, b"a", 1).unwrap();
         assert_eq!((stored(&memory, b"a"), batching.pending_operations()), (9, 1));
@@ -367,7 +373,7 @@ mod tests {
         memory.claim("w").unwrap();
         batching.add(now, b"a", 1).unwrap();
         batching.add(now, b"a", 1).unwrap();
-        // Behind the batch that is on its way another one is full.
+        // After the batch in flight, another one is full.
         assert!(matches!(batching.add(now, b"a", 1), Err(Error::Fenced { .. })));
         assert!(matches!(batching.close(), Err(Error::Fenced { .. })));
         assert_eq!(stored(&memory, b"a"), 1);
@@ -410,7 +416,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is lost on the way, every operation that was counted is stored once.
+        /// With any loss of requests and answers, every operation that was counted is stored once.
         #[test]
         fn each_operation_is_stored_once(
             script in prop::collection::vec((0..4_u8, -3..4_i64, 0..30_u64), 1..150),

@@ -1,8 +1,8 @@
 //! Other ways to count than [`Counter`](tidemark_counter::Counter), which benchmarks compare with it.
 //!
-//! - [`Atomic`]: one number in memory, and nothing of what is stored.
-//! - [`Batching`]: everything is stored, a batch at a time.
-//! - [`PnCounter`]: many writers that need not reach each other, and no limit.
+//! - [`Atomic`]: one number in memory, without a store.
+//! - [`Batching`]: stores every operation, in batches.
+//! - [`PnCounter`]: many independent writers, and no limit.
 
 mod atomic;
 mod batching;

@@ -1,23 +1,25 @@
-//! A counter that replicas move without asking each other: a conflict-free replicated data type.
+//! A conflict-free replicated counter (CRDT), which replicas move without coordination.
 
 use std::collections::BTreeMap;
 
-/// How many replicas a counter may have had.
+/// Most replicas that a counter may ever have had.
 pub const MAX_REPLICAS: usize = 1 << 16;
 
-/// A PN-counter: for every replica the sum of all its increments and the sum of all its decrements. Replicas exchange what they
-/// have, in any order and as often as they like, and [`merge`](Self::merge) takes the greater of each sum; who has had everything, directly or
-/// through others, has the same [`value`](Self::value).
+/// A PN-counter: for every replica the sum of all its increments and the sum of all its decrements.
+/// Replicas exchange their states, in any order and any number of times, and [`merge`](Self::merge)
+/// takes the maximum of each sum. Replicas that have received everything, directly or indirectly,
+/// have the same [`value`](Self::value).
 ///
-/// It cannot keep a limit: two replicas that have not heard of each other both take the last unit.
+/// It cannot enforce a limit: two replicas that have not exchanged states both take the last unit.
 ///
 /// # Replicas
-/// A replica is a number that only one process uses at a time. It must continue from all that it has ever let others see: one that has
-/// lost its state comes back under a new number, or its moves are swallowed by the greater sums that others remember.
+/// A replica is a number that only one process uses at a time. It must continue from all the state
+/// that it has ever published. A replica that has lost its state must use a new number, or the
+/// greater sums that other replicas have swallow its moves.
 ///
 /// # Cost
-/// Some 40 bytes for each replica that ever moved it, at most [`MAX_REPLICAS`]. A move is a search among them; a merge is one for
-/// each replica of the other.
+/// Some 40 bytes for each replica that ever moved it, at most [`MAX_REPLICAS`]. A move takes one
+/// search among them; a merge takes one for each replica of the other.
 ///
 /// ```
 /// use tidemark_lab::baseline::PnCounter;
@@ -34,7 +36,7 @@ pub const MAX_REPLICAS: usize = 1 << 16;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct PnCounter {
-    /// At most `MAX_REPLICAS`, none of which has no sum: so equal counters are equal here too.
+    /// At most `MAX_REPLICAS`. None has two zero sums, so equal counters compare equal.
     sums: BTreeMap<u64, Sums>,
 }
 
@@ -44,23 +46,23 @@ struct Sums {
     decrements: u64,
 }
 
-/// Why a counter has not done what it was asked for. It is as it was.
+/// Why a counter has not carried out a call. It is unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refused {
-    /// A replica's increments, or its decrements, are more than 2^64 − 1 in sum.
+    /// The sum of a replica's increments, or of its decrements, exceeds 2^64 − 1.
     #[error("the moves of replica {replica} are more than can be counted")]
     Overflow {
-        /// Whose they are.
+        /// The replica.
         replica: u64,
     },
     /// There are too many replicas.
     #[error("a counter has at most {MAX_REPLICAS} replicas")]
     TooManyReplicas,
-    /// These bytes are no counter.
+    /// The bytes are not an encoded counter.
     #[error("not an encoded counter: byte {at} cannot be there")]
     Malformed {
-        /// Where that shows; the number of bytes if they end too soon.
+        /// Offset of the invalid byte; the length if the input is truncated.
         at: usize,
     },
 }
@@ -74,7 +76,7 @@ impl PnCounter {
         self.change(replica, amount, |sums| &mut sums.increments)
     }
 
-    /// Takes `amount` units away at a replica. The value may become negative.
+    /// Subtracts `amount` units at a replica. The value may become negative.
     ///
     /// # Errors
     /// [`Refused::Overflow`], [`Refused::TooManyReplicas`].
@@ -82,18 +84,18 @@ impl PnCounter {
         self.change(replica, amount, |sums| &mut sums.decrements)
     }
 
-    /// All increments that are known here, less all decrements. Exact.
+    /// Returns all known increments minus all known decrements. Exact.
     pub fn value(&self) -> i128 {
         // At most 2^16 times 2^64.
         self.sums.values().map(|sums| i128::from(sums.increments) - i128::from(sums.decrements)).sum()
     }
 
-    /// How many replicas are known to have moved it.
+    /// Returns the number of replicas that are known to have moved it.
     pub fn replicas(&self) -> usize {
         self.sums.len()
     }
 
-    /// Learns all that `other` knows. In whatever order, grouping and number merges are done, the result is the same.
+    /// Merges the state of `other`. Commutative, associative and idempotent.
     ///
     /// # Errors
     /// [`Refused::TooManyReplicas`] if the two have too many together.
@@ -110,8 +112,9 @@ impl PnCounter {
         Ok(())
     }
 
-    /// What is known here and not in `known`, which is what somebody else has, or had at some time: merging this brings it as far as
-    /// merging everything would. It is a counter like any other, so it may be merged late, twice or behind a later one.
+    /// Returns what this counter has and `known` lacks, where `known` is a present or past state of
+    /// another replica. Merging the delta there has the same effect as merging everything. It is an
+    /// ordinary counter, and may be merged late, repeatedly or out of order.
     #[must_use]
     pub fn delta(&self, known: &Self) -> Self {
         let is_news = |replica: &u64, ours: &Sums| {
@@ -123,8 +126,9 @@ impl PnCounter {
         Self { sums: news.map(|(replica, ours)| (*replica, *ours)).collect() }
     }
 
-    /// As bytes, the same for equal counters: for each replica, by ascending number, that number, its increments and its decrements, each
-    /// in LEB128 (7 bits a byte, the lowest first, the eighth bit set in all but the last).
+    /// Encodes the counter; equal counters have equal encodings. For each replica, by ascending
+    /// number: the number, its increments and its decrements, each in LEB128 (7 bits a byte, lowest
+    /// first, the eighth bit set in all but the last).
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         for (replica, sums) in &self.sums {
@@ -139,7 +143,7 @@ impl PnCounter {
         bytes
     }
 
-    /// What [`encode`](Self::encode) has written, and nothing else.
+    /// Decodes exactly what [`encode`](Self::encode) writes.
     ///
     /// # Errors
     /// [`Refused::Malformed`], [`Refused::TooManyReplicas`].
@@ -178,14 +182,14 @@ impl PnCounter {
     }
 }
 
-/// A number in its shortest form; `at` is moved behind it.
+/// Reads a number in its shortest form and advances `at`.
 fn read_number(bytes: &[u8], at: &mut usize) -> Result<u64, Refused> {
     let mut number = 0_u64;
     for shift in (0..64).step_by(7) {
         let byte = *bytes.get(*at).ok_or(Refused::Malformed { at: *at })?;
         let bits = u64::from(byte & 0x7f);
         let is_last = byte < 0x80;
-        // The tenth byte has one bit only, and a last byte of no bits would not have been written.
+        // The tenth byte has one bit only, and a last byte of zero is not the shortest form.
         if bits << shift >> shift != bits || is_last && bits == 0 && shift > 0 {
             return Err(Refused::Malformed { at: *at });
         }

@@ -1,14 +1,15 @@
 //! A stream of NATS `JetStream` as a store.
 //!
-//! Claims and batches are messages of one stream, whose order decides: every store reads the same messages and comes to the same
-//! conclusion about each of them. A batch that was sent twice, came too late or belongs to a claim that is over is in the stream and changes
-//! nothing. So a commit is one message and its acknowledgement, and only what others have written since is read besides; exactness does
-//! not depend on the window in which the server itself knows a message again. (A bucket of keys and values could not change many keys at
-//! once.)
+//! Claims and batches are messages of one stream, whose order decides. All stores read the same
+//! messages and apply them identically: a batch that is a duplicate, late, or from a fenced claim
+//! stays in the stream and changes nothing. A commit costs one message with its acknowledgement,
+//! plus reading what other stores have written since. Exactness does not depend on the server's
+//! deduplication window. (A key-value bucket could not change many keys atomically.)
 //!
-//! The positions of all counters are in the memory of every store. What is in the stream is replaced by a copy of them when as much was
-//! written as the copy takes, so reading it at the first call is bounded. The copy is made of messages of the stream too, and only when
-//! all of it is there is the rest removed: whoever reads at that moment begins anew.
+//! Every store has the positions of all counters in memory. A copy of them replaces the messages of
+//! the stream once these are as large as the copy, which bounds the reading at the first call. The
+//! copy consists of messages of the stream too, and the rest is removed only when all of it is
+//! stored. A store that reads at that moment starts over.
 
 mod session;
 mod view;
@@ -29,39 +30,41 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tidemark_counter::store::{Batch, Claim, Error, Receipt, Store, check_writer};
 use view::View;
 
-/// How often something is tried that others have got in the way of.
+/// Attempts of an operation that conflicts with other stores.
 const ATTEMPTS: usize = 10;
-/// How many messages are asked for at once.
+/// Messages per read request.
 const READ_AT_ONCE: u64 = 500;
-/// A piece of a copy. Bytes.
+/// Size of a piece of a copy. Bytes.
 const CHUNK_BYTES: usize = 128 << 10;
-/// Room for what a message has beside its payload. Bytes.
+/// Allowance for a message's overhead. Bytes.
 const FRAME_BYTES: usize = 512;
 
-/// Where a [`NatsStore`] keeps its commits, and how.
+/// Location and options of a [`NatsStore`].
 #[derive(Clone, PartialEq, Eq)]
 pub struct NatsOptions {
-    /// `nats://[user:password@]host[:port]` or `nats://token@host`; several servers of a cluster with commas between them. With `tls://` in
-    /// the place of `nats://` nothing is said before the server has shown a certificate for the host's name, and nothing without TLS.
+    /// `nats://[user:password@]host[:port]` or `nats://token@host`; several servers of a cluster
+    /// separated by commas. With `tls://` instead of `nats://`, TLS is required, and nothing is
+    /// sent before the server has presented a certificate for the host's name.
     pub url: String,
-    /// A file with the certificates of those that may certify the server, PEM. `None`, the default: those that the system trusts.
+    /// File of CA certificates to trust, PEM. `None`, the default: those that the system trusts.
     pub certificates: Option<PathBuf>,
-    /// The name of the stream, made if it is missing. `TIDEMARK_COUNTERS` by default. Its messages' subject is this with `.commits`.
+    /// Name of the stream, created if it is missing. `TIDEMARK_COUNTERS` by default. The subject of
+    /// its messages is this name with `.commits`.
     pub stream: String,
-    /// On how many servers of a cluster the stream is kept, if it is made. 1 by default.
+    /// Replicas of the stream in a cluster, if it is created. 1 by default.
     pub replicas: usize,
-    /// For how long the server is waited for. Reading a long stream is many requests.
+    /// Timeouts. Reading a long stream takes many requests.
     pub deadlines: Deadlines,
-    /// How many changes a batch may have; the server's `max_payload`, 1 MiB unless it is told otherwise, limits it as well. 10,000 by
-    /// default.
+    /// Most changes in a batch; the server's `max_payload`, 1 MiB by default, limits it as well.
+    /// 10,000 by default.
     pub max_deltas: usize,
-    /// A copy replaces the messages when so much was written behind the last one, or as much as the copy takes if that is more. 1 MiB by
-    /// default.
+    /// A copy replaces the messages when this much was written since the last one, or as much as
+    /// the copy takes if that is more. 1 MiB by default.
     pub copy_after_bytes: usize,
 }
 
 impl NatsOptions {
-    /// The defaults at this address.
+    /// Returns the defaults for this address.
     pub fn new(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),
@@ -75,7 +78,7 @@ impl NatsOptions {
     }
 }
 
-/// Without the address, which may hold a password.
+/// Omits the address, which may contain a password.
 impl fmt::Debug for NatsOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("NatsOptions")
@@ -89,34 +92,35 @@ impl fmt::Debug for NatsOptions {
     }
 }
 
-/// Commits in a stream of NATS `JetStream`, version 2.9 or newer. Every counter that ever had a commit takes some 60 bytes of memory here beside
-/// its name.
+/// Commits in a stream of NATS `JetStream`, version 2.9 or newer. Every counter that ever had a
+/// commit takes some 60 bytes of memory here plus its name.
 ///
-/// A commit is as durable as the stream: a server by itself syncs its files every now and then (`sync_interval`, 2 minutes unless it is told
-/// otherwise), so a power failure may take back what was acknowledged.
+/// A commit is as durable as the stream: a single server syncs its files periodically
+/// (`sync_interval`, 2 minutes by default), so a power failure may take back what was acknowledged.
 pub struct NatsStore {
     target: Target,
     place: String,
     max_deltas: usize,
     copy_after_bytes: usize,
-    /// What has been read so far of the stream that was made at this time.
+    /// What has been read of the stream, with the stream's creation time.
     view: Option<(String, View)>,
     session: Option<Arc<Session>>,
-    /// Whether a copy is on its way.
+    /// Whether a copy is being written.
     copying: Arc<AtomicBool>,
     copy_failure: Arc<Mutex<Option<String>>>,
-    // Last, so that a connection ends before what runs it.
+    // Last field, so that a connection is dropped before its runtime.
     runner: Runner,
 }
 
 impl NatsStore {
-    /// A store at this address; it connects when it is first asked.
+    /// Creates a store at this address; it connects at the first call.
     ///
     /// # Errors
-    /// [`Error::Refused`] if the address is none, or the stream's name is none; [`Error::Unavailable`] if no thread can be started.
+    /// [`Error::Refused`] if the address or the stream's name is invalid; [`Error::Unavailable`] if
+    /// no thread can be started.
     pub fn new(options: NatsOptions) -> Result<Self, Error> {
         let servers: Result<Vec<ServerAddr>, _> = options.url.split(',').map(str::parse).collect();
-        // The address itself is not repeated: it may hold a password.
+        // The address itself is not repeated: it may contain a password.
         let servers =
             servers.map_err(|error| refused("use", "the address of NATS", error.kind().to_string()))?;
         let shown: Vec<_> = servers
@@ -160,12 +164,12 @@ impl NatsStore {
         })
     }
 
-    /// Why the last copy was not made, as long as none was made since: the stream grows meanwhile.
+    /// Returns why the last copy failed, until one succeeds: the stream grows meanwhile.
     pub fn copy_failure(&self) -> Option<String> {
         self.copy_failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The connection that is there, or a new one.
+    /// Returns the present connection, or a new one.
     fn session(&mut self) -> Result<Arc<Session>, Error> {
         if let Some(session) = self.session.as_ref().filter(|session| !session.is_cut()) {
             return Ok(Arc::clone(session));
@@ -177,12 +181,12 @@ impl NatsStore {
             Err(late) => return Err(unavailable("reach", &self.place, late.to_string())),
         };
         self.session = Some(Arc::clone(&session));
-        // Whether it is still the stream that was read before.
+        // Checks whether it is still the stream that was read before.
         self.catch_up_over(&session, None)?;
         Ok(session)
     }
 
-    /// Waits for an answer. The connection is kept only if it has come.
+    /// Waits for an answer. Without one, the connection is dropped.
     fn ask<T: Send + 'static>(
         &mut self,
         doing: &'static str,
@@ -204,7 +208,7 @@ impl NatsStore {
         }
     }
 
-    /// Reads what there is up to message `up_to`, or at least up to what is the last one now.
+    /// Reads up to message `up_to`, or at least up to the present last message.
     fn catch_up(&mut self, up_to: Option<u64>) -> Result<(), Error> {
         match self.session.clone().filter(|session| !session.is_cut()) {
             Some(session) => self.catch_up_over(&session, up_to),
@@ -217,7 +221,7 @@ impl NatsStore {
             let asked = Arc::clone(session);
             let Extent { created, first, last } = self.ask("ask", async move { asked.extent().await })?;
             let (mut view, up_to) = match self.view.take() {
-                // What comes next is still there, and what was read is not ahead of what is.
+                // The next message is still there, and what was read is not ahead of the stream.
                 Some((known, view))
                     if known == created && first <= view.last() + 1 && view.last() <= last =>
                 {
@@ -230,7 +234,7 @@ impl NatsStore {
                 // A copy has replaced it in the meantime.
                 Ok(false) => continue,
                 Err(error) => {
-                    // What was read is not read again, unless there is something wrong with it.
+                    // Keeps what was read, unless it is invalid.
                     self.view = matches!(error, Error::Unavailable(_)).then_some((created, view));
                     return Err(error);
                 }
@@ -245,7 +249,7 @@ impl NatsStore {
         Err(unavailable("read back", &self.place, "messages are missing, or go faster than they can be read"))
     }
 
-    /// Reads on up to a message. `false` if one of them is gone.
+    /// Reads up to message `up_to`. Returns `false` if one of the messages is gone.
     fn read(&mut self, session: &Arc<Session>, view: &mut View, up_to: u64) -> Result<bool, Error> {
         while view.last() < up_to {
             let (asked, first) = (Arc::clone(session), view.last() + 1);
@@ -266,19 +270,20 @@ impl NatsStore {
         self.view.as_ref().and_then(|(_, view)| view.state())
     }
 
-    /// What is stored, or an error if it is unknown: unknown must not be read as empty.
+    /// Returns the state, or an error if it is unknown: unknown must not be read as empty.
     fn known_state(&self) -> Result<&State, Error> {
         let state = self.state();
         state.ok_or_else(|| unavailable("read back", &self.place, "its messages have not been read yet"))
     }
 
-    /// Appends a record and says what came of it; `None` if what is stored must be looked at anew to know.
+    /// Appends a record and returns its outcome; `None` if the caller must read the stream again to
+    /// find out.
     fn append(&mut self, doing: &'static str, record: Vec<u8>) -> Result<Option<Outcome>, Error> {
         let (session, payload) = (self.session()?, record.clone());
         let number = self.ask(doing, async move { session.publish(payload).await })?;
         let last = self.view.as_ref().map_or(0, |(_, view)| view.last());
         if number != last + 1 {
-            // Others have written, or it is another stream.
+            // Other stores have written, or it is another stream.
             self.catch_up(Some(number.saturating_sub(1)))?;
         }
         match &mut self.view {
@@ -289,7 +294,7 @@ impl NatsStore {
         }
     }
 
-    /// Has a copy made in the background if it is time, unless one is on its way.
+    /// Starts a copy in the background if one is due and none is running.
     fn copy_if_due(&mut self) {
         let (Some((_, view)), Some(session)) = (&self.view, &self.session) else { return };
         if !view.is_copy_due(self.copy_after_bytes) || self.copying.swap(true, Ordering::AcqRel) {
@@ -329,7 +334,7 @@ impl Store for NatsStore {
                 assert_eq!(claim.epoch, epoch, "the claim was applied just now");
                 return Ok(claim);
             }
-            // Somebody else has got the epoch.
+            // Another store has claimed the epoch first.
         }
         Err(self.busy())
     }
@@ -364,7 +369,7 @@ impl Store for NatsStore {
                 Some(Outcome::Applied) => return Ok(Receipt::Applied),
                 Some(Outcome::Duplicate) => return Ok(Receipt::Duplicate),
                 Some(Outcome::Ignored(error)) => return Err(error),
-                // It has been read with others.
+                // The record was read together with others.
                 None => is_fresh = true,
             }
         }

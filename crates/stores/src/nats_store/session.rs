@@ -1,4 +1,4 @@
-//! A connection to NATS, and the stream that is spoken of.
+//! A connection to NATS, and its stream.
 
 use crate::trouble::told;
 use async_nats::jetstream::context::{ContextBuilder, CreateStreamErrorKind, PublishErrorKind};
@@ -12,11 +12,11 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-/// How often a message is sent that nobody takes, and after which time again: a second in all.
+/// Attempts to send a message that no stream accepts, and the pause between them: a second in all.
 const SENDINGS: u32 = 40;
 const UNTIL_SENT_AGAIN: Duration = Duration::from_millis(25);
 
-/// Where the stream is, and how it is made if it is missing.
+/// Location of the stream, and how to create it.
 #[derive(Clone)]
 pub(crate) struct Target {
     pub(crate) servers: Vec<ServerAddr>,
@@ -28,18 +28,18 @@ pub(crate) struct Target {
     pub(crate) request: Duration,
 }
 
-/// Why something was not done.
+/// Why an operation failed.
 pub(crate) enum Fault {
-    /// Nobody knows whether it was.
+    /// It is not known whether it was carried out.
     Unavailable(String),
     /// It was refused.
     Refused(String),
 }
 
-/// What is known of the stream.
+/// Extent of the stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Extent {
-    /// Says one stream from another of the same name.
+    /// Creation time, which distinguishes streams of the same name.
     pub(crate) created: String,
     pub(crate) first: u64,
     pub(crate) last: u64,
@@ -54,14 +54,14 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Connects, and makes the stream if it is missing.
+    /// Connects, and creates the stream if it is missing.
     pub(crate) async fn open(target: Target) -> Result<Self, Fault> {
         let (cut, is_cut) = watch::channel(false);
         let mut options = ConnectOptions::new()
             .name("tidemark")
             .connection_timeout(target.connect)
             .require_tls(target.is_tls)
-            // Who has lost the connection begins anew, and asks what has arrived.
+            // After a lost connection the store reconnects itself, and checks what has arrived.
             .max_reconnects(1)
             .event_callback(move |event| {
                 if matches!(event, Event::Disconnected | Event::Closed) {
@@ -115,12 +115,12 @@ impl Session {
         *self.is_cut.borrow() || self.is_cut.has_changed().is_err()
     }
 
-    /// The longest payload that the server takes. Bytes.
+    /// Returns the longest payload that the server accepts. Bytes.
     pub(crate) fn max_payload(&self) -> usize {
         self.context.client().server_info().max_payload
     }
 
-    /// Waits for `answer`, unless the connection is lost before.
+    /// Waits for `answer`; fails if the connection is lost before.
     async fn unless_cut<T>(&self, answer: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
         let mut is_cut = self.is_cut.clone();
         tokio::select! {
@@ -129,7 +129,7 @@ impl Session {
         }
     }
 
-    /// What there is now.
+    /// Returns the present extent of the stream.
     pub(crate) async fn extent(&self) -> Result<Extent, Fault> {
         let info = self.stream.get_info();
         let Info { created, state, .. } =
@@ -137,7 +137,7 @@ impl Session {
         Ok(Extent { created: format!("{created:?}"), first: state.first_sequence, last: state.last_sequence })
     }
 
-    /// Appends a message, and says which it has become.
+    /// Appends a message, and returns its sequence number.
     pub(crate) async fn publish(&self, payload: Vec<u8>) -> Result<u64, Fault> {
         let taken = self.unless_cut(self.send(payload)).await?;
         if taken.stream == self.stream.cached_info().config.name {
@@ -146,8 +146,9 @@ impl Session {
         Err(Fault::Refused(format!("the stream {} takes its messages", taken.stream)))
     }
 
-    /// Sends a message until somebody takes it. A stream is known to the server a moment before it listens for its messages, and in a
-    /// cluster nobody listens while a leader is chosen. What nobody has taken is nowhere, so it can be sent again.
+    /// Sends a message until a stream accepts it. A new stream exists a moment before it listens,
+    /// and in a cluster no stream listens while a leader is elected. A message that no stream
+    /// accepted is not stored, so resending it is safe.
     async fn send(&self, payload: Vec<u8>) -> Result<PublishAck, Fault> {
         let (payload, mut sendings) = (payload.into(), 1);
         loop {
@@ -163,7 +164,7 @@ impl Session {
         }
     }
 
-    /// So many messages from this one on, all at once; `None` if one is gone.
+    /// Reads `count` messages from `first` on, concurrently; `None` if one is gone.
     pub(crate) async fn fetch(&self, first: u64, count: u64) -> Result<Option<Vec<Vec<u8>>>, Fault> {
         let mut asked = JoinSet::new();
         for number in first..first + count {
@@ -194,7 +195,8 @@ impl Session {
         .await
     }
 
-    /// Appends the pieces of a copy, and then removes what they replace: everything up to message `up_to`.
+    /// Appends the pieces of a copy, and then removes what they replace: everything up to message
+    /// `up_to`.
     pub(crate) async fn replace(&self, up_to: u64, pieces: Vec<Vec<u8>>) -> Result<(), Fault> {
         for piece in pieces {
             if self.publish(piece).await? <= up_to {

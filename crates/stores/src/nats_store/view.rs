@@ -1,41 +1,42 @@
-//! What the messages of a stream come to.
+//! The state that results from the messages of a stream.
 
 use crate::record::{Rest, decode};
 use crate::state::{Outcome, State};
 use std::collections::HashMap;
 
-/// The first byte of a piece of a copy; records begin with others.
+/// The first byte of a piece of a copy; those of records differ.
 const COPY: u8 = 3;
 
-/// What all messages up to one of them have made, each taken in its order.
+/// The result of all messages up to `last`, applied in order.
 ///
 /// ```text
 /// piece of a copy   3 │ up to which message u64 │ which copy u64 │ index u32 │ count u32 │ part of a state
 /// ```
-/// A copy stands behind what it copies, and maybe among later records. Once all its pieces are there, everything up to the message that it
-/// names may be gone.
+/// A copy comes after what it copies, possibly among later records. Once all its pieces are stored,
+/// everything up to the message that it names may be removed.
 #[derive(Debug)]
 pub(crate) struct View {
     state: State,
-    /// The first message that was there.
+    /// The first message of the stream when reading began.
     first: u64,
-    /// The last message that was taken.
+    /// The last message that was applied.
     last: u64,
-    /// Whether `state` stands on the beginning of the stream or on a copy: until then records wait for a copy that comes behind them.
+    /// Whether `state` is based on the beginning of the stream or on a copy. Until then, records
+    /// wait for a later copy.
     is_based: bool,
     waiting: Vec<(u64, Vec<u8>)>,
-    /// The pieces that are there of copies, as long as one is needed.
+    /// The pieces read of each copy, while a copy is needed.
     copies: HashMap<(u64, u64), Vec<Vec<u8>>>,
-    /// What has been recorded behind the beginning of the last copy, whoever made it.
+    /// Bytes of the records after the beginning of the last copy, from any store.
     bytes_behind_copy: usize,
 }
 
-/// A message that no store of counters has written.
+/// A message that was not written by a store of counters.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct NotOurs;
 
 impl View {
-    /// Of a stream whose first message is `first`.
+    /// Creates the view of a stream whose first message is `first`.
     pub(crate) fn new(first: u64) -> Self {
         Self {
             state: State::default(),
@@ -52,17 +53,17 @@ impl View {
         self.last
     }
 
-    /// What is stored; `None` as long as the beginning is not known.
+    /// Returns the state; `None` while its basis is missing.
     pub(crate) fn state(&self) -> Option<&State> {
         self.is_based.then_some(&self.state)
     }
 
-    /// Whether so much has been written that a copy should replace it.
+    /// Whether enough has been written to replace it by a copy.
     pub(crate) fn is_copy_due(&self, after_bytes: usize) -> bool {
         self.is_based && self.bytes_behind_copy >= after_bytes.max(self.state.bytes())
     }
 
-    /// The messages of a copy. `copy` is a number that no other copy has.
+    /// Returns the messages of a copy. `copy` must be unique among copies.
     pub(crate) fn copy(&self, copy: u64, chunk_bytes: usize) -> Vec<Vec<u8>> {
         let chunks = self.state.chunks(chunk_bytes);
         let count = chunks.len() as u32;
@@ -78,7 +79,7 @@ impl View {
         (0..).zip(chunks).map(piece).collect()
     }
 
-    /// Takes the next message. `None` if it was no record, or nobody can say yet what comes of it.
+    /// Applies the next message. `None` if it is not a record, or its outcome is not known yet.
     pub(crate) fn take(&mut self, payload: &[u8]) -> Result<Option<Outcome>, NotOurs> {
         self.last += 1;
         if payload.first() == Some(&COPY) {
@@ -103,13 +104,13 @@ impl View {
         if index == 0 {
             self.bytes_behind_copy = 0;
         }
-        // A copy that was on its way for longer than another can be older than what the other has removed: between it and the first
-        // message there is something missing.
+        // A slow copy may be older than a faster one that has already replaced messages: then
+        // messages between it and the first one are missing.
         if self.is_based || up_to.saturating_add(1) < self.first {
             return Ok(());
         }
         let pieces = self.copies.entry((up_to, copy)).or_default();
-        // In their order: one that does not follow belongs to a copy whose beginning is gone.
+        // Pieces are in order: one that does not follow belongs to a copy whose beginning is gone.
         if index != pieces.len() || index >= count {
             return Ok(());
         }
@@ -153,7 +154,7 @@ mod tests {
         record
     }
 
-    /// What somebody finds who reads the messages from this one on, numbered from 1.
+    /// Reads the messages from `first` on, numbered from 1.
     fn read(messages: &[Vec<u8>], first: usize) -> View {
         let mut view = View::new(first as u64);
         for message in &messages[first - 1..] {
@@ -169,7 +170,7 @@ mod tests {
         let copied = read(&messages, 1);
         let pieces = copied.copy(7, 100);
         assert!(pieces.len() > 3, "{}", pieces.len());
-        // Others write, and somebody else's copy breaks off in the middle.
+        // Another store writes, and its copy breaks off in the middle.
         let up_to = messages.len();
         messages.extend(copied.copy(8, 50).into_iter().take(3));
         for (sequence, piece) in (21..).zip(pieces) {
@@ -180,7 +181,7 @@ mod tests {
         for first in 2..=up_to + 1 {
             assert_eq!(read(&messages, first).state(), whole.state(), "from {first}");
         }
-        // Without its beginning a copy is none.
+        // Without its beginning a copy is unusable.
         let cut = read(&messages, up_to + 6);
         assert_eq!(cut.state(), None);
         assert_eq!(cut.last(), whole.last());

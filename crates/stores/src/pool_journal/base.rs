@@ -1,31 +1,34 @@
-//! The last whole snapshot of a pool, and what of it the next ones need not have again.
+//! The base of incremental snapshots: the last full snapshot of a pool, and the digests of its
+//! blocks.
 
 use sha2::{Digest, Sha256};
 use tidemark_log::Lsn;
 
-/// So many incremental snapshots are on a whole one at most: a start, and a copy of the folder, need both.
+/// Most incremental snapshots on one base. Recovery and copies of the folder need both.
 pub(super) const INCREMENTS_MAX: u32 = 3;
-/// Of fewer blocks a whole snapshot is short.
+/// Below this number of blocks, a full snapshot is short.
 const BLOCKS_MIN: usize = 16;
 
-/// Nobody finds two blocks that have the same, however ids are chosen.
+/// Collision-resistant: no two different blocks with the same digest can be found, even with chosen
+/// ids.
 type BlockDigest = [u8; 16];
 
-/// A whole snapshot that was taken since the start.
+/// A full snapshot that was taken since the start.
 #[derive(Debug)]
 pub(super) struct Base {
     lsn: Lsn,
     blocks: Vec<BlockDigest>,
     bytes: u64,
-    /// How many incremental ones are on it, and what they have together.
+    /// Number of the incremental snapshots on it, and their total size.
     increments: u32,
     increment_bytes: u64,
-    /// Whether the last snapshot found at least half of it as it was.
+    /// Whether the last snapshot found at least half of it unchanged.
     is_quiet: bool,
 }
 
 impl Base {
-    /// Whether the next snapshot is on this one: as long as it saves something, and all of them are no longer than this one.
+    /// Whether the next snapshot is incremental: while that saves space, and all increments
+    /// together are not longer than the base.
     pub(super) fn takes_another(&self) -> bool {
         self.is_quiet
             && self.blocks.len() >= BLOCKS_MIN
@@ -34,7 +37,7 @@ impl Base {
     }
 }
 
-/// The blocks of a snapshot that is being taken, beside those of the last whole one.
+/// Compares the blocks of a snapshot in progress with those of its base.
 pub(super) struct Comparison {
     base: Option<Base>,
     is_incremental: bool,
@@ -49,12 +52,12 @@ impl Comparison {
         Self { base, is_incremental, blocks: Vec::new(), bytes: 0, same_bytes: 0 }
     }
 
-    /// The whole snapshot that this one is on, unless it is whole itself.
+    /// Returns the base's LSN if this snapshot is incremental.
     pub(super) fn on(&self) -> Option<Lsn> {
         self.base.as_ref().filter(|_| self.is_incremental).map(|base| base.lsn)
     }
 
-    /// Whether this snapshot need not have a block, because what it is on has it.
+    /// Whether this snapshot can omit a block because the base has it.
     pub(super) fn is_kept(&mut self, block: usize, items: &[u8]) -> bool {
         let digest = Sha256::digest(items);
         let digest: BlockDigest = *digest.first_chunk().expect("a digest has 32 bytes");
@@ -68,7 +71,7 @@ impl Comparison {
         is_same && self.is_incremental
     }
 
-    /// What the next snapshot can be on, when this one has been taken at `lsn`.
+    /// Returns the base for the next snapshot, after this one was taken at `lsn`.
     pub(super) fn taken(self, lsn: Lsn) -> Base {
         let is_quiet = self.base.is_some() && self.same_bytes >= self.bytes.div_ceil(2);
         match self.base {
@@ -94,7 +97,7 @@ impl Comparison {
 mod tests {
     use super::*;
 
-    /// Takes a snapshot of blocks with these contents; what it is on, and which blocks it has.
+    /// Takes a snapshot of blocks with these contents; returns its base, and which blocks it has.
     fn take(base: &mut Option<Base>, lsn: u64, blocks: &[u8]) -> (Option<u64>, Vec<usize>) {
         let mut comparison = Comparison::new(base.take());
         let on = comparison.on().map(|lsn| lsn.0);

@@ -1,7 +1,7 @@
-//! A pool's journal in Tidemark's own log: every format and storage that the log has, snapshots, and the way back.
+//! A pool's journal in Tidemark's own log: all its formats and storages, snapshots, and recovery.
 //!
-//! A log begins with the pool as it was made, and goes on with its frames. In the readable formats a frame is a line of words. The folder is
-//! locked, so that no second process draws from the same pool.
+//! A log begins with the initial pool, followed by its frames. In the readable formats a frame is a
+//! line of words. The folder is locked, so that no second process draws from the same pool.
 
 mod base;
 mod error;
@@ -21,22 +21,25 @@ use tidemark_log::{AppendError, Durability, Format, Log, Lsn, Options, Storage, 
 use tidemark_pool::journal::{Journal, JournalError, Listener, Position, SnapshotSink};
 use tidemark_pool::{ChainedPool, Frame, Pool, Selector};
 
-/// How a [`PoolJournal`] keeps its log.
+/// Options of a [`PoolJournal`]'s log.
 #[derive(Debug, Clone)]
 pub struct PoolLogOptions {
-    /// The log's own: format, durability, sizes, retention.
+    /// Options of the log: format, durability, sizes, retention.
     ///
-    /// With [`Durability::Always`], the default here, a draw is answered when it is synced. With `Interval` it is answered when the log has
-    /// taken it: a power failure takes back what was answered within the interval, and the end of the process what was answered in the last
-    /// 10 ms of it. With `Off` nobody says how much a power failure takes back. The end of an epoch is synced in any case before its
-    /// secret is told.
+    /// With [`Durability::Always`], the default here, a draw is answered when it is synced. With
+    /// `Interval`, it is answered when it is appended: a power failure loses what was answered
+    /// within the interval, and an end of the process what was answered in the last 10 ms. With
+    /// `Off`, the loss at a power failure is unbounded. The end of an epoch is always synced before
+    /// its secret is revealed.
     pub log: Options,
-    /// A snapshot is taken when so much has been logged behind the last one, or as much as the pool itself takes if that is more: so a start
-    /// reads no more than about twice this, or twice the pool. 32 MiB by default.
+    /// A snapshot is taken when this much has been logged since the last one, or as much as the
+    /// pool takes if that is more. A start therefore reads at most about twice this, or twice the
+    /// pool. 32 MiB by default.
     ///
-    /// Where the last snapshot found at least half of the pool's blocks of 128 items as they were, the next one is *incremental*: it has only the
-    /// blocks that are not as they were in the last whole one, and is taken when a quarter of what the pool takes has been logged. At most
-    /// three are on a whole one, and together they are not much longer than that.
+    /// If the last snapshot found at least half of the pool's blocks of 128 items unchanged, the
+    /// next one is *incremental*. It has only the blocks that differ from the last full one, and is
+    /// taken when a quarter of the pool's size has been logged. At most three are based on a full
+    /// one, with a total size not much above it.
     pub snapshot_after_bytes: u64,
 }
 
@@ -77,26 +80,28 @@ impl Default for PoolLogOptions {
 /// ```
 pub struct PoolJournal {
     log: Arc<Log>,
-    /// Whether a frame is written as words.
+    /// Whether frames are written as words.
     is_readable: bool,
     words: String,
     failure: Option<JournalError>,
-    /// Frames that tell a secret, in order; those known to be durable are removed.
+    /// Frames that reveal a secret, in order; removed once they are known to be durable.
     secrets: VecDeque<Lsn>,
     due: Due,
 }
 
-/// What opening gives: the pool as it was, the journal that goes on behind it, and what was found.
+/// Result of opening: the recovered pool, the journal that continues it, and what was found.
 pub type OpenedPool<S> = (ChainedPool<S>, PoolJournal, PoolRecovery);
 
 impl PoolJournal {
-    /// Opens a pool's log and makes the pool that it says; if there is none yet, that of `create`, which is durable when this returns.
+    /// Opens a pool's log and recovers the pool. If there is none, logs that of `create`, which is
+    /// durable when this returns.
     ///
-    /// The end of a log that was being written when its process or machine stopped is cut, which [`PoolRecovery`] tells; nothing of it was
-    /// answered where that waits for a sync. Damage to anything before is an error that says where.
+    /// The torn end of a log whose process or machine stopped is truncated and reported in
+    /// [`PoolRecovery`]; with [`Durability::Always`], nothing of it was answered. Damage to
+    /// anything before is an error that says where.
     ///
     /// # Errors
-    /// [`PoolLogError`]; if another process has the folder, it says so.
+    /// [`PoolLogError`], also if another process has the folder.
     pub fn open<S: Selector>(
         storage: Arc<dyn Storage>,
         options: &PoolLogOptions,
@@ -105,7 +110,8 @@ impl PoolJournal {
         Self::open_with(storage, options, create, S::new)
     }
 
-    /// As [`open`](Self::open), with the selector that somebody makes of the weights of a pool that is read back.
+    /// As [`open`](Self::open); `selector` creates the selector from the weights of a recovered
+    /// pool.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -129,12 +135,12 @@ impl PoolJournal {
         Ok((pool, journal, recovery))
     }
 
-    /// The log: to follow it, or to ask for its health.
+    /// Returns the log, for followers and health checks.
     pub fn log(&self) -> &Arc<Log> {
         &self.log
     }
 
-    /// What becomes of snapshots, to be asked while a service has the journal.
+    /// Returns the health of snapshots, which can be queried while a service owns the journal.
     pub fn snapshots(&self) -> SnapshotHealth {
         self.due.health()
     }
@@ -153,7 +159,7 @@ impl PoolJournal {
         Ok(lsn)
     }
 
-    /// The first frame that tells a secret and is not durable.
+    /// Returns the first frame that reveals a secret and is not durable.
     fn first_secret(&self) -> Option<Lsn> {
         let durable = self.log.durable();
         self.secrets.iter().copied().find(|secret| *secret > durable)
@@ -197,9 +203,9 @@ impl Journal for PoolJournal {
         }
         match self.log.check_writable() {
             Err(error @ AppendError::Failed(_)) => Err(JournalError::new(error.to_string())),
-            // What was taken before a disk was full is written all the same.
+            // What was accepted before the disk was full is still written.
             _ if self.waits_for_sync() => Ok(self.log.durable().0),
-            // Each waits for its own sync, also when another follows it.
+            // Each secret waits for its own sync, even if another one follows.
             _ => Ok(self.first_secret().map_or(self.log.appended().0, |secret| secret.0 - 1)),
         }
     }

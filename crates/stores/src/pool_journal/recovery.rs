@@ -1,4 +1,4 @@
-//! The way back: the newest snapshot that is whole, and all frames behind it.
+//! Recovery: the newest valid snapshot, and all frames after it.
 
 use super::error::PoolLogError;
 use super::record;
@@ -9,23 +9,24 @@ use tidemark_pool::{Chain, ChainedPool, Frame, NotFollowed, Pool, PoolImage, Sel
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct PoolRecovery {
-    /// What the log says: its first and last record, and the torn end that was cut, if there was one.
+    /// The log's own recovery: its first and last record, and the torn end that was truncated, if
+    /// any.
     pub log: Recovery,
-    /// Whether there was no pool, so that a new one was made.
+    /// Whether there was no pool, so a new one was created.
     pub is_new: bool,
-    /// The record behind which the snapshot was taken that was used, if any.
+    /// The LSN of the snapshot that was used, if any.
     pub snapshot: Option<Lsn>,
-    /// If that one is incremental: the record of the whole one that it is on.
+    /// If that one is incremental: the LSN of its full base.
     pub snapshot_base: Option<Lsn>,
-    /// The newer snapshots that were damaged and are set aside. Nothing is lost by that.
+    /// Newer snapshots that were damaged and set aside. No data is lost by that.
     pub damaged_snapshots: Vec<SnapshotError>,
-    /// How many frames were followed.
+    /// Frames that were replayed.
     pub frames: u64,
-    /// How many bytes they took.
+    /// Their bytes.
     pub bytes_behind_snapshot: u64,
 }
 
-/// The pool that snapshot and log say, or a new one.
+/// Recovers the pool from the snapshot and the log, or creates a new one.
 pub(super) fn recover<S: Selector>(
     log: &Log,
     recovered: Recovery,
@@ -57,13 +58,13 @@ pub(super) fn recover<S: Selector>(
             begin(log, create())?
         }
     };
-    // What a damaged snapshot covers is needed again.
+    // Without the damaged snapshot, what it covers is needed again.
     log.retain(from);
     snapshots.set_aside(recovery.snapshot)?;
     Ok((pool, recovery))
 }
 
-/// What has been read.
+/// What has been read so far.
 enum Found<S> {
     Nothing,
     /// A pool of which items may be missing.
@@ -74,14 +75,14 @@ enum Found<S> {
 struct Image {
     read: PoolImage,
     chain: Chain,
-    /// Behind which record it was so.
+    /// The last LSN that it includes.
     lsn: Lsn,
     /// Whether it is the beginning of a log, which may have been interrupted.
     is_origin: bool,
 }
 
 impl<S: Selector> Found<S> {
-    /// The pool, if all of it is there. One whose making was interrupted was nobody's.
+    /// Returns the pool, if it is complete. A pool whose creation was interrupted was never used.
     fn pool(
         self,
         selector: &mut Option<impl Fn(&[u64]) -> S>,
@@ -103,7 +104,7 @@ impl<S: Selector> Found<S> {
     }
 }
 
-/// Reads all records from `from` on.
+/// Replays all records from `from` on.
 fn follow<S: Selector>(
     log: &Log,
     from: Lsn,
@@ -145,7 +146,7 @@ fn follow<S: Selector>(
     Ok(())
 }
 
-/// A pool's first record. It may stand behind others like it, whose writing was interrupted.
+/// Reads a pool's first record. Earlier ones, whose writing was interrupted, may precede it.
 fn origin<S>(lsn: Lsn, payload: &[u8], found: &Found<S>) -> Result<Image, PoolLogError> {
     let may_begin = match found {
         Found::Nothing => true,
@@ -169,7 +170,7 @@ fn frame_bytes<'a>(record: &Record<'a>, buffer: &'a mut Vec<u8>) -> Result<&'a [
     Ok(buffer)
 }
 
-/// Writes a new pool down.
+/// Logs a new pool.
 fn begin<S: Selector>(log: &Log, pool: Pool<S>) -> Result<ChainedPool<S>, PoolLogError> {
     let pool = ChainedPool::new(pool);
     let mut head = Vec::new();
@@ -183,7 +184,7 @@ fn begin<S: Selector>(log: &Log, pool: Pool<S>) -> Result<ChainedPool<S>, PoolLo
     Ok(pool)
 }
 
-/// The pool of a snapshot: its sections in their order.
+/// Loads the pool of a snapshot: its sections in order.
 fn load(snapshot: &Snapshot) -> Result<Image, PoolLogError> {
     let lsn = snapshot.lsn();
     let mut frames = snapshot.frames().to_vec();

@@ -10,17 +10,18 @@ use tidemark_log::{Log, Lsn, SnapshotError, SnapshotWriter};
 use tidemark_pool::journal::SnapshotSink;
 use tidemark_pool::{Chain, ChainedPool, Selector};
 
-/// What the thread holds at most, as far as the pool can wait. Bytes.
+/// Most bytes that the thread holds unwritten, if the pool can wait.
 const HELD_BYTES_MAX: usize = 4 << 20;
-/// About what an item takes in a snapshot, beside its id.
+/// Approximate size of an item in a snapshot, without its id.
 const ITEM_BYTES: u64 = 24;
 
-/// What becomes of a pool's snapshots.
+/// Health of a pool's snapshots.
 #[derive(Debug, Clone, Default)]
 pub struct SnapshotHealth(Arc<Mutex<Option<String>>>);
 
 impl SnapshotHealth {
-    /// Why the last snapshot was not taken, as long as none was taken since: the log grows meanwhile, and another is tried later.
+    /// Returns why the last snapshot failed, until one succeeds: the log grows meanwhile, and
+    /// another is tried later.
     pub fn failure(&self) -> Option<String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -30,15 +31,15 @@ impl SnapshotHealth {
     }
 }
 
-/// When a snapshot is due, and what it is on.
+/// When a snapshot is due, and its base.
 pub(super) struct Due {
     after_bytes: u64,
-    /// About what a whole one takes.
+    /// Approximate size of a full snapshot.
     pool_bytes: u64,
-    /// What has been logged behind the last snapshot.
+    /// Bytes logged since the last snapshot.
     behind: u64,
     thread: Option<JoinHandle<Option<Base>>>,
-    /// What the thread that has ended left: nothing if it failed, so that the next one is whole.
+    /// Result of the last thread: `None` if it failed, so the next snapshot is full.
     base: Option<Base>,
     health: SnapshotHealth,
 }
@@ -65,7 +66,8 @@ impl Due {
             return false;
         }
         self.wait();
-        // All blocks are looked at for either kind, so that either waits for its share of what the pool takes.
+        // Either kind compares all blocks, so an incremental one also waits for its share of the
+        // pool's size.
         let is_incremental = self.base.as_ref().is_some_and(Base::takes_another);
         let parts = if is_incremental { 1 + u64::from(INCREMENTS_MAX) } else { 1 };
         self.behind >= self.pool_bytes / parts
@@ -93,7 +95,7 @@ enum Part {
     End,
 }
 
-/// Hands the parts of a snapshot to a thread that writes them.
+/// Passes the parts of a snapshot to the thread that writes them.
 pub(super) struct ThreadSink {
     parts: Sender<Part>,
     /// Bytes of parts that the thread has not written yet.
@@ -101,7 +103,7 @@ pub(super) struct ThreadSink {
 }
 
 impl ThreadSink {
-    /// A snapshot of the pool as it is behind the last record of the log.
+    /// Begins a snapshot of the pool as of the last record of the log.
     pub(super) fn begin(log: &Arc<Log>, due: &mut Due) -> Option<Box<dyn SnapshotSink>> {
         due.behind = 0;
         due.wait();
@@ -134,7 +136,7 @@ impl ThreadSink {
 
     fn send(&self, part: Part, bytes: usize) {
         self.held.fetch_add(bytes, Ordering::Relaxed);
-        // A thread that has given up has said why.
+        // A thread that has failed has reported why.
         let _ = self.parts.send(part);
     }
 }
@@ -151,7 +153,7 @@ impl SnapshotSink for ThreadSink {
     }
 
     fn is_busy(&self) -> bool {
-        // A thread that has given up writes nothing more; what it is sent is dropped.
+        // A thread that has failed writes nothing more, and drops what it is sent.
         let is_written = Arc::strong_count(&self.held) > 1;
         is_written && self.held.load(Ordering::Relaxed) > HELD_BYTES_MAX
     }
@@ -161,7 +163,7 @@ impl SnapshotSink for ThreadSink {
     }
 }
 
-/// Writes what comes; if that was all of it, what the next snapshot can be on.
+/// Writes the parts as they arrive; after the last one, returns the base for the next snapshot.
 fn write(
     log: &Log,
     lsn: Lsn,

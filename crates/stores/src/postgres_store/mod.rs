@@ -1,7 +1,8 @@
 //! `PostgreSQL` as a store: one statement a batch, which is a transaction of its own.
 //!
-//! The statement moves the writer's row on from the batch before, and adds the changes only where that row was found as it must be. Rows
-//! are locked in the order of the keys. What is acknowledged is as durable as `synchronous_commit` says.
+//! The statement advances the writer's row from the previous batch, and adds the changes only if
+//! that row was as expected. Rows are locked in the order of the keys. An acknowledged commit is as
+//! durable as `synchronous_commit` makes it.
 
 mod session;
 
@@ -17,31 +18,32 @@ use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Config, Row};
 
-/// The longest key: what an index can hold. Bytes.
+/// The longest key, limited by the index. Bytes.
 const KEY_BYTES_MAX: usize = 2_600;
-/// How often a batch is tried that others have got in the way of.
+/// Attempts of a batch that conflicts with other transactions.
 const ATTEMPTS: usize = 5;
-/// How many positions are asked for at once.
+/// Positions per load request.
 const LOADED_AT_ONCE: usize = 10_000;
 
-/// Where a [`PostgresStore`] keeps its commits, and how.
+/// Location and options of a [`PostgresStore`].
 #[derive(Clone, PartialEq, Eq)]
 pub struct PostgresOptions {
-    /// `postgres://user[:password]@host[:port]/database`, or words as `host=… user=…`.
+    /// `postgres://user[:password]@host[:port]/database`, or keywords as in `host=… user=…`.
     pub url: String,
-    /// The schema of the tables, made if it is missing. `None`, the default, leaves it to the search path. 1 to 40 small letters, digits and
-    /// underscores, no digit first.
+    /// Schema of the tables, created if it is missing. `None`, the default, uses the search path. 1
+    /// to 40 lowercase letters, digits and underscores, not beginning with a digit.
     pub schema: Option<String>,
-    /// What the names of both tables, `counters` and `writers`, begin with. `tidemark_` by default. As a schema.
+    /// Prefix of the names of both tables, `counters` and `writers`. `tidemark_` by default. Same
+    /// characters as a schema.
     pub prefix: String,
-    /// For how long the server is waited for.
+    /// Timeouts.
     pub deadlines: Deadlines,
-    /// How many changes a batch may have. 10,000 by default.
+    /// Most changes in a batch. 10,000 by default.
     pub max_deltas: usize,
 }
 
 impl PostgresOptions {
-    /// The defaults at this address.
+    /// Returns the defaults for this address.
     pub fn new(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),
@@ -53,7 +55,7 @@ impl PostgresOptions {
     }
 }
 
-/// Without the address, which may hold a password.
+/// Omits the address, which may contain a password.
 impl fmt::Debug for PostgresOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PostgresOptions")
@@ -65,8 +67,8 @@ impl fmt::Debug for PostgresOptions {
     }
 }
 
-/// Commits in two tables of `PostgreSQL` 10 or newer, which are made if they are missing: `tidemark_counters (key, position)` and
-/// `tidemark_writers (writer, epoch, last_sequence)`.
+/// Commits in two tables of `PostgreSQL` 10 or newer, which are created if they are missing:
+/// `tidemark_counters (key, position)` and `tidemark_writers (writer, epoch, last_sequence)`.
 pub struct PostgresStore {
     config: Config,
     tables: Tables,
@@ -74,20 +76,21 @@ pub struct PostgresStore {
     deadlines: Deadlines,
     max_deltas: usize,
     session: Option<Arc<Session>>,
-    // Last, so that a connection ends before what runs it.
+    // Last field, so that a connection is dropped before its runtime.
     runner: Runner,
 }
 
 impl PostgresStore {
-    /// A store at this address; it connects when it is first asked.
+    /// Creates a store at this address; it connects at the first call.
     ///
     /// # Errors
-    /// [`Error::Refused`] if the address is none, or needs TLS, or a name may not be used; [`Error::Unavailable`] if no thread can be started.
+    /// [`Error::Refused`] if the address is invalid or requires TLS, or a name is not allowed;
+    /// [`Error::Unavailable`] if no thread can be started.
     pub fn new(options: PostgresOptions) -> Result<Self, Error> {
         let mut config: Config = options
             .url
             .parse()
-            // The address itself is not repeated: it may hold a password.
+            // The address itself is not repeated: it may contain a password.
             .map_err(|error: tokio_postgres::Error| {
                 refused("use", "the address of PostgreSQL", told(&error))
             })?;
@@ -117,7 +120,7 @@ impl PostgresStore {
         })
     }
 
-    /// The connection that is there, or a new one.
+    /// Returns the present connection, or a new one.
     fn session(&mut self) -> Result<Arc<Session>, Error> {
         if let Some(session) = self.session.as_ref().filter(|session| !session.client.is_closed()) {
             return Ok(Arc::clone(session));
@@ -131,7 +134,7 @@ impl PostgresStore {
         }
     }
 
-    /// Waits for an answer. The connection is kept only if it has come, and was no error.
+    /// Waits for an answer. Without one, or after most errors, the connection is dropped.
     fn ask<T: Send + 'static>(
         &mut self,
         doing: &'static str,
@@ -161,8 +164,8 @@ impl PostgresStore {
 
     fn failed(&self, doing: &'static str, error: &tokio_postgres::Error) -> Error {
         let say = match error.code() {
-            // Classes of errors: connections, conflicts, what is used up, what operators and the system do. Others are final, as is a
-            // wrong password.
+            // Error classes: connections, conflicts, exhausted resources, operator intervention,
+            // system. All others are final, including a wrong password.
             Some(code)
                 if ["08", "40", "53", "55", "57", "58"]
                     .iter()
@@ -170,7 +173,7 @@ impl PostgresStore {
             {
                 unavailable
             }
-            // A server that has become a standby; another may be found at the same address.
+            // The server has become a standby; the address may lead to another one later.
             Some(code) if *code == SqlState::READ_ONLY_SQL_TRANSACTION => unavailable,
             Some(_) => refused,
             None => unavailable,
@@ -178,7 +181,7 @@ impl PostgresStore {
         say(doing, &self.place, told(error))
     }
 
-    /// What is stored of a writer.
+    /// Returns what is stored of a writer.
     fn known(&mut self, writer: &str) -> Result<Claim, Error> {
         let (session, writer) = (self.session()?, writer.to_owned());
         let rows = self
@@ -196,7 +199,7 @@ impl PostgresStore {
         claim.map_err(|error| refused("understand", &self.place, error))
     }
 
-    /// The changes that cannot be stored, as far as what is stored is still what it was.
+    /// Returns the changes that would overflow, given the present positions.
     fn overflowing(&mut self, keys: Vec<Vec<u8>>, amounts: Vec<i64>) -> Result<Vec<Rejected>, Error> {
         let session = self.session()?;
         let rows = self
@@ -205,7 +208,7 @@ impl PostgresStore {
         rows.iter().map(|row| Ok(Rejected::overflow(self.place_in(row)?))).collect()
     }
 
-    /// Which of those asked for a row is about: counted from 0, and from 1 by the server.
+    /// Returns the index of the request that a row is about: from 0; the server counts from 1.
     fn place_in(&self, row: &Row) -> Result<usize, Error> {
         let place = row.try_get::<_, i64>(0).map_err(|error| self.not_understood(told(&error)))?;
         let from_zero = place.checked_sub(1).and_then(|place| usize::try_from(place).ok());
@@ -219,16 +222,16 @@ impl PostgresStore {
 
 /// Why a statement was not carried out.
 enum Trial {
-    /// A number leaves 64 bits.
+    /// A number exceeds 64 bits.
     Overflow,
-    /// Others were in the way: the same may succeed at once.
+    /// A conflict with another transaction: an immediate retry may succeed.
     InTheWay(Error),
-    /// For any other reason.
+    /// Any other reason.
     Failed(Error),
 }
 
 impl Trial {
-    /// For statements that add nothing up.
+    /// Converts the error of a statement that adds nothing up.
     fn into_error(self) -> Error {
         match self {
             Self::Overflow => Error::Refused("a number that is stored leaves 64 bits".into()),
@@ -259,7 +262,7 @@ impl Store for PostgresStore {
         };
         let lengths = batch.deltas.iter().map(|delta| delta.key.len()).enumerate();
         let rejected: Vec<_> = lengths.filter_map(too_long).collect();
-        // Numbers that the tables cannot hold are none that were ever claimed or applied.
+        // Numbers that the tables cannot hold were never claimed or applied.
         let signed = |number: u64| i64::try_from(number).unwrap_or(-1);
         let (epoch, sequence) = (signed(batch.epoch), signed(batch.sequence));
         let before = batch.sequence.checked_sub(1).map_or(-1, signed);
@@ -340,7 +343,7 @@ impl fmt::Debug for PostgresStore {
     }
 }
 
-/// The address without anything secret.
+/// Returns the address without secrets.
 fn place(config: &Config) -> String {
     let ports = config.get_ports();
     let hosts = config.get_hosts().iter().enumerate().map(|(index, host)| {

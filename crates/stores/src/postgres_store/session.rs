@@ -1,12 +1,13 @@
-//! A connection to `PostgreSQL` with what is said over it.
+//! A connection to `PostgreSQL` with its statements.
 
 use std::fmt::Write;
 use tokio_postgres::{Client, Config, Error, NoTls, Statement};
 
-/// Whoever makes the tables, makes them alone: two that do it at once can fail, even with IF NOT EXISTS.
+/// Advisory lock for the creation of the tables: concurrent creation can fail, even with IF NOT
+/// EXISTS.
 const MAKING: i64 = 0x7469_6465_6d61_726b;
 
-/// Where the two tables are.
+/// Names of the two tables.
 #[derive(Debug, Clone)]
 pub(crate) struct Tables {
     pub(crate) schema: Option<String>,
@@ -15,7 +16,8 @@ pub(crate) struct Tables {
 }
 
 impl Tables {
-    /// Names of plain small letters, digits and underscores need quotes only where they are words of the language.
+    /// Quotes the names: they are plain lowercase letters, digits and underscores, but may be
+    /// keywords.
     pub(crate) fn new(schema: Option<&str>, prefix: &str) -> Self {
         let schema = schema.map(|schema| format!("\"{schema}\""));
         let within = schema.as_ref().map(|schema| format!("{schema}.")).unwrap_or_default();
@@ -29,7 +31,7 @@ impl Tables {
         if let Some(schema) = schema {
             let _ = write!(script, "CREATE SCHEMA IF NOT EXISTS {schema};");
         }
-        // Room in each page lets an update stay in it, without touching the index.
+        // Free space in each page allows updates within it, without touching the index (HOT).
         let _ = write!(
             script,
             "CREATE TABLE IF NOT EXISTS {counters} (key bytea PRIMARY KEY, position bigint NOT NULL) WITH (fillfactor = 50);
@@ -41,7 +43,7 @@ impl Tables {
     }
 }
 
-/// A connection, with its statements prepared.
+/// A connection with its prepared statements.
 pub(crate) struct Session {
     pub(crate) client: Client,
     /// Writer ─► epoch, last sequence.
@@ -50,24 +52,25 @@ pub(crate) struct Session {
     pub(crate) commit: Statement,
     /// Writer ─► epoch, last sequence.
     pub(crate) known: Statement,
-    /// Keys, amounts ─► the places of those that leave 64 bits.
+    /// Keys, amounts ─► ordinals of those that exceed 64 bits.
     pub(crate) overflowing: Statement,
-    /// Keys ─► places and positions of those that are there.
+    /// Keys ─► ordinals and positions of those that exist.
     pub(crate) load: Statement,
 }
 
 impl Session {
-    /// Connects, makes the tables if they are missing, and prepares what will be asked. Must run in a runtime.
+    /// Connects, creates the tables if they are missing, and prepares the statements. Must run in a
+    /// runtime.
     pub(crate) async fn open(
         config: Config,
         tables: Tables,
         statement_timeout_ms: u128,
     ) -> Result<Self, Error> {
         let (client, connection) = config.connect(NoTls).await?;
-        // It ends with the client, and its errors come with answers.
+        // It ends with the client, and its errors are returned by the calls.
         tokio::spawn(connection);
-        // A statement whose answer nobody awaits any more is to end as well. Conflicts are solved by waiting for rows, not by
-        // refusing whole transactions.
+        // A statement whose caller has timed out must end as well. Conflicts are resolved by
+        // waiting for rows, not by aborting whole transactions.
         let settings = format!(
             "SET statement_timeout = {statement_timeout_ms}; SET default_transaction_isolation = 'read committed'; \
              SET client_min_messages = warning"
@@ -82,7 +85,7 @@ impl Session {
             "INSERT INTO {writers} AS known VALUES ($1, 1, 0)
              ON CONFLICT (writer) DO UPDATE SET epoch = known.epoch + 1 RETURNING epoch, last_sequence"
         );
-        // In the order of the keys, so that batches that meet wait for each other instead of locking each other out.
+        // In key order, so that concurrent batches wait for each other instead of deadlocking.
         let commit = format!(
             "WITH fence AS (
                UPDATE {writers} SET last_sequence = $3 WHERE writer = $1 AND epoch = $2 AND last_sequence = $4 RETURNING 1

@@ -1,11 +1,14 @@
 //! Redis as a store: one script a batch, in one round trip.
 //!
-//! All positions are fields of one hash, and each writer is a hash with its epoch and the number of its last batch. Their names share a
-//! hash tag, so in a cluster they lie in one slot and a batch can be atomic.
+//! All positions are fields of one hash, and each writer is a hash with its epoch and the number of
+//! its last batch. Their names share a hash tag, so in a cluster they are in one slot and a batch
+//! can be atomic.
 //!
-//! An acknowledged commit is as durable as Redis is told to be: with `appendonly yes` and `appendfsync always` it survives whatever the
-//! disk survives. With less Redis may forget the last second or all of it, and what it had acknowledged; that is noticed, because the next
-//! batch does not follow ([`Error::Gap`] with an earlier number expected, or [`Error::Forgotten`]), but not mended.
+//! An acknowledged commit is as durable as Redis is configured to be: with `appendonly yes` and
+//! `appendfsync always` it survives whatever the disk survives. With less, Redis may lose the last
+//! second or all of what it had acknowledged. That is detected, because the next batch does not
+//! follow ([`Error::Gap`] with an earlier number expected, or [`Error::Forgotten`]), but not
+//! repaired.
 
 use crate::deadlines::Deadlines;
 use crate::trouble::{refused, told, unavailable};
@@ -18,25 +21,26 @@ const CLAIM: &str = "\
 local epoch = redis.call('HINCRBY', KEYS[1], 'epoch', 1)
 redis.call('HSETNX', KEYS[1], 'sequence', '0')
 return redis.call('HMGET', KEYS[1], 'epoch', 'sequence')";
-/// How many positions are asked for at once.
+/// Positions per load request.
 const LOADED_AT_ONCE: usize = 10_000;
 
-/// Where a [`RedisStore`] keeps its commits, and how.
+/// Location and options of a [`RedisStore`].
 #[derive(Clone, PartialEq, Eq)]
 pub struct RedisOptions {
     /// `redis://[[user]:password@]host[:port][/database]`, or `redis+unix:///path`.
     pub url: String,
-    /// What the names of all keys begin with. `tidemark` by default. It becomes their hash tag, unless it has one.
+    /// Prefix of the names of all keys. `tidemark` by default. It becomes their hash tag, unless it
+    /// contains one.
     pub prefix: String,
-    /// For how long Redis is waited for.
+    /// Timeouts.
     pub deadlines: Deadlines,
-    /// How many changes a batch may have: Redis does nothing else while it applies one, for about a microsecond a change. 10,000 by
-    /// default.
+    /// Most changes in a batch: Redis is blocked while it applies one, for about a microsecond a
+    /// change. 10,000 by default.
     pub max_deltas: usize,
 }
 
 impl RedisOptions {
-    /// The defaults at this address.
+    /// Returns the defaults for this address.
     pub fn new(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),
@@ -47,7 +51,7 @@ impl RedisOptions {
     }
 }
 
-/// Without the address, which may hold a password.
+/// Omits the address, which may contain a password.
 impl fmt::Debug for RedisOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RedisOptions")
@@ -58,13 +62,14 @@ impl fmt::Debug for RedisOptions {
     }
 }
 
-/// Commits in Redis 5 or newer. See the [crate's documentation](crate) for what an acknowledgement is worth there.
+/// Commits in Redis 5 or newer. For the durability of an acknowledgement, see the [crate's
+/// documentation](crate).
 pub struct RedisStore {
     client: Client,
     connection: Option<Connection>,
     place: String,
     positions: String,
-    /// What the name of a writer's hash begins with.
+    /// Prefix of the names of the writers' hashes.
     writers: String,
     commit: Script,
     claim: Script,
@@ -73,13 +78,13 @@ pub struct RedisStore {
 }
 
 impl RedisStore {
-    /// A store at this address; it connects when it is first asked.
+    /// Creates a store at this address; it connects at the first call.
     ///
     /// # Errors
-    /// [`Error::Refused`] if the address is none, or needs TLS.
+    /// [`Error::Refused`] if the address is invalid or requires TLS.
     pub fn new(options: RedisOptions) -> Result<Self, Error> {
         let info = options.url.as_str().into_connection_info();
-        // The address itself is not repeated: it may hold a password.
+        // The address itself is not repeated: it may contain a password.
         let info = info.map_err(|error| refused("use", "the address of Redis", told(&error)))?;
         let place = format!("redis://{}", info.addr());
         let client = Client::open(info).map_err(|error| refused("use", &place, told(&error)))?;
@@ -101,7 +106,7 @@ impl RedisStore {
         })
     }
 
-    /// Does something over a connection, which is given up if it is not certain to be in order afterwards.
+    /// Calls `ask` with a connection, which is dropped if its state is uncertain afterwards.
     fn ask<T>(
         &mut self,
         doing: &'static str,
@@ -163,7 +168,8 @@ impl Store for RedisStore {
         let mut call = script.prepare_invoke();
         call.key(format!("{}{}", self.writers, batch.writer)).key(&self.positions);
         call.arg(batch.epoch).arg(batch.sequence);
-        // Nothing is equal to nothing: a batch without one before it is never applied.
+        // An empty argument equals no stored number, so a batch without a predecessor is never
+        // applied.
         call.arg(batch.sequence.checked_sub(1).map(|before| before.to_string()).unwrap_or_default());
         for delta in &batch.deltas {
             call.arg(&*delta.key).arg(delta.amount);
@@ -212,7 +218,8 @@ impl Store for RedisStore {
 }
 
 impl RedisStore {
-    /// What to say of a batch that the script has not applied, although what it found would have it applied.
+    /// Returns the answer to a batch that the script has not applied; an error if the claim would
+    /// allow it.
     fn judged(&self, known: Claim, batch: &Batch) -> Result<Receipt, Error> {
         known.judge(batch)?.ok_or_else(|| self.not_understood(&batch.writer))
     }
@@ -233,7 +240,7 @@ impl fmt::Debug for RedisStore {
     }
 }
 
-/// Pairs of an index and what Redis said of the change there.
+/// Converts pairs of an index and Redis's error for that change.
 fn rejected(pairs: &[String]) -> Vec<Rejected> {
     let pairs = pairs.chunks_exact(2).filter_map(|pair| {
         let index = pair.first()?.parse().ok()?;
@@ -244,13 +251,13 @@ fn rejected(pairs: &[String]) -> Vec<Rejected> {
     pairs.collect()
 }
 
-/// Whether Redis has said no, so that asking again is of no use until somebody has changed something.
+/// Whether Redis has refused for good: a retry fails until the cause is removed.
 fn is_final(error: &RedisError) -> bool {
     match error.kind() {
         ErrorKind::AuthenticationFailed
         | ErrorKind::InvalidClientConfig
         | ErrorKind::UnexpectedReturnType => true,
-        // A master that fails over, loads or is cut off from its replicas may do it later.
+        // A master that fails over, loads or is cut off from its replicas may succeed later.
         ErrorKind::Server(kind) => matches!(
             kind,
             ServerErrorKind::ResponseError
