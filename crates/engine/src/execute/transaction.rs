@@ -164,7 +164,8 @@ impl Engine {
         self.serve(keys, ready);
         expired.into_iter().for_each(|(call, key)| self.remove_met(call, &[key], terms.reader));
         let awaited = Some(awaited).filter(|awaited| *awaited > Lsn::ZERO);
-        let told = awaited.or_else(|| tells_logged.then(|| self.log().appended()));
+        // The end of the log is behind every lease.
+        let told = if tells_logged { Some(self.log().appended()) } else { awaited };
         Executed { lsn: lsn.or(told), durable: durable || awaited.is_some(), block: None }
     }
 
