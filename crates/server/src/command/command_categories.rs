@@ -1,10 +1,10 @@
-//! What `COMMAND` says of commands beyond the table: the categories that access rules speak of, and tips for proxies and clients of
-//! clusters. Both are those of Redis 7.0, so what its flags and chapters do not tell is listed here; a test compares them.
+//! Access categories and tips that `COMMAND` reports, as in Redis 7.0. What flags and groups do not
+//! imply is listed here; a test compares both with Redis.
 
 use tidemark_engine::command::{Group, flags};
 use tidemark_engine::{Command, Run};
 
-/// Categories that follow from a flag.
+/// Categories implied by a flag.
 const OF_FLAGS: [(u32, &str); 6] = [
     (flags::WRITE, "@write"),
     (flags::READONLY, "@read"),
