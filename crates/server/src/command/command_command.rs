@@ -53,7 +53,8 @@ fn info(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// `COMMAND LIST [FILTERBY MODULE name | ACLCAT category | PATTERN pattern]`: commands and subcommands.
+/// `COMMAND LIST [FILTERBY MODULE name | ACLCAT category | PATTERN pattern]`: lists commands and
+/// subcommands.
 fn list(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandError> {
     let matches: Box<dyn Fn(&Command) -> bool> = match args.get(2..).unwrap_or_default() {
         [] => Box::new(|_| true),

@@ -131,7 +131,8 @@ fn overlap(prefix: &[u8], what: &str, other: &[u8]) -> CommandError {
     )
 }
 
-/// `CLIENT TRACKING ON | OFF [REDIRECT client-id] [PREFIX prefix ...] [BCAST] [OPTIN] [OPTOUT] [NOLOOP]`
+/// `CLIENT TRACKING ON | OFF [REDIRECT client-id] [PREFIX prefix ...] [BCAST] [OPTIN] [OPTOUT]
+/// [NOLOOP]`
 pub(crate) fn tracking(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> Result<(), CommandError> {
     let [_, _, switch, words @ ..] = args else { return Err(CommandError::Syntax) };
     let options = Options::read(words, cx)?;

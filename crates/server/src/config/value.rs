@@ -77,9 +77,9 @@ pub enum DebugAccess {
 /// Limit on the output buffered for a slow reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OutputLimit {
-    /// More than this many bytes disconnect the client; 0 means no limit.
+    /// Buffered bytes above which the client is disconnected; 0 means no limit.
     pub hard_bytes: usize,
-    /// More than this many bytes for longer than `soft_time` disconnect the client; 0 means no limit.
+    /// Bytes that disconnect the client if exceeded for `soft_time`; 0 means no limit.
     pub soft_bytes: usize,
     /// See `soft_bytes`.
     pub soft_time: Duration,
