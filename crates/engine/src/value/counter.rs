@@ -296,13 +296,13 @@ impl Counter {
         self.listing.as_deref()
     }
 
-    /// Returns its listing for changes, if it has one.
+    /// Like [`Counter::listing`], mutable.
     #[inline]
     pub(crate) fn listing_mut(&mut self) -> Option<&mut Listing> {
         self.listing.as_deref_mut()
     }
 
-    /// Returns its listing for changes, which is started at `now_ms` if there is none.
+    /// Like [`Counter::listing_mut`]; starts a listing at `now_ms` if there is none.
     #[inline]
     pub(crate) fn begin_listing(&mut self, now_ms: u64) -> &mut Listing {
         self.listing.get_or_insert_with(|| Box::new(Listing::begun(now_ms)))

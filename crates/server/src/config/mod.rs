@@ -29,7 +29,7 @@ use tidemark_engine::keyspace::{CounterDefaults, LEASES};
 use tidemark_engine::tracking::TrackingLimits;
 use tidemark_log::{Durability, Format};
 
-/// The effective configuration.
+/// The effective configuration; [`Config::default`] has the defaults.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
     /// File that settings were read from, for `INFO`; not a setting itself.
@@ -102,7 +102,7 @@ pub struct Config {
     pub http_check_max_keys: usize,
     /// Prefix of the quota's key, before the API key.
     pub http_check_prefix: String,
-    /// Defaults for when counters are committed.
+    /// Default terms of commit for counters.
     pub counters: CounterDefaults,
     /// One in how many moves of counters is sampled, on average, to find the busiest; 0 means none.
     pub counter_churn_sample: u32,

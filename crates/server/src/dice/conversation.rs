@@ -149,7 +149,7 @@ impl Conversation {
             },
             Plan::Zrank => {
                 let member = words.get(2).copied().unwrap_or_default();
-                // An option given by the client makes no difference; Redis accepts it twice.
+                // Add WITHSCORE, unless the client has given an option.
                 if words.len() == 3 {
                     words.push(b"WITHSCORE");
                 }

@@ -10,8 +10,8 @@
 //! that the client expects.
 //!
 //! ```text
-//! frame ──► request ──► table ──► conversation ──► dispatch (as for RESP) ──► answer ──► body ──► result
-//! (length)  (protobuf)  (names)   (runs it)        (RESP3, in the output)     (reads)    (types)  (frame)
+//! frame ─► request ─► table ─► conversation ─► dispatch (as for RESP) ─► answer ─► body ─► result
+//! (length) (protobuf) (names)  (runs it)       (RESP3, in the output)    (reads)   (types) (frame)
 //! ```
 //!
 //! `watch` implements subscriptions. Each belongs to one of a client's connections and is handed

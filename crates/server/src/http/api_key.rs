@@ -89,7 +89,7 @@ async fn create(shared: &Shared, key: &[u8]) -> Result<(), Refusal> {
             config.http_check_max_keys
         )));
     }
-    // A tenth of the quota: few records, and few units in doubt after a crash.
+    // At most a tenth of the quota: few records, and few units in doubt after a crash.
     let block = (limit / 10).clamp(1, 1000).to_string();
     let (limit, idle) = (limit.to_string(), config.http_check_idle.as_millis().to_string());
     let mut words: Vec<&[u8]> = vec![b"counter.create", key, b"LIMIT", limit.as_bytes()];

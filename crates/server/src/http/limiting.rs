@@ -2,7 +2,7 @@
 //! protocol.
 //!
 //! ```text
-//! request ─► access (may it?) ─► body ─► wish: LIMIT.CHECKALL, PEEKALL or REFUND ─► running ─► verdict
+//! request ─► access (may it?) ─► body ─► wish: LIMIT.CHECKALL, PEEKALL, REFUND ─► running ─► verdict
 //! ```
 
 use crate::http::listener::Visit;

@@ -1,8 +1,8 @@
 //! `GET /v1/watch`: a watched read as Server-Sent Events, and the upgrade to a WebSocket.
 //!
 //! ```text
-//! request ─► access (may it?) ─► a place for it ─► Engine::subscribe ─► watch: notices, one after the other ─► events
-//!                                     └► Upgrade: websocket ─► socket: the same notices as messages
+//! request ─► access (may it?) ─► a place ─► Engine::subscribe ─► watch: notices in order ─► events
+//!                                └► Upgrade: websocket ─► socket: the same notices as messages
 //! ```
 
 use crate::http::listener::Visit;

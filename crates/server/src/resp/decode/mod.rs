@@ -8,7 +8,7 @@ use super::Value;
 /// failed, because the start of the next value is unknown.
 ///
 /// ```text
-///  feed ─► buffer [consumed│ line or bulk being read │ …]     one step reads one header line or one bulk body
+///  feed ─► buffer [consumed│ line or bulk being read │ …]   a step reads a header line or bulk body
 ///                                    │
 ///                                    ▼
 ///  stack   [ Array 2/3 ][ Map 1/4 ] ◄─ a finished value closes every aggregate that it completes
