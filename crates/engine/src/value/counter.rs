@@ -101,8 +101,7 @@ pub(crate) struct Listing {
     pub(crate) since_ms: u64,
     /// Its key in the database's list of pending commits; 0: not listed. Milliseconds since 1970.
     pub(crate) due_ms: u64,
-    /// Record of the last commit, if replies must wait until it is durable; otherwise
-    /// [`Lsn::ZERO`].
+    /// Record of the last commit, if replies must wait for it; otherwise [`Lsn::ZERO`].
     pub(crate) lease: Lsn,
     /// Units by which commits of an exact counter have advanced in this process; see
     /// [`Counter::earned_block`].
@@ -182,8 +181,7 @@ impl Counter {
         self.listing.as_ref().map_or(0, |listing| listing.allowance)
     }
 
-    /// Returns the units in doubt: those of earlier processes, or with `is_logged` those in the
-    /// log.
+    /// Returns the units in doubt: those of earlier processes, or with `is_logged` the log's.
     pub(crate) fn doubt(&self, is_logged: bool) -> u64 {
         let doubt = |listing: &Listing| if is_logged { listing.logged_doubt() } else { listing.doubt };
         self.listing.as_deref().map_or(0, doubt)
@@ -229,8 +227,7 @@ impl Counter {
         self.terms.settle_ms > 0 && self.doubt(false) > 0
     }
 
-    /// Returns when the doubt will be returned, if ever. Starts the period at `now_ms` if it has
-    /// not started.
+    /// Returns when the doubt will be returned, if ever. Starts the period if necessary.
     pub(crate) fn settle_at(&mut self, now_ms: u64) -> Option<u64> {
         let settle_ms = self.terms.settle_ms;
         let listing = self.listing.as_mut().filter(|listing| settle_ms > 0 && listing.doubt > 0)?;

@@ -30,8 +30,7 @@ enum Form {
 /// Representation of large maps.
 struct Large {
     table: Table<Entry>,
-    /// Number of the latest capture. Pairs with this epoch are already written, or were added after
-    /// the cut.
+    /// Number of the latest capture, which written pairs and pairs added after the cut have.
     epoch: u16,
     capture: Option<Box<Capture>>,
 }
@@ -305,8 +304,7 @@ impl Dict {
     /// Parses the snapshot form; `None` if it is invalid or has a duplicate key.
     pub(crate) fn decode(bytes: &mut Cursor<'_>) -> Option<Self> {
         let mut dict = Self::default();
-        // Memory is reserved as pairs are read, so a corrupt count cannot reserve more than the
-        // input.
+        // Memory is reserved as pairs are read: a corrupt count cannot reserve more than the input.
         for _ in 0..bytes.varint()? {
             dict.decode_pair(bytes)?;
         }

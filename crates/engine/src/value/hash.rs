@@ -14,8 +14,7 @@ const LISTPACK_BYTES: usize = 64;
 #[derive(Debug, Default)]
 pub struct Hash {
     fields: Dict,
-    /// Whether the hash has ever exceeded Redis's limits of a listpack; our packed block is
-    /// smaller.
+    /// Whether the hash has ever exceeded Redis's limits of a listpack, which are above ours.
     outgrown: bool,
 }
 

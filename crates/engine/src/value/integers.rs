@@ -1,5 +1,4 @@
-//! Distinct integers in ascending order, each in 2, 4 or 8 bytes, as the one farthest from zero
-//! needs.
+//! Distinct integers in ascending order, in 2, 4 or 8 bytes each, as the widest one needs.
 #![allow(clippy::useless_conversion, reason = "one expression serves three vectors, and converts for two")]
 
 /// A sorted set of integers. Lookups are O(log n), changes O(n).

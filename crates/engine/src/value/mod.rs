@@ -164,8 +164,7 @@ impl Object {
         }
     }
 
-    /// Returns the value if snapshots may write it in parts; strings, counters and limiters are
-    /// written whole.
+    /// Returns the value if snapshots may write it in parts, as opposed to strings and counters.
     pub(crate) fn in_parts(&self) -> Option<&dyn InParts> {
         match self {
             Self::Bytes(_) | Self::Counter(_) | Self::Limit(_) => None,

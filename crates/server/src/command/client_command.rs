@@ -263,8 +263,7 @@ pub(crate) fn unblock(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -
     Ok(())
 }
 
-/// Ends a client's wait and returns whether it waited. Later values of its keys are not for this
-/// wait.
+/// Ends a client's wait and returns whether it waited. Later values are not for this wait.
 fn end_wait(client: &Client, how: Unblock, cx: &Context<'_>) -> bool {
     let waiter = client.waiter();
     let ended = match &waiter {

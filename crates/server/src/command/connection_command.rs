@@ -27,8 +27,7 @@ pub(crate) fn run(
     }
 }
 
-/// Like [`run`], within `EXEC`: a command that would wait answers immediately, as if it had timed
-/// out.
+/// Like [`run`], within `EXEC`: a command that would wait answers immediately as if timed out.
 pub(crate) fn run_in_transaction(
     session: &mut Session,
     which: C,

@@ -22,8 +22,7 @@ pub(crate) fn run(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) {
     run_where(session, args, offload::begin, cx);
 }
 
-/// Runs one command on this thread, however long it takes, and writes its reply. `args` is not
-/// empty.
+/// Runs one command on this thread, however long, and writes its reply. `args` is not empty.
 pub(crate) fn run_in_place(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) {
     run_where(session, args, |_, _, _, _| false, cx);
 }
@@ -135,8 +134,7 @@ fn execute_durable(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> R
     Ok(())
 }
 
-/// Runs a command of a client with restrictions: not authenticated, subscribed, in a transaction
-/// and so on.
+/// Runs a command of a client with restrictions, such as one in a transaction.
 #[cold]
 fn execute_guarded(session: &mut Session, command: &'static Command, args: &[&[u8]], cx: &Context<'_>) {
     if !session.authenticated && !command.is(flags::NO_AUTH) {

@@ -87,8 +87,7 @@ fn execute<'e>(
     let mut answers = session.outbox.reply.apart();
     let executed = engine.execute_transaction_as(&calls, watched, &done, cx.now_us, terms, &mut answers);
     if answers.has_overflowed() {
-        // The commands on keys have run, so those of the connection must run too; no client reads
-        // their replies.
+        // Their replies are lost, but the commands on keys have run, so the others must run too.
         if answers.was_refused() {
             session.outbox.reply.refuse();
         } else {

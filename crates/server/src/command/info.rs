@@ -268,8 +268,7 @@ fn pools(text: &mut String, cx: &Context<'_>) {
     line(text, "pool_reservations_open", reservations);
 }
 
-/// Returns the age of the oldest uncommitted change of a counter in milliseconds; 0 if all are
-/// committed.
+/// Returns the age of the oldest uncommitted change of a counter in milliseconds; 0 if none.
 pub(crate) fn uncommitted_age_ms(exposure: &Exposure) -> u64 {
     exposure.since_ms.map_or(0, |since_ms| (now_us() / 1000).saturating_sub(since_ms))
 }
@@ -339,8 +338,7 @@ pub(crate) fn resident_bytes() -> u64 {
     pages * rustix::param::page_size() as u64
 }
 
-/// Returns the CPU time of the process in user and system mode, in seconds; 0 where the system does
-/// not report it.
+/// Returns the CPU seconds of the process in user and system mode; 0 where they are not reported.
 pub(crate) fn processor_seconds() -> (f64, f64) {
     let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     // The name in parentheses may contain spaces, so fields are counted after it.

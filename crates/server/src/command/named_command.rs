@@ -1,5 +1,4 @@
-//! `X.WATCH ... | AS name`: subscriptions whose positions the log keeps; acknowledging, listing and
-//! ending them.
+//! `X.WATCH ... | AS name`: starts, acknowledges, lists and ends named subscriptions.
 
 use crate::context::Context;
 use crate::durability::hold::{self, hold_position};

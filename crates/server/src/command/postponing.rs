@@ -48,8 +48,7 @@ fn postpone_until_room(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) 
     if cx.shared.engine.log().has_room_for(bytes) {
         return false;
     }
-    // At the timeout the command is tried again; the log refuses it if its storage is still
-    // stalled.
+    // At the timeout the command is retried; the log refuses it if its storage is still stalled.
     wait::begin(session, WaitFor::Room(bytes), Some(Options::STALL_AFTER));
     true
 }

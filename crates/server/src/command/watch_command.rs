@@ -53,8 +53,7 @@ pub(crate) fn watch(
     }
     let (engine, listener) = (&cx.shared.engine, session.client.worker);
     if matches!(start, Start::Resume(_)) && engine.query_of(&read).is_none() {
-        // Without a query there was no emission to resume after, and a resumption starts no new
-        // query.
+        // There was no emission to resume after, and a resumption starts no new query.
         return Err(CommandError::Text(refusal(ResumeError::NotFound).into()));
     }
     if let Some(query) = engine.query_of(&read).filter(|query| query.is_dormant()) {

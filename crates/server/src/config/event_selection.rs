@@ -115,8 +115,7 @@ impl EventSelection {
 }
 
 impl fmt::Display for EventSelection {
-    /// Writes the letters as Redis does, except that an `n` is always shown, so that the output can
-    /// be set again.
+    /// Writes the letters as Redis does, but always shows `n`, so that the output can be set again.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let has_all = self.choice.contains(Choice::all());
         if has_all {

@@ -137,8 +137,7 @@ pub(super) fn apply(path: &Path, text: &str, config: &mut Config) -> Result<(), 
     Ok(())
 }
 
-/// Prints the whole configuration as a commented file, which is read back to the same
-/// configuration.
+/// Prints the whole configuration as a commented file, which can be read back.
 pub fn print(config: &Config) -> String {
     let mut text = String::from(
         "# Configuration of Tidemark. `tidemark serve --config FILE` reads it.\n\

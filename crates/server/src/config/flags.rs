@@ -169,8 +169,7 @@ impl clap::Args for ServeArgs {
                     .action(ArgAction::HelpLong)
                     .help("Print what each setting means, and exit"),
             )
-            // Redis takes its configuration file like this; it is accepted to explain the
-            // alternative.
+            // Redis takes its configuration file like this; it is accepted for a helpful error.
             .arg(Arg::new(POSITIONAL_FILE).hide(true))
             .args_override_self(true)
             .disable_help_flag(true);

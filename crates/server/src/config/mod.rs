@@ -145,8 +145,7 @@ pub struct Config {
     pub watch_backlog_bytes: usize,
     /// Time that one change may spend on evaluating watched reads, in microseconds.
     pub watch_write_budget_us: u64,
-    /// Time that watched reads with subscribers may take of each second of each thread, in
-    /// microseconds.
+    /// Microseconds per second and thread that watched reads with subscribers may take.
     pub watch_subscribed_budget_us: u64,
     /// Time that watched reads without subscribers may take of each second, in microseconds.
     pub watch_unsubscribed_budget_us: u64,
@@ -291,8 +290,7 @@ impl Config {
             return self.threads;
         }
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        // The other half is for the log's threads, local clients and the kernel's network
-        // processing.
+        // The other half is for the log's threads, local clients and the kernel's networking.
         (cores / 2).max(1)
     }
 }

@@ -1,5 +1,4 @@
-//! The table of settings, from which flags, environment, file, `CONFIG GET` and `CONFIG SET` are
-//! derived.
+//! The table of settings: the source of flags, environment, file, `CONFIG GET` and `CONFIG SET`.
 
 use super::value::{
     DebugAccess, LogStorage, address_or_off, bind_addresses, bytes, memory_limit, number, origins,

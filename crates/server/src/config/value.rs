@@ -131,8 +131,8 @@ impl MemoryLimit {
     }
 }
 
-/// Parses a number of bytes or a percentage of the memory that the process may use: `512mb`, `25%`;
-/// 0 is no limit.
+/// Parses bytes or a percentage of the memory that the process may use: `512mb`, `25%`; 0 is no
+/// limit.
 pub(super) fn memory_limit(text: &str) -> Result<MemoryLimit, String> {
     if let Some(percent) = text.trim().strip_suffix('%') {
         return number(percent, 1, 100).map(|percent| MemoryLimit::Percent(percent as u8));
@@ -297,8 +297,7 @@ pub(super) fn sinks_without_secrets(text: &str) -> String {
 }
 
 fn sink_without_secrets(address: &str) -> String {
-    // The last `@`: in an invalid address, the password may contain others, slashes and question
-    // marks.
+    // The last `@`: an invalid address may have others, slashes and question marks in its password.
     let (login, place) =
         address.rsplit_once('@').map_or((None, address), |(login, place)| (Some(login), place));
     let place = match place.split_once('?') {
@@ -332,8 +331,7 @@ pub(super) fn output_limits(text: &str, present: OutputLimits) -> Result<OutputL
         match class.to_ascii_lowercase().as_str() {
             "normal" => limits.normal = limit,
             "pubsub" => limits.pubsub = limit,
-            // Configurations of Redis name these; a replica here reads the log and has no output
-            // buffer.
+            // Accepted for Redis's configurations; a replica here has no output buffer.
             "replica" | "slave" => {}
             _ => return Err(usage.to_owned()),
         }

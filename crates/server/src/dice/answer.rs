@@ -11,8 +11,7 @@ pub(super) enum Answer<'a> {
     Double(f64),
     Truth(bool),
     Null,
-    /// This many answers follow: elements of an array or set, or alternating keys and values of a
-    /// map.
+    /// This many answers follow: elements, or the alternating keys and values of a map.
     Many(usize),
 }
 

@@ -89,8 +89,7 @@ impl Conversation {
                 if postponing::postpone(session, &words, payload.len(), cx) {
                     return Step::Postponed;
                 }
-                // A client that sends another command has read the answer that emissions had to
-                // follow.
+                // The client has read the answer that emissions had to follow.
                 self.pause_until = None;
                 self.run(session, words, cx);
                 ran

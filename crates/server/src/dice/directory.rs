@@ -40,8 +40,7 @@ pub(super) struct Registration {
 }
 
 impl Directory {
-    /// Records a connection's ID. If it listens from now on, returns the other connections with
-    /// this ID.
+    /// Records a connection's ID. If it listens, returns the other connections with this ID.
     pub(super) fn introduce(
         &self,
         subscriber: ConnectionAddress,
@@ -110,14 +109,12 @@ impl Directory {
         others
     }
 
-    /// Returns the numbering offset of the client's subscription to a query, if any connection has
-    /// one.
+    /// Returns the numbering offset of the client's subscription to a query, if it has one.
     pub(super) fn base_of(&self, connection: u64, query: Lsn) -> Option<u64> {
         self.lock().related(connection).find_map(|entry| entry.bases.get(&query).copied())
     }
 
-    /// Registers a connection's subscription; `None` if the connection has no ID and so stands
-    /// alone.
+    /// Registers a connection's subscription; `None` if the connection has no ID.
     pub(super) fn register(self: &Arc<Self>, connection: u64, query: Lsn, base: u64) -> Option<Registration> {
         let mut entries = self.lock();
         entries.connections.get_mut(&connection)?.bases.insert(query, base);

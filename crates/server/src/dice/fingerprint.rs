@@ -7,8 +7,7 @@ use tidemark_engine::watch::{Query, Read};
 /// Odd factor; [`INVERSE`] undoes it modulo 2^64.
 const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 const INVERSE: u64 = inverse(FACTOR);
-/// Mask of the information in a fingerprint: all but the lowest bit, which is 1 because 0 means
-/// none.
+/// Mask of a fingerprint's content. The lowest bit is always 1, because 0 means none.
 const BITS: u64 = u64::MAX >> 1;
 
 /// Returns the fingerprint of a subscription whose numbering starts after `base`. For the first

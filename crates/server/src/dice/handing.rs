@@ -57,8 +57,7 @@ pub(super) fn heed(session: &mut Session, notice: Notice, cx: &Context<'_>) {
     match notice {
         Notice::HandOver(listener) => hand_over(session, listener, cx),
         Notice::TakeOver(all) => match cx.shared.dice.listener_for(session.client.id) {
-            // Another connection has started to listen. Each one is later than the last, so this
-            // ends.
+            // Another connection has started to listen. Each is later than the last, so this ends.
             Some(later) => tell(later, Notice::TakeOver(all), cx),
             None => all.into_iter().for_each(|handed| take_over(session, handed, cx)),
         },

@@ -41,8 +41,7 @@ pub(crate) use handing::go_on;
 pub(crate) use notice::Notice;
 
 /// Whether a connection that begins with this byte speaks the protocol. A frame's length is at most
-/// [`frame::FRAME_LIMIT`], so its first byte is 0, 1 or 2, which never starts a RESP or inline
-/// command.
+/// [`frame::FRAME_LIMIT`], so its first byte is 0, 1 or 2, which RESP never starts with.
 pub(crate) fn begins_frame(first: u8) -> bool {
     u32::from(first) <= frame::FRAME_LIMIT >> 24
 }

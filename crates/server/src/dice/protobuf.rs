@@ -1,8 +1,6 @@
-//! The subset of Protocol Buffers that the protocol's two messages need: decodes and encodes
-//! fields.
+//! Encodes and decodes the subset of Protocol Buffers that the protocol's two messages need.
 //!
-//! Written by hand: generated code would copy each string and add more packages than there are
-//! messages.
+//! Written by hand: generated code would copy each string and add many dependencies.
 
 /// Error for bytes that are not a valid message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -8,8 +8,7 @@ use futures_util::stream::{self, Stream, StreamExt as _};
 use std::sync::Arc;
 use tonic::{Status, Streaming};
 
-/// Most draws of one request, which are in memory together. A client sends several requests for
-/// more.
+/// Most draws of one request, which are in memory together.
 const COUNT_MAX: i32 = 65_536;
 
 /// Errors of the pool itself, after which the stream continues.
@@ -51,7 +50,7 @@ pub(super) async fn draw(shared: &Shared, request: &DrawRequest) -> Result<Vec<D
 
 /// Makes `count` separate draws and returns that many answers, including refusals.
 ///
-/// Draws are made in batches, halved when the pool refuses one: an exhausted pool costs O(log
+/// Draws are made in batches, halved when the pool refuses one: an exhausted pool costs only O(log
 /// count) commands.
 async fn draw_each(
     shared: &Shared,

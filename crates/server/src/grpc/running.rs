@@ -52,8 +52,7 @@ impl Grpc {
         self.address
     }
 
-    /// Stops the server; calls have a moment to finish. Returns an error if its thread has
-    /// panicked.
+    /// Stops the server; calls have a moment to finish. Fails if its thread has panicked.
     pub(crate) fn stop(self) -> std::thread::Result<()> {
         // A thread that has panicked has dropped the receiver.
         let _ = self.stop.send(());

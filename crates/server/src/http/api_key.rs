@@ -1,5 +1,4 @@
-//! `/check?api_key=KEY` and `/release?api_key=KEY`, as in VSA's rate limiter: one unit of the quota
-//! of a key.
+//! `/check?api_key=KEY` and `/release?api_key=KEY`, as in VSA's rate limiter: one unit of a quota.
 //!
 //! The first check of an unknown key creates its quota: exactly `http-check-limit` units until some
 //! are released. A quota is deleted when it was neither checked nor released for `http-check-idle`.
@@ -80,8 +79,7 @@ async fn create(shared: &Shared, key: &[u8]) -> Result<(), Refusal> {
         let reason = "ERR nobody has created this key, and http-check-limit is 0".to_owned();
         return Err(Refusal { status: StatusCode::NOT_FOUND, reason });
     }
-    // Concurrent requests may each see the last free place; their excess is at most the number of
-    // connections.
+    // Concurrent requests may exceed the limit, by at most the number of connections.
     if shared.engine.idle_counters(0) >= config.http_check_max_keys {
         return Err(Refusal::unavailable(&format!(
             "ERR the key is unknown, and {} keys have quotas that checks created, all that http-check-max-keys allows: create its quota \

@@ -1,5 +1,4 @@
-//! `POST /v1/check` and `POST /v1/release`: limiters and quotas for clients without the Redis
-//! protocol.
+//! `POST /v1/check` and `POST /v1/release`: limiters and quotas over HTTP.
 //!
 //! ```text
 //! request ─► access (may it?) ─► body ─► wish: LIMIT.CHECKALL, PEEKALL, REFUND ─► running ─► verdict

@@ -130,8 +130,7 @@ impl Listener for FewListener {
         loop {
             match self.listener.accept().await {
                 Ok((stream, address)) => {
-                    // Responses are small and complete, so delay gains nothing. A failure only
-                    // costs latency.
+                    // Responses are small and complete. A failure only costs latency.
                     let _ = stream.set_nodelay(true);
                     let (place, is_ordinary) = self.places.take().await;
                     let visit = Visit::with(address, place, is_ordinary, Arc::clone(&self.places));
@@ -201,7 +200,7 @@ impl Visit {
         }
     }
 
-    /// Starts a silence, which [`Visit::note_request`] ends. `was_answered`: a request was answered
+    /// Starts a silence, until [`Visit::note_request`]. `was_answered`: a request was answered
     /// before.
     fn note_silence(&self, was_answered: bool) {
         self.note_request();
@@ -224,8 +223,7 @@ impl Visit {
         true
     }
 
-    /// Moves the connection to a place for watching and releases its own. The connection ends with
-    /// its request.
+    /// Moves the connection to a place for watching, until its request ends.
     pub(crate) fn watch_from(&self, place: OwnedSemaphorePermit) {
         *self.stay.place() = place;
         self.stay.watches.store(true, Ordering::Relaxed);

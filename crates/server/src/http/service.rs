@@ -127,8 +127,7 @@ async fn note_request(ConnectInfo(visit): ConnectInfo<Visit>, request: Request, 
     next.run(request).await
 }
 
-/// Refuses requests in a spare place while no ordinary one is free, and requests for data while it
-/// is loading.
+/// Refuses requests in a spare place while no ordinary one is free, and requests during loading.
 async fn admit(
     State(shared): State<Arc<Shared>>,
     ConnectInfo(visit): ConnectInfo<Visit>,

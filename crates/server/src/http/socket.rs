@@ -145,8 +145,7 @@ impl Connection {
         self.tell(&pending.notice).await
     }
 
-    /// Handles a message and answers it before anything else is sent, so that answers do not queue
-    /// here.
+    /// Handles a message and answers it before anything else is sent: answers do not queue up.
     async fn hear(&mut self, text: &str) -> Result<(), Closed> {
         let request: Request = match serde_json::from_str(text) {
             Ok(request) => request,
@@ -273,8 +272,7 @@ impl Connection {
         self.send(Message::Text(Utf8Bytes::from(text))).await
     }
 
-    /// Sends a message and waits until the kernel has all of it: at most one message is buffered
-    /// here.
+    /// Sends a message and waits until the kernel has all of it: at most one is buffered here.
     async fn send(&mut self, message: Message) -> Result<(), Closed> {
         self.socket.send(message).await.map_err(|_| Closed)
     }

@@ -1,5 +1,4 @@
-//! The result of a check as a response: JSON, and the rate-limit headers by which clients pace
-//! themselves.
+//! The result of a check as a response: JSON and rate-limit headers.
 
 use crate::http::refusal::Refusal;
 use crate::resp::Value;

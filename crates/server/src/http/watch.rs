@@ -246,8 +246,7 @@ pub(crate) async fn resume(
     }
 }
 
-/// Returns the notice that a subscription cannot be resumed; it waits until the position in it is
-/// durable.
+/// Returns the notice that a subscription cannot be resumed; it waits until its LSN is durable.
 pub(crate) fn stale(shared: &Shared, name: &str, why: ResumeError) -> Pending {
     let body = Body::Stale { sub_id: name.into(), reason: why.word(), floor: why.lsn().0 };
     Pending { notice: Notice::new("stale", body), after: shared.holds_back_position(why.lsn(), false) }

@@ -277,8 +277,7 @@ mod tests {
             for body in [bytes, body] {
                 match Wish::parse(&body) {
                     Ok(wish) => {
-                        // As many keys and amounts as the count, and at least one word for each
-                        // definition.
+                        // `count` keys and amounts, and at least one word for each definition.
                         let (command, count) = (wish.check(), wish.wanted.len());
                         prop_assert_eq!(command[1], wish.count.as_bytes());
                         prop_assert_eq!(&wish.count, &count.to_string());

@@ -50,8 +50,7 @@ impl Bytes<'_> {
     }
 }
 
-/// Parses one argument. A quote may start in its middle (`a"b c"` is `ab c`) and ends it when
-/// closed.
+/// Parses one argument. A quote may start in its middle (`a"b c"` is `ab c`); closing it ends it.
 fn argument(rest: &mut Bytes<'_>, text: &mut Vec<u8>) -> Result<(), UnbalancedQuotes> {
     while let Some(byte) = rest.next() {
         match byte {
@@ -89,8 +88,7 @@ fn single_quoted(rest: &mut Bytes<'_>, text: &mut Vec<u8>) -> Result<(), Unbalan
     Err(UnbalancedQuotes)
 }
 
-/// Parses an escape after a backslash in double quotes: `xHH`, one of `n r t b a`, or a literal
-/// byte.
+/// Parses an escape after a backslash in double quotes: `xHH`, one of `nrtba`, or a literal byte.
 fn escaped(rest: &mut Bytes<'_>) -> Result<u8, UnbalancedQuotes> {
     if let [b'x', high, low, ..] = rest.0
         && let (Some(high), Some(low)) = (hex_digit(*high), hex_digit(*low))

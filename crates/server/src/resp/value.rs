@@ -47,8 +47,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// Returns the bytes of a string of any kind (simple, bulk, verbatim, big number), not of an
-    /// error.
+    /// Returns the bytes of a simple, bulk or verbatim string or big number, not of an error.
     #[must_use]
     pub fn as_bytes(&self) -> Option<&[u8]> {
         match self.plain() {

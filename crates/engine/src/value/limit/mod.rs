@@ -27,8 +27,8 @@ use xxhash_rust::xxh3::xxh3_64;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Limit {
     policy: Policy,
-    /// Whether it was defined explicitly: it stays when it is unused, and its policy overrides that
-    /// of a call.
+    /// Whether it was defined explicitly: then it stays when unused, and overrides policies of
+    /// calls.
     is_kept: bool,
     /// Usage, in the form of the policy's algorithm.
     usage: Usage,
@@ -108,8 +108,7 @@ impl Limit {
         self.policy.algorithm().name()
     }
 
-    /// Returns the policy for a call: the one that it brings, unless the limiter was defined
-    /// explicitly.
+    /// Returns the policy for a call: the one it brings, unless the limiter was defined explicitly.
     pub fn in_force(&self, brought: Option<Policy>) -> Result<Policy, OtherAlgorithm> {
         let algorithm = self.policy.algorithm();
         match brought {

@@ -160,8 +160,7 @@ proptest! {
                     prop_assert_eq!(renewed, expected);
                 }
                 Step::Release { ago } => {
-                    // Ended leases are dropped at every change and do not return when the clock
-                    // steps back.
+                    // Ended leases are dropped at every change, for good.
                     model.retain(|_, (_, end)| *end > now_ms);
                     let was_live = model.remove(&named(ago)).is_some();
                     prop_assert_eq!(limit.release(now, &[named(ago)]), usize::from(was_live));

@@ -1,5 +1,4 @@
-//! Capture of a list: a chunk is written whole before it changes; until then it keeps its place at
-//! the cut.
+//! Capture of a list: a chunk is written whole before it changes; it keeps its place until then.
 //!
 //! A change costs as much as without a capture, plus writing the few chunks that it touches. Chunks
 //! that are removed from the list before they are written move to the capture.

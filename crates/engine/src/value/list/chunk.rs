@@ -320,16 +320,14 @@ impl Chunk {
             write(&mut self.buffer[old.start..old.start + size], element);
         }
         self.end = self.start + used as u32;
-        // A buffer larger than a chunk's must have no free space, as `push` does not check the used
-        // bytes.
+        // A buffer larger than a chunk's must have no free space: `push` does not check the size.
         if self.is_sparse() || self.buffer.len() > used.max(CHUNK_BYTES) {
             self.shrink();
         }
         true
     }
 
-    /// Splits the chunk at a place after `before` elements. Returns the second part, which is not
-    /// empty.
+    /// Splits the chunk at a place after `before` elements. Returns the non-empty second part.
     pub(super) fn split(&mut self, at: usize, before: usize) -> Self {
         assert!(before < self.len(), "a chunk of {} elements is split behind {before}", self.len());
         let tail = &self.buffer[at..self.end()];
@@ -354,8 +352,7 @@ impl Chunk {
         true
     }
 
-    /// Removes elements equal to `element`: skips `skip` of them, removes `limit`, and decrements
-    /// both.
+    /// Removes elements equal to `element`: skips `skip`, removes `limit`, and decrements both.
     pub(super) fn remove_equal(&mut self, element: &[u8], skip: &mut usize, limit: &mut usize) {
         let (mut from, mut to) = (self.start(), self.start());
         while from < self.end() && (*limit > 0 || from != to) {

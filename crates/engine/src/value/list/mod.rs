@@ -161,7 +161,7 @@ impl List {
         }
     }
 
-    /// Moves the element at the end `from` to the end `to` and returns it; `None` if the list is
+    /// Moves the element at the end `from` to the end `to`. Returns it; `None` if the list is
     /// empty.
     pub fn rotate(&mut self, from: End, to: End) -> Option<Vec<u8>> {
         let element = self.pop(from, <[u8]>::to_vec)?;
@@ -220,15 +220,14 @@ impl List {
         IterBack { list: self, place: Place { chunk, offset }, left: self.len }
     }
 
-    /// Replaces the element at an index; a negative one counts from the back. Returns `false` if
-    /// there is none.
+    /// Replaces the element at an index; a negative one counts from the back. False if there is
+    /// none.
     pub fn set(&mut self, index: i64, element: &[u8]) -> bool {
         let Some(index) = self.absolute(index) else { return false };
         let place = self.place_of(index);
         self.before_change(place.chunk);
         if !self.chunks[place.chunk].set(place.offset, element) {
-            // The longer element does not fit: it is inserted next to the old one, which is then
-            // removed.
+            // The longer element does not fit: insert it next to the old one, then remove that.
             let old = self.chunks[place.chunk].next(place.offset).1;
             self.insert_at(Place { offset: old, ..place }, element);
             self.trim_one(index);
@@ -255,8 +254,7 @@ impl List {
         self.tidy(place.chunk.saturating_sub(1)..place.chunk + 3);
     }
 
-    /// Inserts an element before or after the first one that equals `pivot`; `false` if there is
-    /// none.
+    /// Inserts an element before or after the first one equal to `pivot`; `false` if there is none.
     pub fn insert_beside(&mut self, pivot: &[u8], behind: bool, element: &[u8]) -> bool {
         let Some((place, next)) = self.find(pivot) else { return false };
         self.insert_at(if behind { next } else { place }, element);

@@ -1,5 +1,4 @@
-//! Capture of a pool by a running snapshot: items are written in blocks, each before an item of it
-//! changes.
+//! Capture of a pool by a running snapshot: a block of items is written before one of it changes.
 //!
 //! The first part contains everything except the items, written at the start; each other part is
 //! one block of items, by its place.

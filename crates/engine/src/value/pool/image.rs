@@ -30,8 +30,7 @@ impl Pool {
         self.inner().write_head(into);
     }
 
-    /// Assembles a pool from its head and the pieces of its items, in order; `None` if they are
-    /// invalid.
+    /// Assembles a pool from its head and the pieces of its items, in order; `None` if invalid.
     pub(crate) fn assemble<'a>(head: &[u8], pieces: impl Iterator<Item = &'a [u8]>) -> Option<Self> {
         let mut cursor = Cursor::new(head);
         let first = cursor.u8()?;

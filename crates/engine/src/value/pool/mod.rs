@@ -22,8 +22,7 @@ use tidemark_pool::{Catalogue, Chain, ChainedPool, Event, Events, Frame, Refusal
 
 /// Most draws that background work returns from expired reservations at a time.
 const BACK_AT_ONCE: usize = 4096;
-/// Most bytes of an expired reservation in the log: its end, and progress of the schedule before
-/// it.
+/// Most bytes of an expired reservation in the log: its end and the schedule's progress before it.
 const ENDED_BYTES: usize = 24;
 
 /// A pool as the value of a key.
@@ -52,8 +51,7 @@ pub(crate) struct Changed<R> {
 pub type Sight<'a> = tidemark_pool::Sight<'a, AnySelector>;
 
 impl Pool {
-    /// Creates a pool of this catalogue. Its draws cannot be predicted without the secrets.
-    /// O(items).
+    /// Creates a pool, whose draws cannot be predicted without the secrets. O(items).
     ///
     /// # Errors
     /// If draws cannot be numbered from `first_draw`.
@@ -129,8 +127,7 @@ impl Pool {
         Ok(self.keep(now_us, made))
     }
 
-    /// Ends some expired reservations and, once all have ended, advances the schedule. Returns the
-    /// number ended.
+    /// Ends some expired reservations; after the last, advances the schedule. Returns how many.
     pub(crate) fn let_time_pass(&mut self, now_us: u64) -> Changed<usize> {
         let pool = &mut self.0.chained.pool;
         let before = pool.reservations().len();
@@ -188,8 +185,7 @@ impl Pool {
         chained.follow_with(frame, |pool, time_us, event| see(capture, recent, pool, time_us, event))
     }
 
-    /// Applies a frame of the log as an auditor: computes everything again, including draws. `see`
-    /// observes.
+    /// Applies a frame as an auditor: computes everything again, including draws, shown to `see`.
     ///
     /// # Errors
     /// [`NotFollowed`], converted for the observer, or an error of `see`; the pool must not be used

@@ -1,5 +1,4 @@
-//! Representation of large sorted sets: a table to find members by name and a counted tree for
-//! order.
+//! Representation of large sorted sets: a table by name and a counted tree by order.
 
 use super::member::{Member, Ranked, compare, put_member, stored};
 use super::rank_tree::{self, RankTree};
@@ -51,8 +50,7 @@ impl Indexed {
 
     #[inline]
     pub(super) fn len(&self) -> usize {
-        // Not in release builds: every access asks for the length. Changes assert the same for each
-        // member.
+        // Not in release builds: every access asks for the length. Changes assert it per member.
         debug_assert_eq!(self.names.len(), self.order.len());
         self.order.len()
     }

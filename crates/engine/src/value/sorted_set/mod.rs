@@ -151,9 +151,9 @@ impl SortedSet {
     }
 
     /// Like [`partition_point`](Self::partition_point), by names, which are ordered only if all
-    /// scores are equal. Otherwise the result has no meaning, but it depends only on the members
-    /// and the representation, not on history that a snapshot does not contain. O(log n), or O(log²
-    /// n) if scores differ.
+    /// scores are equal. Otherwise the result has no meaning, but it depends only on members and
+    /// representation, not on history that a snapshot does not contain. O(log n), or O(log² n) if
+    /// scores differ.
     pub fn partition_point_by_name(&self, precedes: impl Fn(&[u8]) -> bool) -> usize {
         match &self.form {
             Form::Packed(packed) => packed.iter().take_while(|(member, _)| precedes(member)).count(),
@@ -258,8 +258,8 @@ impl DoubleEndedIterator for Members<'_> {
 
 impl ExactSizeIterator for Members<'_> {}
 
-/// Tags of the snapshot form, followed by the number of members and, in order, the score and bytes
-/// of each.
+/// Tags of the snapshot form. The number of members, and each one's score and bytes in order,
+/// follow.
 const PACKED: u8 = 0;
 const INDEXED: u8 = 1;
 

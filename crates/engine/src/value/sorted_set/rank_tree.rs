@@ -1,5 +1,4 @@
-//! A counted B+tree: an ordered sequence that finds an item by its order or by its rank in O(log
-//! n).
+//! A counted B+tree: an ordered sequence with lookup by order and by rank in O(log n).
 //!
 //! ```text
 //!                     ┌ counts      5 │ 4 │ 6          items below each child
@@ -23,8 +22,8 @@ use std::ops::Range;
 
 /// Most items of a leaf and children of an inner node.
 const MAX: usize = 64;
-/// Fewest items of a leaf and children of an inner node, unless it is the root. Well below `MAX /
-/// 2`, so that a node is not merged right after a split, or split right after a merge.
+/// Fewest items of a leaf and children of an inner node, unless it is the root. Well below half of
+/// `MAX`, so that a node is not merged right after a split, or split right after a merge.
 const MIN: usize = 16;
 const _: () = assert!(MIN >= 2 && MIN * 2 < MAX);
 
@@ -176,8 +175,7 @@ impl<T: Ord + Clone> RankTree<T> {
     }
 }
 
-/// Distributes items to nodes of at most three quarters of `MAX` and, unless there is only one, at
-/// least `MIN`.
+/// Distributes items to nodes of at most three quarters of `MAX` and at least `MIN`, if possible.
 fn chunks<T>(items: Vec<T>) -> impl Iterator<Item = Vec<T>> {
     const FILL: usize = MAX / 4 * 3;
     let mut left = items.len();
@@ -359,8 +357,7 @@ impl<T: Ord + Clone> Inner<T> {
         (Self { counts, separators, children }, separator)
     }
 
-    /// Restores the invariants after child `index` has lost items, including its first if
-    /// `was_first`.
+    /// Restores the invariants after child `index` lost items; its first one too if `was_first`.
     fn shrunk(&mut self, index: usize, removed: usize, was_first: bool) {
         self.counts[index] -= removed;
         if was_first
@@ -374,8 +371,7 @@ impl<T: Ord + Clone> Inner<T> {
         }
     }
 
-    /// Merges child `left` with its right neighbour, or balances the two if they do not fit one
-    /// node.
+    /// Merges child `left` with its right neighbour, or balances them if they do not fit one node.
     fn refill(&mut self, left: usize) {
         let right = left + 1;
         let total = self.children[left].width() + self.children[right].width();
@@ -422,8 +418,7 @@ impl<T: Ord + Clone> Inner<T> {
     }
 }
 
-/// Iterator over consecutive ranks from either end: O(log n) for the first, O(1) amortised for
-/// others.
+/// Iterator over consecutive ranks from either end: O(log n) at first, then O(1) amortised.
 #[derive(Debug)]
 pub(super) struct Iter<'a, T> {
     tree: &'a RankTree<T>,

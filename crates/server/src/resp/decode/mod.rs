@@ -8,7 +8,7 @@ use super::Value;
 /// failed, because the start of the next value is unknown.
 ///
 /// ```text
-///  feed ─► buffer [consumed│ line or bulk being read │ …]   a step reads a header line or bulk body
+///  feed ─► buffer [consumed│ line or bulk being read │ …]   a step reads a header line or bulk
 ///                                    │
 ///                                    ▼
 ///  stack   [ Array 2/3 ][ Map 1/4 ] ◄─ a finished value closes every aggregate that it completes
@@ -143,8 +143,7 @@ impl Decoder {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// Returns the next whole value, `None` until more bytes arrive, or the error that ended the
-    /// stream.
+    /// Returns the next whole value, `None` until more bytes arrive, or the stream's error.
     pub fn next_value(&mut self) -> Result<Option<Value>, ProtocolError> {
         if let Some(failure) = &self.failure {
             return Err(failure.clone());
@@ -257,8 +256,7 @@ impl Decoder {
 
     fn take_bulk(&mut self, header: BulkHeader) -> Result<Option<Value>, ProtocolError> {
         let unread = &self.buffer[self.consumed..];
-        // The terminator is checked as its bytes arrive, so that an error does not depend on the
-        // split.
+        // The terminator is checked as it arrives, so that errors do not depend on the split.
         let (Some(body), Some(rest)) = (unread.get(..header.length), unread.get(header.length..)) else {
             return Ok(None);
         };
