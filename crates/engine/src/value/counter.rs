@@ -23,7 +23,7 @@ const RELAXED: u8 = 0;
 const EXACT: u8 = 1;
 /// Flag in the promise's code: the counter is deleted when it is idle.
 const LEAVES: u8 = 2;
-/// Flag in the promise's code: units in doubt are returned after a time.
+/// Flag in the promise's code: units in doubt are given back after a time.
 const SETTLES: u8 = 4;
 /// Flag in the promise's code: units are in doubt.
 const DOUBTED: u8 = 8;
@@ -44,7 +44,7 @@ pub struct Terms {
     pub max_age_ms: u64,
     /// Time without a command after which the counter is deleted. Milliseconds; 0: never.
     pub idle_ms: u64,
-    /// Time after start when units in doubt are returned. Milliseconds; 0: they stay counted as
+    /// Time after start when units in doubt are given back. Milliseconds; 0: they stay counted as
     /// used. Only for exact promises.
     pub settle_ms: u64,
 }
@@ -222,12 +222,12 @@ impl Counter {
         before != doubt
     }
 
-    /// Whether units are in doubt that will be returned after a time.
+    /// Whether units are in doubt that will be given back after a time.
     pub(crate) fn settles(&self) -> bool {
         self.terms.settle_ms > 0 && self.doubt(false) > 0
     }
 
-    /// Returns when the doubt will be returned, if ever. Starts the period if necessary.
+    /// Returns when the doubt will be given back, if ever. Starts the period if necessary.
     pub(crate) fn settle_at(&mut self, now_ms: u64) -> Option<u64> {
         let settle_ms = self.terms.settle_ms;
         let listing = self.listing.as_mut().filter(|listing| settle_ms > 0 && listing.doubt > 0)?;

@@ -146,8 +146,7 @@ impl Set {
         }
     }
 
-    /// Iterates over the intersection. O(N*M): N the size of the smallest set, M the number of
-    /// sets.
+    /// Iterates over the intersection. O(N*M): N is the size of the smallest, M the number of sets.
     pub(crate) fn intersection<'a>(sets: &[&'a Self]) -> impl Iterator<Item = Text<'a>> {
         let mut sets = sets.to_vec();
         sets.sort_by_key(|set| set.len());

@@ -50,8 +50,8 @@ pub(super) async fn draw(shared: &Shared, request: &DrawRequest) -> Result<Vec<D
 
 /// Makes `count` separate draws and returns that many answers, including refusals.
 ///
-/// Draws are made in batches, halved when the pool refuses one: an exhausted pool costs only O(log
-/// count) commands.
+/// Draws are made in batches, halved when the pool refuses one: an exhausted pool costs
+/// O(log count) commands.
 async fn draw_each(
     shared: &Shared,
     request: &DrawRequest,

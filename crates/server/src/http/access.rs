@@ -41,7 +41,7 @@ const TOO_MANY_LOGINS: Denied = Denied {
     reason: "too many wrong passwords came from this address, so this one was not looked at: wait a second and try again",
 };
 
-/// Checks a request without a password, such as one for metrics.
+/// Checks everything but the password, which requests for metrics do not need.
 pub(crate) fn check_visitor(config: &Config, peer: SocketAddr, headers: &HeaderMap) -> Result<(), Denied> {
     if config.protected_mode && config.requirepass.is_empty() && !is_this_machine(peer) {
         return Err(STRANGER);

@@ -48,7 +48,7 @@ pub(crate) async fn options(State(shared): State<Arc<Shared>>, headers: HeaderMa
     preflight(&shared, &headers, "GET, POST", "authorization")
 }
 
-/// Any method, `/release?api_key=KEY`: returns one unit, if one was taken.
+/// Any method, `/release?api_key=KEY`: refunds one unit, if one was taken.
 pub(crate) async fn release(
     State(shared): State<Arc<Shared>>,
     ConnectInfo(visit): ConnectInfo<Visit>,

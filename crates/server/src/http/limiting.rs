@@ -1,7 +1,7 @@
 //! `POST /v1/check` and `POST /v1/release`: limiters and quotas over HTTP.
 //!
 //! ```text
-//! request ─► access (may it?) ─► body ─► wish: LIMIT.CHECKALL, PEEKALL, REFUND ─► running ─► verdict
+//! request ─► access (may it?) ─► body ─► wish: LIMIT.CHECKALL, PEEKALL … ─► running ─► verdict
 //! ```
 
 use crate::http::listener::Visit;

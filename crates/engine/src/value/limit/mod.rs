@@ -27,8 +27,7 @@ use xxhash_rust::xxh3::xxh3_64;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Limit {
     policy: Policy,
-    /// Whether it was defined explicitly: then it stays when unused, and overrides policies of
-    /// calls.
+    /// Whether it was defined explicitly: it stays when unused, and its policy has precedence.
     is_kept: bool,
     /// Usage, in the form of the policy's algorithm.
     usage: Usage,
@@ -150,7 +149,7 @@ impl Limit {
         with_rule!(&self.usage, policy, leases_max, |rule, state| rule.peek(state, now, amount))
     }
 
-    /// Returns taken units that still count. Leases are [released](Self::release) instead.
+    /// Refunds taken units that still count. Leases are [released](Self::release) instead.
     pub fn refund(&mut self, now: Time, amount: u64) {
         with_rule!(&mut self.usage, self.policy, NO_BOUND, |rule, state| rule.refund(state, now, amount));
     }

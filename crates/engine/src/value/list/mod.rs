@@ -161,8 +161,7 @@ impl List {
         }
     }
 
-    /// Moves the element at the end `from` to the end `to`. Returns it; `None` if the list is
-    /// empty.
+    /// Moves the element at end `from` to end `to` and returns it; `None` if the list is empty.
     pub fn rotate(&mut self, from: End, to: End) -> Option<Vec<u8>> {
         let element = self.pop(from, <[u8]>::to_vec)?;
         self.push(to, &element);
@@ -220,8 +219,7 @@ impl List {
         IterBack { list: self, place: Place { chunk, offset }, left: self.len }
     }
 
-    /// Replaces the element at an index; a negative one counts from the back. False if there is
-    /// none.
+    /// Replaces the element at an index, negative from the back; `false` if there is none.
     pub fn set(&mut self, index: i64, element: &[u8]) -> bool {
         let Some(index) = self.absolute(index) else { return false };
         let place = self.place_of(index);

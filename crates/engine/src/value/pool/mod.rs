@@ -20,7 +20,7 @@ use recent::Recent;
 use tidemark_pool::selector::{AnySelector, SelectorKind};
 use tidemark_pool::{Catalogue, Chain, ChainedPool, Event, Events, Frame, Refusal, Secret};
 
-/// Most draws that background work returns from expired reservations at a time.
+/// Most draws of expired reservations that background work gives back at a time.
 const BACK_AT_ONCE: usize = 4096;
 /// Most bytes of an expired reservation in the log: its end and the schedule's progress before it.
 const ENDED_BYTES: usize = 24;
@@ -137,7 +137,7 @@ impl Pool {
         self.keep(now_us, ended)
     }
 
-    /// Returns the most bytes that ending the expired reservations adds to the log.
+    /// Returns an upper bound of the bytes that ending the expired reservations adds to the log.
     pub(crate) fn overdue_bytes(&self, now_us: u64) -> usize {
         self.inner().overdue(now_us) * ENDED_BYTES
     }

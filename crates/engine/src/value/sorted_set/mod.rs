@@ -126,8 +126,8 @@ impl SortedSet {
         }
     }
 
-    /// Removes the members of these ranks and passes them to `taken` in ascending order. O(log n +
-    /// members).
+    /// Removes the members of these ranks and passes them to `taken` in order.
+    /// O(log n + members).
     pub fn remove_range(&mut self, range: Range<usize>, mut taken: impl FnMut(&[u8], f64)) {
         let range = self.clamp(range);
         match &mut self.form {
@@ -201,9 +201,8 @@ impl SortedSet {
         self.range(0..self.len())
     }
 
-    /// Visits about `count` members from a cursor and returns the next cursor, or 0 at the end.
-    /// Members that stay during a whole scan are visited at least once. A small set is visited
-    /// whole.
+    /// Visits about `count` members from a cursor, or all of a small set, and returns the next
+    /// cursor, or 0 at the end. Members that stay during a whole scan are visited at least once.
     pub fn scan(&self, cursor: u64, count: usize, mut visit: impl FnMut(&[u8], f64)) -> u64 {
         match &self.form {
             Form::Packed(packed) => {
@@ -258,8 +257,7 @@ impl DoubleEndedIterator for Members<'_> {
 
 impl ExactSizeIterator for Members<'_> {}
 
-/// Tags of the snapshot form. The number of members, and each one's score and bytes in order,
-/// follow.
+/// Tags of the snapshot form, which precede the number of members and the members in order.
 const PACKED: u8 = 0;
 const INDEXED: u8 = 1;
 

@@ -108,7 +108,7 @@ impl<T: Ord + Clone> RankTree<T> {
         Some(removed)
     }
 
-    /// Removes the items of these ranks in ascending order. O(log n + items).
+    /// Removes the items of these ranks and passes them to `taken`, ascending. O(log n + items).
     pub(super) fn remove_range(&mut self, range: Range<usize>, mut taken: impl FnMut(T)) {
         let end = range.end.min(self.len);
         let mut left = end.saturating_sub(range.start);
@@ -272,7 +272,7 @@ impl<T: Ord + Clone> Node<T> {
         }
     }
 
-    /// Removes at most `max` items of one leaf from `rank`. Returns how many.
+    /// Removes at most `max` items from `rank`, all of one leaf. Returns how many.
     fn remove_run(&mut self, rank: usize, max: usize, taken: &mut impl FnMut(T)) -> usize {
         match self {
             Self::Leaf(items) => {
