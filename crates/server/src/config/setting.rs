@@ -69,7 +69,7 @@ impl Setting {
         }
     }
 
-    /// Returns a value for messages, valid or not.
+    /// Returns the part of a value, valid or not, that messages may show.
     pub(super) fn without_secrets(&self, value: &str) -> String {
         match self.name {
             "sink" => sinks_without_secrets(value),
