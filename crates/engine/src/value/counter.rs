@@ -1,12 +1,13 @@
-//! Counters: positions that move in memory, and of whose ups and downs only the net reaches the log.
+//! Counters: positions that move in memory, of which only net changes are logged.
 //!
-//! What the log has of a counter is its terms, its limit and *D*, the position that was committed last. *A*, which lies between that
-//! and the true position, is volatile: neither a snapshot nor a digest nor a copy has it.
+//! The log has a counter's terms, its limit and *D*, its last committed position. *A*, the distance
+//! to the true position, is volatile: it is in no snapshot, digest or copy.
 //!
-//! Of an exact counter the log has a bound of *A* too. The counter may lie below *D* by at most its *allowance*; a crash turns the
-//! allowance into *doubt*: units that *D* counts as used, and that may never have been granted. Every record says what both come to
-//! together, so the doubt of all crashes is known, and an allowance is at most what is left of the block beside it: all crashes together
-//! leave at most one block in doubt.
+//! For an exact counter, the log also bounds *A*. Its position may be below *D* by at most its
+//! *allowance*. A crash turns the allowance into *doubt*: units that *D* counts as used and that
+//! may never have been granted. Every record contains the sum of both, so the doubt of all crashes
+//! is known. An allowance is at most the block minus the doubt, so all crashes together leave at
+//! most one block in doubt.
 
 use crate::persist::record::{Cursor, put_varint};
 use std::cell::RefCell;
@@ -15,39 +16,41 @@ use tidemark_counter::{Account, Kind, MAX, Promise};
 use tidemark_log::Lsn;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Says that there is no limit.
+/// Stands for no limit.
 const NO_LIMIT: i64 = -1;
 
 const RELAXED: u8 = 0;
 const EXACT: u8 = 1;
-/// Added to the code of the promise if the counter leaves when it is idle.
+/// Flag in the promise's code: the counter is deleted when it is idle.
 const LEAVES: u8 = 2;
-/// Added to the code of the promise if units in doubt are given back after a time.
+/// Flag in the promise's code: units in doubt are given back after a time.
 const SETTLES: u8 = 4;
-/// Added to the code of the promise if units are in doubt.
+/// Flag in the promise's code: units are in doubt.
 const DOUBTED: u8 = 8;
 
-/// How a counter is committed. Most counters of a server have the same terms, and share them.
+/// How a counter is committed. Counters with equal terms share them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Terms {
-    /// What a crash may do to it.
+    /// What a crash may do to the counter.
     pub promise: Promise,
-    /// So many uncommitted units the command commits itself that made them so many. Units, 1 to the promise's; without meaning where
-    /// the promise is exact.
+    /// Uncommitted units at which the command that reaches them commits. Units, 1 to the promise's
+    /// bound; unused for exact promises.
     pub high: u64,
-    /// So many uncommitted units are committed at the next interval. Units, 1 to `high`; without meaning where the promise is exact.
+    /// Uncommitted units that are committed at the next interval. Units, 1 to `high`; unused for
+    /// exact promises.
     pub low: u64,
-    /// How long less than that may stay uncommitted, and how long what is reserved may stay unused. Milliseconds, at least 1.
+    /// Longest time that fewer units stay uncommitted, or that reserved units stay unused.
+    /// Milliseconds, at least 1.
     pub max_age_ms: u64,
-    /// The counter is deleted when no command has used it for so long. Milliseconds; 0: it stays.
+    /// Time without a command after which the counter is deleted. Milliseconds; 0: never.
     pub idle_ms: u64,
-    /// Units that a crash left in doubt are given back so long after the start. Milliseconds; 0: they stay counted as used, as they
-    /// do where the promise is not exact.
+    /// Time after start when units in doubt are given back. Milliseconds; 0: they stay counted as
+    /// used. Only for exact promises.
     pub settle_ms: u64,
 }
 
 impl Terms {
-    /// Whether the numbers are in their ranges.
+    /// Whether all numbers are in their ranges.
     pub(crate) fn are_sound(&self) -> bool {
         let max = MAX.unsigned_abs();
         let slack = match self.promise {
@@ -62,7 +65,7 @@ impl Terms {
             && self.settle_ms <= max
     }
 
-    /// The same terms in one place, if this thread has made equal ones last.
+    /// Returns shared terms: this thread's previous ones if they are equal.
     fn shared(self) -> Arc<Self> {
         thread_local! {
             static LAST: RefCell<Option<Arc<Terms>>> = const { RefCell::new(None) };
@@ -74,7 +77,7 @@ impl Terms {
     }
 }
 
-/// A counter's books between two commands. One of `Object`'s smallest values: see the size that is asserted below.
+/// A counter's state. One of the smallest variants of `Object`; its size is asserted below.
 #[derive(Debug)]
 pub struct Counter {
     /// *D*. Within ±[`MAX`].
@@ -84,74 +87,76 @@ pub struct Counter {
     /// 0 to [`MAX`], or [`NO_LIMIT`].
     limit: i64,
     terms: Arc<Terms>,
-    /// What is known of its next commit, while it is listed for one, and of its lease.
+    /// Its next commit, its lease and its doubt, while there are any.
     listing: Option<Box<Listing>>,
 }
 
 const _: () = assert!(size_of::<Counter>() <= 40, "a counter must not make all objects larger");
 
-/// When a counter is to be committed.
+/// Commit schedule, lease and doubt of a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Listing {
-    /// When the first change came that is not committed; of an exact counter, when it moved last. Milliseconds since 1970.
+    /// When the first uncommitted change was made; for an exact counter, its last move.
+    /// Milliseconds since 1970.
     pub(crate) since_ms: u64,
-    /// Where it stands in its database's list of those that are to be looked at; 0: not in the list. Milliseconds since 1970.
+    /// Its key in the database's list of pending commits; 0: not listed. Milliseconds since 1970.
     pub(crate) due_ms: u64,
-    /// The record that committed it last, if what it does may be told only when that is durable; [`Lsn::ZERO`] otherwise.
+    /// Record of the last commit, if replies must wait for it; otherwise [`Lsn::ZERO`].
     pub(crate) lease: Lsn,
-    /// Of an exact counter, by how many units its commits have gone up since this process began with it: see
+    /// Units by which commits of an exact counter have advanced in this process; see
     /// [`Counter::earned_block`].
     pub(crate) reserved: u64,
-    /// Of an exact counter, how far below *D* its position may lie. Units.
+    /// How far the position of an exact counter may be below *D*. Units.
     pub(crate) allowance: u64,
-    /// Units that crashes left in doubt. With `allowance`, what the log has.
+    /// Units that crashes left in doubt. The log has the sum with `allowance`.
     pub(crate) doubt: u64,
-    /// When this process first looked at what is in doubt; 0: not yet. Milliseconds since 1970.
+    /// When this process first checked the doubt; 0: not yet. Milliseconds since 1970.
     pub(crate) doubted_ms: u64,
 }
 
 impl Listing {
-    /// One that says nothing yet.
+    /// Creates an empty listing.
     fn begun(since_ms: u64) -> Self {
         let (due_ms, lease) = (0, Lsn::ZERO);
         Self { since_ms, due_ms, lease, reserved: 0, allowance: 0, doubt: 0, doubted_ms: 0 }
     }
 
-    /// Units that are in doubt if the process dies now, which is what the log has.
+    /// Returns the units that are in doubt if the process dies now, as the log has them.
     pub(crate) fn logged_doubt(&self) -> u64 {
         self.doubt.saturating_add(self.allowance)
     }
 }
 
-/// An exact counter reserves by a block of at most its grants since the process began, divided by this. Half of a block lies ahead of
-/// the position, so a crash takes at most a 16th of those grants from a quota.
+/// Divisor for the block of an exact counter: it reserves at most its grants in this process
+/// divided by this. Half of a block is ahead of the position, so a crash costs a quota at most a
+/// 16th of those grants.
 const EARNED_DIVISOR: u64 = 8;
 
 impl Counter {
-    /// A counter at 0.
+    /// Creates a counter at 0.
     pub fn new(kind: Kind, terms: Terms) -> Self {
         assert!(terms.are_sound(), "the terms of a counter are out of range: {terms:?}");
         Self { durable: 0, open: 0, limit: limit_of(kind), terms: terms.shared(), listing: None }
     }
 
-    /// Whether it has a limit.
+    /// Returns whether it has a limit, and which.
     #[inline]
     pub fn kind(&self) -> Kind {
         if self.limit == NO_LIMIT { Kind::Plain } else { Kind::Quota { limit: self.limit } }
     }
 
-    /// Changes the limit. What was admitted stays admitted.
+    /// Changes the limit. Admitted units stay admitted.
     pub(crate) fn set_kind(&mut self, kind: Kind) {
         self.limit = limit_of(kind);
     }
 
-    /// How it is committed.
+    /// Returns how it is committed.
     #[inline]
     pub fn terms(&self) -> &Terms {
         &self.terms
     }
 
-    /// Changes how it is committed. Nothing may be open, so that any promise holds.
+    /// Changes how it is committed. Everything must be committed, so that any promise holds.
     pub(crate) fn set_terms(&mut self, terms: Terms) {
         assert!(self.is_committed() && terms.are_sound(), "{terms:?} are to be the terms of {self:?}");
         self.terms = terms.shared();
@@ -160,8 +165,9 @@ impl Counter {
         }
     }
 
-    /// The block by which an exact counter reserves now. It grows with the grants since the process began, so a crash soon after a start
-    /// costs nothing; and it is never more than what crashes have left of the block of its terms. 0 to that; 0 for a relaxed counter.
+    /// Returns the block that an exact counter reserves now; 0 for a relaxed one. It grows with the
+    /// grants of this process, so a crash soon after start costs little. Its limit is the block of
+    /// the terms minus the doubt.
     pub(crate) fn earned_block(&self) -> u64 {
         let Promise::Exact { block } = self.terms.promise else { return 0 };
         let (reserved, doubt) =
@@ -169,20 +175,20 @@ impl Counter {
         (reserved / EARNED_DIVISOR).min(block.saturating_sub(doubt))
     }
 
-    /// How far below *D* an exact counter's position may lie. Units.
+    /// Returns how far the position of an exact counter may be below *D*. Units.
     #[inline]
     pub(crate) fn allowance(&self) -> u64 {
         self.listing.as_ref().map_or(0, |listing| listing.allowance)
     }
 
-    /// Units that crashes have left in doubt: a client sees those of earlier processes, a watched read what the log has.
+    /// Returns the units in doubt: those of earlier processes, or with `is_logged` the log's.
     pub(crate) fn doubt(&self, is_logged: bool) -> u64 {
         let doubt = |listing: &Listing| if is_logged { listing.logged_doubt() } else { listing.doubt };
         self.listing.as_deref().map_or(0, doubt)
     }
 
-    /// Notes what is in doubt after a commit, and how far below *D* the position may lie until the next. Of a quota no more can be in doubt
-    /// than it stands at. Whether the log has to be told.
+    /// Sets doubt and allowance after a commit. The doubt of a quota is at most its position.
+    /// Returns whether the log must be updated.
     pub(crate) fn set_doubt(&mut self, doubt: u64, allowance: u64) -> bool {
         if doubt == 0 && allowance == 0 && self.doubt(true) == 0 {
             return false;
@@ -206,7 +212,7 @@ impl Counter {
         before != after
     }
 
-    /// Takes what the log says to be in doubt; whether that is another number than before.
+    /// Applies the doubt in the log. Returns whether it has changed.
     pub(crate) fn apply_doubt(&mut self, doubt: u64) -> bool {
         let before = self.doubt(true);
         if doubt > 0 || self.listing.is_some() {
@@ -216,12 +222,12 @@ impl Counter {
         before != doubt
     }
 
-    /// Whether units are in doubt that are to be given back after a time.
+    /// Whether units are in doubt that will be given back after a time.
     pub(crate) fn settles(&self) -> bool {
         self.terms.settle_ms > 0 && self.doubt(false) > 0
     }
 
-    /// When what is in doubt is to be given back, if it ever is; from `now_ms` on if nobody has looked at it yet.
+    /// Returns when the doubt will be given back, if ever. Starts the period if necessary.
     pub(crate) fn settle_at(&mut self, now_ms: u64) -> Option<u64> {
         let settle_ms = self.terms.settle_ms;
         let listing = self.listing.as_mut().filter(|listing| settle_ms > 0 && listing.doubt > 0)?;
@@ -231,12 +237,12 @@ impl Counter {
         Some(listing.doubted_ms.saturating_add(settle_ms))
     }
 
-    /// Whether the log has all there is to say: nothing is open, and nothing may become open before the next record.
+    /// Whether the log is complete: nothing is open or may become open before the next record.
     pub(crate) fn is_committed(&self) -> bool {
         self.open == 0 && self.allowance() == 0
     }
 
-    /// The books as they are.
+    /// Returns the account as it is.
     #[inline]
     pub fn account(&self) -> Account {
         let promise = match self.terms.promise {
@@ -246,12 +252,12 @@ impl Counter {
         Account::resume(self.kind(), promise, self.durable, self.open)
     }
 
-    /// The books as the log has them: everything is committed.
+    /// Returns the account as the log has it, with everything committed.
     pub fn logged_account(&self) -> Account {
         Account::resume(self.kind(), self.terms.promise, self.durable, 0)
     }
 
-    /// Writes down what the books have become.
+    /// Stores the state of the account.
     #[inline]
     pub(crate) fn set_books(&mut self, durable: i64, open: i64) {
         let is_in_range = |at: i64| (-MAX..=MAX).contains(&at);
@@ -263,43 +269,43 @@ impl Counter {
         self.open = open;
     }
 
-    /// *D*: the position as the log has it.
+    /// *D*: the committed position.
     #[inline]
     pub fn durable(&self) -> i64 {
         self.durable
     }
 
-    /// *A*: what the log has not been told of; of an exact counter what is reserved and unused, negative.
+    /// *A*: the uncommitted change; for an exact counter the unused reservation, negative.
     #[inline]
     pub fn open(&self) -> i64 {
         self.open
     }
 
-    /// Whether what is uncommitted is to be committed at the next interval.
+    /// Whether the uncommitted units are to be committed at the next interval.
     #[inline]
     pub(crate) fn is_ripe(&self) -> bool {
         matches!(self.terms.promise, Promise::Relaxed { .. }) && self.open.unsigned_abs() >= self.terms.low
     }
 
-    /// When it is to be committed, if it is known.
+    /// Returns its listing, if it has one.
     #[inline]
     pub(crate) fn listing(&self) -> Option<&Listing> {
         self.listing.as_deref()
     }
 
-    /// As [`Counter::listing`], to change it.
+    /// Like [`Counter::listing`], mutable.
     #[inline]
     pub(crate) fn listing_mut(&mut self) -> Option<&mut Listing> {
         self.listing.as_deref_mut()
     }
 
-    /// As [`Counter::listing_mut`]; begun at `now_ms` if nothing is known.
+    /// Like [`Counter::listing_mut`]; starts a listing at `now_ms` if there is none.
     #[inline]
     pub(crate) fn begin_listing(&mut self, now_ms: u64) -> &mut Listing {
         self.listing.get_or_insert_with(|| Box::new(Listing::begun(now_ms)))
     }
 
-    /// Forgets when it is to be committed, unless a lease or what is in doubt has to be remembered.
+    /// Removes its listing, unless a lease or doubt must be kept.
     pub(crate) fn end_listing(&mut self) {
         self.listing.take_if(|listing| listing.lease == Lsn::ZERO && listing.logged_doubt() == 0);
         if let Some(listing) = &mut self.listing {
@@ -314,7 +320,7 @@ impl Counter {
             Promise::Exact { block } => (EXACT, block),
         };
         let terms = &self.terms;
-        // What is 0 is left out.
+        // Zeros are omitted.
         let optional = [(LEAVES, terms.idle_ms), (SETTLES, terms.settle_ms), (DOUBTED, self.doubt(true))];
         let optional = optional.iter().filter(|(_, number)| *number > 0);
         into.push(optional.clone().fold(code, |code, (bit, _)| code | bit));
@@ -328,7 +334,7 @@ impl Counter {
         into.extend_from_slice(&self.durable.to_le_bytes());
     }
 
-    /// Reads the snapshot form; `None` if the bytes are not one.
+    /// Parses the snapshot form; `None` if it is invalid.
     pub(crate) fn decode(bytes: &mut Cursor<'_>) -> Option<Self> {
         let code = bytes.u8()?;
         let slack = bytes.varint()?;
@@ -355,7 +361,7 @@ impl Counter {
         })
     }
 
-    /// A digest of what the log has of it.
+    /// Returns a digest of what the log has.
     pub(crate) fn digest(&self) -> u64 {
         let mut form = Vec::new();
         self.encode(&mut form);

@@ -1,10 +1,10 @@
-//! A map from byte strings to byte strings: one packed block while it is small, a hash table beyond.
+//! A map from byte strings to byte strings: one packed block while it is small, then a hash table.
 //!
-//! Hashes are such maps, and sets are such maps whose values are empty. A map that has outgrown its block stays a table,
-//! even if it shrinks, so that a map whose size swings about the limit is not converted back and forth.
+//! Hashes are such maps; sets are such maps with empty values. A map that has outgrown its block
+//! stays a table even if it shrinks, so that a size around the limit causes no repeated conversion.
 //!
-//! Small maps keep the order in which keys were added. Lookups and changes are O(1) expected in a table, and O(n) in a
-//! block with its n of at most 128.
+//! Small maps keep insertion order. Lookups and changes are O(1) expected in a table, and O(n) in a
+//! block of at most 128 pairs.
 
 use super::Type;
 use super::capture::{self, PART_BYTES, Parts, Pieces, STEP_ELEMENTS};
@@ -15,11 +15,11 @@ use crate::random::Random;
 use std::collections::HashSet;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// A table is walked once for all draws, unless it has so many pairs for each of them: a draw costs about as much as to walk
-/// over so many.
+/// Pairs per draw below which a table is scanned once for all draws: one random draw costs about as
+/// much as scanning this many pairs.
 const FEW_DRAWS: usize = 8;
 
-/// A map; see the module's description.
+/// A map; see the module docs.
 pub(crate) struct Dict(Form);
 
 enum Form {
@@ -27,18 +27,18 @@ enum Form {
     Table(Box<Large>),
 }
 
-/// The form of large maps.
+/// Representation of large maps.
 struct Large {
     table: Table<Entry>,
-    /// The number of the latest capture, which the pairs bear that it has seen or that are younger.
+    /// Number of the latest capture, which written pairs and pairs added after the cut have.
     epoch: u16,
     capture: Option<Box<Capture>>,
 }
 
-/// The capture of a map by a running snapshot.
+/// Capture of a map by a running snapshot.
 struct Capture {
     parts: Parts,
-    /// Where the walk stands in hash order.
+    /// Position of the walk in hash order.
     position: u64,
 }
 
@@ -47,7 +47,7 @@ impl Large {
         Self { table, epoch: 0, capture: None }
     }
 
-    /// To be called before the pair of a key changes or goes.
+    /// Writes the pair of a key to the snapshot. Call it before the pair changes or is removed.
     #[inline]
     fn before_change(&mut self, hash: u64, key: &[u8]) {
         if let Some(capture) = &mut self.capture
@@ -65,10 +65,10 @@ impl Large {
         self.table.insert(hash, entry);
     }
 
-    /// Writes the next pairs of a captured map; whether there are more.
+    /// Writes the next pairs of a captured map. Returns whether there are more.
     fn capture_step(&mut self, pieces: &mut Pieces) -> bool {
         let Some(capture) = &mut self.capture else { return false };
-        // A table that has shrunk shows some pairs again: their epoch says so.
+        // A table that has shrunk visits some pairs again; their epoch marks them as written.
         let next = self.table.scan_mut(capture.position, STEP_ELEMENTS, |entry| {
             capture.see(entry, self.epoch);
             1 + (entry.key().len() + value(entry).len()) / (PART_BYTES / STEP_ELEMENTS)
@@ -108,7 +108,7 @@ impl std::fmt::Debug for Dict {
 }
 
 impl Dict {
-    /// How many keys there are.
+    /// Returns the number of keys.
     pub(crate) fn len(&self) -> usize {
         match &self.0 {
             Form::Packed(packed) => packed.len(),
@@ -116,12 +116,12 @@ impl Dict {
         }
     }
 
-    /// Whether there is no key.
+    /// Whether the map is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The value of a key.
+    /// Returns the value of a key.
     #[inline]
     pub(crate) fn get(&self, key: &[u8]) -> Option<&[u8]> {
         match &self.0 {
@@ -130,13 +130,13 @@ impl Dict {
         }
     }
 
-    /// Whether there is such a key.
+    /// Whether the map contains a key.
     #[inline]
     pub(crate) fn contains(&self, key: &[u8]) -> bool {
         self.get(key).is_some()
     }
 
-    /// Sets the value of a key; whether the key is new.
+    /// Sets the value of a key. Returns whether the key is new.
     #[inline]
     pub(crate) fn set(&mut self, key: &[u8], value: &[u8]) -> bool {
         if let Form::Packed(packed) = &mut self.0
@@ -162,7 +162,7 @@ impl Dict {
         true
     }
 
-    /// Adds a key if there is no such key; whether it was added.
+    /// Adds a key if it is absent. Returns whether it was added.
     #[inline]
     pub(crate) fn insert(&mut self, key: &[u8], value: &[u8]) -> bool {
         if let Form::Packed(packed) = &mut self.0 {
@@ -183,7 +183,7 @@ impl Dict {
         true
     }
 
-    /// Removes a key; whether it was there.
+    /// Removes a key. Returns whether it was present.
     #[inline]
     pub(crate) fn remove(&mut self, key: &[u8]) -> bool {
         match &mut self.0 {
@@ -202,7 +202,7 @@ impl Dict {
         }
     }
 
-    /// Every key with its value: of a small map in the order in which they were added.
+    /// Iterates over all pairs; those of a small map are in insertion order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         let (packed, table) = match &self.0 {
             Form::Packed(packed) => (Some(packed), None),
@@ -212,8 +212,9 @@ impl Dict {
         packed.into_iter().flat_map(Packed::iter).chain(entries)
     }
 
-    /// Visits pairs from `cursor` on (0: from the start), at least `budget` of them if there are so many: a small map
-    /// whole. Returns where to go on, or 0 at the end. What is in the map during a whole scan is visited at least once.
+    /// Visits pairs from `cursor` (0: the start), at least `budget` of them if there are so many; a
+    /// small map is visited whole. Returns the next cursor, or 0 at the end. Pairs that stay in the
+    /// map during a whole scan are visited at least once.
     pub(crate) fn scan<'a>(
         &'a self,
         cursor: u64,
@@ -225,8 +226,8 @@ impl Dict {
                 packed.iter().for_each(|(key, value)| visit(key, value));
                 0
             }
-            // A position in hash order has its significant bits on top. Reversed, it is a number no larger than the
-            // table, which clients that keep cursors in signed or floating-point numbers can carry.
+            // A position in hash order has its significant bits on top. Reversed, it is no larger
+            // than the table, so clients can keep it in signed or floating-point numbers.
             Form::Table(large) => large
                 .table
                 .scan(cursor.reverse_bits(), budget, |entry| visit(entry.key(), value(entry)))
@@ -234,7 +235,7 @@ impl Dict {
         }
     }
 
-    /// A pair at random; `None` if there is none.
+    /// Returns a random pair; `None` if the map is empty.
     pub(crate) fn random(&self, random: &mut Random) -> Option<(&[u8], &[u8])> {
         match &self.0 {
             Form::Packed(packed) if packed.len() == 0 => None,
@@ -245,15 +246,15 @@ impl Dict {
         }
     }
 
-    /// `count` different pairs at random; all of them if there are fewer. O(count) in a table if `count` is less than a
-    /// third of the map, otherwise O(n).
+    /// Returns `count` different random pairs, or all if there are fewer. O(count) in a table if
+    /// `count` is less than a third of the map, otherwise O(n).
     pub(crate) fn sample(&self, count: usize, random: &mut Random) -> Vec<(&[u8], &[u8])> {
         let Form::Table(large) = &self.0 else { return random.select(self.iter(), self.len(), count) };
         let table = &large.table;
         if count.saturating_mul(3) > table.len() {
             return random.select(self.iter(), self.len(), count);
         }
-        // Two of three draws or more bring something new, so the loop ends soon after `count` draws.
+        // At least two of three draws are new, so the loop ends after about `count` draws.
         let mut seen: HashSet<&[u8], foldhash::fast::RandomState> =
             HashSet::with_capacity_and_hasher(count, foldhash::fast::RandomState::default());
         let mut chosen = Vec::with_capacity(count);
@@ -266,8 +267,8 @@ impl Dict {
         chosen
     }
 
-    /// Draws `count` pairs at random, the same ones more than once perhaps, until `visit` fails. O(count), or O(n) where that
-    /// is less than what so many draws from a table cost.
+    /// Draws `count` random pairs with repetition, until `visit` fails. O(count); O(n) if a scan is
+    /// cheaper than so many draws from a table.
     pub(crate) fn draw<'a, E>(
         &'a self,
         count: usize,
@@ -286,7 +287,7 @@ impl Dict {
                 let entries: Vec<&Entry> = large.table.iter().collect();
                 random.repeat(&entries, count, |entry| visit(entry.key(), value(entry)))
             }
-            // A block is walked to reach a pair, so it is walked once for all draws.
+            // Reaching a pair means scanning the block, so it is scanned once for all draws.
             Form::Packed(packed) => {
                 let pairs: Vec<_> = packed.iter().collect();
                 random.repeat(&pairs, count, |(key, value)| visit(key, value))
@@ -300,17 +301,17 @@ impl Dict {
         self.iter().for_each(|(key, value)| put_pair(into, key, value));
     }
 
-    /// Reads the snapshot form; `None` if the bytes are not one, or hold a key twice.
+    /// Parses the snapshot form; `None` if it is invalid or has a duplicate key.
     pub(crate) fn decode(bytes: &mut Cursor<'_>) -> Option<Self> {
         let mut dict = Self::default();
-        // Memory follows what has been read, so a damaged number cannot make us reserve more than the bytes are worth.
+        // Memory is reserved as pairs are read: a corrupt count cannot reserve more than the input.
         for _ in 0..bytes.varint()? {
             dict.decode_pair(bytes)?;
         }
         Some(dict)
     }
 
-    /// Reads a pair in its snapshot form and adds it; `None` if the bytes are not one, or its key is there already.
+    /// Parses and adds a pair in its snapshot form; `None` if it is invalid or its key is present.
     pub(super) fn decode_pair(&mut self, bytes: &mut Cursor<'_>) -> Option<()> {
         let (key, value) = (bytes.bytes()?, bytes.bytes()?);
         let fits = key.len() <= MAX_BYTES && value.len() <= MAX_BYTES;
@@ -328,7 +329,7 @@ impl Dict {
         }
     }
 
-    /// Lets a snapshot see the map as it is now, in parts; the map is large.
+    /// Starts a capture of the present state of a large map, which a snapshot writes in parts.
     pub(super) fn begin_capture(&mut self, number: u64, kind: Type) {
         let large = self.large();
         assert!(large.capture.is_none(), "value {number} is captured already");
@@ -337,19 +338,19 @@ impl Dict {
         large.capture = Some(Box::new(Capture { parts, position: 0 }));
     }
 
-    /// Whether a snapshot has not seen the whole map yet.
+    /// Whether a capture is running.
     pub(super) fn is_captured(&self) -> bool {
         matches!(&self.0, Form::Table(large) if large.capture.is_some())
     }
 
-    /// Ends a capture before the snapshot has seen all.
+    /// Aborts the capture.
     pub(super) fn end_capture(&mut self) {
         if let Form::Table(large) = &mut self.0 {
             large.capture = None;
         }
     }
 
-    /// Adds the next parts of a captured map; whether there are more.
+    /// Writes the next parts of a captured map. Returns whether there are more.
     pub(super) fn capture_step(&mut self, pieces: &mut Pieces) -> bool {
         match &mut self.0 {
             Form::Packed(_) => false,
@@ -357,12 +358,12 @@ impl Dict {
         }
     }
 
-    /// A digest that depends on the pairs and not on their order.
+    /// Returns a digest of the pairs that does not depend on their order.
     pub(crate) fn digest(&self) -> u64 {
         self.iter().fold(0, |sum, (key, value)| sum.wrapping_add(pair_digest(key, value)))
     }
 
-    /// The form of large maps, which a packed block becomes.
+    /// Returns the representation of large maps, converting a packed block.
     #[inline]
     fn large(&mut self) -> &mut Large {
         if let Form::Packed(packed) = &self.0 {
@@ -375,13 +376,13 @@ impl Dict {
     }
 }
 
-/// A digest of one pair, the same in every process.
+/// Returns a digest of one pair, equal in every process.
 pub(crate) fn pair_digest(key: &[u8], value: &[u8]) -> u64 {
     const SEED: u64 = 0x7469_6465_6d61_726b;
     xxh3_64_with_seed(value, xxh3_64_with_seed(key, SEED))
 }
 
-/// The pairs of a block as a table with room to grow.
+/// Converts a block to a table with room to grow.
 #[cold]
 fn spread(packed: &Packed) -> Table<Entry> {
     let mut table = Table::with_capacity(packed.len() * 2);
@@ -418,7 +419,7 @@ mod tests {
         Remove(Vec<u8>),
     }
 
-    /// Keys are few, so that they meet; some keys and values are too long for a block.
+    /// Few keys, so that steps collide; some keys and values are too long for a block.
     fn step() -> impl Strategy<Value = Step> {
         let key = || {
             prop_oneof![
@@ -547,7 +548,8 @@ mod tests {
             for (key, value) in &model {
                 prop_assert_eq!(dict.get(key), Some(&value[..]));
             }
-            // The same pairs in another order and another form: the same digest. Written and read: the same pairs.
+            // The same pairs in another order and representation have the same digest. Encoding
+            // preserves them.
             let mut other = numbered(200);
             model.iter().rev().for_each(|(key, value)| { other.set(key, value); });
             (0..200).map(|n| n.to_string().into_bytes()).filter(|key| !model.contains_key(key)).for_each(|key| {

@@ -5,7 +5,7 @@ use super::{Collection, InParts, Pieces, Type, collection};
 use crate::persist::record::Cursor;
 use crate::random::Random;
 
-/// Most fields of a hash that Redis keeps as a listpack (`hash-max-listpack-entries`).
+/// Most fields of a hash that Redis stores as a listpack (`hash-max-listpack-entries`).
 const LISTPACK_FIELDS: usize = 512;
 /// Longest field and value in such a hash, in bytes (`hash-max-listpack-value`).
 const LISTPACK_BYTES: usize = 64;
@@ -14,38 +14,38 @@ const LISTPACK_BYTES: usize = 64;
 #[derive(Debug, Default)]
 pub struct Hash {
     fields: Dict,
-    /// Whether the hash has ever been too large for a listpack, as Redis counts it; ours is smaller.
+    /// Whether the hash has ever exceeded Redis's limits of a listpack, which are above ours.
     outgrown: bool,
 }
 
 impl Hash {
-    /// Redis's word for this shape.
+    /// Returns Redis's name of this representation.
     pub fn encoding(&self) -> &'static str {
         if self.outgrown { "hashtable" } else { "listpack" }
     }
 
-    /// How many fields there are.
+    /// Returns the number of fields.
     pub fn len(&self) -> usize {
         self.fields.len()
     }
 
-    /// Whether there is no field.
+    /// Whether the hash is empty.
     pub fn is_empty(&self) -> bool {
         self.fields.is_empty()
     }
 
-    /// The value of a field.
+    /// Returns the value of a field.
     #[inline]
     pub fn get(&self, field: &[u8]) -> Option<&[u8]> {
         self.fields.get(field)
     }
 
-    /// Whether there is such a field.
+    /// Whether the hash contains a field.
     pub fn contains(&self, field: &[u8]) -> bool {
         self.fields.contains(field)
     }
 
-    /// Sets the value of a field; whether the field is new.
+    /// Sets the value of a field. Returns whether the field is new.
     #[inline]
     pub fn set(&mut self, field: &[u8], value: &[u8]) -> bool {
         let is_new = self.fields.set(field, value);
@@ -55,17 +55,17 @@ impl Hash {
         is_new
     }
 
-    /// Removes a field; whether it was there.
+    /// Removes a field. Returns whether it was present.
     pub fn remove(&mut self, field: &[u8]) -> bool {
         self.fields.remove(field)
     }
 
-    /// Every field with its value.
+    /// Iterates over all fields with their values.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         self.fields.iter()
     }
 
-    /// Visits fields from a cursor on: see [`Dict::scan`].
+    /// Visits fields from a cursor, like [`Dict::scan`].
     pub(crate) fn scan<'a>(
         &'a self,
         cursor: u64,
@@ -75,17 +75,17 @@ impl Hash {
         self.fields.scan(cursor, budget, visit)
     }
 
-    /// A field at random, with its value.
+    /// Returns a random field with its value.
     pub(crate) fn random(&self, random: &mut Random) -> Option<(&[u8], &[u8])> {
         self.fields.random(random)
     }
 
-    /// Different fields at random: see [`Dict::sample`].
+    /// Returns different random fields, like [`Dict::sample`].
     pub(crate) fn sample(&self, count: usize, random: &mut Random) -> Vec<(&[u8], &[u8])> {
         self.fields.sample(count, random)
     }
 
-    /// Fields at random, repeats included: see [`Dict::draw`].
+    /// Draws random fields with repetition, like [`Dict::draw`].
     pub(crate) fn draw<'a, E>(
         &'a self,
         count: usize,
@@ -104,7 +104,7 @@ impl Collection for Hash {
         self.is_empty()
     }
 
-    /// Whether outgrown, then the fields.
+    /// The flag `outgrown`, then the fields.
     fn encode(&self, into: &mut Vec<u8>) {
         into.push(u8::from(self.outgrown));
         self.fields.encode(into);
@@ -131,7 +131,7 @@ impl InParts for Hash {
     }
 
     fn begin_capture(&mut self, number: u64) {
-        // So many fields, or such large ones, come back outgrown by themselves when the parts are read.
+        // Hashes with this many or such large fields become outgrown when their parts are loaded.
         assert!(self.outgrown, "value {number}, a hash of {} fields, needs no parts", self.fields.len());
         self.fields.begin_capture(number, Self::TYPE);
     }

@@ -1,4 +1,4 @@
-//! Distinct integers in ascending order, in 2, 4 or 8 bytes each: as many as the one farthest from zero needs.
+//! Distinct integers in ascending order, in 2, 4 or 8 bytes each, as the widest one needs.
 #![allow(clippy::useless_conversion, reason = "one expression serves three vectors, and converts for two")]
 
 /// A sorted set of integers. Lookups are O(log n), changes O(n).
@@ -18,7 +18,7 @@ impl Default for Integers {
     }
 }
 
-/// Runs the same expression on whichever vector it is.
+/// Evaluates an expression on the vector of any width.
 macro_rules! either {
     ($integers:expr, $vec:ident => $run:expr) => {
         match $integers {
@@ -30,23 +30,23 @@ macro_rules! either {
 }
 
 impl Integers {
-    /// How many integers there are.
+    /// Returns the number of integers.
     pub(super) fn len(&self) -> usize {
         either!(self, vec => vec.len())
     }
 
-    /// The integer at an index.
+    /// Returns the integer at an index.
     pub(super) fn get(&self, index: usize) -> Option<i64> {
         either!(self, vec => vec.get(index).map(|&value| value.into()))
     }
 
-    /// Whether the integer is among them.
+    /// Whether the set contains an integer.
     #[inline]
     pub(super) fn contains(&self, value: i64) -> bool {
         self.search(value).is_ok()
     }
 
-    /// Adds an integer; whether it is new.
+    /// Adds an integer. Returns whether it is new.
     pub(super) fn insert(&mut self, value: i64) -> bool {
         let Err(index) = self.search(value) else { return false };
         self.widen_for(value);
@@ -57,19 +57,19 @@ impl Integers {
         true
     }
 
-    /// Removes an integer; whether it was there.
+    /// Removes an integer. Returns whether it was present.
     pub(super) fn remove(&mut self, value: i64) -> bool {
         let Ok(index) = self.search(value) else { return false };
         either!(self, vec => drop(vec.remove(index)));
         true
     }
 
-    /// All integers, ascending.
+    /// Iterates over all integers, ascending.
     pub(super) fn iter(&self) -> impl Iterator<Item = i64> {
         (0..self.len()).filter_map(|index| self.get(index))
     }
 
-    /// Where the integer stands, or where it would.
+    /// Returns the index of an integer, or the index to insert it at.
     #[inline]
     fn search(&self, value: i64) -> Result<usize, usize> {
         either!(self, vec => vec.binary_search_by(|&other| i64::from(other).cmp(&value)))

@@ -1,4 +1,4 @@
-//! The types of values that are more than a short string.
+//! Types of values that are stored outside of their entries.
 
 pub(crate) mod capture;
 mod counter;
@@ -25,12 +25,12 @@ pub use sorted_set::SortedSet;
 pub(crate) use sorted_set::compare as sorted_set_order;
 pub use text::{Decimal, Text};
 
-/// The type of a key's value, as `TYPE` names it.
+/// Type of a key's value, as in `TYPE`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Type {
     /// Bytes, or an integer in decimal form.
     String,
-    /// A sequence.
+    /// A sequence of byte strings.
     List,
     /// Fields with values.
     Hash,
@@ -38,7 +38,7 @@ pub enum Type {
     Set,
     /// Distinct members ordered by a score.
     SortedSet,
-    /// A counter whose ups and downs cancel before they are logged.
+    /// A counter of which only net changes are logged.
     Counter,
     /// A rate limiter.
     Limit,
@@ -47,7 +47,7 @@ pub enum Type {
 }
 
 impl Type {
-    /// Every type.
+    /// All types.
     pub const ALL: [Self; 8] = [
         Self::String,
         Self::List,
@@ -59,7 +59,7 @@ impl Type {
         Self::Pool,
     ];
 
-    /// The name that `TYPE` answers.
+    /// Returns the name for `TYPE`.
     pub fn name(self) -> &'static str {
         match self {
             Self::String => "string",
@@ -73,7 +73,7 @@ impl Type {
         }
     }
 
-    /// The byte that stands for the type in snapshots.
+    /// Returns the type's byte in snapshots.
     pub(crate) fn code(self) -> u8 {
         match self {
             Self::String => 2,
@@ -81,33 +81,33 @@ impl Type {
             Self::Hash => 4,
             Self::Set => 5,
             Self::SortedSet => 6,
-            // 7 and 8 stand for values in parts.
+            // 7 and 8 are the codes for values in parts.
             Self::Counter => 9,
             Self::Limit => 10,
             Self::Pool => 11,
         }
     }
 
-    /// The type for which a byte stands.
+    /// Returns the type with this byte.
     pub(crate) fn of_code(code: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.code() == code)
     }
 
-    /// Whether values of the type can come in parts in snapshots.
+    /// Whether snapshots may write values of the type in parts.
     pub(crate) fn has_parts(self) -> bool {
         !matches!(self, Self::String | Self::Counter | Self::Limit)
     }
 
-    /// Whether the parts of such a value have an order.
+    /// Whether the parts of a value are ordered.
     pub(crate) fn has_ordered_parts(self) -> bool {
         matches!(self, Self::List | Self::Pool)
     }
 }
 
-/// A value that lives outside its entry's block.
+/// A value stored outside of its entry's block.
 #[derive(Debug)]
 pub enum Object {
-    /// A string that grows in place.
+    /// A growable string.
     Bytes(Vec<u8>),
     /// A list.
     List(List),
@@ -126,7 +126,7 @@ pub enum Object {
 }
 
 impl Object {
-    /// The type that clients see.
+    /// Returns the type that clients see.
     pub fn kind(&self) -> Type {
         match self {
             Self::Bytes(_) => Type::String,
@@ -140,7 +140,7 @@ impl Object {
         }
     }
 
-    /// Whether nothing is left, so that the key must go.
+    /// Whether the value is empty, so that its key must be deleted.
     pub fn is_empty(&self) -> bool {
         match self {
             Self::Bytes(_) | Self::Counter(_) | Self::Limit(_) | Self::Pool(_) => false,
@@ -151,7 +151,7 @@ impl Object {
         }
     }
 
-    /// Whether freeing the value takes long enough to be worth another thread.
+    /// Whether freeing the value takes long enough to be moved to another thread.
     pub fn is_large(&self) -> bool {
         const LARGE: usize = 1024;
         match self {
@@ -164,7 +164,7 @@ impl Object {
         }
     }
 
-    /// The value as one that a snapshot may write in parts; strings, counters and limiters are written at once.
+    /// Returns the value if snapshots may write it in parts, as opposed to strings and counters.
     pub(crate) fn in_parts(&self) -> Option<&dyn InParts> {
         match self {
             Self::Bytes(_) | Self::Counter(_) | Self::Limit(_) => None,
@@ -176,7 +176,7 @@ impl Object {
         }
     }
 
-    /// As [`Object::in_parts`], to change it.
+    /// Like [`Object::in_parts`], mutable.
     pub(crate) fn in_parts_mut(&mut self) -> Option<&mut dyn InParts> {
         match self {
             Self::Bytes(_) | Self::Counter(_) | Self::Limit(_) => None,
@@ -188,7 +188,7 @@ impl Object {
         }
     }
 
-    /// The encoding that `OBJECT ENCODING` names: Redis's word for values of this shape.
+    /// Returns the name for `OBJECT ENCODING`: Redis's name of the representation.
     pub fn encoding(&self) -> &'static str {
         match self {
             Self::Bytes(_) => "raw",
@@ -203,26 +203,26 @@ impl Object {
     }
 }
 
-/// A value type that commands can ask the keyspace for.
+/// A value type that commands request from the keyspace.
 ///
-/// `encode` and `decode` are the form in snapshots: everything that the value is, in an order that depends on the
-/// value alone or on nothing that `digest` can see.
+/// `encode` and `decode` use the snapshot form. It contains the whole value, in an order that
+/// depends only on the value, or that `digest` ignores.
 pub trait Collection: Sized {
-    /// What `TYPE` says.
+    /// Type for `TYPE`.
     const TYPE: Type;
-    /// The collection inside an object of this type.
+    /// Returns the collection in an object of this type.
     fn from_object(object: &Object) -> Option<&Self>;
-    /// As [`Collection::from_object`], to change it.
+    /// Like [`Collection::from_object`], mutable.
     fn from_object_mut(object: &mut Object) -> Option<&mut Self>;
     /// Wraps the collection.
     fn into_object(self) -> Object;
-    /// Whether nothing is left.
+    /// Whether the collection is empty.
     fn is_empty(&self) -> bool;
     /// Appends the snapshot form.
     fn encode(&self, into: &mut Vec<u8>);
-    /// Reads the snapshot form; `None` if the bytes are not one.
+    /// Parses the snapshot form; `None` if it is invalid.
     fn decode(bytes: &mut crate::persist::record::Cursor<'_>) -> Option<Self>;
-    /// A digest that is equal for equal values, whatever their history.
+    /// Returns a digest that is equal for equal values, regardless of history.
     fn digest(&self) -> u64;
 }
 

@@ -1,4 +1,4 @@
-//! A few short pairs in one block, in the order in which they were added.
+//! A few short pairs in one block of memory, in insertion order.
 //!
 //! ```text
 //! ┌─────────┬───────────┬─────────┬───────────┐
@@ -7,8 +7,8 @@
 //! └─────────┴───────────┴─────────┴───────────┘
 //! ```
 //!
-//! A pair costs two bytes beside its own. Every operation walks the block, which at most [`MAX_PAIRS`] pairs of short
-//! strings keep so small that the walk costs about as much as a miss in the memory that a hash table would need.
+//! A pair costs two bytes of overhead. Every operation scans the block. With at most [`MAX_PAIRS`]
+//! short pairs, a scan costs about as much as the cache miss of a hash table.
 
 /// Most pairs in one block.
 pub(super) const MAX_PAIRS: usize = 128;
@@ -27,7 +27,7 @@ pub(super) struct Packed {
     len: u8,
 }
 
-/// Where a pair lies in the block.
+/// Position of a pair in the block.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
     at: usize,
@@ -48,7 +48,7 @@ impl Place {
 }
 
 impl Packed {
-    /// How many pairs there are.
+    /// Returns the number of pairs.
     pub(super) fn len(&self) -> usize {
         self.len as usize
     }
@@ -58,12 +58,12 @@ impl Packed {
         key.len() <= MAX_ELEMENT && value.len() <= MAX_ELEMENT
     }
 
-    /// Whether there is room for one more pair.
+    /// Whether one more pair fits.
     pub(super) fn has_room(&self) -> bool {
         self.len() < MAX_PAIRS
     }
 
-    /// The pair at an offset; `None` at the end of the block.
+    /// Returns the pair at an offset; `None` at the end of the block.
     #[inline]
     fn place(&self, at: usize) -> Option<Place> {
         match self.bytes.get(at..)? {
@@ -72,10 +72,10 @@ impl Packed {
         }
     }
 
-    /// The pair with a key.
+    /// Finds the pair with a key.
     #[inline]
     pub(super) fn find(&self, key: &[u8]) -> Option<Place> {
-        // Keys of one collection tend to share their length and their beginning, so the last byte is compared first.
+        // Keys of one collection often share length and prefix, so the last byte is compared first.
         let last = key.last();
         let mut at = 0;
         while let Some(place) = self.place(at) {
@@ -90,12 +90,12 @@ impl Packed {
         None
     }
 
-    /// The value of a pair that was found.
+    /// Returns the value of a pair.
     pub(super) fn value(&self, place: Place) -> &[u8] {
         &self.bytes[place.value()]
     }
 
-    /// Replaces the value of a pair that was found.
+    /// Replaces the value of a pair.
     pub(super) fn replace(&mut self, place: Place, value: &[u8]) {
         assert!(Self::admits(&[], value), "a value of {} bytes does not fit in the block", value.len());
         if value.len() == place.value_len as usize {
@@ -106,15 +106,15 @@ impl Packed {
         }
     }
 
-    /// Adds a pair whose key is not in the block.
+    /// Adds a pair. The key must not be in the block.
     pub(super) fn push(&mut self, key: &[u8], value: &[u8]) {
         let is_admitted = self.has_room() && Self::admits(key, value);
         assert!(is_admitted, "a pair of {} and {} bytes does not fit in the block", key.len(), value.len());
-        // Not in release builds: the caller has just looked.
+        // Not in release builds: the caller has just searched.
         debug_assert!(self.find(key).is_none(), "the key is not in the block");
         let needed = HEAD + key.len() + value.len();
         if self.bytes.capacity() - self.bytes.len() < needed {
-            // Grown by a quarter: many small blocks should not stand half empty.
+            // Grows by a quarter, so that many small blocks do not waste half of their memory.
             self.bytes.reserve_exact(needed.max(self.bytes.len() / 4));
         }
         self.bytes.extend_from_slice(&[key.len() as u8, value.len() as u8]);
@@ -123,13 +123,13 @@ impl Packed {
         self.len += 1;
     }
 
-    /// Removes a pair that was found.
+    /// Removes a pair.
     pub(super) fn remove(&mut self, place: Place) {
         self.bytes.drain(place.at..place.value().end);
         self.len -= 1;
     }
 
-    /// Every pair, in the order in which they were added.
+    /// Iterates over all pairs in insertion order.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         let mut at = 0;
         std::iter::from_fn(move || {

@@ -1,7 +1,7 @@
 //! Sets: distinct members.
 //!
-//! A set of nothing but integers keeps them sorted in an array; the first member that is none, or one integer too many,
-//! turns it into a map without values, for good.
+//! A set of integers is a sorted array. The first member that is not an integer, or one integer too
+//! many, converts it permanently to a map without values.
 
 use super::dict::{Dict, pair_digest};
 use super::integers::Integers;
@@ -33,7 +33,7 @@ impl Default for Shape {
 }
 
 impl Set {
-    /// Redis's word for this shape.
+    /// Returns Redis's name of this representation.
     pub fn encoding(&self) -> &'static str {
         match &self.shape {
             Shape::Integers(_) => "intset",
@@ -41,7 +41,7 @@ impl Set {
         }
     }
 
-    /// How many members there are.
+    /// Returns the number of members.
     pub fn len(&self) -> usize {
         match &self.shape {
             Shape::Integers(integers) => integers.len(),
@@ -49,12 +49,12 @@ impl Set {
         }
     }
 
-    /// Whether there is no member.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Adds a member; whether it is new.
+    /// Adds a member. Returns whether it is new.
     #[inline]
     pub fn insert(&mut self, member: &[u8]) -> bool {
         if let Shape::Integers(integers) = &mut self.shape {
@@ -71,7 +71,7 @@ impl Set {
         }
     }
 
-    /// Whether it is a member.
+    /// Whether the set contains a member.
     #[inline]
     pub fn contains(&self, member: &[u8]) -> bool {
         match &self.shape {
@@ -82,7 +82,7 @@ impl Set {
         }
     }
 
-    /// Removes a member; whether it was there.
+    /// Removes a member. Returns whether it was present.
     #[inline]
     pub fn remove(&mut self, member: &[u8]) -> bool {
         match &mut self.shape {
@@ -93,7 +93,7 @@ impl Set {
         }
     }
 
-    /// Every member: integers in ascending order, other small sets in the order in which they were added.
+    /// Iterates over all members: integers ascending, other small sets in insertion order.
     pub fn iter(&self) -> impl Iterator<Item = Text<'_>> {
         let (integers, members) = match &self.shape {
             Shape::Integers(integers) => (Some(integers), None),
@@ -103,7 +103,7 @@ impl Set {
         integers.into_iter().flat_map(Integers::iter).map(text).chain(members)
     }
 
-    /// Visits members from a cursor on: see [`Dict::scan`]. A set of integers is visited whole.
+    /// Visits members from a cursor, like [`Dict::scan`]. A set of integers is visited whole.
     pub(crate) fn scan<'a>(&'a self, cursor: u64, budget: usize, mut visit: impl FnMut(Text<'a>)) -> u64 {
         match &self.shape {
             Shape::Integers(integers) => {
@@ -114,7 +114,7 @@ impl Set {
         }
     }
 
-    /// A member at random.
+    /// Returns a random member.
     pub(crate) fn random(&self, random: &mut Random) -> Option<Text<'_>> {
         match &self.shape {
             Shape::Integers(integers) if integers.len() == 0 => None,
@@ -123,7 +123,7 @@ impl Set {
         }
     }
 
-    /// Different members at random: see [`Dict::sample`].
+    /// Returns different random members, like [`Dict::sample`].
     pub(crate) fn sample(&self, count: usize, random: &mut Random) -> Vec<Text<'_>> {
         match &self.shape {
             Shape::Integers(integers) => random.select(integers.iter().map(text), integers.len(), count),
@@ -133,7 +133,7 @@ impl Set {
         }
     }
 
-    /// Members at random, repeats included: see [`Dict::draw`].
+    /// Draws random members with repetition, like [`Dict::draw`].
     pub(crate) fn draw<'a, E>(
         &'a self,
         count: usize,
@@ -146,7 +146,7 @@ impl Set {
         }
     }
 
-    /// What is in every one of the sets. O(N*M) with N the members of the smallest and M the number of sets.
+    /// Iterates over the intersection. O(N*M): N is the size of the smallest, M the number of sets.
     pub(crate) fn intersection<'a>(sets: &[&'a Self]) -> impl Iterator<Item = Text<'a>> {
         let mut sets = sets.to_vec();
         sets.sort_by_key(|set| set.len());
@@ -160,16 +160,16 @@ impl Set {
             .filter(move |member| others.iter().all(|set| set.contains_text(member)))
     }
 
-    /// What is in any of the sets. O(N) with N the members of all.
+    /// Returns the union. O(N) with N the members of all sets.
     pub(crate) fn union(sets: &[&Self]) -> Self {
         sets.iter().flat_map(|set| set.iter()).collect()
     }
 
-    /// What is in the set and in none of the others. O(N) with N the members of all, or O(N*M) with N the set's own
-    /// and M the number of sets, whichever promises less work.
+    /// Returns the difference. O(N) with N the members of all sets, or O(N*M) with N the set's own
+    /// members and M the number of sets, whichever is expected to cost less.
     pub(crate) fn difference(&self, others: &[&Self]) -> Self {
         let total = others.iter().fold(self.len(), |total, set| total.saturating_add(set.len()));
-        // A look into the others may stop at the first that has the member: on the average half of them.
+        // A search in the other sets stops at the first match: half of them on average.
         if self.len().saturating_mul(1 + others.len()) / 2 <= total {
             let only_here = |member: &Text<'_>| !others.iter().any(|set| set.contains_text(member));
             return self.iter().filter(only_here).collect();
@@ -188,7 +188,7 @@ impl Set {
         }
     }
 
-    /// Turns integers into members like any other.
+    /// Converts a set of integers to a map.
     #[cold]
     fn spell_out(&mut self) {
         let mut members = Dict::default();
@@ -209,7 +209,7 @@ impl<'a> FromIterator<Text<'a>> for Set {
     }
 }
 
-/// Marks of the two shapes in the snapshot form.
+/// Tags of the two representations in the snapshot form.
 const INTEGERS: u8 = 0;
 const MEMBERS: u8 = 1;
 
@@ -221,7 +221,7 @@ impl Collection for Set {
         self.is_empty()
     }
 
-    /// The shape; then the number of integers and eight bytes each, or a map.
+    /// The tag; then the number of integers and eight bytes each, or a map.
     fn encode(&self, into: &mut Vec<u8>) {
         match &self.shape {
             Shape::Integers(integers) => {
@@ -328,7 +328,7 @@ mod tests {
         Set::decode(&mut cursor).filter(|_| cursor.is_empty())
     }
 
-    /// Sets of integers, of few or many, and of anything.
+    /// Few integers, many integers, and arbitrary members.
     fn some_members() -> impl Strategy<Value = Model> {
         let integers = |count| proptest::collection::btree_set(0..1_000_i64, 0..count);
         let spelled = |set: BTreeSet<i64>| set.iter().map(|n| n.to_string().into_bytes()).collect();

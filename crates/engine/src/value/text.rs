@@ -1,11 +1,11 @@
-//! A string as bytes, whether it is kept as bytes or as an integer.
+//! A string as bytes, whether it is stored as bytes or as an integer.
 
 /// A string's bytes: stored ones, or an integer's decimal form.
 #[derive(Debug)]
 pub enum Text<'a> {
     /// Bytes as stored.
     Bytes(&'a [u8]),
-    /// An integer, and its decimal form when asked for.
+    /// An integer and its decimal form.
     Int(i64, Decimal),
 }
 
@@ -21,7 +21,7 @@ impl std::ops::Deref for Text<'_> {
     }
 }
 
-/// The decimal form of an integer, held by value: at most 20 bytes of ASCII.
+/// Decimal form of an integer: at most 20 bytes of ASCII, without allocation.
 #[derive(Debug, Clone, Copy)]
 pub struct Decimal {
     bytes: [u8; 20],
@@ -39,7 +39,7 @@ impl Decimal {
         Self { bytes, len: text.len() as u8 }
     }
 
-    /// The digits.
+    /// Returns the digits.
     #[inline]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..self.len as usize]

@@ -1,4 +1,4 @@
-//! `CHANGES`: follows the log over a connection.
+//! `CHANGES`: streams the log to a connection.
 
 use crate::config::Config;
 use crate::context::Context;
@@ -12,24 +12,24 @@ use tidemark_engine::CommandError;
 use tidemark_engine::command::parse::{self, is};
 use tidemark_log::Lsn;
 
-/// The times between two frames that say how far the log has been read, in milliseconds: up to a day.
+/// Allowed interval between two progress frames, in milliseconds: up to a day.
 const PROGRESS_MS: std::ops::RangeInclusive<i64> = 10..=86_400_000;
 
-/// That no more can follow.
+/// Error if `changes-followers` connections already follow the log.
 pub(crate) const NO_PLACE: &str = "ERR as many connections follow the log as changes-followers allows";
 
-/// What a client asks for.
+/// Parsed options of `CHANGES`.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Request {
-    /// The last record that it has; `None` for the newest.
+    /// Last record that the client has; `None` for the newest.
     seen: Option<Lsn>,
     selection: Selection,
     format: Format,
     progress: Option<Duration>,
 }
 
-/// `CHANGES FROM lsn|$ [PREFIX prefix ...] [TYPE type ...] [DB index ...] [FORMAT JSON|BINARY] [PROGRESS milliseconds]`, and
-/// `CHANGES STOP`: how many it has ended.
+/// `CHANGES FROM lsn|$ [PREFIX prefix ...] [TYPE type ...] [DB index ...] [FORMAT JSON|BINARY]
+/// [PROGRESS milliseconds]`, and `CHANGES STOP`, which returns the number of ended streams.
 pub(crate) fn changes(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> Result<(), CommandError> {
     if let [_, word] = args
         && is(word, "STOP")
@@ -66,13 +66,14 @@ pub(crate) fn changes(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -
         reply.count(lsn.0 as usize);
     }
     if seen > durable {
-        // A place that a crash could take back is no place to come back to.
+        // The reply waits until its LSN is durable: a crash must not invalidate a position that a
+        // client resumes from.
         session.outbox.hold(mark, Until::Durable(seen));
     }
     Ok(())
 }
 
-/// The most that a client is told of one record: what may wait for it in all. Bytes.
+/// Longest change of one record that a client is sent, in bytes: its output limit.
 pub(crate) fn longest(config: &Config) -> usize {
     match config.output_limits.pubsub.hard_bytes {
         0 => usize::MAX,
@@ -80,7 +81,7 @@ pub(crate) fn longest(config: &Config) -> usize {
     }
 }
 
-/// Why the log cannot be followed from there, and what to do.
+/// Returns the error text: why the log cannot be followed from that LSN, and what to do.
 pub(crate) fn refusal(not_followed: &NotFollowed) -> String {
     match not_followed {
         NotFollowed::Stale(_) => {
@@ -93,7 +94,7 @@ pub(crate) fn refusal(not_followed: &NotFollowed) -> String {
     }
 }
 
-/// That nothing says where to begin.
+/// Error for a request without `FROM`.
 pub(crate) fn unplaced() -> CommandError {
     CommandError::text("ERR say FROM which LSN: the last that you have, 0 for the beginning or $ for the end")
 }
@@ -127,7 +128,7 @@ fn read(args: &[&[u8]]) -> Result<Request, CommandError> {
     if is_placed { Ok(request) } else { Err(unplaced()) }
 }
 
-/// The record to go on behind; `None` for the newest.
+/// Parses the LSN to continue after; `None` for the newest.
 pub(crate) fn place(value: &[u8]) -> Result<Option<Lsn>, CommandError> {
     if value == b"$" {
         return Ok(None);
@@ -137,7 +138,7 @@ pub(crate) fn place(value: &[u8]) -> Result<Option<Lsn>, CommandError> {
         .ok_or(CommandError::text("ERR FROM takes an LSN, or $ for the end of the log"))
 }
 
-/// How long nothing may have come before the client is told up to where there was nothing.
+/// Parses how long the stream may be idle before a progress frame is sent.
 pub(crate) fn pause(value: &[u8]) -> Result<Duration, CommandError> {
     let milliseconds = parse::canonical_integer(value).filter(|value| PROGRESS_MS.contains(value));
     milliseconds.map(|value| Duration::from_millis(value as u64)).ok_or_else(|| {

@@ -16,7 +16,7 @@ use tidemark_engine::command::parse::glob;
 use tidemark_engine::watch::Read;
 use tidemark_log::Lsn;
 
-/// Lets a read's emissions be published on a channel, and answers a line as those that are published.
+/// Publishes a read's emissions on a channel. The reply is formatted like the published messages.
 pub(crate) fn watch(
     session: &mut Session,
     channel: &[u8],
@@ -34,7 +34,8 @@ pub(crate) fn watch(
     resumption::go_on(session, Resumption { query, lsn, delivery, asked }, cx)
 }
 
-/// Lets a watch begin with the present answer. `missed` says why it does not go on behind what the client has.
+/// Starts a watch with the current answer. `missed` is the reason why it does not resume after the
+/// client's position.
 pub(crate) fn begin(
     session: &mut Session,
     channel: &[u8],
@@ -62,7 +63,7 @@ pub(crate) fn begin(
     Ok(())
 }
 
-/// Lets a watch go on at a place behind `lsn`.
+/// Resumes a watch at a place after `lsn`.
 pub(crate) fn go_on(
     session: &mut Session,
     channel: &[u8],
@@ -77,7 +78,8 @@ pub(crate) fn go_on(
     Ok(())
 }
 
-/// `UNWATCH CHANNEL channel [subscription ...]`: how many watches of the channel it has ended, all without subscriptions.
+/// `UNWATCH CHANNEL channel [subscription ...]`: ends watches of the channel, all of them if none
+/// is named, and returns their number.
 pub(crate) fn end(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> Result<(), CommandError> {
     let [channel, names @ ..] = args else { return Err(CommandError::Arity("unwatch".into())) };
     let ended = cx.shared.channel_publisher.unwatch(channel, names, cx.shared);
@@ -85,7 +87,7 @@ pub(crate) fn end(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> Re
     Ok(())
 }
 
-/// `WATCHES CHANNELS [pattern]`: all watches of channels.
+/// `WATCHES CHANNELS [pattern]`: lists all watches of channels.
 pub(crate) fn list(session: &mut Session, pattern: Option<&[u8]>, cx: &Context<'_>) {
     let all = cx.shared.channel_publisher.all(|name| pattern.is_none_or(|pattern| glob(pattern, name)));
     let reply = &mut session.outbox.reply;

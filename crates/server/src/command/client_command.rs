@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tidemark_engine::CommandError;
 use tidemark_engine::command::parse;
 
-/// The longest name that a client may give itself. Bytes.
+/// Longest name that a client may give itself, in bytes.
 const NAME_BYTES: usize = 1024;
 
 /// `CLIENT ID`
@@ -51,7 +51,7 @@ pub(crate) fn set_info(session: &mut Session, args: &[&[u8]]) -> Result<(), Comm
     Ok(())
 }
 
-/// Refuses a name that would break the lines of `CLIENT LIST`.
+/// Checks a name: spaces and control characters would break the lines of `CLIENT LIST`.
 pub(crate) fn check_name(name: &[u8], what: &str) -> Result<(), CommandError> {
     if name.len() > NAME_BYTES {
         return Err(CommandError::Text(
@@ -119,7 +119,7 @@ fn class_of(name: &[u8]) -> Result<&'static str, CommandError> {
         .ok_or_else(|| CommandError::Text(format!("ERR Unknown client type '{}'", shown(name)).into()))
 }
 
-/// Which clients `CLIENT KILL` means: those that meet all conditions.
+/// Conditions of `CLIENT KILL`; a client must meet all of them.
 #[derive(Default)]
 struct Victims<'a> {
     id: Option<u64>,
@@ -195,7 +195,7 @@ pub(crate) fn kill(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> R
     }
     for client in &chosen {
         if client.id == session.client.id {
-            // It still gets the answer.
+            // The client still receives the reply.
             session.closing = true;
         } else {
             client.kill();
@@ -263,7 +263,7 @@ pub(crate) fn unblock(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -
     Ok(())
 }
 
-/// Ends a client's wait, if it waits. Nothing that comes to its keys from now on is for this wait.
+/// Ends a client's wait and returns whether it waited. Later values are not for this wait.
 fn end_wait(client: &Client, how: Unblock, cx: &Context<'_>) -> bool {
     let waiter = client.waiter();
     let ended = match &waiter {
@@ -299,7 +299,7 @@ pub(crate) fn unpause(session: &mut Session, cx: &Context<'_>) -> Result<(), Com
     Ok(())
 }
 
-/// The beginning of an argument, to be shown in an error.
+/// Returns the beginning of an argument, for an error message.
 fn shown(arg: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(arg.get(..128).unwrap_or(arg))
 }

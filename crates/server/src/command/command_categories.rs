@@ -1,10 +1,10 @@
-//! Categories of access rules, as `COMMAND` shows them: those of a command's flags and group, and what its row says beyond that. A test
-//! compares them with Redis 7.0.
+//! Access categories, as `COMMAND` reports them: those of a command's flags and group, and what its row
+//! adds or excludes. A test compares them with Redis 7.0.
 
 use tidemark_engine::command::{Group, flags};
 use tidemark_engine::{Command, Run};
 
-/// Categories that follow from a flag.
+/// Categories implied by a flag.
 const OF_FLAGS: [(u32, &str); 6] = [
     (flags::WRITE, "@write"),
     (flags::READONLY, "@read"),

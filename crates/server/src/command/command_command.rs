@@ -53,7 +53,8 @@ fn info(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// `COMMAND LIST [FILTERBY MODULE name | ACLCAT category | PATTERN pattern]`: commands and subcommands.
+/// `COMMAND LIST [FILTERBY MODULE name | ACLCAT category | PATTERN pattern]`: lists commands and
+/// subcommands.
 fn list(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandError> {
     let matches: Box<dyn Fn(&Command) -> bool> = match args.get(2..).unwrap_or_default() {
         [] => Box::new(|_| true),
@@ -110,7 +111,7 @@ fn get_keys(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandError> {
 fn get_keys_and_flags(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandError> {
     let (row, keys) = keys_of(args)?;
     let uses = command::key_uses_of(row, args.get(2..).unwrap_or_default());
-    // The last use is that of all further keys.
+    // The last use applies to all further keys.
     let uses = uses.iter().chain(uses.last().into_iter().cycle());
     session.outbox.reply.array(keys.len());
     for (key, key_use) in keys.iter().zip(uses) {
@@ -126,7 +127,7 @@ fn keys_of<'a>(args: &[&'a [u8]]) -> Result<(&'static Command, Vec<&'a [u8]>), C
     let name = inner.first().copied().unwrap_or_default();
     let found = command::find(name).ok_or(CommandError::text("ERR Invalid command specified"))?;
     let is_watching = matches!(found.run, Run::Connection(ConnectionCommand::WatchRead));
-    // What stands behind the bar of a watched read are its options.
+    // The arguments after the bar of a watched read are its options.
     let inner = if is_watching { watch_command::split(inner).0 } else { inner };
     let row = command::resolve(inner)
         .map_err(|_| CommandError::text("ERR Invalid number of arguments specified for command"))?;
@@ -140,7 +141,7 @@ fn keys_of<'a>(args: &[&'a [u8]]) -> Result<(&'static Command, Vec<&'a [u8]>), C
     Ok((row, keys))
 }
 
-/// The row of `name`, or of `container|subcommand`.
+/// Returns the row of `name` or of `container|subcommand`.
 fn by_full_name(name: &[u8]) -> Option<&'static Command> {
     let mut parts = name.splitn(2, |byte| *byte == b'|');
     let row = command::find(parts.next()?)?;
@@ -150,7 +151,7 @@ fn by_full_name(name: &[u8]) -> Option<&'static Command> {
     }
 }
 
-/// The ten fields of `COMMAND INFO`.
+/// Writes the ten fields of `COMMAND INFO`.
 fn describe(reply: &mut Reply, row: &Command) {
     let (first, last, step) = positions(row.keys);
     reply.array(10);
@@ -174,7 +175,7 @@ fn write_words<'a>(reply: &mut Reply, words: impl IntoIterator<Item = &'a str>) 
     words.iter().for_each(|word| reply.simple(word));
 }
 
-/// First key, last key and step, as far as positions alone tell them.
+/// Returns first key, last key and step, zeros if positions alone do not give the keys.
 fn positions(keys: KeySpec) -> (i64, i64, i64) {
     match keys {
         KeySpec::Range { first, last, step } => (i64::from(first), i64::from(last), i64::from(step)),
@@ -183,7 +184,7 @@ fn positions(keys: KeySpec) -> (i64, i64, i64) {
     }
 }
 
-/// The key specifications: one for each use of keys.
+/// Writes the key specifications, one for each use of keys.
 fn write_key_specs(reply: &mut Reply, row: &Command) {
     let uses = row.key_uses;
     reply.array(uses.len());
@@ -219,7 +220,7 @@ fn write_counted(reply: &mut Reply, key_use: &str, at: u8) {
     write_find(reply, "keynum", &[("keynumidx", 0), ("firstkey", 1), ("keystep", 1)]);
 }
 
-/// Keys of which positions tell nothing.
+/// Writes a specification for keys that have no fixed positions.
 fn write_unknown(reply: &mut Reply, key_use: &str) {
     reply.map(3);
     reply.bulk(b"flags");

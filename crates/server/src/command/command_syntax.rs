@@ -1,9 +1,9 @@
-//! The arguments of a command as `COMMAND DOCS` has them.
+//! Arguments of a command in the form of `COMMAND DOCS`.
 
 use tidemark_engine::Reply;
 use tidemark_engine::command::syntax::{Argument, Kind};
 
-/// Writes the arguments as `COMMAND DOCS` has them.
+/// Writes the arguments in the form of `COMMAND DOCS`.
 pub(crate) fn write(reply: &mut Reply, arguments: &[Argument]) {
     reply.array(arguments.len());
     for argument in arguments {

@@ -7,7 +7,7 @@ use crate::session::Session;
 use tidemark_engine::CommandError;
 use tidemark_engine::command::parse;
 
-/// `CONFIG GET parameter [parameter ...]`: parameters may be patterns.
+/// `CONFIG GET parameter [parameter ...]`: parameters may be glob patterns.
 pub(crate) fn get(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> Result<(), CommandError> {
     let patterns: Vec<Vec<u8>> = args.iter().skip(2).map(|arg| arg.to_ascii_lowercase()).collect();
     let asked = |name: &str| patterns.iter().any(|pattern| parse::glob(pattern, name.as_bytes()));
@@ -22,7 +22,7 @@ pub(crate) fn get(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> Re
     Ok(())
 }
 
-/// `CONFIG SET parameter value [parameter value ...]`: all of them or none.
+/// `CONFIG SET parameter value [parameter value ...]`: sets all of them or none.
 pub(crate) fn set(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> Result<(), CommandError> {
     let pairs = args.get(2..).unwrap_or_default();
     if !pairs.len().is_multiple_of(2) {
@@ -39,7 +39,7 @@ pub(crate) fn set(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> Re
     )?;
     shared.engine.forget_tracked();
     session.settings_changed = true;
-    // Workers without anything to do have deadlines to set as well.
+    // Idle workers must set new deadlines too.
     cx.shared.inboxes.iter().for_each(|inbox| inbox.wake());
     session.outbox.reply.ok();
     Ok(())
@@ -68,7 +68,7 @@ fn apply(config: &mut Config, changes: &[(&'static Setting, String)]) -> Result<
         if !setting.changeable && !unchanged {
             return Err(failed(setting.name, "can't set immutable config"));
         }
-        // Every interval is everysec to Redis: what is named again stays as it is.
+        // Redis's `everysec` stands for any interval: setting it again keeps the configured one.
         if setting.name == "appendfsync" && setting.get(config).eq_ignore_ascii_case(value) {
             continue;
         }

@@ -1,4 +1,4 @@
-//! Commands about connections and the server as a whole: each handed to the module that knows its subject.
+//! Commands about connections and the server: passes each to the module that implements it.
 
 use crate::command::{
     changes_command, client_command, command_command, config_command, counter_command, handshake, info,
@@ -12,7 +12,7 @@ use crate::wait;
 use tidemark_engine::command::ConnectionCommand as C;
 use tidemark_engine::{Command, CommandError};
 
-/// Runs a command of the connection; an error replaces whatever it had answered.
+/// Runs a command of the connection; an error replaces anything that the command wrote.
 pub(crate) fn run(
     session: &mut Session,
     which: C,
@@ -27,7 +27,7 @@ pub(crate) fn run(
     }
 }
 
-/// As [`run`], while `EXEC` runs: a command that would wait answers at once as if its time had passed.
+/// Like [`run`], within `EXEC`: a command that would wait answers immediately as if timed out.
 pub(crate) fn run_in_transaction(
     session: &mut Session,
     which: C,
@@ -139,7 +139,7 @@ fn dispatch(
         C::DebugSetActiveExpire => server_command::debug_set_active_expire(session, args, cx),
         C::DebugNothing => server_command::debug_nothing(session, cx),
 
-        // They run commands on keys and are taken care of where those are.
+        // These run commands on keys; `dispatch` and `exec` handle them.
         C::Durable | C::Exec => Err(CommandError::Syntax),
     }
 }

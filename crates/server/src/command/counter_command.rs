@@ -1,4 +1,4 @@
-//! `COUNTER.TOP`: which counters move most.
+//! `COUNTER.TOP`: lists the counters that move most.
 
 use crate::context::Context;
 use crate::session::Session;
@@ -6,10 +6,10 @@ use tidemark_engine::command::parse;
 use tidemark_engine::keyspace::KeyChurn;
 use tidemark_engine::{ChurnOrder, Churning, CommandError, Reply};
 
-/// Counters that are listed unless the client says how many.
+/// Number of counters that are listed by default.
 const TOP: usize = 10;
 
-/// The most that are listed.
+/// Most counters that are listed.
 const TOP_MAX: u64 = 1000;
 
 /// `COUNTER.TOP [count] [BY MOVES | UNITS | CHURN]`

@@ -1,4 +1,4 @@
-//! From a parsed command to its reply: may this client run it now, and who carries it out.
+//! Dispatch: checks whether the client may run a command now, and runs it.
 
 use crate::command::subscribe_command::is_confirmed;
 use crate::command::{connection_command, durable_command, exec, transaction};
@@ -12,17 +12,17 @@ use crate::wait;
 use tidemark_engine::command::{self, ConnectionCommand, flags, parse};
 use tidemark_engine::{Call, Command, CommandError, Protocol, Run};
 
-/// The answer to a command whose own answer the budget of memory had no room for.
+/// Error that replaces a reply for which the memory budget has no room.
 pub(crate) const NO_MEMORY: &str = "OOM the answer is longer than what other clients have left of maxmemory-clients; what the \
                                     command has changed, if anything, stays changed";
 
-/// Runs one command of a client and writes its reply, unless the command is so long that the client waits for it. `args` is
-/// not empty.
+/// Runs one command of a client and writes its reply. A long command is offloaded, and the client
+/// waits for it. `args` is not empty.
 pub(crate) fn run(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) {
     run_where(session, args, offload::begin, cx);
 }
 
-/// Runs one command of a client and writes its reply, however long it takes. `args` is not empty.
+/// Runs one command on this thread, however long, and writes its reply. `args` is not empty.
 pub(crate) fn run_in_place(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) {
     run_where(session, args, |_, _, _, _| false, cx);
 }
@@ -74,7 +74,7 @@ fn run_where(
     }
 }
 
-/// Runs a command that nothing forbids.
+/// Runs a command that has passed all checks.
 #[inline]
 pub(crate) fn execute(
     session: &mut Session,
@@ -134,7 +134,7 @@ fn execute_durable(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> R
     Ok(())
 }
 
-/// Runs a command of a client to which something special applies.
+/// Runs a command of a client with restrictions, such as one in a transaction.
 #[cold]
 fn execute_guarded(session: &mut Session, command: &'static Command, args: &[&[u8]], cx: &Context<'_>) {
     if !session.authenticated && !command.is(flags::NO_AUTH) {
@@ -153,8 +153,8 @@ fn execute_guarded(session: &mut Session, command: &'static Command, args: &[&[u
     }
 }
 
-/// Whether a command is one of those for which places are reserved: to see what is going on and to put it right, and
-/// what clients send by themselves before that.
+/// Whether a command may run on a reserved connection: commands to inspect and repair the server,
+/// and those that client libraries send when they connect.
 fn administers(command: &Command) -> bool {
     use ConnectionCommand as C;
     let Run::Connection(which) = command.run else { return matches!(command.run, Run::Container) };
@@ -186,7 +186,8 @@ fn administers(command: &Command) -> bool {
     )
 }
 
-/// Whether a command needs no data: what Redis runs while it loads, as far as it is about clients and the server.
+/// Whether a command needs no data and so runs while the server loads: the commands about clients
+/// and the server that Redis allows then.
 fn runs_while_loading(command: &Command) -> bool {
     use ConnectionCommand as C;
     let is_of_data = matches!(command.run, Run::Connection(C::Bgsave | C::CounterTop | C::Save));
@@ -216,7 +217,8 @@ fn runs_while_loading(command: &Command) -> bool {
     is_of_connections || (administers(command) && !is_of_data)
 }
 
-/// In RESP2 a message cannot be told from a reply, so a subscribed client may only change its subscriptions.
+/// Returns the error for a command that a subscribed RESP2 client may not run: in RESP2 a message
+/// looks like a reply, so only subscriptions may change.
 fn forbidden_while_subscribed(session: &Session, command: &Command) -> Option<CommandError> {
     use ConnectionCommand as C;
     if !session.subscriptions.any() || session.outbox.reply.protocol() == Protocol::Resp3 {
@@ -254,15 +256,15 @@ fn forbidden_while_subscribed(session: &Session, command: &Command) -> Option<Co
     })
 }
 
-/// Whether a line of an HTTP request was taken for a command. A web page can let its visitor's browser send one here,
-/// with commands in its body: nothing of it may run.
+/// Whether a line of an HTTP request was parsed as a command. A web page can make a browser post
+/// commands to this port; none of them may run.
 #[cold]
 fn is_http(args: &[&[u8]]) -> bool {
     args.first().is_some_and(|name| parse::is(name, "POST") || parse::is(name, "HOST:"))
 }
 
-/// Answers that a command does not run, which also spoils the transaction that it would have belonged to. An `EXEC` that is
-/// refused ends it.
+/// Replies with the error and spoils the transaction that the command would have joined. A refused
+/// `EXEC` ends its transaction.
 fn refuse(session: &mut Session, args: &[&[u8]], error: &CommandError, cx: &Context<'_>) {
     if args.first().is_some_and(|name| parse::is(name, "EXEC")) {
         return exec::abort(session, error, cx);
@@ -273,7 +275,7 @@ fn refuse(session: &mut Session, args: &[&[u8]], error: &CommandError, cx: &Cont
     }
 }
 
-/// Takes back a reply that `CLIENT REPLY` does not want, or sees to it that one which is still to come is not given.
+/// Removes a reply that `CLIENT REPLY` suppresses, or marks a reply still to come as suppressed.
 fn withhold(session: &mut Session, mark: usize, command: Option<&Command>) {
     let (show, next) = match session.replies {
         Replies::On => (true, Replies::On),

@@ -1,9 +1,9 @@
-//! `DURABLE command …`: a change that is answered when it is on disk.
+//! `DURABLE command …`: a change whose reply waits until it is on disk.
 
 use tidemark_engine::command::{self, flags};
 use tidemark_engine::{Command, CommandError, Run};
 
-/// The command behind the word `DURABLE`.
+/// Returns the command after the word `DURABLE`.
 pub(crate) fn unwrap<'a, 'b>(
     args: &'a [&'b [u8]],
 ) -> Result<(&'static Command, &'a [&'b [u8]]), CommandError> {

@@ -1,8 +1,8 @@
-//! `EXEC`: queued commands take effect together.
+//! `EXEC`: applies the queued commands atomically.
 //!
-//! The engine executes the commands on keys as one: no other client sees some of their changes without the others, and
-//! one record of the log holds them. Commands of the connection, such as `PUBLISH` or `PING`, run right after them and
-//! answer in their places.
+//! The engine runs the commands on keys as one: no other client sees only some of their changes,
+//! and one record holds them. Commands of the connection, such as `PUBLISH` or `PING`, run right
+//! after them; all replies keep the order of the queue.
 
 use crate::command::subscribe_command::is_confirmed;
 use crate::command::{connection_command, named_command, watch_command};
@@ -36,7 +36,7 @@ pub(crate) fn exec(session: &mut Session, cx: &Context<'_>) -> Result<(), Comman
     Ok(())
 }
 
-/// Refuses an `EXEC`: the transaction, if there is one, ends without having run, and so do the client's watches.
+/// Refuses an `EXEC`: the transaction and the client's `WATCH`es end without effect.
 pub(crate) fn abort(session: &mut Session, error: &CommandError, cx: &Context<'_>) {
     session.transaction = None;
     end_watches(&std::mem::take(&mut session.watched), cx);
@@ -52,7 +52,7 @@ fn end_watches(watched: &WatchedKeys, cx: &Context<'_>) {
     }
 }
 
-/// The last record that the answers may show, or a later one.
+/// Returns the newest record that the replies may show, or a later one.
 fn newest_shown(transaction: &Transaction, cx: &Context<'_>) -> Lsn {
     let shown = transaction.commands().map(|(command, args)| {
         let args: Vec<&[u8]> = args.iter().map(|arg| &**arg).collect();
@@ -87,7 +87,7 @@ fn execute<'e>(
     let mut answers = session.outbox.reply.apart();
     let executed = engine.execute_transaction_as(&calls, watched, &done, cx.now_us, terms, &mut answers);
     if answers.has_overflowed() {
-        // The commands on keys have run, so those of the connection do as well; nobody will read what they answer.
+        // Their replies are lost, but the commands on keys have run, so the others must run too.
         if answers.was_refused() {
             session.outbox.reply.refuse();
         } else {
@@ -104,7 +104,7 @@ fn execute<'e>(
     executed
 }
 
-/// The commands on keys, each with the database that a `SELECT` before it has chosen.
+/// Returns the commands on keys, each with the database that an earlier queued `SELECT` chose.
 fn calls_on_keys<'a>(
     db: u8,
     transaction: &Transaction,
@@ -123,7 +123,7 @@ fn calls_on_keys<'a>(
     calls
 }
 
-/// What is acknowledged of named subscriptions: together with the changes, or not at all.
+/// Returns the acknowledgements of named subscriptions; they commit with the changes or not at all.
 fn acknowledgements<'a>(
     session: &mut Session,
     transaction: &Transaction,
@@ -154,21 +154,20 @@ fn acknowledgements<'a>(
     Ok(done)
 }
 
-/// Key, name and LSN of an acknowledgement that takes place with the transaction.
+/// Returns key, name and LSN of an acknowledgement that commits with the transaction.
 fn acknowledgement<'a>(command: &Command, args: &[&'a [u8]]) -> Option<(&'a [u8], &'a [u8], &'a [u8])> {
     matches!(command.run, Run::Connection(ConnectionCommand::EmitAck))
         .then(|| named_command::acknowledgement(args))
         .flatten()
 }
 
-/// The database that a `SELECT` names, if it is one.
+/// Returns the database that a `SELECT` names, if it is valid.
 fn selected(args: &[&[u8]]) -> Option<u8> {
     let index = parse::canonical_integer(args.get(1)?)?;
     u8::try_from(index).ok().filter(|index| usize::from(*index) < DATABASES)
 }
 
-/// Runs the commands of the connection and puts all answers, those of the commands on keys among
-/// them, in the order of the queue.
+/// Runs the commands of the connection and writes all replies in the order of the queue.
 fn merge(
     session: &mut Session,
     transaction: &Transaction,
@@ -185,7 +184,7 @@ fn merge(
                 session.outbox.reply.encoded(answer);
             }
             Run::Connection(_) if acknowledgement(command, args).is_some() => {
-                // It has taken place with the others.
+                // It was committed with the transaction.
                 session.outbox.reply.ok();
                 let lsn = args.get(3).and_then(|lsn| watch_command::position(lsn).ok());
                 if let (Some(name), Some(lsn)) = (args.get(2), lsn)
@@ -208,8 +207,7 @@ fn merge(
     assert!(answers.next().is_none(), "there are more answers than commands on keys");
 }
 
-/// The elements of an array that the engine has written, each encoded; `None` if it has written
-/// something else.
+/// Splits an encoded array of the engine into its encoded elements; `None` if it is not an array.
 fn elements(bytes: &[u8]) -> Option<Vec<&[u8]>> {
     let (b'*', Some(count), mut position) = line(bytes, 0) else { return None };
     let mut elements = Vec::with_capacity(count.min(bytes.len()));
@@ -222,7 +220,7 @@ fn elements(bytes: &[u8]) -> Option<Vec<&[u8]>> {
     Some(elements)
 }
 
-/// The offset behind the reply that begins at `position`. Nesting is walked without recursion.
+/// Returns the offset after the reply that begins at `position`. Nesting needs no recursion.
 fn skip(bytes: &[u8], position: usize) -> usize {
     let (mut position, mut missing) = (position, 1_usize);
     while missing > 0 {
@@ -239,8 +237,8 @@ fn skip(bytes: &[u8], position: usize) -> usize {
     position
 }
 
-/// The first byte of the line at `position`, the count behind it if there is one, and the offset
-/// behind the line.
+/// Returns the first byte of the line at `position`, the count after it if it has one, and the
+/// offset after the line.
 fn line(bytes: &[u8], position: usize) -> (u8, Option<usize>, usize) {
     let length = bytes[position..].windows(2).position(|pair| pair == b"\r\n");
     let end = position + length.expect("the engine ends each line of an answer");

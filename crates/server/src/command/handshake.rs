@@ -1,4 +1,5 @@
-//! How a client introduces itself and leaves: `HELLO`, `AUTH`, `SELECT`, `PING`, `ECHO`, `RESET`, `QUIT`.
+//! How a client introduces itself, checks and ends its connection: `HELLO`, `AUTH`, `SELECT`,
+//! `PING`, `ECHO`, `RESET`, `QUIT`.
 
 use crate::command::client_command::check_name;
 use crate::command::transaction;
@@ -13,9 +14,9 @@ use std::time::Instant;
 use tidemark_engine::command::parse;
 use tidemark_engine::{CommandError, Protocol};
 
-/// The only user there is.
+/// Name of the only user.
 const DEFAULT_USER: &[u8] = b"default";
-/// After so many wrong passwords a connection is closed, so that guessing costs a new connection each time.
+/// Wrong passwords after which a connection is closed: further guesses cost a new connection.
 const FAILED_LOGINS_LIMIT: u32 = 10;
 
 const WRONG_PASSWORD: CommandError =
@@ -29,7 +30,7 @@ const TOO_MANY_LOGINS: CommandError = CommandError::text(
 pub(crate) fn ping(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandError> {
     let reply = &mut session.outbox.reply;
     match args {
-        // A subscribed client expects what it gets to look like a message.
+        // A subscribed RESP2 client expects the reply in the form of a message.
         [_, ..] if session.subscriptions.any() && reply.protocol() == Protocol::Resp2 => {
             reply.array(2);
             reply.bulk(b"pong");
@@ -74,7 +75,7 @@ pub(crate) fn auth(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> R
 
 fn log_in(session: &mut Session, user: &[u8], password: &[u8], cx: &Context<'_>) -> Result<(), CommandError> {
     let configured = &cx.config.requirepass;
-    // Both are always computed: how long it takes says nothing about which was wrong.
+    // Both are always computed, so that the time taken does not reveal which was wrong.
     let known_user = user == DEFAULT_USER;
     let right_password = configured.is_empty() || same_secret(password, configured.as_bytes());
     match cx.shared.logins.judge(&session.client.address, known_user && right_password) {
@@ -96,13 +97,13 @@ fn log_in(session: &mut Session, user: &[u8], password: &[u8], cx: &Context<'_>)
     Err(WRONG_PASSWORD)
 }
 
-/// Compares by digests, all of whose bytes are looked at: the time taken depends on neither text's content.
+/// Compares all bytes of two digests: the time taken depends on the content of neither text.
 pub(crate) fn same_secret(given: &[u8], expected: &[u8]) -> bool {
     let (given, expected) = (Sha256::digest(given), Sha256::digest(expected));
     given.iter().zip(expected.iter()).fold(0, |difference, (one, other)| difference | (one ^ other)) == 0
 }
 
-/// What `HELLO` may carry.
+/// Options of `HELLO`.
 #[derive(Default)]
 struct Greeting<'a> {
     protocol: Option<Protocol>,
@@ -182,7 +183,7 @@ fn describe_server(session: &mut Session) {
     let reply = &mut session.outbox.reply;
     reply.map(7);
     reply.bulk(b"server");
-    // Clients compare it, and take other names for servers that they do not know.
+    // Clients check this name and misread servers that report another.
     reply.bulk(b"redis");
     reply.bulk(b"version");
     reply.bulk(REDIS_VERSION.as_bytes());
@@ -205,7 +206,7 @@ pub(crate) fn quit(session: &mut Session) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// `RESET`: the connection as it was when it began.
+/// `RESET`: returns the connection to its initial state.
 pub(crate) fn reset(session: &mut Session, cx: &Context<'_>) -> Result<(), CommandError> {
     session.transaction = None;
     transaction::forget_watches(session, cx);

@@ -1,4 +1,4 @@
-//! `INFO`: the server described in sections of `name:value` lines, in Redis's words where tools read them.
+//! `INFO`: sections of `name:value` lines, with Redis's names where tools read them.
 
 use crate::available_memory;
 use crate::clock::now_us;
@@ -16,7 +16,7 @@ use tidemark_log::Health;
 
 type Section = fn(&mut String, &Context<'_>);
 
-/// Sections in the order in which they are shown, with their names.
+/// Sections with their names, in the order of output.
 const SECTIONS: [(&str, Section); 13] = [
     ("server", server),
     ("clients", clients),
@@ -92,7 +92,7 @@ fn clients(text: &mut String, cx: &Context<'_>) {
 }
 
 fn memory(text: &mut String, cx: &Context<'_>) {
-    // Memory is that of the process: what the allocator has not given back counts as used, so nothing counts as fragments.
+    // Counts the memory of the process: what the allocator keeps is used, so fragmentation is zero.
     let Resident { now, peak } = resident();
     let machine = available_memory::machine_bytes().unwrap_or(0);
     for (name, bytes) in [
@@ -146,7 +146,7 @@ fn persistence(text: &mut String, cx: &Context<'_>) {
     if let Some(error) = snapshots.last_error() {
         line(text, "snapshot_last_error", error.replace(['\r', '\n'], " "));
     }
-    // Redis's names for the same: tools watch them.
+    // Redis's names for the same values, which tools monitor.
     line(text, "rdb_bgsave_in_progress", u8::from(snapshots.is_busy()));
     line(text, "rdb_last_save_time", snapshots.last_success());
     line(text, "rdb_last_bgsave_status", if snapshots.last_error().is_none() { "ok" } else { "err" });
@@ -156,7 +156,7 @@ fn persistence(text: &mut String, cx: &Context<'_>) {
     line(text, "rdb_changes_since_last_save", log.records_between(snapshots.last_lsn(), log.appended()));
 }
 
-/// A full log recovers by itself, a failed one does not.
+/// State of the log. A full or stalled log can recover; a failed one cannot.
 fn log_status(shared: &Shared) -> &'static str {
     match (shared.engine.check_writable(), shared.engine.log().health()) {
         (Ok(()), _) => "ok",
@@ -226,7 +226,7 @@ fn sinks(text: &mut String, cx: &Context<'_>) {
     let figures = cx.shared.sinks.figures(cx.shared.engine.log().durable());
     line(text, "sinks", figures.len());
     for (number, figure) in figures.iter().enumerate() {
-        // Commas separate fields, lines sinks.
+        // Commas separate fields, lines separate sinks.
         let error = figure.last_error.replace(['\r', '\n'], " ").replace(',', ";");
         line(
             text,
@@ -268,7 +268,7 @@ fn pools(text: &mut String, cx: &Context<'_>) {
     line(text, "pool_reservations_open", reservations);
 }
 
-/// Age of the oldest change of a counter that is not committed, in milliseconds; 0 if all is committed.
+/// Returns the age of the oldest uncommitted change of a counter in milliseconds; 0 if none.
 pub(crate) fn uncommitted_age_ms(exposure: &Exposure) -> u64 {
     exposure.since_ms.map_or(0, |since_ms| (now_us() / 1000).saturating_sub(since_ms))
 }
@@ -290,7 +290,7 @@ pub(crate) struct KeyCount {
     pub(crate) with_deadline: usize,
 }
 
-/// Keys by database. Shards are looked at one after the other.
+/// Counts keys by database, one shard after the other.
 pub(crate) fn key_counts(shared: &Shared) -> [KeyCount; DATABASES] {
     let mut counts = [KeyCount::default(); DATABASES];
     let keyspace = shared.engine.keyspace();
@@ -304,10 +304,10 @@ pub(crate) fn key_counts(shared: &Shared) -> [KeyCount; DATABASES] {
     counts
 }
 
-/// Memory of the process that is in RAM. Bytes, 0 where the system does not tell.
+/// Resident memory of the process, in bytes; 0 where the system does not report it.
 struct Resident {
     now: u64,
-    /// The most that it was since the process began.
+    /// Peak since the process began.
     peak: u64,
 }
 
@@ -316,11 +316,11 @@ fn resident() -> Resident {
     let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let peak = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
-    // The two are read one after the other.
+    // The two values are read one after the other, so the peak may be the older.
     Resident { now, peak: peak.map_or(now, |kibibytes| (kibibytes * 1024).max(now)) }
 }
 
-/// Bytes as Redis shows them to people: 943.12K.
+/// Formats bytes as Redis does for people: 943.12K.
 fn human(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["K", "M", "G", "T", "P"];
     if bytes < 1024 {
@@ -331,17 +331,17 @@ fn human(bytes: u64) -> String {
     format!("{value:.2}{}", UNITS[power as usize - 1])
 }
 
-/// Memory of the process that is in RAM; 0 where the system does not tell.
+/// Returns the resident memory of the process in bytes; 0 where the system does not report it.
 pub(crate) fn resident_bytes() -> u64 {
     let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages: u64 = text.split_whitespace().nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0);
     pages * rustix::param::page_size() as u64
 }
 
-/// Processor time of the process in user and in system mode, in seconds; 0 where the system does not tell.
+/// Returns the CPU seconds of the process in user and system mode; 0 where they are not reported.
 pub(crate) fn processor_seconds() -> (f64, f64) {
     let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The name in parentheses may hold spaces; fields are counted behind it.
+    // The name in parentheses may contain spaces, so fields are counted after it.
     let fields = text.rsplit(')').next().unwrap_or_default();
     let field =
         |index: usize| fields.split_whitespace().nth(index).and_then(|ticks| ticks.parse::<f64>().ok());

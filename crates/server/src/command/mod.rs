@@ -1,4 +1,4 @@
-//! What commands do that are not the engine's.
+//! Commands of connections and of the server, and the dispatch of all commands.
 //!
 //! ```text
 //! connection ─► dispatch ─► Engine                        commands on keys
@@ -6,7 +6,7 @@
 //!                  └──────► exec ─► Engine, connection_command         what MULTI has queued
 //! ```
 //!
-//! `postponing` is asked before: `CLIENT PAUSE`.
+//! Before dispatch, `postponing` delays commands: for `CLIENT PAUSE`, or while the log is full.
 
 pub(crate) mod changes_command;
 pub(crate) mod channel_command;

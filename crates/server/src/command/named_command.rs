@@ -1,4 +1,4 @@
-//! `X.WATCH ... | AS name`: subscriptions whose positions the log keeps; and what else is said of names.
+//! `X.WATCH ... | AS name`: starts, acknowledges, lists and ends named subscriptions.
 
 use crate::context::Context;
 use crate::durability::hold::{self, hold_position};
@@ -16,13 +16,13 @@ use tidemark_engine::command::parse::glob;
 use tidemark_engine::watch::{Acknowledged, Acknowledgement, Guarantee, Named, Read, check_name};
 use tidemark_log::Lsn;
 
-/// A read that is to be watched under a name.
+/// Name and guarantee of a named subscription that a client requests.
 pub(crate) struct Naming<'a> {
     pub(crate) name: &'a [u8],
     pub(crate) guarantee: Guarantee,
 }
 
-/// Begins a named subscription, or goes on with it behind its position.
+/// Starts a named subscription, or resumes it after its position.
 pub(crate) fn watch(
     session: &mut Session,
     read: Read,
@@ -52,7 +52,7 @@ fn begin(
     let engine = &cx.shared.engine;
     let subscribed = engine.subscribe(read, session.client.worker, cx.now_us)?;
     cx.shared.watching_began(cx.now_us);
-    // Whoever is to get everything at least once is to get the first answer again, if it dies before it has done with it.
+    // At least once: the first answer is repeated if the client dies before it acknowledges it.
     let is_repeated = naming.guarantee == Guarantee::AtLeastOnce && start == Start::Snapshot;
     let named = Named {
         query: subscribed.query.clone(),
@@ -65,7 +65,7 @@ fn begin(
         Ok(record) => record,
         Err(error) => {
             lifecycle::leave_if_unused(session, &subscribed.query, cx);
-            // Somebody else may have begun it at the same time.
+            // Another client may have created the name in the meantime.
             return match engine.named(naming.name) {
                 Some(named) => go_on(session, subscribed.query.read(), naming, (delivery, start), &named, cx),
                 None => Err(error),
@@ -86,7 +86,7 @@ fn begin(
     Ok(())
 }
 
-/// Goes on with a subscription that has the name already.
+/// Resumes the subscription that has this name.
 fn go_on(
     session: &mut Session,
     read: &Read,
@@ -114,7 +114,7 @@ fn go_on(
     resumption::go_on(session, Resumption { query, lsn, delivery, asked }, cx)
 }
 
-/// `EMITACK` of a named subscription, by whatever connection.
+/// `EMITACK` of a named subscription, from any connection.
 pub(crate) fn acknowledge(
     session: &mut Session,
     name: &[u8],
@@ -139,18 +139,18 @@ pub(crate) fn acknowledge(
     Ok(Ok(()))
 }
 
-/// A queued `EMITACK key name lsn`, if it is of a named subscription.
+/// Returns the arguments of a queued `EMITACK key name lsn` of a named subscription.
 pub(crate) fn acknowledgement<'a>(args: &[&'a [u8]]) -> Option<(&'a [u8], &'a [u8], &'a [u8])> {
     let [_, key, name, lsn] = args else { return None };
     cursor::parse_name(name).is_none().then_some((key, name, lsn))
 }
 
-/// Whether there is a subscription of this name, to a read of this key.
+/// Whether a subscription of this name reads this key.
 pub(crate) fn is_of_key(name: &[u8], key: &[u8], cx: &Context<'_>) -> bool {
     cx.shared.engine.named(name).is_some_and(|named| reads(&named.query, key))
 }
 
-/// `UNWATCH NAMED name ...`: how many names it has ended. Whoever is given one's emissions is told.
+/// `UNWATCH NAMED name ...`: ends the names, notifies their owners and returns the number ended.
 pub(crate) fn end(session: &mut Session, names: &[&[u8]], cx: &Context<'_>) -> Result<(), CommandError> {
     let (mark, mut ended, mut last) = (session.outbox.reply.len(), 0, None);
     for name in names {
@@ -168,7 +168,7 @@ pub(crate) fn end(session: &mut Session, names: &[&[u8]], cx: &Context<'_>) -> R
     Ok(())
 }
 
-/// `WATCHES NAMED [pattern]`: all names of the server.
+/// `WATCHES NAMED [pattern]`: lists all names of the server.
 pub(crate) fn list(session: &mut Session, pattern: Option<&[u8]>, cx: &Context<'_>) {
     let mut all = cx.shared.engine.all_named();
     all.retain(|(name, _)| pattern.is_none_or(|pattern| glob(pattern, name)));

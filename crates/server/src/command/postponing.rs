@@ -1,4 +1,4 @@
-//! Commands that wait: for the end of `CLIENT PAUSE`, or for room in the log.
+//! Postpones commands until `CLIENT PAUSE` ends or the log has room.
 
 use crate::command::{named_command, transaction};
 use crate::context::Context;
@@ -9,8 +9,8 @@ use tidemark_engine::command::{self, ConnectionCommand, flags, parse};
 use tidemark_engine::{Command, Engine, Run};
 use tidemark_log::Options;
 
-/// Lets a client wait if there is a pause that concerns its command, or no room in the log for what the command changes;
-/// whether it does. The command takes so many bytes in all.
+/// Makes the client wait if a pause applies to its command, or if the log has no room for what the
+/// command changes. Returns whether it waits. `bytes` is the size of the whole command.
 #[inline]
 pub(crate) fn postpone(session: &mut Session, args: &[&[u8]], bytes: usize, cx: &Context<'_>) -> bool {
     if let Some(rest) = cx.shared.pause.rest(cx.now_us) {
@@ -24,7 +24,7 @@ pub(crate) fn postpone(session: &mut Session, args: &[&[u8]], bytes: usize, cx: 
 
 #[cold]
 fn postpone_for(session: &mut Session, args: &[&[u8]], rest: Duration, cx: &Context<'_>) -> bool {
-    // What would be refused is refused at once.
+    // A command that would be refused is refused immediately.
     let Ok(command) = command::resolve(args) else { return false };
     if !session.authenticated {
         return false;
@@ -48,12 +48,12 @@ fn postpone_until_room(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) 
     if cx.shared.engine.log().has_room_for(bytes) {
         return false;
     }
-    // When the time is over it asks once more: the log refuses it if its storage does not answer.
+    // At the timeout the command is retried; the log refuses it if its storage is still stalled.
     wait::begin(session, WaitFor::Room(bytes), Some(Options::STALL_AFTER));
     true
 }
 
-/// Whether something is so of a command, or of one that it carries out as `EXEC`.
+/// Whether `is_so` holds for a command or, if it is `EXEC`, for one of the queued commands.
 fn any_of(
     session: &Session,
     command: &Command,
@@ -69,7 +69,7 @@ fn any_of(
         })
 }
 
-/// Whether a command reaches other clients, and not the log.
+/// Whether a command reaches other clients without a record in the log.
 fn is_publishing(command: &Command) -> bool {
     matches!(command.run, Run::Connection(ConnectionCommand::Publish | ConnectionCommand::Spublish))
 }
@@ -79,7 +79,7 @@ fn is_logged(command: &Command, args: &[&[u8]]) -> bool {
     use ConnectionCommand as C;
     let Run::Connection(which) = command.run else { return command.is(flags::WRITE) };
     match which {
-        // That a read is watched from now on, and that somebody has a name, are records.
+        // Watched reads and names begin and end with a record.
         C::WatchRead => true,
         C::EmitAck => named_command::acknowledgement(args).is_some(),
         C::Unwatch => args.get(1).is_some_and(|word| parse::is(word, "NAMED") || parse::is(word, "QUERY")),

@@ -26,8 +26,8 @@ pub(crate) fn role(session: &mut Session, cx: &Context<'_>) -> Result<(), Comman
     Ok(())
 }
 
-/// `SHUTDOWN [NOSAVE | SAVE] [NOW] [FORCE] [ABORT]`: the connection closes without an answer when the
-/// stop has begun; the process ends when the log is complete.
+/// `SHUTDOWN [NOSAVE | SAVE] [NOW] [FORCE] [ABORT]`: closes the connection without a reply once the
+/// stop has begun. The process ends when the log is complete.
 pub(crate) fn shutdown(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> Result<(), CommandError> {
     let options = args.get(1..).unwrap_or_default();
     let known = |option: &[u8]| ["NOSAVE", "SAVE", "NOW", "FORCE"].iter().any(|word| parse::is(option, word));
@@ -106,7 +106,7 @@ pub(crate) fn debug_error(
     Err(CommandError::Text(String::from_utf8_lossy(text).into_owned().into()))
 }
 
-/// `DEBUG OBJECT key`, in Redis's fields: the length is that of the snapshot's form.
+/// `DEBUG OBJECT key`, with Redis's fields; the length is that of the snapshot encoding.
 pub(crate) fn debug_object(
     session: &mut Session,
     args: &[&[u8]],
@@ -127,7 +127,7 @@ pub(crate) fn debug_object(
     Ok(())
 }
 
-/// `FUNCTION FLUSH [ASYNC | SYNC]`: there are no functions, so all of them are deleted.
+/// `FUNCTION FLUSH [ASYNC | SYNC]`: succeeds, as there are no functions.
 pub(crate) fn function_flush(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandError> {
     let is_known = match args {
         [_, _] => true,
@@ -152,7 +152,7 @@ pub(crate) fn debug_nothing(session: &mut Session, cx: &Context<'_>) -> Result<(
     Ok(())
 }
 
-/// Refuses `DEBUG` to whom the configuration does not allow it.
+/// Refuses `DEBUG` unless the configuration allows it for this client.
 pub(crate) fn check_debug(session: &Session, cx: &Context<'_>) -> Result<(), CommandError> {
     let allowed = match cx.config.enable_debug_command {
         DebugAccess::Yes => true,
@@ -178,7 +178,7 @@ pub(crate) fn debug_digest(session: &mut Session, cx: &Context<'_>) -> Result<()
 
 const SAVE_IN_PROGRESS: CommandError = CommandError::text("ERR Background save already in progress");
 
-/// `SAVE`: the client waits until the snapshot is complete; others do not notice.
+/// `SAVE`: the client waits until the snapshot is complete; other clients are not blocked.
 pub(crate) fn save(session: &mut Session, cx: &Context<'_>) -> Result<(), CommandError> {
     if !cx.shared.snapshots.request(Some((session.client.worker, session.connection_id()))) {
         return Err(SAVE_IN_PROGRESS);
@@ -187,7 +187,8 @@ pub(crate) fn save(session: &mut Session, cx: &Context<'_>) -> Result<(), Comman
     Ok(())
 }
 
-/// `BGSAVE [SCHEDULE]` and `BGREWRITEAOF`, which here are the same: after a snapshot the log before it can go.
+/// `BGSAVE [SCHEDULE]` and `BGREWRITEAOF`: both take a snapshot, after which older log can be
+/// deleted.
 pub(crate) fn background_save(
     session: &mut Session,
     args: &[&[u8]],

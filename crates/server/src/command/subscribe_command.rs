@@ -1,4 +1,4 @@
-//! `SUBSCRIBE`, `PUBLISH`, `PUBSUB` and their kin.
+//! `SUBSCRIBE`, `PUBLISH`, `PUBSUB` and related commands.
 
 use crate::context::Context;
 use crate::events::publication::Kind;
@@ -28,7 +28,8 @@ pub(crate) fn subscribe(
     Ok(())
 }
 
-/// `UNSUBSCRIBE`, `PUNSUBSCRIBE`, `SUNSUBSCRIBE`: one confirmation for each name; without names, all end.
+/// `UNSUBSCRIBE`, `PUNSUBSCRIBE`, `SUNSUBSCRIBE`: one confirmation for each name; without names,
+/// all subscriptions end.
 pub(crate) fn unsubscribe(
     session: &mut Session,
     kind: Kind,
@@ -72,7 +73,7 @@ pub(crate) fn publish(
     cx: &Context<'_>,
 ) -> Result<(), CommandError> {
     let [_, channel, message] = args else { return Err(CommandError::Syntax) };
-    // It may tell of a change that is not durable yet, such as the publisher's own a moment ago.
+    // The message may depend on a change that is not durable yet, such as the publisher's last one.
     let after = if cx.always_durable() { cx.shared.not_yet_durable() } else { None };
     let after = after.map(Until::Durable);
     let sent = cx.shared.pubsub.publish(kind, channel, message, after, None, &cx.shared.inboxes);
@@ -121,7 +122,7 @@ pub(crate) fn numpat(session: &mut Session, cx: &Context<'_>) -> Result<(), Comm
     Ok(())
 }
 
-/// Whether what begins at `mark` confirms changed subscriptions: messages, and no reply.
+/// Whether the output from `mark` confirms changed subscriptions: these are messages, not a reply.
 pub(crate) fn is_confirmed(session: &Session, mark: usize, command: &Command) -> bool {
     use tidemark_engine::command::ConnectionCommand as C;
     let is_array = matches!(session.outbox.reply.bytes().get(mark), Some(b'*' | b'>'));

@@ -1,4 +1,4 @@
-//! `CLIENT TRACKING` and its kin.
+//! `CLIENT TRACKING` and related commands.
 
 use crate::context::Context;
 use crate::events::invalidation;
@@ -10,12 +10,12 @@ use std::sync::Arc;
 use tidemark_engine::CommandError;
 use tidemark_engine::command::parse;
 
-/// How many prefixes a client may ask for.
+/// Most prefixes of one client.
 const MOST_PREFIXES: usize = 1024;
-/// How many bytes they may have together.
+/// Most bytes of these prefixes together.
 const MOST_PREFIX_BYTES: usize = 64 * 1024;
 
-/// What `CLIENT TRACKING` may carry.
+/// Options of `CLIENT TRACKING`.
 #[derive(Default)]
 struct Options<'a> {
     redirect: Option<Arc<Client>>,
@@ -55,7 +55,7 @@ impl<'a> Options<'a> {
         Ok(options)
     }
 
-    /// What the client keeps, if the options fit each other and what it has asked for before.
+    /// Returns the tracking mode, if the options fit each other and the present mode.
     fn mode(&self, present: Option<&Tracking>) -> Result<Mode, CommandError> {
         if !self.broadcast && !self.prefixes.is_empty() {
             return Err(CommandError::text("ERR PREFIX option requires BCAST mode to be enabled"));
@@ -88,14 +88,14 @@ impl<'a> Options<'a> {
     }
 }
 
-/// The client that `REDIRECT` names.
+/// Returns the client that `REDIRECT` names.
 fn client(id: &[u8], cx: &Context<'_>) -> Result<Arc<Client>, CommandError> {
     let id = parse::integer(id)?;
     let client = u64::try_from(id).ok().and_then(|id| cx.shared.clients.get(id));
     client.ok_or(CommandError::text("ERR The client ID you want redirect to does not exist"))
 }
 
-/// Refuses prefixes of which one is the beginning of another: the client would be told twice.
+/// Refuses prefixes that overlap: the client would be notified twice.
 fn check_prefixes(wanted: &[&[u8]], present: Option<&Tracking>) -> Result<(), CommandError> {
     let none = BTreeSet::new();
     let present = present.map_or(&none, |tracking| &tracking.prefixes);
@@ -131,7 +131,8 @@ fn overlap(prefix: &[u8], what: &str, other: &[u8]) -> CommandError {
     )
 }
 
-/// `CLIENT TRACKING ON | OFF [REDIRECT client-id] [PREFIX prefix ...] [BCAST] [OPTIN] [OPTOUT] [NOLOOP]`
+/// `CLIENT TRACKING ON | OFF [REDIRECT client-id] [PREFIX prefix ...] [BCAST] [OPTIN] [OPTOUT]
+/// [NOLOOP]`
 pub(crate) fn tracking(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> Result<(), CommandError> {
     let [_, _, switch, words @ ..] = args else { return Err(CommandError::Syntax) };
     let options = Options::read(words, cx)?;
@@ -216,7 +217,7 @@ pub(crate) fn get_redirect(session: &mut Session) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// -1 without tracking, 0 without a redirection.
+/// Returns -1 without tracking, 0 without a redirection.
 fn redirect_shown(session: &Session) -> i64 {
     session.tracking.as_ref().map_or(-1, |tracking| tracking.redirect.map_or(0, |id| id as i64))
 }

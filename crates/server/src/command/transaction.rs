@@ -1,4 +1,4 @@
-//! `MULTI`, `DISCARD`, `WATCH`, `UNWATCH`: what is to take effect together with `EXEC`.
+//! `MULTI`, `DISCARD`, `WATCH`, `UNWATCH`: what `EXEC` will run, and under which condition.
 
 use crate::command::durable_command;
 use crate::context::Context;
@@ -6,7 +6,7 @@ use crate::session::{NAMES_LIMIT, Session, Transaction};
 use tidemark_engine::command::{ConnectionCommand, flags};
 use tidemark_engine::{Command, CommandError, Run};
 
-/// Whether a command is carried out within a transaction instead of being queued.
+/// Whether a command runs immediately within a transaction instead of being queued.
 pub(crate) fn runs_at_once(command: &Command) -> bool {
     use ConnectionCommand as C;
     matches!(command.run, Run::Connection(C::Multi | C::Exec | C::Discard | C::Watch | C::Quit | C::Reset))

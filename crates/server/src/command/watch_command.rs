@@ -19,14 +19,14 @@ use tidemark_engine::watch::{Filter, QueryFigures, Read, SharedQuery};
 use tidemark_engine::{Command, CommandError, Protocol};
 use tidemark_log::Lsn;
 
-/// So many reads are listed at most: one who looks for others gives a pattern.
+/// Most reads that are listed; a pattern selects among more.
 const LISTED: usize = 1000;
 
-/// What stands between a read and the options of its subscription.
+/// Separator between a read and the options of its subscription.
 const OPTIONS: &[u8] = b"|";
 
-/// `X.WATCH argument ... [| option ...]`: the read's answer, and emissions from then on. A read that the client watches
-/// already is answered once more, and goes on as it was.
+/// `X.WATCH argument ... [| option ...]`: answers the read now and sends later emissions. A read
+/// that the client already watches is answered again, and its subscription continues.
 pub(crate) fn watch(
     session: &mut Session,
     command: &Command,
@@ -42,7 +42,7 @@ pub(crate) fn watch(
     words[0] = read_of(command).as_bytes();
     let filter = Filter::parse(&operators)?;
     if let Some(channel) = channel {
-        // In RESP3 maps, doubles and nulls are told apart, as in JSON.
+        // RESP3 distinguishes maps, doubles and nulls, as JSON does.
         let read = Read::new(session.db, Protocol::Resp3, &words, filter)?;
         return channel_command::watch(session, channel, read, start, cx);
     }
@@ -53,7 +53,7 @@ pub(crate) fn watch(
     }
     let (engine, listener) = (&cx.shared.engine, session.client.worker);
     if matches!(start, Start::Resume(_)) && engine.query_of(&read).is_none() {
-        // Nobody has had an emission that could be gone on behind, and nothing begins for one who asks for that.
+        // There was no emission to resume after, and a resumption starts no new query.
         return Err(CommandError::Text(refusal(ResumeError::NotFound).into()));
     }
     if let Some(query) = engine.query_of(&read).filter(|query| query.is_dormant()) {
@@ -86,7 +86,7 @@ pub(crate) fn watch(
     Ok(())
 }
 
-/// Tells a command from its options.
+/// Splits a command from its options.
 pub(crate) fn split<'a, 'b>(args: &'a [&'b [u8]]) -> (&'a [&'b [u8]], &'a [&'b [u8]]) {
     match args.iter().position(|arg| *arg == OPTIONS) {
         Some(at) => (&args[..at], &args[at + 1..]),
@@ -94,8 +94,8 @@ pub(crate) fn split<'a, 'b>(args: &'a [&'b [u8]]) -> (&'a [&'b [u8]], &'a [&'b [
     }
 }
 
-/// `UNWATCH subscription ...`: how many it has ended; `UNWATCH NAMED name ...`: for good; `UNWATCH CHANNEL channel ...`: for all its
-/// subscribers.
+/// `UNWATCH subscription ...`: returns the number ended. `UNWATCH NAMED name ...` ends names for
+/// good, `UNWATCH CHANNEL channel ...` watches of a channel, `UNWATCH QUERY id ...` watched reads.
 pub(crate) fn unwatch(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> Result<(), CommandError> {
     if let [_, named, names @ ..] = args
         && parse::is(named, "NAMED")
@@ -126,7 +126,7 @@ fn is_named(session: &mut Session, query: Lsn, name: &[u8]) -> bool {
     session.subscriptions.reads.get_mut(query).is_some_and(|subscription| *subscription.name() == *name)
 }
 
-/// `UNWATCH QUERY id ...`: how many watched reads it has ended, for all their subscribers.
+/// `UNWATCH QUERY id ...`: ends watched reads for all their subscribers and returns their number.
 fn end_queries(session: &mut Session, ids: &[&[u8]], cx: &Context<'_>) -> Result<(), CommandError> {
     if ids.is_empty() {
         return Err(CommandError::Arity("unwatch".into()));
@@ -139,7 +139,7 @@ fn end_queries(session: &mut Session, ids: &[&[u8]], cx: &Context<'_>) -> Result
     Ok(())
 }
 
-/// `WATCHES ALL [pattern]`: the reads that any client watches, the costliest first.
+/// `WATCHES ALL [pattern]`: lists the reads that any client watches, the most expensive first.
 fn list_all(session: &mut Session, pattern: Option<&[u8]>, cx: &Context<'_>) {
     let fits = |query: &SharedQuery| {
         pattern.is_none_or(|pattern| query.read().args().any(|arg| parse::glob(pattern, arg)))
@@ -265,7 +265,8 @@ pub(crate) fn acknowledge(
     let [_, key, name, lsn] = args else { return Err(CommandError::Syntax) };
     let lsn = position(lsn)?;
     if named_command::is_of_key(name, key, cx) {
-        // Beyond what this connection was given, if it is the one that is: that would lose what comes in between.
+        // The owning connection may not acknowledge beyond what it was sent: it would lose the
+        // emissions in between.
         let given = watched(session, name, cx).map(|subscription| subscription.given());
         let outcome = match given.filter(|given| lsn > *given) {
             Some(given) => Err(ResumeError::Invalid(given)),
@@ -294,7 +295,7 @@ pub(crate) fn acknowledge(
     Ok(())
 }
 
-/// The session's subscription of this name.
+/// Returns the session's subscription of this name.
 pub(crate) fn watched<'s>(
     session: &'s mut Session,
     name: &[u8],

@@ -1,11 +1,11 @@
-//! Which keyspace events are published, and on which channels, in Redis's letters.
+//! The keyspace events to publish and their channels, in Redis's letters.
 
 use std::fmt;
 use tidemark_engine::event::EventClasses;
 
-/// Letters with the classes they stand for, in the order in which Redis shows them. Evictions and streams have
-/// letters that are understood and classes without events: there is nothing here that they could tell of. The letter of
-/// modules' types is that of counters and limiters, which Redis has by modules.
+/// Letters of the classes, in Redis's order of output. Evictions and streams have accepted letters
+/// without events, as there are none here. Counters and limiters use the letter of module types,
+/// which they are in Redis.
 const CLASSES: [(char, Choice); 11] = [
     ('g', Choice::of(EventClasses::GENERIC)),
     ('$', Choice::of(EventClasses::STRING)),
@@ -20,17 +20,17 @@ const CLASSES: [(char, Choice); 11] = [
     ('n', Choice::of(EventClasses::NEW)),
 ];
 
-/// The letter for all classes but those of keys that are new or were missed.
+/// Letter for all classes except new and missed keys.
 const ALL: char = 'A';
 const KEY_MISS: char = 'm';
 const KEYSPACE: char = 'K';
 const KEYEVENT: char = 'E';
 
-/// Some classes.
+/// A set of classes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Choice {
     classes: EventClasses,
-    /// Bits for those that have no events.
+    /// Bits of the classes without events.
     others: u8,
 }
 
@@ -43,7 +43,7 @@ impl Choice {
         Choice { classes: EventClasses::NONE, others }
     }
 
-    /// What [`ALL`] stands for.
+    /// Returns the classes of [`ALL`].
     fn all() -> Choice {
         let meant = CLASSES.iter().filter(|(letter, _)| *letter != 'n');
         meant.fold(Choice::default(), |all, (_, choice)| all.with(*choice))
@@ -58,7 +58,7 @@ impl Choice {
     }
 }
 
-/// The value of `notify-keyspace-events`.
+/// Value of `notify-keyspace-events`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct EventSelection {
     choice: Choice,
@@ -69,7 +69,7 @@ pub struct EventSelection {
 }
 
 impl EventSelection {
-    /// Reads letters, in whatever order.
+    /// Parses letters in any order.
     pub(super) fn parse(text: &str) -> Result<EventSelection, String> {
         let mut selection = EventSelection::default();
         for letter in text.chars() {
@@ -98,25 +98,24 @@ impl EventSelection {
         Ok(selection)
     }
 
-    /// The classes that are published on some channel.
+    /// Returns the classes that are published on any channel.
     pub fn classes(self) -> EventClasses {
         if self.by_key || self.by_event { self.choice.classes } else { EventClasses::NONE }
     }
 
-    /// Whether channels are named after keys.
+    /// Whether events are published on channels named after keys.
     pub fn by_key(self) -> bool {
         self.by_key
     }
 
-    /// Whether channels are named after events.
+    /// Whether events are published on channels named after events.
     pub fn by_event(self) -> bool {
         self.by_event
     }
 }
 
 impl fmt::Display for EventSelection {
-    /// Writes the letters as Redis does. Where Redis hides the `n` behind an `A`, this shows it: what is shown can be set
-    /// again.
+    /// Writes the letters as Redis does, but always shows `n`, so that the output can be set again.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let has_all = self.choice.contains(Choice::all());
         if has_all {

@@ -1,4 +1,4 @@
-//! The configuration file: TOML, one key per setting, printed with the explanation of each.
+//! The configuration file: TOML, one key per setting, printed with explanations.
 
 use super::Config;
 use super::setting::{Literal, SETTINGS, Setting, find};
@@ -7,10 +7,10 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 
-/// Comments are wrapped at this column.
+/// Column at which comments are wrapped.
 const COMMENT_COLUMNS: usize = 100;
 
-/// Why a configuration file is not accepted.
+/// Error for a configuration file.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     /// The file cannot be read.
@@ -18,7 +18,7 @@ pub enum FileError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         error: std::io::Error,
     },
     /// The file looks like one for Redis.
@@ -43,10 +43,10 @@ pub enum FileError {
         line: usize,
         /// What is wrong.
         message: String,
-        /// The line with a mark under the place.
+        /// The line with a mark below the error.
         excerpt: String,
     },
-    /// A key that names no setting.
+    /// A key is not a setting.
     #[error("{}:{line}: unknown setting '{key}'{}\n{excerpt}", path.display(), super::suggestion::did_you_mean(*suggestion))]
     UnknownKey {
         /// The file.
@@ -57,22 +57,22 @@ pub enum FileError {
         key: String,
         /// The setting with the most similar name.
         suggestion: Option<&'static str>,
-        /// The line with a mark under the place.
+        /// The line with a mark below the error.
         excerpt: String,
     },
-    /// Two names of one setting.
+    /// A setting is given under two names.
     #[error("{}:{line}: '{first}' and '{second}' are names of the same setting: keep one of them", path.display())]
     Twice {
         /// The file.
         path: PathBuf,
         /// Line number of the second, from 1.
         line: usize,
-        /// The name that comes first.
+        /// The first name.
         first: String,
-        /// The other one.
+        /// The second name.
         second: String,
     },
-    /// A value that its setting does not take.
+    /// A value is invalid for its setting.
     #[error("{}:{line}: the value of '{key}' {reason}\n{excerpt}", path.display())]
     Value {
         /// The file.
@@ -81,9 +81,9 @@ pub enum FileError {
         line: usize,
         /// The setting.
         key: String,
-        /// What is wrong with it.
+        /// What is wrong with the value.
         reason: String,
-        /// The line with a mark under the place.
+        /// The line with a mark below the error.
         excerpt: String,
     },
 }
@@ -137,7 +137,7 @@ pub(super) fn apply(path: &Path, text: &str, config: &mut Config) -> Result<(), 
     Ok(())
 }
 
-/// The whole configuration as a commented file, which read back gives the same configuration.
+/// Prints the whole configuration as a commented file, which can be read back.
 pub fn print(config: &Config) -> String {
     let mut text = String::from(
         "# Configuration of Tidemark. `tidemark serve --config FILE` reads it.\n\
@@ -146,7 +146,7 @@ pub fn print(config: &Config) -> String {
     );
     let mut group = "";
     for setting in SETTINGS {
-        // Another name for a setting that is there already: both in one file contradict each other.
+        // An alias of a setting that was printed: a file may not have both.
         if setting.subject() != setting.name {
             continue;
         }
@@ -184,7 +184,7 @@ fn comment(text: &mut String, help: &str) {
     text.push('\n');
 }
 
-/// A value as the text that a flag would have; `None` for what no setting takes.
+/// Returns a value in the form of a flag's value; `None` if no setting accepts its type.
 fn plain_text(value: &DeValue<'_>) -> Option<String> {
     match value {
         DeValue::String(text) => Some(text.to_string()),
@@ -206,26 +206,26 @@ fn syntax_error(path: &Path, text: &str, error: &toml::de::Error) -> FileError {
     FileError::Syntax { path: path.to_owned(), line: place.line, message, excerpt: place.excerpt(hidden) }
 }
 
-/// Whether a line that is no TOML may show a password: the key above which it stands, or on it, may name one. Rather
-/// too often than too rarely: a string may go over several lines, and keys are misspelt.
+/// Whether a line that is not TOML may show a password, judged by the last key on or above it. Errs
+/// on the side of hiding: strings span lines, and keys are misspelt.
 fn may_hold_secret(text: &str, line: usize) -> bool {
     let key_of = |line: &str| {
         let (key, _) = line.split_once('=').or_else(|| line.trim().split_once(char::is_whitespace))?;
         let key = key.trim().trim_matches(['"', '\'']).to_owned();
-        // A key with escapes could be any.
+        // An escaped key can have any name.
         (find(&key).is_some() || may_name_secret(&key) || key.contains('\\')).then_some(key)
     };
     let key = text.lines().take(line).filter_map(key_of).last();
     key.is_some_and(|key| may_name_secret(&key) || key.contains('\\'))
 }
 
-/// Whether a key names a secret, or is likely to be meant so.
+/// Whether a key names a secret or is similar to one that does.
 fn may_name_secret(key: &str) -> bool {
     let setting = find(key).or_else(|| super::suggestion::nearest(key).and_then(find));
     setting.is_some_and(Setting::is_secret)
 }
 
-/// A place in a file, to be shown.
+/// A position in a file, for messages.
 struct Place {
     line: usize,
     column: usize,
@@ -241,7 +241,7 @@ impl Place {
         Place { line, column, text }
     }
 
-    /// The line with a caret under the place, unless it is to be hidden.
+    /// Returns the line with a caret below the position, unless it must be hidden.
     fn excerpt(&self, hidden: bool) -> String {
         if hidden {
             return "  (the line is not shown: it may hold a password)".to_owned();

@@ -1,4 +1,4 @@
-//! Flags and environment variables, made from the table of settings.
+//! Flags and environment variables, derived from the table of settings.
 
 use super::Config;
 use super::file::{self, FileError};
@@ -16,31 +16,31 @@ const HELP_FLAG: &str = "help";
 const SHORT_HELP_FLAG: &str = "short-help";
 const POSITIONAL_FILE: &str = "FILE";
 
-/// Why there is no configuration to start with.
+/// Error that prevents a configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// The file is not accepted.
+    /// The file is invalid.
     #[error(transparent)]
     File(#[from] FileError),
-    /// A flag's or a variable's value is not accepted.
+    /// The value of a flag or variable is invalid.
     #[error("the value '{value}' of {origin} {reason}")]
     Value {
-        /// The value as given, without what is secret in it.
+        /// The given value, without secrets.
         value: String,
         /// The flag or variable.
         origin: String,
-        /// What is wrong with it.
+        /// What is wrong with the value.
         reason: String,
     },
-    /// Two names of one setting, given by the same means.
+    /// A setting is given under two names by the same means.
     #[error("{first} and {second} are names of the same setting: give one of them")]
     Twice {
-        /// The flag or variable that was met first.
+        /// The first flag or variable.
         first: String,
-        /// The other one.
+        /// The second one.
         second: String,
     },
-    /// A configuration file given as Redis takes it.
+    /// A configuration file is given as for Redis.
     #[error(
         "'{0}' was given as a configuration file in the manner of Redis. Tidemark reads TOML: use `--config FILE`; \
          `tidemark serve --print-config` prints a complete file to start from"
@@ -48,7 +48,7 @@ pub enum ConfigError {
     PositionalFile(String),
 }
 
-/// What `tidemark serve` was asked to do.
+/// Parsed command line of `tidemark serve`.
 #[derive(Debug, Clone, Default)]
 pub struct ServeArgs {
     /// The configuration file.
@@ -58,12 +58,12 @@ pub struct ServeArgs {
     /// Print [`short_help`](super::short_help) instead of serving.
     pub short_help: bool,
     positional: Option<String>,
-    /// Settings from flags and variables: where each comes from, the name or alias that was used, and the value.
+    /// Settings from flags and variables: source, name or alias, and value.
     values: Vec<(ValueSource, &'static str, String)>,
 }
 
 impl ServeArgs {
-    /// Flags that hold a secret, which every user of the machine can see.
+    /// Returns the flags that hold a secret, which every user of the machine can see.
     pub(crate) fn exposed_secrets(&self) -> Vec<&'static str> {
         let given = self.values.iter().filter(|(source, ..)| *source == ValueSource::CommandLine);
         given
@@ -72,7 +72,7 @@ impl ServeArgs {
             .collect()
     }
 
-    /// The configuration that results from defaults, file, variables and flags.
+    /// Returns the configuration from defaults, file, variables and flags.
     pub fn configuration(&self) -> Result<Config, ConfigError> {
         if let Some(file) = &self.positional {
             return Err(ConfigError::PositionalFile(file.clone()));
@@ -95,7 +95,7 @@ impl ServeArgs {
     }
 }
 
-/// Applies what one source gives: names and values. No two of them may decide the same thing.
+/// Applies the names and values of one source, of which no two may set the same thing.
 fn apply(
     config: &mut Config,
     source: ValueSource,
@@ -116,15 +116,15 @@ fn apply(
     Ok(())
 }
 
-/// A setting as whoever gave it has spelled it.
+/// Returns a setting's name in the spelling of its source.
 fn origin(source: ValueSource, name: &str) -> String {
     if source == ValueSource::EnvVariable { variable(name) } else { format!("--{name}") }
 }
 
-/// Variables with our prefix that name no setting, each with what may have been meant. They are no error, because other
-/// programs around the server may have variables of that prefix too; but a misspelt one leaves a default in force.
+/// Returns unknown variables with our prefix, with suggestions. They are not errors, because other
+/// programs may use the prefix; but a misspelt one leaves a default in effect.
 pub(crate) fn unknown_variables(variables: impl Iterator<Item = String>) -> Vec<String> {
-    // The other subcommands' own.
+    // Variables of other subcommands.
     const OTHERS: [&str; 2] = ["HISTORY", "CONFIG"];
     variables
         .filter_map(|given| {
@@ -169,7 +169,7 @@ impl clap::Args for ServeArgs {
                     .action(ArgAction::HelpLong)
                     .help("Print what each setting means, and exit"),
             )
-            // Redis takes its configuration file so: taken in order to say what to do instead.
+            // Redis takes its configuration file like this; it is accepted for a helpful error.
             .arg(Arg::new(POSITIONAL_FILE).hide(true))
             .args_override_self(true)
             .disable_help_flag(true);
@@ -182,7 +182,7 @@ impl clap::Args for ServeArgs {
                 variable(setting.name)
             );
             let command = command.arg(argument(setting, setting.name).help(help));
-            // An argument of its own, so that it has its variable and a contradiction is seen.
+            // A separate argument, so that it has its variable and a contradiction is detected.
             setting
                 .alias
                 .into_iter()
@@ -218,13 +218,13 @@ impl clap::FromArgMatches for ServeArgs {
     }
 }
 
-/// The flag and the variable for one name of a setting.
+/// Returns the flag and the variable for one name of a setting.
 fn argument(setting: &Setting, name: &'static str) -> Arg {
     Arg::new(name)
         .long(name)
         .value_name(setting.placeholder)
         .env(variable(name))
-        // Help says it behind the default.
+        // The help text contains it after the default.
         .hide_env(true)
         .allow_hyphen_values(true)
         .help_heading(setting.group)

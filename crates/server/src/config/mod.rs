@@ -1,8 +1,8 @@
-//! Configuration: what may be set, where it comes from, and how it is shown.
+//! Configuration: settings, their sources and their output.
 //!
-//! Every option is declared once, in [`SETTINGS`]. Flags, `TIDEMARK_*` variables, the TOML file, `--print-config`,
-//! `CONFIG GET` and `CONFIG SET` are all derived from that table. A flag wins over a variable, a variable over the
-//! file, the file over the default.
+//! Every setting is declared once, in [`SETTINGS`]. Flags, `TIDEMARK_*` variables, the TOML file,
+//! `--print-config`, `CONFIG GET` and `CONFIG SET` are derived from that table. A flag overrides a
+//! variable, a variable the file, the file the default.
 
 mod event_selection;
 mod file;
@@ -29,10 +29,10 @@ use tidemark_engine::keyspace::{CounterDefaults, LEASES};
 use tidemark_engine::tracking::TrackingLimits;
 use tidemark_log::{Durability, Format};
 
-/// The effective configuration, typed. [`Config::default`] is what a newcomer gets.
+/// The effective configuration; [`Config::default`] has the defaults.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
-    /// The file that settings were read from. For `INFO`; not a setting itself.
+    /// File that settings were read from, for `INFO`; not a setting itself.
     pub config_file: Option<PathBuf>,
     /// Addresses to listen on.
     pub bind: Vec<BindAddress>,
@@ -42,137 +42,137 @@ pub struct Config {
     pub unixsocket: Option<PathBuf>,
     /// Permission bits of the Unix socket; 0 leaves them to the umask.
     pub unixsocketperm: u32,
-    /// Connections that the kernel may hold until they are accepted.
+    /// Connections that the kernel queues until they are accepted.
     pub tcp_backlog: u16,
     /// Idle time after which the kernel probes a peer; zero means never.
     pub tcp_keepalive: Duration,
     /// Worker threads; 0 means half of the cores.
     pub threads: usize,
-    /// Whether the process does without transparent huge pages.
+    /// Whether the process disables transparent huge pages.
     pub disable_thp: bool,
-    /// Where metrics and health are served.
+    /// Address for metrics and health.
     pub http: Option<SocketAddr>,
-    /// Where draws are served over gRPC.
+    /// Address for draws over gRPC.
     pub grpc: Option<SocketAddr>,
-    /// The pool of requests over gRPC that name none; empty means that they must.
+    /// Default pool for gRPC requests that name none; empty means that they must.
     pub grpc_pool: String,
 
-    /// Refuse other hosts while there is no password.
+    /// Whether other hosts are refused while there is no password.
     pub protected_mode: bool,
-    /// Refuse a data directory that other users of the machine can open.
+    /// Whether a data directory that other users can open is refused.
     pub private_dir: bool,
-    /// The password of the default user; empty means none.
+    /// Password of the default user; empty means none.
     pub requirepass: String,
-    /// How long a client may stay connected without giving the password; zero means for ever.
+    /// How long a client may stay connected without authenticating; zero means for ever.
     pub authentication_timeout: Duration,
-    /// Origins of web pages, beside the server's own, that may watch reads over HTTP; `*` stands for all.
+    /// Origins of other web pages that may use HTTP; `*` stands for all.
     pub http_allow_origin: Vec<String>,
-    /// Who may use `DEBUG`.
+    /// Clients that may use `DEBUG`.
     pub enable_debug_command: DebugAccess,
 
-    /// The most clients at once.
+    /// Most concurrent clients.
     pub maxclients: usize,
-    /// Places beyond `maxclients` for those on this machine who administer.
+    /// Connections beyond `maxclients` reserved for administrators on this machine.
     pub reserved_clients: usize,
-    /// What the buffers of all clients may use together.
+    /// Limit on the buffers of all clients together.
     pub maxmemory_clients: MemoryLimit,
     /// Idle time after which a client is disconnected; zero means never.
     pub timeout: Duration,
-    /// How long the rest of a request may be waited for without a byte of it arriving; zero means for ever.
+    /// Longest pause within a request; zero means no limit.
     pub request_timeout: Duration,
-    /// The most bytes that a client may have sent without completing a command.
+    /// Most bytes of an incomplete command.
     pub query_buffer_limit: usize,
-    /// The longest argument, in bytes.
+    /// Longest argument, in bytes.
     pub max_bulk_bytes: usize,
-    /// The most arguments in one command.
+    /// Most arguments in one command.
     pub max_arguments: usize,
-    /// How much may wait for a slow reader, by class of client.
+    /// Limits on buffered output, by class of client.
     pub output_limits: OutputLimits,
 
-    /// How many connections over HTTP there may be at once beside those that watch.
+    /// Most concurrent HTTP connections, without those that watch.
     pub http_connections: usize,
-    /// The longest body of a request over HTTP, in bytes.
+    /// Longest body of an HTTP request, in bytes.
     pub http_max_body: usize,
 
-    /// The limit of a quota that `/check?api_key=` creates; 0 creates none.
+    /// Limit of a quota that `/check?api_key=` creates; 0 creates none.
     pub http_check_limit: u64,
-    /// How long such a quota stays when nobody checks or releases it.
+    /// Idle time after which such a quota is deleted.
     pub http_check_idle: Duration,
-    /// How many counters that leave when they are idle there may be before no such quota is created.
+    /// Most counters with an idle time; at this number no such quota is created.
     pub http_check_max_keys: usize,
-    /// What stands before an API's key in the quota's key.
+    /// Prefix of the quota's key, before the API key.
     pub http_check_prefix: String,
-    /// How counters are committed that say nothing themselves.
+    /// Default terms of commit for counters.
     pub counters: CounterDefaults,
-    /// Of how many moves of counters one is looked at, on average, for who moves most; 0: none.
+    /// One in how many moves of counters is sampled, on average, to find the busiest; 0 means none.
     pub counter_churn_sample: u32,
-    /// How many of the counters that move most are among the metrics.
+    /// Number of the busiest counters in the metrics.
     pub counter_churn_series: usize,
-    /// Whether the metrics name them; otherwise a number stands for each.
+    /// Whether the metrics show their names; otherwise numbers.
     pub counter_churn_names: bool,
-    /// How many leases a concurrency limit may have at once.
+    /// Most concurrent leases of a limiter.
     pub leases_max: usize,
 
-    /// Where the data lives.
+    /// Data directory.
     pub dir: PathBuf,
     /// When a change is durable.
     pub durability: Durability,
-    /// How records are spelled.
+    /// Encoding of records.
     pub log_format: Format,
-    /// Where the log and its snapshots are kept.
+    /// Where the log and its snapshots are stored.
     pub log_storage: LogStorage,
     /// Size of a log segment, in bytes.
     pub log_segment_bytes: u64,
     /// Age of its first record at which a log segment is closed; zero means never.
     pub log_segment_age: Duration,
-    /// Bytes of the log that are kept although a snapshot covers them.
+    /// Bytes of the log that are retained although a snapshot covers them.
     pub log_retention_bytes: u64,
-    /// How long records are kept although a snapshot covers them.
+    /// How long records are retained although a snapshot covers them.
     pub log_retention_age: Duration,
-    /// Snapshots that are kept.
+    /// Snapshots that are retained.
     pub snapshot_keep: usize,
-    /// Changes after which a snapshot is taken by itself; 0 means never.
+    /// Changes after which a snapshot is taken automatically; 0 means never.
     pub snapshot_after: u64,
-    /// How many bytes of the log make a snapshot due; 0 is never.
+    /// Bytes of the log after which a snapshot is taken automatically; 0 means never.
     pub snapshot_after_bytes: u64,
-    /// Bytes of emissions of watched reads that are kept for subscribers who are slow or come back.
+    /// Bytes of emissions that are retained for slow or reconnecting subscribers.
     pub watch_retention_bytes: usize,
-    /// How long an emission, and a watched read that nobody subscribes to, is kept.
+    /// How long an emission, or a watched read without subscribers, is retained.
     pub watch_retention_age: Duration,
-    /// How many subscriptions at a time get emissions that are not retained any more, made again from the log; 0 means none.
+    /// Most concurrent replays of emissions from the log; 0 means none.
     pub watch_backlogs: usize,
-    /// What the keys may take from which the emissions of one of them are made again.
+    /// Most bytes of the keys that one replay holds.
     pub watch_backlog_bytes: usize,
-    /// What one change may spend on answers of watched reads, in microseconds.
+    /// Time that one change may spend on evaluating watched reads, in microseconds.
     pub watch_write_budget_us: u64,
-    /// What watched reads with subscribers may spend of each second of each thread, in microseconds.
+    /// Microseconds per second and thread that watched reads with subscribers may take.
     pub watch_subscribed_budget_us: u64,
-    /// What watched reads without subscribers may spend of each second, in microseconds.
+    /// Time that watched reads without subscribers may take of each second, in microseconds.
     pub watch_unsubscribed_budget_us: u64,
-    /// How many different reads may be watched.
+    /// Most watched reads.
     pub watch_max_queries: usize,
-    /// How many named subscriptions there may be.
+    /// Most named subscriptions.
     pub watch_max_names: usize,
-    /// How many watched reads may be published on channels.
+    /// Most watched reads published on channels.
     pub watch_max_channels: usize,
-    /// What they and their latest answers may take when a further one begins, in bytes.
+    /// Most bytes of watched reads and their latest answers for a new one to start.
     pub watch_max_bytes: usize,
-    /// How many keys are remembered for clients that keep what they read; 0 is no limit.
+    /// Most keys tracked for client-side caching; 0 means no limit.
     pub tracking_table_max_keys: usize,
-    /// What these keys and their readers may take, in bytes.
+    /// Most bytes of these keys and their readers.
     pub tracking_table_max_bytes: usize,
-    /// How many connections may watch reads over HTTP.
+    /// Most HTTP connections that watch reads.
     pub http_watch_connections: usize,
-    /// Which events of keys are published.
+    /// Keyspace events that are published.
     pub notify_keyspace_events: EventSelection,
-    /// How many connections may follow the log.
+    /// Most connections that follow the log.
     pub changes_followers: usize,
-    /// Where the log's changes are passed on.
+    /// Sinks that receive the log's changes.
     pub sinks: Vec<String>,
     /// How long a graceful stop waits for clients to read their replies.
     pub shutdown_timeout: Duration,
 
-    /// Settings of Redis that a flag or the file has given values that have no effect here.
+    /// Settings of Redis that a flag or the file set to values without effect.
     pub without_effect: Vec<&'static str>,
 }
 
@@ -252,7 +252,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The connections that need descriptors.
+    /// Returns the connections that need file descriptors.
     pub(crate) fn connections(&self) -> Connections {
         Connections {
             clients: self.maxclients,
@@ -265,32 +265,32 @@ impl Config {
         }
     }
 
-    /// Connections over HTTP beside those that watch, and beside those for which there are always descriptors.
+    /// Returns the HTTP connections beyond watching ones and those with guaranteed descriptors.
     fn more_http_connections(&self) -> usize {
         self.http_connections.saturating_sub(OWN_HTTP_CONNECTIONS)
     }
 
-    /// Lets no more connections over HTTP be there than `places` allow beside those for which there are always descriptors; half of
-    /// them are for requests at most.
+    /// Limits HTTP connections to `places` beyond those with guaranteed descriptors; at most half
+    /// are for ordinary requests.
     pub(crate) fn fit_http(&mut self, places: usize) {
         let more = self.more_http_connections().min(places / 2);
         self.http_connections = self.http_connections.min(OWN_HTTP_CONNECTIONS + more);
         self.http_watch_connections = self.http_watch_connections.min(places - more);
     }
 
-    /// How much is remembered for clients that keep what they read.
+    /// Returns the limits of the table for client-side caching.
     pub(crate) fn tracking_limits(&self) -> TrackingLimits {
         let keys = Some(self.tracking_table_max_keys).filter(|keys| *keys > 0);
         TrackingLimits { keys, bytes: self.tracking_table_max_bytes }
     }
 
-    /// The number of worker threads in effect.
+    /// Returns the effective number of worker threads.
     pub fn worker_count(&self) -> usize {
         if self.threads > 0 {
             return self.threads;
         }
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        // The other half is for the log's threads, for clients on this machine and for the kernel's share of the network.
+        // The other half is for the log's threads, local clients and the kernel's networking.
         (cores / 2).max(1)
     }
 }

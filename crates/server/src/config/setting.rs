@@ -1,4 +1,4 @@
-//! The table of settings: one declaration feeds flags, environment, file, `CONFIG GET` and `CONFIG SET`.
+//! The table of settings: the source of flags, environment, file, `CONFIG GET` and `CONFIG SET`.
 
 use super::value::{
     DebugAccess, LogStorage, address_or_off, bind_addresses, bytes, memory_limit, number, origins,
@@ -12,64 +12,64 @@ use std::time::Duration;
 use tidemark_engine::keyspace::MAX_BYTES;
 use tidemark_log::Durability;
 
-/// One setting. Names are Redis's where Redis has the same thing.
+/// A setting. It has Redis's name if Redis has the same setting.
 pub struct Setting {
     /// Name in the file and in `CONFIG GET`; with `--` in front, the flag.
     pub name: &'static str,
-    /// Another spelling that is accepted wherever the name is.
+    /// Another name, accepted everywhere.
     pub alias: Option<&'static str>,
-    /// Heading under which it is shown.
+    /// Heading in the output.
     pub group: &'static str,
-    /// What its value is called in `--help`.
+    /// Placeholder for the value in `--help`.
     pub placeholder: &'static str,
-    /// What it means, its unit and what to beware of.
+    /// Meaning, unit and caveats.
     pub help: &'static str,
-    /// How the file spells the value.
+    /// TOML form of the value.
     pub literal: Literal,
     /// Whether `CONFIG SET` may change it while the server runs.
     pub changeable: bool,
-    /// What a setting without a field of its own is worth until it is set.
+    /// Value of a setting without a field of its own until it is set.
     fallback: &'static str,
     get: fn(&Setting, &Config) -> String,
     set: fn(&Setting, &mut Config, &str) -> Result<(), String>,
 }
 
 impl Setting {
-    /// The value as text.
+    /// Returns the value as text.
     pub fn get(&self, config: &Config) -> String {
         (self.get)(self, config)
     }
 
-    /// Changes the value; the error completes the sentence "the value …".
+    /// Sets the value; the error completes the sentence "the value …".
     pub fn set(&self, config: &mut Config, text: &str) -> Result<(), String> {
         (self.set)(self, config, text)
     }
 
-    /// Its name and its other spelling, if it has one.
+    /// Returns its name and its alias.
     pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
         [Some(self.name), self.alias].into_iter().flatten()
     }
 
-    /// What the value decides: settings with one subject are names of one thing, and to give both is a contradiction.
+    /// Returns what the value sets: two settings with the same subject must not both be given.
     pub(crate) fn subject(&self) -> &'static str {
         if self.name == "appendfsync" { "durability" } else { self.name }
     }
 
-    /// Whether the value, or something in it, must appear in no message.
+    /// Whether the value or a part of it must not appear in messages.
     pub(super) fn is_secret(&self) -> bool {
         matches!(self.name, "requirepass" | "sink")
     }
 
-    /// Whether there is something secret in a value.
+    /// Whether a value contains a secret.
     pub(super) fn holds_secret(&self, value: &str) -> bool {
         match self.name {
-            // A login stands before an `@`.
+            // A login precedes an `@`.
             "sink" => value.contains('@'),
             _ => self.is_secret() && !value.is_empty(),
         }
     }
 
-    /// What messages may show of a value, whether or not it is a valid one.
+    /// Returns the part of a value, valid or not, that messages may show.
     pub(super) fn without_secrets(&self, value: &str) -> String {
         match self.name {
             "sink" => sinks_without_secrets(value),
@@ -78,7 +78,7 @@ impl Setting {
         }
     }
 
-    /// The value as clients may see it.
+    /// Returns the value as clients may see it.
     pub(crate) fn shown_to_clients(&self, config: &Config) -> String {
         match self.get(config) {
             empty if empty.is_empty() => empty,
@@ -87,7 +87,7 @@ impl Setting {
         }
     }
 
-    /// Whether the value of a setting that has only one is this.
+    /// Whether `text` is the only possible value of a fixed setting.
     fn describes(&self, text: &str) -> bool {
         text.eq_ignore_ascii_case(self.fallback)
     }
@@ -97,13 +97,13 @@ impl Setting {
         format!("must be {value}: {}", self.help)
     }
 
-    /// As [`Setting::set`], while the server runs: a value that would have no effect is refused.
+    /// Like [`Setting::set`] on a running server: a value without effect is refused.
     pub fn set_running(&self, config: &mut Config, text: &str) -> Result<(), String> {
         self.set(config, text)?;
         if config.without_effect.contains(&self.name) { Err(self.cannot_be_other()) } else { Ok(()) }
     }
 
-    /// Whether it exists only so that configurations written for Redis are understood.
+    /// Whether it exists only to accept configurations written for Redis.
     pub fn is_compatibility(&self) -> bool {
         self.group == COMPATIBILITY
     }
@@ -115,7 +115,7 @@ impl std::fmt::Debug for Setting {
     }
 }
 
-/// How a value is written in TOML. Every kind also accepts a quoted string.
+/// TOML form of a value. Each also accepts a quoted string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Literal {
     /// `"text"`
@@ -126,12 +126,12 @@ pub enum Literal {
     Switch,
 }
 
-/// The environment variable for a name or an alias.
+/// Returns the environment variable for a name or an alias.
 pub(super) fn variable(name: &str) -> String {
     format!("TIDEMARK_{}", name.replace('-', "_").to_ascii_uppercase())
 }
 
-/// The setting of that name or alias, in whatever case.
+/// Finds a setting by name or alias, ignoring case.
 pub fn find(name: &str) -> Option<&'static Setting> {
     SETTINGS.iter().find(|setting| {
         setting.name.eq_ignore_ascii_case(name)
@@ -139,7 +139,7 @@ pub fn find(name: &str) -> Option<&'static Setting> {
     })
 }
 
-/// What clients see in place of a password.
+/// Shown to clients in place of a password.
 const HIDDEN: &str = "(hidden)";
 
 const NETWORK: &str = "Network";
@@ -152,22 +152,22 @@ const WATCHING: &str = "Watching";
 const CHANGES: &str = "Changes";
 const COMPATIBILITY: &str = "Compatibility with Redis";
 
-/// The longest that a counter may be told to stay uncommitted by default: a day.
+/// Longest default age of uncommitted changes of a counter: a day, in milliseconds.
 const COUNTER_AGE_MAX_MS: u64 = 86_400_000;
 
-/// The largest limit that quotas may be created with by default. Units.
+/// Largest default limit of a quota, in units.
 const HTTP_CHECK_LIMIT_MAX: u64 = 1_000_000_000_000_000;
 
-/// The longest that a quota which a check created may stay unused: ten years. Seconds.
+/// Longest idle time of a quota that a check created: ten years, in seconds.
 const HTTP_CHECK_IDLE_MAX_S: u64 = 315_360_000;
 
-/// The most leases that a limiter may be allowed: a snapshot writes them at once.
+/// Most leases of a limiter: a snapshot writes them in one piece.
 const LEASES_MAX: u64 = 100_000;
 
-/// The most bytes of the log that a setting may name: a tebibyte.
+/// Largest size of the log in a setting: a tebibyte.
 const LOG_BYTES_MAX: u64 = 1 << 40;
 
-/// Every setting, in the order in which they are shown.
+/// All settings, in order of output.
 pub static SETTINGS: &[Setting] = &[
     Setting {
         name: "bind",
@@ -1208,10 +1208,10 @@ pub static SETTINGS: &[Setting] = &[
     tolerated("latency-monitor-threshold", "0", "There is no latency monitor."),
 ];
 
-/// What is to be said about the sizes up to which `OBJECT ENCODING` calls a value compact.
+/// Help text for the size limits of compact values in `OBJECT ENCODING`.
 const COMPACT: &str = "The shapes of values do not depend on settings.";
 
-/// A setting of Redis whose value cannot be other than it is.
+/// Declares a setting of Redis with a fixed value.
 const fn fixed(name: &'static str, value: &'static str, help: &'static str) -> Setting {
     Setting {
         name,
@@ -1232,18 +1232,18 @@ const fn fixed(name: &'static str, value: &'static str, help: &'static str) -> S
     }
 }
 
-/// A [`fixed`] one that Redis lets nobody change while the server runs.
+/// Declares a [`fixed`] setting that Redis does not allow to change at run time.
 const fn immutable(name: &'static str, value: &'static str, help: &'static str) -> Setting {
     Setting { changeable: false, ..fixed(name, value, help) }
 }
 
-/// A [`fixed`] size up to which a value is compact, with the name that it had before Redis 7.
+/// Declares a [`fixed`] size limit of compact values, with its name before Redis 7.
 const fn renamed(name: &'static str, before: &'static str, value: &'static str) -> Setting {
     Setting { alias: Some(before), ..fixed(name, value, COMPACT) }
 }
 
-/// A setting of Redis whose value cannot be other than it is. Flags and files that were written for Redis may have another one, which
-/// a message at the start says is without effect; `CONFIG SET` refuses it.
+/// Declares a setting of Redis with a fixed value. Flags and files may give another one, which
+/// causes a warning at start; `CONFIG SET` refuses it.
 const fn tolerated(name: &'static str, value: &'static str, help: &'static str) -> Setting {
     Setting {
         set: |setting, config, text| {

@@ -1,19 +1,19 @@
-//! `tidemark serve -h`: every setting on a line of its own, with its default.
+//! `tidemark serve -h`: one line per setting, with its default.
 
 use super::Config;
 use super::setting::{SETTINGS, Setting};
 use std::fmt::Write as _;
 
-/// Columns of a flag, the space behind it included.
+/// Columns of a flag, including the space after it.
 const FLAG_COLUMNS: usize = 32;
 
-/// A longer default is left to `--help`.
+/// Longest default that is shown; `--help` shows longer ones.
 const DEFAULT_COLUMNS_MAX: usize = 24;
 
-/// Columns that the lines have at least, however narrow the terminal is.
+/// Least width of the lines, even on a narrow terminal.
 const COLUMNS_MIN: usize = 72;
 
-/// The settings by their groups, in lines of at most `columns`.
+/// Lists the settings by group, in lines of at most `columns`.
 pub fn short_help(columns: usize) -> String {
     let mut text = String::from(
         "Serve clients of the Redis protocol\n\nUsage: tidemark serve [OPTIONS]\n\nOptions, each with its default:\n",
@@ -46,7 +46,7 @@ pub fn short_help(columns: usize) -> String {
     text
 }
 
-/// What a setting is worth unless it is set, for people.
+/// Returns the default of a setting in readable form.
 pub(super) fn default_of(setting: &Setting) -> String {
     let value = setting.get(&Config::default());
     if value.is_empty() {
@@ -61,7 +61,7 @@ pub(super) fn default_of(setting: &Setting) -> String {
     rounded.unwrap_or(value)
 }
 
-/// What stands before the first stop, colon or semicolon of a text.
+/// Returns the text before the first full stop, colon or semicolon.
 fn first_clause(help: &str) -> &str {
     let end = ['.', ':', ';'].into_iter().filter_map(|mark| {
         help.match_indices(mark)
@@ -71,13 +71,13 @@ fn first_clause(help: &str) -> &str {
     &help[..end.min().unwrap_or(help.len())]
 }
 
-/// Writes a line; of the summary as many words as there is room for.
+/// Writes a line; cuts the summary at a word to fit.
 fn line(text: &mut String, flag: &str, summary: &str, default: &str, columns: usize) {
     let room = columns.saturating_sub(FLAG_COLUMNS + 2 + default.chars().count());
     let shown = if summary.chars().count() <= room {
         summary.to_owned()
     } else {
-        // A column for the mark of what is left out.
+        // One column for the ellipsis.
         let end = summary.char_indices().nth(room).map_or(summary.len(), |(end, _)| end);
         let words = summary[..end].rsplit_once(' ').map_or("", |(words, _)| words);
         format!("{words}…")

@@ -1,11 +1,11 @@
-//! What somebody may have meant who named no setting.
+//! Suggestions for misspelt settings.
 
 use super::setting::{SETTINGS, Setting};
 
-/// How alike two names must be for one to be proposed for the other; 1 is equal.
+/// Least similarity of two names for a suggestion; 1 is equal.
 const SIMILAR: f64 = 0.75;
 
-/// The setting whose name is most like `name`, if any is.
+/// Returns the setting with the most similar name, if any is similar enough.
 pub(crate) fn nearest(name: &str) -> Option<&'static str> {
     let name = name.to_ascii_lowercase();
     SETTINGS
@@ -17,7 +17,7 @@ pub(crate) fn nearest(name: &str) -> Option<&'static str> {
         .map(|(_, candidate)| candidate)
 }
 
-/// The end of a message about an unknown name.
+/// Returns the end of a message about an unknown name.
 pub(crate) fn did_you_mean(suggestion: Option<&'static str>) -> String {
     match suggestion {
         Some(name) => format!("; did you mean '{name}'?"),

@@ -1,4 +1,4 @@
-//! Where a value comes from, and what is said about one that is wrong.
+//! Sources of values, and the errors for invalid ones.
 
 use super::*;
 use clap::{Args as _, FromArgMatches as _};
@@ -108,7 +108,7 @@ fn flags_of_redis_are_understood() {
     assert_eq!(config.durability, Durability::Interval(Duration::from_secs(1)));
     assert!(!config.protected_mode);
     assert_eq!(config.requirepass, "secret");
-    // What has no effect is noted for a warning, and the value that holds is shown.
+    // A value without effect is recorded for a warning, and the fixed value is shown.
     assert_eq!(config.without_effect, ["appendonly", "logfile"]);
     assert_eq!(find("appendonly").map(|setting| setting.get(&config)).as_deref(), Some("yes"));
 }

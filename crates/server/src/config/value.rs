@@ -1,4 +1,4 @@
-//! How values are spelled: sizes, durations, switches, addresses, output limits.
+//! Syntax of values: sizes, durations, switches, addresses, output limits.
 
 use crate::available_memory::available_bytes;
 use std::fmt::Write as _;
@@ -10,17 +10,17 @@ use std::time::Duration;
 pub struct BindAddress {
     /// A numeric address, or `*` for all.
     pub host: String,
-    /// Whether the server starts all the same if this address is not available (`-::1`).
+    /// Whether the server starts without this address if it is not available (`-::1`).
     pub optional: bool,
 }
 
 impl BindAddress {
-    /// An address without which the server does not start.
+    /// Creates an address that the server needs to start.
     pub fn required(host: &str) -> BindAddress {
         BindAddress { host: host.to_owned(), optional: false }
     }
 
-    /// An address that may be missing.
+    /// Creates an address that may be unavailable.
     pub fn optional(host: &str) -> BindAddress {
         BindAddress { host: host.to_owned(), optional: true }
     }
@@ -32,20 +32,20 @@ impl BindAddress {
     }
 }
 
-/// How the log and its snapshots are kept.
+/// Where the log and its snapshots are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LogStorage {
-    /// In files.
+    /// Files.
     #[default]
     File,
-    /// In files that are mapped into memory: writing takes no system call.
+    /// Memory-mapped files: a write needs no system call.
     Mmap,
-    /// In memory: nothing survives the process.
+    /// Memory: nothing survives the process.
     Memory,
 }
 
 impl LogStorage {
-    /// Its name in the configuration.
+    /// Returns its name in the configuration.
     pub fn name(self) -> &'static str {
         match self {
             Self::File => "file",
@@ -54,7 +54,7 @@ impl LogStorage {
         }
     }
 
-    /// The storage of that name.
+    /// Parses a name.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         [Self::File, Self::Mmap, Self::Memory]
             .into_iter()
@@ -63,23 +63,23 @@ impl LogStorage {
     }
 }
 
-/// Who may use `DEBUG`.
+/// Clients that may use `DEBUG`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DebugAccess {
-    /// Nobody.
+    /// No client.
     No,
-    /// Everybody.
+    /// All clients.
     Yes,
     /// Clients on this machine.
     Local,
 }
 
-/// How much output may wait for a client that reads slowly.
+/// Limit on the output buffered for a slow reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OutputLimit {
-    /// More than this many bytes disconnect the client; 0 means no limit.
+    /// Buffered bytes above which the client is disconnected; 0 means no limit.
     pub hard_bytes: usize,
-    /// More than this many bytes for longer than `soft_time` disconnect the client; 0 means no limit.
+    /// Bytes that disconnect the client if exceeded for `soft_time`; 0 means no limit.
     pub soft_bytes: usize,
     /// See `soft_bytes`.
     pub soft_time: Duration,
@@ -90,7 +90,7 @@ pub struct OutputLimit {
 pub struct OutputLimits {
     /// Clients that send commands and read replies.
     pub normal: OutputLimit,
-    /// Clients that have subscribed to something.
+    /// Clients with subscriptions.
     pub pubsub: OutputLimit,
 }
 
@@ -98,7 +98,7 @@ impl Default for OutputLimits {
     fn default() -> OutputLimits {
         const MIB: usize = 1024 * 1024;
         OutputLimits {
-            // Twice the longest value, so that every value can be read.
+            // Twice the longest value, so that every value fits.
             normal: OutputLimit { hard_bytes: 1024 * MIB, soft_bytes: 0, soft_time: Duration::ZERO },
             pubsub: OutputLimit {
                 hard_bytes: 32 * MIB,
@@ -109,19 +109,19 @@ impl Default for OutputLimits {
     }
 }
 
-/// A limit on memory.
+/// Limit on memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemoryLimit {
-    /// None.
+    /// No limit.
     Unlimited,
     /// A number of bytes.
     Bytes(usize),
-    /// Per cent of the memory that the process may use, from 1 to 100.
+    /// Percentage of the memory that the process may use, from 1 to 100.
     Percent(u8),
 }
 
 impl MemoryLimit {
-    /// The limit in bytes; the largest number where there is none.
+    /// Returns the limit in bytes; `usize::MAX` if there is none.
     pub(crate) fn bytes(self) -> usize {
         match self {
             Self::Unlimited => usize::MAX,
@@ -131,7 +131,8 @@ impl MemoryLimit {
     }
 }
 
-/// Reads a number of bytes, or per cent of the memory that the process may use: `512mb`, `25%`; 0 is no limit.
+/// Parses bytes or a percentage of the memory that the process may use: `512mb`, `25%`; 0 is no
+/// limit.
 pub(super) fn memory_limit(text: &str) -> Result<MemoryLimit, String> {
     if let Some(percent) = text.trim().strip_suffix('%') {
         return number(percent, 1, 100).map(|percent| MemoryLimit::Percent(percent as u8));
@@ -151,7 +152,7 @@ pub(super) fn show_memory_limit(limit: MemoryLimit) -> String {
     }
 }
 
-/// Reads `no` and `yes`, and the spellings of other tools.
+/// Parses `no` and `yes`, and the spellings of other tools.
 pub(super) fn yes_no(text: &str) -> Result<bool, String> {
     match text.to_ascii_lowercase().as_str() {
         "yes" | "true" | "on" | "1" => Ok(true),
@@ -164,7 +165,7 @@ pub(super) fn show_yes_no(value: bool) -> String {
     if value { "yes" } else { "no" }.to_owned()
 }
 
-/// Reads a whole number between two bounds.
+/// Parses an integer in a closed range.
 pub(super) fn number(text: &str, from: u64, to: u64) -> Result<u64, String> {
     let value: u64 =
         text.trim().parse().map_err(|_| format!("must be a whole number between {from} and {to}"))?;
@@ -175,7 +176,7 @@ fn in_bounds(value: u64, from: u64, to: u64) -> Result<u64, String> {
     if (from..=to).contains(&value) { Ok(value) } else { Err(format!("must be between {from} and {to}")) }
 }
 
-/// Reads where something is served, if anywhere. `example` is for whoever has it wrong.
+/// Parses the address of a service, or `off`. `example` is for the error message.
 pub(super) fn address_or_off(text: &str, example: &str) -> Result<Option<SocketAddr>, String> {
     match text {
         "" | "off" => Ok(None),
@@ -186,7 +187,7 @@ pub(super) fn address_or_off(text: &str, example: &str) -> Result<Option<SocketA
     }
 }
 
-/// Reads a number of bytes: `1024`, `1kb` (1024), `1k` (1000), `512mb`, `1gb`.
+/// Parses a number of bytes: `1024`, `1kb` (1024), `1k` (1000), `512mb`, `1gb`.
 pub(super) fn bytes(text: &str, from: u64, to: u64) -> Result<u64, String> {
     let text = text.trim().to_ascii_lowercase();
     let digits_end = text.find(|character: char| !character.is_ascii_digit()).unwrap_or(text.len());
@@ -208,13 +209,13 @@ pub(super) fn bytes(text: &str, from: u64, to: u64) -> Result<u64, String> {
     in_bounds(value, from, to)
 }
 
-/// Reads seconds.
+/// Parses seconds.
 pub(super) fn seconds(text: &str) -> Result<Duration, String> {
-    // A century; more than any clock arithmetic must bear.
+    // A century, which no clock arithmetic exceeds.
     number(text, 0, 100 * 366 * 86_400).map(Duration::from_secs)
 }
 
-/// Reads permission bits in octal, as `chmod` does.
+/// Parses permission bits in octal, as `chmod` does.
 pub(super) fn permissions(text: &str) -> Result<u32, String> {
     u32::from_str_radix(text.trim(), 8)
         .ok()
@@ -222,7 +223,7 @@ pub(super) fn permissions(text: &str) -> Result<u32, String> {
         .ok_or_else(|| "must be permission bits in octal, such as 700".to_owned())
 }
 
-/// Reads addresses separated by spaces or commas; `-` before one says that it may be missing.
+/// Parses addresses separated by spaces or commas; a leading `-` makes one optional.
 pub(super) fn bind_addresses(text: &str) -> Result<Vec<BindAddress>, String> {
     let addresses = text.split([' ', ',']).filter(|word| !word.is_empty());
     let addresses: Result<Vec<BindAddress>, String> = addresses.map(bind_address).collect();
@@ -256,12 +257,12 @@ pub(super) fn show_bind_addresses(addresses: &[BindAddress]) -> String {
     words.join(" ")
 }
 
-/// Reads origins of web pages separated by spaces or commas.
+/// Parses origins of web pages separated by spaces or commas.
 pub(super) fn origins(text: &str) -> Result<Vec<String>, String> {
     let words = text.split([' ', ',']).filter(|word| !word.is_empty());
     words
         .map(|word| {
-            // `null` is what pages without an origin of their own say.
+            // `null` is the origin of pages that have none.
             let host = word.split_once("://").filter(|(scheme, _)| !scheme.is_empty()).map(|(_, host)| host);
             if matches!(word, "*" | "null")
                 || host.is_some_and(|host| !host.is_empty() && !host.contains('/'))
@@ -274,10 +275,10 @@ pub(super) fn origins(text: &str) -> Result<Vec<String>, String> {
         .collect()
 }
 
-/// The most sinks: each has a connection and reads the log.
+/// Most sinks: each has a connection and reads the log.
 const SINKS_MAX: usize = 16;
 
-/// Reads addresses of sinks separated by spaces.
+/// Parses addresses of sinks separated by spaces.
 pub(super) fn sinks(text: &str) -> Result<Vec<String>, String> {
     let addresses: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
     if addresses.len() > SINKS_MAX {
@@ -289,14 +290,14 @@ pub(super) fn sinks(text: &str) -> Result<Vec<String>, String> {
     }
 }
 
-/// Addresses of sinks as messages may show them: without logins, and without what is behind a `?`.
+/// Returns addresses of sinks for messages: without logins, and without the part after a `?`.
 pub(super) fn sinks_without_secrets(text: &str) -> String {
     let shown: Vec<String> = text.split_whitespace().map(sink_without_secrets).collect();
     shown.join(" ")
 }
 
 fn sink_without_secrets(address: &str) -> String {
-    // The last `@` of all: what is no address may have others, and slashes and question marks, in its password.
+    // The last `@`: an invalid address may have others, slashes and question marks in its password.
     let (login, place) =
         address.rsplit_once('@').map_or((None, address), |(login, place)| (Some(login), place));
     let place = match place.split_once('?') {
@@ -312,7 +313,7 @@ fn sink_without_secrets(address: &str) -> String {
     }
 }
 
-/// Reads `class hard soft seconds` once or more, in place of the classes' present limits.
+/// Parses `class hard soft seconds` once or more; other classes keep their present limits.
 pub(super) fn output_limits(text: &str, present: OutputLimits) -> Result<OutputLimits, String> {
     let usage = "must be 'class hard-bytes soft-bytes soft-seconds', once or more; class is normal, replica or pubsub";
     let words: Vec<&str> = text.split_whitespace().collect();
@@ -330,7 +331,7 @@ pub(super) fn output_limits(text: &str, present: OutputLimits) -> Result<OutputL
         match class.to_ascii_lowercase().as_str() {
             "normal" => limits.normal = limit,
             "pubsub" => limits.pubsub = limit,
-            // Redis's configurations name them; a replica here reads the log and has no output buffer.
+            // Accepted for Redis's configurations; a replica here has no output buffer.
             "replica" | "slave" => {}
             _ => return Err(usage.to_owned()),
         }

@@ -1,21 +1,21 @@
-//! Reads the RESP3 answers that commands have written: the server's own bytes, one value after the other.
+//! Reads RESP3 answers that commands have written. The bytes are the server's own.
 
-/// One answer, or the head of one that consists of several.
+/// One answer, or the head of a nested one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Answer<'a> {
     /// A string of any kind.
     Text(&'a [u8]),
-    /// An error, code included.
+    /// An error with its code.
     Error(&'a [u8]),
     Integer(i64),
     Double(f64),
     Truth(bool),
     Null,
-    /// So many answers follow and belong together: an array, a set, or a map's keys and values alternately.
+    /// This many answers follow: elements, or the alternating keys and values of a map.
     Many(usize),
 }
 
-/// Answers in the order in which they were written. Nesting is not followed: heads and elements come one by one.
+/// Answers in the order of output. Nesting is flattened: heads and elements follow each other.
 #[derive(Debug, Clone)]
 pub(super) struct Answers<'a> {
     rest: &'a [u8],
@@ -26,7 +26,7 @@ impl<'a> Answers<'a> {
         Answers { rest: bytes }
     }
 
-    /// The first error among all answers.
+    /// Returns the first error among all answers.
     pub(super) fn first_error(&self) -> Option<&'a [u8]> {
         self.clone().find_map(|answer| if let Answer::Error(text) = answer { Some(text) } else { None })
     }
@@ -48,7 +48,7 @@ impl<'a> Answers<'a> {
 impl<'a> Iterator for Answers<'a> {
     type Item = Answer<'a>;
 
-    /// The next answer; `None` at the end, or at what is none.
+    /// Returns the next answer; `None` at the end or at an unknown form.
     fn next(&mut self) -> Option<Answer<'a>> {
         let (kind, text) = self.line()?.split_first()?;
         let answer = match kind {
@@ -59,7 +59,7 @@ impl<'a> Iterator for Answers<'a> {
             b'#' => Answer::Truth(text == b"t"),
             b'_' => Answer::Null,
             b'$' => Answer::Text(self.body(number(text)?)?),
-            // The format and a colon stand before a verbatim text.
+            // A verbatim text starts with its format and a colon.
             b'=' => Answer::Text(self.body(number(text)?)?.get(4..)?),
             b'*' | b'~' | b'>' => Answer::Many(number(text)?),
             b'%' => Answer::Many(number::<usize>(text)?.checked_mul(2)?),

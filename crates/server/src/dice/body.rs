@@ -1,19 +1,19 @@
-//! The typed bodies of `wire.Result`, made from RESP3 answers.
+//! Typed bodies of `wire.Result`, built from RESP3 answers.
 
 use super::answer::{Answer, Answers};
 use super::protobuf::{put_integer, put_item, put_message, put_number, put_text};
 use super::result::Unanswerable;
 
-/// What a body holds, and from which answers it is made.
+/// Content of a body, and the answers that it is built from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
-    /// There is no body.
+    /// No body.
     None,
-    /// Nothing: that there is a body says which command was answered.
+    /// An empty body: its field says which command was answered.
     Empty,
     /// `1: string`; empty for null.
     Text,
-    /// `1: string`, with `PONG` before what the client sent.
+    /// `1: string`, `PONG` followed by the client's text.
     Pong,
     /// `1: int64`; 0 for null.
     Number,
@@ -25,7 +25,7 @@ pub(super) enum Shape {
     Pairs,
     /// `1: repeated element`
     Elements,
-    /// `2: element`, from a rank and a score.
+    /// `2: element`, built from a rank and a score.
     Element,
 }
 
@@ -36,24 +36,24 @@ pub(super) struct Body {
     pub(super) shape: Shape,
 }
 
-/// What an answer does not say and a body of elements does.
+/// Data of a body of elements that the answer does not contain.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Place<'a> {
-    /// The rank of the first element, counted from 1.
+    /// Rank of the first element, counted from 1.
     pub(super) first: Rank,
-    /// The member that was asked for.
+    /// Requested member.
     pub(super) member: &'a [u8],
 }
 
-/// The rank of the first of several elements.
+/// Rank of the first of several elements.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Rank {
-    /// It is not known: all ranks are 0, which no element has.
+    /// Unknown: all ranks are written as 0, which is not a valid rank.
     #[default]
     Unknown,
-    /// Each element's rank is one more than the one before it.
+    /// Ranks ascend by one.
     Ascending(i64),
-    /// Each element's rank is one less than the one before it.
+    /// Ranks descend by one.
     Descending(i64),
 }
 
@@ -121,7 +121,7 @@ pub(super) fn put(
     })
 }
 
-/// Members with their scores, as arrays of two.
+/// Writes members with scores, from arrays of two.
 fn put_elements(buffer: &mut Vec<u8>, answers: &mut Answers<'_>, first: Rank) -> Result<(), Unanswerable> {
     for index in 0..many(answers)? {
         let Some(Answer::Many(2)) = answers.next() else { return Err(Unanswerable::Unexpected) };
@@ -131,7 +131,7 @@ fn put_elements(buffer: &mut Vec<u8>, answers: &mut Answers<'_>, first: Rank) ->
     Ok(())
 }
 
-/// A rank counted from 0 and a score, or null: then both are 0.
+/// Writes an element from a zero-based rank and a score; null becomes zeros.
 fn put_ranked(buffer: &mut Vec<u8>, answers: &mut Answers<'_>, member: &[u8]) -> Result<(), Unanswerable> {
     let (rank, score) = match answers.next() {
         Some(Answer::Null) => (0, 0),
@@ -166,7 +166,7 @@ fn text<'a>(answers: &mut Answers<'a>) -> Result<&'a [u8], Unanswerable> {
 }
 
 fn integer(answers: &mut Answers<'_>) -> Result<i64, Unanswerable> {
-    /// 2^63: every float below it and not below its negative is a 64-bit integer, if it has no fraction.
+    /// 2^63: a float without a fraction in `-END..END` is a 64-bit integer.
     const END: f64 = 9_223_372_036_854_775_808.0;
     match answers.next() {
         Some(Answer::Null) => Ok(0),

@@ -1,7 +1,7 @@
-//! One client of the protocol: frames in, commands run, frames out.
+//! One connection that speaks DiceDB's protocol: reads frames, runs commands, writes frames.
 //!
-//! A command writes its RESP3 answer at the end of the connection's output, where it is at once replaced by the frame
-//! that says the same. So everything that applies to answers, such as limits and waiting for the disk, applies to these.
+//! A command appends its RESP3 answer to the connection's output, where the equivalent frame
+//! replaces it immediately. So limits on replies and the wait for durability apply to frames too.
 
 use super::answer::{Answer, Answers};
 use super::body::{self, Body, Place, Rank};
@@ -22,34 +22,34 @@ use crate::session::Session;
 use std::time::{Duration, Instant};
 use tidemark_engine::{CommandError, Reply};
 
-/// A scratch buffer that is larger is given back to the allocator. Bytes.
+/// A larger scratch buffer is freed after use. Bytes.
 const KEPT_SCRATCH_BYTES: usize = 16 * 1024;
 
-/// After `EMITRECONNECT`, emissions wait for the next command, or for so long: clients take the next frame that they get
-/// for the answer to what they ask next, which is often to watch the read again.
+/// Delay of emissions after `EMITRECONNECT`, which the next command ends: clients take the next
+/// frame for the answer to their next command, often a new watch of the same read.
 const RESUME_PAUSE: Duration = Duration::from_millis(10);
 
-/// What came of looking for a command at the start of the input.
+/// Result of a step at the start of the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// A command of so many bytes has run.
+    /// A command of this many bytes has run.
     Ran(usize),
-    /// There is a command, which runs later.
+    /// There is a command, which must wait.
     Postponed,
-    /// The command has not come as a whole.
+    /// The command is incomplete.
     Incomplete,
-    /// There is none, and where the next one begins is unknown. The client has been told.
+    /// The input is malformed and the next frame cannot be found. The client has received an error.
     Malformed,
 }
 
-/// What is remembered between the commands of one connection.
+/// State that a connection keeps between commands.
 pub(crate) struct Conversation {
-    /// Bytes of input before which looking for a frame is of no use.
+    /// Bytes of input that a frame needs at least.
     needed: usize,
     introduction: Introduction,
-    /// Where frames are made.
+    /// Buffer in which frames are built.
     scratch: Vec<u8>,
-    /// Until when emissions wait.
+    /// When delayed emissions may be sent.
     pause_until: Option<Instant>,
 }
 
@@ -63,12 +63,12 @@ impl Conversation {
         }
     }
 
-    /// How many bytes the next command needs in all before looking at it again can be of use, as far as is known.
+    /// Returns the lower bound of the input that the next command needs, in bytes.
     pub(crate) fn needed(&self) -> usize {
         self.needed
     }
 
-    /// Runs the command at the start of `input`, if it is there.
+    /// Runs the command at the start of `input`, if it is complete.
     pub(crate) fn step(&mut self, session: &mut Session, input: &[u8], cx: &Context<'_>) -> Step {
         let limit = if session.authenticated { FRAME_LIMIT } else { STRANGER_FRAME_LIMIT };
         let payload = match frame::read(input, limit) {
@@ -89,7 +89,7 @@ impl Conversation {
                 if postponing::postpone(session, &words, payload.len(), cx) {
                     return Step::Postponed;
                 }
-                // Who asks for something else has got the answer that emissions must not come before.
+                // The client has read the answer that emissions had to follow.
                 self.pause_until = None;
                 self.run(session, words, cx);
                 ran
@@ -105,12 +105,12 @@ impl Conversation {
         }
     }
 
-    /// Until when emissions have to wait, if they have to.
+    /// Returns until when emissions must wait, if they must.
     pub(crate) fn pause_until(&self) -> Option<Instant> {
         self.pause_until.filter(|until| Instant::now() < *until)
     }
 
-    /// Does what another connection of the same client asks for.
+    /// Handles a notice of another connection of the same client.
     pub(crate) fn heed(session: &mut Session, notice: Notice, cx: &Context<'_>) {
         handing::heed(session, notice, cx);
     }
@@ -148,7 +148,7 @@ impl Conversation {
             },
             Plan::Zrank => {
                 let member = words.get(2).copied().unwrap_or_default();
-                // The command's own option would make no difference, and two of them are none too many for Redis.
+                // Add WITHSCORE, unless the client has given an option.
                 if words.len() == 3 {
                     words.push(b"WITHSCORE");
                 }
@@ -184,7 +184,7 @@ impl Conversation {
         self.tidy();
     }
 
-    /// Runs one of Redis's commands and answers with this body.
+    /// Runs a Redis command and answers with this body.
     fn run_as(
         &mut self,
         session: &mut Session,
@@ -240,7 +240,7 @@ impl Conversation {
         from_end: bool,
         cx: &Context<'_>,
     ) {
-        // With a count the answer is always an array of elements.
+        // With a count, the answer is always an array of elements.
         if words.len() == 2 {
             words.push(b"1");
         }
@@ -253,7 +253,7 @@ impl Conversation {
         }
     }
 
-    /// Runs two commands as one transaction: one that counts, and one whose elements have ranks that follow from it.
+    /// Runs two commands as one transaction: a count, and one whose ranks follow from it.
     fn run_with_count(
         &mut self,
         session: &mut Session,
@@ -268,7 +268,7 @@ impl Conversation {
             dispatch::run_in_place(session, words, cx);
         }
         self.replace(session, mark, |answers, buffer| {
-            // What MULTI and the two said, and the head of what EXEC says.
+            // Skip the answers to MULTI and to queueing, and the head of EXEC's answer.
             answers.by_ref().take(4).for_each(drop);
             let Some(Answer::Integer(count)) = answers.next() else {
                 return Err(result::Unanswerable::Unexpected);
@@ -277,8 +277,8 @@ impl Conversation {
         });
     }
 
-    /// Replaces the RESP3 answers from `mark` on by one frame: the first error among them, or what `put_body` makes of
-    /// them.
+    /// Replaces the RESP3 answers from `mark` by one frame: their first error, or the body that
+    /// `put_body` writes.
     fn replace(
         &mut self,
         session: &mut Session,
@@ -287,7 +287,7 @@ impl Conversation {
     ) {
         let reply = &session.outbox.reply;
         if reply.has_overflowed() {
-            // It ends within an answer, and the connection with it.
+            // The output ends within an answer; the connection is closed.
             return;
         }
         let mut answers = Answers::of(&reply.bytes()[mark..]);
@@ -299,7 +299,7 @@ impl Conversation {
         session.outbox.reply.encoded(&self.scratch);
     }
 
-    /// Runs a command about watched reads.
+    /// Runs a command for watched reads.
     fn run_watching(
         &mut self,
         session: &mut Session,
@@ -341,7 +341,7 @@ impl Conversation {
         Ok(())
     }
 
-    /// Replaces the RESP3 answer to `EMITRECONNECT`, which stands behind `mark`, when there is one.
+    /// Replaces the RESP3 answer to `EMITRECONNECT` after `mark`, if there is one.
     pub(crate) fn resumed(&mut self, session: &mut Session, mark: usize, cx: &Context<'_>) {
         let answered = &session.outbox.reply.bytes()[mark..];
         match Answers::of(answered).next() {
@@ -368,7 +368,7 @@ impl Conversation {
         session.outbox.reply.encoded(&self.scratch);
     }
 
-    /// Answers a command that is refused before it reaches the dispatcher; one that may not run at all is told so first.
+    /// Refuses a command before dispatch. An unauthenticated client gets that error instead.
     fn refuse_command(&mut self, session: &mut Session, text: &str, cx: &Context<'_>) {
         cx.counters.commands.add(1);
         let text = if session.authenticated { text } else { introduction::NOT_AUTHENTICATED };
@@ -380,7 +380,7 @@ impl Conversation {
         self.write_error(&mut session.outbox.reply, text);
     }
 
-    /// Gives back the memory of an unusually long answer.
+    /// Frees the memory of an unusually long answer.
     fn tidy(&mut self) {
         if self.scratch.capacity() > KEPT_SCRATCH_BYTES {
             self.scratch = Vec::new();

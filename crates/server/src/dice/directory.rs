@@ -1,37 +1,38 @@
-//! Which connections belong to one client: those that have given the same id.
+//! Directory of the connections of each client: those that gave the same ID.
 //!
-//! A client asks on one connection and listens on another one: `HANDSHAKE id command` and `HANDSHAKE id watch`. The latest
-//! that watches gets what the subscriptions of all of them emit, whichever worker serves it.
+//! A client sends commands on one connection and listens on another: `HANDSHAKE id command` and
+//! `HANDSHAKE id watch`. The connection with the latest `watch` gets the emissions of all, on any
+//! worker.
 
 use crate::net::connection_id::ConnectionAddress;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tidemark_log::Lsn;
 
-/// All connections that have introduced themselves.
+/// All connections that gave an ID.
 #[derive(Default)]
 pub(crate) struct Directory(Mutex<Entries>);
 
 #[derive(Default)]
 struct Entries {
-    /// By the connection's number.
+    /// By connection number.
     connections: HashMap<u64, Entry>,
-    /// Connections by the ids that they have given.
+    /// Connection numbers by ID.
     by_id: HashMap<Box<str>, Vec<u64>>,
-    /// How many handshakes to watch there have been.
+    /// Number of handshakes with `watch` so far.
     handshakes: u64,
 }
 
 struct Entry {
     subscriber: ConnectionAddress,
     ids: Vec<Box<str>>,
-    /// Number of its latest handshake to watch.
+    /// Number of its latest handshake with `watch`.
     watches: Option<u64>,
-    /// Where the numbers of its subscriptions begin, by their queries.
+    /// Numbering offsets of its subscriptions, by query.
     bases: BTreeMap<Lsn, u64>,
 }
 
-/// That a connection has a subscription; dropping it takes that back.
+/// Registration of a connection's subscription, which ends when it is dropped.
 pub(super) struct Registration {
     directory: Arc<Directory>,
     connection: u64,
@@ -39,7 +40,7 @@ pub(super) struct Registration {
 }
 
 impl Directory {
-    /// Notes that a connection has given an id; the other connections with it, if this one is to listen for them from now on.
+    /// Records a connection's ID. If it listens, returns the other connections with this ID.
     pub(super) fn introduce(
         &self,
         subscriber: ConnectionAddress,
@@ -72,7 +73,7 @@ impl Directory {
         }
     }
 
-    /// Forgets a connection.
+    /// Removes a connection.
     pub(crate) fn leave(&self, connection: u64) {
         let mut entries = self.lock();
         let Some(entry) = entries.connections.remove(&connection) else { return };
@@ -86,7 +87,7 @@ impl Directory {
         }
     }
 
-    /// Which connection gets what this one subscribes to, if it is another one.
+    /// Returns the connection that receives this one's emissions, if it is another one.
     pub(super) fn listener_for(&self, connection: u64) -> Option<ConnectionAddress> {
         let entries = self.lock();
         let latest = entries
@@ -96,7 +97,7 @@ impl Directory {
         (latest.subscriber.connection_id.client != connection).then_some(latest.subscriber)
     }
 
-    /// The other connections of the same client.
+    /// Returns the other connections of the same client.
     pub(super) fn others(&self, connection: u64) -> Vec<ConnectionAddress> {
         let entries = self.lock();
         let mut others: Vec<ConnectionAddress> = Vec::new();
@@ -108,12 +109,12 @@ impl Directory {
         others
     }
 
-    /// Where the numbers of the client's subscription to a query begin, if one of its connections has one.
+    /// Returns the numbering offset of the client's subscription to a query, if it has one.
     pub(super) fn base_of(&self, connection: u64, query: Lsn) -> Option<u64> {
         self.lock().related(connection).find_map(|entry| entry.bases.get(&query).copied())
     }
 
-    /// Notes a connection's subscription; `None` for a connection without an id, of which no other can know.
+    /// Registers a connection's subscription; `None` if the connection has no ID.
     pub(super) fn register(self: &Arc<Self>, connection: u64, query: Lsn, base: u64) -> Option<Registration> {
         let mut entries = self.lock();
         entries.connections.get_mut(&connection)?.bases.insert(query, base);
@@ -130,7 +131,7 @@ impl Entries {
         self.by_id.get(id).into_iter().flatten().filter_map(|connection| self.connections.get(connection))
     }
 
-    /// The connections that have an id in common with one, itself included, some of them several times.
+    /// Returns the connections that share an ID with this one, itself included, possibly repeated.
     fn related(&self, connection: u64) -> impl Iterator<Item = &Entry> {
         self.connections
             .get(&connection)

@@ -1,29 +1,29 @@
-//! What a client calls its subscription: a number that says which read it is of and where its own numbers begin, so that
-//! nothing is kept for a client that is away.
+//! Fingerprint of a subscription: a number from which the read and the start of its own numbering
+//! can be recovered, so the server keeps no state for absent clients.
 
 use sha2::{Digest, Sha256};
 use tidemark_engine::watch::{Query, Read};
 
-/// Multiplying by it and then by [`INVERSE`] changes nothing, modulo 2^64.
+/// Odd factor; [`INVERSE`] undoes it modulo 2^64.
 const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 const INVERSE: u64 = inverse(FACTOR);
-/// A fingerprint is odd, because 0 means that there is none: all but the lowest bit carry something.
+/// Mask of a fingerprint's content. The lowest bit is always 1, because 0 means none.
 const BITS: u64 = u64::MAX >> 1;
 
-/// The fingerprint of a subscription to a query whose first number is that behind `base`. For the first subscription to a
-/// query it is a hash of the read alone.
+/// Returns the fingerprint of a subscription whose numbering starts after `base`. For the first
+/// subscription to a query it is a hash of the read and the query's ID.
 pub(super) fn of(query: &Query, base: u64) -> u64 {
     (hash(query.id().0, query.read()).wrapping_add(base.wrapping_mul(FACTOR)) & BITS) << 1 | 1
 }
 
-/// Where the numbers of a subscription to this query begin that has this fingerprint; `None` if there can be none.
+/// Returns the base of the subscription with this fingerprint; `None` if it fits no subscription.
 pub(super) fn base(query: &Query, fingerprint: u64) -> Option<u64> {
     let base = (fingerprint >> 1).wrapping_sub(hash(query.id().0, query.read())).wrapping_mul(INVERSE) & BITS;
-    // A fingerprint of something else would give a number far beyond any count.
+    // Another subscription's fingerprint would give a number far beyond the count.
     (fingerprint & 1 == 1 && base <= query.count()).then_some(base)
 }
 
-/// A hash of the read and of its query's id, so that one which is forgotten and watched anew is another one.
+/// Hash of the read and its query's ID, so that a later query of the same read differs.
 fn hash(id: u64, read: &Read) -> u64 {
     let mut digest = Sha256::new();
     digest.update(id.to_be_bytes());
@@ -35,8 +35,8 @@ fn hash(id: u64, read: &Read) -> u64 {
     digest.finalize().first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes))
 }
 
-/// The number by which an odd number has to be multiplied to give 1, modulo 2^64. Each step doubles the bits that are right,
-/// and three are from the start.
+/// Returns the inverse of an odd number modulo 2^64, by Newton's method: each step doubles the
+/// correct bits, of which the start has three.
 const fn inverse(odd: u64) -> u64 {
     let mut inverse = odd;
     let mut step = 0;

@@ -1,4 +1,4 @@
-//! How the answers of a watched read are told to a client of this protocol.
+//! Format of emissions for clients of this protocol.
 
 use super::answer::{Answer, Answers};
 use super::body::{self, Body, Place, Rank};
@@ -8,20 +8,20 @@ use super::table;
 use tidemark_engine::Reply;
 use tidemark_engine::watch::Read;
 
-/// What turns RESP3 answers of one read into results.
+/// Converts RESP3 answers of one read to results.
 pub(crate) struct Form {
     fingerprint: u64,
     body: Body,
     first: Rank,
     member: Box<[u8]>,
-    /// The message of a result is the value itself: so it is where the value is all that there is to know.
+    /// Whether the message of a result is the value itself, for reads of a single value.
     tells_value: bool,
-    /// That other connections of the client know of the subscription.
+    /// Makes the subscription visible to the client's other connections.
     registration: Option<Registration>,
 }
 
 impl Form {
-    /// The form for a read; `None` if the protocol does not know it.
+    /// Returns the form for a read; `None` if the protocol does not support it.
     pub(super) fn of(read: &Read, fingerprint: u64) -> Option<Form> {
         let args: Vec<&[u8]> = read.args().collect();
         let row = table::find(args.first()?)?;
@@ -45,17 +45,17 @@ impl Form {
         self.fingerprint
     }
 
-    /// Lets other connections of the client know, for as long as this form is in use.
+    /// Keeps the registration for as long as this form is in use.
     pub(super) fn register(&mut self, registration: Option<Registration>) {
         self.registration = registration;
     }
 
-    /// Replaces the buffer's content by the answer to the command that has begun the subscription.
+    /// Replaces the buffer's content with the answer to the command that began the subscription.
     pub(super) fn begin(&self, buffer: &mut Vec<u8>, answer: &[u8]) -> Result<(), Unanswerable> {
         result::try_write(buffer, &self.head(b"OK"), |buffer| self.put_body(buffer, answer))
     }
 
-    /// Tells a changed answer.
+    /// Writes an emission.
     pub(crate) fn emit(&self, answer: &[u8], reply: &mut Reply) {
         let mut buffer = Vec::new();
         match Answers::of(answer).next() {
@@ -72,7 +72,7 @@ impl Form {
         reply.encoded(&buffer);
     }
 
-    /// Tells that the subscription has ended because what comes next is not retained any more.
+    /// Writes that the subscription has ended because its next emission is no longer retained.
     pub(crate) fn end(&self, reply: &mut Reply) {
         let mut buffer = Vec::new();
         result::write_error(&mut buffer, b"STALE_SEQUENCE", self.fingerprint);

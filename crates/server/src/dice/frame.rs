@@ -1,13 +1,13 @@
-//! Where a frame ends: four bytes of length, then so many bytes.
+//! Framing: four bytes of length, then the payload.
 
-/// The longest payload of a frame, in both directions. Bytes.
+/// Longest payload of a frame in both directions, in bytes.
 pub(super) const FRAME_LIMIT: u32 = 32 * 1024 * 1024;
-/// The longest payload from a client that has not said who it is. Bytes.
+/// Longest payload from an unauthenticated client, in bytes.
 pub(super) const STRANGER_FRAME_LIMIT: u32 = 32 * 1024;
-/// The length before the payload. Bytes.
+/// Size of the length field, in bytes.
 pub(super) const HEADER_BYTES: usize = 4;
 
-/// Bytes that begin no frame. Where the next one begins is unknown, so that the connection ends.
+/// Error for bytes that start no frame. The next frame cannot be found, so the connection ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum FrameError {
     #[error("ERR Protocol error: a frame of no bytes")]
@@ -16,15 +16,15 @@ pub(super) enum FrameError {
     TooLong { length: u32, limit: u32 },
 }
 
-/// What is known of the frame at the start of the input.
+/// The frame at the start of the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Framed<'a> {
     Whole(&'a [u8]),
-    /// So many bytes are needed in all before looking again can be of use.
+    /// At least this many bytes of input are needed.
     Needs(usize),
 }
 
-/// Looks for a frame of at most `limit` bytes at the start of `input`.
+/// Finds a frame of at most `limit` bytes at the start of `input`.
 pub(super) fn read(input: &[u8], limit: u32) -> Result<Framed<'_>, FrameError> {
     let Some((header, rest)) = input.split_first_chunk::<HEADER_BYTES>() else {
         return Ok(Framed::Needs(HEADER_BYTES));

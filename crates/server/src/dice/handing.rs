@@ -1,8 +1,7 @@
-//! Subscriptions on their way between the connections of one client.
+//! Hands subscriptions over between the connections of one client.
 //!
-//! A subscription belongs to one connection, which gets its emissions. If that is not the one that asked, or another one
-//! takes over, the subscription is handed to the other connection's worker: the query, where its numbers begin, and how far
-//! it has got are all that there is to it.
+//! The connection that a subscription belongs to gets its emissions. To move it, only the query,
+//! the numbering offset and the position are sent to the other connection's worker.
 
 use super::fingerprint;
 use super::form::Form;
@@ -16,17 +15,17 @@ use crate::subscription::lifecycle;
 use crate::subscription::read_subscription::ReadSubscription;
 use tidemark_log::Lsn;
 
-/// Puts a subscription into the session.
+/// Adds a subscription to the session.
 pub(super) fn place(session: &mut Session, handed: Handed, lsn: Lsn, cx: &Context<'_>) {
     let Handed { place, base, .. } = handed;
     let query = &place.query;
     let Some(mut form) = Form::of(query.read(), fingerprint::of(query, base)) else { return };
     form.register(cx.shared.dice.register(session.client.id, query.id(), base));
-    // No subscription of this protocol has a name that the client would have to be told of.
+    // Subscriptions of this protocol have no name to confirm to the client.
     let _ = lifecycle::begin(session, ReadSubscription::formed(Cursor::at(place, base, lsn), form), cx);
 }
 
-/// Ends the session's subscription of a fingerprint; whether there was one.
+/// Ends the session's subscription with this fingerprint. Returns whether there was one.
 pub(super) fn end(session: &mut Session, fingerprint: u64, cx: &Context<'_>) -> bool {
     let is_meant = |subscription: &&ReadSubscription| {
         subscription.form().is_some_and(|form| form.fingerprint() == fingerprint)
@@ -40,12 +39,12 @@ pub(super) fn end(session: &mut Session, fingerprint: u64, cx: &Context<'_>) -> 
     meant.is_some_and(|query| lifecycle::end(session, query, cx))
 }
 
-/// Lets a subscription go on at a place, on the connection that listens.
+/// Resumes a subscription at a place, on the connection that listens.
 pub(crate) fn go_on(session: &mut Session, place: Place, base: u64, cx: &Context<'_>) {
     match cx.shared.dice.listener_for(session.client.id) {
         Some(listener) => {
             let place = place.for_another();
-            // The worker listens since it was asked.
+            // The worker was registered as a listener with the request.
             lifecycle::leave_if_unused(session, &place.query, cx);
             tell(listener, Notice::TakeOver(vec![Handed { place, base, replaces: true }]), cx);
         }
@@ -53,12 +52,12 @@ pub(crate) fn go_on(session: &mut Session, place: Place, base: u64, cx: &Context
     }
 }
 
-/// Does what another connection of the client asks for.
+/// Handles a notice of another connection of the client.
 pub(super) fn heed(session: &mut Session, notice: Notice, cx: &Context<'_>) {
     match notice {
         Notice::HandOver(listener) => hand_over(session, listener, cx),
         Notice::TakeOver(all) => match cx.shared.dice.listener_for(session.client.id) {
-            // Meanwhile another one has come. It is later each time, so that this ends.
+            // Another connection has started to listen. Each is later than the last, so this ends.
             Some(later) => tell(later, Notice::TakeOver(all), cx),
             None => all.into_iter().for_each(|handed| take_over(session, handed, cx)),
         },
@@ -93,7 +92,7 @@ fn take_over(session: &mut Session, handed: Handed, cx: &Context<'_>) {
     }
 }
 
-/// Tells the other connections that have the same id that this one listens.
+/// Notifies the other connections with the same ID that this one listens.
 pub(super) fn introduce(session: &Session, id: &str, watches: bool, cx: &Context<'_>) {
     let here = session.address();
     for other in cx.shared.dice.introduce(here, id, watches) {
@@ -101,7 +100,7 @@ pub(super) fn introduce(session: &Session, id: &str, watches: bool, cx: &Context
     }
 }
 
-/// Tells another connection of the client.
+/// Notifies another connection of the client.
 pub(super) fn tell(connection: ConnectionAddress, notice: Notice, cx: &Context<'_>) {
     cx.shared.inboxes[connection.worker].send(Message::Dice(connection.connection_id, notice));
 }

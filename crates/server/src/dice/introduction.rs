@@ -1,4 +1,4 @@
-//! Who the client is: `HANDSHAKE` and `HELLO`.
+//! How a client identifies itself: `HANDSHAKE` and `HELLO`.
 
 use super::handing;
 use super::request::Words;
@@ -11,29 +11,29 @@ use tidemark_engine::command::parse::is;
 
 pub(super) const NOT_AUTHENTICATED: &str = "NOAUTH Authentication required.";
 
-/// The longest id that a client may give itself. Bytes.
+/// Longest ID of a client, in bytes.
 const ID_BYTES: usize = 256;
-/// The most ids that one connection may give.
+/// Most IDs of one connection.
 const IDS_LIMIT: usize = 16;
 
-/// What a client has said about itself.
+/// Identity that a client has given.
 #[derive(Debug, Default)]
 pub(super) struct Introduction {
-    /// All ids given on the connection, the latest one last. They mean the same client.
+    /// All IDs given on the connection, latest last. They denote the same client.
     given: Vec<Id>,
 }
 
 #[derive(Debug)]
 struct Id {
     text: Box<str>,
-    /// Whether the connection is there to be pushed to.
+    /// Whether the connection receives emissions.
     watches: bool,
-    /// Whether the other connections of the client know.
+    /// Whether the client's other connections have been notified.
     is_announced: bool,
 }
 
 impl Introduction {
-    /// `HANDSHAKE id command|watch`. Clients send it before anything else, so that it needs no password.
+    /// `HANDSHAKE id command|watch`. Needs no password, because clients send it first.
     pub(super) fn handshake(
         &mut self,
         session: &mut Session,
@@ -63,8 +63,8 @@ impl Introduction {
         Ok(())
     }
 
-    /// Lets the other connections of the client know of the ids, once it may be believed: to listen for somebody is to read
-    /// what they watch.
+    /// Notifies the client's other connections of the IDs once the client is authenticated, because
+    /// a listener can read what they watch.
     pub(super) fn announce(&mut self, session: &Session, cx: &Context<'_>) {
         if !session.authenticated || session.is_reserved {
             return;
@@ -76,7 +76,7 @@ impl Introduction {
     }
 }
 
-/// `HELLO [protocol]`: who the server is, as a text of JSON.
+/// `HELLO [protocol]`: describes the server as JSON.
 pub(super) fn hello(
     introduction: &Introduction,
     session: &Session,
@@ -88,7 +88,7 @@ pub(super) fn hello(
     if words.len() > 2 {
         return Err("ERR wrong number of arguments for 'hello' command");
     }
-    // Who has not given itself an id gets the one that `CLIENT LIST` shows.
+    // A client without an ID gets the one that `CLIENT LIST` shows.
     let id = introduction.given.last().map(|id| json_string(&id.text));
     let id = id.unwrap_or_else(|| format!("\"client-{}\"", session.client.id));
     let address = json_string(&session.client.local_address);
@@ -98,7 +98,7 @@ pub(super) fn hello(
     ))
 }
 
-/// A text in quotes.
+/// Quotes a text as JSON.
 fn json_string(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');

@@ -1,21 +1,21 @@
-//! DiceDB's protocol on the same port: frames of protocol buffers instead of RESP.
+//! DiceDB's protocol on the RESP port: frames of Protocol Buffers.
 //!
 //! ```text
 //! u32 big-endian length │ wire.Command { 1: name, 2: arguments }          client ─► server
 //! u32 big-endian length │ wire.Result { 1: status, 2: message, … body }   server ─► client
 //! ```
 //!
-//! A connection speaks it if the first byte that it ever sends can only be the beginning of such a length. Its commands
-//! take the way of all others: they are turned into Redis's arguments, run by the dispatcher, and the RESP3 answer is
-//! turned into the typed body that the client expects.
+//! A connection speaks it if its first byte can only begin such a length. Commands are translated
+//! to Redis's arguments and run by the dispatcher; the RESP3 answer is translated to the typed body
+//! that the client expects.
 //!
 //! ```text
-//! frame ──► request ──► table ──► conversation ──► dispatch (as for RESP) ──► answer ──► body ──► result
-//! (length)  (protobuf)  (names)   (runs it)        (RESP3, in the output)     (reads)    (types)  (frame)
+//! frame ─► request ─► table ─► conversation ─► dispatch (as for RESP) ─► answer ─► body ─► result
+//! (length) (protobuf) (names)  (runs it)       (RESP3, in the output)    (reads)   (types) (frame)
 //! ```
 //!
-//! Subscriptions belong to one of a client's connections (`watch`) and are handed over to the one that listens (`directory`,
-//! `notice`, `handing`); `form` is how they tell what has changed.
+//! `watch` implements subscriptions. Each belongs to one of a client's connections and is handed
+//! over to the one that listens (`directory`, `notice`, `handing`). `form` formats emissions.
 
 mod answer;
 mod body;
@@ -41,7 +41,7 @@ pub(crate) use handing::go_on;
 pub(crate) use notice::Notice;
 
 /// Whether a connection that begins with this byte speaks the protocol. A frame's length is at most
-/// [`frame::FRAME_LIMIT`], so that its first byte is 0, 1 or 2; RESP and its inline commands never begin so.
+/// [`frame::FRAME_LIMIT`], so its first byte is 0, 1 or 2, which RESP never starts with.
 pub(crate) fn begins_frame(first: u8) -> bool {
     u32::from(first) <= frame::FRAME_LIMIT >> 24
 }

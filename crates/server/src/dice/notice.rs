@@ -1,24 +1,24 @@
-//! What connections of one client tell each other.
+//! Notices between the connections of one client.
 
 use crate::net::connection_id::ConnectionAddress;
 use crate::subscription::cursor::Place;
 
-/// What a client's connection is told by another one of the same client.
+/// Notice from another connection of the same client.
 pub(crate) enum Notice {
-    /// That one listens from now on: give it all subscriptions.
+    /// The sender listens from now on: hand all subscriptions over to it.
     HandOver(ConnectionAddress),
     /// Take these subscriptions over.
     TakeOver(Vec<Handed>),
-    /// End the subscription of this fingerprint.
+    /// End the subscription with this fingerprint.
     End(u64),
 }
 
-/// A subscription on its way to another connection.
+/// A subscription that is handed over to another connection.
 pub(crate) struct Handed {
-    /// Behind the last emission that the client has.
+    /// Place after the last emission that the client has.
     pub(super) place: Place,
-    /// The number that its own numbers begin behind.
+    /// Number of the last emission before the subscription's own numbering starts.
     pub(super) base: u64,
-    /// It goes on here even if the connection has a subscription to the query that goes on elsewhere.
+    /// Whether it replaces a subscription that the connection already has to the query.
     pub(super) replaces: bool,
 }

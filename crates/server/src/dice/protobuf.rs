@@ -1,8 +1,8 @@
-//! As much of protocol buffers as the protocol's two messages need: fields out of bytes, and into them.
+//! Encodes and decodes the subset of Protocol Buffers that the protocol's two messages need.
 //!
-//! Written by hand because a generated codec would copy each string, and bring more packages than there are messages.
+//! Written by hand: generated code would copy each string and add many dependencies.
 
-/// Bytes that are no message.
+/// Error for bytes that are not a valid message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("ERR Protocol error: a frame that is no protocol buffer message")]
 pub(super) struct Malformed;
@@ -12,15 +12,15 @@ const FIXED_64: u64 = 1;
 const BYTES: u64 = 2;
 const FIXED_32: u64 = 5;
 
-/// What a field holds.
+/// Content of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Content<'a> {
     Bytes(&'a [u8]),
-    /// A number, which requests have none of.
+    /// A number; requests contain none.
     Number,
 }
 
-/// Reads the fields of a message one after the other, known ones and others.
+/// Reads the fields of a message in order, including unknown ones.
 pub(super) struct Fields<'a> {
     rest: &'a [u8],
 }
@@ -30,7 +30,7 @@ impl<'a> Fields<'a> {
         Fields { rest: message }
     }
 
-    /// The next field's number and content; `None` at the end.
+    /// Returns the next field's number and content; `None` at the end.
     pub(super) fn next(&mut self) -> Result<Option<(u64, Content<'a>)>, Malformed> {
         if self.rest.is_empty() {
             return Ok(None);
@@ -51,7 +51,7 @@ impl<'a> Fields<'a> {
                 Content::Bytes(self.take(length)?)
             }
             FIXED_32 => self.take(4).map(|_| Content::Number)?,
-            // Groups, which have long been out of use, and what does not exist.
+            // Groups, which are deprecated, and unknown wire types.
             _ => return Err(Malformed),
         };
         Ok(Some((field, content)))
@@ -65,7 +65,7 @@ impl<'a> Fields<'a> {
             self.rest = rest;
             value |= u64::from(byte & 0x7f) << shift;
             if *byte < 0x80 {
-                // The tenth byte has room for one bit.
+                // The tenth byte holds one bit.
                 return if shift == 63 && *byte > 1 { Err(Malformed) } else { Ok(value) };
             }
         }
@@ -79,7 +79,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Writes a number, unless it is 0: that is what a missing one means.
+/// Writes a number unless it is 0, the default.
 pub(super) fn put_number(buffer: &mut Vec<u8>, field: u32, number: u64) {
     if number != 0 {
         put_tag(buffer, field, VARINT);
@@ -87,26 +87,26 @@ pub(super) fn put_number(buffer: &mut Vec<u8>, field: u32, number: u64) {
     }
 }
 
-/// Writes a signed number of 64 bits, unless it is 0.
+/// Writes a signed 64-bit number unless it is 0, the default.
 pub(super) fn put_integer(buffer: &mut Vec<u8>, field: u32, number: i64) {
     put_number(buffer, field, number as u64);
 }
 
-/// Writes a string, unless it is empty: that is what a missing one means.
+/// Writes a string unless it is empty, the default.
 pub(super) fn put_text(buffer: &mut Vec<u8>, field: u32, text: &[u8]) {
     if !text.is_empty() {
         put_item(buffer, field, text);
     }
 }
 
-/// Writes a string that is one of several: an empty one counts as well.
+/// Writes a string of a repeated field, even if it is empty.
 pub(super) fn put_item(buffer: &mut Vec<u8>, field: u32, text: &[u8]) {
     put_tag(buffer, field, BYTES);
     put_varint(buffer, text.len() as u64);
     buffer.extend_from_slice(text);
 }
 
-/// Writes a message within the message; `write` fills it. An error leaves the buffer without meaning.
+/// Writes a nested message with the content of `write`. After an error the buffer is invalid.
 pub(super) fn put_message<E>(
     buffer: &mut Vec<u8>,
     field: u32,
@@ -115,7 +115,7 @@ pub(super) fn put_message<E>(
     put_tag(buffer, field, BYTES);
     let start = buffer.len();
     write(buffer)?;
-    // The length stands before the content and is known after it.
+    // The length precedes the content but is known only after it.
     let end = buffer.len();
     put_varint(buffer, (end - start) as u64);
     let length_bytes = buffer.len() - end;

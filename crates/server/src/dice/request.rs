@@ -1,24 +1,24 @@
-//! `wire.Command`: what a client asks for.
+//! `wire.Command`: decodes a client's request.
 
 use super::protobuf::{Content, Fields, Malformed};
 use smallvec::SmallVec;
 
-/// Arguments of a command that need no memory from the allocator.
+/// Arguments of a command that need no allocation.
 const USUAL_ARGUMENTS: usize = 16;
 
-/// The words of a command, its name first, as slices of the frame.
+/// Words of a command, name first, as slices of the frame.
 pub(super) type Words<'a> = SmallVec<[&'a [u8]; USUAL_ARGUMENTS]>;
 
-/// What a client may send.
+/// Limits for requests.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RequestLimits {
-    /// The most words in one command, its name included.
+    /// Most words in one command, its name included.
     pub(super) words: usize,
-    /// The longest word, in bytes.
+    /// Longest word, in bytes.
     pub(super) word_bytes: usize,
 }
 
-/// A frame that holds no command that could run.
+/// Error for a frame without a valid command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum RequestError {
     #[error(transparent)]
@@ -27,12 +27,13 @@ pub(super) enum RequestError {
     TooManyWords(usize),
     #[error("ERR Protocol error: an argument of more than {0} bytes")]
     WordTooLong(usize),
-    /// The frame is in order, and the next one will be: only this command cannot run.
+    /// The frame is valid, and so is the stream; only this command cannot run.
     #[error("ERR an argument is not UTF-8, which the strings of this protocol have to be")]
     NotText,
 }
 
-/// Reads a `wire.Command`. As the format wants it, of several names the last one counts, and unknown fields do not.
+/// Decodes a `wire.Command`. As in Protocol Buffers, the last of several names counts and unknown
+/// fields are ignored.
 pub(super) fn decode<'a>(message: &'a [u8], limits: &RequestLimits) -> Result<Words<'a>, RequestError> {
     let mut words = Words::new();
     words.push(&[]);

@@ -1,12 +1,12 @@
-//! `wire.Result`: an answer as a frame.
+//! `wire.Result`: encodes an answer as a frame.
 
 use super::frame::{FRAME_LIMIT, HEADER_BYTES};
 use super::protobuf::{put_number, put_text};
 
-/// Longest error message that is sent: errors quote little of what a client sent. Bytes.
+/// Longest error message that is sent, in bytes; errors quote little of the client's input.
 const ERROR_BYTES: usize = 1 << 20;
 
-/// An answer that this protocol has no form for.
+/// Error for an answer that this protocol cannot represent.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub(super) enum Unanswerable {
     #[error("ERR the answer is not UTF-8, which the strings of this protocol have to be; read it by RESP")]
@@ -17,26 +17,26 @@ pub(super) enum Unanswerable {
     NotAnInteger(f64),
     #[error("ERR the answer takes {0} bytes, and the frames of this protocol hold 33554432")]
     TooLong(usize),
-    /// The command has answered in a form that its row in the table does not know.
+    /// The answer does not have the form that the command's row declares.
     #[error("ERR the answer has another form than expected")]
     Unexpected,
 }
 
-/// What stands before the body of a result.
+/// Fields before the body of a result.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Head<'a> {
     pub(super) message: &'a [u8],
-    /// Which subscription the result belongs to; 0 for none.
+    /// Subscription of the result; 0 for none.
     pub(super) fingerprint: u64,
 }
 
 impl Head<'_> {
-    /// The head of every answer but a subscription's.
+    /// Head of every answer that belongs to no subscription.
     pub(super) const OK: Head<'static> = Head { message: b"OK", fingerprint: 0 };
 }
 
-/// Replaces the buffer's content by a frame that says OK; `put_body` writes the body. What cannot be said so becomes an
-/// error.
+/// Replaces the buffer's content with a frame of status OK, whose body `put_body` writes. An answer
+/// that cannot be represented becomes an error.
 pub(super) fn write(
     buffer: &mut Vec<u8>,
     head: &Head<'_>,
@@ -47,7 +47,7 @@ pub(super) fn write(
     }
 }
 
-/// As [`write`], but what cannot be said is left to the caller; the buffer has no meaning then.
+/// Like [`write`], but returns the error to the caller; the buffer is then invalid.
 pub(super) fn try_write(
     buffer: &mut Vec<u8>,
     head: &Head<'_>,
@@ -57,15 +57,14 @@ pub(super) fn try_write(
         return Err(Unanswerable::NotText);
     }
     begin(buffer);
-    // Status OK is 0, which is not written.
+    // Status OK is 0, the default, and is not written.
     put_text(buffer, 2, head.message);
     put_number(buffer, 3, head.fingerprint);
     put_body(buffer)?;
     end(buffer)
 }
 
-/// Replaces the buffer's content by a frame that says what is wrong. The rest of a message beyond
-/// [`ERROR_BYTES`] is left out.
+/// Replaces the buffer's content with an error frame. The message is cut after [`ERROR_BYTES`].
 pub(super) fn write_error(buffer: &mut Vec<u8>, message: &[u8], fingerprint: u64) {
     const ERR: u64 = 1;
     let message = &message[..message.len().min(ERROR_BYTES)];

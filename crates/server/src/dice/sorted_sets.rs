@@ -1,10 +1,11 @@
-//! Where sorted sets differ: DiceDB counts ranks from 1 and says them with each element, and its scores are integers.
+//! Differences of sorted sets: DiceDB counts ranks from 1 and returns them with each element, and
+//! its scores are integers.
 
 use super::body::Rank;
 use super::request::Words;
 use tidemark_engine::command::parse::is;
 
-/// Integers up to this one, and none beyond, are the same as floats, which Redis's scores are.
+/// Up to this magnitude each integer is exact as a float, which Redis's scores are.
 const EXACT_SCORES: i64 = 1 << 53;
 
 const NOT_A_RANK: &str = "ERR value is not an integer or out of range";
@@ -22,7 +23,7 @@ pub(super) fn check_scores(words: &Words<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// Redis's words for a `ZRANGE`, and what is known of the first element's rank.
+/// Arguments of Redis's `ZRANGE`, and the rank of the first element.
 #[derive(Debug, PartialEq)]
 pub(super) struct Range {
     pub(super) start: Vec<u8>,
@@ -31,17 +32,17 @@ pub(super) struct Range {
     pub(super) first: FirstRank,
 }
 
-/// The rank of the first element of a range.
+/// Rank of the first element of a range.
 #[derive(Debug, PartialEq)]
 pub(super) enum FirstRank {
     Is(i64),
-    /// So far from the end: -1 is the last one.
+    /// Distance from the end: -1 is the last element.
     FromEnd(i64),
-    /// One more than there are elements with scores below this bound, which is written as `ZCOUNT` wants it.
+    /// One more than the number of elements with scores below this bound, in the form of `ZCOUNT`.
     Above(Vec<u8>),
 }
 
-/// Reads `ZRANGE key start stop [BYSCORE | BYRANK]`.
+/// Parses `ZRANGE key start stop [BYSCORE | BYRANK]`.
 pub(super) fn range(words: &Words<'_>) -> Result<Range, &'static str> {
     let (start, stop, by_score) = match words.as_slice() {
         [_, _, start, stop] => (*start, *stop, false),
@@ -52,7 +53,7 @@ pub(super) fn range(words: &Words<'_>) -> Result<Range, &'static str> {
     };
     if by_score {
         let bound = match start {
-            // What is not above the bound is below the range.
+            // Scores up to an exclusive bound are below the range.
             [b'(', bound @ ..] => bound.to_vec(),
             bound => [b"(", bound].concat(),
         };
@@ -66,7 +67,7 @@ pub(super) fn range(words: &Words<'_>) -> Result<Range, &'static str> {
 }
 
 impl FirstRank {
-    /// The rank, given the count that it depends on: of all elements, or of those below the bound.
+    /// Returns the rank. `count` is the number of all elements, or of those below the bound.
     pub(super) fn resolve(&self, count: i64) -> Rank {
         Rank::Ascending(match self {
             FirstRank::Is(rank) => *rank,

@@ -1,27 +1,27 @@
-//! The commands of the protocol: each with the way it is run and the body that answers it.
+//! The commands of the protocol, with how each is run and the body of its answer.
 
 use super::body::{Body, Shape};
 
 /// How a command is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Plan {
-    /// As Redis's command of that name.
+    /// Like Redis's command of that name.
     Plain,
-    /// With what has to wait until the client is known.
+    /// With the announcements that wait for authentication.
     Auth,
-    /// With scores that are integers.
+    /// With integer scores.
     Zadd,
-    /// With ranks that are counted from 1.
+    /// With ranks counted from 1.
     Zrange,
     /// With the score.
     Zrank,
-    /// With ranks before the removal.
+    /// With ranks as they were before the removal.
     Zpop {
         from_end: bool,
     },
     Hello,
     Handshake,
-    /// A read that is watched: the one of the same name without [`WATCH_SUFFIX`].
+    /// A watched read: the row of the same name without [`WATCH_SUFFIX`].
     Watch,
     Unwatch,
     EmitReconnect,
@@ -36,10 +36,10 @@ pub(super) struct Row {
     pub(super) body: Body,
 }
 
-/// What the name of a read ends with when it is watched.
+/// Suffix of a read's name when it is watched.
 pub(super) const WATCH_SUFFIX: &str = ".WATCH";
 
-/// The longest name. Bytes.
+/// Longest name, in bytes.
 const LONGEST_NAME: usize = 16;
 
 const fn row(name: &'static str, field: u32, shape: Shape) -> Row {
@@ -52,7 +52,7 @@ const fn planned(name: &'static str, field: u32, shape: Shape, plan: Plan) -> Ro
 
 /// All commands, sorted by name.
 static ROWS: [Row; 44] = [
-    // DiceDB has no such command: it is here for servers that ask for a password.
+    // DiceDB has no such command; it serves servers with a password.
     planned("AUTH", 0, Shape::None, Plan::Auth),
     row("DECR", 24, Shape::Number),
     row("DECRBY", 26, Shape::Number),
@@ -99,7 +99,7 @@ static ROWS: [Row; 44] = [
     row("ZREM", 43, Shape::Number),
 ];
 
-/// The command of that name, in any case.
+/// Finds a command by name, ignoring case.
 pub(super) fn find(name: &[u8]) -> Option<&'static Row> {
     let mut upper = [0; LONGEST_NAME];
     let upper = upper.get_mut(..name.len())?;
@@ -145,7 +145,7 @@ mod tests {
             let read = row.name.strip_suffix(WATCH_SUFFIX).and_then(|name| find(name.as_bytes()));
             assert_eq!(read.map(|read| read.body), Some(row.body), "{}", row.name);
         }
-        // Those of DiceDB, and AUTH.
+        // DiceDB's commands, and AUTH.
         assert_eq!(ROWS.len(), 43 + 1);
     }
 }

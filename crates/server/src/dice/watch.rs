@@ -19,8 +19,8 @@ use tidemark_engine::watch::{Filter, Read, SharedQuery, Subscribed};
 const SUBSCRIPTION_NOT_FOUND: CommandError = CommandError::text("SUBSCRIPTION_NOT_FOUND");
 const INVALID_SEQUENCE: CommandError = CommandError::text("INVALID_SEQUENCE");
 
-/// `X.WATCH argument ...`: `answer` becomes the frame with the read's answer. Whoever watches a read already is told its
-/// answer again, and the emissions go on as they did.
+/// `X.WATCH argument ...`: writes the frame with the read's answer to `answer`. A read that the
+/// client already watches is answered again, and its subscription continues.
 pub(super) fn watch(
     session: &mut Session,
     base_row: &Row,
@@ -66,7 +66,7 @@ fn begin(
     Ok(())
 }
 
-/// Redis's words for a read that is watched.
+/// Returns Redis's arguments for a watched read.
 fn read_words(base_row: &Row, words: &Words<'_>) -> Result<Vec<Vec<u8>>, CommandError> {
     let mut read: Vec<Vec<u8>> = words.iter().map(|word| word.to_vec()).collect();
     if let Some(name) = read.first_mut() {
@@ -88,7 +88,8 @@ fn read_words(base_row: &Row, words: &Words<'_>) -> Result<Vec<Vec<u8>>, Command
     Ok(read)
 }
 
-/// `UNWATCH fingerprint`: wherever the client has the subscription. One that it does not have is ended already.
+/// `UNWATCH fingerprint`: ends the subscription on any of the client's connections. An unknown one
+/// counts as ended.
 pub(super) fn unwatch(
     session: &mut Session,
     words: &Words<'_>,
@@ -104,8 +105,8 @@ pub(super) fn unwatch(
     Ok(())
 }
 
-/// `EMITRECONNECT key id:fingerprint number`: goes on behind that emission, at once or when the log has shown where it is. The
-/// answer is the number of the next one.
+/// `EMITRECONNECT key id:fingerprint number`: resumes after that emission, immediately or once the
+/// log has been searched. Returns the number of the next emission.
 pub(super) fn reconnect(
     session: &mut Session,
     words: &Words<'_>,
@@ -119,8 +120,8 @@ pub(super) fn reconnect(
     resumption::go_on(session, Resumption { query, lsn, delivery: Delivery::default(), asked }, cx)
 }
 
-/// `EMITACK key id:fingerprint number`: emissions are retained for a time and by their size, whoever has processed them, so
-/// that there is nothing to do but to say whether there is such an emission.
+/// `EMITACK key id:fingerprint number`: checks that there is such an emission. Retention is limited
+/// by time and size, not by acknowledgements.
 pub(super) fn acknowledge(
     session: &Session,
     words: &Words<'_>,
@@ -129,7 +130,7 @@ pub(super) fn acknowledge(
     position("emitack", session, words, cx).map(drop)
 }
 
-/// The query that a subscription is to, where its numbers begin, and the number given, which an emission has had.
+/// Returns the query of a subscription, its numbering offset, and the given number of an emission.
 fn position(
     name: &'static str,
     session: &Session,
@@ -149,7 +150,7 @@ fn position(
         .filter(|query| query.read().protocol() == protocol)
         .find_map(|query| fingerprint::base(&query, fingerprint).map(|base| (query, base)))
         .ok_or(SUBSCRIPTION_NOT_FOUND)?;
-    // A fingerprint is only made for a count that has been reached.
+    // The fingerprint's base is at most the count, so nothing saturates.
     if last > query.count().saturating_sub(base) {
         return Err(INVALID_SEQUENCE);
     }

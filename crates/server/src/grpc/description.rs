@@ -1,5 +1,5 @@
-//! What the service is, as it is told to clients that ask it instead of having its file. It says what `proto/rewardpool.proto` says; a
-//! client's test compares them.
+//! Description of the service for clients that use reflection. It must match
+//! `proto/rewardpool.proto`; a client's test compares them.
 
 use prost_types::field_descriptor_proto::{Label, Type};
 use prost_types::{
@@ -7,7 +7,7 @@ use prost_types::{
     ServiceDescriptorProto,
 };
 
-/// The service and its messages.
+/// Returns the service and its messages.
 pub(super) fn file_descriptors() -> FileDescriptorSet {
     FileDescriptorSet {
         file: vec![FileDescriptorProto {
@@ -91,7 +91,7 @@ fn field(name: &str, number: i32, kind: Type) -> FieldDescriptorProto {
     }
 }
 
-/// `item_id` as `itemId`.
+/// Converts `item_id` to `itemId`.
 fn json_name(name: &str) -> String {
     let mut words = name.split('_');
     let first = words.next().unwrap_or_default().to_owned();

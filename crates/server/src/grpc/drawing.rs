@@ -1,4 +1,4 @@
-//! `Draw`: requests and what was drawn, for as long as the client likes.
+//! `Draw`: a stream of requests and their draws.
 
 use super::messages::{DrawRequest, DrawResponse};
 use super::pool::{ask, key, misread, status};
@@ -8,13 +8,13 @@ use futures_util::stream::{self, Stream, StreamExt as _};
 use std::sync::Arc;
 use tonic::{Status, Streaming};
 
-/// The most draws of one request: they are all in memory at once. Whoever wants more asks several times.
+/// Most draws of one request, which are in memory together.
 const COUNT_MAX: i32 = 65_536;
 
-/// What the pool itself refuses: the stream goes on then.
+/// Errors of the pool itself, after which the stream continues.
 const REFUSED_BY_POOL: [&str; 2] = ["EMPTY ", "LIMITED "];
 
-/// Answers one request after the other. The next is read when the answers to the one before have been taken.
+/// Answers requests in order. Reads the next request once the previous answers have been sent.
 pub(super) fn answers(
     shared: Arc<Shared>,
     requests: Streaming<DrawRequest>,
@@ -48,9 +48,10 @@ pub(super) async fn draw(shared: &Shared, request: &DrawRequest) -> Result<Vec<D
     draw_each(shared, request, key, count).await
 }
 
-/// Makes `count` draws, each by itself: the answers are that many, whatever the pool refuses.
+/// Makes `count` separate draws and returns that many answers, including refusals.
 ///
-/// Draws are asked for in pieces that are halved when the pool refuses one, so a pool that runs out costs O(log count) commands.
+/// Draws are made in batches, halved when the pool refuses one: an exhausted pool costs
+/// O(log count) commands.
 async fn draw_each(
     shared: &Shared,
     request: &DrawRequest,
@@ -68,17 +69,17 @@ async fn draw_each(
                 draws.extend(drawn);
             }
             Outcome::Refused(_) if piece > 1 => piece /= 2,
-            // What the pool refuses one draw, it refuses those behind it.
+            // A pool that refuses one draw refuses the later ones too.
             Outcome::Refused(error) => draws.resize(wanted, refusal(error)),
         }
     }
     Ok(draws)
 }
 
-/// What became of draws that are made together.
+/// Result of draws that are made together.
 enum Outcome {
     Drawn(Vec<DrawResponse>),
-    /// None was made; the pool's reason.
+    /// No draw was made; the pool's reason.
     Refused(String),
 }
 
@@ -108,12 +109,12 @@ async fn draw_together(
     }
 }
 
-/// The answer to a draw that the pool has refused.
+/// Returns the answer to a refused draw.
 fn refusal(error: String) -> DrawResponse {
     DrawResponse { error, ..DrawResponse::default() }
 }
 
-/// A draw as `POOL.DRAW` tells it.
+/// Converts a draw from the form of `POOL.DRAW`.
 fn response(draw: &Value) -> Result<DrawResponse, Status> {
     let Value::Array(draw) = draw else { return Err(misread()) };
     let (number, item_id) = match draw.as_slice() {

@@ -5,8 +5,7 @@ use super::{drawing, state};
 use crate::shared::Shared;
 use prost::Message as _;
 
-/// Runs one request, a message of protocol buffers; 200 if it is answered without an error, `None`
-/// where there is no such method.
+/// Runs one request in Protocol Buffers. Returns 200 if it succeeds, `None` for an unknown method.
 pub(crate) async fn request(shared: &Shared, method: &str, message: &[u8]) -> Option<u16> {
     let is_answered = match method {
         "Draw" => match DrawRequest::decode(message) {

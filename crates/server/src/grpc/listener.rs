@@ -1,4 +1,5 @@
-//! Accepts connections of gRPC, few at a time: each takes a descriptor, and carries any number of calls.
+//! Accepts a limited number of gRPC connections: each takes a file descriptor and carries any
+//! number of calls.
 
 use crate::net::file_descriptors::OWN_GRPC_CONNECTIONS;
 use futures_util::stream::{self, Stream};
@@ -13,19 +14,20 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Sleep;
 use tonic::transport::server::{Connected, TcpConnectInfo};
 
-/// How long accepting pauses when the process has run out of descriptors.
+/// Pause in accepting when the process has run out of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How many bytes an HTTP/2 client begins with (RFC 9113, section 3.4), and how long it may take for them. From then on it is asked now and
-/// then whether it is still there.
+/// Length of the HTTP/2 client preface (RFC 9113, section 3.4) and the time limit for it. After
+/// that, keep-alive pings detect a dead client.
 const GREETING_BYTES: usize = 24;
 const GREETING_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Connections, of which there are at most [`OWN_GRPC_CONNECTIONS`] at once. Further ones wait in the kernel until one ends.
+/// Returns a stream of connections, at most [`OWN_GRPC_CONNECTIONS`] at a time. Further ones wait
+/// in the kernel's backlog.
 pub(super) fn connections(listener: TcpListener) -> impl Stream<Item = io::Result<Connection>> {
     let places = Arc::new(Semaphore::new(OWN_GRPC_CONNECTIONS));
     stream::unfold((listener, places), |(listener, places)| async move {
-        // Nobody closes the semaphore.
+        // The semaphore is never closed.
         let place = Arc::clone(&places).acquire_owned().await.ok()?;
         let stream = accept(&listener).await;
         let greeting =
@@ -38,7 +40,7 @@ async fn accept(listener: &TcpListener) -> TcpStream {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
-                // A socket that refuses is slower, and works.
+                // A failure only costs latency.
                 let _ = stream.set_nodelay(true);
                 return stream;
             }
@@ -50,7 +52,7 @@ async fn accept(listener: &TcpListener) -> TcpStream {
 /// A connection and its place.
 pub(super) struct Connection {
     stream: TcpStream,
-    /// What is still to come before it is known that a client of HTTP/2 is there.
+    /// Rest of the preface, until the client has proved to speak HTTP/2.
     greeting: Option<Greeting>,
     _place: OwnedSemaphorePermit,
 }
@@ -62,7 +64,7 @@ struct Greeting {
 }
 
 impl Connection {
-    /// Looks at what reading has had, while the greeting is awaited: a client that is silent for too long loses its place to another.
+    /// Counts received bytes of the preface. A client that is silent for too long loses its place.
     fn greeted(
         &mut self,
         read: Poll<io::Result<()>>,

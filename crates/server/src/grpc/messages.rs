@@ -1,32 +1,32 @@
-//! The messages of `proto/rewardpool.proto`.
+//! Messages of `proto/rewardpool.proto`.
 
-/// Which pool's state is wanted.
+/// Pool whose state is requested.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub(super) struct GetStateRequest {
     #[prost(string, tag = "1")]
     pub(super) pool: String,
 }
 
-/// What is in a pool.
+/// Content of a pool.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub(super) struct GetStateResponse {
     #[prost(message, repeated, tag = "1")]
     pub(super) items: Vec<RewardItem>,
 }
 
-/// An item of a pool.
+/// Item of a pool.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub(super) struct RewardItem {
     #[prost(string, tag = "1")]
     pub(super) item_id: String,
-    /// -1 without an end. Who reads it as an `int32` sees the lower half.
+    /// -1 if unlimited. A client that reads it as an `int32` gets the lower half.
     #[prost(int64, tag = "2")]
     pub(super) quantity: i64,
     #[prost(int64, tag = "3")]
     pub(super) probability: i64,
 }
 
-/// So many draws, please.
+/// Request for a number of draws.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub(super) struct DrawRequest {
     #[prost(int32, tag = "1")]
@@ -43,7 +43,7 @@ pub(super) struct DrawRequest {
     pub(super) together: bool,
 }
 
-/// What a draw has given, or why nothing was drawn.
+/// Result of a draw, or the reason why nothing was drawn.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub(super) struct DrawResponse {
     #[prost(uint64, tag = "1")]

@@ -1,9 +1,10 @@
-//! Draws from pools over gRPC, as the system has them that pools come from: `rewardpool.RewardPoolService`, in `proto/rewardpool.proto`.
+//! Draws from pools over gRPC: `rewardpool.RewardPoolService`, defined in `proto/rewardpool.proto`,
+//! as in the system that pools originate from.
 //!
 //! ```text
 //! listener ─► service ─┬► drawing ─┬► pool ─► http/running: commands of the table
 //!  (places)   (paths)  └► state ───┘
-//!                      description: what the service is, for clients that ask it
+//!                      description: the service for reflection
 //! ```
 
 #[cfg(feature = "grpc")]
@@ -32,7 +33,7 @@ pub(crate) use running::Grpc;
 #[cfg(not(feature = "grpc"))]
 pub(crate) use without::Grpc;
 
-/// Why gRPC cannot be served; `None` if it can.
+/// Returns why gRPC cannot be served; `None` if it can.
 pub(crate) fn objection() -> Option<String> {
     let without = "cannot be used: this program was built without its feature `grpc`";
     cfg!(not(feature = "grpc")).then(|| without.to_owned())

@@ -1,4 +1,4 @@
-//! Commands on the pool that a request means, and their errors as those of gRPC.
+//! Commands on the requested pool, and their errors as gRPC statuses.
 
 use crate::http::refusal::Refusal;
 use crate::http::running::{Words, run};
@@ -7,7 +7,7 @@ use crate::shared::Shared;
 use axum::http::StatusCode;
 use tonic::{Code, Status};
 
-/// The key of the pool that a request means.
+/// Returns the key of the requested pool.
 pub(super) fn key<'a>(named: &'a str, preset: &'a str) -> Result<&'a [u8], Status> {
     match (named, preset) {
         ("", "") => Err(Status::invalid_argument(
@@ -23,7 +23,7 @@ pub(super) async fn ask(shared: &Shared, words: Words<'_>) -> Result<Value, Refu
     run(shared, 0, &[words]).await
 }
 
-/// The error of gRPC that says what the refusal says.
+/// Converts a refusal to the equivalent gRPC status.
 pub(super) fn status(refusal: &Refusal) -> Status {
     let code = match refusal.status {
         StatusCode::NOT_FOUND => Code::NotFound,
@@ -36,7 +36,7 @@ pub(super) fn status(refusal: &Refusal) -> Status {
     Status::new(code, refusal.reason.as_str())
 }
 
-/// No command of pools answers like that.
+/// Returns the error for an answer that no pool command gives.
 pub(super) fn misread() -> Status {
     Status::internal(
         "the answer of a command was not understood: this is a defect of Tidemark, please report it",

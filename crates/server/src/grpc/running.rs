@@ -1,4 +1,4 @@
-//! gRPC on a thread of its own: whoever draws there keeps neither a worker nor HTTP from others.
+//! Serves gRPC on a thread of its own, so that draws delay neither workers nor HTTP.
 
 use super::description::file_descriptors;
 use super::listener::connections;
@@ -20,12 +20,12 @@ use tonic::transport::Server;
 use tonic::{Request, Status};
 use tonic_reflection::server::Builder;
 
-/// The most calls at once on one connection.
+/// Most concurrent calls on one connection.
 const CALLS_MAX: u32 = 256;
-/// How often a client is asked whether it is still there, and how long it may take to say so.
+/// Interval of keep-alive pings, and the time limit for their answer.
 const KEEPALIVE: Duration = Duration::from_mins(1);
 const KEEPALIVE_PATIENCE: Duration = Duration::from_secs(20);
-/// How long calls may go on when the server stops.
+/// Time that calls have to finish when the server stops.
 const FAREWELL: Duration = Duration::from_secs(1);
 
 /// The running gRPC server.
@@ -36,7 +36,7 @@ pub(crate) struct Grpc {
 }
 
 impl Grpc {
-    /// Listens on `address` and serves from when this returns.
+    /// Listens on `address` and starts to serve.
     pub(crate) fn start(address: SocketAddr, shared: Arc<Shared>) -> io::Result<Grpc> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
         let listener = runtime.block_on(TcpListener::bind(address))?;
@@ -47,15 +47,14 @@ impl Grpc {
         Ok(Grpc { address, stop, thread })
     }
 
-    /// The address that it listens on.
+    /// Returns the address that it listens on.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Ends it: what is being answered has a moment to be. An error says that its thread has
-    /// panicked.
+    /// Stops the server; calls have a moment to finish. Fails if its thread has panicked.
     pub(crate) fn stop(self) -> std::thread::Result<()> {
-        // A thread that has panicked does not listen any more.
+        // A thread that has panicked has dropped the receiver.
         let _ = self.stop.send(());
         self.thread.join()
     }
@@ -63,7 +62,7 @@ impl Grpc {
 
 async fn serve(listener: TcpListener, shared: Arc<Shared>, stopped: oneshot::Receiver<()>) {
     let (over, is_over) = oneshot::channel::<()>();
-    // What it describes is always the same, and a test asks for it.
+    // The description is constant, and a test requests it.
     let description = || Builder::configure().register_file_descriptor_set(file_descriptors());
     let reflection = description().build_v1().expect("the service is described well");
     let older_reflection = description().build_v1alpha().expect("the service is described well");
@@ -83,7 +82,7 @@ async fn serve(listener: TcpListener, shared: Arc<Shared>, stopped: oneshot::Rec
     });
     tokio::pin!(serving);
     tokio::select! {
-        // Sockets that fail are those of their clients.
+        // Errors of sockets end only their connections.
         ended = &mut serving => unreachable!("gRPC is served until the server stops, and it ended with {ended:?}"),
         _ = stopped => {
             let _ = over.send(());
@@ -92,7 +91,7 @@ async fn serve(listener: TcpListener, shared: Arc<Shared>, stopped: oneshot::Rec
     }
 }
 
-/// The same may draw as may send commands.
+/// Checks access: as for sending commands.
 fn check(shared: &Shared, request: Request<()>) -> Result<Request<()>, Status> {
     let Some(peer) = request.remote_addr() else {
         return Err(Status::permission_denied("it is not known who asks"));

@@ -1,4 +1,4 @@
-//! The service: which path is which method. It is what generators write from `proto/rewardpool.proto`, for two methods.
+//! The service: maps paths to methods, as generated code for `proto/rewardpool.proto` would.
 
 use super::drawing::answers;
 use super::messages::{DrawRequest, DrawResponse, GetStateRequest, GetStateResponse};
@@ -19,7 +19,7 @@ use tonic_prost::ProstCodec;
 
 type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// Draws from the pools of a server.
+/// Service that draws from the pools of a server.
 #[derive(Clone)]
 pub(super) struct RewardPoolService(pub(super) Arc<Shared>);
 

@@ -1,4 +1,4 @@
-//! `GetState`: what is left of each item.
+//! `GetState`: returns the remaining stock of each item.
 
 use super::messages::{GetStateRequest, GetStateResponse, RewardItem};
 use super::pool::{ask, key, misread, status};
@@ -6,10 +6,10 @@ use crate::resp::Value;
 use crate::shared::Shared;
 use tonic::Status;
 
-/// So many items are read at one moment: a large pool is not kept from those who draw.
+/// Items per command: a large pool must not delay draws.
 const PAGE: &[u8] = b"1000";
 
-/// Reads the items, a thousand at a time.
+/// Reads the items in pages.
 pub(super) async fn state(shared: &Shared, request: &GetStateRequest) -> Result<GetStateResponse, Status> {
     let settings = shared.settings.current();
     let key = key(&request.pool, &settings.grpc_pool)?;
@@ -21,7 +21,7 @@ pub(super) async fn state(shared: &Shared, request: &GetStateRequest) -> Result<
             return Err(Status::not_found("there is no such pool: POOL.CREATE makes one"));
         }
         let Some(Value::Array(entries)) = field(&state, b"entries") else { return Err(misread()) };
-        // What leads to a table is not drawn itself.
+        // An entry that leads to a table is not drawn itself.
         let leads = |entry: &Value| field(entry, b"leads-to").is_some_and(|table| *table != Value::Null);
         for entry in entries.iter().filter(|entry| !leads(entry)) {
             items.push(item(entry).ok_or_else(misread)?);
@@ -43,7 +43,7 @@ fn item(entry: &Value) -> Option<RewardItem> {
     Some(RewardItem { item_id: String::from_utf8_lossy(id).into_owned(), quantity, probability })
 }
 
-/// A field of a map.
+/// Returns a field of a map.
 fn field<'a>(map: &'a Value, name: &[u8]) -> Option<&'a Value> {
     let Value::Map(pairs) = map else { return None };
     pairs.iter().find(|(key, _)| matches!(key, Value::Bulk(key) if key == name)).map(|(_, value)| value)

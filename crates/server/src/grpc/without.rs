@@ -1,11 +1,11 @@
-//! What there is where the program was built without gRPC: nothing.
+//! Stub for builds without gRPC.
 
 use crate::shared::Shared;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// Nobody has one: the setting is refused.
+/// Cannot be constructed: the setting is refused.
 pub(crate) struct Grpc(std::convert::Infallible);
 
 impl Grpc {

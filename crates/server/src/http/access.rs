@@ -1,4 +1,4 @@
-//! Who is served over HTTP: the same as may send commands, and no web page of somebody else.
+//! Access control over HTTP: the same clients as over RESP, and no web pages of other origins.
 
 use crate::command::handshake::same_secret;
 use crate::config::Config;
@@ -41,7 +41,7 @@ const TOO_MANY_LOGINS: Denied = Denied {
     reason: "too many wrong passwords came from this address, so this one was not looked at: wait a second and try again",
 };
 
-/// Whether the server answers a client at `peer` that has given no password. Metrics ask for none.
+/// Checks everything but the password, which requests for metrics do not need.
 pub(crate) fn check_visitor(config: &Config, peer: SocketAddr, headers: &HeaderMap) -> Result<(), Denied> {
     if config.protected_mode && config.requirepass.is_empty() && !is_this_machine(peer) {
         return Err(STRANGER);
@@ -50,7 +50,7 @@ pub(crate) fn check_visitor(config: &Config, peer: SocketAddr, headers: &HeaderM
     check_embedding(headers)
 }
 
-/// Whether somebody at `peer` is served. `token` is what the target of the request has for a password.
+/// Checks a request from `peer`. `token` is the password in the target of the request, if any.
 pub(crate) fn check(
     config: &Config,
     logins: &LoginGuard,
@@ -77,8 +77,9 @@ pub(crate) fn check(
     }
 }
 
-/// Refuses pages of others. A browser says whose page asks, unless it takes the page for one of this server; then the name by
-/// which it knows the server shows whether somebody has made it take one of his own for that (DNS rebinding).
+/// Refuses web pages of other origins. A browser sends the page's origin unless it is this
+/// server's. Then the `Host` header reveals a page whose own host name was pointed at this server
+/// (DNS rebinding).
 pub(crate) fn check_origin(config: &Config, headers: &HeaderMap) -> Result<(), Denied> {
     let host = headers.get(header::HOST).map(HeaderValue::as_bytes);
     if let Some(origin) = headers.get(header::ORIGIN) {
@@ -99,15 +100,15 @@ pub(crate) fn check_origin(config: &Config, headers: &HeaderMap) -> Result<(), D
     }
 }
 
-/// Refuses what a page of somebody else has its visitor's browser fetch without a say in the answer, as an image is fetched: then no
-/// origin is said. Each of many images that are watched reads would be work for the server, or a change.
+/// Refuses what a page of another site embeds, such as an image: such a request has no `Origin`,
+/// and the page cannot read the response. It could still cause work or a change.
 fn check_embedding(headers: &HeaderMap) -> Result<(), Denied> {
     let site = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
     let is_foreign = matches!(site, Some(b"cross-site" | b"same-site"));
     if is_foreign && !headers.contains_key(header::ORIGIN) { Err(FOREIGN_ORIGIN) } else { Ok(()) }
 }
 
-/// The origin of a page of somebody else that may read answers.
+/// Returns the `Origin` of the request, if its pages may read responses.
 pub(crate) fn allowed_origin<'a>(config: &Config, headers: &'a HeaderMap) -> Option<&'a HeaderValue> {
     headers.get(header::ORIGIN).filter(|origin| allows(config, origin.as_bytes()))
 }
@@ -126,7 +127,7 @@ fn allows_host(config: &Config, host: &[u8]) -> bool {
     })
 }
 
-/// Whether a host, with or without a port, is one that no name server has a say in.
+/// Whether a host, with or without a port, is resolved without a name server.
 fn is_plain(host: &[u8]) -> bool {
     let Ok(host) = std::str::from_utf8(host) else { return false };
     let name = match host.rsplit_once(':') {
@@ -137,7 +138,7 @@ fn is_plain(host: &[u8]) -> bool {
     name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok()
 }
 
-/// The password of `Bearer PASSWORD` or `Basic base64(USER:PASSWORD)`.
+/// Returns the password of `Bearer PASSWORD` or `Basic base64(USER:PASSWORD)`.
 fn credentials(authorization: &[u8]) -> Option<Vec<u8>> {
     let at = authorization.iter().position(|byte| *byte == b' ')?;
     let (scheme, rest) = (&authorization[..at], authorization[at..].trim_ascii());
@@ -245,7 +246,7 @@ mod tests {
         let embedded = |pairs: &[(&'static str, &str)]| check_embedding(&headers(pairs));
         assert_eq!(embedded(&[("sec-fetch-site", "cross-site")]), Err(FOREIGN_ORIGIN));
         assert_eq!(embedded(&[("sec-fetch-site", "same-site")]), Err(FOREIGN_ORIGIN));
-        // No browser, the server's own page, a line that somebody typed; and an origin that was checked.
+        // No browser, the server's own page, a typed address; and an origin that was checked.
         for allowed in [&[][..], &[("sec-fetch-site", "same-origin")], &[("sec-fetch-site", "none")]] {
             assert_eq!(embedded(allowed), Ok(()), "{allowed:?}");
         }

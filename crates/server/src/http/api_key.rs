@@ -1,7 +1,8 @@
-//! `/check?api_key=KEY` and `/release?api_key=KEY`, as VSA's rate limiter has them: one unit of one quota for each key.
+//! `/check?api_key=KEY` and `/release?api_key=KEY`, as in VSA's rate limiter: one unit of a quota.
 //!
-//! The first check of an unknown key creates its quota: `http-check-limit` units until some are released, exactly. The quota leaves when
-//! nobody has checked or released it for `http-check-idle`, and there are at most `http-check-max-keys` of them.
+//! The first check of an unknown key creates its quota: exactly `http-check-limit` units until some
+//! are released. A quota is deleted when it was neither checked nor released for `http-check-idle`.
+//! There are at most `http-check-max-keys` quotas.
 
 use crate::http::access;
 use crate::http::limiting::{finish, token};
@@ -19,7 +20,7 @@ use axum::response::{IntoResponse, Response};
 use std::sync::Arc;
 use tidemark_changes::query_string;
 
-/// The longest key of an API. Bytes.
+/// Longest API key, in bytes.
 const KEY_BYTES: usize = 1024;
 
 /// Any method, `/check?api_key=KEY`: takes one unit.
@@ -42,12 +43,12 @@ pub(crate) async fn check(
     finish(checked.await, &shared, &parts.headers)
 }
 
-/// `OPTIONS` of both, which takes and gives nothing.
+/// `OPTIONS` of both; changes nothing.
 pub(crate) async fn options(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Response {
     preflight(&shared, &headers, "GET, POST", "authorization")
 }
 
-/// Any method, `/release?api_key=KEY`: gives one unit back, if one was taken.
+/// Any method, `/release?api_key=KEY`: refunds one unit, if one was taken.
 pub(crate) async fn release(
     State(shared): State<Arc<Shared>>,
     ConnectInfo(visit): ConnectInfo<Visit>,
@@ -61,7 +62,7 @@ pub(crate) async fn release(
     finish(released.await, &shared, &parts.headers)
 }
 
-/// What takes no leases, which nobody could give back here.
+/// Takes one unit. Refuses limiters with leases, because this interface cannot return a lease.
 async fn take(shared: &Shared, key: &[u8]) -> Result<Value, Refusal> {
     let mut answer = run(shared, 0, &[vec![b"limit.check", key]]).await?;
     if let Value::Array(fields) = &mut answer {
@@ -70,7 +71,7 @@ async fn take(shared: &Shared, key: &[u8]) -> Result<Value, Refusal> {
     Ok(answer)
 }
 
-/// Creates the quota of a key, unless somebody else has meanwhile.
+/// Creates the quota of a key, unless it has been created in the meantime.
 async fn create(shared: &Shared, key: &[u8]) -> Result<(), Refusal> {
     let config = shared.settings.current();
     let limit = config.http_check_limit;
@@ -78,7 +79,7 @@ async fn create(shared: &Shared, key: &[u8]) -> Result<(), Refusal> {
         let reason = "ERR nobody has created this key, and http-check-limit is 0".to_owned();
         return Err(Refusal { status: StatusCode::NOT_FOUND, reason });
     }
-    // Several requests that come at one moment may each see the last free place: at most as many as there are connections.
+    // Concurrent requests may exceed the limit, by at most the number of connections.
     if shared.engine.idle_counters(0) >= config.http_check_max_keys {
         return Err(Refusal::unavailable(&format!(
             "ERR the key is unknown, and {} keys have quotas that checks created, all that http-check-max-keys allows: create its quota \
@@ -86,11 +87,12 @@ async fn create(shared: &Shared, key: &[u8]) -> Result<(), Refusal> {
             config.http_check_max_keys
         )));
     }
-    // Few records for the whole of it, and little of it in doubt after a crash.
+    // At most a tenth of the quota: few records, and few units in doubt after a crash.
     let block = (limit / 10).clamp(1, 1000).to_string();
     let (limit, idle) = (limit.to_string(), config.http_check_idle.as_millis().to_string());
     let mut words: Vec<&[u8]> = vec![b"counter.create", key, b"LIMIT", limit.as_bytes()];
-    // A holder releases its unit, or checks again, within the idle time: so long after a crash nobody holds a unit that is in doubt.
+    // A holder releases or rechecks within the idle time. Once it has passed after a crash, no
+    // client holds a unit in doubt.
     words.extend([
         &b"EXACT"[..],
         block.as_bytes(),
@@ -103,7 +105,7 @@ async fn create(shared: &Shared, key: &[u8]) -> Result<(), Refusal> {
     run(shared, 0, &[words]).await.map(drop)
 }
 
-/// The key of the quota, if whoever asks may.
+/// Returns the key of the quota, if the request may access it.
 fn key(shared: &Shared, visit: &Visit, parts: &Parts) -> Result<Vec<u8>, Refusal> {
     let (config, query) = (shared.settings.current(), parts.uri.query().unwrap_or_default());
     access::check(&config, &shared.logins, visit.address, &parts.headers, token(query).as_deref())?;

@@ -1,11 +1,11 @@
-//! The body of a request, which is small or refused.
+//! Reads a request body, up to a limit.
 
 use crate::http::refusal::Refusal;
 use axum::body::Body;
 use axum::http::StatusCode;
 use futures_util::StreamExt as _;
 
-/// Reads a body of at most so many bytes.
+/// Reads a body of at most `limit` bytes.
 pub(crate) async fn read(body: Body, limit: usize) -> Result<Vec<u8>, Refusal> {
     let mut stream = body.into_data_stream();
     let mut bytes = Vec::new();

@@ -21,13 +21,13 @@ use tidemark_log::Lsn;
 use tokio::sync::{Notify, OwnedSemaphorePermit};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 
-/// The longest message of a WebSocket's client, which has nothing to say. Bytes.
+/// Longest message from a WebSocket client, which has nothing to send, in bytes.
 const MESSAGE_BYTES: usize = 1024;
 
-/// What a request asks for in its target.
+/// Options in the target of a request.
 #[derive(Debug, Default)]
 struct Wish {
-    /// The last record that the client has; `None` for the newest.
+    /// Last record that the client has; `None` for the newest.
     seen: Option<Lsn>,
     selection: Selection,
     progress: Option<Duration>,
@@ -35,8 +35,8 @@ struct Wish {
 }
 
 impl Wish {
-    /// Reads the part of the target behind `?`, and what a browser says at a reconnect: that is newer than the target, which
-    /// stays the same.
+    /// Parses the query string and `Last-Event-ID`. A browser sends the latter at a reconnect; it
+    /// is newer than the target, which does not change.
     fn parse(query: &str, last_event: Option<&[u8]>) -> Result<Wish, Refusal> {
         let (mut wish, mut is_placed) = (Wish::default(), false);
         let selected =
@@ -71,7 +71,7 @@ impl Wish {
 impl From<&NotFollowed> for Refusal {
     fn from(not_followed: &NotFollowed) -> Refusal {
         let status = match not_followed {
-            // A browser that is told so does not come back by itself.
+            // A browser does not reconnect after this status.
             NotFollowed::Stale(_) => StatusCode::GONE,
             NotFollowed::Invalid(_) => StatusCode::BAD_REQUEST,
             NotFollowed::Unreadable(_) => StatusCode::INTERNAL_SERVER_ERROR,
@@ -127,7 +127,7 @@ async fn answer(shared: &Arc<Shared>, visit: Visit, parts: &mut Parts) -> Result
     Ok(as_events(events))
 }
 
-/// What a follower is told.
+/// Notice for a follower.
 enum Notice {
     Change { lsn: Lsn, json: String },
     Progress(Lsn),
@@ -136,7 +136,7 @@ enum Notice {
 }
 
 impl Notice {
-    /// Its kind, the LSN to come back with, and the rest as JSON.
+    /// Returns its kind, the LSN to resume from, and its body as JSON.
     fn parts(self) -> (&'static str, Lsn, String) {
         match self {
             Notice::Change { lsn, json } => ("change", lsn, json),
@@ -161,18 +161,18 @@ impl Notice {
     }
 }
 
-/// A follower, as those await it who tell one thing after the other.
+/// Notices of one follower, in order.
 struct Notices {
     shared: Arc<Shared>,
     follower: Follower,
     called: Arc<Notify>,
-    /// The last LSN that the client was told.
+    /// Last LSN that was sent to the client.
     told: Lsn,
     progress: Option<Duration>,
-    /// When the client is told up to where there was nothing, unless there is something before.
+    /// When a progress notice is due, unless a change is sent before.
     progress_at: Option<Instant>,
     has_ended: bool,
-    /// Free for others when the client follows no more.
+    /// Released when the stream ends.
     _place: OwnedSemaphorePermit,
 }
 
@@ -206,7 +206,7 @@ impl Notices {
         self.progress_at = self.progress.map(|after| Instant::now() + after);
     }
 
-    /// The next thing to be told; `None` at the end. Nothing is lost if it is not waited for to the end.
+    /// Returns the next notice; `None` at the end. Cancel-safe.
     async fn next(&mut self) -> Option<Notice> {
         while !self.has_ended {
             if let Some(told) = self.follower.next() {
@@ -247,7 +247,7 @@ async fn until(at: Option<Instant>) {
     }
 }
 
-/// Passes notices on until one side has enough. However it ends, there is nobody left to tell.
+/// Sends notices until one side ends the connection; no error needs to be reported then.
 async fn serve(mut socket: WebSocket, mut notices: Notices) {
     let mut alive = interval_at(Instant::now() + ALIVE_PAUSE, ALIVE_PAUSE);
     alive.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -9,11 +9,11 @@ use futures_util::{FutureExt as _, StreamExt as _};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-/// Events of a stream that are looked at.
+/// Most events that are read from a stream.
 const EVENTS_MAX: usize = 4;
 
-/// Runs one request; the status of the answer, or `None` where there is no such path. `/message`
-/// stands for a message on a WebSocket.
+/// Runs one request and returns the status of the response, or `None` for an unknown path.
+/// `/message` stands for a message on a WebSocket.
 pub(crate) async fn request(shared: &Arc<Shared>, target: &str, body: &[u8]) -> Option<u16> {
     let place = shared.http_registry.place()?;
     let visit = ConnectInfo(Visit::new(SocketAddr::from((Ipv4Addr::LOCALHOST, 1)), place));

@@ -1,7 +1,7 @@
-//! `POST /v1/check` and `POST /v1/release`: limiters and quotas for those who do not speak the Redis protocol.
+//! `POST /v1/check` and `POST /v1/release`: limiters and quotas over HTTP.
 //!
 //! ```text
-//! request ─► access (may it?) ─► body ─► wish: LIMIT.CHECKALL, PEEKALL or REFUND ─► running ─► verdict
+//! request ─► access (may it?) ─► body ─► wish: LIMIT.CHECKALL, PEEKALL … ─► running ─► verdict
 //! ```
 
 use crate::http::listener::Visit;
@@ -51,7 +51,7 @@ pub(crate) async fn release(
         let answer = running::run(&shared, wish.db, &wish.release()).await;
         let refunded = match answer {
             Ok(Value::Integer(refunded)) if wish.is_list => serde_json::json!([refunded]),
-            // Of a list of one as well, an error is said in its place.
+            // Errors of a list go in its elements, even if it has only one.
             Err(refusal) if wish.is_list && refusal.is_of_key() => {
                 serde_json::json!([{ "error": refusal.reason }])
             }
@@ -67,7 +67,7 @@ pub(crate) async fn release(
     finish(released.await, &shared, &headers)
 }
 
-/// How many units were given back of one of several, or why none.
+/// Returns the units refunded for one of several keys, or the error.
 fn refunded_of(answer: &Value) -> serde_json::Value {
     match answer {
         Value::Integer(refunded) => serde_json::json!(refunded),
@@ -81,7 +81,7 @@ pub(crate) async fn options(State(shared): State<Arc<Shared>>, headers: HeaderMa
     preflight(&shared, &headers, "POST", "authorization, content-type")
 }
 
-/// Any other method.
+/// Refuses any other method.
 pub(crate) async fn other_method() -> Response {
     let reason = "ERR this is asked by POST, with a body of JSON".to_owned();
     let mut response = Refusal { status: StatusCode::METHOD_NOT_ALLOWED, reason }.into_kept_alive();
@@ -89,7 +89,7 @@ pub(crate) async fn other_method() -> Response {
     response
 }
 
-/// What a request asks for, if it may.
+/// Checks access and parses the body.
 async fn read(shared: &Shared, visit: &Visit, request: Request) -> Result<Wish, Refusal> {
     let config = shared.settings.current();
     let token = token(request.uri().query().unwrap_or_default());
@@ -99,12 +99,12 @@ async fn read(shared: &Shared, visit: &Visit, request: Request) -> Result<Wish, 
     Wish::parse(&body)
 }
 
-/// The password in a target, for those who can set no header.
+/// Returns the password in a target, for clients that cannot set headers.
 pub(crate) fn token(query: &str) -> Option<Vec<u8>> {
     query_string::parse(query).into_iter().find(|(name, _)| name == b"token").map(|(_, value)| value)
 }
 
-/// The response, as the origin of the page that asks may see it.
+/// Builds the response, readable by the requesting page if its origin is allowed.
 pub(crate) fn finish(result: Result<Response, Refusal>, shared: &Shared, headers: &HeaderMap) -> Response {
     let mut response = result.unwrap_or_else(Refusal::into_kept_alive);
     share_with_origin(shared, headers, &mut response);

@@ -1,9 +1,10 @@
-//! Accepts HTTP connections, few at a time and none for long without a request: each takes a descriptor, and those are
-//! for clients and the log. Connections that watch reads have places of their own, and stay.
+//! Accepts HTTP connections with limits on their number and idle time, as each takes a file
+//! descriptor that clients and the log need. Connections that watch reads have places of their own
+//! and may stay.
 //!
-//! Connections are accepted at once, whoever holds the places: where none is free, the oldest connection that has not
-//! sent a whole request makes room. While all of them are being served, further ones get a few spare places, in which
-//! only health and metrics are answered. So nobody can keep a probe waiting by opening connections.
+//! Connections are accepted immediately. If no place is free, the oldest connection that has not
+//! sent a whole request is evicted. If all of them are being served, further connections get a few
+//! spare places, which serve only health and metrics: idle connections cannot block a probe.
 
 use axum::extract::connect_info::Connected;
 use axum::serve::{IncomingStream, Listener};
@@ -22,21 +23,22 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, Sleep};
 
-/// How long accepting pauses when the process has run out of descriptors.
+/// Pause in accepting when the process has run out of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Places beside the ordinary ones, for health and metrics alone.
+/// Extra places for health and metrics only.
 pub(crate) const SPARE_PLACES: usize = 16;
 
-/// How often a free place is looked for before a connection makes room. In between, the runtime looks for what has arrived.
+/// Attempts to find a free place before a connection is evicted. Between them the runtime reads
+/// arrived requests.
 const LOOKS: usize = 3;
 
-/// How long connections are waited for.
+/// Time limits of a connection.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Patience {
     /// For the next request, or the rest of one.
     pub(crate) request: Duration,
-    /// For one that watches, while something waits for it, to read any of it. It may come back, and goes on where it was.
+    /// For a watching client to read pending data. It may reconnect and resume.
     pub(crate) reader: Duration,
 }
 
@@ -47,17 +49,18 @@ pub(crate) struct FewListener {
     patience: Patience,
 }
 
-/// Places for connections, and who among those that have one has not asked anything.
+/// Places for connections, and the connections in them without a request.
 struct Places {
     ordinary: Arc<Semaphore>,
     spare: Arc<Semaphore>,
-    /// Connections that have not sent a whole request, by when that began; those first that were never answered.
+    /// Connections that have not sent a whole request, in order of eviction: those never answered
+    /// first, then by age.
     silent: Mutex<BTreeMap<Silence, Arc<Stay>>>,
-    /// How many silences have begun.
+    /// Number of silences that have begun.
     silences: AtomicU64,
 }
 
-/// When a connection began to say nothing: whether it had been answered before, and a number that ascends.
+/// Start of a silence: whether the connection had been answered before, and an ascending number.
 type Silence = (bool, u64);
 
 impl Places {
@@ -70,15 +73,15 @@ impl Places {
         }
     }
 
-    /// A place for a further connection, and whether it is an ordinary one. It waits for one to be free only if all
-    /// connections, those in spare places too, are being served.
+    /// Returns a place for a connection, and whether it is an ordinary one. Waits only while all
+    /// connections, including those in spare places, are being served.
     async fn take(&self) -> (OwnedSemaphorePermit, bool) {
         let (ordinary, spare) = (Arc::clone(&self.ordinary), Arc::clone(&self.spare));
         for _ in 0..LOOKS {
             if let Ok(place) = Arc::clone(&ordinary).try_acquire_owned() {
                 return (place, true);
             }
-            // Those that were accepted a moment ago may have sent their requests: let these be read.
+            // Recently accepted connections may have sent their requests: let these be read.
             tokio::task::yield_now().await;
         }
         let unclosed = "nobody closes the semaphores of places";
@@ -95,7 +98,8 @@ impl Places {
         }
     }
 
-    /// Ends the oldest connection in a place of this kind that has not sent a whole request; whether there is one.
+    /// Evicts the oldest connection in a place of this kind that has not sent a whole request.
+    /// Returns whether there was one.
     fn evict(&self, is_ordinary: bool) -> bool {
         let mut silent = self.silent();
         let oldest = silent.iter().find(|(_, stay)| stay.is_ordinary.load(Ordering::Relaxed) == is_ordinary);
@@ -112,7 +116,7 @@ impl Places {
 }
 
 impl FewListener {
-    /// At most `connections` at once, beside those that watch and [`SPARE_PLACES`].
+    /// Allows at most `connections` at a time, in addition to watching ones and [`SPARE_PLACES`].
     pub(crate) fn new(listener: TcpListener, connections: usize, patience: Patience) -> FewListener {
         FewListener { listener, places: Arc::new(Places::new(connections)), patience }
     }
@@ -126,7 +130,7 @@ impl Listener for FewListener {
         loop {
             match self.listener.accept().await {
                 Ok((stream, address)) => {
-                    // What is sent is small and complete. A socket that refuses is slower, and works.
+                    // Responses are small and complete. A failure only costs latency.
                     let _ = stream.set_nodelay(true);
                     let (place, is_ordinary) = self.places.take().await;
                     let visit = Visit::with(address, place, is_ordinary, Arc::clone(&self.places));
@@ -142,30 +146,30 @@ impl Listener for FewListener {
     }
 }
 
-/// A connection as those know it who answer its requests.
+/// Handle of a connection for the handlers of its requests.
 #[derive(Clone)]
 pub(crate) struct Visit {
-    /// Who visits.
+    /// Address of the peer.
     pub(crate) address: SocketAddr,
     places: Arc<Places>,
     stay: Arc<Stay>,
 }
 
-/// How long a connection may stay, and the place that it has.
+/// State of a connection and the place that it holds.
 struct Stay {
     watches: AtomicBool,
-    /// It is to end: another one needs the place.
+    /// The connection must end because another needs its place.
     is_evicted: AtomicBool,
-    /// Where it is among those that have not sent a whole request, if it is one of them.
+    /// Key among the silent connections, if it is one of them.
     silence: Mutex<Option<Silence>>,
-    /// Wakes the task that reads from it.
+    /// Wakes the task that reads from the connection.
     task: AtomicWaker,
     is_ordinary: AtomicBool,
     place: Mutex<OwnedSemaphorePermit>,
 }
 
 impl Visit {
-    /// A connection from `address` that has this place.
+    /// Creates a connection from `address` that holds `place`.
     #[cfg(feature = "fuzzing")]
     pub(crate) fn new(address: SocketAddr, place: OwnedSemaphorePermit) -> Visit {
         Visit::with(address, place, true, Arc::new(Places::new(1)))
@@ -188,7 +192,7 @@ impl Visit {
         Visit { address, places, stay: Arc::new(stay) }
     }
 
-    /// A whole request has come.
+    /// Records that a whole request has arrived.
     pub(crate) fn note_request(&self) {
         let silence = self.stay.silence().take();
         if let Some(silence) = silence {
@@ -196,7 +200,8 @@ impl Visit {
         }
     }
 
-    /// Nothing is asked from now on, until [`Visit::note_request`]; `was_answered` if a request was answered before.
+    /// Starts a silence, until [`Visit::note_request`]. `was_answered`: a request was answered
+    /// before.
     fn note_silence(&self, was_answered: bool) {
         self.note_request();
         if !self.stay.watches() {
@@ -207,7 +212,8 @@ impl Visit {
         }
     }
 
-    /// Gives a connection in a spare place an ordinary one, if it has none and one is free; whether it has one now.
+    /// Moves a connection from a spare to an ordinary place if one is free. Returns whether its
+    /// place is ordinary now.
     pub(crate) fn find_ordinary_place(&self) -> bool {
         if !self.stay.is_ordinary.load(Ordering::Relaxed) {
             let Ok(place) = Arc::clone(&self.places.ordinary).try_acquire_owned() else { return false };
@@ -217,7 +223,7 @@ impl Visit {
         true
     }
 
-    /// Lets the connection stay in a place of other kind, and gives its own to somebody else. It ends with its request.
+    /// Moves the connection to a place for watching, until its request ends.
     pub(crate) fn watch_from(&self, place: OwnedSemaphorePermit) {
         *self.stay.place() = place;
         self.stay.watches.store(true, Ordering::Relaxed);
@@ -244,14 +250,14 @@ impl Connected<IncomingStream<'_, FewListener>> for Visit {
     }
 }
 
-/// A connection that fails when its next request, or the rest of one, does not come in time; or, if it watches, when nothing
-/// of what is sent is read for long; or when another one needs its place and it has asked nothing.
+/// A connection that fails when its request does not arrive in time, when its place is needed
+/// during a silence, or, if it watches, when it reads nothing for long.
 pub(crate) struct Visitor {
     stream: TcpStream,
-    /// When patience is at an end.
+    /// End of the current time limit.
     deadline: Pin<Box<Sleep>>,
     patience: Patience,
-    /// It watches, and the kernel takes no more for it until it reads.
+    /// The connection watches, and its socket buffer is full until the client reads.
     is_stuck: bool,
     visit: Visit,
 }
@@ -269,8 +275,8 @@ impl Visitor {
         Visitor { stream, deadline, patience, is_stuck: false, visit }
     }
 
-    /// Fails once the deadline has passed or the place is needed, and lets both wake the task otherwise. Whoever watches may
-    /// be silent.
+    /// Fails if the deadline has passed or the place is needed; otherwise registers both to wake
+    /// the task. A watching connection may be silent.
     fn check_time(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
         let stay = &self.visit.stay;
         stay.task.register(cx.waker());
@@ -286,12 +292,12 @@ impl Visitor {
         }
     }
 
-    /// Waits so long from now on, and not until whatever it has been waiting for.
+    /// Restarts the time limit from now.
     fn wait_for(&mut self, patience: Duration) {
         self.deadline.as_mut().reset(Instant::now() + patience);
     }
 
-    /// Begins to wait for a watcher that does not read.
+    /// Starts the time limit of a watching client that does not read.
     fn note_stuck(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
         if self.visit.stay.watches() && !self.is_stuck {
             self.is_stuck = true;
@@ -321,7 +327,7 @@ impl AsyncWrite for Visitor {
         };
         let written = written?;
         self.is_stuck = false;
-        // A request has been answered: the time for the next begins.
+        // A request was answered: the time for the next one begins.
         self.visit.note_silence(true);
         let patience = self.patience.request;
         self.wait_for(patience);
@@ -356,7 +362,7 @@ mod tests {
         (FewListener::new(listener, connections, patience), address)
     }
 
-    /// Serves `router` for up to `connections` at once.
+    /// Serves `router` with up to `connections` ordinary places.
     async fn serve(connections: usize, router: Router) -> SocketAddr {
         let (few, address) = listener(connections, Duration::from_mins(10)).await;
         let router = router.into_make_service_with_connect_info::<Visit>();
@@ -379,7 +385,7 @@ mod tests {
         answer
     }
 
-    /// Answers when it is let, and in places for everything alone.
+    /// Answers when the test permits, and only in ordinary places.
     fn slow(go_on: Arc<Semaphore>) -> Router {
         let slow = async move |ConnectInfo(visit): ConnectInfo<Visit>| {
             visit.note_request();
@@ -406,7 +412,7 @@ mod tests {
                 assert!(answer(&mut connect(address, REQUEST).await).await.ends_with("answer"));
             }
             let mut rest = Vec::new();
-            // The first, which is told that its request has no end, or sees the end.
+            // The first one receives an error about its incomplete request, or the end.
             let _ = half[0].read_to_end(&mut rest).await;
             half[49].write_all(b": y\r\nConnection: close\r\n\r\n").await.expect("it reads");
             assert!(answer(&mut half[49]).await.ends_with("answer"), "the youngest has its place");
@@ -419,7 +425,7 @@ mod tests {
             let go_on = Arc::new(Semaphore::new(0));
             let address = serve(2, slow(Arc::clone(&go_on))).await;
             let mut served = [connect(address, REQUEST).await, connect(address, REQUEST).await];
-            // Once a third is refused, the first two are being served.
+            // Once a third connection is refused, the first two are being served.
             while !answer(&mut connect(address, REQUEST).await).await.ends_with("no place") {}
             let _trickling = [0; 3 * SPARE_PLACES].map(|_| std::net::TcpStream::connect(address));
             for _ in 0..3 * SPARE_PLACES {
@@ -451,7 +457,7 @@ mod tests {
         assert!(answer.ends_with("answer"), "{answer}");
         let mut rest = Vec::new();
         assert_eq!(silent.read_to_end(&mut rest).expect("the end"), 0);
-        // A request without its end may be told so before the end.
+        // An incomplete request may be answered with an error before the end.
         let _ = half.read_to_end(&mut rest);
     }
 
@@ -474,7 +480,7 @@ mod tests {
             stream.write_all(b"GET / HTTP/1.1\r\nHost: test\r\n\r\n").expect("it reads");
             stream
         };
-        // There is one place, and the second is served while the first is.
+        // There is one place, and the second connection is served while the first stays.
         for mut watcher in [0, 1].map(ask) {
             let mut answer = String::new();
             watcher.read_to_string(&mut answer).expect("an answer, and then the end");

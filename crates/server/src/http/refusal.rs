@@ -1,11 +1,11 @@
-//! Requests over HTTP that are answered by an error, and how.
+//! Requests over HTTP that fail, and their responses.
 
 use crate::http::access::Denied;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use tidemark_engine::CommandError;
 
-/// A request that is answered by an error.
+/// A request that is answered with an error.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     pub(crate) status: StatusCode,
@@ -21,7 +21,7 @@ impl Refusal {
         Refusal { status: StatusCode::SERVICE_UNAVAILABLE, reason: reason.to_owned() }
     }
 
-    /// Of the error that a command was answered by: the first words of its text are for programs.
+    /// Converts the error of a command: the first words of its text determine the status.
     pub(crate) fn of_error(text: &[u8]) -> Refusal {
         let reason = String::from_utf8_lossy(text).into_owned();
         let begins = |words: &[&str]| words.iter().any(|word| reason.starts_with(word));
@@ -37,13 +37,13 @@ impl Refusal {
         Refusal { status, reason }
     }
 
-    /// Whether it is about what a key holds.
+    /// Whether the error concerns the content of a key.
     pub(crate) fn is_of_key(&self) -> bool {
         matches!(self.status, StatusCode::NOT_FOUND | StatusCode::CONFLICT)
     }
 
-    /// A response behind which further requests can come on the connection, but for those whose body was not read, or whose
-    /// sender may be guessing.
+    /// Builds a response after which the connection stays open, unless the body was not read or the
+    /// client may be guessing passwords.
     pub(crate) fn into_kept_alive(self) -> Response {
         let keeps = matches!(
             self.status,
@@ -83,7 +83,7 @@ impl IntoResponse for Refusal {
         let mut response = (self.status, text).into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        // Whoever guesses passwords needs a connection for each.
+        // Guessing passwords costs a connection for each guess.
         headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
         if self.status == StatusCode::UNAUTHORIZED {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));

@@ -1,5 +1,5 @@
-//! Commands of the table that requests over HTTP are made of: the same handlers, records and waits as for a client of the Redis
-//! protocol.
+//! Runs commands for HTTP requests: with the same handlers, records and waits as for clients of the
+//! Redis protocol.
 
 use crate::clock::now_us;
 use crate::command::dispatch::NO_MEMORY;
@@ -13,11 +13,11 @@ use crate::value_json::decode;
 use tidemark_engine::command::{self, flags};
 use tidemark_engine::{Call, Command, Engine, Protocol, Reply, Terms};
 
-/// A command as it would go over the wire, its name first.
+/// A command and its arguments, as over the wire.
 pub(crate) type Words<'a> = Vec<&'a [u8]>;
 
-/// Runs one command, or several together as a transaction, whose answer is an array then, and answers when it is as safe as answers are
-/// to be.
+/// Runs one command, or several as a transaction, which returns an array. Waits until the answer is
+/// as durable as the mode requires.
 pub(crate) async fn run(shared: &Shared, db: u8, commands: &[Words<'_>]) -> Result<Value, Refusal> {
     let rows: Vec<&'static Command> =
         commands.iter().map(|words| command::resolve(words)).collect::<Result<_, _>>()?;
@@ -29,7 +29,7 @@ pub(crate) async fn run(shared: &Shared, db: u8, commands: &[Words<'_>]) -> Resu
         let bytes = commands.iter().map(|words| Engine::record_bytes(words)).sum();
         shared.http_registry.wait_for_room(shared.engine.log(), bytes).await;
     }
-    // What is admitted from here on is committed before the log is closed.
+    // A command admitted after this check is committed before the log closes.
     if shared.is_stopping() {
         return Err(Refusal::unavailable("the server is stopping"));
     }
@@ -48,7 +48,7 @@ pub(crate) async fn run(shared: &Shared, db: u8, commands: &[Words<'_>]) -> Resu
     }
 }
 
-/// Runs them now; the answer, and what it has to wait for.
+/// Runs the commands and returns the answer and the watermark that it must wait for.
 fn execute(
     shared: &Shared,
     db: u8,
@@ -71,14 +71,14 @@ fn execute(
     let shown = || calls.iter().map(|call| shared.engine.newest_shown(call.command, call.args)).max();
     let until = holds_back(&executed, false, reply.bytes(), || shown().unwrap_or_default(), shared);
     if next_due(shared) != due_before {
-        // The workers may all sleep until what was due before, or, if one has just done that, for ever.
+        // The workers may all sleep until the earlier deadline, or without one.
         shared.inboxes.first().inspect(|inbox| inbox.wake());
     }
     let answer = if reply.was_refused() { Value::Error(NO_MEMORY.into()) } else { decode(reply.bytes()) };
     (answer, until)
 }
 
-/// When a worker has something to do for keys that nobody asks for, in milliseconds since 1970.
+/// Returns when background work on keys (commits, expiry) is next due, in milliseconds since 1970.
 fn next_due(shared: &Shared) -> u64 {
     [shared.next_commit(), shared.next_expiry()].into_iter().flatten().min().unwrap_or(u64::MAX)
 }

@@ -1,5 +1,5 @@
-//! Metrics, health, watched reads, changes and limits over HTTP, on a thread of their own: whoever asks does not keep a worker from its
-//! clients.
+//! Serves metrics, health, watched reads, changes and limits over HTTP on a thread of its own, so
+//! that no request delays a worker's clients.
 
 use crate::clock::now_us;
 use crate::durability::loading::LOADING;
@@ -24,7 +24,7 @@ use tidemark_log::Health;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
-/// How long connections are waited for.
+/// Time limits of connections.
 const PATIENCE: Patience = Patience { request: Duration::from_secs(10), reader: Duration::from_mins(1) };
 
 /// The running HTTP server.
@@ -35,7 +35,7 @@ pub(crate) struct Http {
 }
 
 impl Http {
-    /// Listens on `address` and serves from when this returns.
+    /// Listens on `address` and starts to serve.
     pub(crate) fn start(address: SocketAddr, shared: Arc<Shared>) -> io::Result<Http> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
         let listener = runtime.block_on(TcpListener::bind(address))?;
@@ -47,7 +47,7 @@ impl Http {
                 let registry = wake_watchers(&shared);
                 let router = router(Arc::clone(&shared)).into_make_service_with_connect_info::<Visit>();
                 let server = async { serve(FewListener::new(listener, connections, PATIENCE), router).await };
-                // Requests are short and lose nothing when they are cut off; whoever watches comes back.
+                // Cut-off requests lose nothing; watching clients reconnect.
                 tokio::select! {
                     ended = server => unreachable!("HTTP is served until the server stops, and it ended with {ended:?}"),
                     () = registry => unreachable!("subscribers are woken until the server stops"),
@@ -59,21 +59,21 @@ impl Http {
         Ok(Http { address, stop, thread })
     }
 
-    /// The address that it listens on.
+    /// Returns the address that it listens on.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Ends it. An error says that its thread has panicked.
+    /// Stops the server. Returns an error if its thread has panicked.
     pub(crate) fn stop(self) -> std::thread::Result<()> {
-        // A thread that has panicked does not listen any more.
+        // A thread that has panicked has dropped the receiver.
         let _ = self.stop.send(());
         self.thread.join()
     }
 }
 
-/// Wakes subscribers for as long as the thread runs, and forgets watched reads that nobody comes back to: a worker may sleep
-/// for as long as it has no clients.
+/// Wakes subscribers and forgets abandoned watched reads while the thread runs. A worker without
+/// clients may sleep and not do it.
 async fn wake_watchers(shared: &Shared) {
     loop {
         tokio::select! {
@@ -83,7 +83,7 @@ async fn wake_watchers(shared: &Shared) {
     }
 }
 
-/// Waits until a time in milliseconds since 1970, or for ever.
+/// Waits until a time in milliseconds since 1970; `None` waits for ever.
 async fn until(at_ms: Option<u64>) {
     match at_ms {
         None => std::future::pending().await,
@@ -98,16 +98,16 @@ fn router(shared: Arc<Shared>) -> Router {
         .route("/check", any(api_key::check).options(api_key::options))
         .route("/release", any(api_key::release).options(api_key::options))
         .layer(from_fn(note_request))
-        // These note it themselves, when the body has come.
+        // These note the request themselves, once its body has arrived.
         .route("/v1/check", limited(post(limiting::check)))
         .route("/v1/release", limited(post(limiting::release)))
         .layer(from_fn_with_state(Arc::clone(&shared), admit))
-        // In any place: these tell whether the server is well when all places are taken.
+        // Served in any place: they must answer when all places are taken.
         .merge(about_server())
         .with_state(shared)
 }
 
-/// What supervisors and their tools ask.
+/// Routes for supervisors and monitoring.
 fn about_server() -> Router<Arc<Shared>> {
     Router::new()
         .route("/metrics", get(metrics))
@@ -116,18 +116,18 @@ fn about_server() -> Router<Arc<Shared>> {
         .layer(from_fn(note_request))
 }
 
-/// Answers other methods too.
+/// Adds `OPTIONS` and the refusal of other methods.
 fn limited(post: MethodRouter<Arc<Shared>>) -> MethodRouter<Arc<Shared>> {
     post.options(limiting::options).fallback(limiting::other_method)
 }
 
-/// Whoever has asked something has time until it is answered.
+/// Notes a request, which ends the connection's silence until it is answered.
 async fn note_request(ConnectInfo(visit): ConnectInfo<Visit>, request: Request, next: Next) -> Response {
     visit.note_request();
     next.run(request).await
 }
 
-/// Refuses what is asked in a spare place while there is no ordinary one, and what needs data that is being loaded.
+/// Refuses requests in a spare place while no ordinary one is free, and requests during loading.
 async fn admit(
     State(shared): State<Arc<Shared>>,
     ConnectInfo(visit): ConnectInfo<Visit>,
@@ -163,7 +163,7 @@ async fn live() -> &'static str {
     "live\n"
 }
 
-/// Whether the server does all that it is there for: not while it stops, and not when it cannot write.
+/// Whether the server is fully operational: not while it loads or stops, nor if it cannot write.
 async fn ready(State(shared): State<Arc<Shared>>) -> (StatusCode, String) {
     if shared.is_stopping() {
         return (StatusCode::SERVICE_UNAVAILABLE, "the server is stopping\n".to_owned());

@@ -1,12 +1,13 @@
-//! A WebSocket: many watched reads on one connection, by messages of JSON.
+//! A WebSocket: many watched reads on one connection, with JSON messages.
 //!
-//! | the client says | and is answered |
+//! | client sends | server answers |
 //! |---|---|
-//! | `{"watch": ["GET", "k"], "id": any, "db": 0}` | `snapshot`, and then an `emission` for every change |
-//! | `{"resume": "17-0", "lsn": 42, "key": "k", "id": any}` | `resumed`, and then what was missed; or `stale`, and a `snapshot` where the read is known, or `failed` |
+//! | `{"watch": ["GET", "k"], "id": any, "db": 0}` | `snapshot`, then an `emission` for every change |
+//! | `{"resume": "17-0", "lsn": 42, "key": "k", "id": any}` | `resumed`, then what was missed; or `stale`, then a `snapshot` if the query still exists, or `failed` |
 //! | `{"unwatch": "17-0", "id": any}` | `unwatched` |
 //!
-//! Answers carry the `id` of what they answer. While the client reads slowly its messages are not read either.
+//! Answers repeat the `id` of the request. While the client reads slowly, its messages are not read
+//! either (back-pressure).
 
 use crate::http::stream::ALIVE_PAUSE;
 use crate::http::watch::{self, Body, LOG_FAILED, Notice, Pending, Watch};
@@ -28,16 +29,16 @@ use tidemark_engine::watch::Subscribed;
 use tidemark_log::Lsn;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
-/// The longest message of a client. Bytes.
+/// Longest message of a client, in bytes.
 const MESSAGE_BYTES: usize = 1024 * 1024;
-/// The most reads that one connection watches.
+/// Most reads that one connection watches.
 const WATCHES: usize = 16_384;
 
-/// What a client says.
+/// Message of a client.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Request {
-    /// As it is written, and `null` is one too.
+    /// Returned as written; `null` counts as an ID.
     #[serde(default, deserialize_with = "as_written")]
     id: Option<Box<RawValue>>,
     watch: Option<Vec<Word>>,
@@ -52,25 +53,25 @@ fn as_written<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Box<RawValue>
     Box::<RawValue>::deserialize(from).map(Some)
 }
 
-/// The answer to a message, and the query that it is about.
+/// The answer to a message, and the query that it concerns.
 struct Answer {
     query: Lsn,
     pending: Pending,
-    /// What follows it at once.
+    /// Notice to send right after it.
     then: Option<Notice>,
 }
 
 impl Answer {
-    /// One that shows nothing which could be lost.
+    /// Answers with a notice that depends on no record.
     fn of(notice: Notice) -> Answer {
         Answer { query: Lsn::ZERO, pending: notice.into(), then: None }
     }
 }
 
-/// The connection is at its end.
+/// The connection has ended.
 struct Closed;
 
-/// Goes over to the WebSocket protocol. Reads are of database `db` unless their message says another.
+/// Upgrades to the WebSocket protocol. Reads use database `db` unless a message names another.
 pub(crate) fn serve(upgrade: WebSocketUpgrade, shared: Arc<Shared>, db: u8) -> Response {
     upgrade.max_message_size(MESSAGE_BYTES).max_frame_size(MESSAGE_BYTES).on_upgrade(
         move |socket| async move {
@@ -82,7 +83,7 @@ pub(crate) fn serve(upgrade: WebSocketUpgrade, shared: Arc<Shared>, db: u8) -> R
                 watches: BTreeMap::new(),
                 last: Lsn::ZERO,
             };
-            // However it ends, there is nobody left to tell.
+            // The connection has ended; no error needs to be reported.
             let _ = connection.run().await;
         },
     )
@@ -93,9 +94,9 @@ struct Connection {
     socket: WebSocket,
     http_listener: Arc<HttpListener>,
     db: u8,
-    /// By their queries: at most one of each.
+    /// By query, at most one of each.
     watches: BTreeMap<Lsn, Watch>,
-    /// The query that had its turn last.
+    /// Query that was served last.
     last: Lsn,
 }
 
@@ -116,12 +117,12 @@ impl Connection {
         }
     }
 
-    /// Sends the next notice about a query.
+    /// Sends the next notice of a query.
     async fn give_turn(&mut self, query: Lsn) -> Result<(), Closed> {
         self.last = query;
         let Some(watch) = self.watches.get_mut(&query) else { return Ok(()) };
         if let Some(pending) = watch.next() {
-            // There may be more, when the others have had their turn.
+            // There may be more, which waits until the other queries had their turn.
             self.http_listener.tell(query);
             return self.give(query, pending).await;
         }
@@ -131,7 +132,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Sends a notice about a query as soon as what it shows is durable.
+    /// Sends a notice of a query once the state that it shows is durable.
     async fn give(&mut self, query: Lsn, pending: Pending) -> Result<(), Closed> {
         if let Some(until) = pending.after
             && !self.shared.http_registry.wait_for_log(self.shared.engine.log(), until).await
@@ -144,7 +145,7 @@ impl Connection {
         self.tell(&pending.notice).await
     }
 
-    /// Does what a message asks for, and answers it: before anything else is sent, so that no answers gather here.
+    /// Handles a message and answers it before anything else is sent: answers do not queue up.
     async fn hear(&mut self, text: &str) -> Result<(), Closed> {
         let request: Request = match serde_json::from_str(text) {
             Ok(request) => request,
@@ -194,7 +195,7 @@ impl Connection {
         Ok(Answer { query: subscribed.query.id(), pending, then: None })
     }
 
-    /// The connection's subscription to a query: the one that it has already, or a new one.
+    /// Returns the connection's subscription to a query, which is created if there is none.
     fn watch_of(&mut self, subscribed: &Subscribed) -> &mut Watch {
         self.watches.entry(subscribed.query.id()).or_insert_with(|| {
             let cursor = Cursor::new(subscribed.query.clone(), subscribed.number, subscribed.lsn);
@@ -211,8 +212,8 @@ impl Connection {
         Answer::of(Notice::new("unwatched", Body::Unwatched { sub_id: name, ended }))
     }
 
-    /// Lets a subscription go on behind `lsn`. If it cannot, the client is told so, and then the present answer of the read
-    /// where it is still known.
+    /// Resumes a subscription after `lsn`. If that fails, sends the reason, then the current answer
+    /// if the query still exists.
     async fn resume(&mut self, name: &str, key: Option<Word>, lsn: Lsn) -> Result<Answer, String> {
         self.check_room()?;
         let key = key.map(Word::into_bytes).transpose()?;
@@ -223,7 +224,7 @@ impl Connection {
             let pending = watch::stale(&self.shared, name, ResumeError::NotFound);
             return Ok(Answer { query: Lsn::ZERO, pending, then: None });
         };
-        // Before it began there was nothing.
+        // There are no emissions before the query began.
         let lsn = lsn.max(query.id());
         match watch::resume(&self.shared, &self.http_listener, query.id(), lsn).await {
             Ok(place) => {
@@ -241,7 +242,8 @@ impl Connection {
                         watch.say(snapshot);
                         None
                     }
-                    // It was forgotten meanwhile, and cannot be begun any more: its answer is an error by now, or there are too many.
+                    // The query was dropped in the meantime and cannot be created: its read fails
+                    // by now, or there are too many.
                     Err(error) => Some(Notice::failed(name, error)),
                 };
                 Ok(Answer { query: query.id(), pending, then })
@@ -270,13 +272,13 @@ impl Connection {
         self.send(Message::Text(Utf8Bytes::from(text))).await
     }
 
-    /// Sends, and waits until the kernel has it all: no second message waits here.
+    /// Sends a message and waits until the kernel has all of it: at most one is buffered here.
     async fn send(&mut self, message: Message) -> Result<(), Closed> {
         self.socket.send(message).await.map_err(|_| Closed)
     }
 }
 
-/// Whether a message asks for a read that can be watched.
+/// Whether a message requests a read that can be watched.
 #[cfg(feature = "fuzzing")]
 pub(crate) fn watches(shared: &Shared, text: &str) -> bool {
     let Ok(Request { watch: Some(words), db, key, resume, .. }) = serde_json::from_str(text) else {

@@ -1,4 +1,4 @@
-//! What all streams over HTTP have in common: how they are kept alive, and who may read them.
+//! Common parts of all streams over HTTP: keep-alive and cross-origin access.
 
 use crate::http::access;
 use crate::http::refusal::Refusal;
@@ -12,7 +12,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often a silent connection is shown to be alive, to what stands between and to the system.
+/// Interval of keep-alives on a silent connection, for proxies and the operating system.
 pub(crate) const ALIVE_PAUSE: Duration = Duration::from_secs(15);
 
 /// `OPTIONS` of `/v1/watch` and `/v1/changes`.
@@ -20,7 +20,7 @@ pub(crate) async fn options(State(shared): State<Arc<Shared>>, headers: HeaderMa
     preflight(&shared, &headers, "GET", "authorization, last-event-id")
 }
 
-/// What a browser asks before a page of somebody else sends a password in a header, or JSON.
+/// Answers the preflight request of a browser for a page of another origin.
 pub(crate) fn preflight(
     shared: &Shared,
     headers: &HeaderMap,
@@ -37,7 +37,7 @@ pub(crate) fn preflight(
     response
 }
 
-/// Lets a page of an origin that `http-allow-origin` names read the response.
+/// Allows a page to read the response if `http-allow-origin` names its origin.
 pub(crate) fn share_with_origin(shared: &Shared, headers: &HeaderMap, response: &mut Response) {
     if let Some(origin) = access::allowed_origin(&shared.settings.current(), headers) {
         response.headers_mut().insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
@@ -45,13 +45,13 @@ pub(crate) fn share_with_origin(shared: &Shared, headers: &HeaderMap, response: 
     response.headers_mut().insert(header::VARY, HeaderValue::from_static("Origin"));
 }
 
-/// A response that is a stream of events.
+/// Builds a response that is a stream of events.
 pub(crate) fn as_events(events: impl Stream<Item = Result<Event, Infallible>> + Send + 'static) -> Response {
     let mut response = Sse::new(events).keep_alive(KeepAlive::new().interval(ALIVE_PAUSE)).into_response();
     let headers = response.headers_mut();
-    // The connection's place is that of a subscription: no other requests follow.
+    // The connection holds the place of a subscription: no other requests may follow.
     headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
-    // Proxies that gather what they pass on would keep events until there are many.
+    // A buffering proxy would delay events.
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     response
 }

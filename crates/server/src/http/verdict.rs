@@ -1,4 +1,4 @@
-//! What a check has come to, as a response: JSON, and the fields by which clients pace themselves.
+//! The result of a check as a response: JSON and rate-limit headers.
 
 use crate::http::refusal::Refusal;
 use crate::resp::Value;
@@ -8,9 +8,9 @@ use axum::response::{IntoResponse, Response};
 use serde::{Serialize, Serializer};
 use tidemark_changes::serialize_bytes;
 
-/// The largest number of a structured field (RFC 9651).
+/// Largest integer of a structured field (RFC 9651).
 const FIELD_INTEGER_MAX: u64 = 999_999_999_999_999;
-/// Longer keys are not shown in fields. Bytes.
+/// Longest key shown in headers, in bytes.
 const SHOWN_KEY_BYTES: usize = 128;
 
 const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
@@ -19,25 +19,25 @@ const X_LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
 const X_REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
 const X_STATUS: HeaderName = HeaderName::from_static("x-ratelimit-status");
 
-/// The fields that pages of other origins may read, if those may read anything.
+/// Headers that pages of allowed origins may read.
 pub(crate) const EXPOSED: &str = "retry-after, ratelimit, ratelimit-policy, x-ratelimit-limit, x-ratelimit-remaining, \
                                   x-ratelimit-status";
 
-/// What `LIMIT.CHECKALL` or `LIMIT.PEEKALL` has answered.
+/// Answer of `LIMIT.CHECKALL` or `LIMIT.PEEKALL`.
 #[derive(Debug, Serialize)]
 pub(crate) struct Verdict {
     allowed: bool,
-    /// The key that decides: if any refuses, one that does.
+    /// The deciding key: one that refuses, if any does.
     #[serde(serialize_with = "as_text")]
     key: Vec<u8>,
-    /// `None` if there is none.
+    /// `None` without a limit.
     limit: Option<u64>,
     remaining: Option<u64>,
-    /// `None` if it is allowed, or no wait helps.
+    /// `None` if the check passed, or waiting does not help.
     retry_after_ms: Option<u64>,
-    /// `None` if only what is given back counts no more.
+    /// `None` if only returned units reset it.
     reset_after_ms: Option<u64>,
-    /// For each key the lease that was granted; empty if no key has leases.
+    /// Granted lease of each key; empty if no key has leases.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     leases: Vec<Option<u64>>,
 }
@@ -47,7 +47,7 @@ fn as_text<S: Serializer>(key: &[u8], serializer: S) -> Result<S::Ok, S::Error> 
 }
 
 impl Verdict {
-    /// Reads the answer of a command.
+    /// Parses the answer of a command.
     pub(crate) fn read(answer: Value) -> Result<Verdict, Refusal> {
         let Value::Array(fields) = answer else { return Err(unreadable()) };
         let [
@@ -67,7 +67,7 @@ impl Verdict {
             [Value::Array(leases)] => leases.iter().map(lease).collect(),
             _ => return Err(unreadable()),
         };
-        // What there is none of is -1.
+        // -1 stands for an absent number.
         let some = |number: i64| u64::try_from(number).ok();
         Ok(Verdict {
             allowed: *allowed == 1,
@@ -80,7 +80,7 @@ impl Verdict {
         })
     }
 
-    /// The response to those who ask by JSON.
+    /// Builds the JSON response.
     pub(crate) fn into_response(self) -> Response {
         let json = serde_json::to_string(&self).expect("a verdict has a form in JSON");
         let mut response =
@@ -89,7 +89,7 @@ impl Verdict {
         response
     }
 
-    /// The response to those who ask as the original's clients do.
+    /// Builds the plain response that clients of VSA expect.
     pub(crate) fn into_plain_response(self) -> Response {
         let text = if self.allowed { "OK" } else { "Too Many Requests" };
         let mut response = (self.status(), text).into_response();
@@ -126,7 +126,7 @@ impl Verdict {
     }
 }
 
-/// A lease that was granted: 0 is none.
+/// Returns the granted lease; 0 stands for none.
 fn lease(answer: &Value) -> Option<u64> {
     match answer {
         Value::Integer(id) => u64::try_from(*id).ok().filter(|id| *id > 0),
@@ -138,7 +138,7 @@ fn unreadable() -> Refusal {
     Refusal { status: StatusCode::INTERNAL_SERVER_ERROR, reason: "ERR the answer cannot be shown".to_owned() }
 }
 
-/// A key as a string of a structured field, which has no room for everything.
+/// Formats a key as a string of a structured field; a key that does not fit becomes `"limit"`.
 fn field_string(key: &[u8]) -> String {
     if key.len() > SHOWN_KEY_BYTES || !key.iter().all(|byte| (b' '..=b'~').contains(byte)) {
         return "\"limit\"".to_owned();

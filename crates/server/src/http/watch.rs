@@ -1,7 +1,7 @@
-//! A subscription over HTTP, without its connection: what the subscriber is to be told, one thing after the other.
+//! A subscription over HTTP, independent of its connection: the sequence of its notices.
 //!
-//! Nothing waits here but answers to what the subscriber has asked: emissions stay with their query until it is the turn of
-//! one, so a subscriber that reads slowly costs nothing, and is told if it has been too slow.
+//! Only answers to requests are queued here. Emissions stay with their query until the subscriber's
+//! turn, so a slow subscriber costs no memory; it is notified if it fell too far behind.
 
 use crate::clock::now_us;
 use crate::command::watch_command::split;
@@ -23,37 +23,37 @@ use tidemark_engine::{CommandError, Protocol, SharedBytes};
 use tidemark_log::Lsn;
 use tokio::sync::Notify;
 
-/// What a subscriber is told when nothing more can become durable.
+/// Error for a subscriber when nothing more can become durable.
 pub(crate) const LOG_FAILED: &str = "MISCONF the log has failed and this change may be lost";
 
-/// What a subscriber is told.
+/// Notice for a subscriber.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Notice {
-    /// What the subscriber has called its request, if this answers one.
+    /// ID that the subscriber gave the request that this answers, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) id: Option<Box<RawValue>>,
-    /// What kind of thing it is.
+    /// Kind of the notice.
     #[serde(rename = "type")]
     pub(crate) kind: &'static str,
     #[serde(flatten)]
     pub(crate) body: Body,
 }
 
-/// The rest of a notice. Over Server-Sent Events it is all that is sent as data.
+/// Body of a notice; over Server-Sent Events, all of the data.
 #[derive(Debug, Clone, Serialize)]
 #[serde(untagged)]
 pub(crate) enum Body {
-    /// The answer of the read: the first, or a changed one.
+    /// Answer of the read: the first or a changed one.
     Answer { sub_id: Box<str>, lsn: u64, seq: u64, value: Json },
-    /// A subscription goes on, with this number next.
+    /// The subscription is resumed; the number of its next emission.
     Resumed { sub_id: Box<str>, next: u64 },
-    /// A subscription cannot go on: why, and the LSN that goes with it.
+    /// The subscription cannot be resumed: the reason and the LSN that it concerns.
     Stale { sub_id: Box<str>, reason: &'static str, floor: u64 },
-    /// Whether a subscription was there to be ended.
+    /// Whether there was a subscription to end.
     Unwatched { sub_id: String, ended: bool },
-    /// A subscription has ended, and why.
+    /// The subscription has ended, and why.
     Failed { sub_id: Box<str>, error: String },
-    /// What went wrong.
+    /// A request failed.
     Error { error: String },
 }
 
@@ -71,7 +71,7 @@ impl Notice {
     }
 }
 
-/// A notice, and what must come before it may be told.
+/// A notice, and the watermark that it must wait for.
 #[derive(Debug)]
 pub(crate) struct Pending {
     pub(crate) notice: Notice,
@@ -84,19 +84,19 @@ impl From<Notice> for Pending {
     }
 }
 
-/// A subscription. Dropping it ends it.
+/// A subscription, which ends when it is dropped.
 pub(crate) struct Watch {
     shared: Arc<Shared>,
     http_listener: Arc<HttpListener>,
     cursor: Cursor,
-    /// What is to be told before further emissions.
+    /// Notices to send before further emissions.
     ready: VecDeque<Pending>,
-    /// It could not go on: nothing follows what is ready.
+    /// The subscription has failed: nothing follows the ready notices.
     has_ended: bool,
 }
 
 impl Watch {
-    /// A subscription that goes on from where `cursor` is. Its query is one that the connection does not watch yet.
+    /// Creates a subscription at `cursor`. The connection must not watch its query yet.
     pub(crate) fn new(shared: &Arc<Shared>, http_listener: &Arc<HttpListener>, cursor: Cursor) -> Watch {
         let (shared, http_listener) = (Arc::clone(shared), Arc::clone(http_listener));
         shared.http_registry.join(cursor.query().id(), &http_listener);
@@ -108,30 +108,30 @@ impl Watch {
         &self.cursor
     }
 
-    /// Whether nothing follows any more.
+    /// Whether nothing more follows.
     pub(crate) fn has_ended(&self) -> bool {
         self.has_ended && self.ready.is_empty()
     }
 
-    /// Lets the subscription to the same query go on from elsewhere.
+    /// Moves the subscription to another position in the same query.
     pub(crate) fn put_at(&mut self, cursor: Cursor) {
         assert_eq!(cursor.query().id(), self.cursor.query().id(), "a subscription stays with its query");
         (self.cursor, self.has_ended) = (cursor, false);
-        // It belongs to where the subscription was.
+        // These notices belong to the old position.
         self.ready.clear();
         self.http_listener.tell(self.cursor.query().id());
     }
 
-    /// Lets the subscriber be told something before further emissions.
+    /// Queues a notice to send before further emissions.
     pub(crate) fn say(&mut self, pending: impl Into<Pending>) {
         self.ready.push_back(pending.into());
         self.http_listener.tell(self.cursor.query().id());
     }
 
-    /// The present answer, to be told before anything else: the emissions that it contains are skipped.
+    /// Returns the current answer, to be sent first, and skips the emissions that it contains.
     pub(crate) fn show(&mut self, subscribed: &Subscribed) -> Pending {
         self.cursor.skip_to(subscribed.number, subscribed.lsn);
-        // What else there was to say is in the answer.
+        // The answer supersedes the queued notices.
         self.ready.clear();
         self.has_ended = false;
         Pending {
@@ -140,7 +140,7 @@ impl Watch {
         }
     }
 
-    /// What the subscriber is to be told next; `None` until its ear has heard of something.
+    /// Returns the next notice; `None` until its listener is notified again.
     pub(crate) fn next(&mut self) -> Option<Pending> {
         if let Some(pending) = self.ready.pop_front() {
             return Some(pending);
@@ -161,7 +161,8 @@ impl Watch {
         Some(Pending { notice: self.answer("emission", &emission.answer), after })
     }
 
-    /// The subscriber was too slow: it is told so, and then the present answer under a new name.
+    /// Handles a subscriber that fell behind retention: a `stale` notice, then the current answer
+    /// under a new name.
     fn begin_anew(&mut self, gone: Gone) -> Pending {
         let stale = stale(&self.shared, self.cursor.name().as_str(), ResumeError::Stale(gone.floor));
         match subscribe(&self.shared, self.cursor.query().read().clone()) {
@@ -170,14 +171,14 @@ impl Watch {
                 let snapshot = self.show(&subscribed);
                 self.say(snapshot);
             }
-            // A query that is listened to stays.
+            // A query with a listener is not dropped, unless it was ended.
             Ok(_) => self.end("ERR the watched read has ended"),
             Err(error) => self.end(error),
         }
         stale
     }
 
-    /// Lets the subscriber be told that nothing more follows, and why.
+    /// Ends the subscription with a notice of the reason.
     pub(crate) fn end(&mut self, error: impl ToString) {
         self.has_ended = true;
         self.ready.clear();
@@ -206,7 +207,7 @@ impl Drop for Watch {
     }
 }
 
-/// How the subscriptions of a connection come to what is not retained any more.
+/// Returns the callback by which a replay notifies this connection's subscriptions.
 fn teller(http_listener: &Arc<HttpListener>) -> impl Fn(Lsn) -> Tell + use<> {
     let http_listener = Arc::clone(http_listener);
     move |query| {
@@ -215,7 +216,7 @@ fn teller(http_listener: &Arc<HttpListener>) -> impl Fn(Lsn) -> Tell + use<> {
     }
 }
 
-/// Where a subscription to query `id` goes on behind `lsn`. If that has to be looked for in the log, it takes a while.
+/// Returns the place in query `id` to resume after `lsn`. Slow if the log must be searched.
 pub(crate) async fn resume(
     shared: &Shared,
     http_listener: &Arc<HttpListener>,
@@ -245,13 +246,14 @@ pub(crate) async fn resume(
     }
 }
 
-/// That a subscription cannot go on, as soon as a crash cannot take back the position that is told.
+/// Returns the notice that a subscription cannot be resumed; it waits until its LSN is durable.
 pub(crate) fn stale(shared: &Shared, name: &str, why: ResumeError) -> Pending {
     let body = Body::Stale { sub_id: name.into(), reason: why.word(), floor: why.lsn().0 };
     Pending { notice: Notice::new("stale", body), after: shared.holds_back_position(why.lsn(), false) }
 }
 
-/// The read of a command over HTTP, with operators behind `|`. RESP3 tells maps, doubles and nulls apart, as JSON does.
+/// Parses a read with optional operators after `|`. Uses RESP3, which distinguishes maps, doubles
+/// and nulls as JSON does.
 pub(crate) fn read(db: u8, words: &[&[u8]]) -> Result<Read, CommandError> {
     let (args, options) = split(words);
     if args.is_empty() {
@@ -267,8 +269,8 @@ pub(crate) fn read(db: u8, words: &[&[u8]]) -> Result<Read, CommandError> {
     Read::new(db, Protocol::Resp3, args, Filter::parse(&operators)?)
 }
 
-/// Lets the connections of HTTP watch a read, and answers it. Until a [`Watch`] has been made of it, nothing else may be
-/// awaited.
+/// Registers HTTP as listener of a read and returns its answer. The caller must not await before it
+/// has made a [`Watch`] of it.
 pub(crate) fn subscribe(shared: &Shared, read: Read) -> Result<Subscribed, CommandError> {
     let now_us = now_us();
     let subscribed = shared.engine.subscribe(read, shared.http_registry.listener(), now_us)?;
@@ -288,13 +290,13 @@ mod tests {
     use tidemark_log::storage::faulty::{Fault, Plan, Site};
     use tidemark_log::{Durability, FaultyStorage, Log, MemoryStorage, Options};
 
-    /// A server without workers, and the storage of its log.
+    /// Returns a server without workers, and the storage of its log.
     fn server(durability: Durability) -> (Arc<Shared>, FaultyStorage) {
         let storage = FaultyStorage::new(Arc::new(MemoryStorage::new()), None);
         let options = Options { durability, segment_bytes: 64 * 1024, ..Options::default() };
         let (log, _) = Log::open(Arc::new(storage.clone()), options).expect("an empty log");
         let engine = Engine::new(Arc::new(log), 4, 1);
-        // Nothing makes emissions again.
+        // Without replay.
         let config = Config { durability, watch_backlogs: 0, ..Config::default() };
         let shared = Arc::new(Shared::new(engine, Snapshots::new(Lsn::ZERO).0, config, Vec::new()));
         let weak = Arc::downgrade(&shared);
@@ -397,7 +399,7 @@ mod tests {
         let (shared, _) = server(Durability::Always);
         shared.engine.limit_retention(RetentionLimits { bytes: 0, age_us: u64::MAX });
         let (mut watch, _) = watch(&shared);
-        // The query retains its last emission, whatever the limit.
+        // The query retains its last emission regardless of the limit.
         ["1", "2", "3"].into_iter().for_each(|value| set(&shared, value));
         let pending = watch.next().expect("there is something to tell");
         let Body::Stale { floor, .. } = &pending.notice.body else { panic!("{pending:?}") };

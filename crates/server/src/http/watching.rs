@@ -1,8 +1,8 @@
-//! `GET /v1/watch`: a watched read as Server-Sent Events, and the way to a WebSocket with many.
+//! `GET /v1/watch`: a watched read as Server-Sent Events, and the upgrade to a WebSocket.
 //!
 //! ```text
-//! request ─► access (may it?) ─► a place for it ─► Engine::subscribe ─► watch: notices, one after the other ─► events
-//!                                     └► Upgrade: websocket ─► socket: the same notices as messages
+//! request ─► access (may it?) ─► a place ─► Engine::subscribe ─► watch: notices in order ─► events
+//!                                └► Upgrade: websocket ─► socket: the same notices as messages
 //! ```
 
 use crate::http::listener::Visit;
@@ -29,13 +29,13 @@ use tidemark_engine::command::parse;
 use tidemark_engine::watch::Read;
 use tidemark_log::Lsn;
 
-/// What a request asks for in its target.
+/// Options in the target of a request.
 #[derive(Debug, Default)]
 struct Wish {
     command: Vec<u8>,
     args: Vec<Vec<u8>>,
     db: u8,
-    /// Name and LSN of a subscription to go on with.
+    /// Name and LSN of a subscription to resume.
     resume: Option<Vec<u8>>,
     token: Option<Vec<u8>>,
 }
@@ -108,16 +108,16 @@ async fn answer(shared: Arc<Shared>, visit: Visit, parts: &mut Parts) -> Result<
         visit.watch_from(place);
         return Ok(socket::serve(upgrade, shared, wish.db));
     }
-    // What the browser says at a reconnect is newer than the target, which stays the same.
+    // `Last-Event-ID` of a reconnecting browser is newer than the target, which does not change.
     let last = parts.headers.get("last-event-id").map(|id| id.as_bytes().to_vec()).or(wish.resume.clone());
     let read = wish.read()?;
-    // Before a place in the log is looked for, which may take longer than a request has time.
+    // First, as finding a position in the log may take longer than a request's time limit.
     visit.watch_from(place);
     let events = Events::begin(&shared, read, last.as_deref()).await?;
     Ok(events.into_response())
 }
 
-/// One subscription as a sequence of events.
+/// One subscription as a stream of events.
 struct Events {
     shared: Arc<Shared>,
     http_listener: Arc<HttpListener>,
@@ -125,7 +125,7 @@ struct Events {
 }
 
 impl Events {
-    /// Begins with the answer of the read; or, where a subscription goes on, with what was missed.
+    /// Starts with the answer of the read, or with the missed emissions of a resumed subscription.
     async fn begin(shared: &Arc<Shared>, read: Read, last: Option<&[u8]>) -> Result<Events, Refusal> {
         let http_listener = Arc::new(HttpListener::default());
         let resumed = match last {
@@ -193,7 +193,7 @@ fn event(notice: &Notice) -> Event {
     }
 }
 
-/// The subscription to `read` that goes on behind an event whose id is `last`.
+/// Returns a cursor for `read` that resumes after the event with the ID `last`.
 async fn resume(
     shared: &Shared,
     http_listener: &Arc<HttpListener>,
@@ -209,7 +209,7 @@ async fn resume(
     if query.read() != read {
         return Err(ResumeError::NotFound);
     }
-    // Before it began there was nothing.
+    // There are no emissions before the query began.
     let lsn = lsn.max(query.id());
     Ok(Cursor::at(watch::resume(shared, http_listener, query.id(), lsn).await?, base, lsn))
 }

@@ -1,22 +1,23 @@
-//! What every WebSocket here does with its client's frames.
+//! Handling of control frames, common to all WebSockets.
 
 use axum::extract::ws::{CloseFrame, Message, WebSocket, close_code};
 use futures_util::SinkExt as _;
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// How long a client may take to read that it has been understood that it goes, or why it has to.
+/// Time for a client to read the closing frame.
 const FAREWELL: Duration = Duration::from_secs(1);
-/// The longest reason that a closing frame carries. Bytes.
+/// Longest reason in a closing frame, in bytes.
 const REASON_BYTES: usize = 123;
 
-/// The client's next message, or `None` at the end, which has been answered then. Nothing is lost if it is not waited for to
-/// the end.
+/// Returns the client's next message, or `None` at the end, when the closing frame has been
+/// answered. Cancel-safe.
 ///
-/// Pings are answered. While such an answer cannot leave nothing more is read, so none gather for a client that does not read.
+/// Answers pings. Reads nothing more until such an answer is sent, so they do not queue up for a
+/// client that does not read.
 pub(crate) async fn hear(socket: &mut WebSocket) -> Option<Message> {
     loop {
-        // What the frame before has caused.
+        // Send the answer to the previous frame.
         socket.flush().await.ok()?;
         match socket.recv().await? {
             Ok(Message::Ping(_) | Message::Pong(_)) => {}

@@ -1,4 +1,4 @@
-//! What the body of a check or of a release asks for, as words of commands.
+//! Translates the JSON body of a check or release to commands.
 //!
 //! ```json
 //! {"key": "user:42", "amount": 1, "limit": "GCRA 10 PER 1000 BURST 20"}
@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tidemark_engine::command::parse;
 
-/// A body: one key, or several in `limits`.
+/// Body for one key, or for several in `limits`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Body {
@@ -26,44 +26,44 @@ struct Body {
     db: Option<u8>,
 }
 
-/// What is wanted of one key.
+/// Request for one key.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Item {
     key: Word,
     amount: Option<u64>,
     limit: Option<Box<RawValue>>,
-    /// What is given back, of a key that has leases.
+    /// Lease to return, if the key has leases.
     lease: Option<u64>,
 }
 
-/// A definition by its parts.
+/// Definition of a limiter by its parameters.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Definition {
     algorithm: Option<String>,
     units: u64,
     per_ms: Option<u64>,
-    /// Of leases.
+    /// For leases.
     ttl_ms: Option<u64>,
     burst: Option<u64>,
 }
 
-/// What is wanted.
+/// Parsed request.
 #[derive(Debug)]
 pub(crate) struct Wish {
     pub(crate) db: u8,
-    /// Ask, and take nothing.
+    /// Check without taking units.
     pub(crate) is_peek: bool,
-    /// Whether it was a list of keys, however many.
+    /// Whether the body has a list of keys, of any length.
     pub(crate) is_list: bool,
     count: String,
-    wanted: Vec<ReplayStart>,
+    wanted: Vec<KeyRequest>,
 }
 
-/// What is wanted of one key. Numbers as they are written in commands.
+/// Request for one key, with numbers in the form of commands.
 #[derive(Debug)]
-struct ReplayStart {
+struct KeyRequest {
     key: Vec<u8>,
     amount: String,
     definition: Vec<String>,
@@ -71,7 +71,7 @@ struct ReplayStart {
 }
 
 impl Wish {
-    /// Reads a body; the error is for its sender.
+    /// Parses a body; the error is for the client.
     pub(crate) fn parse(body: &[u8]) -> Result<Wish, Refusal> {
         let body: Body = serde_json::from_slice(body)
             .map_err(|error| Refusal::wrong(format!("ERR the body is not what is expected: {error}")))?;
@@ -90,12 +90,12 @@ impl Wish {
                 ));
             }
         };
-        let wanted: Vec<ReplayStart> = items.into_iter().map(ReplayStart::of).collect::<Result<_, _>>()?;
+        let wanted: Vec<KeyRequest> = items.into_iter().map(KeyRequest::of).collect::<Result<_, _>>()?;
         let (is_peek, count) = (body.peek.unwrap_or(false), wanted.len().to_string());
         Ok(Wish { db, is_peek, is_list, count, wanted })
     }
 
-    /// The command that checks all of them, or asks.
+    /// Returns the command that checks, or peeks at, all keys.
     pub(crate) fn check(&self) -> Words<'_> {
         let name: &[u8] = if self.is_peek { b"limit.peekall" } else { b"limit.checkall" };
         let keys = self.wanted.iter().map(|wanted| wanted.key.as_slice());
@@ -110,18 +110,18 @@ impl Wish {
             .collect()
     }
 
-    /// Whether it names leases, which only a release can.
+    /// Whether the request names leases, which only a release may.
     pub(crate) fn has_leases(&self) -> bool {
         self.wanted.iter().any(|wanted| wanted.lease.is_some())
     }
 
-    /// The commands that give back what was taken of them.
+    /// Returns the commands that release the units or leases.
     pub(crate) fn release(&self) -> Vec<Words<'_>> {
-        self.wanted.iter().map(ReplayStart::release).collect()
+        self.wanted.iter().map(KeyRequest::release).collect()
     }
 }
 
-impl ReplayStart {
+impl KeyRequest {
     fn release(&self) -> Words<'_> {
         if let Some(lease) = &self.lease {
             return vec![b"limit.release", &self.key, lease.as_bytes()];
@@ -129,7 +129,7 @@ impl ReplayStart {
         vec![b"limit.refund", &self.key, b"AMOUNT", self.amount.as_bytes()]
     }
 
-    fn of(item: Item) -> Result<ReplayStart, Refusal> {
+    fn of(item: Item) -> Result<KeyRequest, Refusal> {
         let key = item.key.into_bytes().map_err(Refusal::wrong)?;
         if item.lease.is_some() && item.amount.is_some() {
             return Err(Refusal::wrong("ERR a lease is given back as a whole, without an amount".to_owned()));
@@ -139,11 +139,11 @@ impl ReplayStart {
             Some(written) => definition(written.get())?,
         };
         let lease = item.lease.map(|lease| lease.to_string());
-        Ok(ReplayStart { key, amount: item.amount.unwrap_or(1).to_string(), definition, lease })
+        Ok(KeyRequest { key, amount: item.amount.unwrap_or(1).to_string(), definition, lease })
     }
 }
 
-/// The words of one definition, and of nothing behind it.
+/// Splits the text of exactly one definition into words.
 fn definition(written: &str) -> Result<Vec<String>, Refusal> {
     let refused = || {
         Refusal::wrong(
@@ -251,7 +251,7 @@ mod tests {
             (r#"{"key": "a", "limit": {"units": 5, "per_ms": 1, "ttl_ms": 1}}"#, "ERR limit is a text"),
             (r#"{"key": "a", "limit": 5}"#, "ERR limit is a text"),
             (r#"{"key": "a", "limit": "GCRA 5"}"#, "ERR limit is a text"),
-            // Nothing of another kind is smuggled in behind it.
+            // Other options cannot be smuggled in after it.
             (r#"{"key": "a", "limit": "GCRA 5 PER 10 AMOUNT 9"}"#, "ERR limit is a text"),
             (r#"{"key": "a", "limit": "GCRA 5 PER 10 NX"}"#, "ERR limit is a text"),
             (r#"{"key": "a", "limit": "DEFINED DEFINED DEFINED DEFINED"}"#, "ERR limit is a text"),
@@ -266,7 +266,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// Bytes, and a body with some of its bytes replaced.
+        /// Arbitrary bytes, and a body with some bytes replaced.
         #[test]
         fn a_body_is_a_command_or_is_refused(
             bytes in proptest::collection::vec(any::<u8>(), 0..200),
@@ -277,8 +277,7 @@ mod tests {
             for body in [bytes, body] {
                 match Wish::parse(&body) {
                     Ok(wish) => {
-                        // Keys and amounts are as many as the count, and each definition has a
-                        // word.
+                        // `count` keys and amounts, and at least one word for each definition.
                         let (command, count) = (wish.check(), wish.wanted.len());
                         prop_assert_eq!(command[1], wish.count.as_bytes());
                         prop_assert_eq!(&wish.count, &count.to_string());

@@ -1,15 +1,15 @@
-//! A word of a command, or a key, in JSON.
+//! A word of a command or a key in JSON.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// A word of a command: text, a number as it is written, or bytes that are no text.
+/// A word of a command: text, a number as written, or bytes as base64.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Word(Box<RawValue>);
 
-/// How bytes that are no text are written.
+/// JSON form of bytes that are not text.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Base64 {
@@ -17,7 +17,7 @@ struct Base64 {
 }
 
 impl Word {
-    /// Its bytes, or what is wrong with it.
+    /// Returns its bytes, or the error.
     pub(crate) fn into_bytes(self) -> Result<Vec<u8>, String> {
         let written = self.0.get();
         let refused =

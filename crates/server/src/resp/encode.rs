@@ -1,10 +1,10 @@
-//! Writing RESP: requests, and values for those who play the server.
+//! Encodes RESP: requests, and values for test servers.
 
 use super::Value;
 
 /// Appends one request, an array of bulk strings, to `out`.
 ///
-/// Cost: the copied bytes; no allocation beyond `out`'s growth.
+/// Copies the arguments; allocates only when `out` grows.
 pub fn encode_request<Argument: AsRef<[u8]>>(out: &mut Vec<u8>, arguments: &[Argument]) {
     header(out, b'*', arguments.len());
     for argument in arguments {
@@ -14,7 +14,7 @@ pub fn encode_request<Argument: AsRef<[u8]>>(out: &mut Vec<u8>, arguments: &[Arg
 
 /// Appends `value` in RESP3.
 ///
-/// A line break inside a simple string or error would end it early, so such text is sent in its bulk form.
+/// A simple string or error with a line break is encoded in its bulk form, which can hold it.
 pub fn encode_value(out: &mut Vec<u8>, value: &Value) {
     match value {
         Value::Simple(text) if is_one_line(text) => line(out, b'+', text),

@@ -1,15 +1,15 @@
-//! Splitting an inline command, which is what a person types into `nc`, into its arguments.
+//! Splits an inline command, such as a person types into `nc`, into arguments.
 //!
 //! ```text
 //! set "my key" 'it''s'      an error: text directly after a closing quote
 //! set "tab\there" '\x00'    set | tab<TAB>here | \x00     escapes work in double quotes only
 //! ```
 
-/// The text has a quote that is not closed, or something other than a space after a closing quote.
+/// Error for an unclosed quote, or for text directly after a closing quote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct UnbalancedQuotes;
 
-/// Appends the arguments of `line` to `text` and where each lies in `text` to `ranges`.
+/// Appends the arguments of `line` to `text` and their positions in `text` to `ranges`.
 ///
 /// A NUL byte ends the line, as it does in Redis.
 pub(super) fn split(
@@ -31,7 +31,7 @@ pub(super) fn split(
     }
 }
 
-/// Bytes not yet looked at.
+/// Unread bytes.
 struct Bytes<'a>(&'a [u8]);
 
 impl Bytes<'_> {
@@ -50,7 +50,7 @@ impl Bytes<'_> {
     }
 }
 
-/// Reads one argument. Quotes may begin in its middle (`a"b c"` is `ab c`) and end it.
+/// Parses one argument. A quote may start in its middle (`a"b c"` is `ab c`); closing it ends it.
 fn argument(rest: &mut Bytes<'_>, text: &mut Vec<u8>) -> Result<(), UnbalancedQuotes> {
     while let Some(byte) = rest.next() {
         match byte {
@@ -88,7 +88,7 @@ fn single_quoted(rest: &mut Bytes<'_>, text: &mut Vec<u8>) -> Result<(), Unbalan
     Err(UnbalancedQuotes)
 }
 
-/// What follows a backslash in double quotes: `xHH`, one of `n r t b a`, or a byte that stands for itself.
+/// Parses an escape after a backslash in double quotes: `xHH`, one of `nrtba`, or a literal byte.
 fn escaped(rest: &mut Bytes<'_>) -> Result<u8, UnbalancedQuotes> {
     if let [b'x', high, low, ..] = rest.0
         && let (Some(high), Some(low)) = (hex_digit(*high), hex_digit(*low))

@@ -1,7 +1,7 @@
-//! The Redis serialization protocol, version 2 and 3.
+//! The Redis serialization protocol, versions 2 and 3.
 //!
-//! [`request`] is the server's side. [`Value`], [`Decoder`] and [`encode_request`] are the client's: what the
-//! command line, the benchmarks and the tests use to talk to any server of the protocol.
+//! [`request`] is the server's side. [`Value`], [`Decoder`] and [`encode_request`] are the client's
+//! side, which the command line, the benchmarks and the tests use.
 
 pub mod decode;
 mod encode;

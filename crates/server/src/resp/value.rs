@@ -1,14 +1,14 @@
-//! One RESP value as a client receives it.
+//! A RESP value as a client receives it.
 
 /// A decoded reply or push of RESP2 or RESP3.
 ///
-/// Strings are bytes: the protocol promises no encoding. RESP2's two nulls and RESP3's one are all [`Value::Null`].
-/// Maps keep the order in which the server sent them.
+/// Strings are bytes, as the protocol guarantees no encoding. RESP2's two nulls and RESP3's one are
+/// all [`Value::Null`]. Maps keep the order of the server.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// `+text`
     Simple(Vec<u8>),
-    /// `-CODE text` or `!length`: the first word is meant for programs, the rest for people.
+    /// `-CODE text` or `!length`: the first word is for programs, the rest for people.
     Error(Vec<u8>),
     /// `:number`
     Integer(i64),
@@ -20,13 +20,13 @@ pub enum Value {
     Boolean(bool),
     /// `,number`, including `inf`, `-inf` and `nan`
     Double(f64),
-    /// `(digits`: an integer of any size, kept as its checked text.
+    /// `(digits`: an integer of any size, kept as validated text.
     BigNumber(Vec<u8>),
     /// `=length`: text with a three-byte format such as `txt` or `mkd`.
     Verbatim {
         /// The three bytes before the colon.
         format: [u8; 3],
-        /// What follows the colon.
+        /// Text after the colon.
         text: Vec<u8>,
     },
     /// `*count`
@@ -35,11 +35,11 @@ pub enum Value {
     Set(Vec<Value>),
     /// `%count`
     Map(Vec<(Value, Value)>),
-    /// `>count`: sent by the server on its own account, never the answer to a command.
+    /// `>count`: out of band, never the answer to a command.
     Push(Vec<Value>),
     /// `|count` followed by the value that the attributes describe.
     Attributed {
-        /// The attributes in the order in which they were sent.
+        /// The attributes in the order of the server.
         attributes: Vec<(Value, Value)>,
         /// The value itself.
         value: Box<Value>,
@@ -47,7 +47,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// The bytes of a string of any kind (simple, bulk, verbatim, big number), not of an error.
+    /// Returns the bytes of a simple, bulk or verbatim string or big number, not of an error.
     #[must_use]
     pub fn as_bytes(&self) -> Option<&[u8]> {
         match self.plain() {
@@ -57,7 +57,7 @@ impl Value {
         }
     }
 
-    /// The error's whole text, if this is an error.
+    /// Returns the error's whole text, if this is an error.
     #[must_use]
     pub fn as_error(&self) -> Option<&[u8]> {
         match self.plain() {
@@ -66,7 +66,7 @@ impl Value {
         }
     }
 
-    /// The number, if this is an integer.
+    /// Returns the number, if this is an integer.
     #[must_use]
     pub fn as_integer(&self) -> Option<i64> {
         match self.plain() {
@@ -75,7 +75,7 @@ impl Value {
         }
     }
 
-    /// The elements of an array, set or push.
+    /// Returns the elements of an array, set or push.
     #[must_use]
     pub fn as_elements(&self) -> Option<&[Value]> {
         match self.plain() {
@@ -84,9 +84,9 @@ impl Value {
         }
     }
 
-    /// Name and value pairs of a map, or of the flat array that RESP2 sends in its place.
+    /// Returns the pairs of a map, or of the flat array that RESP2 sends instead.
     ///
-    /// Cost: one `Vec` of references. An array of odd length is no map.
+    /// Allocates one `Vec` of references. An array of odd length is not a map.
     #[must_use]
     pub fn as_pairs(&self) -> Option<Vec<(&Value, &Value)>> {
         match self.plain() {
@@ -98,7 +98,7 @@ impl Value {
         }
     }
 
-    /// The value without its attributes.
+    /// Returns the value without its attributes.
     #[must_use]
     pub fn plain(&self) -> &Value {
         let mut value = self;

@@ -1,12 +1,12 @@
-//! Writing a large collection into a snapshot bit by bit, while commands go on changing it.
+//! Writes a large collection to a snapshot in steps, while commands change it.
 //!
-//! A collection that has more elements than one lock should pay for is *captured*: from then on it remembers how far a
-//! walk over its elements has come, and whatever is about to change beyond is written out first. Elements that are new
-//! since the capture are not written at all. The capture lives in the collection and ends with the walk; without one, a
-//! change pays for one look at a pointer.
+//! A collection with more elements than one lock should cover is *captured*: it records the
+//! position of a walk over its elements, and an element ahead of the walk is written before it
+//! changes. Elements added after the capture are not written. The capture is stored in the
+//! collection and ends with the walk; without one, a change costs one check of a pointer.
 //!
-//! What is written are *parts*, in any order: each says which value it belongs to, and holds some of its elements. A
-//! list's also says which place it has among them, counted from 0.
+//! The output is *parts*, in any order. Each names its value and contains some of the elements. A
+//! list's part also has its place among the parts, from 0.
 //!
 //! ```text
 //! part   8 │ type u8 │ value's number varint │ [list or pool: place varint] │ count u32 │ element*
@@ -17,35 +17,35 @@ use crate::persist::record::{Cursor, put_bytes, put_varint};
 
 /// A collection that a snapshot can write in parts.
 pub(crate) trait InParts {
-    /// Whether it should: whether writing it at once would keep everybody waiting.
+    /// Whether it should be written in parts, because writing it whole would block other clients.
     fn needs_parts(&self) -> bool;
-    /// Begins to let a snapshot see the collection, which needs parts, as it is now. The parts will bear this number.
+    /// Starts a capture of the present state, which needs parts. The parts will have this number.
     fn begin_capture(&mut self, number: u64);
-    /// Whether a snapshot has not seen the whole collection yet.
+    /// Whether a capture is running.
     fn is_captured(&self) -> bool;
-    /// Adds the next parts of a captured collection; whether there are more. Takes some tens of microseconds, unless
-    /// single elements are large.
+    /// Adds the next parts of a captured collection. Returns whether there are more. Takes some
+    /// tens of microseconds, unless single elements are large.
     fn capture_step(&mut self, pieces: &mut Pieces) -> bool;
-    /// Ends a capture before the snapshot has seen all.
+    /// Aborts the capture.
     fn end_capture(&mut self);
-    /// How many elements there are.
+    /// Returns the number of elements.
     fn count(&self) -> u64;
-    /// Reads an element as it stands in a part and adds it: to a list at the back. `None` if the bytes are not one, or it
-    /// is there already.
+    /// Parses an element of a part and adds it, at the back of a list. Returns `None` if it is
+    /// invalid or already present.
     fn decode_element(&mut self, bytes: &mut Cursor<'_>) -> Option<()>;
 }
 
-/// First byte of a part's form, which tells it from a whole entry's.
+/// First byte of a part, which distinguishes it from a whole entry.
 pub(crate) const PART: u8 = 8;
 
-/// Elements that one step of a walk writes, and those of a collection that is rather written whole: some tens of
-/// microseconds.
+/// Elements that one step writes, and most elements of a collection that is written whole: some
+/// tens of microseconds.
 pub(super) const STEP_ELEMENTS: usize = 512;
 
-/// Bytes from which a part is complete, and a step too.
+/// Bytes at which a part, and a step, is complete.
 pub(super) const PART_BYTES: usize = 64 << 10;
 
-/// Whether elements of these sizes are too many, or too large, to be written at once.
+/// Whether elements of these sizes are too many or too large to be written whole.
 pub(super) fn is_large(count: usize, mut sizes: impl Iterator<Item = usize>) -> bool {
     count > STEP_ELEMENTS
         || sizes
@@ -53,21 +53,21 @@ pub(super) fn is_large(count: usize, mut sizes: impl Iterator<Item = usize>) -> 
             .is_none()
 }
 
-/// What a snapshot's walk brings: forms of entries and parts, in pieces of bounded size. Only what is larger by itself
-/// makes a larger piece.
+/// Output of a snapshot's walk: entries and parts, in pieces of bounded size. Only a single larger
+/// entry or part makes a larger piece.
 #[derive(Debug, Default)]
 pub(crate) struct Pieces {
-    /// All complete but the last one.
+    /// All complete except the last one.
     filled: Vec<Vec<u8>>,
-    /// Captures that have ended, each with as many elements as there were at the cut.
+    /// Number of ended captures, each with as many elements as at the cut.
     pub(crate) ended: u64,
 }
 
 impl Pieces {
-    /// Bytes from which a piece is complete.
+    /// Bytes at which a piece is complete.
     const FULL: usize = 256 << 10;
 
-    /// Adds what `write` appends; how many bytes that is.
+    /// Adds what `write` appends, and returns its size in bytes.
     pub(crate) fn push(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> usize {
         if self.filled.last().is_none_or(|piece| piece.len() >= Self::FULL) {
             self.filled.push(Vec::new());
@@ -78,33 +78,33 @@ impl Pieces {
         piece.len() - before
     }
 
-    /// The pieces, none of which is empty.
+    /// Returns the pieces, none of which is empty.
     pub(crate) fn into_inner(self) -> Vec<Vec<u8>> {
         self.filled
     }
 }
 
-/// Parts of one value, of bounded size but for an element that is larger by itself.
+/// Parts of one value, of bounded size unless a single element is larger.
 #[derive(Debug)]
 pub(super) struct Parts {
     /// The value's number in its snapshot.
     number: u64,
     kind: Type,
-    /// How many elements are still to be written.
+    /// Elements that are still to be written.
     missing: u64,
     written: Vec<Vec<u8>>,
-    /// Where the last part has its count, and the count.
+    /// Offset of the count in the last part, and the count.
     count_at: usize,
     count: u32,
 }
 
 impl Parts {
-    /// No parts yet of a value of `elements` elements.
+    /// Creates an empty sequence of parts for a value of `elements` elements.
     pub(super) fn new(number: u64, kind: Type, elements: usize) -> Self {
         Self { number, kind, missing: elements as u64, written: Vec::new(), count_at: 0, count: 0 }
     }
 
-    /// Adds an element, which `write` appends to what it is given.
+    /// Adds an element, which `write` appends.
     pub(super) fn push(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         if self.written.last().is_none_or(|part| part.len() >= PART_BYTES) {
             self.open(|_| ());
@@ -112,13 +112,13 @@ impl Parts {
         self.add(write);
     }
 
-    /// Adds the elements that have this place among a list's runs of elements, as one part.
+    /// Adds a run of a list's elements as one part, with its place among the runs.
     pub(super) fn push_run<'a>(&mut self, place: u64, elements: impl Iterator<Item = &'a [u8]>) {
         self.open(|part| put_varint(part, place));
         elements.for_each(|element| self.add(|part| put_bytes(part, element)));
     }
 
-    /// Begins a part; `write` appends what stands before the count.
+    /// Starts a part; `write` appends the bytes before the count.
     fn open(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         let mut part = vec![PART, self.kind.code()];
         put_varint(&mut part, self.number);
@@ -142,13 +142,13 @@ impl Parts {
         part[self.count_at..self.count_at + 4].copy_from_slice(&self.count.to_le_bytes());
     }
 
-    /// Gives away what has been written.
+    /// Moves the written parts to `pieces`.
     pub(super) fn give_to(&mut self, pieces: &mut Pieces) {
-        // The next element opens a part of its own.
+        // The next element starts a new part.
         pieces.filled.append(&mut self.written);
     }
 
-    /// Gives away the last parts.
+    /// Moves the last parts to `pieces`.
     pub(super) fn end(mut self, pieces: &mut Pieces) {
         let (missing, number, kind) = (self.missing, self.number, self.kind);
         assert!(missing == 0, "{missing} elements of value {number}, a {kind:?}, are in none of its parts");

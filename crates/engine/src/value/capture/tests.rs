@@ -5,7 +5,7 @@ use crate::value::{Collection, End, Hash, InParts, List, Set, SortedSet, Type};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-/// A change of an element, by number, or of many.
+/// A change of one element, by number, or of many.
 #[derive(Debug, Clone, Copy)]
 enum Step {
     Set(u16, u8),
@@ -16,11 +16,11 @@ enum Step {
     Insert(u16, bool),
     RemoveRange(u16, u16),
     Trim(u16, u16),
-    /// All but so many go, so that a table shrinks.
+    /// Removes all but this many, so that a table shrinks.
     Purge(u16),
-    /// Many come, so that a table grows.
+    /// Adds many, so that a table grows.
     Fill(u16),
-    /// The snapshot goes on.
+    /// The snapshot continues.
     Walk,
 }
 
@@ -40,7 +40,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// All numbers of names are below.
+/// All numbers of names are below this.
 const NAMES: u16 = 4000;
 
 fn name(number: u16) -> Vec<u8> {
@@ -102,7 +102,7 @@ fn change_sorted_set(set: &mut SortedSet, step: Step) {
     }
 }
 
-/// The value whose parts these are.
+/// Assembles a value from its parts.
 fn put_together<T: Collection + Default + InParts>(
     parts: &[Vec<u8>],
     number: u64,
@@ -125,8 +125,8 @@ fn put_together<T: Collection + Default + InParts>(
     whole
 }
 
-/// Captures a value, changes it while the walk goes on, and compares: what the parts say with the value at the cut, and
-/// the value with a twin that was not captured.
+/// Captures a value and changes it during the walk. Compares the parts with the value at the cut,
+/// and the value with a twin that was not captured.
 fn disturb<T: Collection + Default + InParts>(
     make: impl Fn() -> T,
     change: impl Fn(&mut T, Step),

@@ -1,67 +1,67 @@
-//! Leases of a concurrency limit, whose names the limit itself gives.
+//! Leases of a concurrency limit, which assigns their IDs.
 
 use crate::persist::record::{Cursor, put_varint};
 use std::collections::VecDeque;
 use std::time::Duration;
 use tidemark_counter::limiter::{Concurrency, Lease, Limiter, MAX_LIMIT, Time};
 
-/// The last name that there can be. What time gives is far below it.
+/// Largest ID. IDs from the clock are far below it.
 const LAST_NAME: u64 = i64::MAX as u64;
 
-/// Who holds how much until when.
+/// Leases: their IDs, units and ends.
 ///
-/// A lease is named by the microsecond of its grant, counted from 1970, or by the next number if that is not greater than the name before;
-/// a key that goes by itself stays until time gives names that were not given (`fresh_names_ms`). So none is given twice,
-/// unless somebody has deleted the key, or made it a limiter of another kind, and the clock is set back behind a name or a burst has run
-/// ahead of the clock. Until 2255 names fit the integers of
-/// languages that have only floating-point numbers.
+/// An ID is the microsecond of the grant, counted from 1970, or the previous ID plus one if that is
+/// not greater. A key that is deleted automatically stays until the clock has passed its last ID
+/// (`fresh_names_ms`). So no ID is assigned twice, unless a client deletes the key or changes its
+/// algorithm, and the clock is set back or a burst has run ahead of it. Until 2255, IDs fit the
+/// integers of languages with only floating-point numbers.
 ///
-/// It does what [`Concurrency`] does with its leases, in less time where there are many: what is held is known, and so a grant costs what
-/// has ended meanwhile, and a refusal what has to end first.
+/// Equivalent to [`Concurrency`], but faster for many leases: the units held are known, so a grant
+/// costs only the leases that have ended since, and a refusal those that must end first.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Leases {
-    /// The name that was given last; 0: none was.
+    /// Last assigned ID; 0: none.
     last_id: u64,
-    /// In the order of their ends, those that have ended since the last grant among them.
+    /// In order of their ends, including those that have ended since the last grant.
     held: VecDeque<Lease>,
-    /// What all of these hold.
+    /// Units of all of these.
     units: u128,
 }
 
 impl Leases {
-    /// The name that was given last; 0: none was.
+    /// Returns the last assigned ID; 0: none.
     pub fn last_id(&self) -> u64 {
         self.last_id
     }
 
-    /// Every lease that is noted, in the order of their ends.
+    /// Iterates over all recorded leases in order of their ends.
     pub fn noted(&self) -> impl ExactSizeIterator<Item = &Lease> + Clone {
         self.held.range(..)
     }
 
-    /// Those that have not ended, in the order of their ends.
+    /// Iterates over the leases that have not ended, in order of their ends.
     pub fn live(&self, now: Time) -> impl ExactSizeIterator<Item = &Lease> + Clone {
         self.held.range(self.ended(now)..)
     }
 
-    /// What all that are noted hold together. Units.
+    /// Returns the units of all recorded leases.
     pub fn units(&self) -> u64 {
         u64::try_from(self.units).unwrap_or(u64::MAX)
     }
 
-    /// From when on time gives only names that were not given. Milliseconds since 1970.
+    /// Returns when the clock gives only unused IDs. Milliseconds since 1970.
     pub(super) fn fresh_names_ms(&self) -> u64 {
         (self.last_id + 1).div_ceil(1000)
     }
 
-    /// Forgets all, but not which names were given.
+    /// Removes all leases, but keeps the last ID.
     pub(super) fn clear(&mut self) {
         self.held.clear();
         self.units = 0;
     }
 
-    /// Has a lease last for a term from now on, if it lasts no longer anyway: what has become of it, `None` if there is none or it
-    /// has ended.
+    /// Extends a lease to `term` from now; never shortens it. Returns the lease; `None` if there is
+    /// none or it has ended.
     pub(super) fn renew(&mut self, term: Duration, now: Time, id: u64) -> Option<Lease> {
         let index = self.held.iter().position(|lease| lease.id == id && lease.is_live(now))?;
         let before = self.held[index];
@@ -73,7 +73,7 @@ impl Leases {
         Some(after)
     }
 
-    /// Gives back what is held under names, which are in order, and says how many of them had not ended.
+    /// Releases the leases with these IDs, which must be sorted. Returns how many had not ended.
     pub(super) fn release(&mut self, now: Time, ids: &[u64]) -> usize {
         assert!(ids.is_sorted(), "the names of leases are searched: {ids:?}");
         self.forget_ended(now);
@@ -88,12 +88,12 @@ impl Leases {
         before - self.held.len()
     }
 
-    /// How many of the first have ended.
+    /// Returns how many leases have ended; they are the first ones.
     fn ended(&self, now: Time) -> usize {
         self.held.partition_point(|lease| !lease.is_live(now))
     }
 
-    /// What those hold that have not ended. Units.
+    /// Returns the units of the leases that have not ended.
     fn live_units(&self, now: Time) -> u128 {
         self.units - units_of(self.held.range(..self.ended(now)))
     }
@@ -103,7 +103,7 @@ impl Leases {
         self.held.drain(..self.ended(now));
     }
 
-    /// Behind all that end as early or earlier.
+    /// Inserts a lease after all that end at the same time or earlier.
     fn insert(&mut self, lease: Lease) {
         let index = self.held.partition_point(|other| other.end_ns <= lease.end_ns);
         self.held.insert(index, lease);
@@ -118,7 +118,7 @@ impl Leases {
         }
     }
 
-    /// Reads the snapshot form; `None` if the bytes are not one.
+    /// Parses the snapshot form; `None` if it is invalid.
     pub(super) fn decode(bytes: &mut Cursor<'_>) -> Option<Self> {
         let last_id = bytes.varint().filter(|id| *id <= LAST_NAME)?;
         let count = bytes.varint()?;
@@ -138,12 +138,12 @@ fn units_of<'a>(leases: impl Iterator<Item = &'a Lease>) -> u128 {
     leases.map(|lease| u128::from(lease.units)).sum()
 }
 
-/// When a lease ends that begins now.
+/// Returns the end of a lease that starts now.
 fn end_ns(now: Time, term: Duration) -> u64 {
     now.as_nanos().saturating_add(u64::try_from(term.as_nanos()).unwrap_or(u64::MAX))
 }
 
-/// A concurrency limit as one of the limiters: each grant is a lease of its own.
+/// A concurrency limit as a limiter: each grant is a lease.
 pub(super) struct ByLeases(pub(super) Concurrency);
 
 impl ByLeases {
@@ -204,7 +204,7 @@ impl Limiter for ByLeases {
         state.insert(Lease { id: state.last_id, units: amount, end_ns: end_ns(now, self.0.term()) });
     }
 
-    /// Nothing: a lease is given back by its name.
+    /// Does nothing: a lease is released by its ID.
     fn refund(&self, _: &mut Leases, _: Time, _: u64) {}
 
     fn idle_at(&self, state: &Leases) -> Time {

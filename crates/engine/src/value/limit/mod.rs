@@ -1,8 +1,9 @@
-//! Limiters: how many units somebody may have in some time.
+//! Limiters: how many units a client may use in a period.
 //!
-//! A limiter is a [`Policy`], what it has noted of the past, and whether it was defined on purpose: one that a call has made
-//! on the way is forgotten when it is as if nobody had used it. How the past is noted and what follows from it is in
-//! [`tidemark_counter::limiter`]; time is an argument, that of the command.
+//! A limiter is a [`Policy`], its usage, and whether it was defined explicitly. One that a call
+//! created implicitly is deleted once its usage has no effect any more.
+//! [`tidemark_counter::limiter`] defines the usage and the rules; time is an argument, that of the
+//! command.
 
 mod leases;
 mod policy;
@@ -22,32 +23,32 @@ use tidemark_counter::limiter::{
 };
 use xxhash_rust::xxh3::xxh3_64;
 
-/// A limiter and what it has noted.
+/// A limiter and its usage.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Limit {
     policy: Policy,
-    /// Whether it was defined by itself, so that it stays when nobody uses it and its policy wins over that of a call.
+    /// Whether it was defined explicitly: it stays when unused, and its policy has precedence.
     is_kept: bool,
-    /// Of the policy's algorithm.
+    /// Usage, in the form of the policy's algorithm.
     usage: Usage,
 }
 
-/// What a limiter has noted of the past.
+/// Recorded usage of a limiter.
 #[derive(Debug, Clone, PartialEq)]
 enum Usage {
-    /// When the limit is whole again: nanoseconds since 1970.
+    /// When the limit is fully available again: nanoseconds since 1970.
     Gcra(u64),
     Token(Tokens),
     Leaky(Water),
     Fixed(Window),
     Sliding(Windows),
-    /// What was granted, oldest first.
+    /// Grants, oldest first.
     Log(VecDeque<Entry>),
-    /// Boxed, because it would make all others larger.
+    /// Boxed, because it would enlarge all other variants.
     Leases(Box<Leases>),
 }
 
-/// Lets the limiter that the policy describes look at the usage; it has at most `$leases_max` leases at once, if it has any.
+/// Evaluates an expression with the policy's limiter and the usage; at most `$leases_max` leases.
 macro_rules! with_rule {
     ($usage:expr, $policy:expr, $leases_max:expr, |$rule:ident, $state:ident| $body:expr) => {
         match $usage {
@@ -66,18 +67,18 @@ macro_rules! with_rule {
     }};
 }
 
-/// A call speaks of another algorithm than its key's limiter has.
+/// Error for a call with another algorithm than that of the key's limiter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OtherAlgorithm(
-    /// What the limiter has.
+    /// Algorithm of the limiter.
     pub Algorithm,
 );
 
-/// As many leases as there are: where none is granted, and at a replay, whose grants were granted.
+/// No bound on leases: where none is granted, and at replay, whose grants were admitted.
 pub const NO_BOUND: usize = usize::MAX;
 
 impl Limit {
-    /// A limiter that nobody has used yet.
+    /// Creates an unused limiter.
     pub fn new(policy: Policy, is_kept: bool) -> Self {
         let usage = match policy.algorithm() {
             Algorithm::Gcra => Usage::Gcra(policy.gcra().fresh()),
@@ -91,22 +92,22 @@ impl Limit {
         Self { policy, is_kept, usage }
     }
 
-    /// What it allows.
+    /// Returns its policy.
     pub fn policy(&self) -> Policy {
         self.policy
     }
 
-    /// Whether it was defined by itself, and not by a call that used it.
+    /// Whether it was defined explicitly, and not implicitly by a call.
     pub fn is_kept(&self) -> bool {
         self.is_kept
     }
 
-    /// Redis has no word for values of this kind: the algorithm's name.
+    /// Returns the algorithm's name; Redis has no such type.
     pub fn encoding(&self) -> &'static str {
         self.policy.algorithm().name()
     }
 
-    /// What holds for a call that brings a policy: its own, unless the limiter was defined by itself.
+    /// Returns the policy for a call: the one it brings, unless the limiter was defined explicitly.
     pub fn in_force(&self, brought: Option<Policy>) -> Result<Policy, OtherAlgorithm> {
         let algorithm = self.policy.algorithm();
         match brought {
@@ -116,18 +117,18 @@ impl Limit {
         }
     }
 
-    /// Follows another policy of its algorithm from now on; what was used is judged by it.
+    /// Changes the policy to another one of the same algorithm, which also applies to past usage.
     pub fn follow(&mut self, policy: Policy) {
         assert_eq!(policy.algorithm(), self.policy.algorithm(), "the usage is of the algorithm");
         self.policy = policy;
     }
 
-    /// Stays when nobody uses it.
+    /// Marks the limiter as defined explicitly.
     pub fn keep(&mut self) {
         self.is_kept = true;
     }
 
-    /// Forgets what was used, but not which names leases were given.
+    /// Clears the usage, but keeps the last ID of its leases.
     pub fn reset(&mut self) {
         match &mut self.usage {
             Usage::Leases(leases) => leases.clear(),
@@ -135,25 +136,25 @@ impl Limit {
         }
     }
 
-    /// Takes units under a policy of its algorithm, all or none. A refusal changes nothing. Of leases there are at most `leases_max`
-    /// at once, and one that is granted has the name [`Leases::last_id`].
+    /// Takes units under a policy of its algorithm, all or none. A refusal changes nothing. There
+    /// are at most `leases_max` leases; the ID of a granted one is [`Leases::last_id`].
     pub fn take(&mut self, policy: Policy, now: Time, amount: u64, leases_max: usize) -> Decision {
         assert_eq!(policy.algorithm(), self.policy.algorithm(), "the usage is of the algorithm");
         with_rule!(&mut self.usage, policy, leases_max, |rule, state| rule.check(state, now, amount))
     }
 
-    /// What [`Limit::take`] would answer.
+    /// Returns what [`Limit::take`] would return.
     pub fn peek(&self, policy: Policy, now: Time, amount: u64, leases_max: usize) -> Decision {
         assert_eq!(policy.algorithm(), self.policy.algorithm(), "the usage is of the algorithm");
         with_rule!(&self.usage, policy, leases_max, |rule, state| rule.peek(state, now, amount))
     }
 
-    /// Gives back units that were taken, as far as they still count. Leases are [released](Self::release) instead.
+    /// Refunds taken units that still count. Leases are [released](Self::release) instead.
     pub fn refund(&mut self, now: Time, amount: u64) {
         with_rule!(&mut self.usage, self.policy, NO_BOUND, |rule, state| rule.refund(state, now, amount));
     }
 
-    /// Its leases, if its algorithm has any.
+    /// Returns its leases, if its algorithm has any.
     pub fn leases(&self) -> Option<&Leases> {
         match &self.usage {
             Usage::Leases(leases) => Some(leases),
@@ -161,8 +162,8 @@ impl Limit {
         }
     }
 
-    /// Has a lease last for the policy's term from now on, if it lasts no longer anyway: what has become of it, `None` if there is
-    /// none or it has ended.
+    /// Extends a lease to the policy's term from now; never shortens it. Returns the lease; `None`
+    /// if there is none or it has ended.
     pub fn renew(&mut self, policy: Policy, now: Time, id: u64) -> Option<Lease> {
         match &mut self.usage {
             Usage::Leases(leases) => leases.renew(policy.concurrency(NO_BOUND).term(), now, id),
@@ -170,7 +171,7 @@ impl Limit {
         }
     }
 
-    /// Gives back the leases of these names, which are in order, and says how many of them had not ended.
+    /// Releases the leases with these IDs, which must be sorted. Returns how many had not ended.
     pub fn release(&mut self, now: Time, ids: &[u64]) -> usize {
         match &mut self.usage {
             Usage::Leases(leases) => leases.release(now, ids),
@@ -178,19 +179,19 @@ impl Limit {
         }
     }
 
-    /// From when on it is as if nobody had used it. Milliseconds since 1970, rounded up.
+    /// Returns when the usage has no effect any more. Milliseconds since 1970, rounded up.
     pub fn idle_at_ms(&self) -> u64 {
         let at = with_rule!(&self.usage, self.policy, NO_BOUND, |rule, state| rule.idle_at(state));
         at.as_nanos().div_ceil(1_000_000)
     }
 
-    /// When its key may go: `None` if it stays.
+    /// Returns when its key may be deleted; `None` for never.
     pub fn deadline(&self) -> Option<u64> {
         let named_ms = self.leases().map_or(0, Leases::fresh_names_ms);
         (!self.is_kept).then(|| self.idle_at_ms().max(named_ms))
     }
 
-    /// What it has noted, by names and in a form that does not change as time passes.
+    /// Returns the recorded usage as named numbers, which do not change as time passes.
     pub fn noted(&self) -> SmallVec<[(&'static str, i64); 4]> {
         match &self.usage {
             Usage::Gcra(_) => SmallVec::new(),
@@ -290,7 +291,7 @@ fn get_level(bytes: &mut Cursor<'_>) -> Option<Level> {
     Some(Level { units: bytes.varint()?, fraction: bytes.varint()? })
 }
 
-/// No more than there can be, and in the order of their times.
+/// Parses entries, of which there is a limited number in order of time.
 fn get_entries(bytes: &mut Cursor<'_>) -> Option<VecDeque<Entry>> {
     let count = usize::try_from(bytes.varint()?).ok().filter(|count| *count <= LOG_ENTRIES)?;
     let entries: VecDeque<Entry> = (0..count)
@@ -299,12 +300,12 @@ fn get_entries(bytes: &mut Cursor<'_>) -> Option<VecDeque<Entry>> {
     entries.iter().is_sorted_by_key(|entry| entry.time).then_some(entries)
 }
 
-/// Units as clients see them.
+/// Converts units to the form for clients.
 fn signed(units: u64) -> i64 {
     i64::try_from(units).unwrap_or(i64::MAX)
 }
 
-/// Whole milliseconds since 1970.
+/// Converts to whole milliseconds since 1970.
 fn millis(time: Time) -> i64 {
     signed(time.as_millis())
 }

@@ -1,4 +1,4 @@
-//! What a limiter allows: an algorithm and its numbers, as a command was given them.
+//! What a limiter allows: an algorithm and its parameters, as in commands.
 
 use std::time::Duration;
 use tidemark_counter::limiter::{
@@ -10,26 +10,26 @@ use tidemark_counter::limiter::{
 pub enum Algorithm {
     /// The generic cell rate algorithm: a steady rate, and bursts on top. One word of state.
     Gcra,
-    /// A bucket of tokens that is refilled at a steady rate.
+    /// A token bucket that is refilled at a steady rate.
     Token,
     /// A bucket that leaks at a steady rate and must not overflow.
     Leaky,
-    /// A number in each of the windows that time is cut into.
+    /// A number in each fixed window.
     Fixed,
-    /// A number in the window that ends now, from the counts of two fixed ones.
+    /// A number in the window that ends now, estimated from two fixed windows.
     Sliding,
-    /// A number in any interval as long as the period, whose grants are all remembered.
+    /// A number in any interval as long as the period; all grants are recorded.
     Log,
-    /// A number that may be under way at once, by leases that end by themselves.
+    /// A number of concurrent units, by leases that expire.
     Concurrency,
 }
 
 impl Algorithm {
-    /// Every algorithm.
+    /// All algorithms.
     pub const ALL: [Self; 7] =
         [Self::Gcra, Self::Token, Self::Leaky, Self::Fixed, Self::Sliding, Self::Log, Self::Concurrency];
 
-    /// Its name, in lower case.
+    /// Returns its name in lower case.
     pub fn name(self) -> &'static str {
         match self {
             Self::Gcra => "gcra",
@@ -42,22 +42,22 @@ impl Algorithm {
         }
     }
 
-    /// The algorithm of that name, in whatever case.
+    /// Finds an algorithm by name, ignoring case.
     pub fn of_name(name: &[u8]) -> Option<Self> {
         Self::ALL.into_iter().find(|algorithm| name.eq_ignore_ascii_case(algorithm.name().as_bytes()))
     }
 
-    /// Whether it allows bursts of another size than what it allows in a period.
+    /// Whether it allows bursts of another size than its limit per period.
     pub fn has_burst(self) -> bool {
         matches!(self, Self::Gcra | Self::Token | Self::Leaky)
     }
 
-    /// Whether what it grants is a lease, which is given back by its name.
+    /// Whether it grants leases, which are released by ID.
     pub fn has_leases(self) -> bool {
         self == Self::Concurrency
     }
 
-    /// The byte that stands for it in snapshots.
+    /// Returns its byte in snapshots.
     pub(super) fn code(self) -> u8 {
         match self {
             Self::Gcra => 1,
@@ -75,11 +75,11 @@ impl Algorithm {
     }
 }
 
-/// The most grants that [`Algorithm::Log`] remembers; who comes then waits for the oldest to leave. Part of what a record of the
-/// log means, so it never changes.
+/// Most grants that [`Algorithm::Log`] records; further requests wait for the oldest to expire.
+/// Records of the log depend on it, so it must never change.
 pub(super) const LOG_ENTRIES: usize = 1024;
 
-/// What a limiter allows: always such that there is a limiter of it.
+/// A valid definition of a limiter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Policy {
     algorithm: Algorithm,
@@ -89,11 +89,12 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// `limit` units in a period of so many milliseconds (of leases: at once, and for so long), and `burst` at one moment if nothing was used for long, which is
-    /// the limit itself where [`Algorithm::has_burst`] does not hold.
+    /// Creates a policy of `limit` units per `period_ms` (for leases: concurrent units, and their
+    /// term). `burst` units are allowed at one moment after a long pause; it is `limit` unless
+    /// [`Algorithm::has_burst`].
     ///
     /// # Errors
-    /// What of it makes no sense.
+    /// If the parameters are invalid.
     pub fn new(algorithm: Algorithm, limit: u64, period_ms: u64, burst: u64) -> Result<Self, Invalid> {
         let burst = if algorithm.has_burst() { burst } else { limit };
         let policy = Self { algorithm, limit, period_ms, burst };
@@ -109,30 +110,30 @@ impl Policy {
         Ok(policy)
     }
 
-    /// How it counts.
+    /// Returns its algorithm.
     pub fn algorithm(self) -> Algorithm {
         self.algorithm
     }
 
-    /// The same with another period, so of leases with another term.
+    /// Returns the policy with another period, or another term for leases.
     ///
     /// # Errors
-    /// What of it makes no sense.
+    /// If the parameters are invalid.
     pub fn with_period(self, period_ms: u64) -> Result<Self, Invalid> {
         Self::new(self.algorithm, self.limit, period_ms, self.burst)
     }
 
-    /// How many units are allowed in a period, or of leases at once.
+    /// Returns the units allowed per period, or concurrently for leases.
     pub fn limit(self) -> u64 {
         self.limit
     }
 
-    /// The period, or how long a lease lasts. Milliseconds.
+    /// Returns the period, or the term of a lease. Milliseconds.
     pub fn period_ms(self) -> u64 {
         self.period_ms
     }
 
-    /// How many units are allowed at one moment.
+    /// Returns the units allowed at one moment.
     pub fn burst(self) -> u64 {
         self.burst
     }
@@ -197,7 +198,7 @@ impl Policy {
         self.try_log().expect(VALID)
     }
 
-    /// With no more leases at once than that.
+    /// Returns the rule, with at most `leases_max` leases.
     pub(super) fn concurrency(self, leases_max: usize) -> Concurrency {
         self.try_concurrency().expect(VALID).with_leases(leases_max)
     }

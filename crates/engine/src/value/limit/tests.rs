@@ -11,12 +11,12 @@ fn policy() -> impl Strategy<Value = Policy> {
         })
 }
 
-/// Seconds that pass, or run back, and what is asked for then.
+/// Seconds that pass, or by which the clock steps back, and the units requested then.
 fn steps() -> impl Strategy<Value = Vec<(i64, u64)>> {
     proptest::collection::vec((-3600..3600_i64, prop_oneof![0..10_u64, any::<u64>()]), 0..30)
 }
 
-/// So few that random steps meet the bound.
+/// Small enough that random steps reach the bound.
 const LEASES: usize = 6;
 
 fn form(limit: &Limit) -> Vec<u8> {
@@ -85,14 +85,14 @@ proptest! {
     }
 }
 
-/// What happens to leases, and the milliseconds that pass before it, or that the clock steps back.
+/// A step on leases, and the milliseconds that pass before it or by which the clock steps back.
 #[derive(Debug, Clone)]
 enum Step {
     Acquire {
         amount: u64,
         ttl_ms: u64,
     },
-    /// The lease that was granted so many grants ago.
+    /// The lease that was granted this many grants ago.
     Renew {
         ago: usize,
         ttl_ms: u64,
@@ -117,7 +117,7 @@ fn lease_steps() -> impl Strategy<Value = Vec<(i64, Step)>> {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whoever was told of a lease holds it until its end, and the limit holds at every moment; no name is given twice.
+    /// A holder keeps its lease until its end, the limit always holds, and no ID is granted twice.
     #[test]
     fn leases_are_a_map_of_names(limit_units in 1..9_u64, steps in lease_steps()) {
         let policy = Policy::new(Algorithm::Concurrency, limit_units, 1000, limit_units).expect("a policy");
@@ -160,7 +160,7 @@ proptest! {
                     prop_assert_eq!(renewed, expected);
                 }
                 Step::Release { ago } => {
-                    // What has ended is forgotten with whatever changes, and does not come back with the clock.
+                    // Ended leases are dropped at every change, for good.
                     model.retain(|_, (_, end)| *end > now_ms);
                     let was_live = model.remove(&named(ago)).is_some();
                     prop_assert_eq!(limit.release(now, &[named(ago)]), usize::from(was_live));

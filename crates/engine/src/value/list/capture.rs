@@ -1,27 +1,28 @@
-//! The capture of a list: a chunk is seen whole, before it changes, and bears its place at the cut until then.
+//! Capture of a list: a chunk is written whole before it changes; it keeps its place until then.
 //!
-//! So a change costs what it would cost without a capture, and the writing of the few chunks that it touches. Chunks that
-//! leave the list unseen belong to the snapshot from then on.
+//! A change costs as much as without a capture, plus writing the few chunks that it touches. Chunks
+//! that are removed from the list before they are written move to the capture.
 
 use super::chunk::Chunk;
 use crate::value::capture::{PART_BYTES, Parts};
 use crate::value::{Pieces, Type};
 use std::collections::VecDeque;
 
-/// The capture by a running snapshot.
+/// Capture by a running snapshot.
 #[derive(Debug)]
 pub(super) struct ListCapture {
     parts: Parts,
-    /// How many chunks of the list have not been seen.
+    /// Number of the list's chunks that are not written yet.
     unseen: usize,
-    /// Chunks that left the list unseen.
+    /// Chunks that were removed from the list before they were written.
     departed: Vec<Chunk>,
-    /// The index of the chunk where the walk goes on; those before it have been seen, unless chunks came or went since.
+    /// Index of the chunk where the walk continues. Those before it are written, unless chunks were
+    /// added or removed since.
     next: usize,
 }
 
 impl ListCapture {
-    /// The capture of a list of so many elements, whose chunks these are. O(chunks).
+    /// Captures a list of `len` elements in these chunks. O(chunks).
     pub(super) fn new(number: u64, len: usize, chunks: &mut VecDeque<Chunk>) -> Self {
         for (place, chunk) in chunks.iter_mut().enumerate() {
             chunk.set_place(Some(place as u32));
@@ -30,7 +31,7 @@ impl ListCapture {
         Self { parts, unseen: chunks.len(), departed: Vec::new(), next: 0 }
     }
 
-    /// Sees some of the chunks that have not been seen; what is to go on with if there may be more.
+    /// Writes some of the remaining chunks. Returns the capture if there may be more.
     pub(super) fn step(
         mut self: Box<Self>,
         chunks: &mut VecDeque<Chunk>,
@@ -50,7 +51,7 @@ impl ListCapture {
         Some(self)
     }
 
-    /// Sees a chunk that is about to change, unless it has been seen.
+    /// Writes a chunk that is about to change, unless it has been written.
     #[cold]
     pub(super) fn see(&mut self, chunk: &mut Chunk) {
         if chunk.place().is_some() {
@@ -60,7 +61,7 @@ impl ListCapture {
         }
     }
 
-    /// Takes a chunk over that has left the list, unless it has been seen.
+    /// Takes over a chunk that was removed from the list, unless it has been written.
     pub(super) fn take_over(&mut self, chunk: Chunk) {
         if chunk.place().is_some() {
             self.unseen -= 1;
@@ -73,7 +74,7 @@ impl ListCapture {
         self.parts.push_run(u64::from(place), chunk.iter());
     }
 
-    /// Sees one chunk more; how many bytes it has. `None` if all have been seen.
+    /// Writes one more chunk and returns its size in bytes; `None` if all are written.
     fn see_next(&mut self, chunks: &mut VecDeque<Chunk>) -> Option<usize> {
         if let Some(chunk) = self.departed.pop() {
             self.write(&chunk);

@@ -1,4 +1,4 @@
-//! A run of list elements packed into one buffer that is open at both ends.
+//! A run of list elements packed into one buffer with free space at both ends.
 //!
 //! ```text
 //!  0      start                               end    capacity
@@ -9,20 +9,20 @@
 //! length    u8, or 255 and u32 little endian; mirrored: the same fields in the opposite order
 //! ```
 //!
-//! A length at both ends lets a reader go either way. A place between two elements is named by its offset in the
-//! buffer; offsets are valid until the chunk changes.
+//! The length at both ends allows iteration in both directions. A place between two elements is its
+//! offset in the buffer; offsets are valid until the chunk changes.
 
 use super::end::End;
 use std::ops::Range;
 
-/// Most bytes that several elements share: large enough that the chunk's own cost vanishes, small enough to walk through
-/// and to move.
+/// Most bytes that several elements share: large enough to amortise the chunk's overhead, small
+/// enough to scan and move.
 pub(super) const CHUNK_BYTES: usize = 8 << 10;
 
-/// An element that takes more than this gets a chunk of its own, so that at most a fifth of a full chunk lies idle.
+/// Longest element that shares a chunk, so that at most a fifth of a full chunk is unused.
 const ALONE_BYTES: usize = CHUNK_BYTES / 5;
 
-/// Marks a length of four bytes.
+/// Marks a four-byte length.
 const LONG: u8 = u8::MAX;
 
 /// Elements in order. At most [`CHUNK_BYTES`] are used unless there is only one element.
@@ -32,20 +32,20 @@ pub(super) struct Chunk {
     start: u32,
     end: u32,
     count: u32,
-    /// In a captured list that has not been seen yet: 1 + the chunk's place at the cut.
+    /// In a captured list, 1 + the place at the cut until the chunk is written; otherwise 0.
     place: u32,
 }
 
 const _: () = assert!(size_of::<Chunk>() == 32, "the place costs nothing");
 
-/// Bytes that an element takes in a chunk.
+/// Returns the packed size of an element, in bytes.
 #[inline]
 fn packed_len(element: &[u8]) -> usize {
     element.len() + if element.len() < LONG as usize { 2 } else { 10 }
 }
 
 fn write(hole: &mut [u8], element: &[u8]) {
-    // Not in release builds: the slices below are as long as they are, or panic.
+    // Not in release builds: the slices below have these lengths or panic.
     debug_assert_eq!(hole.len(), packed_len(element));
     let last = hole.len() - 1;
     if element.len() < LONG as usize {
@@ -63,7 +63,7 @@ fn write(hole: &mut [u8], element: &[u8]) {
 }
 
 impl Chunk {
-    /// A chunk of one element. `full_size` says that many are expected to follow.
+    /// Creates a chunk of one element. `full_size`: many are expected to follow.
     pub(super) fn of(element: &[u8], end: End, full_size: bool) -> Self {
         let size = packed_len(element);
         let capacity = if size > ALONE_BYTES {
@@ -79,13 +79,13 @@ impl Chunk {
         Self { buffer, start: place as u32, end: (place + size) as u32, count: 1, place: 0 }
     }
 
-    /// How many elements there are.
+    /// Returns the number of elements.
     #[inline]
     pub(super) fn len(&self) -> usize {
         self.count as usize
     }
 
-    /// The place at the cut of a captured list, until the snapshot has seen the chunk.
+    /// Returns the place at the cut of a captured list, until the chunk is written.
     pub(super) fn place(&self) -> Option<u32> {
         self.place.checked_sub(1)
     }
@@ -95,7 +95,7 @@ impl Chunk {
         self.place = place.map_or(0, |place| place + 1);
     }
 
-    /// The elements towards the back.
+    /// Iterates over the elements from front to back.
     pub(super) fn iter(&self) -> impl Iterator<Item = &[u8]> {
         let mut at = self.start();
         std::iter::from_fn(move || {
@@ -107,43 +107,43 @@ impl Chunk {
         })
     }
 
-    /// Whether an element is among the elements.
+    /// Whether the chunk contains an element.
     pub(super) fn contains(&self, element: &[u8]) -> bool {
         self.iter().any(|other| other == element)
     }
 
-    /// Bytes that elements use.
+    /// Returns the bytes used by elements.
     pub(super) fn used(&self) -> usize {
         (self.end - self.start) as usize
     }
 
-    /// Whether the buffer has the size of those that hold many elements.
+    /// Whether the buffer has the full size of shared chunks.
     pub(super) fn is_full_size(&self) -> bool {
         self.buffer.len() == CHUNK_BYTES
     }
 
-    /// Whether most of the buffer is idle.
+    /// Whether most of the buffer is unused.
     #[inline]
     pub(super) fn is_sparse(&self) -> bool {
         self.buffer.len() >= 256 && self.used() * 8 < self.buffer.len()
     }
 
-    /// The place before the first element.
+    /// Returns the place before the first element.
     #[inline]
     pub(super) fn start(&self) -> usize {
         self.start as usize
     }
 
-    /// The place behind the last element.
+    /// Returns the place after the last element.
     #[inline]
     pub(super) fn end(&self) -> usize {
         self.end as usize
     }
 
-    /// The element behind a place and the place behind it. `at` is a place before the end.
+    /// Returns the element after a place and the place after it. `at` must be before the end.
     #[inline]
     pub(super) fn next(&self, at: usize) -> (&[u8], usize) {
-        // Not in release builds, here and below: the inner loop of every walk over a list.
+        // Not in release builds, here and below: this is the inner loop of every iteration.
         debug_assert!(self.start() <= at && at < self.end());
         let short = self.buffer[at];
         if short < LONG {
@@ -157,7 +157,7 @@ impl Chunk {
         }
     }
 
-    /// The element before a place and the place before it. `at` is a place behind the start.
+    /// Returns the element before a place and the place before it. `at` must be after the start.
     #[inline]
     pub(super) fn previous(&self, at: usize) -> (&[u8], usize) {
         debug_assert!(self.start() < at && at <= self.end());
@@ -178,8 +178,8 @@ impl Chunk {
         u32::from_le_bytes(*length) as usize
     }
 
-    /// The place before the element with this index, reached from the nearer end. `index` is at most the number of
-    /// elements.
+    /// Returns the place before the element at `index`, found from the nearer end. `index` is at
+    /// most the number of elements.
     pub(super) fn place_of(&self, index: usize) -> usize {
         assert!(index <= self.len(), "element {index} of a chunk of {}", self.len());
         if index <= self.len() / 2 {
@@ -189,7 +189,7 @@ impl Chunk {
         }
     }
 
-    /// The element at an end; the chunk has one.
+    /// Returns the element at an end. The chunk must not be empty.
     #[inline]
     pub(super) fn peek(&self, end: End) -> &[u8] {
         match end {
@@ -198,7 +198,7 @@ impl Chunk {
         }
     }
 
-    /// Adds an element at an end; `false` if it has no place here.
+    /// Adds an element at an end; `false` if it does not fit.
     #[inline]
     pub(super) fn push(&mut self, end: End, element: &[u8]) -> bool {
         let size = packed_len(element);
@@ -218,12 +218,12 @@ impl Chunk {
         };
         write(&mut self.buffer[hole], element);
         self.count += 1;
-        // Not in release builds: a larger chunk is slower, and nothing else.
+        // Not in release builds: a larger chunk would only be slower.
         debug_assert!(self.used() <= CHUNK_BYTES, "an element that takes more is alone");
         true
     }
 
-    /// Forgets the element at an end; the chunk has one.
+    /// Removes the element at an end. The chunk must not be empty.
     #[inline]
     pub(super) fn drop_one(&mut self, end: End) {
         match end {
@@ -233,7 +233,7 @@ impl Chunk {
         self.count -= 1;
     }
 
-    /// Forgets this many elements at an end.
+    /// Removes `count` elements at an end.
     pub(super) fn drop_many(&mut self, end: End, count: usize) {
         match end {
             End::Front => self.start = self.place_of(count) as u32,
@@ -242,11 +242,12 @@ impl Chunk {
         self.count -= count as u32;
     }
 
-    /// Makes `size` bytes free at an end, by moving the elements or by a larger buffer; `false` if a chunk must not
-    /// hold so much.
+    /// Frees `size` bytes at an end by moving the elements or growing the buffer; `false` if the
+    /// chunk would exceed its limit.
     ///
-    /// Elements that use at most two thirds of the buffer move to its middle: each end is then free for a sixth of the
-    /// buffer, so that a list which wanders or is pushed at both ends moves a byte a bounded number of times on average.
+    /// Elements that use at most two thirds of the buffer move to its middle. This frees a sixth of
+    /// the buffer at each end, so a byte moves a bounded number of times on average, even if a list
+    /// grows at both ends or acts as a queue.
     #[cold]
     fn make_room(&mut self, end: End, size: usize) -> bool {
         let (used, capacity) = (self.used(), self.buffer.len());
@@ -269,7 +270,7 @@ impl Chunk {
         true
     }
 
-    /// Gives idle memory back.
+    /// Frees unused memory.
     pub(super) fn shrink(&mut self) {
         let capacity = roomy(self.used());
         self.rebuild(capacity, (capacity - self.used()) / 2);
@@ -283,14 +284,14 @@ impl Chunk {
         (self.start, self.end) = (start as u32, (start + used) as u32);
     }
 
-    /// Inserts an element at a place; `false` if it has no place here.
+    /// Inserts an element at a place; `false` if it does not fit.
     pub(super) fn insert(&mut self, at: usize, element: &[u8]) -> bool {
         let inserted = self.replace(at..at, element);
         self.count += u32::from(inserted);
         inserted
     }
 
-    /// Puts another element into the place of one; `false` if it has no place here, in which case nothing changes.
+    /// Replaces an element; `false` if the new one does not fit, and then nothing changes.
     pub(super) fn set(&mut self, at: usize, element: &[u8]) -> bool {
         let next = self.next(at).1;
         self.replace(at..next, element)
@@ -319,15 +320,14 @@ impl Chunk {
             write(&mut self.buffer[old.start..old.start + size], element);
         }
         self.end = self.start + used as u32;
-        // A buffer that is larger than a chunk's has no room: `push` does not ask how much is used.
+        // A buffer larger than a chunk's must have no free space: `push` does not check the size.
         if self.is_sparse() || self.buffer.len() > used.max(CHUNK_BYTES) {
             self.shrink();
         }
         true
     }
 
-    /// Splits the chunk at a place before which `before` elements lie, and returns the part behind it, which is not
-    /// empty.
+    /// Splits the chunk at a place after `before` elements. Returns the non-empty second part.
     pub(super) fn split(&mut self, at: usize, before: usize) -> Self {
         assert!(before < self.len(), "a chunk of {} elements is split behind {before}", self.len());
         let tail = &self.buffer[at..self.end()];
@@ -338,7 +338,7 @@ impl Chunk {
         Self { buffer: buffer.into_boxed_slice(), start: 0, end, count, place: 0 }
     }
 
-    /// Takes over the elements of the chunk behind this one, if both fit in half a chunk.
+    /// Appends the elements of the next chunk, if both fit in half a chunk.
     pub(super) fn absorb(&mut self, behind: &Self) -> bool {
         let used = self.used() + behind.used();
         if used * 2 > CHUNK_BYTES {
@@ -352,7 +352,7 @@ impl Chunk {
         true
     }
 
-    /// Removes elements equal to `element`: passes over `skip` of them, then removes `limit`, and counts both down.
+    /// Removes elements equal to `element`: skips `skip`, removes `limit`, and decrements both.
     pub(super) fn remove_equal(&mut self, element: &[u8], skip: &mut usize, limit: &mut usize) {
         let (mut from, mut to) = (self.start(), self.start());
         while from < self.end() && (*limit > 0 || from != to) {
@@ -374,7 +374,7 @@ impl Chunk {
     }
 }
 
-/// A buffer's size for so many used bytes: with room to grow by half, up to the size of a chunk.
+/// Returns the buffer size for `used` bytes: with room to grow by half, up to the size of a chunk.
 fn roomy(used: usize) -> usize {
     (used + used / 2).next_multiple_of(16).clamp(32, CHUNK_BYTES).max(used)
 }

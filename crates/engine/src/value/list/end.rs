@@ -3,8 +3,8 @@
 /// One of a list's two ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// Where the elements with the lowest indices are: Redis's left.
+    /// The end with the lowest indices; left in Redis.
     Front,
-    /// Redis's right.
+    /// Right in Redis.
     Back,
 }

@@ -1,4 +1,4 @@
-//! A list in the parts of a snapshot: its capture, and its elements on the way back.
+//! A list in parts of a snapshot: its capture, and loading its elements.
 
 use super::capture::ListCapture;
 use super::{Chunk, List};

@@ -6,8 +6,8 @@
 //!          front                    back
 //! ```
 //!
-//! A push or a pop touches the first or the last chunk alone and copies the element once. A short list is one small
-//! buffer; a long one costs two bytes an element beside its bytes (ten for elements of 255 bytes and more).
+//! A push or pop accesses only the first or last chunk and copies the element once. A short list is
+//! one small buffer. A long one has an overhead of two bytes per element (ten from 255 bytes).
 
 mod capture;
 mod chunk;
@@ -25,7 +25,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use xxhash_rust::xxh3::Xxh3;
 
-/// A sequence of byte strings, each at most [`MAX_BYTES`] long. No chunk is empty.
+/// A sequence of byte strings of at most [`MAX_BYTES`]. No chunk is empty.
 #[derive(Debug, Default)]
 pub struct List {
     chunks: VecDeque<Chunk>,
@@ -33,7 +33,7 @@ pub struct List {
     capture: Option<Box<ListCapture>>,
 }
 
-/// A place between elements: a chunk, and an offset in it.
+/// A place between elements: a chunk and an offset in it.
 #[derive(Debug, Clone, Copy)]
 struct Place {
     chunk: usize,
@@ -41,24 +41,24 @@ struct Place {
 }
 
 impl List {
-    /// Redis's word for this shape.
+    /// Returns Redis's name of this representation.
     pub fn encoding(&self) -> &'static str {
         "quicklist"
     }
 
-    /// How many elements there are.
+    /// Returns the number of elements.
     #[inline]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether nothing is left.
+    /// Whether the list is empty.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Adds an element at an end; O(1) amortised.
+    /// Adds an element at an end. O(1) amortised.
     #[inline]
     pub fn push(&mut self, end: End, element: &[u8]) {
         assert!(element.len() <= MAX_BYTES, "an element of {} bytes exceeds {MAX_BYTES}", element.len());
@@ -73,7 +73,7 @@ impl List {
     #[cold]
     fn push_chunk(&mut self, end: End, element: &[u8]) {
         if self.chunks.is_empty() {
-            // Most lists stay short: no room is kept for a second chunk.
+            // Most lists stay short, so no capacity for a second chunk is reserved.
             self.chunks.reserve_exact(1);
         }
         match end {
@@ -88,7 +88,7 @@ impl List {
         }
     }
 
-    /// Removes the element at an end and gives it to `take`; O(1) amortised.
+    /// Removes the element at an end and passes it to `take`. O(1) amortised.
     #[inline]
     pub fn pop<R>(&mut self, end: End, take: impl FnOnce(&[u8]) -> R) -> Option<R> {
         self.before_change_at(end);
@@ -107,7 +107,7 @@ impl List {
         Some(taken)
     }
 
-    /// Adds an element at the back as snapshots keep it; `None` if the bytes are not one.
+    /// Parses and adds an element at the back; `None` if its snapshot form is invalid.
     fn push_encoded(&mut self, bytes: &mut Cursor<'_>) -> Option<()> {
         self.push(End::Back, bytes.bytes().filter(|element| element.len() <= MAX_BYTES)?);
         Some(())
@@ -121,7 +121,7 @@ impl List {
         }
     }
 
-    /// To be called before the chunk at an end changes.
+    /// Call it before the chunk at an end changes.
     #[inline]
     fn before_change_at(&mut self, end: End) {
         if self.capture.is_some() {
@@ -132,7 +132,7 @@ impl List {
         }
     }
 
-    /// To be called before the chunk with this index changes.
+    /// Call it before the chunk at this index changes.
     #[inline]
     fn before_change(&mut self, index: usize) {
         if let Some(capture) = &mut self.capture
@@ -142,7 +142,7 @@ impl List {
         }
     }
 
-    /// To be called with a chunk that has left the list.
+    /// Call it with a chunk that was removed from the list.
     #[inline]
     fn after_departure(&mut self, chunk: Option<Chunk>) {
         if let (Some(capture), Some(chunk)) = (&mut self.capture, chunk) {
@@ -161,29 +161,29 @@ impl List {
         }
     }
 
-    /// Moves the element at one end to an end; `None` if the list is empty. Returns what moved.
+    /// Moves the element at end `from` to end `to` and returns it; `None` if the list is empty.
     pub fn rotate(&mut self, from: End, to: End) -> Option<Vec<u8>> {
         let element = self.pop(from, <[u8]>::to_vec)?;
         self.push(to, &element);
         Some(element)
     }
 
-    /// The element at an index, which counts from the back if it is negative.
+    /// Returns the element at an index; a negative one counts from the back.
     ///
-    /// O(chunks) from the nearer end, and O(elements of one chunk).
+    /// O(chunks) from the nearer end, plus O(elements of one chunk).
     pub fn get(&self, index: i64) -> Option<&[u8]> {
         let place = self.place_of(self.absolute(index)?);
         Some(self.chunks[place.chunk].next(place.offset).0)
     }
 
-    /// The index counted from the front, if there is such an element.
+    /// Returns the index from the front, if there is such an element.
     fn absolute(&self, index: i64) -> Option<usize> {
         let len = i64::try_from(self.len).ok()?;
         let index = if index < 0 { index.checked_add(len)? } else { index };
         usize::try_from(index).ok().filter(|&index| index < self.len)
     }
 
-    /// The place before the element with this index, which exists.
+    /// Returns the place before the element at an index, which must exist.
     fn place_of(&self, index: usize) -> Place {
         assert!(index < self.len, "element {index} of a list of {}", self.len);
         let (chunk, inside) = if index <= self.len / 2 {
@@ -204,7 +204,7 @@ impl List {
         Place { chunk, offset: self.chunks[chunk].place_of(inside) }
     }
 
-    /// Elements from an index to the back.
+    /// Iterates over the elements from an index to the back.
     pub fn iter_from(&self, index: usize) -> Iter<'_> {
         if index >= self.len {
             return Iter { list: self, place: Place { chunk: 0, offset: 0 }, left: 0 };
@@ -212,20 +212,20 @@ impl List {
         Iter { list: self, place: self.place_of(index), left: self.len - index }
     }
 
-    /// Elements from the back to the front.
+    /// Iterates over the elements from back to front.
     pub fn iter_back(&self) -> IterBack<'_> {
         let chunk = self.chunks.len().saturating_sub(1);
         let offset = self.chunks.back().map_or(0, Chunk::end);
         IterBack { list: self, place: Place { chunk, offset }, left: self.len }
     }
 
-    /// Replaces the element at an index, which counts from the back if it is negative; `false` if there is none.
+    /// Replaces the element at an index, negative from the back; `false` if there is none.
     pub fn set(&mut self, index: i64, element: &[u8]) -> bool {
         let Some(index) = self.absolute(index) else { return false };
         let place = self.place_of(index);
         self.before_change(place.chunk);
         if !self.chunks[place.chunk].set(place.offset, element) {
-            // The chunk has no room for the longer element: it goes in beside the old one, which then leaves.
+            // The longer element does not fit: insert it next to the old one, then remove that.
             let old = self.chunks[place.chunk].next(place.offset).1;
             self.insert_at(Place { offset: old, ..place }, element);
             self.trim_one(index);
@@ -233,7 +233,7 @@ impl List {
         true
     }
 
-    /// Removes the element at an index, which exists.
+    /// Removes the element at an index, which must exist.
     fn trim_one(&mut self, index: usize) {
         let place = self.place_of(index);
         self.before_change(place.chunk);
@@ -252,14 +252,14 @@ impl List {
         self.tidy(place.chunk.saturating_sub(1)..place.chunk + 3);
     }
 
-    /// Inserts an element before or behind the first one that equals `pivot`; `false` if there is none.
+    /// Inserts an element before or after the first one equal to `pivot`; `false` if there is none.
     pub fn insert_beside(&mut self, pivot: &[u8], behind: bool, element: &[u8]) -> bool {
         let Some((place, next)) = self.find(pivot) else { return false };
         self.insert_at(if behind { next } else { place }, element);
         true
     }
 
-    /// The places before and behind the first element that equals `pivot`.
+    /// Returns the places before and after the first element that equals `pivot`.
     fn find(&self, pivot: &[u8]) -> Option<(Place, Place)> {
         for (number, chunk) in self.chunks.iter().enumerate() {
             let mut offset = chunk.start();
@@ -307,8 +307,8 @@ impl List {
         }
     }
 
-    /// Removes elements equal to `element`: the first `count`, the last `-count`, or all of them if `count` is 0.
-    /// Returns how many left.
+    /// Removes elements equal to `element`: the first `count`, the last `-count`, or all of them if
+    /// `count` is 0. Returns the number removed.
     pub fn remove(&mut self, element: &[u8], count: i64) -> usize {
         let wanted = usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX);
         let (mut skip, limit) = match count {
@@ -337,7 +337,7 @@ impl List {
         removed
     }
 
-    /// Keeps only the elements whose indices lie in `kept`. O(elements removed).
+    /// Removes all elements except those at the indices `kept`. O(elements removed).
     pub fn trim(&mut self, kept: Range<usize>) {
         let kept = kept.start.min(self.len)..kept.end.min(self.len);
         if kept.is_empty() {
@@ -373,7 +373,7 @@ impl List {
         }
     }
 
-    /// Adds the elements of another list at the back, in O(chunks).
+    /// Appends the elements of another list. O(chunks).
     pub(crate) fn append(&mut self, mut behind: Self) {
         assert!(
             self.capture.is_none() && behind.capture.is_none(),
@@ -383,12 +383,12 @@ impl List {
         self.len += behind.len;
     }
 
-    /// Removes empty chunks and joins small neighbours in a range of chunks, so that edits leave no crumbs.
+    /// Removes empty chunks and merges small neighbours in a range of chunks.
     fn tidy(&mut self, range: Range<usize>) {
         let range = range.start..range.end.min(self.chunks.len());
         let mut kept: Vec<Chunk> = Vec::with_capacity(range.len());
         for chunk in self.chunks.drain(range.clone()) {
-            // Chunks that a snapshot has not seen stay as they are.
+            // Chunks that a snapshot has not written yet must not be merged.
             let joined = chunk.len() == 0
                 || chunk.place().is_none()
                     && kept.last_mut().is_some_and(|last| last.place().is_none() && last.absorb(&chunk));
@@ -406,7 +406,7 @@ impl List {
     }
 }
 
-/// How many elements lie before a place in a chunk.
+/// Returns the number of elements before a place in a chunk.
 fn chunk_index(chunk: &Chunk, place: usize) -> usize {
     let (mut offset, mut index) = (chunk.start(), 0);
     while offset < place {
@@ -416,7 +416,7 @@ fn chunk_index(chunk: &Chunk, place: usize) -> usize {
     index
 }
 
-/// Elements towards the back.
+/// Iterator from front to back.
 #[derive(Debug, Clone)]
 pub struct Iter<'a> {
     list: &'a List,
@@ -440,7 +440,7 @@ impl<'a> Iterator for Iter<'a> {
     }
 }
 
-/// Elements towards the front.
+/// Iterator from back to front.
 #[derive(Debug, Clone)]
 pub struct IterBack<'a> {
     list: &'a List,
@@ -478,7 +478,7 @@ impl Collection for List {
     }
 
     fn decode(bytes: &mut Cursor<'_>) -> Option<Self> {
-        // Elements are added one by one, so a damaged count cannot make us reserve more than the bytes hold.
+        // Elements are added one by one, so a corrupt count cannot reserve more than the input.
         let count = bytes.varint().filter(|&count| count > 0)?;
         let mut list = Self::default();
         for _ in 0..count {

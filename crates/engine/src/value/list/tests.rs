@@ -38,7 +38,7 @@ enum Step {
     Trim(usize, usize),
 }
 
-/// Few different values, of the sizes at which the packed form changes.
+/// Few different values, of sizes around the limits of the packed form.
 fn element() -> impl Strategy<Value = Vec<u8>> {
     let size = prop_oneof![
         8 => 0..8_usize,
@@ -93,7 +93,7 @@ fn remove(model: &mut VecDeque<Vec<u8>>, element: &[u8], count: i64) -> usize {
     before - model.len()
 }
 
-/// Does the same to a list and to a deque of vectors, and compares what both return.
+/// Applies a step to a list and to a deque of vectors, and compares the results.
 fn run(list: &mut List, model: &mut VecDeque<Vec<u8>>, step: Step) {
     match step {
         Step::Push(front, element) => {
@@ -152,7 +152,7 @@ proptest! {
         }
         let from = model.len() / 3;
         prop_assert!(list.iter_from(from).eq(model.iter().skip(from).map(Vec::as_slice)));
-        // However it came to be, an equal list has an equal digest, and the snapshot form reads back.
+        // An equal list has an equal digest regardless of history, and its snapshot form decodes.
         let fresh = of(&list.elements());
         prop_assert_eq!(fresh.digest(), list.digest());
         let mut form = Vec::new();

@@ -1,39 +1,40 @@
-//! The capture of a pool by a running snapshot: its items are seen in blocks, before one of a block changes; everything else is seen at once.
+//! Capture of a pool by a running snapshot: a block of items is written before one of it changes.
 //!
-//! The first part has what a pool has beside its items, and each other one a block of items, by its place.
+//! The first part contains everything except the items, written at the start; each other part is
+//! one block of items, by its place.
 
 use super::inner::Inner;
 use crate::value::capture::{PART_BYTES, Parts};
 use crate::value::{Pieces, Type};
 use tidemark_pool::{Capture, Event};
 
-/// The capture by a running snapshot.
+/// Capture by a running snapshot.
 #[derive(Debug)]
 pub(super) struct PoolCapture {
     parts: Parts,
     capture: Capture,
 }
 
-/// In how many parts a pool of so many items is written.
+/// Returns the number of parts of a pool with `items` items.
 pub(super) fn parts_of(items: usize) -> usize {
     1 + Capture::blocks_of(items)
 }
 
 impl PoolCapture {
-    /// The capture of a pool of so many items, of which this is all else.
+    /// Captures a pool of `items` items; `head` is everything else.
     pub(super) fn new(number: u64, items: usize, head: &[u8]) -> Self {
         let mut parts = Parts::new(number, Type::Pool, parts_of(items));
         parts.push_run(0, std::iter::once(head));
         Self { parts, capture: Capture::new(items) }
     }
 
-    /// Sees the items that an event is about to change, unless they have been seen.
+    /// Writes the items that an event is about to change, unless they are written.
     pub(super) fn see(&mut self, pool: &Inner, event: &Event<'_>) {
         let Self { parts, capture } = self;
         capture.see(pool, event, |block, items| push(parts, block, items));
     }
 
-    /// Sees some of the blocks that have not been seen; what is to go on with if there may be more.
+    /// Writes some of the remaining blocks. Returns the capture if there may be more.
     pub(super) fn step(mut self: Box<Self>, pool: &Inner, pieces: &mut Pieces) -> Option<Box<Self>> {
         let Self { parts, capture } = &mut *self;
         let mut bytes = 0;

@@ -1,19 +1,19 @@
-//! When answers about what a pool does may leave.
+//! When replies about a pool's actions may be sent.
 
-/// When an answer may leave that says what a pool has done.
+/// When a reply about a pool's actions may be sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum PoolDurability {
-    /// Once what it tells of is durable, whatever the server's mode: no crash takes a prize back, or gives it twice.
+    /// Once the action is durable, in every mode: no crash revokes a prize or awards it twice.
     #[default]
     Always,
-    /// When the server's mode lets it.
+    /// As in the server's durability mode.
     Server,
 }
 
 impl PoolDurability {
     pub(crate) const ALL: [Self; 2] = [Self::Always, Self::Server];
 
-    /// The word for it.
+    /// Returns its name.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Always => "always",

@@ -1,4 +1,4 @@
-//! A pool as bytes: in the record that makes it, and in snapshots.
+//! Encoding of a pool, in the record that creates it and in snapshots.
 //!
 //! ```text
 //! pool    head (length varint │ bytes) │ items (length varint │ bytes)
@@ -14,11 +14,11 @@ use tidemark_pool::{Chain, ChainedPool, PoolImage};
 use xxhash_rust::xxh3::xxh3_64;
 
 const CHAIN_BYTES: usize = 32;
-/// Set beside the selector where answers follow the server's mode.
+/// Flag in the selector's byte: replies follow the server's durability mode.
 const FOLLOWS_SERVER: u8 = 0x80;
 
 impl Pool {
-    /// Appends everything but the items.
+    /// Appends everything except the items.
     pub(super) fn encode_head(&self, into: &mut Vec<u8>) {
         let follows = match self.durability() {
             PoolDurability::Always => 0,
@@ -30,7 +30,7 @@ impl Pool {
         self.inner().write_head(into);
     }
 
-    /// Puts a pool together from its head and its items, in pieces one behind the other; `None` if they are not those of a pool.
+    /// Assembles a pool from its head and the pieces of its items, in order; `None` if invalid.
     pub(crate) fn assemble<'a>(head: &[u8], pieces: impl Iterator<Item = &'a [u8]>) -> Option<Self> {
         let mut cursor = Cursor::new(head);
         let first = cursor.u8()?;
@@ -40,7 +40,7 @@ impl Pool {
             _ => PoolDurability::Server,
         };
         let chain = Chain::from(<[u8; CHAIN_BYTES]>::try_from(cursor.take(CHAIN_BYTES)?).ok()?);
-        // What they must fit to comes behind them.
+        // Their limits follow later in the head.
         let mut last_draws = cursor.clone();
         Recent::decode(&mut cursor, u64::MAX, usize::MAX)?;
         let mut image = PoolImage::read(cursor.take(cursor.remaining())?).ok()?;

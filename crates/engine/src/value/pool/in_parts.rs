@@ -1,11 +1,11 @@
-//! A pool in the parts of a snapshot.
+//! A pool in parts of a snapshot.
 
 use super::Pool;
 use super::capture::{PoolCapture, parts_of};
 use crate::persist::record::Cursor;
 use crate::value::{InParts, Pieces};
 
-/// Up to so many items a pool is written at once.
+/// Most items of a pool that is written whole.
 const WHOLE_MAX: usize = 512;
 
 impl InParts for Pool {
@@ -13,7 +13,7 @@ impl InParts for Pool {
         self.len() > WHOLE_MAX
     }
 
-    /// O(reservations and what else there is beside items).
+    /// O(reservations and everything else except items).
     fn begin_capture(&mut self, number: u64) {
         assert!(!self.is_captured(), "value {number} is captured already");
         let mut head = Vec::new();
@@ -35,12 +35,12 @@ impl InParts for Pool {
         self.0.capture = None;
     }
 
-    /// Parts, each of which is one element.
+    /// Number of parts, each of which is one element.
     fn count(&self) -> u64 {
         parts_of(self.len()) as u64
     }
 
-    /// Never: a pool is put together from all of its parts, in their order.
+    /// Always `None`: a pool is assembled from all of its parts in order.
     fn decode_element(&mut self, _: &mut Cursor<'_>) -> Option<()> {
         None
     }

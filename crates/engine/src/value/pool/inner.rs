@@ -1,6 +1,6 @@
-//! The pool inside of a pool: one that keeps its selector's kind.
+//! The pool within a value; it stores the kind of its selector.
 
 use tidemark_pool::selector::AnySelector;
 
-/// A pool whose selector is chosen when it is made.
+/// A pool whose kind of selector is chosen when it is created.
 pub type Inner = tidemark_pool::Pool<AnySelector>;

@@ -1,7 +1,7 @@
 //! Prize pools: weighted draws from limited stock, see [`tidemark_pool`].
 //!
-//! What the log has of a pool is the pool as it was made and, behind that, [frames](Frame): what was done at one moment, chained to what was done
-//! before. Whoever reads the log does that again, and does not draw anew.
+//! The log has the initial state of a pool, followed by [frames](Frame): the events of one moment,
+//! chained to all earlier ones. A reader of the log applies these events and does not draw again.
 
 mod capture;
 mod durability;
@@ -20,9 +20,9 @@ use recent::Recent;
 use tidemark_pool::selector::{AnySelector, SelectorKind};
 use tidemark_pool::{Catalogue, Chain, ChainedPool, Event, Events, Frame, Refusal, Secret};
 
-/// How many draws come back from reservations that are over, at most, where nobody waits for that.
+/// Most draws of expired reservations that background work gives back at a time.
 const BACK_AT_ONCE: usize = 4096;
-/// What the log has of a reservation that is over: its end, and how far the schedule has gone on before. Bytes, at most.
+/// Most bytes of an expired reservation in the log: its end and the schedule's progress before it.
 const ENDED_BYTES: usize = 24;
 
 /// A pool as the value of a key.
@@ -34,27 +34,27 @@ struct State {
     chained: ChainedPool<AnySelector>,
     recent: Recent,
     durability: PoolDurability,
-    /// Where the database lists it, for what time brings: milliseconds since 1970, 0 if it does not.
+    /// Its key in the database's list of due pools, in milliseconds since 1970; 0 if not listed.
     listed_ms: u64,
     capture: Option<Box<PoolCapture>>,
 }
 
-/// What a change of a pool has come to.
+/// Result of a change to a pool.
 pub(crate) struct Changed<R> {
-    /// What the change itself says.
+    /// Result of the change itself.
     pub(crate) made: R,
-    /// What is to be logged; `None` if nothing has changed.
+    /// Frame to log; `None` if nothing has changed.
     pub(crate) frame: Option<Vec<u8>>,
 }
 
-/// What somebody sees who looks on while a frame is checked.
+/// What an observer sees while a frame is checked.
 pub type Sight<'a> = tidemark_pool::Sight<'a, AnySelector>;
 
 impl Pool {
-    /// A pool of this catalogue, of whose draws nobody can know anything before who knows nothing of the secrets. O(items).
+    /// Creates a pool, whose draws cannot be predicted without the secrets. O(items).
     ///
     /// # Errors
-    /// Draws cannot be numbered from `first_draw` on.
+    /// If draws cannot be numbered from `first_draw`.
     pub(crate) fn new(
         catalogue: &Catalogue,
         kind: SelectorKind,
@@ -73,38 +73,38 @@ impl Pool {
         Self(Box::new(State { chained, recent, durability, listed_ms: 0, capture: None }))
     }
 
-    /// The pool itself.
+    /// Returns the pool itself.
     pub fn inner(&self) -> &Inner {
         &self.0.chained.pool
     }
 
-    /// When answers about what it does may leave.
+    /// Returns when replies about its actions may be sent.
     pub(crate) fn durability(&self) -> PoolDurability {
         self.0.durability
     }
 
-    /// SHA-256 over all that its log has.
+    /// Returns the SHA-256 of everything in its log.
     pub fn chain(&self) -> Chain {
         self.0.chained.chain
     }
 
-    /// The last draws, the latest first.
+    /// Returns the latest draws, newest first.
     pub(crate) fn past(&self) -> impl ExactSizeIterator<Item = Past> {
         self.0.recent.iter(self.inner().next_draw())
     }
 
-    /// Redis has no word for values of this kind: the selector's name.
+    /// Returns the selector's name; Redis has no such type.
     pub fn encoding(&self) -> &'static str {
         self.inner().urn().selector().kind().name()
     }
 
-    /// How many items there are and have been.
+    /// Returns the number of past and present items.
     pub(crate) fn len(&self) -> usize {
         self.inner().urn().len()
     }
 
-    /// Changes the pool, or leaves it as it was. Before that, reservations end whose time is over, and the schedule goes on. `now_us` is the time, microseconds since
-    /// 1970.
+    /// Changes the pool or leaves it unchanged. First ends expired reservations and advances the
+    /// schedule. `now_us` is in microseconds since 1970.
     ///
     /// # Errors
     /// Those of the change.
@@ -127,7 +127,7 @@ impl Pool {
         Ok(self.keep(now_us, made))
     }
 
-    /// Ends some of the reservations whose time is over, and lets the schedule go on once that were all. Says how many.
+    /// Ends some expired reservations; after the last, advances the schedule. Returns how many.
     pub(crate) fn let_time_pass(&mut self, now_us: u64) -> Changed<usize> {
         let pool = &mut self.0.chained.pool;
         let before = pool.reservations().len();
@@ -137,12 +137,12 @@ impl Pool {
         self.keep(now_us, ended)
     }
 
-    /// What the log has of the reservations that are over by now. Bytes, at most.
+    /// Returns an upper bound of the bytes that ending the expired reservations adds to the log.
     pub(crate) fn overdue_bytes(&self, now_us: u64) -> usize {
         self.inner().overdue(now_us) * ENDED_BYTES
     }
 
-    /// Keeps what is staged.
+    /// Commits the staged events.
     fn keep<R>(&mut self, now_us: u64, made: R) -> Changed<R> {
         let State { chained, recent, capture, .. } = &mut *self.0;
         let staged = chained.pool.staged();
@@ -163,7 +163,7 @@ impl Pool {
         Changed { made, frame: Some(frame) }
     }
 
-    /// Keeps what is staged, once a running snapshot has seen what it changes as it was before.
+    /// Commits the staged events after a running snapshot has written the items that they change.
     #[cold]
     fn commit_unseen(&mut self, now_us: u64) {
         let State { chained: ChainedPool { pool, .. }, recent, capture, .. } = &mut *self.0;
@@ -176,26 +176,27 @@ impl Pool {
         }
     }
 
-    /// Does again what a frame of the log says.
+    /// Applies a frame of the log.
     ///
     /// # Errors
-    /// [`NotFollowed`]; the pool is of no use then.
+    /// [`NotFollowed`]; the pool must not be used afterwards.
     pub(crate) fn follow(&mut self, frame: &[u8]) -> Result<(), NotFollowed> {
         let State { chained, recent, capture, .. } = &mut *self.0;
         chained.follow_with(frame, |pool, time_us, event| see(capture, recent, pool, time_us, event))
     }
 
-    /// Does again what a frame of the log says, as an auditor who believes nothing that can be computed: draws are made anew. `see` looks on.
+    /// Applies a frame as an auditor: computes everything again, including draws, shown to `see`.
     ///
     /// # Errors
-    /// [`NotFollowed`], as whoever looks on wants it, or what they say themselves; the pool is of no use then.
+    /// [`NotFollowed`], converted for the observer, or an error of `see`; the pool must not be used
+    /// afterwards.
     pub(crate) fn check<E: From<NotFollowed>>(
         &mut self,
         frame: &[u8],
         see: &mut dyn FnMut(Sight<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let State { chained, recent, .. } = &mut *self.0;
-        // A frame that does not continue the log is refused before it has a time.
+        // A frame that does not continue the log is refused before its time is used.
         let time_us = Frame::read_alone(frame).map_or(0, |frame| frame.time_us);
         chained.check(frame, &mut |sight| {
             if let Sight::Behind(_, event) = &sight {
@@ -205,23 +206,25 @@ impl Pool {
         })
     }
 
-    /// Where the database lists it; 0 if it does not.
+    /// Returns its key in the database's list; 0 if it is not listed.
     pub(crate) fn listed_ms(&self) -> u64 {
         self.0.listed_ms
     }
 
-    /// Where the database should list it: when time changes it next, in milliseconds since 1970. 0 if it never does.
+    /// Returns the key that it should have in the database's list: when time changes it next, in
+    /// milliseconds since 1970. 0 if never.
     pub(crate) fn due_ms(&self) -> u64 {
         self.inner().next_due().map_or(0, |due_us| due_us.div_ceil(1000).max(1))
     }
 
-    /// Notes where the database lists it.
+    /// Sets its key in the database's list.
     pub(crate) fn set_listed_ms(&mut self, listed_ms: u64) {
         self.0.listed_ms = listed_ms;
     }
 }
 
-/// Sees an event before it is done: a running snapshot what it changes as it was, and the last draws what it has given.
+/// Handles an event before it is applied: a running snapshot writes the items that it changes, and
+/// its draws are recorded.
 fn see(
     capture: &mut Option<Box<PoolCapture>>,
     recent: &mut Recent,

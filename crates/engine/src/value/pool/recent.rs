@@ -1,29 +1,29 @@
-//! The last draws, for whoever wants to see what came out just now.
+//! The latest draws, for clients that want to see recent results.
 
 use crate::persist::record::{Cursor, put_varint};
 use std::collections::VecDeque;
 use tidemark_pool::Event;
 
-/// So many of the last draws are kept with their times. The log has all of them.
+/// Draws that are kept with their times. The log has all draws.
 const KEPT: usize = 256;
 
 /// A draw that was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Past {
-    /// Which one.
+    /// Number of the draw.
     pub number: u64,
-    /// When. Microseconds since 1970.
+    /// Time of the draw. Microseconds since 1970.
     pub time_us: u64,
-    /// What it has given.
+    /// Index of the drawn item, if any.
     pub item: Option<u32>,
 }
 
-/// The last draws, the first of them first; the last one's number follows from that of the next draw.
+/// The latest draws, oldest first. Their numbers follow from the number of the next draw.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Recent(VecDeque<(u64, Option<u32>)>);
 
 impl Recent {
-    /// Notes the draws of an event.
+    /// Records the draws of an event.
     #[inline]
     pub(super) fn note(&mut self, time_us: u64, event: &Event<'_>) {
         match event {
@@ -44,7 +44,7 @@ impl Recent {
         self.0.push_back((time_us, item));
     }
 
-    /// The last draws, the latest first, if the next one has this number.
+    /// Iterates over the latest draws, newest first. `next_draw` is the number of the next draw.
     pub(super) fn iter(&self, next_draw: u64) -> impl ExactSizeIterator<Item = Past> {
         self.0.iter().rev().enumerate().map(move |(back, &(time_us, item))| Past {
             number: next_draw - 1 - back as u64,
@@ -61,7 +61,7 @@ impl Recent {
         }
     }
 
-    /// Reads what was written for a pool of so many items, of which the next draw has this number.
+    /// Parses the draws of a pool with `items` items and this next draw.
     pub(super) fn decode(bytes: &mut Cursor<'_>, next_draw: u64, items: usize) -> Option<Self> {
         let count = usize::try_from(bytes.varint()?).ok()?;
         if count > KEPT || count as u64 > next_draw {

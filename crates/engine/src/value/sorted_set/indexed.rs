@@ -1,4 +1,4 @@
-//! The form of large sorted sets: a table that finds a member by its name, a counted tree that finds it by its order.
+//! Representation of large sorted sets: a table by name and a counted tree by order.
 
 use super::member::{Member, Ranked, compare, put_member, stored};
 use super::rank_tree::{self, RankTree};
@@ -7,7 +7,7 @@ use crate::value::Type;
 use crate::value::capture::{self, PART_BYTES, Parts, Pieces, STEP_ELEMENTS};
 use std::ops::Range;
 
-/// Members by name and by order; both hold the same ones, with the same scores.
+/// Members by name and by order. Both have the same members with the same scores.
 #[derive(Default)]
 pub(super) struct Indexed {
     names: Table<Member>,
@@ -15,13 +15,13 @@ pub(super) struct Indexed {
     capture: Option<Box<Capture>>,
 }
 
-/// The capture of a set by a running snapshot, which walks in order.
+/// Capture of a set by a running snapshot, which walks in order.
 struct Capture {
     parts: Parts,
-    /// The last member that the walk has seen, with the score that it had.
+    /// Last member that the walk has visited, with its score at that time.
     position: Option<(f64, Box<[u8]>)>,
-    /// Members beyond it that the walk must pass over: they have been written, or are younger. Members that go, or move to
-    /// where the walk has been, leave.
+    /// Members ahead of the walk that it must skip: already written, or added after the cut. A
+    /// member is dropped from here when it is removed or moves behind the walk.
     settled: Table<Box<[u8]>>,
 }
 
@@ -32,7 +32,7 @@ impl Keyed for Box<[u8]> {
 }
 
 impl Indexed {
-    /// A set of distinct members that come in their order. `capacity` is how many members it will soon have.
+    /// Creates a set from distinct members in order. `capacity` is the expected number of members.
     pub(super) fn from_ascending<'a>(
         capacity: usize,
         members: impl Iterator<Item = (f64, &'a [u8])>,
@@ -50,8 +50,7 @@ impl Indexed {
 
     #[inline]
     pub(super) fn len(&self) -> usize {
-        // Not in release builds: every look at a set asks for its length. Changes assert the same
-        // of each member.
+        // Not in release builds: every access asks for the length. Changes assert it per member.
         debug_assert_eq!(self.names.len(), self.order.len());
         self.order.len()
     }
@@ -129,8 +128,8 @@ impl Indexed {
     }
 
     pub(super) fn scan(&self, cursor: u64, count: usize, mut visit: impl FnMut(&[u8], f64)) -> u64 {
-        // A position in hash order has its significant bits on top. Reversed, it is a number no larger than the table,
-        // which clients that keep cursors in signed or floating-point numbers can carry.
+        // A position in hash order has its significant bits on top. Reversed, it is no larger than
+        // the table, so clients can keep it in signed or floating-point numbers.
         self.names
             .scan(cursor.reverse_bits(), count, |member| visit(member.name(), member.score()))
             .reverse_bits()
@@ -144,25 +143,25 @@ impl Indexed {
         capture::is_large(self.len(), self.names.iter().map(size))
     }
 
-    /// Lets a snapshot see the set as it is now, in parts.
+    /// Starts a capture of the present state, which a snapshot writes in parts.
     pub(super) fn begin_capture(&mut self, number: u64) {
         assert!(self.capture.is_none(), "value {number} is captured already");
         let parts = Parts::new(number, Type::SortedSet, self.len());
         self.capture = Some(Box::new(Capture { parts, position: None, settled: Table::new() }));
     }
 
-    /// Whether a snapshot has not seen the whole set yet.
+    /// Whether a capture is running.
     pub(super) fn is_captured(&self) -> bool {
         self.capture.is_some()
     }
 
-    /// Ends a capture before the snapshot has seen all.
+    /// Aborts the capture.
     pub(super) fn end_capture(&mut self) {
         self.capture = None;
     }
 
-    /// Adds the next parts of a captured set, in order, so that reading them adds members at the end; whether there are
-    /// more.
+    /// Adds the next parts of a captured set, in order, so that loading them appends members.
+    /// Returns whether there are more.
     pub(super) fn capture_step(&mut self, pieces: &mut Pieces) -> bool {
         let Some(capture) = &mut self.capture else { return false };
         let first =
@@ -195,12 +194,12 @@ impl Indexed {
 }
 
 impl Capture {
-    /// Whether the walk has yet to come to a member of this score.
+    /// Whether the walk has not reached this score and member yet.
     fn is_ahead(&self, score: f64, name: &[u8]) -> bool {
         self.position.as_ref().is_none_or(|(at, last)| compare((score, name), (*at, last)).is_gt())
     }
 
-    /// To be called before a member gets another score, appears or goes.
+    /// Call it before a member is added or removed or its score changes.
     #[cold]
     fn before_change(&mut self, name: &[u8], present: Option<f64>, next: Option<f64>) {
         let ahead = present.filter(|&score| self.is_ahead(score, name));
@@ -225,7 +224,7 @@ impl std::fmt::Debug for Indexed {
     }
 }
 
-/// Members with their scores, from either end.
+/// Iterator over members with scores, from either end.
 pub(super) struct Iter<'a>(rank_tree::Iter<'a, Ranked>);
 
 fn shown(ranked: &Ranked) -> (&[u8], f64) {

@@ -1,4 +1,4 @@
-//! A member with its score, shared by the table that finds it by name and the tree that finds it by order.
+//! A member with its score, shared by the table by name and the tree by order.
 
 use crate::keyspace::{Keyed, MAX_BYTES};
 use crate::persist::record::{Cursor, put_bytes};
@@ -6,10 +6,10 @@ use std::cmp::Ordering;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use triomphe::ThinArc;
 
-/// A member's bytes and score in one allocation behind one thin pointer.
+/// A member's bytes and score in one allocation behind a thin pointer.
 ///
-/// The score is atomic only because the allocation is shared: it changes under `&mut` of the sorted set that owns both
-/// pointers, and a relaxed access is a plain one.
+/// The score is atomic only because the allocation is shared. It changes under `&mut` of the sorted
+/// set that owns both pointers; a relaxed access costs the same as a plain one.
 #[derive(Debug, Clone)]
 pub(super) struct Member(ThinArc<AtomicU64, u8>);
 
@@ -37,7 +37,7 @@ impl Keyed for Member {
     }
 }
 
-/// A member at its place in the order: the score is repeated here so that most comparisons touch nothing else.
+/// A member in the order; the score is copied, so that most comparisons need no other memory.
 #[derive(Debug, Clone)]
 pub(super) struct Ranked {
     pub(super) score: f64,
@@ -45,22 +45,22 @@ pub(super) struct Ranked {
 }
 
 impl Ranked {
-    /// Compares with a member of that score.
+    /// Compares with a score and name.
     pub(super) fn compare(&self, score: f64, name: &[u8]) -> Ordering {
         compare((self.score, self.member.name()), (score, name))
     }
 }
 
-/// The form in which a score is kept: the two zeros are one score, so only one of them is.
+/// Normalises a score: both zeros become positive zero.
 pub(super) fn stored(score: f64) -> f64 {
     assert!(!score.is_nan(), "a score is a number");
-    // Adding zero turns -0 into 0 and leaves everything else as it is.
+    // Adding zero turns -0 into 0 and changes no other number.
     score + 0.0
 }
 
-/// The order of sorted sets: by score, then byte by byte. Both zeros are one score.
+/// Compares by score, then by bytes. Both zeros are equal.
 pub(crate) fn compare(one: (f64, &[u8]), other: (f64, &[u8])) -> Ordering {
-    // Not in release builds: every search compares. No score is kept that is none: see `stored`.
+    // Not in release builds: every search compares. `stored` admits no NaN.
     debug_assert!(!one.0.is_nan() && !other.0.is_nan(), "a score is a number");
     one.0.partial_cmp(&other.0).unwrap_or(Ordering::Equal).then_with(|| one.1.cmp(other.1))
 }
@@ -85,13 +85,13 @@ impl Ord for Ranked {
     }
 }
 
-/// Appends a member as snapshots keep it: its score's 64 bits, and its bytes with their length.
+/// Appends the snapshot form of a member: the 64 bits of its score, then its length and bytes.
 pub(super) fn put_member(into: &mut Vec<u8>, member: &[u8], score: f64) {
     into.extend_from_slice(&score.to_le_bytes());
     put_bytes(into, member);
 }
 
-/// Reads that form; `None` if the bytes are not it.
+/// Parses the snapshot form; `None` if it is invalid.
 pub(super) fn get_member<'a>(bytes: &mut Cursor<'a>) -> Option<(f64, &'a [u8])> {
     let score = Some(f64::from_bits(bytes.u64()?)).filter(|score| !score.is_nan())?;
     Some((score, bytes.bytes().filter(|member| member.len() <= MAX_BYTES)?))

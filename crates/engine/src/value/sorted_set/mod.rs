@@ -1,7 +1,8 @@
-//! Sorted sets: distinct members in the order of their scores, then of their bytes.
+//! Sorted sets: distinct members ordered by score, then by bytes.
 //!
-//! A small one is packed into one piece of memory; a large one is a table by name and a counted tree by order. The form
-//! changes once, when a set outgrows the first, and never back, as in Redis: `OBJECT ENCODING` shows it.
+//! A small set is packed into one buffer; a large one is a table by name and a counted tree by
+//! order. A set that has outgrown the first representation never returns to it, as in Redis;
+//! `OBJECT ENCODING` shows it.
 
 mod indexed;
 mod member;
@@ -37,9 +38,9 @@ impl Default for Form {
 }
 
 impl SortedSet {
-    /// A set of distinct members that come in their order, in O(n).
+    /// Creates a set from distinct members in order. O(n).
     pub fn from_ascending(members: &[(f64, &[u8])]) -> Self {
-        // Not in release builds: as many comparisons as there are members.
+        // Not in release builds: one comparison for each member.
         debug_assert!(members.is_sorted_by(|one, next| compare(*one, *next).is_lt()));
         let longest = members.iter().map(|(_, member)| member.len()).max().unwrap_or(0);
         if members.len() > packed::MAX_MEMBERS || longest > packed::MAX_MEMBER_BYTES {
@@ -49,7 +50,7 @@ impl SortedSet {
         Self { form: Form::Packed(Packed::from_ascending(members)) }
     }
 
-    /// The encoding that `OBJECT ENCODING` names.
+    /// Returns the name of the representation for `OBJECT ENCODING`.
     pub fn encoding(&self) -> &'static str {
         match &self.form {
             Form::Packed(_) => "listpack",
@@ -57,7 +58,7 @@ impl SortedSet {
         }
     }
 
-    /// How many members there are.
+    /// Returns the number of members.
     #[inline]
     pub fn len(&self) -> usize {
         match &self.form {
@@ -66,12 +67,12 @@ impl SortedSet {
         }
     }
 
-    /// Whether there is no member.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The score of a member, in O(1).
+    /// Returns the score of a member. O(1).
     #[inline]
     pub fn score(&self, member: &[u8]) -> Option<f64> {
         match &self.form {
@@ -80,7 +81,7 @@ impl SortedSet {
         }
     }
 
-    /// The rank of a member, counted from 0 at the lowest score, and its score, in O(log n).
+    /// Returns the rank of a member, from 0 at the lowest score, and its score. O(log n).
     pub fn rank(&self, member: &[u8]) -> Option<(usize, f64)> {
         match &self.form {
             Form::Packed(packed) => packed.find(member).map(|place| (place.rank, place.score)),
@@ -88,8 +89,8 @@ impl SortedSet {
         }
     }
 
-    /// Sets a member's score to what `decide` makes of its present one; `None`, in either direction, is no score: the
-    /// member is not there, or stays as it is. In O(log n), and O(1) where nothing changes.
+    /// Sets a member's score to the result of `decide`, which gets the present score or `None`. If
+    /// it returns `None`, nothing changes. O(log n), or O(1) if nothing changes.
     #[inline]
     pub fn update(&mut self, member: &[u8], decide: impl FnOnce(Option<f64>) -> Option<f64>) {
         let packed = match &mut self.form {
@@ -113,7 +114,7 @@ impl SortedSet {
         }
     }
 
-    /// Takes a member out and returns its score, in O(log n).
+    /// Removes a member and returns its score. O(log n).
     pub fn remove(&mut self, member: &[u8]) -> Option<f64> {
         match &mut self.form {
             Form::Packed(packed) => {
@@ -125,7 +126,8 @@ impl SortedSet {
         }
     }
 
-    /// Takes out the members of these ranks and shows them to `taken` in ascending order, in O(log n + members).
+    /// Removes the members of these ranks and passes them to `taken` in order.
+    /// O(log n + members).
     pub fn remove_range(&mut self, range: Range<usize>, mut taken: impl FnMut(&[u8], f64)) {
         let range = self.clamp(range);
         match &mut self.form {
@@ -137,8 +139,8 @@ impl SortedSet {
         }
     }
 
-    /// How many members satisfy `precedes`, which holds for a beginning of the order and for nothing behind it. In
-    /// O(log n).
+    /// Returns the number of members that satisfy `precedes`, which must hold for a prefix of the
+    /// order only. O(log n).
     pub fn partition_point(&self, precedes: impl Fn(&[u8], f64) -> bool) -> usize {
         match &self.form {
             Form::Packed(packed) => {
@@ -148,9 +150,10 @@ impl SortedSet {
         }
     }
 
-    /// As [`partition_point`](Self::partition_point), by the members' names, which are in order only where all scores are the same. Where they
-    /// are not, the answer says little, but it follows from the members and the form of the set: what the set has been through, which a
-    /// snapshot does not know, has no part in it. In O(log n), or O(log² n) where scores differ.
+    /// Like [`partition_point`](Self::partition_point), by names, which are ordered only if all
+    /// scores are equal. Otherwise the result has no meaning, but it depends only on members and
+    /// representation, not on history that a snapshot does not contain. O(log n), or O(log² n) if
+    /// scores differ.
     pub fn partition_point_by_name(&self, precedes: impl Fn(&[u8]) -> bool) -> usize {
         match &self.form {
             Form::Packed(packed) => packed.iter().take_while(|(member, _)| precedes(member)).count(),
@@ -172,7 +175,7 @@ impl SortedSet {
         }
     }
 
-    /// The member of a rank and its score, in O(log n).
+    /// Returns the member of a rank and its score. O(log n).
     pub fn get(&self, rank: usize) -> Option<(&[u8], f64)> {
         match &self.form {
             Form::Packed(packed) => packed.iter().nth(rank),
@@ -180,7 +183,8 @@ impl SortedSet {
         }
     }
 
-    /// The members of these ranks with their scores, from either end. In O(log n) to begin and O(1) for each.
+    /// Iterates over the members of these ranks with their scores, from either end. O(log n) to
+    /// start and O(1) for each.
     pub fn range(
         &self,
         range: Range<usize>,
@@ -192,13 +196,13 @@ impl SortedSet {
         }
     }
 
-    /// All members with their scores, in order.
+    /// Iterates over all members with their scores, in order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&[u8], f64)> + ExactSizeIterator {
         self.range(0..self.len())
     }
 
-    /// Visits members from a cursor on, about `count` of them, and returns the next cursor, or 0 at the end. Members that
-    /// stay during a whole scan are visited at least once. A small set is visited whole, whatever `count`.
+    /// Visits about `count` members from a cursor, or all of a small set, and returns the next
+    /// cursor, or 0 at the end. Members that stay during a whole scan are visited at least once.
     pub fn scan(&self, cursor: u64, count: usize, mut visit: impl FnMut(&[u8], f64)) -> u64 {
         match &self.form {
             Form::Packed(packed) => {
@@ -209,14 +213,14 @@ impl SortedSet {
         }
     }
 
-    /// The part of a range of ranks that has members.
+    /// Clamps a range of ranks to the existing members.
     fn clamp(&self, range: Range<usize>) -> Range<usize> {
         let end = range.end.min(self.len());
         range.start.min(end)..end
     }
 }
 
-/// Either form's members.
+/// Members of either representation.
 enum Members<'a> {
     Packed(packed::Iter<'a>),
     Indexed(indexed::Iter<'a>),
@@ -253,11 +257,11 @@ impl DoubleEndedIterator for Members<'_> {
 
 impl ExactSizeIterator for Members<'_> {}
 
-/// Tags of the snapshot form, which goes on with the number of members and, in order, each one's score and bytes.
+/// Tags of the snapshot form, which precede the number of members and the members in order.
 const PACKED: u8 = 0;
 const INDEXED: u8 = 1;
 
-/// Fewest bytes of a member in a snapshot: its score and the length of its name.
+/// Least size of a member in a snapshot: its score and the length of its name.
 const ENCODED_MIN: usize = size_of::<f64>() + 1;
 
 impl Collection for SortedSet {
@@ -277,7 +281,7 @@ impl Collection for SortedSet {
     fn decode(bytes: &mut Cursor<'_>) -> Option<Self> {
         let form = bytes.u8()?;
         let count = usize::try_from(bytes.varint()?).ok()?;
-        // A damaged count cannot make us reserve more than a few times what the snapshot holds.
+        // A corrupt count cannot reserve more than a few times the size of the snapshot.
         if count == 0 || count > bytes.remaining() / ENCODED_MIN {
             return None;
         }

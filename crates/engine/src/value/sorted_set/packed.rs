@@ -1,30 +1,30 @@
-//! The form of small sorted sets: members and scores in order, one behind the other.
+//! Representation of small sorted sets: members and scores in order, in one buffer.
 //!
 //! ```text
-//! length u8 │ score f64 │ member │ length u8      the length on both sides, so that both ways can be walked
+//! length u8 │ score f64 │ member │ length u8      the length on both sides allows both directions
 //! ```
 
 use super::member::{compare, stored};
 use std::ops::Range;
 
-/// Most members of this form, as in Redis.
+/// Most members of this representation, as in Redis.
 pub(super) const MAX_MEMBERS: usize = 128;
-/// Longest member of this form, in bytes, as in Redis.
+/// Longest member of this representation, in bytes, as in Redis.
 pub(super) const MAX_MEMBER_BYTES: usize = 64;
 const _: () = assert!(MAX_MEMBER_BYTES <= u8::MAX as usize);
 const _: () = assert!(MAX_MEMBERS <= u8::MAX as usize);
 
-/// Bytes that a member costs beyond its own.
+/// Overhead of a member, in bytes.
 const OVERHEAD: usize = 1 + size_of::<f64>() + 1;
 
-/// At most [`MAX_MEMBERS`] members of at most [`MAX_MEMBER_BYTES`] bytes. Everything is O(n), and n is small.
+/// At most [`MAX_MEMBERS`] members of at most [`MAX_MEMBER_BYTES`] bytes. All operations are O(n).
 #[derive(Debug, Default)]
 pub(super) struct Packed {
     bytes: Vec<u8>,
     len: u8,
 }
 
-/// Where a member lies.
+/// Position of a member.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
     pub(super) rank: usize,
@@ -34,7 +34,7 @@ pub(super) struct Place {
 }
 
 impl Packed {
-    /// A set of distinct members that come in their order and fit this form.
+    /// Creates a set from distinct members in order, which must fit this representation.
     pub(super) fn from_ascending(members: &[(f64, &[u8])]) -> Self {
         assert!(members.len() <= MAX_MEMBERS, "{} members in a form of {MAX_MEMBERS}", members.len());
         let mut bytes = Vec::with_capacity(members.iter().map(|(_, member)| OVERHEAD + member.len()).sum());
@@ -52,7 +52,7 @@ impl Packed {
         self.len as usize
     }
 
-    /// Whether one more member of that many bytes still belongs into this form.
+    /// Whether one more member of `member_bytes` fits this representation.
     pub(super) fn takes(&self, member_bytes: usize) -> bool {
         self.len() < MAX_MEMBERS && member_bytes <= MAX_MEMBER_BYTES
     }
@@ -74,15 +74,15 @@ impl Packed {
         None
     }
 
-    /// Adds a member that is not in it.
+    /// Adds a member. It must not be in the set.
     pub(super) fn insert(&mut self, member: &[u8], score: f64) {
-        // Not in release builds: the caller has just looked.
+        // Not in release builds: the caller has just searched.
         debug_assert!(self.takes(member.len()) && self.find(member).is_none());
         let before = |other: &(&[u8], f64)| compare((other.1, other.0), (score, member)).is_lt();
         let at: usize = self.iter().take_while(before).map(|(other, _)| OVERHEAD + other.len()).sum();
         let (end, width) = (self.bytes.len(), OVERHEAD + member.len());
         if self.bytes.capacity() < end + width {
-            // An eighth in advance: doubling would waste what this form is there to save.
+            // Grows by an eighth: doubling would waste the memory that this representation saves.
             self.bytes.reserve_exact(width + end / 8);
         }
         self.bytes.resize(end + width, 0);
@@ -96,25 +96,25 @@ impl Packed {
         self.len += 1;
     }
 
-    /// Takes out the member at a place that [`Packed::find`] has just found.
+    /// Removes the member at a place that [`Packed::find`] has just returned.
     pub(super) fn remove(&mut self, place: Place) {
         self.bytes.drain(place.offset..place.offset + place.width);
         self.len -= 1;
     }
 
-    /// Takes out the members of these ranks, all of which must be there.
+    /// Removes the members of these ranks, which must exist.
     pub(super) fn remove_range(&mut self, range: Range<usize>) {
         let bytes = self.bytes_of(&range);
         self.bytes.drain(bytes);
         self.len -= range.len() as u8;
     }
 
-    /// The members of these ranks, all of which must be there.
+    /// Iterates over the members of these ranks, which must exist.
     pub(super) fn range(&self, range: Range<usize>) -> Iter<'_> {
         Iter { bytes: &self.bytes[self.bytes_of(&range)], left: range.len() }
     }
 
-    /// Where the members of these ranks lie.
+    /// Returns the byte range of the members of these ranks.
     fn bytes_of(&self, range: &Range<usize>) -> Range<usize> {
         // Not in release builds: the length is counted.
         debug_assert!(range.start <= range.end && range.end <= self.len());
@@ -127,7 +127,7 @@ impl Packed {
     }
 }
 
-/// Members with their scores, from either end.
+/// Iterator over members with scores, from either end.
 #[derive(Debug, Clone)]
 pub(super) struct Iter<'a> {
     bytes: &'a [u8],

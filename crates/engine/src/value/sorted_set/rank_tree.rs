@@ -1,4 +1,4 @@
-//! A counted B+tree: an ordered sequence that finds an item by its order and by its rank, both in O(log n).
+//! A counted B+tree: an ordered sequence with lookup by order and by rank in O(log n).
 //!
 //! ```text
 //!                     ┌ counts      5 │ 4 │ 6          items below each child
@@ -8,13 +8,13 @@
 //!  Leaf               a b c d e      f g h i     j k l m n o
 //! ```
 //!
-//! A rank is the sum of the counts left of the way down. Nodes are vectors, so a step down is a binary search in one
-//! piece of memory, and 64 neighbours share one allocation.
+//! A rank is the sum of the counts to the left of the path. Nodes are vectors: a step down is a
+//! binary search in contiguous memory, and up to 64 neighbours share one allocation.
 //!
-//! Invariants, checked by the tests after every change:
-//! - all leaves are at one depth; every node but the root has between `MIN` and `MAX` items or children;
-//! - `counts[i]` is the number of items below `children[i]`, `separators[i]` a copy of the first item below
-//!   `children[i + 1]`;
+//! Invariants, which the tests check after every change:
+//! - all leaves have the same depth; every node but the root has `MIN` to `MAX` items or children;
+//! - `counts[i]` is the number of items below `children[i]`, `separators[i]` a copy of the first
+//!   item below `children[i + 1]`;
 //! - items ascend strictly.
 
 use std::cmp::Ordering;
@@ -22,14 +22,14 @@ use std::ops::Range;
 
 /// Most items of a leaf and children of an inner node.
 const MAX: usize = 64;
-/// Fewest items of a leaf and children of an inner node, unless it is the root. Well below `MAX / 2`, so that a node
-/// that was just split or joined stays as it is for a while.
+/// Fewest items of a leaf and children of an inner node, unless it is the root. Well below half of
+/// `MAX`, so that a node is not merged right after a split, or split right after a merge.
 const MIN: usize = 16;
 const _: () = assert!(MIN >= 2 && MIN * 2 < MAX);
 
-/// An ordered sequence without equal items; see the module's description.
+/// An ordered sequence of distinct items; see the module docs.
 ///
-/// `T` is cloned into inner nodes once for every leaf or so; it should be small and cheap to clone.
+/// `T` is cloned into inner nodes about once per leaf; it should be small and cheap to clone.
 #[derive(Debug)]
 pub(super) struct RankTree<T> {
     root: Node<T>,
@@ -49,7 +49,7 @@ struct Inner<T> {
     children: Vec<Node<T>>,
 }
 
-/// The right half of a node that was split.
+/// The right part of a split node.
 struct Split<T> {
     separator: T,
     right: Node<T>,
@@ -63,9 +63,9 @@ impl<T> Default for RankTree<T> {
 }
 
 impl<T: Ord + Clone> RankTree<T> {
-    /// A tree of items that ascend strictly, in O(n).
+    /// Creates a tree from strictly ascending items. O(n).
     pub(super) fn from_ascending(items: Vec<T>) -> Self {
-        // Not in release builds: as many comparisons as there are items.
+        // Not in release builds: one comparison for each item.
         debug_assert!(items.is_sorted_by(|one, next| one < next), "items ascend strictly");
         let len = items.len();
         let mut nodes: Vec<(usize, Node<T>)> =
@@ -82,12 +82,12 @@ impl<T: Ord + Clone> RankTree<T> {
         Self { root, len }
     }
 
-    /// How many items there are.
+    /// Returns the number of items.
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
-    /// Adds an item that is not in the tree.
+    /// Adds an item. It must not be in the tree.
     pub(super) fn insert(&mut self, item: T) {
         let split = self.root.insert(item);
         self.len += 1;
@@ -100,7 +100,7 @@ impl<T: Ord + Clone> RankTree<T> {
         }));
     }
 
-    /// Takes out the item that `compare` calls equal to what is sought.
+    /// Removes the item for which `compare` returns `Equal`.
     pub(super) fn remove(&mut self, compare: impl Fn(&T) -> Ordering) -> Option<T> {
         let removed = self.root.remove(&compare)?;
         self.len -= 1;
@@ -108,7 +108,7 @@ impl<T: Ord + Clone> RankTree<T> {
         Some(removed)
     }
 
-    /// Takes out the items of these ranks, in ascending order, in O(log n + items).
+    /// Removes the items of these ranks and passes them to `taken`, ascending. O(log n + items).
     pub(super) fn remove_range(&mut self, range: Range<usize>, mut taken: impl FnMut(T)) {
         let end = range.end.min(self.len);
         let mut left = end.saturating_sub(range.start);
@@ -121,8 +121,8 @@ impl<T: Ord + Clone> RankTree<T> {
         }
     }
 
-    /// How many items satisfy `precedes`, which holds for a beginning of the sequence and for nothing behind it: the
-    /// rank of the first item that does not.
+    /// Returns the number of items that satisfy `precedes`, which must hold for a prefix of the
+    /// sequence only. This is the rank of the first item after the prefix.
     pub(super) fn partition_point(&self, precedes: impl Fn(&T) -> bool) -> usize {
         let mut node = &self.root;
         let mut rank = 0;
@@ -138,19 +138,19 @@ impl<T: Ord + Clone> RankTree<T> {
         }
     }
 
-    /// The item of a rank.
+    /// Returns the item of a rank.
     pub(super) fn get(&self, rank: usize) -> Option<&T> {
         let (leaf, offset) = self.leaf_at(rank);
         leaf.get(offset)
     }
 
-    /// The items of these ranks; ranks beyond the end have none.
+    /// Iterates over the items of these ranks; ranks beyond the end have none.
     pub(super) fn range(&self, range: Range<usize>) -> Iter<'_, T> {
         let end = range.end.min(self.len);
         Iter { tree: self, range: range.start.min(end)..end, front: &[], back: &[] }
     }
 
-    /// The leaf that holds a rank, and the place in it.
+    /// Returns the leaf that contains a rank, and the index in it.
     fn leaf_at(&self, mut rank: usize) -> (&[T], usize) {
         let mut node = &self.root;
         loop {
@@ -164,7 +164,7 @@ impl<T: Ord + Clone> RankTree<T> {
         }
     }
 
-    /// A root with a single child gives way to it.
+    /// Replaces a root that has a single child by that child.
     fn drop_single_root(&mut self) {
         while let Node::Inner(inner) = &mut self.root
             && inner.children.len() == 1
@@ -175,7 +175,7 @@ impl<T: Ord + Clone> RankTree<T> {
     }
 }
 
-/// Deals items out to nodes of at most three quarters of `MAX`, none with fewer than `MIN` unless it is the only one.
+/// Distributes items to nodes of at most three quarters of `MAX` and at least `MIN`, if possible.
 fn chunks<T>(items: Vec<T>) -> impl Iterator<Item = Vec<T>> {
     const FILL: usize = MAX / 4 * 3;
     let mut left = items.len();
@@ -184,7 +184,7 @@ fn chunks<T>(items: Vec<T>) -> impl Iterator<Item = Vec<T>> {
         let size = match left {
             0 => return None,
             1..=FILL => left,
-            // What would leave too few for the last node is shared between the last two.
+            // If the last node would get too few, the last two share evenly.
             _ if left < FILL + MIN => left / 2,
             _ => FILL,
         };
@@ -195,8 +195,8 @@ fn chunks<T>(items: Vec<T>) -> impl Iterator<Item = Vec<T>> {
     })
 }
 
-/// Where a full node is split for something that goes to `index`: in the middle, unless it goes to one of the ends,
-/// as it does where items come in order. Then the half that is left behind is left well filled.
+/// Returns where to split a full node into which an item goes at `index`: in the middle, or near an
+/// end for insertions at an end. So ascending or descending insertions leave nodes well filled.
 fn split_point(index: usize) -> usize {
     match index {
         0 => MIN,
@@ -205,7 +205,7 @@ fn split_point(index: usize) -> usize {
     }
 }
 
-/// The upper part of a vector, in a vector with room for a whole node.
+/// Splits off the upper part of a vector, with capacity for a whole node.
 fn split_off<T>(items: &mut Vec<T>, at: usize) -> Vec<T> {
     let mut right = Vec::with_capacity(MAX);
     right.extend(items.drain(at..));
@@ -213,7 +213,7 @@ fn split_off<T>(items: &mut Vec<T>, at: usize) -> Vec<T> {
 }
 
 impl<T: Ord + Clone> Node<T> {
-    /// Items of a leaf, children of an inner node.
+    /// Returns the number of items of a leaf or children of an inner node.
     fn width(&self) -> usize {
         match self {
             Self::Leaf(items) => items.len(),
@@ -236,7 +236,7 @@ impl<T: Ord + Clone> Node<T> {
             Self::Inner(inner) => inner.insert(item),
             Self::Leaf(items) => {
                 let index = items.partition_point(|other| *other < item);
-                // Not in release builds: the table of the members has answered it.
+                // Not in release builds: the table of members has been searched.
                 debug_assert!(items.get(index) != Some(&item), "the item is not in the tree");
                 if items.len() < MAX {
                     items.insert(index, item);
@@ -272,7 +272,7 @@ impl<T: Ord + Clone> Node<T> {
         }
     }
 
-    /// Takes out at most `max` items from `rank` on, all from one leaf; how many.
+    /// Removes at most `max` items from `rank`, all of one leaf. Returns how many.
     fn remove_run(&mut self, rank: usize, max: usize, taken: &mut impl FnMut(T)) -> usize {
         match self {
             Self::Leaf(items) => {
@@ -305,8 +305,8 @@ impl<T: Ord + Clone> Inner<T> {
         inner
     }
 
-    /// The child that holds a rank below this node, and the rank below that child. A rank at or beyond the end belongs
-    /// to the last child.
+    /// Returns the child that contains a rank, and the rank within it. A rank beyond the end is in
+    /// the last child.
     fn child_at(&self, mut rank: usize) -> (usize, usize) {
         for (index, &count) in self.counts.iter().enumerate() {
             if rank < count || index + 1 == self.counts.len() {
@@ -327,7 +327,7 @@ impl<T: Ord + Clone> Inner<T> {
         if self.children.len() < MAX {
             self.add(index, split);
         } else {
-            // The new child goes behind `index`.
+            // The new child is inserted after `index`.
             let middle = split_point(index + 1);
             let (mut right, separator) = self.split(middle);
             if index < middle {
@@ -341,14 +341,14 @@ impl<T: Ord + Clone> Inner<T> {
         sibling
     }
 
-    /// Adds the right half of child `index` behind it.
+    /// Adds the right part of child `index` after it.
     fn add(&mut self, index: usize, split: Split<T>) {
         self.counts.insert(index + 1, split.count);
         self.separators.insert(index, split.separator);
         self.children.insert(index + 1, split.right);
     }
 
-    /// Cuts off the children from `middle` on; the separator before them belongs to neither half.
+    /// Splits off the children from `middle`; the separator before them belongs to neither part.
     fn split(&mut self, middle: usize) -> (Self, T) {
         let mut separators = split_off(&mut self.separators, middle - 1);
         let separator = separators.remove(0);
@@ -357,7 +357,7 @@ impl<T: Ord + Clone> Inner<T> {
         (Self { counts, separators, children }, separator)
     }
 
-    /// Keeps the invariants after child `index` has lost items, its first one among them if `was_first`.
+    /// Restores the invariants after child `index` lost items; its first one too if `was_first`.
     fn shrunk(&mut self, index: usize, removed: usize, was_first: bool) {
         self.counts[index] -= removed;
         if was_first
@@ -371,7 +371,7 @@ impl<T: Ord + Clone> Inner<T> {
         }
     }
 
-    /// Joins child `left` with its right neighbour, or shares their contents evenly where one node cannot hold both.
+    /// Merges child `left` with its right neighbour, or balances them if they do not fit one node.
     fn refill(&mut self, left: usize) {
         let right = left + 1;
         let total = self.children[left].width() + self.children[right].width();
@@ -401,7 +401,7 @@ impl<T: Ord + Clone> Inner<T> {
             self.counts[left] -= split.count;
             self.add(left, split);
         }
-        // A leaf that was emptied before it was joined with its right neighbour begins with another item now.
+        // A leaf that was empty before it was merged starts with another item now.
         if left > 0
             && let Some(first) = self.children[left].first()
         {
@@ -409,7 +409,7 @@ impl<T: Ord + Clone> Inner<T> {
         }
     }
 
-    /// Adds the children of the right neighbour; `separator` stands between the two.
+    /// Appends the children of the right neighbour; `separator` is between the two nodes.
     fn append(&mut self, mut right: Self, separator: T) {
         self.separators.push(separator);
         self.separators.append(&mut right.separators);
@@ -418,15 +418,15 @@ impl<T: Ord + Clone> Inner<T> {
     }
 }
 
-/// Items of consecutive ranks, from either end: O(log n) for the first, O(1) amortised for the others.
+/// Iterator over consecutive ranks from either end: O(log n) at first, then O(1) amortised.
 #[derive(Debug)]
 pub(super) struct Iter<'a, T> {
     tree: &'a RankTree<T>,
-    /// Ranks that are left.
+    /// Remaining ranks.
     range: Range<usize>,
-    /// What is left of the leaf at the front: from the rank `range.start` on. It may reach beyond `range.end`.
+    /// Rest of the leaf at the front, from rank `range.start`. It may extend beyond `range.end`.
     front: &'a [T],
-    /// What is left of the leaf at the back: up to the rank `range.end`. It may begin before `range.start`.
+    /// Rest of the leaf at the back, up to rank `range.end`. It may start before `range.start`.
     back: &'a [T],
 }
 
@@ -477,7 +477,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Checks all invariants below a node; its depth and its number of items.
+    /// Checks all invariants below a node. Returns its depth and number of items.
     fn check(node: &Node<u32>, is_root: bool) -> (usize, usize) {
         assert!(node.width() <= MAX && (is_root || node.width() >= MIN), "width {}", node.width());
         match node {
@@ -578,7 +578,7 @@ mod tests {
             let (mut tree, mut model) = (RankTree::default(), Vec::<u32>::new());
             for step in steps {
                 match step {
-                    // Runs of neighbours, taken in strides, reach splits and joins that single items seldom do.
+                    // Runs in strides cause splits and merges that single items rarely do.
                     Step::Insert(from, count) => for item in (0..count).map(|n| from + n * 7 % count) {
                         if let Err(index) = model.binary_search(&item) {
                             model.insert(index, item);

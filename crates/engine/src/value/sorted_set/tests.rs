@@ -39,8 +39,8 @@ fn members_are_ordered_by_score_then_by_bytes_and_the_zeros_are_equal() {
     assert!(set.score(b"a").is_some_and(f64::is_sign_positive), "one of the zeros is kept");
 }
 
-/// Of members with different scores a range by names is not defined, and still the same on whoever comes to the same members by
-/// another way.
+/// With different scores, a range by names is undefined, but equal for every copy of the set,
+/// regardless of its history.
 #[test]
 fn ranges_by_names_do_not_depend_on_what_the_set_has_been_through() {
     let name = |n: u32| n.wrapping_mul(2_654_435_761).to_string();
@@ -133,7 +133,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The naive model: a map, sorted when it is looked at.
+/// Naive model: a map that is sorted for each check.
 fn sorted(model: &BTreeMap<Vec<u8>, f64>) -> Vec<(Vec<u8>, f64)> {
     let mut sorted: Vec<_> = model.iter().map(|(member, score)| (member.clone(), *score)).collect();
     sorted.sort_by(|one, other| compare((one.1, &one.0), (other.1, &other.0)));

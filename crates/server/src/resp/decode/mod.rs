@@ -1,14 +1,14 @@
-//! An incremental decoder of RESP2 and RESP3: bytes in any split go in, whole values come out.
+//! Incremental decoder of RESP2 and RESP3: takes bytes in any split, returns whole values.
 
 use super::Value;
 
-/// Turns a server's bytes into [`Value`]s.
+/// Decodes a server's bytes to [`Value`]s.
 ///
-/// The result depends on the bytes alone, never on how they were split. After the first error the decoder stays
-/// failed: nothing after it can be trusted to start a value.
+/// The result does not depend on how the bytes were split. After the first error the decoder stays
+/// failed, because the start of the next value is unknown.
 ///
 /// ```text
-///  feed ─► buffer [consumed│ line or bulk being read │ …]     one step reads one header line or one bulk body
+///  feed ─► buffer [consumed│ line or bulk being read │ …]   a step reads a header line or bulk
 ///                                    │
 ///                                    ▼
 ///  stack   [ Array 2/3 ][ Map 1/4 ] ◄─ a finished value closes every aggregate that it completes
@@ -21,18 +21,18 @@ pub struct Decoder {
     consumed: usize,
     /// Bytes after `consumed` that are known to hold no line feed.
     scanned: usize,
-    /// The bulk whose header was read and whose body is still arriving.
+    /// The bulk whose body is still arriving.
     bulk: Option<BulkHeader>,
-    /// Aggregates that still miss elements, outermost first.
+    /// Incomplete aggregates, outermost first.
     stack: Vec<Aggregate>,
-    /// Elements that the current top-level value has declared.
+    /// Elements declared by the current top-level value.
     elements: usize,
-    /// Bulk bytes that the current top-level value has declared.
+    /// Bulk bytes declared by the current top-level value.
     bytes: usize,
     failure: Option<ProtocolError>,
 }
 
-/// What one top-level value may hold; beyond it the stream is refused before memory is taken.
+/// Limits for one top-level value; the stream is refused before more memory is allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of one header line, simple string or error, without its terminator.
@@ -43,7 +43,7 @@ pub struct Limits {
     pub value_bytes: usize,
     /// Elements of all aggregates of one top-level value together; a map entry counts twice.
     pub elements: usize,
-    /// Aggregates inside each other.
+    /// Nesting depth of aggregates.
     pub depth: usize,
 }
 
@@ -59,23 +59,23 @@ impl Default for Limits {
     }
 }
 
-/// The buffer's capacity above which it is given back once it is mostly empty.
+/// Capacity above which a mostly empty buffer is shrunk, in bytes.
 const KEPT_BUFFER_BYTES: usize = 1 << 20;
 
-/// Why the bytes are not RESP, or more of it than the limits allow.
+/// Error for bytes that are not RESP or exceed the limits.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProtocolError {
-    /// The first byte of a value names no type.
+    /// The first byte of a value is not a type.
     #[error("a value cannot start with byte 0x{0:02x}: the peer does not speak RESP")]
     UnknownType(u8),
-    /// A line feed came without the carriage return before it.
+    /// A line feed without the carriage return before it.
     #[error("a line must end with CR LF, and a bare LF was received")]
     BareLineFeed,
-    /// A bulk's bytes are not followed by CR LF.
+    /// The body of a bulk is not followed by CR LF.
     #[error("a bulk string is longer than its declared length")]
     UnterminatedBulk,
-    /// The text after `$`, `*` and the like is no length.
+    /// The text after `$`, `*` and so on is not a length.
     #[error("invalid length {0:?}")]
     InvalidLength(String),
     /// The text after `:`, `,`, `(`, `#` or `_` does not fit the type.
@@ -83,7 +83,7 @@ pub enum ProtocolError {
     InvalidScalar {
         /// The type's name.
         kind: &'static str,
-        /// What was received.
+        /// The received text.
         text: String,
     },
     /// A verbatim string without its three-byte format and colon.
@@ -113,7 +113,7 @@ impl Default for Decoder {
 }
 
 impl Decoder {
-    /// An empty decoder; it allocates nothing until bytes arrive.
+    /// Creates an empty decoder, which allocates when bytes arrive.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
         Decoder {
@@ -129,13 +129,13 @@ impl Decoder {
         }
     }
 
-    /// Adds received bytes. Take the finished values with [`Decoder::next_value`] before feeding more, so that the
-    /// buffer holds at most one incomplete line or bulk besides the last read.
+    /// Adds received bytes. Take all finished values with [`Decoder::next_value`] first, so that
+    /// the buffer holds at most one incomplete line or bulk and these bytes.
     pub fn feed(&mut self, bytes: &[u8]) {
         if self.consumed > 0 {
             self.buffer.drain(..self.consumed);
             self.consumed = 0;
-            // One huge reply must not keep its memory for the connection's life.
+            // A huge reply must not occupy memory for the rest of the connection.
             if self.buffer.capacity() > KEPT_BUFFER_BYTES && self.buffer.len() < KEPT_BUFFER_BYTES / 4 {
                 self.buffer.shrink_to(KEPT_BUFFER_BYTES / 2);
             }
@@ -143,7 +143,7 @@ impl Decoder {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// The next whole value, `None` until more bytes arrive, or the error that ended the stream.
+    /// Returns the next whole value, `None` until more bytes arrive, or the stream's error.
     pub fn next_value(&mut self) -> Result<Option<Value>, ProtocolError> {
         if let Some(failure) = &self.failure {
             return Err(failure.clone());
@@ -155,7 +155,7 @@ impl Decoder {
         result
     }
 
-    /// True between two values: a peer that closes now has lost nothing.
+    /// Whether the decoder is between values: if the peer closes now, nothing is lost.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.failure.is_none()
@@ -183,10 +183,10 @@ impl Decoder {
         }
     }
 
-    /// The range of the next line in the buffer, without CR LF.
+    /// Returns the range of the next line in the buffer, without CR LF.
     fn take_line(&mut self) -> Result<Option<std::ops::Range<usize>>, ProtocolError> {
         let unread = &self.buffer[self.consumed..];
-        // A line's type byte and CR LF do not count.
+        // The limit excludes the type byte and CR LF.
         let longest = self.limits.line_bytes.saturating_add(3);
         let found = unread.iter().skip(self.scanned).position(|byte| *byte == b'\n');
         let Some(offset) = found else {
@@ -209,7 +209,7 @@ impl Decoder {
         Ok(Some(line))
     }
 
-    /// Interprets a header line: a whole value, or the start of a bulk or an aggregate.
+    /// Parses a header line: a whole value, or the start of a bulk or an aggregate.
     fn start(&mut self, line: std::ops::Range<usize>) -> Result<Option<Value>, ProtocolError> {
         let line = &self.buffer[line];
         let Some((&kind, text)) = line.split_first() else {
@@ -256,7 +256,7 @@ impl Decoder {
 
     fn take_bulk(&mut self, header: BulkHeader) -> Result<Option<Value>, ProtocolError> {
         let unread = &self.buffer[self.consumed..];
-        // The terminator is checked byte by byte as it arrives, so that a wrong one fails in every split alike.
+        // The terminator is checked as it arrives, so that errors do not depend on the split.
         let (Some(body), Some(rest)) = (unread.get(..header.length), unread.get(header.length..)) else {
             return Ok(None);
         };
@@ -274,7 +274,7 @@ impl Decoder {
         Ok(Some(value))
     }
 
-    /// Opens an aggregate; an empty one is finished at once.
+    /// Opens an aggregate; an empty one is complete immediately.
     fn start_aggregate(&mut self, kind: u8, count: usize) -> Result<Option<Value>, ProtocolError> {
         let expected = if matches!(kind, b'%' | b'|') { count.saturating_mul(2) } else { count };
         self.elements = self.elements.saturating_add(expected);
@@ -292,7 +292,8 @@ impl Decoder {
         Ok(None)
     }
 
-    /// Puts a value into the innermost open aggregate and closes what it completes; returns a top-level value.
+    /// Adds a value to the innermost aggregate and closes all that are complete. Returns a
+    /// top-level value.
     fn close(&mut self, mut value: Value) -> Option<Value> {
         loop {
             let Some(innermost) = self.stack.last_mut() else { return Some(value) };
@@ -305,7 +306,7 @@ impl Decoder {
         }
     }
 
-    /// The value of a complete aggregate. Attributes are no value yet: they wait for the one that they describe.
+    /// Builds the value of a complete aggregate. Attributes wait for the value that they describe.
     fn finish(&mut self, aggregate: Aggregate) -> Option<Value> {
         assert_eq!(aggregate.items.len(), aggregate.expected, "an aggregate is finished when it is full");
         let Aggregate { kind, items, .. } = aggregate;
@@ -337,7 +338,7 @@ struct BulkHeader {
 struct Aggregate {
     kind: AggregateKind,
     expected: usize,
-    /// Grows with what arrives; a declared count alone reserves nothing.
+    /// Grows with received elements; a declared count reserves nothing.
     items: Vec<Value>,
 }
 
@@ -372,7 +373,7 @@ fn pairs(items: Vec<Value>) -> Vec<(Value, Value)> {
     pairs
 }
 
-/// `None` is the length -1 of RESP2's nulls.
+/// Parses a length; `None` for -1, the length of RESP2's nulls.
 fn length(text: &[u8]) -> Result<Option<usize>, ProtocolError> {
     if text == b"-1" {
         return Ok(None);
@@ -396,7 +397,7 @@ fn double(text: &[u8]) -> Result<f64, ProtocolError> {
         b"nan" | b"-nan" => return Ok(f64::NAN),
         _ => {}
     }
-    // The standard library would also take words such as "infinity".
+    // The standard library would also accept words such as "infinity".
     let numeric = text.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E'));
     let parsed = std::str::from_utf8(text).ok().filter(|_| numeric).and_then(|digits| digits.parse().ok());
     parsed.ok_or_else(|| invalid("double", text))
@@ -433,7 +434,7 @@ fn invalid_length(text: &[u8]) -> ProtocolError {
     ProtocolError::InvalidLength(excerpt(text))
 }
 
-/// Enough of the offending text to recognise it, never all of what a peer sent.
+/// Returns the beginning of the text, enough to recognise it.
 fn excerpt(text: &[u8]) -> String {
     const EXCERPT_BYTES: usize = 64;
     String::from_utf8_lossy(text.get(..EXCERPT_BYTES).unwrap_or(text)).into_owned()

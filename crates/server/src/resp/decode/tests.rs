@@ -8,7 +8,7 @@ fn bulk(text: &str) -> Value {
     Value::Bulk(text.as_bytes().to_vec())
 }
 
-/// Everything the decoder says about `input`, cut after each length of `cuts`.
+/// Returns all values and the error for `input`, split into pieces of the lengths `cuts`.
 fn decode(limits: Limits, input: &[u8], cuts: &[usize]) -> (Vec<Value>, Option<ProtocolError>) {
     let mut decoder = Decoder::new(limits);
     let mut values = Vec::new();
@@ -172,7 +172,7 @@ fn any_value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Pieces that are nearly RESP: far more often interesting than random bytes.
+/// Almost valid RESP, which finds more cases than random bytes.
 fn nearly_resp() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         Just(b"\r\n".to_vec()),

@@ -1,4 +1,4 @@
-//! The request parser: bytes of a client in, commands out, without copying them.
+//! The request parser: turns a client's bytes into commands without copying them.
 //!
 //! A request is an array of bulk strings, or a line of words (an inline command):
 //!
@@ -6,28 +6,28 @@
 //! *3\r\n$3\r\nSET\r\n$1\r\na\r\n$2\r\nhi\r\n        SET a hi\r\n
 //! ```
 //!
-//! The parser does no input of its own. It is shown the bytes that have arrived since the last whole command and either
-//! yields a command, whose arguments are ranges of those bytes, or remembers how far it understood them, so that a
-//! frame which arrives in a thousand pieces is still read once. It reserves nothing for lengths that are only
-//! announced: memory follows the bytes which are there.
+//! The caller passes all bytes received since the last whole command. The parser either yields a
+//! command, whose arguments are ranges of those bytes, or records how far it has parsed, so a frame
+//! in a thousand pieces is still read once. It reserves no memory for announced lengths, only for
+//! bytes received.
 
 use super::inline;
 
-/// The longest line: an inline command, or the line that announces a count or a length. Bytes.
+/// Longest line: an inline command, or the line with a count or a length. Bytes.
 pub const LINE_LIMIT: usize = 64 * 1024;
-/// The most arguments that a client may send in one command before it has authenticated.
+/// Most arguments of one command before the client has authenticated.
 pub const UNAUTHENTICATED_ARGUMENTS: usize = 10;
-/// The longest argument that a client may send before it has authenticated. Bytes.
+/// Longest argument before the client has authenticated, in bytes.
 pub const UNAUTHENTICATED_BULK_BYTES: usize = 16 * 1024;
 
-/// What a client may send.
+/// Limits for requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestLimits {
-    /// The most arguments in one command, its name included.
+    /// Most arguments in one command, its name included.
     pub arguments: usize,
-    /// The longest argument, in bytes.
+    /// Longest argument, in bytes.
     pub bulk_bytes: usize,
-    /// False until the client has said who it is; the two limits for strangers hold until then.
+    /// Whether the client has authenticated; stricter limits apply until then.
     pub authenticated: bool,
 }
 
@@ -37,8 +37,8 @@ impl Default for RequestLimits {
     }
 }
 
-/// The bytes are not a request. The connection is answered with this text and closed, because where the next request
-/// begins is unknown.
+/// Error for bytes that are not a request. The server replies with this text and closes the
+/// connection, because it cannot find the next request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ProtocolError {
     /// The count of an array is not a number or exceeds the limit.
@@ -59,10 +59,10 @@ pub enum ProtocolError {
     /// An inline command is longer than [`LINE_LIMIT`].
     #[error("Protocol error: too big inline request")]
     InlineTooLong,
-    /// The count of an array does not end.
+    /// The line with the count of an array is too long.
     #[error("Protocol error: too big mbulk count string")]
     ArrayLineTooLong,
-    /// The length of an argument does not end.
+    /// The line with the length of an argument is too long.
     #[error("Protocol error: too big bulk count string")]
     BulkLineTooLong,
     /// A quote of an inline command is not closed.
@@ -70,7 +70,7 @@ pub enum ProtocolError {
     UnbalancedQuotes,
 }
 
-/// Reads one client's requests. See the [module](self) for how.
+/// Parses the requests of one client; see the [module](self).
 ///
 /// ```
 /// use tidemark_server::resp::request::{RequestLimits, RequestParser};
@@ -86,27 +86,28 @@ pub enum ProtocolError {
 /// ```
 #[derive(Debug, Default)]
 pub struct RequestParser {
-    /// Where each argument lies, as start and end: in the frame's bytes, or in `inline` for an inline command.
+    /// Start and end of each argument: in the frame's bytes, or in `inline` for an inline command.
     arguments: Vec<(u32, u32)>,
-    /// The unquoted words of an inline command.
+    /// Unquoted words of an inline command.
     inline: Vec<u8>,
     is_inline: bool,
-    /// Bytes of the frame that are understood.
+    /// Bytes of the frame that have been parsed.
     position: usize,
-    /// Bytes after `position` which are known to hold no end of line.
+    /// Bytes after `position` that contain no end of line.
     searched: usize,
-    /// Arguments of the frame that are still to come; 0 between frames.
+    /// Arguments of the frame that are still missing; 0 between frames.
     missing: usize,
-    /// The length of the argument being received, once its line has been read.
+    /// Length of the argument being received, once its line has been parsed.
     bulk_length: Option<usize>,
 }
 
 impl RequestParser {
-    /// Looks for the next command in `input`, which must begin where the last whole command ended and hold all that
-    /// has arrived since.
+    /// Parses the next command in `input`, which must start after the last whole command and hold
+    /// all bytes received since.
     ///
-    /// `Some(consumed)` is a command of that many bytes; it has no arguments if the client sent an empty line or array.
-    /// `None` means that more bytes are needed. After an error the parser must not be used again.
+    /// Returns `Some(consumed)` for a command of that many bytes; it has no arguments if the client
+    /// sent an empty line or array. Returns `None` if more bytes are needed. After an error the
+    /// parser must not be used again.
     pub fn next(&mut self, input: &[u8], limits: &RequestLimits) -> Result<Option<usize>, ProtocolError> {
         if self.missing == 0 {
             match input.first() {
@@ -126,18 +127,18 @@ impl RequestParser {
         Ok(Some(self.end_of_frame()))
     }
 
-    /// The number of arguments of the command that [`next`](Self::next) has found.
+    /// Returns the number of arguments of the command that [`next`](Self::next) has found.
     pub fn len(&self) -> usize {
         self.arguments.len()
     }
 
-    /// True if the client sent an empty line or an empty array, which is answered by silence.
+    /// Whether the client sent an empty line or an empty array, which gets no reply.
     pub fn is_empty(&self) -> bool {
         self.arguments.is_empty()
     }
 
-    /// An argument of the command that [`next`](Self::next) has found in `input`; empty if there is
-    /// none such. Panics if `input` is not what the command was found in.
+    /// Returns an argument of the command that [`next`](Self::next) has found in `input`; empty if
+    /// there is none at this index. Panics if `input` is not what the command was found in.
     #[inline]
     pub fn argument<'a>(&'a self, index: usize, input: &'a [u8]) -> &'a [u8] {
         let source = if self.is_inline { &self.inline } else { input };
@@ -147,24 +148,24 @@ impl RequestParser {
         }
     }
 
-    /// All arguments of the command that [`next`](Self::next) has found in `input`. Panics if
-    /// `input` is not what the command was found in.
+    /// Returns all arguments of the command that [`next`](Self::next) has found in `input`. Panics
+    /// if `input` is not what the command was found in.
     pub fn arguments<'a>(&'a self, input: &'a [u8]) -> impl ExactSizeIterator<Item = &'a [u8]> {
         let source = if self.is_inline { &self.inline } else { input };
         self.arguments.iter().map(move |(start, end)| &source[*start as usize..*end as usize])
     }
 
-    /// How many bytes the command needs in all before looking at it again can be of use, as far as is known.
+    /// Returns a lower bound of the input that the next command needs, in bytes.
     pub fn needed(&self) -> usize {
         self.position + self.bulk_length.map_or(1, |length| length + 2)
     }
 
-    /// Memory held, in bytes.
+    /// Returns the memory held, in bytes.
     pub fn capacity(&self) -> usize {
         self.arguments.capacity() * size_of::<(u32, u32)>() + self.inline.capacity()
     }
 
-    /// Gives back the memory of an unusually large command. Call between commands.
+    /// Frees the memory of an unusually large command. Call it between commands.
     pub fn shrink(&mut self) {
         if self.missing == 0 {
             self.arguments = Vec::new();
@@ -182,7 +183,7 @@ impl RequestParser {
         std::mem::take(&mut self.position)
     }
 
-    /// Reads `*3\r\n`. False if it is not all there.
+    /// Parses `*3\r\n`. Returns false if it is incomplete.
     #[inline]
     fn array_header(&mut self, input: &[u8], limits: &RequestLimits) -> Result<bool, ProtocolError> {
         self.arguments.clear();
@@ -204,7 +205,7 @@ impl RequestParser {
         Ok(true)
     }
 
-    /// Reads one `$3\r\nSET\r\n`. False if it is not all there.
+    /// Parses one `$3\r\nSET\r\n`. Returns false if it is incomplete.
     #[inline]
     fn bulk(&mut self, input: &[u8], limits: &RequestLimits) -> Result<bool, ProtocolError> {
         let length = match self.bulk_length {
@@ -239,7 +240,7 @@ impl RequestParser {
             Line::Incomplete => Ok(None),
             Line::TooLong => Err(ProtocolError::BulkLineTooLong),
             Line::Negative | Line::Malformed => Err(ProtocolError::BulkLength),
-            // A frame's offsets are 32 bits wide, whatever the limits are set to.
+            // Offsets in a frame have 32 bits, regardless of the limits.
             Line::Length(length) if length > limits.bulk_bytes.min(u32::MAX as usize / 2) => {
                 Err(ProtocolError::BulkLength)
             }
@@ -253,12 +254,12 @@ impl RequestParser {
         }
     }
 
-    /// Reads a byte of any kind, a number and a line end at `position`, and moves behind them.
+    /// Parses a type byte, a number and a line end at `position`, and advances past them.
     ///
-    /// The byte after the carriage return is not looked at, only waited for: that is what Redis does.
+    /// As in Redis, the byte after the carriage return must arrive but is not checked.
     #[inline]
     fn length_line(&mut self, input: &[u8]) -> Line {
-        // Up to three digits without leading zero: nearly all lines there are.
+        // Fast path: up to three digits without leading zero, which covers nearly all lines.
         let (length, line) = match input.get(self.position + 1..).unwrap_or_default() {
             [ones @ b'0'..=b'9', b'\r', _, ..] => (digit(*ones), 4),
             [tens @ b'1'..=b'9', ones @ b'0'..=b'9', b'\r', _, ..] => (digit(*tens) * 10 + digit(*ones), 5),
@@ -268,7 +269,7 @@ impl RequestParser {
             _ => return self.unusual_length_line(input),
         };
         self.position += line;
-        // An earlier look at a part of this line may have left a mark.
+        // An earlier search in a part of this line may have set it.
         self.searched = 0;
         Line::Length(length)
     }
@@ -289,7 +290,7 @@ impl RequestParser {
         }
         self.searched = 0;
         self.position += end + 2;
-        // A carriage return may stand where the line's first byte should.
+        // The line's first byte may itself be a carriage return.
         strict_length(line.get(1..end).unwrap_or_default())
     }
 
@@ -314,7 +315,7 @@ impl RequestParser {
     }
 }
 
-/// A line that announces a count or a length.
+/// A parsed line with a count or a length.
 #[derive(Clone, Copy)]
 enum Line {
     Incomplete,
@@ -328,7 +329,7 @@ fn digit(byte: u8) -> usize {
     usize::from(byte - b'0')
 }
 
-/// Reads a decimal number of 64 bits in its only spelling: no sign but a minus, no leading zero, no space.
+/// Parses a canonical 64-bit decimal number: no plus sign, leading zero or space.
 fn strict_length(text: &[u8]) -> Line {
     let (negative, digits) = match text {
         [b'-', digits @ ..] => (true, digits),

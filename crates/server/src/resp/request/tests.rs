@@ -1,4 +1,4 @@
-//! The parser against a reference which knows no state, no split and no haste.
+//! Compares the parser with a simple reference without state, split input and optimisations.
 
 use super::*;
 use proptest::prelude::*;
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 type Command = Vec<Vec<u8>>;
 type Outcome = (Vec<Command>, Option<ProtocolError>);
 
-/// Shows `input` to the parser in pieces that end at `splits`, as a connection would.
+/// Passes `input` to the parser in pieces that end at `splits`, as from a connection.
 fn parse_in_pieces(input: &[u8], splits: &[usize], limits: &RequestLimits) -> Outcome {
     let mut parser = RequestParser::default();
     let (mut commands, mut start) = (Vec::new(), 0);
@@ -30,7 +30,7 @@ fn parse_in_pieces(input: &[u8], splits: &[usize], limits: &RequestLimits) -> Ou
     (commands, None)
 }
 
-/// The specification, spelled out: looks at everything from the beginning each time.
+/// Reference implementation: parses everything from the beginning each time.
 fn parse_slowly(input: &[u8], limits: &RequestLimits) -> Outcome {
     let (mut commands, mut rest) = (Vec::new(), input);
     while !rest.is_empty() {
@@ -92,7 +92,7 @@ fn one_command_slowly(
     Ok(Some((command, position)))
 }
 
-/// The number of a line (`None` if it is none) and the offset of the byte after the line.
+/// Returns the number of a line (`None` if it is not one) and the offset after the line.
 fn line_slowly(
     input: &[u8],
     from: usize,
@@ -169,7 +169,7 @@ fn stream() -> impl Strategy<Value = Vec<u8>> {
         1 => prop::collection::vec(any::<u8>(), 0..20),
     ];
     let parts = prop::collection::vec(part, 0..12).prop_map(|parts| parts.concat());
-    // Few bytes, each of which means something: almost every stream is wrong in a way of its own.
+    // Few bytes, all meaningful: almost every stream is malformed in its own way.
     let meaningful = prop::sample::select(b"**$$\r\r\r\n0123-x\" ".to_vec());
     let dense = ("[*]", prop::collection::vec(meaningful, 0..16))
         .prop_map(|(first, rest)| [first.into_bytes(), rest].concat());
