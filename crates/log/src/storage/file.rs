@@ -11,8 +11,8 @@ use rustix::io::Errno;
 use super::{Storage, StorageFile, StorageLock};
 
 const LOCK_NAME: &str = "LOCK";
-/// Permissions of new directories and files, if the umask allows them: a log contains all data of
-/// its owner's clients, including secrets.
+/// Permissions of new directories and files, even under a permissive umask: a log contains all data
+/// of its owner's clients, including secrets.
 const DIRECTORY_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
 

@@ -13,6 +13,7 @@
 //!    Reading goes through the file and never maps it.
 //!
 //! Every page has backing storage:
+//!
 //! 3. The mapping is dropped before the file's size changes, and it is never longer than the file.
 //! 4. A file is mapped only after `fallocate` has reserved every block of it, including holes that
 //!    a copy may have made. Where the file system cannot reserve (`EOPNOTSUPP`) or has no space,
