@@ -29,7 +29,6 @@ impl Bell {
         self.is_ringing.store(false, Ordering::SeqCst);
     }
 
-    /// Waits until the bell rings.
     pub(crate) fn wait(&self) {
         let is_silent = |(): &mut ()| !self.is_ringing.load(Ordering::SeqCst);
         drop(self.rung.wait_while(self.lock(), is_silent));

@@ -185,7 +185,6 @@ impl Inner {
         }
     }
 
-    /// Waits until there may be work.
     fn sleep(&self, is_followed: bool) {
         if !(is_followed && self.log.durability() == Durability::Off) {
             return self.bell.wait();

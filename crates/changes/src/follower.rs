@@ -73,7 +73,6 @@ impl Queue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns whether more may be read for the follower.
     pub(crate) fn has_room(&self) -> bool {
         self.lock().bytes < QUEUE_BYTES
     }

@@ -368,7 +368,6 @@ fn first_with_room(ready: &VecDeque<Ready>, bytes: u64) -> Option<usize> {
 }
 
 impl Ready {
-    /// Returns whether frames of `bytes` fit.
     fn has_room(&self, bytes: u64) -> bool {
         bytes + SEGMENT_OVERHEAD_BYTES <= self.bytes
     }

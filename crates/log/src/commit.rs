@@ -140,7 +140,7 @@ pub(crate) fn run_relief(shared: &Shared, desk: &Mutex<Committer>) {
 }
 
 fn relieve(shared: &Shared, desk: &Mutex<Committer>) {
-    // If the lock is poisoned, the commit thread has failed the log.
+    // The panic that poisons the lock also fails the log.
     while let Ok(mut committer) = desk.lock() {
         let mut state = shared.lock();
         if state.failure.is_some() || (state.closing && !state.is_syncing) {

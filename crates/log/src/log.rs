@@ -199,9 +199,8 @@ impl Log {
         Lsn(self.shared.durable.load(Ordering::Acquire))
     }
 
-    /// Returns the start of the log: the oldest readable record, or the next one if there is none.
-    /// If the log starts with a gap, the first LSN of that gap. From the start on, only LSNs in
-    /// gaps have no record.
+    /// Returns the start of the log: the oldest readable record, or the next one if there is none,
+    /// including a gap before it. From here on, only LSNs in gaps have no record.
     pub fn floor(&self) -> Lsn {
         self.shared.floor()
     }
@@ -517,7 +516,6 @@ impl fmt::Debug for Log {
     }
 }
 
-/// Locks the directory for this process.
 pub(crate) fn take_lock(storage: &dyn Storage) -> Result<StorageLock, OpenError> {
     storage.lock().map_err(|error| match error.kind() {
         io::ErrorKind::WouldBlock => OpenError::Locked { path: storage.path("") },
@@ -657,7 +655,7 @@ fn share(
         gaps: recovered.gaps.clone(),
         listener: RwLock::new(None),
     };
-    // A new log has no segment yet. No thread waits for it yet.
+    // No thread waits yet.
     let _ = shared.update_crowded(&shared.lock());
     Ok(shared)
 }

@@ -58,7 +58,6 @@ pub struct Recovery {
 pub(crate) struct Recovered {
     pub(crate) table: SegmentTable,
     pub(crate) recovery: Recovery,
-    /// LSN of the next record.
     pub(crate) next: Lsn,
     pub(crate) gaps: Gaps,
     /// The segment to append to; `None` if the next record starts a new one.
@@ -69,7 +68,6 @@ pub(crate) struct Recovered {
     pub(crate) marked: Lsn,
     /// The `END` file, if it exists already.
     pub(crate) end_file: Option<EndFile>,
-    /// Names of all files in the directory.
     pub(crate) names: Vec<String>,
 }
 
@@ -278,7 +276,6 @@ fn scan(storage: &dyn Storage, table: &SegmentTable, verify: Verify) -> Result<V
                 ends
             };
             let workers: Vec<_> = (0..threads).map(|_| scope.spawn(worker)).collect();
-            // Propagate a panic of a thread.
             workers
                 .into_iter()
                 .flat_map(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic)))

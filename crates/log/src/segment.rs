@@ -64,7 +64,6 @@ impl SegmentTable {
         Some((segment.clone(), end))
     }
 
-    /// Removes and returns the oldest segment.
     pub(crate) fn pop_first(&mut self) -> Option<Arc<Segment>> {
         Some(self.segments.pop_first()?.1)
     }

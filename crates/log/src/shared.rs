@@ -105,7 +105,6 @@ pub(crate) struct State {
     pub(crate) buffer: Buffer,
     /// Position of the end of `buffer` on disk; `None` before the first segment.
     pub(crate) position: Option<Position>,
-    /// Segments prepared for use.
     pub(crate) ready: VecDeque<Ready>,
     /// A small segment for records that were under way when the disk filled up: their appenders
     /// have changed their state already and can no longer be refused.
@@ -131,7 +130,6 @@ pub(crate) struct State {
     /// The last record of the newest segment with a successor, and so durable; 0 if this process
     /// has started no segment.
     pub(crate) sealed: Lsn,
-    /// Retention has work to do.
     pub(crate) retention_due: bool,
     /// Why a released segment could not be deleted.
     pub(crate) retention_failure: Option<Failure>,

@@ -17,7 +17,6 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 pub(crate) struct Trouble(pub(crate) String);
 
 impl Trouble {
-    /// Creates an error from the attempted operation and its error.
     pub(crate) fn while_(attempt: &str, error: impl std::fmt::Display) -> Trouble {
         Trouble(format!("{attempt}: {error}"))
     }

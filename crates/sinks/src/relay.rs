@@ -13,7 +13,6 @@ use tokio::time::{sleep, timeout};
 
 /// Pause after the first failure; doubles after each further one.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
-/// Longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 /// One sink of any kind.
@@ -167,7 +166,6 @@ fn say(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-/// Converts the end of the change stream.
 fn ended(end: End) -> Obstacle {
     match end {
         // A new connection finds the same gap, and skips it if configured.

@@ -37,7 +37,6 @@ impl Supply {
         Ok(Supply { follower: Arc::new(follower), called, next: None })
     }
 
-    /// Returns the follower.
     pub(crate) fn follower(&self) -> &Arc<Follower> {
         &self.follower
     }

@@ -169,12 +169,12 @@ fn not_sealed(frames: &[u8], next: Lsn) -> ! {
     panic!("the frame of record {next} is written as record {lsn} of kind {kind}");
 }
 
-/// Reads the little-endian number at `offset`, which lies within a block of known size.
+/// Reads a number at `offset`, which must lie within `bytes`.
 fn u32_at(bytes: &[u8], offset: usize) -> u32 {
     u32::from_le_bytes(*bytes[offset..].first_chunk().expect("a block holds its fields"))
 }
 
-/// Reads the little-endian number at `offset`, which lies within a block of known size.
+/// Reads a number at `offset`, which must lie within `bytes`.
 fn u64_at(bytes: &[u8], offset: usize) -> u64 {
     u64::from_le_bytes(*bytes[offset..].first_chunk().expect("a block holds its fields"))
 }

@@ -22,7 +22,6 @@ pub(crate) enum Step {
 /// Encoding of headers and records. Encoders write to memory; decoders read untrusted bytes and
 /// never panic.
 pub(crate) trait Codec: Sync {
-    /// Encodes the header of a segment.
     fn encode_header(&self, header: &SegmentHeader) -> Vec<u8>;
 
     /// Decodes the header at the front of `bytes`; returns it and its size.

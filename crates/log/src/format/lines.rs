@@ -35,7 +35,6 @@ pub(crate) trait LineStyle: Sync {
     fn parse_marker(body: &[u8]) -> Option<(Lsn, Lsn)>;
 }
 
-/// A codec for a style.
 pub(crate) struct Lines<S>(pub(crate) S);
 
 impl<S: LineStyle> Lines<S> {

@@ -21,7 +21,6 @@ pub(crate) const OVERHEAD_BYTES: usize = PREFIX_BYTES + FIXED_BYTES;
 pub(crate) const MARKER: u8 = 0;
 /// Size of a marker's payload: the LSN up to which everything was durable when it was written.
 pub(crate) const MARKER_PAYLOAD_BYTES: usize = 8;
-/// Size of a binary marker.
 pub(crate) const MARKER_BYTES: usize = OVERHEAD_BYTES + MARKER_PAYLOAD_BYTES;
 
 const _: () = assert!(OVERHEAD_BYTES == 25);
@@ -61,7 +60,6 @@ pub(crate) fn checked_part(bytes: &[u8]) -> Option<(u32, &[u8])> {
     Some((u32::from_le_bytes(*checksum), rest.get(..length.checked_add(4)?)?))
 }
 
-/// Returns the LSN in a frame's head.
 #[inline]
 pub(crate) fn head_lsn(head: &[u8; OVERHEAD_BYTES]) -> Lsn {
     Lsn(u64::from_le_bytes(head[8..16].try_into().expect("the field has eight bytes")))
@@ -87,7 +85,6 @@ pub(crate) fn split(bytes: &[u8]) -> Option<(Record<'_>, &[u8])> {
     Some((Record { lsn, time_us: u64::from_le_bytes(*time_us), kind: kind[0], payload }, rest))
 }
 
-/// Returns the LSN in a marker's payload.
 pub(crate) fn marker_durable(payload: &[u8]) -> Option<Lsn> {
     Some(Lsn(u64::from_le_bytes(payload.try_into().ok()?)))
 }

@@ -78,7 +78,6 @@ impl Snapshots {
         Snapshot::open(&*self.storage, found.unwrap_or(Name::whole(lsn)))
     }
 
-    /// Returns all names, sorted.
     pub(crate) fn names(&self) -> Result<Vec<Name>, SnapshotError> {
         let names = self.storage.list().map_err(|error| Failure::new("listing the snapshots", error))?;
         let mut names: Vec<Name> = names.iter().filter_map(|name| Name::parse(name)).collect();

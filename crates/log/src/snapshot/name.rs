@@ -47,7 +47,6 @@ impl Name {
         format!("{self}{TEMPORARY_SUFFIX}")
     }
 
-    /// The file's first bytes.
     pub(super) fn header(self) -> Vec<u8> {
         let version = if self.base.is_some() { VERSION_INCREMENTAL } else { VERSION_WHOLE };
         let mut header = HEADER_MAGIC.to_vec();

@@ -254,7 +254,7 @@ impl Snapshot {
     }
 }
 
-/// Reads the little-endian number at `offset`, which lies within a block of known size.
+/// Reads a number at `offset`, which must lie within `bytes`.
 fn u64_at(bytes: &[u8], offset: usize) -> u64 {
     u64::from_le_bytes(*bytes[offset..].first_chunk().expect("a block holds its fields"))
 }

@@ -112,7 +112,7 @@ impl SnapshotWriter {
     /// write no frame to it.
     ///
     /// # Panics
-    /// If the snapshot is full.
+    /// If this is a full snapshot.
     pub fn keep_section(&mut self, section: u32) {
         assert!(self.name.base.is_some(), "a whole snapshot has no base");
         self.put_entry(0, 0, section);
