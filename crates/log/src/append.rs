@@ -145,9 +145,9 @@ impl Shared {
         }
     }
 
-    /// Places the frame that starts at `start` in a segment, cutting to the next one if necessary,
-    /// and leaves other appenders' reserved space free. Returns whether that was possible without
-    /// waiting, which it always is for a record with a reservation.
+    /// Places the frame at `start` in a segment, cutting to the next one if necessary, without
+    /// using other appenders' reserved space. Returns whether that was possible without waiting;
+    /// with a reservation it always is.
     #[inline]
     fn place<const IS_ADMITTED: bool>(
         &self,
@@ -240,8 +240,8 @@ impl Shared {
     }
 
     /// Waits until a record of `payload_bytes` fits, and reserves the space. Small records need no
-    /// reservation: once half of a segment is used the next one is prepared, and while that fails
-    /// nothing more is admitted.
+    /// reservation: the next segment is prepared once half of one is used, and without it nothing
+    /// is admitted.
     #[inline]
     pub(crate) fn make_room(&self, payload_bytes: usize) -> Result<Room<'_>, AppendError> {
         if self.is_small(payload_bytes) { Ok(Room::NONE) } else { self.promise_room(payload_bytes) }
@@ -254,9 +254,9 @@ impl Shared {
 
     /// All reserved space is contiguous, after the position or in one prepared segment, so it stays
     /// available in any order of appends. Small records may use the slack next to it except a
-    /// margin; then they wait for the next segment, or for the result that there is no space for
-    /// it. Appenders that wait at that moment, at most one per thread, may use the margin: it holds
-    /// the largest small records of 16 threads.
+    /// margin; then they wait for the next segment or for a full disk. Appenders that wait at that
+    /// moment, at most one per thread, may use the margin, which holds the largest small records of
+    /// 16 threads.
     #[cold]
     fn promise_room(&self, payload_bytes: usize) -> Result<Room<'_>, AppendError> {
         let bytes = self.bytes_to_promise(payload_bytes);

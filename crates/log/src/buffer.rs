@@ -78,8 +78,8 @@ impl Buffer {
         }
     }
 
-    /// Checks that the bytes in `range` are whole frames of dense records starting at `next`, after
-    /// the marker if the range starts the buffer. Returns the LSN after them.
+    /// Checks that `range` is whole frames of dense records starting at `next`, after the marker if
+    /// the range starts the buffer. Returns the LSN after them.
     ///
     /// # Panics
     /// If they are not: only sealed frames may be written.

@@ -1,6 +1,6 @@
 //! Group commit: batches are written and synced one after the other, and all waiters of a batch
 //! share one sync. The commit thread does this on time; a caller that needs a batch earlier may do
-//! it on its own thread ([`commit_here`]).
+//! it itself ([`commit_here`]).
 //!
 //! ```text
 //!        append (empty → not empty)            deadline, size or request
@@ -10,10 +10,9 @@
 //! ```
 //!
 //! While one batch is synced, the next one collects. With `interval` and `off` the syncing thread
-//! releases the committer during the sync, and the relief thread writes in its place
-//! ([`run_relief`]), so that a slow sync does not increase what a process crash loses. With
-//! `always` no reply is sent before its sync, so the next batch can wait. An idle log sleeps
-//! without a timer.
+//! releases the committer, and the relief thread writes in its place ([`run_relief`]): a slow sync
+//! does not increase what a process crash loses. With `always` no reply is sent before its sync, so
+//! the next batch can wait. An idle log sleeps without a timer.
 
 use std::io;
 use std::mem;
@@ -35,9 +34,8 @@ use crate::{Durability, Lsn};
 /// Limit on how long records stay unwritten, and so on what a process crash loses.
 const WRITE_DELAY: Duration = Duration::from_millis(10);
 
-/// Idle time after which a marker records that the last records were durable, so that damage to
-/// them is not taken for a torn tail. Long enough that an occasional writer does not pay for a
-/// second sync each time.
+/// Idle time after which a marker records that the last records were durable: damage to them then
+/// is no torn tail. Long enough to spare an occasional writer a second sync each time.
 const MARK_DELAY: Duration = Duration::from_millis(100);
 
 /// Syncs faster than this are not worth gathering for: the wait would be close to the timer
@@ -84,7 +82,7 @@ struct Gathering {
 }
 
 /// Runs the commit thread until the log is closed or fails. A panic (a broken invariant) fails the
-/// log like a disk failure: no caller waits forever, and no record is wrongly reported as durable.
+/// log like a disk failure: no caller waits forever, and no record is falsely reported as durable.
 pub(crate) fn run(shared: &Shared, desk: &Mutex<Committer>) {
     let worked = catch_unwind(AssertUnwindSafe(|| work(shared, desk)));
     if let Err(panic) = worked {
@@ -208,9 +206,8 @@ fn broken(message: &str) -> Failure {
 /// Commits the appended records on the caller's thread, if no other thread does and syncs are
 /// quick. Returns whether it did.
 ///
-/// For callers that would otherwise wake the commit thread and wait for it: two wake-ups take
-/// longer than a quick sync. A slow sync is left to the thread, so that the caller can do other
-/// work and more appenders share the sync.
+/// Saves the two thread wake-ups, which take longer than a quick sync. A slow sync is left to the
+/// commit thread, so that the caller can do other work and more appenders share it.
 pub(crate) fn commit_here(desk: &Mutex<Committer>) -> bool {
     let Ok(mut committer) = desk.try_lock() else { return false };
     let shared = committer.shared.clone();
@@ -226,9 +223,8 @@ pub(crate) fn commit_here(desk: &Mutex<Committer>) -> bool {
     true
 }
 
-/// Writes the appended records on the caller's thread, if no other thread does and the batch needs
-/// no sync and no new segment. Returns whether it did. Everything else that the durability mode
-/// requires is left to the commit thread.
+/// Writes the appended records on the caller's thread, if no other thread does and no sync or new
+/// segment is needed. Returns whether it did. The commit thread does the rest.
 pub(crate) fn write_here(desk: &Mutex<Committer>) -> bool {
     desk.try_lock().is_ok_and(|mut committer| committer.write_here())
 }

@@ -1,5 +1,5 @@
-//! The file `END`: how the log was left. The next start uses it to detect the loss of durable
-//! records, and LSNs that may have been handed out but are not in the log.
+//! The file `END`: how the log was left. The next start uses it to detect lost durable records, and
+//! LSNs that may have been handed out but are not in the log.
 //!
 //! ```text
 //!  0            8          12         16         24         32     36
@@ -10,9 +10,8 @@
 //!
 //! A process that opens the log writes where its records start, before it accepts any, and then
 //! regularly updates the durable LSN (`high_water`). A process that closes the log writes its last
-//! record once everything is durable. The file therefore exists as long as the log. If the log ends
-//! before `durable`, records are [missing](MissingTail). `closed` means a clean stop only if the
-//! log ends exactly at `durable`.
+//! record once everything is durable. If the log ends before `durable`, records are
+//! [missing](MissingTail). `closed` means a clean stop only if the log ends exactly at `durable`.
 //!
 //! The file is overwritten in place, which needs no space on a full disk. Its two copies are in
 //! separate sectors, so a write that a power failure interrupts leaves the old content or the new.

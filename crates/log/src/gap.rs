@@ -1,8 +1,8 @@
 //! Gaps: LSNs that have no record and never will.
 //!
 //! A caller gets an LSN before the record is durable, and may pass it on. A power failure can lose
-//! such records; their LSNs must not be used again for others. After an unclean stop the log
-//! therefore continues far beyond everything that may have been handed out:
+//! the record; its LSN must not be reused. After an unclean stop the log therefore continues far
+//! beyond everything that may have been handed out:
 //!
 //! ```text
 //!  records of one process │ gap: may have been handed out, and is lost │ records of the next process
@@ -40,8 +40,8 @@ pub(crate) fn may_be_before(first: Lsn) -> bool {
 }
 
 /// Returns a lower bound of the number of records after `after` up to `last` when the gaps are
-/// unknown. It is exact if there is no multiple of the stride between them: no gap lies after the
-/// newest one.
+/// unknown: exact if no multiple of the stride lies between, because no gap lies after the newest
+/// multiple.
 pub(crate) fn records_at_least(after: Lsn, last: Lsn) -> u64 {
     let surely_behind = (last.0 - last.0 % STRIDE).saturating_sub(1).max(after.0);
     last.0.saturating_sub(surely_behind)

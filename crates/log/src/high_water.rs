@@ -1,5 +1,5 @@
-//! The high-water thread: while the log is open, records in `END` how far it is durable. A start
-//! refuses a log that ends before this mark.
+//! The high-water thread: records in `END` how far an open log is durable. A start refuses a log
+//! that ends before this mark.
 //!
 //! ```text
 //!  records become durable    END is written and synced
@@ -7,9 +7,9 @@
 //!    └─── at most NOTE_DELAY ───┘
 //! ```
 //!
-//! `END` is thus at most `NOTE_DELAY` and one sync behind the acknowledged records. A busy log pays
-//! for one more sync a second, on a thread that no caller waits for; an idle log for none. The mark
-//! was durable before it is written, so `END` never claims records that a power failure can lose.
+//! A busy log pays for one more sync a second, on a thread that no caller waits for; an idle log
+//! for none. The mark was durable before it is written, so `END` never claims records that a power
+//! failure can lose.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};

@@ -164,9 +164,9 @@ impl Housekeeper {
             return Ok(());
         }
         let reserved = file.allocate(bytes)?;
-        // With `always`, reserved blocks must also have been written once: otherwise the first
-        // write of each changes file system metadata, and a sync would wait for that too. In the
-        // other modes syncs are few, and zeros would double the bytes written.
+        // With `always`, reserved blocks must also be written once: the first write of a block
+        // changes file system metadata, and a sync would wait for that too. In the other modes
+        // syncs are few, and zeros would double the bytes written.
         let written_once =
             if reserved && self.shared.lock().durability != Durability::Always { bytes } else { 0 };
         let mut offset = written_once;
@@ -309,11 +309,10 @@ impl Housekeeper {
     }
 
     /// Recycles the oldest segment's file if it has no readers and few spares exist; removes it
-    /// otherwise. The segment is removed from the table afterwards, and stays if the operation
-    /// fails.
+    /// otherwise. The table drops the segment only after this has succeeded.
     ///
-    /// Syncs the directory each time: if two removals could survive a crash out of order, the log
-    /// would have a hole.
+    /// Syncs the directory each time: two removals that survive a crash out of order would leave a
+    /// hole.
     fn dispose(&mut self, segment: Arc<Segment>) -> Result<(), Obstacle> {
         let storage = self.shared.storage.clone();
         let bytes = segment.file.len().map_err(|error| self.kept("measuring", &segment, error))?;

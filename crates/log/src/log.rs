@@ -47,9 +47,8 @@ impl Log {
     /// record skips a gap to an LSN that cannot have been handed out ([`Recovery::gap`]).
     ///
     /// # Errors
-    /// Damage to durable records, with the file, the offset and the repair command. A log that ends
-    /// before the last record known to be durable. A locked directory, invalid options, or a
-    /// storage error.
+    /// Damage to durable records (with file, offset and repair command), missing durable records at
+    /// the end, a locked directory, invalid options, or a storage error.
     pub fn open(storage: Arc<dyn Storage>, options: Options) -> Result<(Self, Recovery), OpenError> {
         let began = Instant::now();
         options.check().map_err(OpenError::Options)?;
@@ -82,7 +81,7 @@ impl Log {
     /// Appends a record. `write` appends the payload to the given buffer. It must not change the
     /// bytes already there, and must be short: all appenders wait for it.
     ///
-    /// The record has its LSN when this returns. It is not durable yet: see
+    /// The record has its LSN when this returns, but is not durable yet: see
     /// [`request_sync`](Self::request_sync). Waits while the buffer is full or a new segment is
     /// being made. On an error, nothing was appended.
     #[inline]
@@ -114,8 +113,8 @@ impl Log {
 
     /// Waits until a record of `payload_bytes` fits and reserves the space, so that
     /// [`append_into`](Self::append_into) cannot fail for lack of it. For callers that change state
-    /// before they append. For records that are small compared to a segment, one comparison and no
-    /// reservation.
+    /// before they append. Records that are small compared to a segment cost one comparison and
+    /// need no reservation.
     #[inline]
     pub fn make_room(&self, payload_bytes: usize) -> Result<Room<'_>, AppendError> {
         self.shared.make_room(payload_bytes)
@@ -123,7 +122,7 @@ impl Log {
 
     /// Returns whether a record of `payload_bytes` can be appended without waiting, or would be
     /// refused. For callers that must not wait, such as event loops, before they change anything.
-    /// If this is false, the listener is called when the caller should try again.
+    /// If false, the listener is called when the caller should try again.
     #[inline]
     pub fn has_room_for(&self, payload_bytes: usize) -> bool {
         self.shared.has_room_for(payload_bytes)
@@ -206,8 +205,8 @@ impl Log {
     }
 
     /// Returns whether `lsn` lies in a known gap: it has no record and never will, but may have
-    /// been handed out for a record that a crash lost. Gaps that retention had removed before the
-    /// log was opened are unknown.
+    /// been handed out before a crash. Gaps that retention removed before the log was opened are
+    /// unknown.
     #[inline]
     pub fn is_lost(&self, lsn: Lsn) -> bool {
         self.shared.gaps.contains(lsn)
@@ -249,9 +248,8 @@ impl Log {
     }
 
     /// Like [`request_sync`](Self::request_sync), but the caller's thread writes and syncs if no
-    /// other thread does and the last sync took at most a few hundred microseconds: two thread
-    /// wake-ups would take longer. Everything up to `lsn` is then durable on return, unless the log
-    /// has failed.
+    /// other thread does and syncs take at most a few hundred microseconds, less than two thread
+    /// wake-ups. Everything up to `lsn` is then durable on return, unless the log has failed.
     pub fn sync_or_request(&self, lsn: Lsn) {
         if lsn > self.durable() && !commit::commit_here(&self.committer) {
             self.request_sync(lsn);
@@ -267,8 +265,8 @@ impl Log {
     }
 
     /// Hands everything up to `lsn` to the system, so that it survives the end of this process. The
-    /// caller's thread writes, in a few microseconds, if no other thread does and no segment has to
-    /// be started. Otherwise this is [`request_write`](Self::request_write).
+    /// caller's thread writes, in a few microseconds, unless another thread does or a segment has
+    /// to be started. Then this is [`request_write`](Self::request_write).
     pub fn write_or_request(&self, lsn: Lsn) {
         if lsn > self.written() && !commit::write_here(&self.committer) {
             self.request_write(lsn);
@@ -313,10 +311,10 @@ impl Log {
         self.shared.wake_writer(is_syncing);
     }
 
-    /// Sets the listener. It is called after every advance of the durable LSN and every change of
-    /// health or of [`retention_failure`](Self::retention_failure), on a thread of the log or of a
-    /// caller that syncs. It must be quick and must not call `close`. This method calls it once
-    /// before returning; earlier changes are not reported separately.
+    /// Sets the listener. It is called once before this returns, then after every advance of the
+    /// durable LSN and every change of health or of [`retention_failure`](Self::retention_failure),
+    /// on a thread of the log or of a caller that syncs. It must be quick and must not call
+    /// `close`.
     pub fn set_listener(&self, listener: Box<dyn Fn(Progress) + Send + Sync>) {
         let mut slot = self.shared.listener.write().unwrap_or_else(PoisonError::into_inner);
         // Under the lock, so that no other thread reports newer progress first.
@@ -351,12 +349,11 @@ impl Log {
     }
 
     /// Completes a snapshot: makes the log durable up to it, then the snapshot itself, removes
-    /// surplus older snapshots, and releases the records that the oldest kept full snapshot covers.
-    /// Blocks for the duration of the disk operations.
+    /// surplus older ones, and releases the records that the oldest kept full snapshot covers.
+    /// Blocks on the disk.
     ///
     /// Releases nothing until there are as many full snapshots as are to be kept: the log remains
-    /// the fallback if the only snapshot is damaged. A failed sync stops the log, like a failed
-    /// sync of its own.
+    /// the fallback if the only one is damaged. A failed sync stops the log.
     pub fn finish_snapshot(&self, writer: SnapshotWriter) -> Result<(), SnapshotError> {
         let finished = self.complete(writer);
         if let Err(SnapshotError::Sync(failure)) = &finished {
@@ -384,9 +381,9 @@ impl Log {
     }
 
     /// Declares that the caller takes a snapshot when the listener reports
-    /// [`Progress::wants_relief`]: there is no space for the next segment, or a segment would leave
-    /// no space for a snapshot. Records are refused only if that snapshot does not help. The caller
-    /// finishes the snapshot with [`finish_relief`](Self::finish_relief), and always calls
+    /// [`Progress::wants_relief`]: when there is no space for the next segment, or none would be
+    /// left for a snapshot. Records are refused only if the snapshot does not help. The caller
+    /// finishes it with [`finish_relief`](Self::finish_relief), and always calls
     /// [`end_relief`](Self::end_relief).
     pub fn offer_relief(&self) {
         let mut state = self.shared.lock();

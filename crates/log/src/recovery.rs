@@ -1,14 +1,14 @@
 //! Opening: finds and verifies the segments, distinguishes a torn tail from damage, and cuts it.
 //!
-//! The log ends where frames stop being valid and dense. That can be the end of the written
-//! records, an unfinished write or damage. It is damage if there is proof: a later marker that
-//! calls the missing record durable, or a later segment or snapshot. Without proof the tail is cut.
-//! Each batch ends up followed by a marker, with the next batch or after 100 ms without writes, and
-//! `END` is written within [a second](crate::high_water). So only damage to records acknowledged
-//! within that time before a crash can pass for a torn tail.
+//! The log ends where frames stop being valid and dense: at the end of the written records, an
+//! unfinished write, or damage. It is damage if there is proof: a later marker that calls the
+//! missing record durable, or a later segment or snapshot. Otherwise the tail is cut. A marker
+//! follows each batch, with the next batch or after 100 ms without writes, and `END` is written
+//! within [a second](crate::high_water). So only damage to records acknowledged within that time
+//! before a crash can pass for a torn tail.
 //!
-//! A log must have the records that `END` calls durable. If it ends earlier, files are missing or
-//! were cut; that is refused like damage.
+//! A log that ends before the records that `END` calls durable has lost files or parts of them; it
+//! is refused like damage.
 //!
 //! The LSN of the next record depends on how the log was left ([`end_file`](crate::end_file)):
 //! unless it was closed, there is a [gap](crate::gap) before the record.
@@ -382,8 +382,7 @@ pub(crate) fn inspect_remainder(end: &SegmentEnd) -> io::Result<Remainder> {
 }
 
 /// Returns the index of the last nonzero byte. The space after the last record is mostly zeros,
-/// tens of megabytes, so blocks are tested without a branch per byte, which the compiler can
-/// vectorise.
+/// tens of megabytes, so blocks are tested without a branch per byte, which vectorises.
 fn last_set(bytes: &[u8]) -> Option<usize> {
     const BLOCK_BYTES: usize = 4096;
     let mut end = bytes.len();
@@ -407,8 +406,8 @@ fn begins_with_frame(end: &SegmentEnd) -> io::Result<bool> {
         && (lsn == end.expected.0.to_le_bytes() || lsn == end.expected.previous().0.to_le_bytes()))
 }
 
-/// Writes the records that no marker proves durable once more. If an earlier process's sync failed,
-/// they may exist only in the page cache, marked clean, so that a sync alone would not write them.
+/// Rewrites the records that no marker proves durable. After a failed sync of an earlier process
+/// they may exist only in the page cache, marked clean, and a sync alone would not write them.
 fn rewrite(end: &SegmentEnd) -> io::Result<()> {
     let mut window = vec![0; WINDOW_BYTES];
     let mut offset = end.proven_offset;

@@ -39,9 +39,8 @@ pub(crate) enum Relief {
 }
 
 impl Shared {
-    /// Returns the space to keep free for a snapshot when a segment is prepared, so that a disk
-    /// filled by the log can be recovered. The state cannot have grown by more than what was logged
-    /// since the last snapshot.
+    /// Returns the space to keep free for a snapshot when a segment is prepared: the way out of a
+    /// full disk. The state cannot have grown by more than what was logged since the last snapshot.
     fn bytes_for_snapshot(&self, state: &State) -> u64 {
         if state.relief == Relief::None {
             return 0;

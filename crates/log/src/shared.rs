@@ -202,9 +202,9 @@ impl Shared {
         }
     }
 
-    /// Waits for buffer space, a new segment or a failure, at most `stall_after`. The count lets a
-    /// thread that frees buffer space, which happens many times a second, skip the notification (a
-    /// system call) when no appender waits.
+    /// Waits for buffer space, a new segment or a failure, at most `stall_after`. Counts the
+    /// waiters: frequent releases of buffer space skip the notification, a system call, when there
+    /// are none.
     pub(crate) fn wait_for_space<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         state.waiting_for_space += 1;
         let waited = self.space.wait_timeout(state, self.options.stall_after);

@@ -1,9 +1,8 @@
 //! Sink to a NATS `JetStream` stream.
 //!
 //! Each message is published with the expected last sequence number of the stream, so the server
-//! accepts it only directly after its predecessor. Many messages can be in flight, and none can be
-//! reordered, duplicated or lost when the connection fails. That requires a stream without other
-//! writers.
+//! accepts it only after its predecessor. Many messages can be in flight, and none is reordered,
+//! duplicated or lost when the connection fails. That requires a stream without other writers.
 
 use crate::address::{JetStreamTarget, Login};
 use crate::outlet::{LSN_HEADER, Message, Outlet, PATIENCE, PROGRESS_HEADER, Trouble};

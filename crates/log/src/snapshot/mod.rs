@@ -88,9 +88,8 @@ impl Snapshots {
     /// Returns the newest snapshot that is entirely valid, including the parts of its base that it
     /// uses, and the errors of newer ones, newest first.
     ///
-    /// An older snapshot is usable only while the log reaches back to it: `floor` is the log's
-    /// oldest record. `None` means that there is no snapshot and that the log reaches back to its
-    /// beginning.
+    /// An older snapshot is usable only if the log reaches back to it: `floor` is the log's oldest
+    /// record. `None` means that there is no snapshot and the log is complete.
     pub fn latest(&self, floor: Lsn) -> Result<(Option<Snapshot>, Vec<SnapshotError>), SnapshotError> {
         self.latest_below(floor, None)
     }
@@ -115,8 +114,7 @@ impl Snapshots {
     }
 
     /// Renames the snapshots newer than `used`, or all, so that they no longer count as kept: for
-    /// callers that skipped them and recovered without them. The files stay for inspection; returns
-    /// the new paths.
+    /// callers that recovered without them. The files stay for inspection; returns the new paths.
     pub fn set_aside(&self, used: Option<Lsn>) -> Result<Vec<String>, SnapshotError> {
         let mut paths = Vec::new();
         for name in self.names()?.into_iter().filter(|name| used.is_none_or(|used| name.lsn > used)) {
@@ -135,8 +133,7 @@ impl Snapshots {
 
     /// Removes all but the newest `keep` full snapshots (at least one stays) and the newest `keep`
     /// incremental ones based on those. Returns the record up to which the log need not be kept:
-    /// the one that the oldest remaining full snapshot covers, or none until there are `keep` full
-    /// ones.
+    /// the one that the oldest full snapshot covers, or none until there are `keep`.
     pub fn prune(&self, keep: usize) -> Result<Lsn, SnapshotError> {
         let names = self.names()?;
         let surplus = name::surplus(&names, keep);
@@ -154,7 +151,7 @@ impl Snapshots {
 
 /// Returns the first readable snapshot from which a log that starts at `floor` can continue, and
 /// the errors of those before it. `None` if there is none and the log is complete. `snapshots`
-/// yields each LSN with a function that reads the snapshot, newest first.
+/// yields LSNs and readers, newest first.
 pub(crate) fn newest_usable<T>(
     floor: Lsn,
     snapshots: impl Iterator<Item = (Lsn, impl FnOnce() -> Result<T, SnapshotError>)>,

@@ -73,8 +73,8 @@ impl fmt::Display for Name {
 }
 
 /// Returns the last record for which the log is not needed: the one that the oldest of the newest
-/// `keep` full snapshots covers; 0 until there are that many. Incremental ones do not count,
-/// because they depend on their base.
+/// `keep` full snapshots covers; 0 until there are that many. Incremental ones do not count: they
+/// depend on their base.
 pub(crate) fn covered(names: impl IntoIterator<Item = Name>, keep: usize) -> Lsn {
     let mut whole: Vec<Lsn> =
         names.into_iter().filter(|name| name.base.is_none()).map(|name| name.lsn).collect();

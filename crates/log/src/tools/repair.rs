@@ -4,16 +4,16 @@
 //! LSNs of removed records are not reused: the log is not marked as closed, so the next start
 //! continues after a gap.
 //!
-//! Nothing is deleted. Whole files are renamed with the prefix `cut-`; a part of a file is copied
-//! to a file with that prefix.
+//! Nothing is deleted. Whole files get the prefix `cut-`; a part of a file is copied to one with
+//! that prefix.
 //!
 //! [Missing](MissingTail) records cannot be restored: to repair is to continue without them.
 //!
-//! A segment of which only the header is damaged loses nothing: its header is
+//! A segment of which only the header is damaged loses nothing: the header is
 //! [reconstructed](super::salvage).
 //!
-//! A snapshot newer than the damage preserves everything it covers: the log then continues from the
-//! snapshot, and the records before it are set aside.
+//! After damage, the log continues from a newer snapshot if there is one, and the records before it
+//! are set aside.
 
 use std::io;
 use std::sync::Arc;
@@ -217,8 +217,8 @@ fn cut_after(inspection: &Inspection, index: usize, last: Lsn) -> Cut {
     Cut { last_lsn: last, lost, files, part, missing, ..nothing(inspection) }
 }
 
-/// Replaces the segments up to the damage with the snapshot, oldest first. Keeps the segments after
-/// the damage if they continue it, and removes newer snapshots, which are unreadable.
+/// Replaces the segments up to the damage with the snapshot, oldest first. Keeps later segments if
+/// they continue it, and removes newer snapshots, which are unreadable.
 fn continue_from_snapshot(inspection: &Inspection, damaged: usize, snapshot: Lsn) -> Cut {
     let later = inspection.segments.get(damaged + 1..).unwrap_or_default();
     let whole = later.iter().all(|segment| !matches!(segment.state, SegmentState::Damaged(_)));
