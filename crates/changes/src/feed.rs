@@ -1,8 +1,8 @@
-//! The thread that reads the log for all who follow it, each from a place of its own.
+//! The feed: one thread reads the log for all followers, each from its own position.
 //!
-//! Followers take turns, a mebibyte of the log at a time. One whose queue is full is passed over until it has taken
-//! something, so it costs the others nothing; the log is not kept for it, and when what it needs next is dropped it is
-//! told so.
+//! Followers take turns, up to 1 MiB of the log at a time. A follower whose queue is full is
+//! skipped until it has taken something, so it does not delay the others. The log is not retained
+//! for a follower: if its next record is dropped, its stream ends with an error.
 
 use crate::bell::Bell;
 use crate::follower::{End, Follower, Queue, Told, Waker};
@@ -15,18 +15,19 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tidemark_log::{Durability, Log, Lsn, ReplayError, Tail};
 
-/// A log that syncs by itself never is asked to so often while somebody waits for what is not durable.
+/// Interval of the syncs that the feed requests in durability mode `off`, while there are
+/// followers.
 const SYNC_PAUSE: Duration = Duration::from_secs(1);
-/// Who has read more than this at once gives its buffer back. Bytes.
+/// A follower that has read a larger batch frees its buffer afterwards. Bytes.
 const KEPT_BATCH_BYTES: usize = 4 << 20;
 
-/// Why the log cannot be followed from somewhere.
+/// Why the log cannot be followed from an LSN.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotFollowed {
-    /// What comes next is dropped already; the log begins here.
+    /// The next record has been dropped; the log starts at this LSN.
     #[error("the log begins at LSN {0}")]
     Stale(Lsn),
-    /// The place is beyond the end, which is here.
+    /// The LSN is beyond the end of the log, which is given here.
     #[error("the log ends at LSN {0}")]
     Invalid(Lsn),
     /// The log cannot be read.
@@ -34,7 +35,7 @@ pub enum NotFollowed {
     Unreadable(String),
 }
 
-/// See the module's documentation.
+/// Reads the log for all followers on one thread.
 pub struct Feed {
     inner: Arc<Inner>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -42,32 +43,33 @@ pub struct Feed {
 
 struct Inner {
     log: Arc<Log>,
-    /// Followers, whether the thread has met them or not.
+    /// Number of followers, including those in `arrivals`.
     followers: AtomicUsize,
-    /// Rung when somebody comes, goes or has room again, when the log moves, and at the end.
+    /// Rings when a follower arrives, leaves or has space again, when the log advances, and at the
+    /// end.
     bell: Arc<Bell>,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    /// Followers that the thread has not met yet.
+    /// Followers that the thread has not picked up yet.
     arrivals: Vec<Reader>,
     is_stopping: bool,
 }
 
-/// One follower, as the thread sees it.
+/// The thread's side of one follower.
 struct Reader {
     tail: Tail,
     queue: Arc<Queue>,
     selection: Selection,
     format: Format,
-    /// The most that is told of one record. Bytes.
+    /// Largest payload for one record. Bytes.
     limit: usize,
 }
 
 impl Feed {
-    /// A feed whose thread has yet to be started.
+    /// Creates a feed; [`Feed::start`] starts its thread.
     pub fn new(log: Arc<Log>) -> Feed {
         let inner = Arc::new(Inner {
             log,
@@ -78,7 +80,7 @@ impl Feed {
         Feed { inner, thread: Mutex::default() }
     }
 
-    /// Starts the thread; it sleeps while nobody follows.
+    /// Starts the thread, which sleeps while there are no followers.
     pub fn start(&self) -> io::Result<()> {
         let shared = Arc::clone(&self.inner);
         let thread =
@@ -87,9 +89,9 @@ impl Feed {
         Ok(())
     }
 
-    /// Follows the log behind `seen`. `waker` is called when there is something to take, and not again before the follower
-    /// has found that there is nothing more; it must be quick. Where more than `limit` bytes would have to be told of one
-    /// record the following ends.
+    /// Follows the log after `seen`. `waker` is called when there is something to take, and not
+    /// again until the follower has found its queue empty; it must be quick. A record that needs
+    /// more than `limit` bytes ends the stream.
     pub fn follow(
         &self,
         seen: Lsn,
@@ -107,24 +109,24 @@ impl Feed {
         Ok(self.inner.enter(Reader { tail, queue, selection, format, limit }))
     }
 
-    /// How many follow.
+    /// Returns the number of followers.
     pub fn followers(&self) -> usize {
         self.inner.followers.load(Ordering::Relaxed)
     }
 
-    /// Says that the log has got further. One load where nobody follows.
+    /// Notifies the feed that the log has advanced. One load if there are no followers.
     pub fn log_moved(&self) {
         if self.followers() > 0 {
             self.inner.bell.ring();
         }
     }
 
-    /// Ends the thread. Followers get what waits for them, and nothing more.
+    /// Ends the thread. Followers can still take what is queued.
     pub fn stop(&self) {
         self.inner.lock().is_stopping = true;
         self.inner.bell.ring();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // If it has panicked there is nobody to be told of it: the standard error has its message.
+        // If the thread panicked, its message is on standard error.
         let _ = thread.map(JoinHandle::join);
     }
 }
@@ -157,7 +159,7 @@ impl Inner {
     fn run(&self) {
         let mut readers: Vec<Reader> = Vec::new();
         loop {
-            // Before anything is looked at.
+            // Before the check for work.
             self.bell.silence();
             {
                 let mut state = self.lock();
@@ -183,13 +185,12 @@ impl Inner {
         }
     }
 
-    /// Waits until there may be something to do.
     fn sleep(&self, is_followed: bool) {
         if !(is_followed && self.log.durability() == Durability::Off) {
             return self.bell.wait();
         }
         while !self.bell.wait_for(SYNC_PAUSE) {
-            // Otherwise what was changed might never be told.
+            // Otherwise these records might never become durable, and never be delivered.
             self.log.request_sync(self.log.appended());
         }
     }
@@ -197,16 +198,16 @@ impl Inner {
 
 #[derive(Debug, PartialEq, Eq)]
 enum Step {
-    /// There was something to read; there may be more.
+    /// Something was read; there may be more.
     Read,
-    /// There is nothing to read, or no room for it.
+    /// There is nothing to read, or the queue is full.
     Idle,
-    /// Nobody follows any more, or nothing more can be read.
+    /// The follower is gone, or the log cannot be read further.
     Ended,
 }
 
 impl Reader {
-    /// Reads some of the log for the follower, if it has room.
+    /// Reads some of the log for the follower, unless its queue is full.
     fn step(&mut self, log: &Log) -> Step {
         if self.queue.is_abandoned() {
             return Step::Ended;
@@ -231,7 +232,7 @@ impl Reader {
             let payload = match self.format.tell(&record, &self.selection, self.limit) {
                 Ok(payload) => payload,
                 Err(not_told) => {
-                    // What comes before it is told first.
+                    // Deliver the records before it first.
                     self.queue.add(told, record.lsn.previous());
                     return Err(match not_told {
                         NotTold::Unreadable(..) => End::Unreadable(not_told.to_string()),
@@ -295,7 +296,7 @@ mod tests {
         log.append(1, kind::COMMAND, write).expect("the log takes it")
     }
 
-    /// A follower, and what its waker says.
+    /// A follower, and the calls of its waker.
     fn follow(feed: &Feed, seen: u64) -> (Follower, Receiver<()>) {
         let (calls, called) = channel();
         let waker = Box::new(move || calls.send(()).unwrap_or_default());
@@ -303,7 +304,7 @@ mod tests {
         (follower.expect("it can be followed"), called)
     }
 
-    /// The LSNs of the next changes.
+    /// Takes `count` changes and returns their LSNs.
     fn take(follower: &Follower, called: &Receiver<()>, count: usize) -> Vec<u64> {
         let mut lsns = Vec::new();
         while lsns.len() < count {
@@ -369,7 +370,7 @@ mod tests {
         called.recv_timeout(PATIENCE).expect("it has something to take");
         log.release(last);
         let began = std::time::Instant::now();
-        // Two records fill a segment: once no more than the last is left, the floor moves no further.
+        // Two records fill a segment: the floor cannot move past the last segment.
         while log.floor() < last.previous() {
             assert!(began.elapsed() < PATIENCE, "segments are dropped, the log begins at {}", log.floor());
             std::thread::sleep(Duration::from_millis(5));

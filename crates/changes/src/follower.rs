@@ -1,4 +1,4 @@
-//! Somebody who is told of changes: a bounded queue between the thread that reads the log and whoever passes them on.
+//! Followers: bounded queues between the thread that reads the log and consumers of changes.
 
 use crate::bell::Bell;
 use std::collections::VecDeque;
@@ -6,39 +6,39 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tidemark_log::Lsn;
 
-/// While more than this waits for a follower, nothing more is read for it. What was read together with what filled the
-/// queue comes on top: a mebibyte of the log, or one record. Bytes.
+/// Queue size above which nothing more is read for a follower. The last read may exceed it, by up
+/// to 1 MiB of the log or one record. Bytes.
 pub(crate) const QUEUE_BYTES: usize = 1 << 20;
 
-/// What is told of one record.
+/// Change-stream form of one record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Told {
-    /// The record.
+    /// LSN of the record.
     pub lsn: Lsn,
-    /// When it was made, in microseconds since 1970.
+    /// Time of the record, in microseconds since 1970.
     pub time_us: u64,
     /// Its changes in the follower's format.
     pub payload: Vec<u8>,
 }
 
-/// Why a follower is told of nothing more.
+/// Why a follower gets nothing more.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum End {
-    /// The log has dropped what comes next; it begins here.
+    /// The next record has been dropped; the log starts at this LSN.
     #[error("the log has dropped what comes next; it begins at LSN {0}")]
     Stale(Lsn),
-    /// The log cannot be read there.
+    /// The log cannot be read at the next record.
     #[error("{0}")]
     Unreadable(String),
-    /// What comes next is longer than whoever follows takes.
+    /// The next record needs more than the follower's limit.
     #[error("{0}")]
     TooLong(String),
 }
 
-/// Calls whoever passes changes on.
+/// Callback that notifies the consumer of a follower.
 pub type Waker = Box<dyn Fn() + Send + Sync>;
 
-/// What the reading thread and the follower share.
+/// State shared by the reading thread and the follower.
 pub(crate) struct Queue {
     state: Mutex<State>,
     waker: Waker,
@@ -50,9 +50,9 @@ struct State {
     /// All records up to here have been read for the follower.
     position: Lsn,
     end: Option<End>,
-    /// The follower has been called and has not looked since.
+    /// The waker was called, and the follower has not found the queue empty since.
     was_called: bool,
-    /// Nobody follows any more.
+    /// The follower was dropped.
     is_abandoned: bool,
 }
 
@@ -73,7 +73,6 @@ impl Queue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether more may be read for the follower.
     pub(crate) fn has_room(&self) -> bool {
         self.lock().bytes < QUEUE_BYTES
     }
@@ -82,7 +81,7 @@ impl Queue {
         self.lock().is_abandoned
     }
 
-    /// Adds what is told of records up to `position`.
+    /// Adds the changes of records up to `position`.
     pub(crate) fn add(&self, told: Vec<Told>, position: Lsn) {
         let mut state = self.lock();
         let mut last = state.position;
@@ -100,7 +99,7 @@ impl Queue {
         }
     }
 
-    /// Says that nothing comes behind what waits.
+    /// Ends the stream after what is queued.
     pub(crate) fn finish(&self, end: End) {
         let mut state = self.lock();
         state.end = Some(end);
@@ -119,10 +118,10 @@ fn bytes_of(told: &Told) -> usize {
     told.payload.len() + size_of::<Told>()
 }
 
-/// See the module's documentation. Whoever drops it follows no more.
+/// Consumer's end of a change stream. Dropping it ends the stream.
 pub struct Follower {
     queue: Arc<Queue>,
-    /// The reading thread's.
+    /// Wakes the reading thread.
     bell: Arc<Bell>,
 }
 
@@ -131,8 +130,8 @@ impl Follower {
         Follower { queue, bell }
     }
 
-    /// What comes next, if there is anything. Until this or [`Follower::end`] has answered that there is nothing, the
-    /// waker is not called again.
+    /// Takes the next record's changes, if there are any. The waker is not called again until this
+    /// has returned `None`.
     pub fn next(&self) -> Option<Told> {
         let mut state = self.queue.lock();
         let told = state.waiting.pop_front();
@@ -153,23 +152,23 @@ impl Follower {
         told
     }
 
-    /// Whether something waits.
+    /// Returns whether anything is queued.
     pub fn has_next(&self) -> bool {
         !self.queue.lock().waiting.is_empty()
     }
 
-    /// What waits, in bytes.
+    /// Returns the bytes queued.
     pub fn waiting_bytes(&self) -> usize {
         self.queue.lock().bytes
     }
 
-    /// Up to where there is nothing that has not been taken; `None` while something waits.
+    /// Returns the LSN up to which everything has been taken; `None` while anything is queued.
     pub fn caught_up_to(&self) -> Option<Lsn> {
         let state = self.queue.lock();
         state.waiting.is_empty().then_some(state.position)
     }
 
-    /// Why nothing more comes; `None` while something waits or may come.
+    /// Returns why the stream has ended; `None` while anything is queued or may arrive.
     pub fn end(&self) -> Option<End> {
         let state = self.queue.lock();
         state.end.clone().filter(|_| state.waiting.is_empty())

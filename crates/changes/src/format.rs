@@ -1,18 +1,19 @@
-//! How the changes of a record are told.
+//! Formats of the change stream.
 //!
-//! In JSON, bytes that are not UTF-8 being `{"base64": "…"}`:
+//! JSON, with `{"base64": "…"}` for bytes that are not UTF-8:
 //!
 //! ```text
 //! {"lsn":7,"time_us":1700000000000000,"kind":"command","commands":[{"db":0,"command":"set","args":["k","v"]}]}
 //! ```
 //!
-//! In binary, as an array of the Redis protocol that is the same in both of its versions:
+//! Binary, as an array of the Redis protocol that is the same in both of its versions:
 //!
 //! ```text
 //! [lsn, time_us, kind, [[db, name, argument ...] ...]]
 //! ```
 //!
-//! The kind is `command`, `transaction` or `expiry`; keys that have expired are told as the `del` that removes them.
+//! The kind is `command`, `transaction` or `expiry`. Expired keys appear as the `del` that removes
+//! them.
 
 use crate::pools;
 use crate::selection::Selection;
@@ -28,7 +29,7 @@ use tidemark_engine::record::kind;
 use tidemark_engine::{ApplyError, Protocol, Reply};
 use tidemark_log::{Lsn, Record};
 
-/// See the module's documentation.
+/// Format of the change stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Format {
     /// For people, and for programs in any language.
@@ -38,7 +39,7 @@ pub enum Format {
     Binary,
 }
 
-/// The text names no format.
+/// Error for a text that is no format.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the format must be json or binary")]
 pub struct UnknownFormat;
@@ -66,25 +67,25 @@ impl fmt::Display for Format {
     }
 }
 
-/// Why nothing is told of a record.
+/// Why a record cannot be encoded.
 #[derive(Debug, thiserror::Error)]
 pub enum NotTold {
-    /// It cannot be read.
+    /// It cannot be decoded.
     #[error("record {0}: {1}")]
     Unreadable(Lsn, ApplyError),
-    /// What is told of it would be longer than is allowed.
+    /// It would be longer than the limit.
     #[error("what is told of record {lsn} takes more than {limit} bytes")]
     TooLong {
         /// The record.
         lsn: Lsn,
-        /// What is allowed.
+        /// The limit, in bytes.
         limit: usize,
     },
 }
 
 impl Format {
-    /// What is told of a record; `None` if it changes no data, or none that is selected. No more memory is taken than some times
-    /// `limit`.
+    /// Encodes a record; `None` if it changes no data, or none that is selected. Uses memory of at
+    /// most a small multiple of `limit`.
     pub fn tell(
         self,
         record: &Record<'_>,
@@ -112,7 +113,7 @@ impl Format {
         match self {
             Format::Json => {
                 let mut json = Bounded { bytes: Vec::new(), limit };
-                // Nothing in it has no JSON, so only the limit can be in the way.
+                // Everything in it has a JSON form, so the only possible error is the limit.
                 serde_json::to_writer(&mut json, &told).map_err(|_| too_long())?;
                 Ok(Some(json.bytes))
             }
@@ -121,7 +122,7 @@ impl Format {
     }
 }
 
-/// Takes so many bytes and no more.
+/// Writer that fails at a limit.
 struct Bounded {
     bytes: Vec<u8>,
     limit: usize,
@@ -149,7 +150,7 @@ fn name(record_kind: u8) -> &'static str {
     }
 }
 
-/// A record as it is told.
+/// Change-stream form of a record.
 struct ToldRecord<'a> {
     lsn: u64,
     time_us: u64,
@@ -157,7 +158,7 @@ struct ToldRecord<'a> {
     commands: Vec<ToldCommand<'a>>,
 }
 
-/// A command as it is told.
+/// Change-stream form of a command.
 struct ToldCommand<'a> {
     db: u8,
     name: &'static str,
@@ -165,7 +166,7 @@ struct ToldCommand<'a> {
 }
 
 impl<'a> ToldCommand<'a> {
-    /// Adds the commands that a change is told as, if it is one of keys.
+    /// Adds the change-stream form of a change, if it concerns keys.
     fn add(change: Change<'a>, to: &mut Vec<ToldCommand<'a>>) -> Result<(), ApplyError> {
         let (db, name, args) = match change {
             Change::Command { command, db, mut args } => {
@@ -334,7 +335,7 @@ mod tests {
         assert_eq!("xml".parse::<Format>(), Err(UnknownFormat));
     }
 
-    /// The arguments of the only command in what was told in binary.
+    /// Returns the arguments of the only command in a binary encoding.
     fn read_binary(told: &[u8]) -> Vec<Vec<u8>> {
         let elements = |at| encoded::elements(told, at).expect("an array");
         let record = elements(0);
@@ -348,7 +349,7 @@ mod tests {
             .collect()
     }
 
-    /// The same in JSON.
+    /// Like `read_binary`, for JSON.
     fn read_json(told: &[u8]) -> Vec<Vec<u8>> {
         let told: serde_json::Value = serde_json::from_slice(told).expect("JSON");
         let args = told["commands"][0]["args"].as_array().expect("arguments").iter();

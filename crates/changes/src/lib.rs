@@ -1,16 +1,16 @@
-//! The log as a stream of changes: what connections, HTTP and sinks are told of it.
+//! The change stream: the log's changes, for connections, HTTP and sinks.
 //!
 //! ```text
-//! Log ──► Feed: one thread, a place in the log for each follower
+//! Log ──► Feed: one thread, a position in the log for each follower
 //!            record ─► engine's Changes ─► Selection ─► Format ─► Follower: a bounded queue
 //! ```
 //!
-//! - [`Selection`]: which changes a follower is told of.
-//! - [`Format`]: how a record is told, as JSON or as an array of the Redis protocol.
-//! - [`Feed`] and [`Follower`]: who reads the log, and who is told.
-//! - [`query_string`]: selections and formats as the query of a URL.
+//! - [`Selection`]: which changes a follower gets.
+//! - [`Format`]: JSON, or arrays of the Redis protocol.
+//! - [`Feed`] and [`Follower`]: the reader of the log, and its consumers.
+//! - [`query_string`]: parses selections and formats from the query of a URL.
 //!
-//! Only what is durable is told, so nothing has to be taken back.
+//! Only durable records are delivered, so no change is ever revoked.
 
 mod bell;
 mod feed;

@@ -1,4 +1,5 @@
-//! What pools have done, as it is told: the log has it as bytes, and with secrets that are not to be shown before their time.
+//! Change-stream form of pool records. The log has them in binary, with secrets that must not be
+//! shown.
 //!
 //! ```text
 //! pool.create   key COMMITMENT sha256 NEXT sha256 MODE mode SOLDOUT rule [fallback] rules (TABLE name count items)* ITEMS items
@@ -7,12 +8,12 @@
 //! pool.confirm  key number                     and pool.cancel, pool.expire
 //! pool.update   key (SET item weight quantity | ADD id weight quantity | REMOVE item)
 //! pool.return   key item count [USER id]
-//! pool.release  key time                       all that the schedule says until then, in milliseconds since 1970
-//! pool.epoch    key SEED seed NEXT sha256      of the secret of the epoch behind it
+//! pool.release  key time                       all scheduled releases until then, in ms since 1970
+//! pool.epoch    key SEED seed NEXT sha256      NEXT: commitment to the secret of the epoch after it
 //!
-//! who           [USER id] [REQUEST id]         as far as it was said
+//! who           [USER id] [REQUEST id]         if given
 //! rules         LIMIT, GUARANTEE and SCHEDULE as POOL.CREATE takes them
-//! items         (id weight quantity)*, with TABLE:name in place of the quantity of what leads to a table
+//! items         (id weight quantity)*, the quantity being TABLE:name for a link to a table
 //! ```
 
 use tidemark_engine::record::Cursor;
@@ -23,7 +24,7 @@ use tidemark_pool::{
     By, Ending, Entry, Event, Events, Frame, Guarantee, Limit, Mode, Release, Scope, Soft, Stock, Unsold,
 };
 
-/// A command that is told in the place of what the log has.
+/// Change-stream form of an internal log command.
 pub(crate) struct Told {
     pub(crate) name: &'static str,
     pub(crate) args: Vec<Vec<u8>>,
@@ -109,7 +110,7 @@ impl Told {
     }
 }
 
-/// What is told of a command that only the log has, by its name and arguments; `None` of any other.
+/// Returns the change-stream form of an internal log command; `None` for any other command.
 pub(crate) fn tell(name: &str, args: &[&[u8]]) -> Option<Result<Vec<Told>, ApplyError>> {
     match (name, args) {
         ("pool.load", [key, image]) => Some(loaded(key, image).map(|told| vec![told])),
@@ -156,10 +157,10 @@ fn loaded(key: &[u8], image: &[u8]) -> Result<Told, ApplyError> {
 
 fn stepped(key: &[u8], frame: &[u8]) -> Result<Vec<Told>, ApplyError> {
     let mut all: Vec<Told> = Vec::new();
-    // Whether it continues the log before it is for those to judge who have that.
+    // Only a reader of the whole log can check that the frame continues the one before it.
     let frame = Frame::read_alone(frame).map_err(|error| Malformed::of(error.to_string()))?;
     let mut next_draw = frame.first_draw;
-    // Draws one behind the other are told together.
+    // Consecutive draws are merged into one command.
     let mut is_open = false;
     for event in Events::new(frame.events) {
         let event = event.map_err(|error| Malformed::of(format!("an event of a pool: {error}")))?;
@@ -182,7 +183,7 @@ fn stepped(key: &[u8], frame: &[u8]) -> Result<Vec<Told>, ApplyError> {
     Ok(all)
 }
 
-/// What is told of one event, and how many draws it has.
+/// Returns the change-stream form of one event, and its number of draws.
 fn told_of(key: &[u8], event: &Event<'_>, next_draw: u64) -> (Told, u64) {
     let mut told = Told::new(name(event), key);
     match event {
@@ -257,7 +258,7 @@ mod tests {
         String::from_utf8_lossy(reply.bytes()).into_owned()
     }
 
-    /// The commands that are told, as lines.
+    /// Returns the commands in the change stream, as lines.
     fn told(engine: &Engine) -> Vec<String> {
         let log = engine.log();
         log.wait_durable(log.appended()).expect("memory does not fail");

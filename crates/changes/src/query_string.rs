@@ -1,6 +1,6 @@
-//! The part of a URL behind `?`, with values that may be any bytes.
+//! Parses the query of a URL (the part after `?`); values may be any bytes.
 
-/// The names and values in order, unescaped. What is no escape stands for itself.
+/// Returns the names and values in order, unescaped. Invalid escapes are kept as they are.
 pub fn parse(query: &str) -> Vec<(Vec<u8>, Vec<u8>)> {
     let pairs = query.split('&').filter(|pair| !pair.is_empty());
     pairs
@@ -11,7 +11,7 @@ pub fn parse(query: &str) -> Vec<(Vec<u8>, Vec<u8>)> {
         .collect()
 }
 
-/// The bytes that a part of a URL stands for.
+/// Decodes the percent escapes of a query, and `+` as a space.
 pub fn unescape(text: &str) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -1,13 +1,13 @@
-//! Which changes somebody wants to be told of.
+//! Which changes a follower gets.
 
 use tidemark_engine::change::Change;
 use tidemark_engine::command::{Group, parse};
 use tidemark_engine::keyspace::DATABASES;
 use tidemark_engine::value::Type;
 
-/// The most prefixes of one selection: each change is compared with all of them.
+/// Most prefixes of one selection: each change is compared with all of them.
 const PREFIXES_MAX: usize = 256;
-/// The most bytes that all prefixes of a selection have together.
+/// Most bytes of all prefixes of a selection together.
 const PREFIX_BYTES_MAX: usize = 64 * 1024;
 
 /// Why a selection is refused.
@@ -27,13 +27,13 @@ pub enum NotSelected {
     PrefixBytes,
 }
 
-/// Every type by name, as in "string, list or hash".
+/// Returns all type names, as in "string, list or hash".
 fn type_names() -> String {
     let [first @ .., last] = Type::ALL.map(Type::name);
     format!("{} or {last}", first.join(", "))
 }
 
-/// The type that the commands of a chapter are about; `None` where it may be any.
+/// Returns the type of a command group; `None` if its commands work on any type.
 fn type_of(group: Group) -> Option<Type> {
     match group {
         Group::String | Group::Bitmap => Some(Type::String),
@@ -48,7 +48,8 @@ fn type_of(group: Group) -> Option<Type> {
     }
 }
 
-/// A selection of changes: those that fit each of the three criteria. A criterion that nothing was given for fits all.
+/// A selection of changes: those that match all three criteria. An empty criterion matches
+/// everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selection {
     prefixes: Vec<Box<[u8]>>,
@@ -60,7 +61,7 @@ pub struct Selection {
 const _: () = assert!(DATABASES <= u64::BITS as usize, "each database has its bit");
 
 impl Selection {
-    /// Wants changes of keys that begin so.
+    /// Selects keys that start with `prefix`.
     pub fn add_prefix(&mut self, prefix: &[u8]) -> Result<(), NotSelected> {
         if self.prefixes.len() >= PREFIXES_MAX {
             return Err(NotSelected::Prefixes);
@@ -72,7 +73,7 @@ impl Selection {
         Ok(())
     }
 
-    /// Wants changes by commands about a type, and by commands about keys of any type.
+    /// Selects commands on a type; commands on keys of any type always match.
     pub fn add_type(&mut self, name: &[u8]) -> Result<(), NotSelected> {
         let known = Type::ALL.into_iter().find(|known| parse::is(name, known.name()));
         let wanted = known.ok_or(NotSelected::Type)?;
@@ -82,7 +83,7 @@ impl Selection {
         Ok(())
     }
 
-    /// Wants changes in a database.
+    /// Selects a database.
     pub fn add_database(&mut self, number: &[u8]) -> Result<(), NotSelected> {
         let number = parse::canonical_integer(number).and_then(|number| usize::try_from(number).ok());
         let number = number.filter(|&number| number < DATABASES).ok_or(NotSelected::Database)?;
@@ -90,12 +91,13 @@ impl Selection {
         Ok(())
     }
 
-    /// Whether everything is wanted.
+    /// Returns whether everything is selected.
     pub fn is_everything(&self) -> bool {
         *self == Selection::default()
     }
 
-    /// What of a change is wanted: all or nothing of a command, the keys that fit of those that have expired.
+    /// Returns the selected part of a change: a command as a whole or not at all, of expired keys
+    /// the matching ones.
     pub fn select<'a>(&self, mut change: Change<'a>) -> Option<Change<'a>> {
         if !self.takes_database(&change) || !self.takes_type(&change) {
             return None;

@@ -1,4 +1,4 @@
-//! Bytes in JSON, which has text only.
+//! Bytes in JSON, which can only hold text.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -16,7 +16,7 @@ pub fn serialize_bytes<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::
     }
 }
 
-/// Bytes that serialize by [`serialize_bytes`].
+/// Bytes that serialize with [`serialize_bytes`].
 pub(crate) struct Bytes<'a>(pub(crate) &'a [u8]);
 
 impl Serialize for Bytes<'_> {

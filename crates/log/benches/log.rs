@@ -1,6 +1,8 @@
-//! What the log costs: nanoseconds an append, records a second in replay, and a durable append per storage.
+//! Cost of the log: nanoseconds per append, records per second in replay, and one durable append
+//! per storage.
 //!
-//! `cargo bench -p tidemark-log` prints one line a figure; each is the median of several runs with its range.
+//! `cargo bench -p tidemark-log` prints one line per figure: the median of several runs and their
+//! range.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -28,7 +30,8 @@ fn main() {
     sync_latency("mmap", Arc::new(MmapStorage::new(directory.path().join("mmap")).expect("is made")));
 }
 
-/// A buffer and segments that hold a whole round, so that the figure is the append and not the disk.
+/// A buffer and segments that hold a whole round, so that the figure measures the append and not
+/// the disk.
 fn roomy() -> Options {
     Options {
         durability: Durability::Off,

@@ -1,4 +1,4 @@
-//! Appending: a record goes from its writer's closure straight into the batch, under one short mutex.
+//! Appending: the caller's closure writes a record straight into the batch, under one short mutex.
 
 use std::collections::VecDeque;
 use std::sync::MutexGuard;
@@ -14,35 +14,35 @@ use crate::ready::Ready;
 use crate::segment_header::{HEADER_BYTES, SegmentHeader};
 use crate::shared::{Parked, Position, Shared, State};
 
-/// Kept free at the end of a segment: the marker that may open a batch, and the one that closes the log.
+/// Kept free at the end of a segment: the marker that may open a batch, and the closing marker.
 pub(crate) const RESERVE_BYTES: u64 = 2 * MARKER_BYTES_MAX as u64;
 
-/// Records of at most this part of a segment find room without asking: see [`Shared::make_room`].
+/// Records of at most this fraction of a segment need no reservation: see [`Shared::make_room`].
 const SMALL_DIVISOR: u64 = 64;
-/// The part of a segment that is free beside promised room when it is promised ...
+/// Fraction of a segment that must be free next to reserved space when it is reserved ...
 const SLACK_DIVISOR: u64 = 2;
-/// ... and the part that small records leave of it until it is known that the disk is full.
+/// ... and the fraction of it that small records leave free until the disk is known to be full.
 const MARGIN_DIVISOR: u64 = 4;
-/// How much longer than its payload a record's line of text may be: a byte becomes an escape of six characters.
+/// Growth limit of a payload in a text format: one byte becomes an escape of up to six characters.
 const TEXT_FACTOR: u64 = 6;
 
-/// What a frame may need beyond its own size in an otherwise empty segment.
+/// Bytes that a frame may need beyond its own size in an otherwise empty segment.
 const SEGMENT_OVERHEAD_BYTES: u64 = HEADER_BYTES as u64 + RESERVE_BYTES;
 
-/// Room in the log that is kept for one large record, until the record is appended or this is dropped: see
-/// [`Log::make_room`](crate::Log::make_room).
+/// Space reserved in the log for one large record. Appending the record uses it, dropping this
+/// releases it: see [`Log::make_room`](crate::Log::make_room).
 #[derive(Debug)]
 #[must_use = "room is given back when this is dropped"]
 pub struct Room<'a> {
-    /// The log, and how many bytes it keeps; nothing for a small record, which needs none.
+    /// The log and the reserved bytes; `None` for a small record, which needs no reservation.
     kept: Option<(&'a Shared, u64)>,
 }
 
 impl Room<'_> {
-    /// No room at all, for records that need none.
+    /// No reservation, for records that need none.
     pub const NONE: Self = Self { kept: None };
 
-    /// Ends the keeping under the lock that the record's appending holds; whether there was any.
+    /// Ends the reservation, under the lock that the append holds. Returns whether there was one.
     #[inline]
     fn redeem(mut self, state: &mut State) -> bool {
         let Some((_, bytes)) = self.kept.take() else { return false };
@@ -61,8 +61,8 @@ impl Drop for Room<'_> {
 }
 
 impl Shared {
-    /// Appends a record. One that `IS_ADMITTED` was let through by [`Shared::has_room_for`], and its appender holds locks: it
-    /// takes the reserve rather than wait.
+    /// Appends a record. `IS_ADMITTED` means that [`Shared::has_room_for`] admitted the record and
+    /// its appender holds locks: it takes the emergency reserve instead of waiting.
     pub(crate) fn append<const IS_ADMITTED: bool>(
         &self,
         room: Room<'_>,
@@ -79,7 +79,7 @@ impl Shared {
         let start = self.begin_frame(&mut state, time_us, kind);
         write(&mut state.buffer.bytes);
         let Some(payload_bytes) = state.buffer.bytes.len().checked_sub(start + raw::OVERHEAD_BYTES) else {
-            // Bytes of other records are gone with it; nothing later may be acknowledged.
+            // Bytes of other records were removed with it; nothing later may be acknowledged.
             drop(state);
             let error = std::io::Error::other("a payload writer removed bytes that it had not written");
             let failure = Failure::new("appending a record", error);
@@ -104,7 +104,7 @@ impl Shared {
         state.time_us = time_us;
         state.buffer.seal(lsn);
         if state.buffer.sealed >= self.options.buffer_bytes {
-            // It only becomes more.
+            // The buffer only grows here, so no waiter needs a notification.
             let _ = self.update_crowded(&state);
         }
         self.appended.store(lsn.0, Ordering::Release);
@@ -112,7 +112,7 @@ impl Shared {
         Ok(lsn)
     }
 
-    /// Makes the buffer ready for a frame and writes the frame's head; returns where it begins.
+    /// Prepares the buffer for a frame and writes the frame's head. Returns the frame's start.
     #[inline]
     fn begin_frame(&self, state: &mut State, time_us: u64, kind: u8) -> usize {
         let lsn = state.next;
@@ -127,8 +127,8 @@ impl Shared {
         start
     }
 
-    /// Puts the marker at the front of an empty buffer, unless the segment is full to its very end or the rest of it is
-    /// promised.
+    /// Puts a marker at the front of an empty buffer, unless the segment is full or the rest of it
+    /// is reserved.
     pub(crate) fn open_buffer(&self, state: &mut State, time_us: u64) {
         let previous = state.next.previous();
         let kept = self.kept_bytes(state, false);
@@ -145,8 +145,9 @@ impl Shared {
         }
     }
 
-    /// Finds the frame from `start` its place in a segment, cutting to the next one if need be, and leaves others the room
-    /// that they were promised. Returns whether that was possible at once, as it is for a record that was promised room.
+    /// Places the frame at `start` in a segment, cutting to the next one if necessary, without
+    /// using other appenders' reserved space. Returns whether that was possible without waiting;
+    /// with a reservation it always is.
     #[inline]
     fn place<const IS_ADMITTED: bool>(
         &self,
@@ -176,13 +177,13 @@ impl Shared {
         }
         let index = first_with_room(&state.ready, size + kept);
         let ready = index.and_then(|index| state.ready.remove(index)).or_else(|| {
-            // Admitted before the disk was found full, or does not answer.
+            // The record was admitted before the disk was full, or while the disk does not answer.
             let may_use_reserve = IS_ADMITTED || state.full.is_some();
             state.reserve.take_if(|reserve| may_use_reserve && reserve.has_room(size))
         });
         let Some(ready) = ready else { return false };
         self.cut_to(state, ready, start, time_us);
-        // The appender's own wait for the next segment tells whoever else waits.
+        // The appender waits for the next segment itself, and that notifies the other waiters.
         let _ = self.update_crowded(state);
         true
     }
@@ -206,8 +207,8 @@ impl Shared {
         state.buffer.cuts.push(Cut { at: start, ready, header });
     }
 
-    /// The rare way: takes the frame out of the buffer, waits for a segment, and tries again. Other appenders may
-    /// pass meanwhile; the record gets its LSN when it has its place.
+    /// Slow path: takes the frame out of the buffer, waits for a segment and retries. Other
+    /// appenders may overtake; the record gets its LSN when it is placed.
     fn place_when_possible<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
@@ -238,9 +239,9 @@ impl Shared {
         }
     }
 
-    /// Waits until there is room for a record of so many bytes, and keeps it. Records that are small beside a segment need
-    /// not ask: once half of a segment is used the next one is prepared, and while it cannot be, nothing is admitted any
-    /// more.
+    /// Waits until a record of `payload_bytes` fits, and reserves the space. Small records need no
+    /// reservation: the next segment is prepared once half of one is used, and without it nothing
+    /// is admitted.
     #[inline]
     pub(crate) fn make_room(&self, payload_bytes: usize) -> Result<Room<'_>, AppendError> {
         if self.is_small(payload_bytes) { Ok(Room::NONE) } else { self.promise_room(payload_bytes) }
@@ -251,10 +252,11 @@ impl Shared {
         payload_bytes as u64 <= self.options.segment_bytes / SMALL_DIVISOR
     }
 
-    /// All room that is promised lies in one place, behind the position or in one prepared segment, so that it stays
-    /// whoever comes first. Small records have the slack beside it, but for a margin; then they wait for the next segment,
-    /// or to hear that there is no space for it. Those that wait at that moment, whose number is that of the threads, have
-    /// the margin: 16 threads' largest.
+    /// All reserved space is contiguous, after the position or in one prepared segment, so it stays
+    /// available in any order of appends. Small records may use the slack next to it except a
+    /// margin; then they wait for the next segment or for a full disk. Appenders that wait at that
+    /// moment, at most one per thread, may use the margin, which holds the largest small records of
+    /// 16 threads.
     #[cold]
     fn promise_room(&self, payload_bytes: usize) -> Result<Room<'_>, AppendError> {
         let bytes = self.bytes_to_promise(payload_bytes);
@@ -264,7 +266,8 @@ impl Shared {
             let Some(lacking) = self.lacking_bytes(&state, payload_bytes) else {
                 state.promised_bytes += bytes;
                 if state.ready.is_empty() {
-                    // Whoever writes large records would otherwise wait for the next segment when half of this is used.
+                    // Otherwise writers of large records would wait for the next segment at half
+                    // use of this one.
                     self.want_next(&mut state);
                 }
                 return Ok(Room { kept: Some((self, bytes)) });
@@ -283,20 +286,20 @@ impl Shared {
         payload_bytes as u64 * factor + raw::OVERHEAD_BYTES as u64 + MARKER_BYTES_MAX as u64
     }
 
-    /// How large a segment has to be prepared before a record of so many payload bytes can be promised room; `None` if there
-    /// is room.
+    /// Returns the segment size that must be prepared before a record of `payload_bytes` can get a
+    /// reservation; `None` if the space is there.
     pub(crate) fn lacking_bytes(&self, state: &State, payload_bytes: usize) -> Option<u64> {
         let slack = self.options.segment_bytes / SLACK_DIVISOR;
         let promised = state.promised_bytes + self.bytes_to_promise(payload_bytes);
-        // What does not fit in any segment must not depend on this one.
+        // A reservation that does not fit in any segment must not depend on this one.
         let in_position =
             promised <= slack && state.position.is_some_and(|at| at.offset + promised + slack <= at.capacity);
         let has_room = in_position || first_with_room(&state.ready, promised + slack).is_some();
         (!has_room).then_some(promised + slack + SEGMENT_OVERHEAD_BYTES)
     }
 
-    /// What a record must leave free for others: what they were promised, and before a full disk is known the margin,
-    /// unless it uses what itself was promised.
+    /// Bytes that a record must leave free for other appenders: their reservations and, until the
+    /// disk is known to be full, the margin, unless the record has a reservation itself.
     #[inline]
     fn kept_bytes(&self, state: &State, is_promised: bool) -> u64 {
         let leaves_margin = state.promised_bytes > 0 && !is_promised && state.full.is_none();
@@ -304,8 +307,10 @@ impl Shared {
         state.promised_bytes + margin
     }
 
-    /// Asks for a segment of so many bytes, and waits until there is something new. An error if it is known that there
-    /// is no space for it; records of the usual size may then go on as far as there is space for them.
+    /// Requests a segment of `bytes` and waits for a change.
+    ///
+    /// # Errors
+    /// There is no space for the segment. Records of the usual size may continue while they fit.
     fn wait_for_segment<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
@@ -325,13 +330,13 @@ impl Shared {
         Ok(state)
     }
 
-    /// Asks for the segment behind this one, as no other is prepared.
+    /// Requests the next segment, if none is prepared or requested.
     #[cold]
     pub(crate) fn want_next(&self, state: &mut State) {
         if state.wanted_bytes.is_none() {
             self.want_segment(state, 0);
         }
-        // It only becomes less.
+        // Space only shrinks here, so no waiter needs a notification.
         let _ = self.update_crowded(state);
     }
 
@@ -356,14 +361,13 @@ impl Shared {
     }
 }
 
-/// The first prepared segment in which frames of so many bytes fit.
+/// Index of the first prepared segment in which frames of `bytes` fit.
 #[cold]
 fn first_with_room(ready: &VecDeque<Ready>, bytes: u64) -> Option<usize> {
     ready.iter().position(|ready| ready.has_room(bytes))
 }
 
 impl Ready {
-    /// Whether frames of so many bytes fit.
     fn has_room(&self, bytes: u64) -> bool {
         bytes + SEGMENT_OVERHEAD_BYTES <= self.bytes
     }

@@ -1,4 +1,4 @@
-//! The batch that appenders fill while the one before is written.
+//! The batch that appenders fill while the previous one is written.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use crate::format::{Codec, raw};
 use crate::ready::Ready;
 use crate::segment_header::SegmentHeader;
 
-/// Sealed frames in the order in which they go to disk.
+/// Sealed frames in the order in which they are written.
 ///
 /// ```text
 /// bytes: [marker][record 41][record 42]│[record 43][record 44]│ half-written record
@@ -18,20 +18,20 @@ use crate::segment_header::SegmentHeader;
 #[derive(Debug, Default)]
 pub(crate) struct Buffer {
     pub(crate) bytes: Vec<u8>,
-    /// Everything before this is whole frames.
+    /// Everything before this offset is whole frames.
     pub(crate) sealed: usize,
-    /// Size of the marker at the front; its LSN is filled in when the buffer is written.
+    /// Size of the marker at the front; its durable LSN is filled in when the buffer is written.
     pub(crate) marker_bytes: usize,
     pub(crate) marker_salt: u32,
     /// The oldest record in the buffer; `ZERO` while it has none.
     pub(crate) first: Lsn,
-    /// The newest record in the buffer; `ZERO` while it has none. The records from `first` to `last`
+    /// The newest record in the buffer; `ZERO` while it has none. The LSNs from `first` to `last`
     /// are dense.
     pub(crate) last: Lsn,
     pub(crate) cuts: Vec<Cut>,
 }
 
-/// From `at` on, the buffer belongs to another segment.
+/// From `at` on, the buffer belongs to the next segment.
 #[derive(Debug)]
 pub(crate) struct Cut {
     pub(crate) at: usize,
@@ -40,14 +40,14 @@ pub(crate) struct Cut {
 }
 
 impl Buffer {
-    /// Above this, memory that a burst took is given back once a batch needs less than an eighth of it.
+    /// Capacity above this is freed once a batch needs less than an eighth of it.
     const KEEP_BYTES: usize = 8 << 20;
 
     pub(crate) fn has_records(&self) -> bool {
         self.last != Lsn::ZERO
     }
 
-    /// Begins with a marker that will say what is durable when the buffer is written.
+    /// Starts the buffer with a marker. Its durable LSN is filled in when the buffer is written.
     pub(crate) fn open_with_marker(&mut self, codec: &dyn Codec, previous: Lsn, time_us: u64, salt: u32) {
         assert!(self.bytes.is_empty(), "a marker opens a batch that has {} bytes", self.bytes.len());
         raw::begin(&mut self.bytes, previous, time_us, raw::MARKER);
@@ -64,7 +64,7 @@ impl Buffer {
         }
     }
 
-    /// Seals everything in the buffer, whose last frame is that of the record `lsn`.
+    /// Seals everything in the buffer, whose last frame is that of record `lsn`.
     #[inline]
     pub(crate) fn seal(&mut self, lsn: Lsn) {
         if self.first == Lsn::ZERO {
@@ -78,11 +78,11 @@ impl Buffer {
         }
     }
 
-    /// Checks that the bytes in `range` are whole frames of dense records from `next` on, behind the
-    /// marker if the range begins the buffer. Returns the LSN behind them.
+    /// Checks that `range` is whole frames of dense records starting at `next`, after the marker if
+    /// the range starts the buffer. Returns the LSN after them.
     ///
     /// # Panics
-    /// If they are not: what is written must be what was sealed.
+    /// If they are not: only sealed frames may be written.
     pub(crate) fn check_part(&self, codec: &dyn Codec, range: Range<usize>, next: Lsn) -> Lsn {
         let (start, marker) = (range.start.max(self.marker_bytes), self.marker_bytes);
         assert!(start <= range.end, "the marker of {marker} bytes is cut: the write ends at {}", range.end);
@@ -108,7 +108,7 @@ mod tests {
     use crate::Format;
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
-    /// A batch that a marker opens, with the records 7 to 9 behind it.
+    /// A batch that starts with a marker, followed by the records 7 to 9.
     fn batch(format: Format) -> Buffer {
         let codec = format.codec();
         let mut buffer = Buffer::default();

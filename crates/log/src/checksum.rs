@@ -1,35 +1,38 @@
 //! CRC-32C (Castagnoli), the checksum of frames.
 
-/// The longest input that is read a word after the other. Longer ones are quicker with the library, which aligns them and computes
-/// three parts at a time: that takes some 150 instructions before the first byte, and most frames are shorter than that.
+/// Longest input that is processed word by word. The library aligns longer inputs and computes
+/// three parts in parallel; that is faster, but costs some 150 instructions up front, and most
+/// frames are short.
 #[cfg(target_arch = "x86_64")]
 const SHORT_BYTES: usize = 256;
 
-/// Goes on with the checksum `before` over these bytes. A new one begins with 0. O(bytes), no allocation.
+/// Continues the checksum `before` over `bytes`; a new checksum starts from 0. O(bytes), no
+/// allocation.
 #[inline]
 pub(crate) fn append(before: u32, bytes: &[u8]) -> u32 {
     #[cfg(target_arch = "x86_64")]
     if bytes.len() <= SHORT_BYTES && std::arch::is_x86_feature_detected!("sse4.2") {
         #[expect(unsafe_code, reason = "the compiler cannot see that the processor has the instruction")]
-        // SAFETY: the processor has SSE 4.2.
+        // SAFETY: the processor has SSE 4.2, as just checked.
         return unsafe { short(before, bytes) };
     }
     crc32c::crc32c_append(before, bytes)
 }
 
-/// The start value from which these bytes lead to the checksum `after`: the inverse of [`append`]. O(bits).
+/// Returns the start value from which `bytes` lead to the checksum `after`: the inverse of
+/// [`append`]. O(bits).
 pub(crate) fn before(after: u32, bytes: &[u8]) -> u32 {
     /// The polynomial, lowest power first.
     const POLYNOMIAL: u32 = 0x82f6_3b78;
     let undo_bit = |crc: u32| {
-        // A step to the right that shifted a 1 out has added the polynomial, whose highest bit shows it.
+        // A right shift that shifted out a 1 added the polynomial, whose highest bit shows it.
         if crc >> 31 == 1 { (crc ^ POLYNOMIAL) << 1 | 1 } else { crc << 1 }
     };
     let undo_byte = |crc: u32, byte: &u8| (0..8).fold(crc, |crc, _| undo_bit(crc)) ^ u32::from(*byte);
     !bytes.iter().rev().fold(!after, undo_byte)
 }
 
-/// The checksum by the processor's own instruction.
+/// Computes the checksum with the processor's own instruction.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "sse4.2")]
 fn short(before: u32, bytes: &[u8]) -> u32 {
@@ -55,7 +58,7 @@ mod tests {
 
     #[test]
     fn the_checksum_is_that_of_the_standard() {
-        // RFC 3720, appendix B.4, and the check value of the catalogue of CRCs.
+        // RFC 3720, appendix B.4, and the check value of the CRC catalogue.
         assert_eq!(append(0, b"123456789"), 0xe306_9283);
         assert_eq!(append(0, &[0; 32]), 0x8a91_36aa);
         assert_eq!(append(0, &[0xff; 32]), 0x62a8_ab43);

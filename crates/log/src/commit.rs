@@ -1,5 +1,6 @@
-//! Group commit: batches are written and synced one after the other; whoever waits for a batch shares its one sync. A
-//! thread does it in time, and whoever needs a batch before may do it in its place ([`commit_here`]).
+//! Group commit: batches are written and synced one after the other, and all waiters of a batch
+//! share one sync. The commit thread does this on time; a caller that needs a batch earlier may do
+//! it itself ([`commit_here`]).
 //!
 //! ```text
 //!        append (empty → not empty)            deadline, size or request
@@ -8,10 +9,10 @@
 //!   └── nothing left after a while ────┴──────────────── nothing urgent ─────┘
 //! ```
 //!
-//! While one batch is being synced the next one collects, and is written when its time has come: with `interval` and `off`
-//! whoever syncs lets go of the committer meanwhile, and a second thread writes in its place ([`run_relief`]), so that the
-//! death of the process loses no more because a sync is slow. With `always` nothing is answered before its sync, so the next
-//! batch may as well wait. An idle log sleeps without a timer.
+//! While one batch is synced, the next one collects. With `interval` and `off` the syncing thread
+//! releases the committer, and the relief thread writes in its place ([`run_relief`]): a slow sync
+//! does not increase what a process crash loses. With `always` no reply is sent before its sync, so
+//! the next batch can wait. An idle log sleeps without a timer.
 
 use std::io;
 use std::mem;
@@ -30,57 +31,58 @@ use crate::shared::{Parked, Shared, State, WRITE_BYTES, wait};
 use crate::storage::write_all;
 use crate::{Durability, Lsn};
 
-/// Unwritten records wait at most this long, so that the death of the process loses no more.
+/// Limit on how long records stay unwritten, and so on what a process crash loses.
 const WRITE_DELAY: Duration = Duration::from_millis(10);
 
-/// After so much silence a marker says that the last records were durable, so that damage to them is told from a torn
-/// tail. Long enough that whoever writes now and then does not pay for a second sync each time.
+/// Idle time after which a marker records that the last records were durable: damage to them then
+/// is no torn tail. Long enough to spare an occasional writer a second sync each time.
 const MARK_DELAY: Duration = Duration::from_millis(100);
 
-/// Syncs faster than this are not worth a wait, which is not much shorter than the system's timers are exact.
+/// Syncs faster than this are not worth gathering for: the wait would be close to the timer
+/// resolution.
 const GATHER_FROM: Duration = Duration::from_micros(400);
-/// The part of the last sync's time that the next one waits at most.
+/// Fraction of the last sync's time that the next sync waits at most.
 const GATHER_DIVISOR: u32 = 4;
 
 pub(crate) struct Committer {
     shared: Arc<Shared>,
     segment: Option<Arc<Segment>>,
-    /// Where the next write goes in `segment`.
+    /// Offset of the next write in `segment`.
     offset: u64,
-    /// Where the appenders expect `offset` to be once `buffer` is written; `None` before the first segment.
+    /// Expected `offset` once `buffer` is written; `None` before the first segment.
     end: Option<u64>,
     buffer: Buffer,
     written: Lsn,
     durable: Lsn,
-    /// What the newest marker on disk calls durable.
+    /// Durable LSN in the newest marker on disk.
     marked: Lsn,
-    /// When buffered records are written at the latest.
+    /// Latest time to write the buffered records.
     write_at: Option<Instant>,
-    /// When written records are synced at the latest.
+    /// Latest time to sync the written records.
     sync_at: Option<Instant>,
-    /// When what is durable is marked, if nothing is written before.
+    /// Time to write a marker, if nothing else is written before.
     mark_at: Option<Instant>,
-    /// Until when to stay `Timed` although there is nothing to do.
+    /// How long to stay `Timed` with nothing to do.
     linger_until: Option<Instant>,
     gathering: Option<Gathering>,
-    /// How long the last sync took.
+    /// Duration of the last sync.
     last_sync: Duration,
-    /// Appenders are to be told that they may go on.
+    /// Waiting appenders must be notified that there is space.
     has_made_room: bool,
 }
 
-/// After a slow sync: the next one waits a little for those whom the last one has released. Whoever waits in a closed
-/// loop would otherwise split into two groups that take turns, each paying for a sync of its own.
+/// Delay after a slow sync: the next sync waits briefly for the callers that the last one released.
+/// Without it, callers in a closed loop split into two groups that alternate, each with its own
+/// sync.
 struct Gathering {
-    /// Records released by the last sync and records that were waiting already: as many may come together.
+    /// Records released by the last sync plus records already waiting: as many may arrive together.
     expected: u64,
-    /// When the next sync begins at the latest.
+    /// Latest start of the next sync.
     until: Instant,
 }
 
-/// The commit thread: works until the log is closed or fails. A panic, which is a broken invariant,
-/// is a failure of the log like that of a disk: no caller waits for ever, and none is told that its
-/// record is durable.
+/// Runs the commit thread until the log is closed or fails. A panic (a broken invariant) fails the
+/// log like a disk failure: no caller waits forever, and no record is falsely reported as durable.
 pub(crate) fn run(shared: &Shared, desk: &Mutex<Committer>) {
     let worked = catch_unwind(AssertUnwindSafe(|| work(shared, desk)));
     if let Err(panic) = worked {
@@ -88,11 +90,11 @@ pub(crate) fn run(shared: &Shared, desk: &Mutex<Committer>) {
         let message = message.or_else(|| panic.downcast_ref::<&str>().copied());
         shared.fail(broken(message.unwrap_or("the commit thread panicked")));
     }
-    // It ends behind this one.
+    // The relief thread ends after this one.
     shared.relief.notify_all();
 }
 
-/// Commits until the log is closed or fails. The thread holds the committer whenever it works.
+/// Commits until the log is closed or fails. The thread holds the committer while it works.
 fn work(shared: &Shared, desk: &Mutex<Committer>) {
     while let Ok(mut committer) = desk.lock() {
         let mut state = shared.lock();
@@ -111,7 +113,8 @@ fn work(shared: &Shared, desk: &Mutex<Committer>) {
         }
         let (deadline, parked) = committer.deadline(&state);
         state.parked = parked;
-        // While the thread sleeps others may commit. The committer is always locked before the state.
+        // While this thread sleeps other threads may commit. Lock order: the committer before the
+        // state.
         drop(committer);
         let mut state = if let Some(deadline) = deadline {
             let timeout = deadline.saturating_duration_since(Instant::now());
@@ -122,11 +125,11 @@ fn work(shared: &Shared, desk: &Mutex<Committer>) {
         };
         state.parked = Parked::Working;
     }
-    // The thread that panicked with the committer has left a batch half written.
+    // A thread that panicked with the committer has left a batch half written.
     shared.fail(broken("another thread panicked while it wrote"));
 }
 
-/// Writes while another thread syncs, until the log is closed or fails.
+/// Runs the relief thread: writes while another thread syncs, until the log is closed or fails.
 pub(crate) fn run_relief(shared: &Shared, desk: &Mutex<Committer>) {
     let worked = catch_unwind(AssertUnwindSafe(|| relieve(shared, desk)));
     if worked.is_err() {
@@ -135,7 +138,7 @@ pub(crate) fn run_relief(shared: &Shared, desk: &Mutex<Committer>) {
 }
 
 fn relieve(shared: &Shared, desk: &Mutex<Committer>) {
-    // Who panicked with the committer has made the log fail.
+    // The panic that poisons the lock also fails the log.
     while let Ok(mut committer) = desk.lock() {
         let mut state = shared.lock();
         if state.failure.is_some() || (state.closing && !state.is_syncing) {
@@ -169,7 +172,8 @@ fn relieve(shared: &Shared, desk: &Mutex<Committer>) {
     }
 }
 
-/// Commits the batch that was taken. A sync lets go of the committer if others should write meanwhile.
+/// Commits the batch that was taken. Releases the committer during a sync if other threads should
+/// write meanwhile.
 fn commit(
     shared: &Shared,
     desk: &Mutex<Committer>,
@@ -194,16 +198,16 @@ fn commit(
     Ok(())
 }
 
-/// The failure that a broken invariant is.
+/// Failure for a broken invariant.
 fn broken(message: &str) -> Failure {
     Failure::new("writing the log", io::Error::other(message.to_owned()))
 }
 
-/// Commits on the caller's thread what was appended, if nobody else does and syncs are quick; returns whether it did.
+/// Commits the appended records on the caller's thread, if no other thread does and syncs are
+/// quick. Returns whether it did.
 ///
-/// For whoever would otherwise hand over to the thread and wait until it is woken in turn: two wake-ups take longer than
-/// a quick sync. A slow sync is left to the thread, so that the caller can do something else meanwhile and more appenders
-/// share it.
+/// Saves the two thread wake-ups, which take longer than a quick sync. A slow sync is left to the
+/// commit thread, so that the caller can do other work and more appenders share it.
 pub(crate) fn commit_here(desk: &Mutex<Committer>) -> bool {
     let Ok(mut committer) = desk.try_lock() else { return false };
     let shared = committer.shared.clone();
@@ -212,15 +216,15 @@ pub(crate) fn commit_here(desk: &Mutex<Committer>) -> bool {
         return false;
     }
     committer.take_batch(&mut state);
-    // Whoever wants a sync meanwhile wakes the thread, which waits until this is done.
+    // A caller that requests a sync meanwhile wakes the thread, which waits until this is done.
     if let Err(failure) = commit(&shared, desk, committer, state, true) {
         shared.fail(failure);
     }
     true
 }
 
-/// Writes on the caller's thread what was appended, if nobody else does and it is a matter of handing bytes over; returns
-/// whether it did. Whatever the durability asks for beside is left to the thread.
+/// Writes the appended records on the caller's thread, if no other thread does and no sync or new
+/// segment is needed. Returns whether it did. The commit thread does the rest.
 pub(crate) fn write_here(desk: &Mutex<Committer>) -> bool {
     desk.try_lock().is_ok_and(|mut committer| committer.write_here())
 }
@@ -253,7 +257,7 @@ impl Committer {
     }
 
     fn may_commit_here(&self, state: &State) -> bool {
-        // From an idle sleep the thread would not come to see the new deadlines; from a timed one it will soon.
+        // An idle thread would not see the new deadlines; a timed one wakes up soon and does.
         let will_look = state.failure.is_none() && !state.closing && state.parked != Parked::Idle;
         let is_quick = self.last_sync < GATHER_FROM && self.has_little_to_do(state);
         will_look && is_quick && !state.is_syncing && state.buffer.has_records()
@@ -262,7 +266,7 @@ impl Committer {
     fn write_here(&mut self) -> bool {
         let shared = self.shared.clone();
         let mut state = shared.lock();
-        // From an idle sleep the thread would not come to see when to sync; from a timed one it will soon.
+        // An idle thread would not see the sync deadline; a timed one wakes up soon and does.
         let will_look = state.failure.is_none() && !state.closing && state.parked != Parked::Idle;
         let is_handing_over = state.durability != Durability::Always && state.buffer.cuts.is_empty();
         if !(will_look && is_handing_over && state.buffer.has_records()) {
@@ -276,7 +280,8 @@ impl Committer {
         true
     }
 
-    /// Whether a sync will take about as long as the last one: nothing written has piled up, no segment is changed.
+    /// Returns whether a sync will take about as long as the last one: no written records have
+    /// piled up, and no segment is changed.
     fn has_little_to_do(&self, state: &State) -> bool {
         self.written == self.durable
             && state.buffer.cuts.is_empty()
@@ -296,23 +301,23 @@ impl Committer {
         }
     }
 
-    /// When the thread has to look again, and whether that suits whatever is appended meanwhile.
+    /// Returns the next deadline, and whether it suits records that are appended meanwhile.
     fn deadline(&self, state: &State) -> (Option<Instant>, Parked) {
         let wanted = state.sync_wanted > self.durable;
         let gathered_at = self.gathering.as_ref().filter(|_| wanted).map(|gathering| gathering.until);
         if gathered_at.is_some() {
-            // Until then nothing else is due, even if its time has come.
+            // Until then nothing else is due, even if its deadline has passed.
             return (gathered_at, Parked::Timed);
         }
         let soon = [self.write_at, self.linger_until].into_iter().flatten().min();
-        // What is buffered brings its own marker.
+        // Buffered records bring their own marker.
         let mark_at = self.mark_at.filter(|_| !state.buffer.has_records());
         let deadline = [soon, self.sync_at, mark_at].into_iter().flatten().min();
-        // Only a deadline within the write delay suits what is appended meanwhile; from a longer sleep it wakes us.
+        // Only a deadline within the write delay suits new records; an append ends a longer sleep.
         (deadline, if soon.is_some() { Parked::Timed } else { Parked::Idle })
     }
 
-    /// What has to be done now. Sets the deadlines for the rest.
+    /// Returns what is due now, and sets the deadlines for the rest.
     fn due(&mut self, state: &mut State) -> Option<Action> {
         let buffered = state.buffer.has_records();
         if state.is_syncing {
@@ -340,7 +345,7 @@ impl Committer {
             return Some(Action::Commit { sync: sync || state.durability == Durability::Always });
         }
         if buffered {
-            // A batch that began while the thread lingered has waited for at most this long already.
+            // A batch that began while the thread lingered has waited at most this long.
             let began = self.linger_until.take();
             self.write_at = self.write_at.or(began).or(Some(now + write_delay(state.durability)));
             if self.write_at.is_some_and(|at| at <= now) {
@@ -356,7 +361,7 @@ impl Committer {
         None
     }
 
-    /// As [`Committer::due`], while another thread syncs: only what has to be written.
+    /// Like [`Committer::due`], while another thread syncs: only writes.
     fn due_while_syncing(&mut self, state: &State) -> Option<Action> {
         if !state.buffer.has_records() {
             return None;
@@ -369,7 +374,7 @@ impl Committer {
         is_due.then_some(Action::Commit { sync: false })
     }
 
-    /// Whether the sync that is wanted should wait for more company.
+    /// Returns whether the requested sync should wait for more records.
     fn is_gathering(&mut self, state: &State) -> bool {
         let Some(gathering) = &self.gathering else { return false };
         let waiting = state.next.previous().0.saturating_sub(self.durable.0);
@@ -380,7 +385,8 @@ impl Committer {
         goes_on
     }
 
-    /// The last batch ends with a marker, so that damage to any record before it is told from a torn tail.
+    /// Ends the log with a marker, so that damage to any record before it is not taken for a torn
+    /// tail.
     fn closing_action(&self, state: &mut State) -> Action {
         if state.buffer.has_records() || self.written > self.durable {
             return Action::Commit { sync: true };
@@ -389,7 +395,7 @@ impl Committer {
         self.marker_action(state).unwrap_or(Action::Exit)
     }
 
-    /// Writes a marker of its own if the last one does not know everything that is durable.
+    /// Writes a separate marker if the last one does not cover everything that is durable.
     fn marker_action(&self, state: &mut State) -> Option<Action> {
         let last = state.buffer.last;
         assert!(last == Lsn::ZERO, "a marker of its own is written before the buffered record {last}");
@@ -400,7 +406,7 @@ impl Committer {
             let time_us = state.time_us;
             self.shared.open_buffer(state, time_us);
         }
-        // A segment that is full to its end has no place for it; its successor will be the proof.
+        // A full segment has no space for a marker; its successor will be the proof.
         (state.buffer.sealed > 0).then_some(Action::Commit { sync: true })
     }
 
@@ -413,7 +419,7 @@ impl Committer {
         Ok(())
     }
 
-    /// Writes the batch, so that the death of the process does not lose it.
+    /// Writes the batch, so that it survives the end of the process.
     fn hand_over(&mut self) -> Result<(), Failure> {
         if mem::take(&mut self.has_made_room) {
             self.shared.announce();
@@ -431,7 +437,7 @@ impl Committer {
         Ok(())
     }
 
-    /// Says when there is something to do again.
+    /// Sets the next deadlines.
     fn set_deadlines(&mut self) {
         let durability = self.shared.lock().durability;
         let now = Instant::now();
@@ -449,7 +455,7 @@ impl Committer {
         self.shared.end_stall();
     }
 
-    /// Writes the batch, carrying out the cuts between segments in it.
+    /// Writes the batch and carries out its cuts between segments.
     fn write(&mut self, buffer: &mut Buffer) -> Result<(), Failure> {
         if buffer.marker_bytes > 0 {
             buffer.patch_marker(self.shared.codec, self.durable);
@@ -484,7 +490,7 @@ impl Committer {
         Ok(())
     }
 
-    /// Advances the watermark of what is written over the batch.
+    /// Advances the written watermark over the batch.
     fn advance_written(&mut self, buffer: &Buffer) {
         if !buffer.has_records() {
             return;
@@ -499,8 +505,8 @@ impl Committer {
         self.shared.written.store(last.0, Ordering::Release);
     }
 
-    /// Writes the batch's bytes in `range`, which must be whole frames from the record `next` on.
-    /// Returns the record behind them.
+    /// Writes the batch's bytes in `range`, which must be whole frames starting at record `next`.
+    /// Returns the LSN after them.
     fn write_part(&mut self, buffer: &Buffer, range: Range<usize>, next: Lsn) -> Result<Lsn, Failure> {
         let behind = buffer.check_part(self.shared.codec, range.clone(), next);
         let bytes = &buffer.bytes[range];
@@ -528,9 +534,9 @@ impl Committer {
         self.note_synced(task, synced)
     }
 
-    /// Lets others write from now on, until [`Committer::end_sync`].
+    /// Starts a sync during which other threads may write, until [`Committer::end_sync`].
     fn begin_sync(&mut self) -> SyncTask {
-        // What is written from here on is not in this sync.
+        // Records written after this are not part of this sync.
         self.sync_at = None;
         let mut state = self.shared.lock();
         assert!(!state.is_syncing, "a second sync begins while one is under way");
@@ -538,7 +544,7 @@ impl Committer {
         if state.buffer.has_records() {
             self.shared.relief.notify_one();
         } else {
-            // The first to append wakes the thread.
+            // The first append wakes the thread.
             state.parked = Parked::Idle;
         }
         drop(state);
@@ -548,7 +554,7 @@ impl Committer {
     fn end_sync(&mut self, task: SyncTask, synced: Result<(), Failure>) -> Result<(), Failure> {
         let mut state = self.shared.lock();
         state.is_syncing = false;
-        // The thread may have come to sleep meanwhile and must look for what this leaves to do.
+        // The commit thread may have gone to sleep meanwhile and must check for remaining work.
         state.parked = Parked::Working;
         drop(state);
         self.shared.work.notify_one();
@@ -577,7 +583,7 @@ impl Committer {
         Ok(())
     }
 
-    /// Advances the watermark of what is durable after a sync; never past what is written.
+    /// Advances the durable watermark after a sync; never past the written watermark.
     fn advance_durable(&mut self, to: Lsn) {
         let (durable, written) = (self.durable, self.written);
         assert!(
@@ -597,7 +603,7 @@ impl Committer {
         }
     }
 
-    /// Makes a prepared file the log's last segment, durably, before any record goes into it.
+    /// Makes a prepared file the log's last segment, durably, before any record is written to it.
     fn activate(&mut self, cut: Cut) -> Result<(), Failure> {
         let Cut { ready, header, .. } = cut;
         let storage = &self.shared.storage;
@@ -618,7 +624,7 @@ impl Committer {
         self.offset = segment.data_offset;
         let replaced = self.shared.table().insert(segment.clone());
         if let Some(empty) = replaced {
-            // Best effort: what stays is removed at the next open.
+            // Best effort: a leftover is removed at the next open.
             let _ = storage.remove(&empty.name);
         }
         self.segment = Some(segment);
@@ -636,7 +642,8 @@ impl Committer {
     }
 }
 
-/// Fails the log if the thread panics in a sync without the committer, whose lock would tell the others of it.
+/// Fails the log if the thread panics during a sync. It does not hold the committer then, so no
+/// poisoned lock would show the panic to other threads.
 struct FailsByPanic<'a>(&'a Shared);
 
 impl Drop for FailsByPanic<'_> {
@@ -651,7 +658,7 @@ impl Drop for FailsByPanic<'_> {
 struct SyncTask {
     segment: Option<Arc<Segment>>,
     began: Instant,
-    /// What is durable when it has succeeded.
+    /// Durable watermark once the sync has succeeded.
     written: Lsn,
 }
 
@@ -669,7 +676,8 @@ impl SyncTask {
     }
 }
 
-/// How long records wait to be written: a fifth of a short interval, so that their sync comes in time.
+/// Returns how long records may stay unwritten: at most a fifth of the interval, so that their sync
+/// is on time.
 fn write_delay(durability: Durability) -> Duration {
     match durability {
         Durability::Interval(interval) => WRITE_DELAY.min(interval / 5),

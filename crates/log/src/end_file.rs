@@ -1,5 +1,5 @@
-//! The file `END`: how the log was left, so that the next start knows whether durable records are gone, and whether any LSN
-//! may have been handed out that is not in the log.
+//! The file `END`: how the log was left. The next start uses it to detect lost durable records, and
+//! LSNs that may have been handed out but are not in the log.
 //!
 //! ```text
 //!  0            8          12         16         24         32     36
@@ -8,12 +8,13 @@
 //!  +------------+----------+----------+----------+----------+------+
 //! ```
 //!
-//! A process that opens the log writes where its records begin, before it accepts any, and goes on to write which records
-//! are durable (`high_water`). One that closes it writes, when everything is durable, which record is
-//! the last. So the file is there as long as the log is. Of a log that ends before what it calls durable, records are
-//! [missing](MissingTail). What it calls closed is a clean stop only if the log ends exactly there. It is overwritten in
-//! place, which needs no space on a full disk; each of the two copies is in a sector of its own, so that a write that a
-//! power failure interrupts leaves what was written before, or what was to be written.
+//! A process that opens the log writes where its records start, before it accepts any, and then
+//! regularly updates the durable LSN (`high_water`). A process that closes the log writes its last
+//! record once everything is durable. If the log ends before `durable`, records are
+//! [missing](MissingTail). `closed` means a clean stop only if the log ends exactly at `durable`.
+//!
+//! The file is overwritten in place, which needs no space on a full disk. Its two copies are in
+//! separate sectors, so a write that a power failure interrupts leaves the old content or the new.
 
 use std::io;
 
@@ -27,17 +28,17 @@ const MAGIC: [u8; 8] = *b"TIDEEND\n";
 const VERSION: u32 = 1;
 const COPY_BYTES: usize = 36;
 const CHECKSUM_OFFSET: usize = COPY_BYTES - 4;
-/// Where the second copy is: far enough that what ruins one sector, or a page, leaves it.
+/// Offset of the second copy: in another sector and another page than the first.
 const SECOND_OFFSET: usize = 4096;
 
 /// How a log was left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LogEnd {
-    /// Whether the log was closed, and `durable` is its last record.
+    /// Whether the log was closed; `durable` is its last record then.
     pub(crate) closed: bool,
-    /// A record that was durable, with all before it, when this was written; 0 if nothing is known of any.
+    /// A record that was durable, with all before it, when this was written; 0 if unknown.
     pub(crate) durable: Lsn,
-    /// The LSN at which the next record is to begin; of a log that was not closed, that at which its process began.
+    /// LSN of the next record; for a log that was not closed, the LSN at which its process started.
     pub(crate) next: Lsn,
 }
 
@@ -54,18 +55,19 @@ impl LogEnd {
         copy
     }
 
-    /// Whether the log was closed behind the record `last`.
+    /// Returns whether the log was closed after record `last`.
     pub(crate) fn is_closed_at(self, last: Lsn) -> bool {
         self.closed && self.durable == last
     }
 
-    /// What is missing of a log whose last record is `last`: neither a kill nor a power failure takes back what was durable.
+    /// Returns what is missing from a log that ends at `last`: neither a kill nor a power failure
+    /// removes durable records.
     pub(crate) fn missing(self, storage: &dyn Storage, last: Lsn) -> Option<MissingTail> {
         let durable = Some(self.durable).filter(|durable| *durable > last)?;
         Some(MissingTail { path: path(storage), durable, last })
     }
 
-    /// The content of a copy; `None` if it is damaged, or of another version.
+    /// Decodes a copy; `None` if it is damaged or of another version.
     fn decode(copy: &[u8]) -> Option<Self> {
         let copy: &[u8; COPY_BYTES] = copy.first_chunk()?;
         let (covered, checksum) = copy.split_at(CHECKSUM_OFFSET);
@@ -91,7 +93,7 @@ pub(crate) struct EndFile {
 }
 
 impl EndFile {
-    /// The file, if the directory has one, which is what `names` are of.
+    /// Opens the file if it is among `names`, the names in the directory.
     pub(crate) fn find(storage: &dyn Storage, names: &[String]) -> io::Result<Option<Self>> {
         if !names.iter().any(|name| name == NAME) {
             return Ok(None);
@@ -99,7 +101,7 @@ impl EndFile {
         Ok(Some(Self { file: storage.open(NAME)? }))
     }
 
-    /// Makes the file, which appears with its content.
+    /// Creates the file atomically with its content.
     pub(crate) fn create(storage: &dyn Storage, end: LogEnd) -> io::Result<Self> {
         let temporary = format!("{NAME}{TEMPORARY_SUFFIX}");
         let file = Self { file: storage.create(&temporary)? };
@@ -109,16 +111,16 @@ impl EndFile {
         Ok(file)
     }
 
-    /// What it says; `None` if neither copy can be understood.
+    /// Reads the content; `None` if neither copy is valid.
     pub(crate) fn read(&self) -> io::Result<Option<LogEnd>> {
         let mut bytes = [0; SECOND_OFFSET + COPY_BYTES];
         let filled = read_full(&*self.file, &mut bytes, 0)?;
         let bytes = &bytes[..filled];
-        // They differ only if writing them was interrupted, when nothing depends on it yet.
+        // The copies differ only after an interrupted write, on which nothing depends yet.
         Ok(LogEnd::decode(bytes).or_else(|| LogEnd::decode(bytes.get(SECOND_OFFSET..)?)))
     }
 
-    /// Replaces what it says, durably.
+    /// Replaces the content, durably.
     pub(crate) fn write(&self, end: LogEnd) -> io::Result<()> {
         let copy = end.encode();
         let mut bytes = copy.clone();
@@ -129,7 +131,8 @@ impl EndFile {
     }
 }
 
-/// The file, and what it says, as far as that can be understood. `names` are those of the directory.
+/// Returns the file and its content, if they exist and are valid. `names` are those of the
+/// directory.
 pub(crate) fn find(
     storage: &dyn Storage,
     names: &[String],
@@ -146,7 +149,7 @@ pub(crate) fn find(
     Ok((file, left))
 }
 
-/// Where the file is, to be shown to a person.
+/// Returns the file's path for messages.
 pub(crate) fn path(storage: &dyn Storage) -> String {
     storage.path(NAME)
 }

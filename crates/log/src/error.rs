@@ -1,4 +1,4 @@
-//! What can go wrong, as the caller may need to tell it apart.
+//! Errors of the log, one variant per case that a caller may need to distinguish.
 
 use rustix::io::Errno;
 use std::fmt;
@@ -13,22 +13,22 @@ use crate::gap::records_at_least;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// Another process, or another `Log` of this one, owns the directory.
+    /// Another process, or another `Log` of this one, has locked the directory.
     #[error("{path} is in use by another process; stop it first (two processes must never share a log)")]
     Locked {
         /// The lock's path.
         path: String,
     },
-    /// Records that were durable are unreadable.
+    /// Durable records are unreadable.
     #[error(transparent)]
     Damaged(#[from] Damage),
-    /// Records that were durable, as `END` proves, are not there.
+    /// Records that were durable, according to `END`, are missing.
     #[error(transparent)]
     Missing(#[from] MissingTail),
-    /// The options contradict each other.
+    /// The options are invalid.
     #[error("cannot open the log: {0}")]
     Options(&'static str),
-    /// There is no LSN behind the last record that was surely never handed out.
+    /// After the last record there is no LSN left that cannot have been handed out.
     #[error(
         "cannot open the log: its numbers end soon after its last record, {last}; begin a new log, or restore a backup"
     )]
@@ -57,23 +57,23 @@ pub enum OpenError {
 pub struct Damage {
     /// The file.
     pub path: String,
-    /// Byte offset of the damage in it.
+    /// Byte offset of the damage.
     pub offset: u64,
-    /// The first record that is lost.
+    /// The first lost record.
     pub expected: Lsn,
     /// What is wrong there.
     pub what: String,
 }
 
-/// Records at the end of a log that were durable, and that are not there any more: files were lost, or cut, or come from an
-/// older copy.
+/// Durable records missing at the end of a log: files were lost or cut, or come from an older copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MissingTail {
-    /// The file that says what was durable.
+    /// The file that records what was durable.
     pub path: String,
-    /// The last record that is known to have been durable.
+    /// The last record known to have been durable.
     pub durable: Lsn,
-    /// The last one that is there, or that a snapshot covers of which no log is left; 0 if there is none.
+    /// The last existing record, or the newest snapshot's if no segment is left; 0 if there is
+    /// neither.
     pub last: Lsn,
 }
 
@@ -87,7 +87,7 @@ impl fmt::Display for MissingTail {
             &Lsn::ZERO => f.write_str("there are no records: ")?,
             last => write!(f, "the log ends at record {last}: ")?,
         }
-        // Between two records of which it is not known whether a gap lies between them, some positions may be of none.
+        // If gaps may lie between the two records, some LSNs in between may have no record.
         let (records, between) = (records_at_least(*last, *durable), durable.0.saturating_sub(last.0));
         let at_least = if records < between { "at least " } else { "" };
         write!(
@@ -100,7 +100,7 @@ impl fmt::Display for MissingTail {
     }
 }
 
-/// The directory of a file, as a shell takes it.
+/// Returns the directory of a file, quoted for a shell.
 fn shell_directory(path: &str) -> String {
     let directory = Path::new(path).parent().and_then(Path::to_str).filter(|directory| !directory.is_empty());
     let directory = directory.unwrap_or(".");
@@ -112,31 +112,32 @@ fn shell_directory(path: &str) -> String {
     }
 }
 
-/// The end of a log that was being written when the process or the machine stopped: nothing that was
-/// acknowledged as durable, and cut by `open`.
+/// The unfinished end of a log, left when the process or the machine stopped. It contains nothing
+/// that was acknowledged as durable; `open` cuts it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TornTail {
     /// The file.
     pub path: String,
-    /// Where the last whole record ended.
+    /// Offset at which the last whole record ended.
     pub offset: u64,
-    /// How many bytes of unfinished writes were behind it.
+    /// Bytes of unfinished writes after it.
     pub bytes: u64,
 }
 
-/// The first write or sync that failed. Nothing is accepted after it in this process, and nothing is retried:
-/// after a failed sync nobody knows what the disk holds.
+/// The first write or sync that failed. This process accepts no records after it and retries
+/// nothing: after a failed sync the content of the disk is unknown.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{what} failed: {error}")]
 pub struct Failure {
-    /// What was tried on which file.
+    /// The operation and the file.
     pub what: String,
-    /// The storage's own error, which the message has: it is not named as the source, so that no chain of errors says it twice.
+    /// The storage's error. It is part of the message, and therefore not the `source`, so that an
+    /// error chain shows it only once.
     pub error: Arc<io::Error>,
 }
 
 impl Failure {
-    /// What an operator can do so that the log can grow again.
+    /// Returns what an operator can do so that the log can grow again.
     pub fn remedy(&self) -> &'static str {
         let no_descriptor = [Errno::MFILE, Errno::NFILE].map(Errno::raw_os_error);
         match (self.error.raw_os_error(), self.error.kind()) {
@@ -152,16 +153,16 @@ impl Failure {
     }
 }
 
-/// Storage that does not answer: a call has not returned for [`Options::stall_after`](crate::Options::stall_after), or
-/// appenders have waited so long for room.
+/// Storage that does not answer: a call, or an appender's wait for space, has taken longer than
+/// [`Options::stall_after`](crate::Options::stall_after).
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("the storage {path} does not answer: {what} for more than {seconds} s")]
 pub struct Stall {
     /// The directory.
     pub path: String,
-    /// What has not come to its end.
+    /// The operation that has not ended.
     pub what: &'static str,
-    /// For how long at least.
+    /// Minimum duration.
     pub seconds: u64,
 }
 
@@ -172,7 +173,8 @@ pub enum AppendError {
     /// An earlier write or sync failed.
     #[error("the log stopped: {0}; restart the server after the storage is repaired")]
     Failed(Failure),
-    /// There is no space for the next segment; retried in the background, so that freeing space is enough.
+    /// There is no space for the next segment. The log retries in the background; freeing space is
+    /// enough.
     #[error("the log cannot grow: {0}; {remedy}", remedy = .0.remedy())]
     Full(Failure),
     /// The storage does not answer; records are accepted again when it does.
@@ -186,7 +188,7 @@ pub enum AppendError {
         /// `Options::max_record_bytes`.
         limit: usize,
     },
-    /// Kind 0 belongs to the log itself.
+    /// Kind 0 is reserved for the log itself.
     #[error("record kind 0 is reserved")]
     ReservedKind,
     /// `close` was called.
@@ -194,14 +196,14 @@ pub enum AppendError {
     Closed,
 }
 
-/// Why the log cannot be read from somewhere.
+/// Why the log cannot be read from an LSN.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReplayError {
     /// Retention has dropped the record.
     #[error("record {wanted} is no longer kept; the log begins at {floor}")]
     Released {
-        /// The record asked for.
+        /// The requested record.
         wanted: Lsn,
         /// The oldest record that can be read.
         floor: Lsn,
@@ -209,7 +211,7 @@ pub enum ReplayError {
     /// The record is not written yet.
     #[error("record {wanted} is beyond the end of the log, {end}")]
     Beyond {
-        /// The record asked for.
+        /// The requested record.
         wanted: Lsn,
         /// The last record.
         end: Lsn,

@@ -1,24 +1,25 @@
-//! Gaps: positions that no record has, and that none will get.
+//! Gaps: LSNs that have no record and never will.
 //!
-//! Whoever appends is told an LSN before the record is durable, and may tell others. A power failure takes such records
-//! back; their LSNs must not come again with other records behind them. A start that cannot know how far the log had
-//! come therefore goes on far beyond everything that may have been handed out:
+//! A caller gets an LSN before the record is durable, and may pass it on. A power failure can lose
+//! the record; its LSN must not be reused. After an unclean stop the log therefore continues far
+//! beyond everything that may have been handed out:
 //!
 //! ```text
 //!  records of one process │ gap: may have been handed out, and is lost │ records of the next process
 //!  1 … 100                │ 101 … 4294967295                           │ 4294967296 …
 //! ```
 //!
-//! The upper half of an LSN so counts the starts that were not clean, unless a process appends more than 2^32 records.
+//! So the upper half of an LSN counts the unclean stops, unless a process appends more than 2^32
+//! records.
 
 use crate::Lsn;
 
-/// Every gap ends before a multiple of this.
+/// Every gap ends just before a multiple of this.
 const STRIDE: u64 = 1 << 32;
-/// How many records may have been appended behind the last one that is known: a gap is at least as long.
+/// Limit on the records appended after the last known one: a gap is at least as long.
 pub(crate) const MARGIN: u64 = 1 << 31;
 
-/// Positions between two records that are lost, or were never used.
+/// Consecutive LSNs between two records that are lost or were never used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {
     /// The first of them.
@@ -27,31 +28,32 @@ pub struct Gap {
     pub last: Lsn,
 }
 
-/// Where the log goes on if everything up to `newest` and some records behind it may have been handed out; `None` at the end of
-/// all numbers.
+/// Returns where the log continues if everything up to `newest`, and up to `MARGIN` records after
+/// it, may have been handed out. `None` if the LSNs are exhausted.
 pub(crate) fn next_behind(newest: Lsn) -> Option<Lsn> {
     newest.0.checked_add(MARGIN)?.checked_next_multiple_of(STRIDE).map(Lsn)
 }
 
-/// Whether the record `first` may have a gap before it.
+/// Returns whether there may be a gap before the record `first`.
 pub(crate) fn may_be_before(first: Lsn) -> bool {
     first.0.is_multiple_of(STRIDE)
 }
 
-/// How many records there were behind `after`, up to the record `last`, if it is not known where the gaps between them are: no
-/// gap is behind the newest multiple of the stride, so that the number is exact where none is between them.
+/// Returns a lower bound of the number of records after `after` up to `last` when the gaps are
+/// unknown: exact if no multiple of the stride lies between, because no gap lies after the newest
+/// multiple.
 pub(crate) fn records_at_least(after: Lsn, last: Lsn) -> u64 {
     let surely_behind = (last.0 - last.0 % STRIDE).saturating_sub(1).max(after.0);
     last.0.saturating_sub(surely_behind)
 }
 
-/// The gaps that are known. Invariant: they ascend and do not touch.
+/// The known gaps. Invariant: they ascend and do not touch.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Gaps(Vec<Gap>);
 
 impl Gaps {
-    /// Adds the positions between a record and the next one behind it, if there are any. A gap that begins where the
-    /// newest does takes its place: nothing was ever written between them.
+    /// Adds the LSNs between a record and the next one, if there are any. Replaces the newest gap
+    /// if that starts at the same LSN: nothing was written between them.
     pub(crate) fn add(&mut self, before: Lsn, behind: Lsn) {
         let gap = Gap { first: before.next(), last: behind.previous() };
         self.0.pop_if(|newest| newest.first == gap.first);
@@ -66,13 +68,13 @@ impl Gaps {
         self.behind(lsn.previous()).first().is_some_and(|gap| gap.first <= lsn && lsn <= gap.last)
     }
 
-    /// The gaps that end behind `lsn`.
+    /// Returns the gaps that end after `lsn`.
     pub(crate) fn behind(&self, lsn: Lsn) -> &[Gap] {
         let index = self.0.partition_point(|gap| gap.last <= lsn);
         &self.0[index..]
     }
 
-    /// How many records there are or were behind `after`, up to `last`.
+    /// Returns the number of LSNs after `after` up to `last` that are not in gaps.
     pub(crate) fn records_between(&self, after: Lsn, last: Lsn) -> u64 {
         let lost = |gap: &Gap| gap.last.min(last).0.saturating_sub(gap.first.previous().max(after).0);
         let lost: u64 = self.behind(after).iter().map(lost).sum();

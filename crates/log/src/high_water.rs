@@ -1,5 +1,5 @@
-//! The third thread: notes in `END` how far the log is durable while it is open, the high-water mark below which a start
-//! refuses to begin.
+//! The high-water thread: records in `END` how far an open log is durable. A start refuses a log
+//! that ends before this mark.
 //!
 //! ```text
 //!  records become durable    END is written and synced
@@ -7,9 +7,9 @@
 //!    └─── at most NOTE_DELAY ───┘
 //! ```
 //!
-//! So `END` is at most that much, and one sync, behind what was acknowledged as durable. A busy log pays for one more sync a
-//! second, on a thread that nobody waits for; an idle log for none. What is noted was durable before, so `END` never claims
-//! what a power failure can take back.
+//! A busy log pays for one more sync a second, on a thread that no caller waits for; an idle log
+//! for none. The mark was durable before it is written, so `END` never claims records that a power
+//! failure can lose.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
@@ -21,15 +21,15 @@ use crate::error::Failure;
 use crate::shared::{Shared, State, wait};
 use crate::storage::is_shortage;
 
-/// How long records may have been durable before `END` says so.
+/// Longest time between records becoming durable and the update of `END`.
 const NOTE_DELAY: Duration = Duration::from_secs(1);
 
 pub(crate) struct HighWater {
     shared: Arc<Shared>,
     file: Arc<EndFile>,
-    /// Where the records of this process begin, which `END` goes on to say.
+    /// LSN at which the records of this process start; repeated in every update.
     begun: Lsn,
-    /// What `END` calls durable.
+    /// Durable LSN in `END`.
     noted: Lsn,
 }
 
@@ -38,14 +38,15 @@ impl HighWater {
         Self { shared, file, begun, noted }
     }
 
-    /// Works until the log is closed or fails.
+    /// Runs until the log is closed or fails.
     pub(crate) fn run(mut self) {
         while let Some(durable) = self.next_mark() {
             let noted = self.noted;
             assert!(durable > noted, "record {durable} would be noted as durable behind record {noted}");
             match self.file.write(LogEnd { closed: false, durable, next: self.begun }) {
                 Ok(()) => self.noted = durable,
-                // A file system that never overwrites in place needs space even for this. Tried again after the next delay.
+                // A copy-on-write file system needs space even for this. Retried after the next
+                // delay.
                 Err(error) if is_shortage(&error) => {}
                 Err(error) => {
                     let what = format!("writing {}", end_file::path(&*self.shared.storage));
@@ -56,8 +57,8 @@ impl HighWater {
         }
     }
 
-    /// Waits until more is durable than `END` says, and then for the delay, in which more becomes durable. `None` when the
-    /// log is closed or has failed.
+    /// Waits until more is durable than `END` records, and then for the delay, so that more
+    /// accumulates. `None` if the log is closed or has failed.
     fn next_mark(&self) -> Option<Lsn> {
         let shared = &self.shared;
         let mut state = shared.lock();
@@ -77,11 +78,12 @@ impl HighWater {
             let result = shared.ending.wait_timeout(state, rest);
             state = result.unwrap_or_else(PoisonError::into_inner).0;
         }
-        // Behind a failed sync nobody knows what the disk holds: nothing more is called durable.
+        // After a failed sync the content of the disk is unknown: no new mark is written.
         (!has_ended(&state)).then(|| self.durable(&state))
     }
 
-    /// The newest record that is known to be durable: a segment is synced before its successor is begun, whatever was asked for.
+    /// Returns the newest record known to be durable. A segment is synced before its successor
+    /// starts, in every durability mode.
     fn durable(&self, state: &MutexGuard<'_, State>) -> Lsn {
         Lsn(self.shared.durable.load(Ordering::Acquire)).max(state.sealed)
     }

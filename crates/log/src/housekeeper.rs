@@ -1,4 +1,5 @@
-//! The second thread: prepares segments ahead of need and drops those that nobody needs any more.
+//! The housekeeper thread: prepares segments ahead of need and drops those that are no longer
+//! needed.
 
 use std::io;
 use std::sync::atomic::Ordering;
@@ -15,28 +16,28 @@ use crate::shared::{Shared, State, wait};
 use crate::storage::{StorageFile, is_shortage, write_zeros};
 use crate::{Durability, Lsn};
 
-/// How long after a failure the housekeeper tries again: to prepare a segment on a full disk, to drop an old one.
+/// Delay before the housekeeper retries to prepare a segment on a full disk, or to drop an old one.
 const RETRY_DELAY: Duration = Duration::from_millis(250);
-/// Between two looks at whether the log is being closed.
+/// Bytes zeroed between two checks whether the log is being closed.
 const ZERO_BYTES: u64 = 4 << 20;
-/// Size of the reserve: as many records as there are threads that append at once, unless they are large.
+/// Size of the emergency reserve: enough for one small record per appending thread.
 const RESERVE_SEGMENT_BYTES: u64 = 1 << 20;
-/// Size of the segment for which the first record of a process may wait, if it is not appended to one that is there: made
-/// within milliseconds, and filled by the time that one of the usual size is there.
+/// Size of a segment that the first record of a process may wait for, if there is none to append
+/// to. Made within milliseconds, and filled about when a segment of the usual size is ready.
 const FIRST_SEGMENT_BYTES: u64 = 1 << 20;
 
 pub(crate) struct Housekeeper {
     shared: Arc<Shared>,
     next_spare: u64,
-    /// When a segment may be prepared again, after the disk was full.
+    /// Time of the next attempt to prepare a segment, after the disk was full.
     prepare_at: Option<Instant>,
-    /// When old segments may be dropped again, after one could not be.
+    /// Time of the next attempt to drop old segments, after a failure.
     retire_at: Option<Instant>,
 }
 
 enum Chore {
     Exit,
-    /// Make the segment that records take which cannot be refused any more.
+    /// Make the emergency reserve, for records that can no longer be refused.
     Reserve,
     /// Make a segment of this size.
     Prepare {
@@ -47,9 +48,9 @@ enum Chore {
 
 /// Why old segments are not dropped.
 enum Obstacle {
-    /// The file is still there, and so is everything that was acknowledged: worth another try.
+    /// The file still exists, and so does every acknowledged record: worth a retry.
     Kept(Failure),
-    /// Nobody knows what the directory holds.
+    /// The content of the directory is unknown.
     Fatal(Failure),
 }
 
@@ -58,7 +59,7 @@ impl Housekeeper {
         Self { shared, next_spare, prepare_at: None, retire_at: None }
     }
 
-    /// Works until the log is closed or fails.
+    /// Runs until the log is closed or fails.
     pub(crate) fn run(mut self) {
         loop {
             self.shared.keeping.stop();
@@ -76,7 +77,7 @@ impl Housekeeper {
                     let usual_bytes = self.shared.options.segment_bytes;
                     self.deliver(made, |state, ready| {
                         state.ready.push_back(ready);
-                        // After a first, small segment one of the usual size is wanted at once.
+                        // After a small first segment, one of the usual size is wanted immediately.
                         let wanted = state.wanted_bytes.map(|wanted| wanted.max(usual_bytes));
                         state.wanted_bytes = wanted.filter(|wanted| *wanted > bytes);
                     });
@@ -104,7 +105,7 @@ impl Housekeeper {
                 return Chore::Retire;
             }
             if state.wanted_bytes.is_some_and(|bytes| state.ready.iter().any(|ready| ready.bytes >= bytes)) {
-                // A segment that was dropped has come back for use.
+                // A dropped segment became available for reuse.
                 state.wanted_bytes = None;
                 self.end_shortage(state);
                 state = shared.lock();
@@ -125,13 +126,13 @@ impl Housekeeper {
         }
     }
 
-    /// What has to be prepared, if anything.
+    /// Returns what has to be prepared, if anything.
     fn preparation(&self, state: &State) -> Option<Chore> {
         let preallocates = self.shared.codec.preallocates();
         let usual_bytes = self.shared.options.segment_bytes;
         if let Some(bytes) = state.wanted_bytes.filter(|_| state.position.is_none() && state.ready.is_empty())
         {
-            // The first segment of all: somebody may be waiting for it.
+            // The very first segment: an appender may be waiting for it.
             let least = if preallocates { FIRST_SEGMENT_BYTES.min(usual_bytes) } else { usual_bytes };
             return Some(Chore::Prepare { bytes: bytes.max(least) });
         }
@@ -141,7 +142,7 @@ impl Housekeeper {
         state.wanted_bytes.map(|bytes| Chore::Prepare { bytes: bytes.max(usual_bytes) })
     }
 
-    /// Makes an empty segment file whose space is its own, so that a full disk shows now.
+    /// Makes an empty segment file with its space allocated, so that a full disk is detected now.
     fn prepare(&mut self, bytes: u64) -> io::Result<Ready> {
         let storage = self.shared.storage.clone();
         self.shared.check_free_space(bytes)?;
@@ -151,7 +152,7 @@ impl Housekeeper {
         let file = storage.create(&temporary)?;
         let made = self.fill(&*file, bytes).and_then(|()| storage.rename(&temporary, &name));
         if let Err(error) = made {
-            // Best effort: what stays is removed at the next open.
+            // Best effort: a leftover is removed at the next open.
             let _ = storage.remove(&temporary);
             return Err(error);
         }
@@ -163,9 +164,9 @@ impl Housekeeper {
             return Ok(());
         }
         let reserved = file.allocate(bytes)?;
-        // Where every answer waits for a sync, reserved blocks must also have been written once: the file system would
-        // have to note the first write of each, and a sync would wait for that note too. Elsewhere syncs are few, and
-        // zeros would double what is written.
+        // With `always`, reserved blocks must also be written once: the first write of a block
+        // changes file system metadata, and a sync would wait for that too. In the other modes
+        // syncs are few, and zeros would double the bytes written.
         let written_once =
             if reserved && self.shared.lock().durability != Durability::Always { bytes } else { 0 };
         let mut offset = written_once;
@@ -182,7 +183,7 @@ impl Housekeeper {
         file.sync_data()
     }
 
-    /// Hands over what was prepared, or tells everybody why it could not be.
+    /// Hands over a prepared segment, or reports why it could not be made.
     fn deliver(&mut self, made: io::Result<Ready>, hand_over: impl FnOnce(&mut State, Ready)) {
         let shared = self.shared.clone();
         let mut state = shared.lock();
@@ -210,7 +211,7 @@ impl Housekeeper {
                         self.shared.announce();
                     }
                 } else {
-                    // A disk that cannot take zeros is not one to trust with records.
+                    // A disk that cannot store zeros cannot be trusted with records.
                     drop(state);
                     self.shared.fail(failure);
                 }
@@ -229,7 +230,7 @@ impl Housekeeper {
         }
     }
 
-    /// Accepts records again if it was for want of space that they were refused.
+    /// Accepts records again if they were refused for lack of space.
     fn end_shortage(&self, mut state: MutexGuard<'_, State>) {
         let was_full = state.full.take().is_some();
         self.shared.update_refusing(&state);
@@ -242,7 +243,8 @@ impl Housekeeper {
         }
     }
 
-    /// Says, unless it is known already, that old segments stay, and remembers to try again.
+    /// Reports, unless already reported, that old segments could not be dropped, and schedules a
+    /// retry.
     fn begin_obstacle(&mut self, failure: Failure) {
         self.retire_at = Some(Instant::now() + RETRY_DELAY);
         let mut state = self.shared.lock();
@@ -266,7 +268,7 @@ impl Housekeeper {
         }
     }
 
-    /// Drops the oldest segments as far as release and retention allow.
+    /// Drops the oldest segments that release and retention allow to drop.
     fn retire(&mut self) -> Result<(), Obstacle> {
         loop {
             let (released, now_us) = {
@@ -280,10 +282,10 @@ impl Housekeeper {
         }
     }
 
-    /// The oldest segment, if release and retention allow to drop it.
+    /// Returns the oldest segment if release and retention allow to drop it.
     fn retirable(&self, released: Lsn, now_us: u64) -> Result<Option<Arc<Segment>>, Obstacle> {
         let retention = self.shared.options.retention;
-        // Readers of the table do not wait for the storage.
+        // Copies the list: readers of the table must not wait for the storage.
         let segments: Vec<Arc<Segment>> = self.shared.table().iter().cloned().collect();
         let [first, second, ..] = segments.as_slice() else { return Ok(None) };
         if second.header.from() > released {
@@ -306,10 +308,11 @@ impl Housekeeper {
         Ok(Some(first.clone()))
     }
 
-    /// Keeps the oldest segment's file for another use if nobody reads it and few are kept already; removes it
-    /// otherwise. The segment leaves the table when that has been done, and stays if it cannot be.
+    /// Recycles the oldest segment's file if it has no readers and few spares exist; removes it
+    /// otherwise. The table drops the segment only after this has succeeded.
     ///
-    /// The directory is synced each time: if two removals could survive a crash out of order, the log had a hole.
+    /// Syncs the directory each time: two removals that survive a crash out of order would leave a
+    /// hole.
     fn dispose(&mut self, segment: Arc<Segment>) -> Result<(), Obstacle> {
         let storage = self.shared.storage.clone();
         let bytes = segment.file.len().map_err(|error| self.kept("measuring", &segment, error))?;
@@ -330,7 +333,8 @@ impl Housekeeper {
         let Some(spare) = spare else { return Ok(()) };
         self.next_spare += 1;
         let Some(segment) = Arc::into_inner(segment) else {
-            // Somebody has begun to read it meanwhile. Best effort: what stays is seen to at the next open.
+            // A reader has opened it meanwhile. Best effort: a leftover is handled at the next
+            // open.
             let _ = storage.remove(&spare);
             return Ok(());
         };
@@ -346,9 +350,10 @@ impl Housekeeper {
         Ok(())
     }
 
-    /// Whether a segment's file should become a spare one: few are kept, and nobody reads it.
+    /// Returns whether a segment's file should become a spare: few spares exist, and it has no
+    /// readers.
     fn is_of_use(&self, segment: &Arc<Segment>, bytes: u64) -> bool {
-        /// The table and whoever asks hold a segment as well.
+        /// References of the table and of the caller.
         const OWN_REFERENCES: usize = 2;
         let options = &self.shared.options;
         self.shared.codec.preallocates()

@@ -1,19 +1,19 @@
 #![doc = include_str!("../README.md")]
-//!
 //! # Map
 //!
 //! | to see | read |
 //! |---|---|
-//! | a record on its way to disk | `append` → `buffer` → `commit` |
-//! | what waits, and storage that does not answer | `stall`, `stopwatch` |
-//! | a start after a crash | `recovery` → `reader` → `format` |
-//! | why no LSN comes twice | `gap`, `end_file`, and `recovery` where it uses them |
-//! | why the loss of durable records is noticed | `high_water`, `end_file` |
-//! | where segments come from and go to | `housekeeper`, `ready`, `segment`; on a disk that gets full `relief` |
-//! | everything outside of memory | [`storage`] |
+//! | how a record reaches the disk | `append` → `buffer` → `commit` |
+//! | how waits are bounded, and storage that does not answer | `stall`, `stopwatch` |
+//! | recovery after a crash | `recovery` → `reader` → `format` |
+//! | why no LSN is used twice | `gap`, `end_file`, and `recovery`, which uses them |
+//! | how the loss of durable records is detected | `high_water`, `end_file` |
+//! | how segments are made and removed | `housekeeper`, `ready`, `segment`; on a full disk `relief` |
+//! | all input and output | [`storage`] |
 //!
-//! Each uses only what stands before it: `lsn`, `error`, [`storage`] ─► `record`, `segment_header` ─► `format` ─► `segment`,
-//! `record_batch`, `buffer` ─► `reader`, `shared` ─► `append`, `commit`, `housekeeper`, `high_water`, `recovery` ─► `replay`, `log` ─► [`tools`].
+//! Each module uses only modules before it: `lsn`, `error`, [`storage`] ─► `record`,
+//! `segment_header` ─► `format` ─► `segment`, `record_batch`, `buffer` ─► `reader`, `shared` ─►
+//! `append`, `commit`, `housekeeper`, `high_water`, `recovery` ─► `replay`, `log` ─► [`tools`].
 
 mod append;
 mod buffer;

@@ -34,18 +34,21 @@ pub struct Log {
     shared: Arc<Shared>,
     committer: Arc<Mutex<Committer>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
-    /// Freed by `close`, so that the directory can be opened again while handles are still around.
+    /// Released by `close`, so the directory can be reopened while other handles still exist.
     lock: Mutex<Option<StorageLock>>,
-    /// Where `close` says that it was there.
+    /// Records a clean close.
     end_file: Arc<EndFile>,
 }
 
 impl Log {
-    /// Takes the directory, verifies what is there, cuts a torn tail and starts the log's threads.
+    /// Locks the directory, verifies its content, cuts a torn tail and starts the log's threads.
     ///
-    /// Everything recovered is durable when this returns. If the log was not closed, the next record is not numbered one more than
-    /// the last, but has an LSN that nobody can have been told of ([`Recovery::gap`]). Damage to records that were durable is an error which
-    /// names file, offset and the repair command. So is a log that ends before what is known to have been durable.
+    /// Every recovered record is durable when this returns. If the log was not closed, the next
+    /// record skips a gap to an LSN that cannot have been handed out ([`Recovery::gap`]).
+    ///
+    /// # Errors
+    /// Damage to durable records (with file, offset and repair command), missing durable records at
+    /// the end, a locked directory, invalid options, or a storage error.
     pub fn open(storage: Arc<dyn Storage>, options: Options) -> Result<(Self, Recovery), OpenError> {
         let began = Instant::now();
         options.check().map_err(OpenError::Options)?;
@@ -75,12 +78,12 @@ impl Log {
         Ok((log, recovered.recovery))
     }
 
-    /// Adds a record whose payload `write` appends to the buffer it is given; it must not touch what is there
-    /// already, and should be short, because all appenders wait for it.
+    /// Appends a record. `write` appends the payload to the given buffer. It must not change the
+    /// bytes already there, and must be short: all appenders wait for it.
     ///
-    /// The record has its place in the order when this returns. It is not durable yet: see
-    /// [`request_sync`](Self::request_sync). Waits while the buffer is full or a new segment is being made. An error
-    /// means that nothing was appended.
+    /// The record has its LSN when this returns, but is not durable yet: see
+    /// [`request_sync`](Self::request_sync). Waits while the buffer is full or a new segment is
+    /// being made. On an error, nothing was appended.
     #[inline]
     pub fn append(
         &self,
@@ -94,8 +97,9 @@ impl Log {
         self.shared.append::<false>(Room::NONE, time_us, kind, write)
     }
 
-    /// As [`append`](Self::append), into room that was kept for the record, or that [`has_room_for`](Self::has_room_for) has
-    /// found: for appenders who hold locks. It does not wait for the buffer, which such records exceed by one a thread.
+    /// Like [`append`](Self::append), but into reserved space, or space that
+    /// [`has_room_for`](Self::has_room_for) found: for appenders that hold locks. It does not wait
+    /// for the buffer, so such records can exceed its limit, by one record per thread.
     #[inline]
     pub fn append_into(
         &self,
@@ -107,34 +111,37 @@ impl Log {
         self.shared.append::<true>(room, time_us, kind, write)
     }
 
-    /// Waits until there is room for a record of so many payload bytes and keeps it for the caller, so that
-    /// [`append_into`](Self::append_into) does not fail for want of space: for whoever changes something before it
-    /// appends. One comparison for records that are small beside a segment, which need no room of their own.
+    /// Waits until a record of `payload_bytes` fits and reserves the space, so that
+    /// [`append_into`](Self::append_into) cannot fail for lack of it. For callers that change state
+    /// before they append. Records that are small compared to a segment cost one comparison and
+    /// need no reservation.
     #[inline]
     pub fn make_room(&self, payload_bytes: usize) -> Result<Room<'_>, AppendError> {
         self.shared.make_room(payload_bytes)
     }
 
-    /// Whether a record of so many payload bytes finds room without waiting, or would be refused: for callers who must not
-    /// wait, such as event loops, before they change anything. If not, the listener is called when it is worth asking again.
+    /// Returns whether a record of `payload_bytes` can be appended without waiting, or would be
+    /// refused. For callers that must not wait, such as event loops, before they change anything.
+    /// If false, the listener is called when the caller should try again.
     #[inline]
     pub fn has_room_for(&self, payload_bytes: usize) -> bool {
         self.shared.has_room_for(payload_bytes)
     }
 
-    /// Whether a small record finds room without waiting. One load.
+    /// Returns whether a small record can be appended without waiting. One atomic load.
     #[inline]
     pub fn has_room(&self) -> bool {
         !self.shared.is_crowded()
     }
 
-    /// Refuses records from now on if the storage has not answered for [`Options::stall_after`], until it does: to be called
-    /// now and then by whoever appends. Some loads and, while the storage is at work, a look at the clock.
+    /// Refuses records if the storage has not answered for [`Options::stall_after`], until it
+    /// answers. Appenders call this periodically. A few atomic loads, and a clock read while a
+    /// storage call is under way.
     pub fn look_for_stall(&self) {
         self.shared.look_for_stall();
     }
 
-    /// Whether a record would be accepted now; one atomic load when it would.
+    /// Returns an error if the log refuses records. One atomic load if it accepts them.
     #[inline]
     pub fn check_writable(&self) -> Result<(), AppendError> {
         if self.shared.refusing.load(Ordering::Relaxed) { Err(self.refusal()) } else { Ok(()) }
@@ -151,7 +158,7 @@ impl Log {
         }
     }
 
-    /// Whether the log accepts records, and why not.
+    /// Returns whether the log accepts records, and if not, why.
     pub fn health(&self) -> Health {
         let state = self.shared.lock();
         match (&state.failure, &state.full, &state.stall) {
@@ -162,59 +169,62 @@ impl Log {
         }
     }
 
-    /// Why old segments stay on disk that nobody needs any more; `None` as long as they can be dropped. The log tries
-    /// again by itself and accepts records meanwhile.
+    /// Returns why released segments could not be deleted; `None` if there was no failure. The log
+    /// retries in the background and accepts records meanwhile.
     pub fn retention_failure(&self) -> Option<Failure> {
         self.shared.lock().retention_failure.clone()
     }
 
-    /// The newest record that was there when the log was opened.
+    /// Returns the newest record found when the log was opened.
     pub fn recovered(&self) -> Lsn {
         self.shared.recovered
     }
 
-    /// The newest record that has its place in the order.
+    /// Returns the appended watermark: the newest record that has an LSN.
     #[inline]
     pub fn appended(&self) -> Lsn {
         Lsn(self.shared.appended.load(Ordering::Acquire))
     }
 
-    /// The newest record that survives the end of this process.
+    /// Returns the written watermark: the newest record that survives the end of this process.
     #[inline]
     pub fn written(&self) -> Lsn {
         Lsn(self.shared.written.load(Ordering::Acquire))
     }
 
-    /// The newest record that survives a power failure.
+    /// Returns the durable watermark: the newest record that survives a power failure.
     #[inline]
     pub fn durable(&self) -> Lsn {
         Lsn(self.shared.durable.load(Ordering::Acquire))
     }
 
-    /// Where the log begins: the oldest record that can be read, or the first one to come when there is none. Where it begins with
-    /// a gap, that one's first position: nothing from there on is missing that is not lost.
+    /// Returns the start of the log: the oldest readable record, or the next one if there is none,
+    /// including a gap before it. From here on, only LSNs in gaps have no record.
     pub fn floor(&self) -> Lsn {
         self.shared.floor()
     }
 
-    /// Whether no record has this position and none will ever get it, because it lies in a gap: it may have been handed out for a
-    /// record that a crash has taken back. Of gaps that the log no longer reached back to when it was opened it does not know.
+    /// Returns whether `lsn` lies in a known gap: it has no record and never will, but may have
+    /// been handed out before a crash. Gaps that retention removed before the log was opened are
+    /// unknown.
     #[inline]
     pub fn is_lost(&self, lsn: Lsn) -> bool {
         self.shared.gaps.contains(lsn)
     }
 
-    /// The known gaps that end behind `lsn`, oldest first: each is a start that was not clean.
+    /// Returns the known gaps that end after `lsn`, oldest first. Each is the result of an unclean
+    /// stop.
     pub fn gaps_behind(&self, lsn: Lsn) -> &[Gap] {
         self.shared.gaps.behind(lsn)
     }
 
-    /// How many records were appended behind `after`, up to `last`: positions in gaps do not count.
+    /// Returns the number of records after `after` up to and including `last`, without LSNs in
+    /// gaps.
     pub fn records_between(&self, after: Lsn, last: Lsn) -> u64 {
         self.shared.gaps.records_between(after, last)
     }
 
-    /// Makes everything up to `lsn` durable as soon as possible, without waiting for it.
+    /// Requests that everything up to `lsn` become durable as soon as possible. Does not wait.
     pub fn request_sync(&self, lsn: Lsn) {
         if lsn <= self.durable() {
             return;
@@ -222,10 +232,10 @@ impl Log {
         self.want(lsn, |state| &mut state.sync_wanted);
     }
 
-    /// Lets the commit thread know what somebody waits for.
+    /// Raises a target of the commit thread to `lsn` and wakes the thread if necessary.
     fn want(&self, lsn: Lsn, wanted: impl FnOnce(&mut State) -> &mut Lsn) {
         let mut state = self.shared.lock();
-        // Never beyond the end: a wish that cannot be fulfilled would be served again and again.
+        // Never beyond the end: a target that cannot be reached would be served again and again.
         let lsn = lsn.min(self.appended());
         let wanted = wanted(&mut state);
         *wanted = lsn.max(*wanted);
@@ -237,25 +247,26 @@ impl Log {
         }
     }
 
-    /// As [`request_sync`](Self::request_sync), but where syncs take a few hundred microseconds at most and nobody else
-    /// is at it, the caller's thread writes and syncs, because two wake-ups of threads would take longer. Everything up
-    /// to `lsn` is durable then when this returns, unless the log has failed.
+    /// Like [`request_sync`](Self::request_sync), but the caller's thread writes and syncs if no
+    /// other thread does and syncs take at most a few hundred microseconds, less than two thread
+    /// wake-ups. Everything up to `lsn` is then durable on return, unless the log has failed.
     pub fn sync_or_request(&self, lsn: Lsn) {
         if lsn > self.durable() && !commit::commit_here(&self.committer) {
             self.request_sync(lsn);
         }
     }
 
-    /// Hands everything up to `lsn` to the system as soon as possible, without waiting for it; the listener is told.
+    /// Requests that everything up to `lsn` be handed to the system as soon as possible. Does not
+    /// wait; the listener is notified.
     pub fn request_write(&self, lsn: Lsn) {
         if lsn > self.written() {
             self.want(lsn, |state| &mut state.write_wanted);
         }
     }
 
-    /// Hands everything up to `lsn` to the system, so that it survives the end of this process: on the caller's thread,
-    /// which takes a few microseconds, if nobody else is at it and no segment has to be begun; otherwise as soon as
-    /// possible, without waiting for it, and the listener is told.
+    /// Hands everything up to `lsn` to the system, so that it survives the end of this process. The
+    /// caller's thread writes, in a few microseconds, unless another thread does or a segment has
+    /// to be started. Then this is [`request_write`](Self::request_write).
     pub fn write_or_request(&self, lsn: Lsn) {
         if lsn > self.written() && !commit::write_here(&self.committer) {
             self.request_write(lsn);
@@ -281,17 +292,17 @@ impl Log {
         Ok(())
     }
 
-    /// The durability in force.
+    /// Returns the durability mode in force.
     pub fn durability(&self) -> Durability {
         self.shared.lock().durability
     }
 
-    /// Changes the durability from the next batch on.
+    /// Changes the durability mode, from the next batch on.
     pub fn set_durability(&self, durability: Durability) {
         let mut state = self.shared.lock();
         state.durability = durability;
         if durability != Durability::Off {
-            // What the old setting left unsynced is brought up to the new one's promise.
+            // Syncs what the old mode left unsynced, to meet the promise of the new one.
             state.sync_wanted = self.appended();
         }
         state.parked = Parked::Working;
@@ -300,28 +311,28 @@ impl Log {
         self.shared.wake_writer(is_syncing);
     }
 
-    /// Calls `listener` after every advance of the durable LSN and every change of health or of
-    /// [`retention_failure`](Self::retention_failure), on one of the log's threads or on that of whoever syncs.
-    /// It must be quick and must not call `close`. It is called once at once, on this thread: what has changed before it
-    /// was there is not told again.
+    /// Sets the listener. It is called once before this returns, then after every advance of the
+    /// durable LSN and every change of health or of [`retention_failure`](Self::retention_failure),
+    /// on a thread of the log or of a caller that syncs. It must be quick and must not call
+    /// `close`.
     pub fn set_listener(&self, listener: Box<dyn Fn(Progress) + Send + Sync>) {
         let mut slot = self.shared.listener.write().unwrap_or_else(PoisonError::into_inner);
-        // Under the lock, so that nobody tells it of something newer first.
+        // Under the lock, so that no other thread reports newer progress first.
         slot.insert(listener)(self.shared.progress());
     }
 
-    /// Reads from `from` to the current end of what is written.
+    /// Reads from `from` to the current written watermark.
     pub fn replay(&self, from: Lsn) -> Result<Replay, ReplayError> {
         Replay::start(self.shared.clone(), from)
     }
 
-    /// Follows the log from `from` on as it grows.
+    /// Follows the log from `from` as it grows.
     pub fn tail(&self, from: Lsn) -> Result<Tail, ReplayError> {
         Tail::start(self.shared.clone(), from)
     }
 
-    /// Allows the log to drop records before `before`, as far as the retention options do not keep them.
-    /// For whoever knows that a snapshot covers them.
+    /// Allows the log to drop records before `before`, unless the retention options keep them. For
+    /// callers whose snapshot covers these records.
     pub fn release(&self, before: Lsn) {
         let before = before.min(self.durable().next());
         let mut state = self.shared.lock();
@@ -330,18 +341,19 @@ impl Log {
         self.shared.chores.notify_one();
     }
 
-    /// Keeps the records from `from` on after all, although snapshots seemed to cover them: for whoever has recovered
-    /// from an older one and has not appended anything yet.
+    /// Keeps the records from `from` on, although snapshots seemed to cover them. For a caller that
+    /// has recovered from an older snapshot and has not appended anything yet.
     pub fn retain(&self, from: Lsn) {
         let mut state = self.shared.lock();
         state.released = state.released.min(from);
     }
 
-    /// Completes a snapshot: makes the log durable up to it, then the snapshot itself, removes surplus older ones,
-    /// and releases the records which the oldest whole one that is kept covers. Blocks for as long as the disk takes.
+    /// Completes a snapshot: makes the log durable up to it, then the snapshot itself, removes
+    /// surplus older ones, and releases the records that the oldest kept full snapshot covers.
+    /// Blocks on the disk.
     ///
-    /// Until there are as many whole snapshots as are to be kept, nothing is released: the log remains the second way
-    /// back if the only one turns out to be damaged. A sync that fails stops the log as one of its own would.
+    /// Releases nothing until there are as many full snapshots as are to be kept: the log remains
+    /// the fallback if the only one is damaged. A failed sync stops the log.
     pub fn finish_snapshot(&self, writer: SnapshotWriter) -> Result<(), SnapshotError> {
         let finished = self.complete(writer);
         if let Err(SnapshotError::Sync(failure)) = &finished {
@@ -350,8 +362,9 @@ impl Log {
         finished
     }
 
-    /// As [`finish_snapshot`](Self::finish_snapshot), on a disk that gets full: the snapshot is read back, and if all of it is
-    /// right it is the only one that stays, and the log before it is released.
+    /// Like [`finish_snapshot`](Self::finish_snapshot), for a disk that fills up: reads the
+    /// snapshot back. If it is intact, it becomes the only one kept, and the log before it is
+    /// released.
     pub fn finish_relief(&self, writer: SnapshotWriter) -> Result<(), SnapshotError> {
         let lsn = writer.lsn();
         self.finish_snapshot(writer)?;
@@ -367,10 +380,11 @@ impl Log {
         Ok(())
     }
 
-    /// Says that the caller takes a snapshot when the listener is told that one is wanted ([`Progress::wants_relief`]), because
-    /// there is no space for the next segment, or none would be left for a snapshot: only if that has not helped are records
-    /// refused. It finishes the snapshot by [`finish_relief`](Self::finish_relief), and calls [`end_relief`](Self::end_relief)
-    /// in any case.
+    /// Declares that the caller takes a snapshot when the listener reports
+    /// [`Progress::wants_relief`]: when there is no space for the next segment, or none would be
+    /// left for a snapshot. Records are refused only if the snapshot does not help. The caller
+    /// finishes it with [`finish_relief`](Self::finish_relief), and always calls
+    /// [`end_relief`](Self::end_relief).
     pub fn offer_relief(&self) {
         let mut state = self.shared.lock();
         if state.relief == Relief::None {
@@ -378,38 +392,38 @@ impl Log {
         }
     }
 
-    /// Whether a snapshot would help against a shortage of space.
+    /// Returns whether a snapshot would help against a shortage of space.
     pub fn wants_relief(&self) -> bool {
         let state = self.shared.lock();
         state.relief == Relief::Wanted || (state.full.is_some() && state.relief != Relief::None)
     }
 
-    /// Says that the snapshot was taken that was wanted, or could not be.
+    /// Reports that the requested snapshot was taken or could not be taken.
     pub fn end_relief(&self) {
         self.shared.end_relief();
     }
 
-    /// Says how large the newest snapshot is, which was begun when [`written_bytes`](Self::written_bytes) was `at`: as much
-    /// stays free for the next one.
+    /// Reports the size of the newest snapshot, begun when [`written_bytes`](Self::written_bytes)
+    /// was `at`. The log keeps about as much space free for the next one.
     pub fn note_snapshot(&self, bytes: u64, at: u64) {
         self.shared.snapshot_bytes.store(bytes, Ordering::Relaxed);
         self.shared.snapshot_at_bytes.store(at, Ordering::Relaxed);
     }
 
-    /// Bytes of the log that this process has written.
+    /// Returns the bytes of the log that this process has written.
     pub fn written_bytes(&self) -> u64 {
         self.shared.written_bytes.load(Ordering::Relaxed)
     }
 
-    /// Whether a change that takes no memory may be logged although the log cannot grow: as long as there is room for it in the
-    /// last segment, so that deleting can make space.
+    /// Returns whether a change that takes no memory may be logged although the log cannot grow:
+    /// true while it fits in the last segment, so that deletions can free space.
     pub fn has_last_room_for(&self, payload_bytes: usize) -> bool {
         self.shared.has_last_room_for(payload_bytes)
     }
 
     fn complete(&self, writer: SnapshotWriter) -> Result<(), SnapshotError> {
         if let Some(failure) = &self.shared.lock().failure {
-            // Nor is a snapshot promised on a disk that has failed.
+            // A disk that has failed cannot keep the promise of a snapshot either.
             return Err(SnapshotError::Log(AppendError::Failed(failure.clone())));
         }
         self.wait_durable(writer.lsn()).map_err(SnapshotError::Log)?;
@@ -422,13 +436,16 @@ impl Log {
         Ok(())
     }
 
-    /// The directory, for snapshots beside the log.
+    /// Returns the directory, which also holds the snapshots.
     pub fn storage(&self) -> &Arc<dyn Storage> {
         &self.shared.storage
     }
 
-    /// Refuses further records, writes and syncs what was accepted, ends the threads and frees the directory.
-    /// An error means that accepted records may not be durable. Further calls do nothing.
+    /// Refuses further records, writes and syncs the accepted ones, ends the threads and unlocks
+    /// the directory. Further calls do nothing.
+    ///
+    /// # Errors
+    /// Accepted records may not be durable.
     pub fn close(&self) -> Result<(), Failure> {
         {
             let mut state = self.shared.lock();
@@ -441,7 +458,8 @@ impl Log {
         self.shared.space.notify_all();
         self.shared.advanced.notify_all();
         self.shared.ending.notify_all();
-        // Held until the end: a second caller must not free the directory before the threads have ended.
+        // Held to the end: a second caller must not unlock the directory before the threads have
+        // ended.
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         for thread in threads.drain(..) {
             if thread.join().is_err() {
@@ -459,11 +477,11 @@ impl Log {
         failure.map_or(Ok(()), Err)
     }
 
-    /// Says that the log was closed and where, as long as the directory is ours.
+    /// Records the clean close and the end of the log, if the directory is still locked by us.
     fn note_end(&self) {
         let (last, next) = (self.appended(), self.shared.lock().next);
         if self.durable() == last {
-            // Every record is durable whether this succeeds or not; without it the next start leaves a gap.
+            // Best effort: every record is durable. Without this the next start leaves a gap.
             let _ = self.end_file.write(LogEnd { closed: true, durable: last, next });
         }
     }
@@ -480,7 +498,7 @@ impl Log {
 
 impl Drop for Log {
     fn drop(&mut self) {
-        // Whoever needs to know calls `close` first.
+        // Callers that need the result call `close` first.
         let _ = self.close();
     }
 }
@@ -495,7 +513,6 @@ impl fmt::Debug for Log {
     }
 }
 
-/// Takes the directory for this process.
 pub(crate) fn take_lock(storage: &dyn Storage) -> Result<StorageLock, OpenError> {
     storage.lock().map_err(|error| match error.kind() {
         io::ErrorKind::WouldBlock => OpenError::Locked { path: storage.path("") },
@@ -503,7 +520,8 @@ pub(crate) fn take_lock(storage: &dyn Storage) -> Result<StorageLock, OpenError>
     })
 }
 
-/// Opens the spare files of an earlier process, up to the number that is kept. Their content is not trusted.
+/// Opens the spare files of an earlier process, up to the configured number, and removes the rest.
+/// Their content is not trusted.
 fn find_spares(
     storage: &dyn Storage,
     names: &[String],
@@ -529,11 +547,11 @@ fn find_spares(
     Ok((ready, next_spare))
 }
 
-/// Says durably that the records up to `last`, which were recovered, are durable, and where those of this process begin,
-/// before there are any.
+/// Records durably, before the first record is appended, that the recovered records up to `last`
+/// are durable and that those of this process start at `next`.
 fn begin(storage: &dyn Storage, file: Option<EndFile>, last: Lsn, next: Lsn) -> Result<EndFile, OpenError> {
     let end = LogEnd { closed: false, durable: last, next };
-    // First the names of files, which an earlier process may have made and not synced: records are found by them.
+    // Sync file names first: an earlier process may have created files without syncing their names.
     let begun = storage.sync_dir().and_then(|()| match file {
         Some(file) => file.write(end).map(|()| file),
         None => EndFile::create(storage, end),
@@ -542,7 +560,7 @@ fn begin(storage: &dyn Storage, file: Option<EndFile>, last: Lsn, next: Lsn) -> 
 }
 
 impl Recovered {
-    /// The segment in which appending goes on, unless new records have another spelling.
+    /// Returns the segment to append to, or `None` if new records use another format.
     fn continued(&self, options: &Options) -> Option<Arc<Segment>> {
         self.segment.clone().filter(|segment| segment.format == options.format)
     }
@@ -579,7 +597,7 @@ fn share(
         time_us,
         buffer: Buffer::default(),
         position,
-        // A new log's first segment is made at once.
+        // A new log's first segment is made immediately.
         wanted_bytes: (position.is_none() && ready.is_empty()).then_some(0),
         ready,
         reserve: None,
@@ -593,7 +611,8 @@ fn share(
         durability: options.durability,
         released,
         sealed: Lsn::ZERO,
-        // Not before the next segment: whoever recovers from this log may yet need all of it.
+        // Not before the next segment: a caller that recovers from this log may still need all of
+        // it.
         retention_due: false,
         retention_failure: None,
         closing: false,
@@ -633,7 +652,7 @@ fn share(
         gaps: recovered.gaps.clone(),
         listener: RwLock::new(None),
     };
-    // A new log has no segment yet. Nobody waits for it.
+    // No thread waits yet.
     let _ = shared.update_crowded(&shared.lock());
     Ok(shared)
 }

@@ -1,9 +1,9 @@
-//! A record's position in the one order of the log.
+//! Log sequence numbers.
 
 use std::fmt;
 
-/// Log sequence number: the first record is 1, each next record is one more, 0 means "nothing yet". Behind a start that was
-/// not clean there is a [`Gap`](crate::Gap), and the next record is more than one more.
+/// Log sequence number. The first record is 1, each next record one more; 0 means "nothing yet".
+/// After an unclean stop there is a [`Gap`](crate::Gap) before the next record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Lsn(pub u64);
 
@@ -13,13 +13,13 @@ impl Lsn {
     /// The first record of a log that was never truncated.
     pub const FIRST: Self = Self(1);
 
-    /// The position after this one. A log cannot reach the end of `u64` in practice; it stays there if it does.
+    /// The next LSN. Saturates at `u64::MAX`, which a log cannot reach in practice.
     #[must_use]
     pub const fn next(self) -> Self {
         Self(self.0.saturating_add(1))
     }
 
-    /// The position before this one; `ZERO` has none and stays.
+    /// The previous LSN; `ZERO` for `ZERO`.
     #[must_use]
     pub const fn previous(self) -> Self {
         Self(self.0.saturating_sub(1))

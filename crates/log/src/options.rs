@@ -1,4 +1,4 @@
-//! How a log is kept: durability, sizes, retention.
+//! Options of a log: durability, sizes, retention.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,32 +6,32 @@ use std::time::Duration;
 
 use crate::Format;
 
-/// What a log is opened with. Sizes are bytes.
+/// Options to open a log with. Sizes are in bytes.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// When appended records become durable without being asked for.
+    /// When appended records become durable without a request.
     pub durability: Durability,
-    /// Spelling of new segments; existing ones are read in their own.
+    /// Format of new segments; existing ones are read in their own.
     pub format: Format,
     /// Size of a segment file; a record that does not fit gets a larger one.
     pub segment_bytes: u64,
-    /// A segment whose first record is older than this is closed by the next record.
+    /// The next record closes a segment that is older than this.
     pub segment_age: Option<Duration>,
-    /// What is kept of the past.
+    /// How much released history to keep.
     pub retention: Retention,
     /// Appenders wait while this much is accepted and not yet written.
     pub buffer_bytes: usize,
-    /// Records are refused when a call of the storage has not returned for so long, or appenders have waited so long for
-    /// room; accepted again when it returns.
+    /// Records are refused when a storage call, or an appender's wait for space, has taken this
+    /// long. They are accepted again when it ends.
     pub stall_after: Duration,
     /// Largest payload.
     pub max_record_bytes: usize,
-    /// Released segments kept for use again.
+    /// Number of released segments kept for reuse.
     pub recycle: usize,
     /// How much `open` verifies before it returns.
     pub verify: Verify,
-    /// Seeds the segments' salts. Leave it `None` outside simulations: an unknown salt is what makes it
-    /// impossible for a payload to look like a frame.
+    /// Seed of the segments' salts. Leave it `None` outside simulations: only an unknown salt makes
+    /// it impossible for a payload to look like a frame.
     pub seed: Option<u64>,
 }
 
@@ -54,9 +54,9 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Smallest segment that is accepted.
+    /// Smallest accepted segment.
     pub const SEGMENT_BYTES_MIN: u64 = 8 << 10;
-    /// `stall_after` when nothing else is said: longer than a sync takes on a disk that is merely slow.
+    /// Default `stall_after`: longer than a sync takes on a disk that is merely slow.
     pub const STALL_AFTER: Duration = Duration::from_secs(10);
     /// Largest `max_record_bytes`; keeps every frame's length in 31 bits.
     pub const RECORD_BYTES_MAX: usize = 1 << 30;
@@ -75,16 +75,16 @@ impl Options {
     }
 }
 
-/// What the log keeps when it may drop records. A limit that is `None` does not apply; with neither limit the log
-/// keeps everything that no snapshot covers, and nothing else.
+/// Records that the log keeps although it may drop them. A limit that is `None` does not apply;
+/// with neither limit the log keeps only what no snapshot covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
-    /// Keep at least this many bytes of covered segments.
+    /// Minimum bytes of covered segments to keep.
     pub bytes: Option<u64>,
     /// Keep covered segments whose records are younger than this.
     pub age: Option<Duration>,
-    /// Whole snapshots to keep, and as many incremental ones that are on them; the log always reaches back to the oldest
-    /// whole one.
+    /// Full snapshots to keep, and as many incremental ones based on them. The log always reaches
+    /// back to the oldest full one.
     pub keep_snapshots: usize,
 }
 
@@ -94,7 +94,7 @@ impl Default for Retention {
     }
 }
 
-/// How much of the log `open` verifies. What it leaves out is verified when it is replayed.
+/// How much of the log `open` verifies. The rest is verified when it is replayed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Verify {
     /// Every segment, in parallel.
@@ -104,19 +104,19 @@ pub enum Verify {
     Tail,
 }
 
-/// When an appended record is made durable.
+/// When an appended record becomes durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// As soon as somebody asks for it; the appender is expected to wait before it answers.
+    /// As soon as a caller requests it; the appender is expected to wait before it replies.
     Always,
-    /// At most this long after it was appended; the interval is what a power failure may lose.
+    /// At most this long after the append; a power failure may lose one interval.
     Interval(Duration),
-    /// When the operating system gets to it.
+    /// When the operating system writes it back.
     Off,
 }
 
 impl Durability {
-    /// The interval when none is given.
+    /// Interval when none is given.
     pub const DEFAULT_INTERVAL: Duration = Duration::from_millis(50);
 }
 
@@ -139,7 +139,7 @@ impl fmt::Display for Durability {
 impl FromStr for Durability {
     type Err = ParseDurabilityError;
 
-    /// Reads `always`, `off`, `interval`, `interval:50ms` and `interval:2s`.
+    /// Parses `always`, `off`, `interval`, `interval:50ms` and `interval:2s`.
     fn from_str(text: &str) -> Result<Self, ParseDurabilityError> {
         let error = || ParseDurabilityError { text: text.to_owned() };
         match text {
@@ -163,7 +163,7 @@ impl FromStr for Durability {
     }
 }
 
-/// The text names no durability.
+/// Error for a text that is no durability mode.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown durability '{text}'; use always, interval, interval:<1ms to 1h>, or off")]
 pub struct ParseDurabilityError {

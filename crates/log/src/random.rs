@@ -1,4 +1,4 @@
-//! The `SplitMix64` generator: salts of segments, and the choices of the simulated disks.
+//! The `SplitMix64` generator, for segment salts and the simulated disks.
 
 /// A small deterministic generator; not for secrets that an attacker could observe.
 #[derive(Clone, Debug)]
@@ -9,7 +9,7 @@ impl Random {
         Self(seed)
     }
 
-    /// Seeded by the operating system's randomness, which the standard library's hasher carries.
+    /// Seeds from the operating system's randomness, through the standard library's hasher.
     pub(crate) fn from_system() -> Self {
         use std::hash::{BuildHasher, RandomState};
         Self(RandomState::new().hash_one(0_u64))
@@ -23,7 +23,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `bound`, which must not be 0. The bias is below `bound / 2^64`.
+    /// Returns a number below `bound`, which must not be 0. The bias is below `bound / 2^64`.
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         assert!(bound > 0, "no number is below 0");
         ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64

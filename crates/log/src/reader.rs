@@ -1,4 +1,4 @@
-//! Reads one segment front to back, verifying every frame. Recovery, replay and the tools all read through it.
+//! Reads one segment front to back and verifies every frame. Recovery, replay and the tools use it.
 
 use std::collections::VecDeque;
 use std::io;
@@ -10,14 +10,14 @@ use crate::segment::Segment;
 use crate::storage::read_full;
 use crate::{Lsn, Options, RecordBatch};
 
-/// What one read asks of the storage, unless a single record is larger.
+/// Size of one read, unless a single record is larger.
 const CHUNK_BYTES: usize = 1 << 20;
-/// Small files are read into small buffers.
+/// Minimum size of a read; limits the buffer for small files.
 const CHUNK_BYTES_MIN: u64 = 4 << 10;
-/// No frame in any format is larger: base64 and escapes at most quadruple a payload.
+/// Largest accepted frame.
 const FRAME_BYTES_MAX: u64 = 5 * Options::RECORD_BYTES_MAX as u64;
 
-/// Why reading paused.
+/// Why reading stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
     /// The batch is full; there may be more.
@@ -26,11 +26,12 @@ pub(crate) enum Stop {
     Limit,
     /// Nothing was written from here on.
     Unwritten,
-    /// What stands here is no valid next frame.
+    /// There is no valid next frame here.
     Invalid(&'static str),
 }
 
-/// Position in a segment. Invariant: everything before `offset` was valid and dense up to `expected`.
+/// Position in a segment. Invariant: everything before `offset` was valid and dense up to
+/// `expected`.
 #[derive(Debug)]
 pub(crate) struct SegmentReader {
     segment: Arc<Segment>,
@@ -56,7 +57,7 @@ impl SegmentReader {
         }
     }
 
-    /// The newest record that was read, or the one before the segment as long as there is none.
+    /// The newest record read, or the one before the segment while there is none.
     pub(crate) fn last(&self) -> Lsn {
         let header = &self.segment.header;
         if self.expected == header.first_lsn { header.follows } else { self.expected.previous() }
@@ -66,17 +67,17 @@ impl SegmentReader {
         &self.segment
     }
 
-    /// Where the next frame begins.
+    /// Offset of the next frame.
     pub(crate) fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// The next record.
+    /// LSN of the next record.
     pub(crate) fn expected(&self) -> Lsn {
         self.expected
     }
 
-    /// The greatest LSN that a marker called durable.
+    /// The greatest LSN that a marker calls durable.
     pub(crate) fn durable(&self) -> Lsn {
         self.durable
     }
@@ -86,13 +87,13 @@ impl SegmentReader {
         self.proven_offset
     }
 
-    /// Replaces the content of `batch` by the next records, none of them beyond `limit`.
+    /// Replaces the content of `batch` with the next records, up to `limit`.
     pub(crate) fn read(&mut self, batch: &mut RecordBatch, limit: Lsn) -> io::Result<Stop> {
         batch.clear();
         if self.expected > limit {
             return Ok(Stop::Limit);
         }
-        // Binary frames stay in the batch's own buffer as they were read; others are translated into it.
+        // Binary frames stay in the batch's own buffer as read; other formats are decoded into it.
         let in_place = self.segment.codec().preallocates();
         let mut chunk = mem::take(if in_place { &mut batch.bytes } else { &mut self.chunk });
         let mut raw = if in_place { Vec::new() } else { mem::take(&mut batch.bytes) };
@@ -150,8 +151,8 @@ impl SegmentReader {
         }
     }
 
-    /// Accepts valid frames from the front of `bytes`; returns the bytes accepted and what stopped it.
-    /// A `Step::Frame` says that `limit` was reached.
+    /// Accepts valid frames from the front of `bytes`. Returns the accepted bytes and why it
+    /// stopped; `Step::Frame` means that `limit` was reached.
     fn accept(
         &mut self,
         bytes: &[u8],

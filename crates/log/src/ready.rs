@@ -1,8 +1,8 @@
-//! A segment file that holds no record yet.
+//! A prepared segment file without records.
 
 use crate::storage::StorageFile;
 
-/// The next file that the log can go on in.
+/// A file that the log can continue in.
 #[derive(Debug)]
 pub(crate) struct Ready {
     pub(crate) name: String,

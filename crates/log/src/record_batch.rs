@@ -1,16 +1,16 @@
-//! A run of records that share one buffer.
+//! Consecutive records that share one buffer.
 
 use crate::format::raw;
 use crate::{Lsn, Record};
 
 /// Verified consecutive records in one reusable buffer.
 ///
-/// Whatever the log's format on disk, the buffer holds binary frames, so that iterating costs a few
-/// nanoseconds a record and allocates nothing.
+/// The buffer holds binary frames whatever the format on disk, so iterating costs a few nanoseconds
+/// per record and allocates nothing.
 #[derive(Debug, Default)]
 pub struct RecordBatch {
     pub(crate) bytes: Vec<u8>,
-    /// Verified frames lie in `start..end` of `bytes`.
+    /// Verified frames are in `start..end` of `bytes`.
     pub(crate) start: usize,
     pub(crate) end: usize,
     pub(crate) first: Lsn,
@@ -33,12 +33,12 @@ impl RecordBatch {
         if self.first == Lsn::ZERO { 0 } else { self.last.0 - self.first.0 + 1 }
     }
 
-    /// Whether there is no record.
+    /// Returns whether there is no record.
     pub fn is_empty(&self) -> bool {
         self.first == Lsn::ZERO
     }
 
-    /// The records in LSN order.
+    /// Returns the records in LSN order.
     pub fn iter(&self) -> Records<'_> {
         Records { rest: &self.bytes[self.start..self.end], skip_before: self.first }
     }
@@ -50,7 +50,7 @@ impl RecordBatch {
         self.last = Lsn::ZERO;
     }
 
-    /// Drops the records before `lsn` from what `iter` yields.
+    /// Makes `iter` skip the records before `lsn`.
     pub(crate) fn skip_to(&mut self, lsn: Lsn) {
         if self.is_empty() || lsn <= self.first {
             return;

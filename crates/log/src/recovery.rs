@@ -1,16 +1,17 @@
-//! Opening: find the segments, verify them, tell a torn tail from damage, and cut the former.
+//! Opening: finds and verifies the segments, distinguishes a torn tail from damage, and cuts it.
 //!
-//! The end of the log is where frames stop being valid and dense. Whether that is the end of what was written, an
-//! unfinished write or damage is decided by proof: a later marker that calls the missing record durable, a segment
-//! or a snapshot behind it. Without proof the tail is cut. A marker follows a batch with the next one, or after a
-//! tenth of a second of silence, and `END` is written within [a second](crate::high_water): only damage to what was
-//! acknowledged within that time before a crash passes for a torn tail.
+//! The log ends where frames stop being valid and dense: at the end of the written records, an
+//! unfinished write, or damage. It is damage if there is proof: a later marker that calls the
+//! missing record durable, or a later segment or snapshot. Otherwise the tail is cut. A marker
+//! follows each batch, with the next batch or after 100 ms without writes, and `END` is written
+//! within [a second](crate::high_water). So only damage to records acknowledged within that time
+//! before a crash can pass for a torn tail.
 //!
-//! A log has the records that `END` calls durable: if it ends earlier, files are missing or were cut, and that is refused like
-//! damage.
+//! A log that ends before the records that `END` calls durable has lost files or parts of them; it
+//! is refused like damage.
 //!
-//! Where the next record goes on depends on how the log was left ([`end_file`](crate::end_file)): unless it was closed, there
-//! is a [gap](crate::gap) before it.
+//! The LSN of the next record depends on how the log was left ([`end_file`](crate::end_file)):
+//! unless it was closed, there is a [gap](crate::gap) before the record.
 
 use std::io;
 use std::panic::resume_unwind;
@@ -31,22 +32,23 @@ use crate::snapshot::Name;
 use crate::storage::{Storage, read_full, write_all, write_zeros};
 use crate::{Format, Lsn, RecordBatch, Verify};
 
-/// What `open` found.
+/// Result of opening a log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Recovery {
-    /// The oldest record that can be read; one more than `last_lsn` when there is none.
+    /// The oldest readable record; one more than `last_lsn` if there is none.
     pub first_lsn: Lsn,
     /// The newest record.
     pub last_lsn: Lsn,
-    /// Records kept.
+    /// Number of records kept.
     pub records: u64,
-    /// Bytes of them on disk, as far as they were verified.
+    /// Bytes of the verified segments on disk.
     pub bytes: u64,
-    /// The unfinished writes that were cut, if any.
+    /// The unfinished write that was cut, if any.
     pub torn: Option<TornTail>,
-    /// The positions between the newest record and the next one if the log was not closed: they may have been handed out for
-    /// records that are lost. `None` if it was, although the gap of an earlier start may be there.
+    /// The LSNs between the newest record and the next one if the log was not closed: they may have
+    /// been handed out for records that are lost. `None` if it was closed, even if an earlier start
+    /// left a gap.
     pub gap: Option<Gap>,
     /// Time that opening took.
     pub elapsed: Duration,
@@ -56,24 +58,22 @@ pub struct Recovery {
 pub(crate) struct Recovered {
     pub(crate) table: SegmentTable,
     pub(crate) recovery: Recovery,
-    /// The LSN of the next record.
     pub(crate) next: Lsn,
     pub(crate) gaps: Gaps,
-    /// The segment in which appending goes on; `None` when the next record begins a new one.
+    /// The segment to append to; `None` if the next record starts a new one.
     pub(crate) segment: Option<Arc<Segment>>,
-    /// Where appending goes on in it.
+    /// Offset to append at.
     pub(crate) end_offset: u64,
-    /// What the newest marker calls durable.
+    /// Durable LSN in the newest marker.
     pub(crate) marked: Lsn,
-    /// What says how the log was left, if there is such a file yet.
+    /// The `END` file, if it exists already.
     pub(crate) end_file: Option<EndFile>,
-    /// Names of all files, for whoever looks for spares.
     pub(crate) names: Vec<String>,
 }
 
 const WINDOW_BYTES: usize = 1 << 20;
 
-/// Verifies the log in `storage`, cuts a torn tail, and finds where the next record goes on.
+/// Verifies the log in `storage`, cuts a torn tail, and determines the LSN of the next record.
 pub(crate) fn recover(storage: &dyn Storage, verify: Verify) -> Result<Recovered, OpenError> {
     let mut names = storage.list().map_err(|error| OpenError::storage("listing the directory", error))?;
     names.retain(|name| !name.ends_with(TEMPORARY_SUFFIX) || storage.remove(name).is_err());
@@ -87,7 +87,7 @@ pub(crate) fn recover(storage: &dyn Storage, verify: Verify) -> Result<Recovered
     let tail = ends.last();
     let remainder = tail.map(|end| examine_tail(storage, end, snapshot)).transpose()?;
     let is_torn = remainder.as_ref().is_some_and(|remainder| remainder.torn);
-    // Where a repair has left no log, it goes on behind the newest snapshot.
+    // If a repair has left no segments, the log continues after the newest snapshot.
     let last = tail.map_or(snapshot, |end| end.last);
     if let Some(missing) = left.and_then(|left| left.missing(storage, last)) {
         return Err(missing.into());
@@ -128,7 +128,8 @@ pub(crate) fn recover(storage: &dyn Storage, verify: Verify) -> Result<Recovered
     })
 }
 
-/// A segment without records that has a successor: a crash has come between making the one and removing the other.
+/// Removes a segment without records that has a successor with the same start: a crash came between
+/// creating the one and removing the other.
 fn remove_replaced(storage: &dyn Storage, segment: &Arc<Segment>) -> Result<(), OpenError> {
     let end = verify_segment(storage, segment, None)?;
     if end.has_records() {
@@ -137,13 +138,13 @@ fn remove_replaced(storage: &dyn Storage, segment: &Arc<Segment>) -> Result<(), 
             damage(storage, &segment.name, segment.data_offset, segment.header.first_lsn, what).into()
         );
     }
-    // Best effort: it is in nobody's way.
+    // Best effort: a leftover does no harm.
     let _ = storage.remove(&segment.name);
     Ok(())
 }
 
-/// The LSN at which a log goes on that was used before: behind its last record if it was closed there, otherwise behind
-/// everything that may have been handed out.
+/// Returns the next LSN of a log that was used before: after its last record if it was closed
+/// there, otherwise after everything that may have been handed out.
 fn next_lsn(left: Option<LogEnd>, table: &SegmentTable, last: Lsn, is_torn: bool) -> Result<Lsn, OpenError> {
     let newest = table.iter().last().map_or(Lsn::ZERO, |segment| segment.header.first_lsn);
     match left {
@@ -158,20 +159,21 @@ fn next_lsn(left: Option<LogEnd>, table: &SegmentTable, last: Lsn, is_torn: bool
     }
 }
 
-/// The gaps before the segments.
+/// Returns the gaps before the segments.
 fn known_gaps(table: &SegmentTable) -> Gaps {
     let mut gaps = Gaps::default();
     table.iter().for_each(|segment| gaps.add(segment.header.follows, segment.header.first_lsn));
     gaps
 }
 
-/// The oldest record, or the position behind the last one if there is none.
+/// Returns the oldest record, or the LSN after the last one if there is none.
 fn first_record(table: &SegmentTable, last: Lsn) -> Lsn {
     let oldest = table.iter().next().map(|segment| segment.header.first_lsn);
     oldest.filter(|first| *first <= last).unwrap_or(last.next())
 }
 
-/// Opens every segment and reads its header. Beside the table those whose place another takes, which have no records.
+/// Opens every segment and reads its header. Also returns the segments that a newer one with the
+/// same start replaces; they must have no records.
 pub(crate) fn load_segments(
     storage: &dyn Storage,
     names: &[String],
@@ -183,7 +185,7 @@ pub(crate) fn load_segments(
         let segment = load_segment(storage, segment_name(first), first)?;
         replaced.extend(table.insert(Arc::new(segment)));
     }
-    // None has a successor before it has records, but one that takes its place.
+    // A segment gets a successor only once it has records, except one that replaces it.
     let apart =
         table.iter().zip(table.iter().skip(1)).find(|(one, next)| next.header.follows < one.header.first_lsn);
     if let Some((one, next)) = apart {
@@ -214,12 +216,12 @@ pub(crate) fn load_segment(storage: &dyn Storage, name: String, first: Lsn) -> R
     Err(damage(storage, &name, 0, first, reason).into())
 }
 
-/// Where the valid part of a segment ends.
+/// End of the valid part of a segment.
 #[derive(Debug)]
 pub(crate) struct SegmentEnd {
     segment: Arc<Segment>,
     expected: Lsn,
-    /// The newest record, of the segment before if this one has none.
+    /// The newest record; if the segment has none, the last one before it.
     last: Lsn,
     offset: u64,
     durable: Lsn,
@@ -245,7 +247,7 @@ impl SegmentEnd {
     }
 }
 
-/// Verifies segments on all cores; returns the ends of those verified, the last segment's last.
+/// Verifies segments on all cores. Returns the ends of the verified ones in log order.
 fn scan(storage: &dyn Storage, table: &SegmentTable, verify: Verify) -> Result<Vec<SegmentEnd>, OpenError> {
     let segments: Vec<&Arc<Segment>> = table.iter().collect();
     let from = if verify == Verify::All { 0 } else { segments.len().saturating_sub(1) };
@@ -274,7 +276,6 @@ fn scan(storage: &dyn Storage, table: &SegmentTable, verify: Verify) -> Result<V
                 ends
             };
             let workers: Vec<_> = (0..threads).map(|_| scope.spawn(worker)).collect();
-            // A panic of a thread is one of this function.
             workers
                 .into_iter()
                 .flat_map(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic)))
@@ -287,7 +288,7 @@ fn scan(storage: &dyn Storage, table: &SegmentTable, verify: Verify) -> Result<V
     ends.into_iter().map(|(_, end)| end).collect()
 }
 
-/// Reads a segment to its end. `last` is what it must hold when another segment follows.
+/// Reads a segment to its end. `last` is the record that it must reach if another segment follows.
 fn verify_segment(
     storage: &dyn Storage,
     segment: &Arc<Segment>,
@@ -303,14 +304,14 @@ fn verify_segment(
             break stop;
         }
     };
-    // A segment is durable before its successor exists, so anything missing from it is damage.
+    // A segment is durable before its successor exists, so a missing record is damage.
     if last.is_some() && stop != Stop::Limit {
         return Err(damage(storage, &segment.name, reader.offset(), reader.expected(), describe(stop)).into());
     }
     Ok(SegmentEnd::of(&reader, stop))
 }
 
-/// Looks at what lies behind the last record. Refuses a proven loss.
+/// Examines the bytes after the last record. Returns an error if there is proof of a lost record.
 fn examine_tail(storage: &dyn Storage, end: &SegmentEnd, snapshot: Lsn) -> Result<Remainder, OpenError> {
     let name = &end.segment.name;
     let remainder = inspect_remainder(end)
@@ -321,8 +322,9 @@ fn examine_tail(storage: &dyn Storage, end: &SegmentEnd, snapshot: Lsn) -> Resul
     Ok(remainder)
 }
 
-/// Cuts what follows the last record and makes what precedes it durable. A segment in which nothing goes on gives back
-/// what it has beyond its records: many starts behind a gap would otherwise fill the disk.
+/// Cuts what follows the last record and makes what precedes it durable. If nothing will be
+/// appended to the segment, frees its unused space: otherwise many starts after gaps could fill the
+/// disk.
 fn settle_tail(
     storage: &dyn Storage,
     end: &SegmentEnd,
@@ -343,13 +345,13 @@ fn settle_tail(
     Ok(remainder.torn.then_some(torn))
 }
 
-/// What lies behind the last record.
+/// Content after the last record.
 pub(crate) struct Remainder {
-    /// A marker says that the record which is missing was durable.
+    /// A marker proves that the missing record was durable.
     pub(crate) proof: bool,
-    /// Unfinished writes, as opposed to nothing or to the leavings of a recycled file's earlier use.
+    /// There are unfinished writes, not just zeros or old bytes of a recycled file.
     pub(crate) torn: bool,
-    /// End of the last byte that is not zero.
+    /// Offset after the last nonzero byte.
     pub(crate) dirty_end: u64,
 }
 
@@ -371,7 +373,7 @@ pub(crate) fn inspect_remainder(end: &SegmentEnd) -> io::Result<Remainder> {
         if filled < window.len() {
             break;
         }
-        // Windows overlap, so that a marker on their border is seen whole.
+        // Windows overlap, so that a marker on a border is seen whole.
         offset += (WINDOW_BYTES - MARKER_BYTES_MAX) as u64;
     }
     let dirty = remainder.dirty_end > end.offset;
@@ -379,8 +381,8 @@ pub(crate) fn inspect_remainder(end: &SegmentEnd) -> io::Result<Remainder> {
     Ok(remainder)
 }
 
-/// Where the last byte stands that is not zero. What lies behind the last record of a segment is mostly zeros, tens of
-/// megabytes of them, so blocks are looked at without a branch for each byte, which the compiler makes many at a time.
+/// Returns the index of the last nonzero byte. The space after the last record is mostly zeros,
+/// tens of megabytes, so blocks are tested without a branch per byte, which vectorises.
 fn last_set(bytes: &[u8]) -> Option<usize> {
     const BLOCK_BYTES: usize = 4096;
     let mut end = bytes.len();
@@ -394,7 +396,8 @@ fn last_set(bytes: &[u8]) -> Option<usize> {
     None
 }
 
-/// Whether a recycled segment's valid part is followed by a broken frame of this log rather than by older bytes.
+/// Returns whether the valid part of a recycled segment is followed by a broken frame of this log
+/// rather than by older bytes.
 fn begins_with_frame(end: &SegmentEnd) -> io::Result<bool> {
     let mut head = [0; 16];
     let filled = read_full(&*end.segment.file, &mut head, end.offset)?;
@@ -403,8 +406,8 @@ fn begins_with_frame(end: &SegmentEnd) -> io::Result<bool> {
         && (lsn == end.expected.0.to_le_bytes() || lsn == end.expected.previous().0.to_le_bytes()))
 }
 
-/// Writes the records that no marker proves durable once more. They may be readable only from the page cache after
-/// an earlier process's sync failed, in which case a mere sync would find nothing to do.
+/// Rewrites the records that no marker proves durable. After a failed sync of an earlier process
+/// they may exist only in the page cache, marked clean, and a sync alone would not write them.
 fn rewrite(end: &SegmentEnd) -> io::Result<()> {
     let mut window = vec![0; WINDOW_BYTES];
     let mut offset = end.proven_offset;

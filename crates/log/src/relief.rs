@@ -1,5 +1,5 @@
-//! A snapshot before the disk is full: what the log asks of a program that takes snapshots, so that old segments can go before
-//! records are refused.
+//! Relief snapshots: when the disk fills up, the log requests a snapshot, so that old segments can
+//! be dropped before records are refused.
 //!
 //! ```text
 //!             no space for the next segment,
@@ -15,31 +15,32 @@ use std::time::{Duration, Instant};
 
 use crate::shared::{Shared, State};
 
-/// What a snapshot may take beyond the size of the last one, at least.
+/// Minimum space for a snapshot beyond the size of the last one.
 const SNAPSHOT_SLACK_BYTES: u64 = 1 << 20;
-/// The part of the last snapshot's size by which the next may exceed it.
+/// Fraction of the last snapshot's size by which the next may exceed it.
 const SNAPSHOT_GROWTH_DIVISOR: u64 = 4;
-/// The part of a segment by which the log must have grown since the last snapshot for another one to be of use.
+/// Fraction of a segment by which the log must have grown since the last snapshot for another one
+/// to help.
 const GROWTH_DIVISOR: u64 = 4;
-/// How long after a snapshot that has not helped another is asked for, if anything has changed.
+/// Delay before another request after a snapshot that did not help, if the log has grown at all.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// How a snapshot may help against a shortage of space.
+/// Whether a snapshot can help against a shortage of space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Relief {
-    /// Nobody takes any.
+    /// The program takes no snapshots.
     None,
-    /// One would be taken if it were wanted.
+    /// The program takes one when requested.
     Offered,
-    /// One is wanted, or being taken.
+    /// One is requested or being taken.
     Wanted,
-    /// One was taken, or could not be, when the log had written so many bytes.
+    /// One was taken or could not be taken, when the log had written `written_bytes`.
     Done { at: Instant, written_bytes: u64 },
 }
 
 impl Shared {
-    /// What has to stay free for a snapshot when a segment is prepared, so that there is a way back from a disk that the log has
-    /// filled. The state cannot have grown by more than what was logged; directly after a snapshot that is nothing.
+    /// Returns the space to keep free for a snapshot when a segment is prepared: the way out of a
+    /// full disk. The state cannot have grown by more than what was logged since the last snapshot.
     fn bytes_for_snapshot(&self, state: &State) -> u64 {
         if state.relief == Relief::None {
             return 0;
@@ -50,7 +51,7 @@ impl Shared {
         last + (last / SNAPSHOT_GROWTH_DIVISOR).max(since) + SNAPSHOT_SLACK_BYTES
     }
 
-    /// An error if a file of so many bytes would leave no space for a snapshot.
+    /// Returns an error if a file of `bytes` would leave no space for a snapshot.
     pub(crate) fn check_free_space(&self, bytes: u64) -> io::Result<()> {
         let kept = self.bytes_for_snapshot(&self.lock());
         if kept == 0 {
@@ -67,8 +68,8 @@ impl Shared {
         }
     }
 
-    /// Whether a snapshot may help against the shortage that has just shown, or is being taken for it already; then records are
-    /// not refused yet. Whether the listener is to be told.
+    /// Requests a snapshot if one may help against a shortage of space. Returns whether to keep
+    /// accepting records until it is done, and whether to notify the listener.
     pub(crate) fn seek_relief(&self, state: &mut State) -> (bool, bool) {
         let logged = self.written_bytes.load(Ordering::Relaxed);
         let is_wanted = match state.relief {
@@ -84,11 +85,11 @@ impl Shared {
         if is_wanted {
             state.relief = Relief::Wanted;
         }
-        // While records are refused it does not change that.
+        // A request does not end a refusal that is already in force.
         (is_wanted && state.full.is_none(), is_wanted)
     }
 
-    /// Notes that the relief that was wanted has come, or cannot come.
+    /// Records that the requested snapshot was taken or could not be taken.
     pub(crate) fn end_relief(&self) {
         let mut state = self.lock();
         if state.relief == Relief::Wanted {

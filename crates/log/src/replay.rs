@@ -1,4 +1,4 @@
-//! Reading the log back: [`Replay`] to the end as fast as possible, [`Tail`] as the log grows.
+//! Reading the log back: [`Replay`] reads to the end as fast as possible, [`Tail`] follows the log.
 
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -14,14 +14,15 @@ use crate::recovery::{damage, describe};
 use crate::shared::Shared;
 use crate::{Lsn, RecordBatch};
 
-/// Batches that the reading thread may be ahead.
+/// Number of batches that the reading thread may be ahead.
 const AHEAD: usize = 3;
 
-/// Reads from an LSN to the end that the log had when the replay began, verifying on a second thread.
+/// Reads from an LSN to the written watermark at the time of the start, verifying on a second
+/// thread.
 #[derive(Debug)]
 pub struct Replay {
     filled: Option<Receiver<Result<RecordBatch, ReplayError>>>,
-    /// The newest record that was read, and the one that is to be read last.
+    /// LSN of the newest record read, and of the last record to read.
     last: Lsn,
     limit: Lsn,
     empty: SyncSender<RecordBatch>,
@@ -45,7 +46,7 @@ impl Replay {
                     Err(error) => Err(error),
                 };
                 let last = message.is_err();
-                // A failed send means that the reader lost interest.
+                // A failed send means that the `Replay` was dropped.
                 if filled_in.send(message).is_err() || last {
                     return;
                 }
@@ -59,18 +60,18 @@ impl Replay {
         Ok(Self { filled: Some(filled), last, limit, empty, current: None, worker: Some(worker) })
     }
 
-    /// The next verified records, or `None` at the end.
+    /// Returns the next verified records, or `None` at the end.
     ///
     /// # Panics
     /// If reading ended before the last record without an error.
     pub fn next_batch(&mut self) -> Result<Option<&RecordBatch>, ReplayError> {
         if let Some(batch) = self.current.take() {
-            // A full channel only means that this buffer is freed instead of used again.
+            // If the channel is full, this buffer is freed instead of reused.
             let _ = self.empty.try_send(batch);
         }
         match self.filled.as_ref().map(Receiver::recv) {
             Some(Ok(batch)) => {
-                // Behind an error nothing more is promised.
+                // After an error no further records are expected.
                 let batch = batch.inspect_err(|_| self.limit = self.last)?;
                 self.last = batch.last_lsn();
                 Ok(Some(self.current.insert(batch)))
@@ -82,7 +83,7 @@ impl Replay {
         }
     }
 
-    /// Ends the reading thread, and checks that nothing is missing.
+    /// Ends the reading thread and checks that no record is missing.
     ///
     /// # Panics
     /// If the thread has panicked, or has ended before the last record.
@@ -103,13 +104,13 @@ impl Drop for Replay {
     fn drop(&mut self) {
         self.filled = None;
         if let Some(worker) = self.worker.take() {
-            // The caller has lost interest in what the thread reads, and so in how it ends.
+            // The caller has dropped the replay, so the result of the thread does not matter.
             let _ = worker.join();
         }
     }
 }
 
-/// Follows a live log. It never blocks: the log's listener says when there is more.
+/// Follows a live log. It never blocks: the log's listener reports when there is more.
 #[derive(Debug)]
 pub struct Tail {
     shared: Arc<Shared>,
@@ -123,25 +124,25 @@ impl Tail {
         Ok(Self { shared, cursor, batch: RecordBatch::default() })
     }
 
-    /// The next records that are written, or `None` when there are none yet.
+    /// Returns the next written records, or `None` if there are none yet.
     pub fn next_batch(&mut self) -> Result<Option<&RecordBatch>, ReplayError> {
         let limit = Lsn(self.shared.written.load(Ordering::Acquire));
         Ok(self.cursor.read(&mut self.batch, limit)?.then_some(&self.batch))
     }
 
-    /// The next records that are durable, or `None` when there are none yet.
+    /// Returns the next durable records, or `None` if there are none yet.
     pub fn next_durable_batch(&mut self) -> Result<Option<&RecordBatch>, ReplayError> {
         let limit = Lsn(self.shared.durable.load(Ordering::Acquire));
         Ok(self.cursor.read(&mut self.batch, limit)?.then_some(&self.batch))
     }
 
-    /// LSN of the next record that will be yielded.
+    /// Returns the LSN of the next record to be returned.
     pub fn position(&self) -> Lsn {
         self.cursor.next
     }
 }
 
-/// A place in the log, across its segments.
+/// Position in the log, across its segments.
 #[derive(Debug)]
 struct Cursor {
     shared: Arc<Shared>,
@@ -154,8 +155,8 @@ struct Cursor {
 impl Cursor {
     fn new(shared: Arc<Shared>, from: Lsn) -> Result<Self, ReplayError> {
         let from = from.max(Lsn::FIRST);
-        // The LSN that the next record gets, and not merely one more than the last: a position in the gap that lies between
-        // goes on behind it.
+        // The LSN of the next record, which can be more than one after the last: a start inside the
+        // gap between them continues after it.
         let (end, next) = {
             let state = shared.lock();
             (Lsn(shared.appended.load(Ordering::Acquire)), state.next)
@@ -168,7 +169,7 @@ impl Cursor {
         if from < floor {
             return Err(ReplayError::Released { wanted: from, floor });
         }
-        // Holding the segment from now on keeps retention from taking it away.
+        // Holding the segment prevents retention from reusing its file.
         cursor.enter_segment();
         Ok(cursor)
     }
@@ -183,7 +184,7 @@ impl Cursor {
         true
     }
 
-    /// Fills `batch` with the next records up to `limit`; false when there are none.
+    /// Fills `batch` with the next records up to `limit`; returns false if there are none.
     fn read(&mut self, batch: &mut RecordBatch, limit: Lsn) -> Result<bool, ReplayError> {
         while self.next <= limit {
             if self.reader.is_none() && !self.enter_segment() {
@@ -210,7 +211,7 @@ impl Cursor {
         Ok(false)
     }
 
-    /// The segment yields no more: a later one must hold the next record.
+    /// Leaves a segment that yields no more records: a later one must hold the next record.
     fn leave_segment(&mut self, stop: Stop) -> Result<(), ReplayError> {
         let Some(reader) = self.reader.take() else {
             return Ok(());

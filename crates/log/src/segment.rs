@@ -1,4 +1,4 @@
-//! Segments: the files that the log is cut into, their names and table.
+//! Segments: the files of the log, their names and their table.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,16 +11,16 @@ use crate::{Format, Lsn};
 const SEGMENT_PREFIX: &str = "segment-";
 const SPARE_PREFIX: &str = "spare-";
 const SUFFIX: &str = ".tide";
-/// Files that a crash left half made; removed at open.
+/// Suffix of files under construction. Those that a crash left are removed at open.
 pub(crate) const TEMPORARY_SUFFIX: &str = ".tmp";
 
-/// A segment that is part of the log. Readers hold it while they read; a held file is not recycled.
+/// A segment of the log. Readers hold it while they read; a held file is not recycled.
 #[derive(Debug)]
 pub(crate) struct Segment {
     pub(crate) name: String,
     pub(crate) header: SegmentHeader,
     pub(crate) format: Format,
-    /// Where frames begin.
+    /// Offset of the first frame.
     pub(crate) data_offset: u64,
     pub(crate) file: Box<dyn StorageFile>,
 }
@@ -31,39 +31,39 @@ impl Segment {
     }
 }
 
-/// The log's segments by the first position that is looked for in them.
+/// The log's segments, keyed by the first LSN that belongs to each, including the gap before it.
 ///
 /// ```text
 /// 1 ─ first segment ─ 100 │ 101 ─ gap ─ 4294967295 │ 4294967296 ─ second segment ─ …
 /// key 1                   │ key 101
 /// ```
 ///
-/// A segment without records, which a crash left, has the key of the one that takes its place.
+/// A segment without records, left by a crash, has the same key as the one that replaces it.
 #[derive(Debug, Default)]
 pub(crate) struct SegmentTable {
     segments: BTreeMap<Lsn, Arc<Segment>>,
 }
 
 impl SegmentTable {
-    /// Adds a segment that is newer than all others. Returns the one whose place it takes, which is of no use any more.
+    /// Adds a segment that is newer than all others. Returns the one that it replaces, which has no
+    /// records.
     pub(crate) fn insert(&mut self, segment: Arc<Segment>) -> Option<Arc<Segment>> {
         self.segments.insert(segment.header.from(), segment)
     }
 
-    /// Where the oldest segment begins, its gap included.
+    /// Returns the start of the oldest segment, including its gap.
     pub(crate) fn from(&self) -> Option<Lsn> {
         self.segments.keys().next().copied()
     }
 
-    /// The segment in which `lsn` is or will be, or behind whose gap the log goes on, and the last LSN that it holds if
-    /// another follows.
+    /// Returns the segment that holds or will hold `lsn`, or that follows the gap around it. Also
+    /// returns the last LSN of that segment if another follows.
     pub(crate) fn find(&self, lsn: Lsn) -> Option<(Arc<Segment>, Option<Lsn>)> {
         let (from, segment) = self.segments.range(..=lsn).next_back()?;
         let end = self.segments.range(from.next()..).next().map(|(next, _)| next.previous());
         Some((segment.clone(), end))
     }
 
-    /// Removes and returns the oldest segment.
     pub(crate) fn pop_first(&mut self) -> Option<Arc<Segment>> {
         Some(self.segments.pop_first()?.1)
     }
@@ -82,7 +82,7 @@ pub(crate) fn parse_segment_name(name: &str) -> Option<Lsn> {
     (segment_name(first) == name).then_some(first)
 }
 
-/// Whether a file is one of a log's, or was made of one: a directory without any was never used.
+/// Returns whether a file belongs or belonged to a log: a directory without any was never used.
 pub(crate) fn is_of_log(name: &str) -> bool {
     name.contains(SUFFIX)
 }

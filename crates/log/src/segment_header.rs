@@ -1,28 +1,28 @@
-//! What a segment says of itself before its first record, however it is spelled.
+//! Content of a segment header, in every format.
 
 use crate::Lsn;
 
-/// Version of the file format, in the header of every segment whose first record follows the one before it at once ...
+/// Version of the file format in the header of a segment without a gap before it ...
 pub(crate) const VERSION: u32 = 1;
-/// ... and of one with a gap before it, which programs that know of no gaps must not take for damage.
+/// ... and with one: programs that do not support gaps must not take a gap for damage.
 pub(crate) const VERSION_WITH_GAP: u32 = 2;
-/// Size of a binary header; a page, so that records never share a sector with it.
+/// Size of a binary header: one page, so that records never share a sector with it.
 pub(crate) const HEADER_BYTES: usize = 4096;
 
-/// What a segment says of itself before its first record.
+/// Header of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SegmentHeader {
     /// LSN of the first record, also in the file's name.
     pub(crate) first_lsn: Lsn,
-    /// The record before it, which is the last of the segment before. Invariant: less than `first_lsn`; what lies between
-    /// is a gap.
+    /// Last record before this segment. Invariant: less than `first_lsn`; the LSNs in between are a
+    /// gap.
     pub(crate) follows: Lsn,
-    /// Start value of every checksum in this segment. It differs between uses of a recycled file, so that
-    /// what an earlier use left behind never passes for a frame.
+    /// Start value of every checksum in this segment. It differs between uses of a recycled file,
+    /// so that old bytes never pass for a frame.
     pub(crate) salt: u32,
     /// Time of the first record, microseconds since 1970.
     pub(crate) created_us: u64,
-    /// Whether the space behind the records holds the leavings of an earlier use instead of zeros.
+    /// Whether the space after the records may contain old bytes instead of zeros.
     pub(crate) recycled: bool,
 }
 
@@ -31,7 +31,7 @@ impl SegmentHeader {
         if self.follows == self.first_lsn.previous() { VERSION } else { VERSION_WITH_GAP }
     }
 
-    /// The first position that is looked for in this segment: those of the gap before it belong to it.
+    /// Returns the first LSN that belongs to this segment, including the gap before it.
     pub(crate) fn from(&self) -> Lsn {
         self.follows.next()
     }

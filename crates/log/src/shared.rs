@@ -1,4 +1,4 @@
-//! What the appenders, the commit thread and the housekeeper share.
+//! State shared by the appenders, the commit thread and the housekeeper.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -17,36 +17,37 @@ use crate::stopwatch::Stopwatch;
 use crate::storage::Storage;
 use crate::{Durability, Lsn, Options};
 
-/// How far the log has come, as told to the listener.
+/// Watermarks and health of the log, as reported to the listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// Everything up to here survives a power failure.
+    /// Everything up to this LSN survives a power failure.
     pub durable: Lsn,
-    /// Everything up to here survives the end of this process.
+    /// Everything up to this LSN survives the end of this process.
     pub written: Lsn,
     /// Whether the log accepts records.
     pub writable: bool,
-    /// Whether a snapshot is wanted, so that old segments can go before the disk is full: see
-    /// [`Log::offer_relief`](crate::Log::offer_relief).
+    /// Whether a snapshot is wanted, so that old segments can be dropped before the disk is full:
+    /// see [`Log::offer_relief`](crate::Log::offer_relief).
     pub wants_relief: bool,
-    /// Whether old segments stay that should have gone: see [`Log::retention_failure`](crate::Log::retention_failure).
+    /// Whether released segments could not be deleted: see
+    /// [`Log::retention_failure`](crate::Log::retention_failure).
     pub retaining: bool,
 }
 
-/// Whether the log accepts records, and why not.
+/// Whether the log accepts records, and if not, why.
 #[derive(Clone, Debug)]
 pub enum Health {
-    /// It does.
+    /// The log accepts records.
     Ok,
-    /// There is no space for the next segment; the log tries again by itself.
+    /// There is no space for the next segment; the log retries in the background.
     Full(Failure),
-    /// The storage does not answer; the log goes on when it does.
+    /// The storage does not answer; the log continues when it does.
     Stalled(Stall),
     /// A write or sync failed; only a restart helps.
     Failed(Failure),
 }
 
-/// A write of this size costs little more a byte than a larger one.
+/// Above this size, a write costs little less per byte.
 pub(crate) const WRITE_BYTES: usize = 1 << 20;
 
 pub(crate) type Listener = Box<dyn Fn(Progress) + Send + Sync>;
@@ -56,81 +57,81 @@ pub(crate) struct Shared {
     pub(crate) options: Options,
     pub(crate) codec: &'static dyn Codec,
     pub(crate) state: Mutex<State>,
-    /// The commit thread sleeps here.
+    /// The commit thread waits here.
     pub(crate) work: Condvar,
-    /// The thread that writes while another syncs sleeps here.
+    /// The relief thread, which writes while another thread syncs, waits here.
     pub(crate) relief: Condvar,
-    /// The housekeeper sleeps here.
+    /// The housekeeper waits here.
     pub(crate) chores: Condvar,
-    /// Appenders that wait for buffer or segment space sleep here.
+    /// Appenders that need buffer or segment space wait here.
     pub(crate) space: Condvar,
-    /// Waiters for durability sleep here.
+    /// Callers that need durability wait here.
     pub(crate) advanced: Condvar,
-    /// The thread that notes the high-water mark sleeps here before it does.
+    /// The thread that records the high-water mark waits here.
     pub(crate) ending: Condvar,
     pub(crate) appended: AtomicU64,
     pub(crate) written: AtomicU64,
     pub(crate) durable: AtomicU64,
     pub(crate) refusing: AtomicBool,
-    /// Whether [`State::stall`] is there.
+    /// Whether [`State::stall`] is set.
     pub(crate) stalled: AtomicBool,
     /// Bytes of the log that this process has written.
     pub(crate) written_bytes: AtomicU64,
-    /// The size of the newest snapshot, and what was written when it was begun.
+    /// Size of the newest snapshot, and `written_bytes` when it was begun.
     pub(crate) snapshot_bytes: AtomicU64,
     pub(crate) snapshot_at_bytes: AtomicU64,
-    /// Since when appenders should wait.
+    /// Time since which appenders should wait.
     pub(crate) crowded: Stopwatch,
-    /// The write, the sync and the housekeeper's call of the storage that are under way.
+    /// The write, the sync and the housekeeper's storage call that are under way.
     pub(crate) writing: Stopwatch,
     pub(crate) syncing: Stopwatch,
     pub(crate) keeping: Stopwatch,
-    /// Whether [`State::retention_failure`] is there.
+    /// Whether [`State::retention_failure`] is set.
     pub(crate) retaining: AtomicBool,
     pub(crate) segments: Mutex<SegmentTable>,
-    /// The newest record of earlier processes, behind which the log begins as long as it has no segment.
+    /// The newest record of earlier processes. The log starts after it while it has no segment.
     pub(crate) recovered: Lsn,
-    /// The gaps that are known: those of the segments that were there at the start, and that which the start has made.
+    /// Known gaps: those of the segments found at the start, and the one that the start made.
     pub(crate) gaps: Gaps,
     pub(crate) listener: RwLock<Option<Listener>>,
 }
 
 /// Everything under the one mutex that an append takes.
 pub(crate) struct State {
-    /// The LSN that the next record gets.
+    /// LSN of the next record.
     pub(crate) next: Lsn,
     /// Admission time of the newest record.
     pub(crate) time_us: u64,
     pub(crate) buffer: Buffer,
-    /// Where the end of `buffer` will be on disk; `None` before the first segment.
+    /// Position of the end of `buffer` on disk; `None` before the first segment.
     pub(crate) position: Option<Position>,
-    /// Segments prepared for use.
     pub(crate) ready: VecDeque<Ready>,
-    /// A small segment for records that were on their way when the disk was found full: whoever appends has changed
-    /// its state already and cannot be refused any more.
+    /// A small segment for records that were under way when the disk filled up: their appenders
+    /// have changed their state already and can no longer be refused.
     pub(crate) reserve: Option<Ready>,
-    /// Room that large records were promised which are not appended yet: the sum of all [`Room`](crate::Room)s.
+    /// Bytes reserved for large records that are not appended yet: the sum of all
+    /// [`Room`](crate::Room)s.
     pub(crate) promised_bytes: u64,
-    /// How many appenders sleep until there is more space: see [`Shared::wait_for_space`].
+    /// Number of appenders in [`Shared::wait_for_space`].
     pub(crate) waiting_for_space: usize,
-    /// Whether the listener is to be told of the next segment, because a large record awaits it.
+    /// Whether to notify the listener of the next segment, because a large record waits for it.
     pub(crate) is_room_awaited: bool,
-    /// A segment of at least this capacity is wanted.
+    /// Minimum size of the requested segment.
     pub(crate) wanted_bytes: Option<u64>,
     pub(crate) parked: Parked,
-    /// A thread syncs that has let go of the committer: what is to be written is the relief's.
+    /// A thread syncs without holding the committer; the relief thread writes meanwhile.
     pub(crate) is_syncing: bool,
     pub(crate) sync_wanted: Lsn,
-    /// Whoever is told of records up to here waits until they are written.
+    /// A caller waits until the records up to this LSN are written.
     pub(crate) write_wanted: Lsn,
     pub(crate) durability: Durability,
-    /// Records before this may be dropped.
+    /// Records before this LSN may be dropped.
     pub(crate) released: Lsn,
-    /// The last record of the newest segment that has a successor, and so is durable; 0 if this process has begun none.
+    /// The last record of the newest segment with a successor, and so durable; 0 if this process
+    /// has started no segment.
     pub(crate) sealed: Lsn,
-    /// Retention has something to look at.
     pub(crate) retention_due: bool,
-    /// Why an old segment stays that should have gone.
+    /// Why a released segment could not be deleted.
     pub(crate) retention_failure: Option<Failure>,
     pub(crate) closing: bool,
     pub(crate) closed: bool,
@@ -141,24 +142,24 @@ pub(crate) struct State {
     pub(crate) random: Random,
 }
 
-/// The end of what is accepted, in terms of the segment that will hold it.
+/// End of the accepted records within the segment that will hold them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Position {
     pub(crate) offset: u64,
-    /// Frames end at or before this; room for closing markers lies behind it.
+    /// Frames end at or before this offset; the space for closing markers is after it.
     pub(crate) capacity: u64,
     pub(crate) salt: u32,
     pub(crate) created_us: u64,
 }
 
-/// What the thread that writes is doing, so that an appender pays for a wake-up only when one is needed.
+/// State of the writing thread: an appender wakes it only when necessary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Parked {
-    /// Looks at the state again before it sleeps.
+    /// Checks the state again before it sleeps.
     Working,
-    /// Sleeps until a deadline that suits whatever is appended meanwhile.
+    /// Sleeps until a deadline that is early enough for records appended meanwhile.
     Timed,
-    /// Sleeps until woken, or until a deadline too far away for what is appended meanwhile.
+    /// Sleeps until woken, or until a deadline that is too late for records appended meanwhile.
     Idle,
 }
 
@@ -169,7 +170,8 @@ impl fmt::Debug for Shared {
 }
 
 impl Shared {
-    /// A panic in a payload writer leaves at most bytes behind `Buffer::sealed`, which nobody reads.
+    /// Locks the state. Ignores poisoning: a panic in a payload writer leaves at most bytes after
+    /// `Buffer::sealed`, which are never read.
     #[inline]
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -179,12 +181,13 @@ impl Shared {
         self.segments.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// This much is written without waiting for more.
+    /// Returns the batch size that is written without waiting for more.
     pub(crate) fn write_bytes(&self) -> usize {
         WRITE_BYTES.min(self.options.buffer_bytes)
     }
 
-    /// Where the log begins: nothing before it can be read, and nothing behind it is missing that is not lost.
+    /// Returns the start of the log: nothing before it can be read, and after it only LSNs in gaps
+    /// have no record.
     pub(crate) fn floor(&self) -> Lsn {
         self.table().from().unwrap_or(self.recovered.next())
     }
@@ -199,8 +202,9 @@ impl Shared {
         }
     }
 
-    /// Sleeps until there may be more space in the buffer, another segment, or a failure, or for `stall_after`. Whoever only makes room in the
-    /// buffer, which happens many times a second, tells nobody if nobody is counted here: each telling is a system call.
+    /// Waits for buffer space, a new segment or a failure, at most `stall_after`. Counts the
+    /// waiters: frequent releases of buffer space skip the notification, a system call, when there
+    /// are none.
     pub(crate) fn wait_for_space<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         state.waiting_for_space += 1;
         let waited = self.space.wait_timeout(state, self.options.stall_after);
@@ -209,12 +213,12 @@ impl Shared {
         state
     }
 
-    /// Wakes the thread that writes at the moment.
+    /// Wakes the thread that currently writes.
     pub(crate) fn wake_writer(&self, is_syncing: bool) {
         if is_syncing { self.relief.notify_one() } else { self.work.notify_one() }
     }
 
-    /// Tells waiters and the listener that the durable LSN or the health changed.
+    /// Notifies waiters and the listener of a change of the durable LSN or the health.
     pub(crate) fn announce(&self) {
         drop(self.lock());
         self.advanced.notify_all();
@@ -223,7 +227,7 @@ impl Shared {
         }
     }
 
-    /// Ends the log's acceptance of records for ever.
+    /// Stops the log: no records are accepted after this.
     pub(crate) fn fail(&self, failure: Failure) {
         {
             let mut state = self.lock();
@@ -252,7 +256,7 @@ impl State {
     }
 }
 
-/// Sleeps on `condvar`. A panic elsewhere does not matter, see [`Shared::lock`].
+/// Waits on `condvar`. Ignores poisoning, see [`Shared::lock`].
 pub(crate) fn wait<'a>(condvar: &Condvar, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
     condvar.wait(state).unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,30 +1,34 @@
-//! Room for appenders that must not wait, and storage that does not answer.
+//! Back-pressure for appenders that must not wait, and detection of storage that does not answer.
 //!
-//! An event loop asks for room before it runs a command ([`Shared::has_room_for`]) and lets the command wait if there is none.
-//! Under locks nothing waits for the buffer: what was admitted exceeds it by one record a thread. Nobody watches the clock:
-//! callers who have turns or questions ask whether the storage answers ([`Shared::look_for_stall`]).
+//! An event loop checks for space before it runs a command ([`Shared::has_room_for`]) and postpones
+//! the command if there is none. Appenders that hold locks never wait for the buffer, so admitted
+//! records can exceed its limit, by one record per thread. No thread watches the clock: callers
+//! check regularly whether the storage answers ([`Shared::look_for_stall`]).
 
 use std::sync::atomic::Ordering;
 
 use crate::error::{AppendError, Stall};
 use crate::shared::{Position, Shared, State};
 
-/// The part of the last segment that is left to records under way when no further one is admitted: those of 16 threads, of
-/// the largest that need no promise.
+/// Fraction of the last segment that is left to records under way when nothing more is admitted:
+/// those of 16 threads, each of the largest size that needs no reservation.
 const LAST_DIVISOR: u64 = 4;
 
-/// The part of it that is left to them where the disk is full and what takes no memory goes on.
+/// The fraction left to them when the disk is full and only changes that take no memory are
+/// accepted.
 const FULL_DIVISOR: u64 = 8;
 
 impl Shared {
-    /// Whether appenders should wait: for the buffer to be written, or for the next segment. One load.
+    /// Returns whether appenders should wait: for the buffer to be written, or for the next
+    /// segment. One load.
     #[inline]
     pub(crate) fn is_crowded(&self) -> bool {
         self.crowded.is_running()
     }
 
-    /// Follows what has changed of buffer, position or prepared segments. Returns whether appenders may go on that had to
-    /// wait; the caller announces it when it has released the lock.
+    /// Updates the crowded state after a change of the buffer, the position or the prepared
+    /// segments. Returns whether waiting appenders may continue; the caller announces that after it
+    /// has released the lock.
     #[must_use]
     pub(crate) fn update_crowded(&self, state: &State) -> bool {
         let is_crowded = state.buffer.sealed >= self.options.buffer_bytes || lacks_segment(state);
@@ -38,7 +42,8 @@ impl Shared {
         was_crowded && !is_crowded
     }
 
-    /// Whether a small record may be appended although the log cannot grow; the end of the segment stays for those under way.
+    /// Returns whether a small record may be appended although the log cannot grow. Leaves the end
+    /// of the segment to records under way.
     pub(crate) fn has_last_room_for(&self, payload_bytes: usize) -> bool {
         let state = self.lock();
         let refuses = state.failure.is_some() || state.closing || state.stall.is_some();
@@ -49,7 +54,7 @@ impl Shared {
         state.full.is_some() && !refuses && self.is_small(payload_bytes) && state.position.is_some_and(fits)
     }
 
-    /// Waits until a new log has a segment, or cannot have one: no appender should have to.
+    /// Waits until a new log has a segment or cannot get one, so that no appender has to.
     pub(crate) fn wait_for_first_segment(&self) {
         let mut state = self.lock();
         while state.position.is_none()
@@ -61,7 +66,8 @@ impl Shared {
         }
     }
 
-    /// Waits until appenders may go on, if they may not; so they may if the log cannot grow, as far as there is space.
+    /// Waits until appenders may continue. They may also continue, while there is space, if the log
+    /// cannot grow.
     pub(crate) fn wait_for_room(&self) -> Result<(), AppendError> {
         let mut state = self.lock();
         while self.is_crowded() && state.full.is_none() {
@@ -72,7 +78,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Has the threads make the room that is lacking.
+    /// Makes the threads provide the missing space.
     fn ask_for_room(&self, state: &mut State) {
         if lacks_segment(state) {
             self.want_next(state);
@@ -80,8 +86,8 @@ impl Shared {
         self.wake_writer(state.is_syncing);
     }
 
-    /// Whether the log has room for a record of so many payload bytes, or will refuse it. If not, the listener is told when
-    /// it is worth asking again.
+    /// Returns whether a record of `payload_bytes` can be appended without waiting, or will be
+    /// refused. If this is false, the listener is called when the caller should try again.
     #[inline]
     pub(crate) fn has_room_for(&self, payload_bytes: usize) -> bool {
         let has_room = !self.is_crowded() && self.is_small(payload_bytes);
@@ -107,7 +113,7 @@ impl Shared {
         !is_crowded && needed.is_none()
     }
 
-    /// Refuses records if the storage does not answer. Some loads unless it has been at work for long.
+    /// Refuses records if the storage does not answer. A few loads, unless a call has taken long.
     pub(crate) fn look_for_stall(&self) {
         if let Some(what) = self.stalled_work()
             && !self.stalled.load(Ordering::Acquire)
@@ -116,7 +122,7 @@ impl Shared {
         }
     }
 
-    /// What has been going on for too long.
+    /// Returns the operation that has taken too long, if any.
     fn stalled_work(&self) -> Option<&'static str> {
         let limit = self.options.stall_after;
         let keeper_is_needed = || self.is_crowded() || self.lock().is_room_awaited;
@@ -148,7 +154,7 @@ impl Shared {
         self.announce();
     }
 
-    /// Accepts records again if the storage has answered. One load if it has not been silent.
+    /// Accepts records again if the storage has answered. One load if there was no stall.
     pub(crate) fn end_stall(&self) {
         if !self.stalled.load(Ordering::Acquire) || self.stalled_work().is_some() {
             return;
@@ -162,7 +168,7 @@ impl Shared {
         self.announce();
     }
 
-    /// Follows what has changed of the reasons to refuse records.
+    /// Updates whether records are refused.
     pub(crate) fn update_refusing(&self, state: &State) {
         let refuses =
             state.failure.is_some() || state.closing || state.full.is_some() || state.stall.is_some();
@@ -170,7 +176,7 @@ impl Shared {
     }
 }
 
-/// Whether no segment is prepared and little is left of the last one, or there is none.
+/// Returns whether no segment is prepared and the last one is nearly full or missing.
 fn lacks_segment(state: &State) -> bool {
     state.ready.is_empty()
         && state.position.is_none_or(|at| {

@@ -1,13 +1,13 @@
-//! How long something has been going on, for readers on other threads.
+//! Running time of an operation, readable from other threads.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Since when one thing is under way, if it is. Starting and stopping are a store each.
+/// Start time of an operation, if it is under way. Starting and stopping are one store each.
 #[derive(Debug)]
 pub(crate) struct Stopwatch {
     made: Instant,
-    /// Nanoseconds from `made` to the start, plus one; 0 while it stands still.
+    /// Nanoseconds from `made` to the start, plus one; 0 when stopped.
     since: AtomicU64,
 }
 
@@ -16,7 +16,7 @@ impl Stopwatch {
         Self { made: Instant::now(), since: AtomicU64::new(0) }
     }
 
-    /// Starts it, anew if it was running.
+    /// Starts or restarts the watch.
     pub(crate) fn start(&self) {
         self.since.store(self.nanos().saturating_add(1), Ordering::Release);
     }
@@ -25,13 +25,13 @@ impl Stopwatch {
         self.since.store(0, Ordering::Release);
     }
 
-    /// One load.
+    /// Returns whether it is running. One load.
     #[inline]
     pub(crate) fn is_running(&self) -> bool {
         self.since.load(Ordering::Acquire) != 0
     }
 
-    /// Whether it has been running for so long.
+    /// Returns whether it has been running for at least `time`.
     #[inline]
     pub(crate) fn has_run_for(&self, time: Duration) -> bool {
         let since = self.since.load(Ordering::Acquire);
@@ -39,7 +39,7 @@ impl Stopwatch {
     }
 
     fn nanos(&self) -> u64 {
-        // 584 years.
+        // Enough for 584 years.
         u64::try_from(self.made.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 }

@@ -1,4 +1,4 @@
-//! Where a sink passes changes on, and which ones: `nats://127.0.0.1:4222/STREAM?prefix=user:&format=json`.
+//! Address of a sink, with a selection: `nats://127.0.0.1:4222/STREAM?prefix=user:&format=json`.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -7,23 +7,23 @@ use std::time::Duration;
 use tidemark_changes::{Format, Selection, query_string};
 use tidemark_log::Lsn;
 
-/// The longest pause between two notes of progress, in seconds: a day.
+/// Longest interval between progress messages, in seconds: a day.
 const PROGRESS_S_MAX: u64 = 86_400;
 
-/// A sink as it was asked for.
+/// Configuration of a sink.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address {
     pub(crate) target: Target,
     pub(crate) selection: Selection,
     pub(crate) format: Format,
     pub(crate) start: Start,
-    /// Whether to go on where the log begins when it has dropped what comes next.
+    /// Whether to continue at the log's start if the next record has been dropped.
     pub(crate) skips_gaps: bool,
-    /// After so long without a change, a message that says up to where there was none.
+    /// Time without a change after which a progress message is sent.
     pub(crate) progress: Option<Duration>,
 }
 
-/// The other side.
+/// Target of a sink.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Target {
     JetStream(JetStreamTarget),
@@ -38,7 +38,7 @@ pub(crate) struct JetStreamTarget {
     pub(crate) stream: String,
     pub(crate) subject: String,
     pub(crate) credentials: Option<PathBuf>,
-    /// A file that holds `user:password` or a token.
+    /// A file that contains `user:password` or a token.
     pub(crate) login_file: Option<PathBuf>,
     pub(crate) authorities: Option<PathBuf>,
 }
@@ -56,7 +56,7 @@ pub(crate) enum Login {
 }
 
 impl Login {
-    /// What `user:password` or a token means, each part of which is read by `part`.
+    /// Parses `user:password` or a token; `part` decodes each part.
     pub(crate) fn of(text: &str, part: impl Fn(&str) -> String) -> Login {
         match text.split_once(':') {
             Some((user, password)) => Login::Password(part(user), part(password)),
@@ -78,19 +78,19 @@ pub(crate) struct KafkaTarget {
     pub(crate) partition: i32,
 }
 
-/// Where a sink begins that holds nothing yet.
+/// Start of a sink that has no messages yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Start {
     /// At the oldest record of the log.
     #[default]
     Floor,
-    /// At its end.
+    /// At the end of the log.
     End,
-    /// Behind this record.
+    /// After this record.
     Behind(Lsn),
 }
 
-/// Why a text is not the address of a sink.
+/// Error for a text that is no address of a sink.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct NotAnAddress(String);
@@ -139,7 +139,7 @@ impl FromStr for Address {
 }
 
 impl Address {
-    /// Takes one word of the query.
+    /// Applies one parameter of the query.
     fn set(&mut self, name: &str, value: &[u8]) -> Result<(), NotAnAddress> {
         let selected = match name {
             "prefix" => self.selection.add_prefix(value),
@@ -220,7 +220,7 @@ impl Address {
     }
 }
 
-/// Without anything secret.
+/// Shows no secrets.
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.target {
@@ -260,12 +260,12 @@ fn kafka_target(hosts: &str, topic: &str) -> Result<KafkaTarget, NotAnAddress> {
     Ok(KafkaTarget { brokers: hosts_of(hosts, 9092)?, topic: topic.to_owned(), partition: 0 })
 }
 
-/// Hosts separated by commas, each with its port.
+/// Parses hosts separated by commas, each with an optional port.
 fn hosts_of(text: &str, port: u16) -> Result<Vec<String>, NotAnAddress> {
     text.split(',')
         .map(|host| {
             let (name, given) = match host.rsplit_once(':') {
-                // A colon in brackets is part of an address.
+                // A colon in brackets is part of an IPv6 address.
                 Some((name, given)) if !given.contains(']') => (name, Some(given)),
                 _ => (host, None),
             };
@@ -368,7 +368,7 @@ mod tests {
         fn any_text_is_an_address_or_is_refused(text in "(nats|kafka|tls)://[a-z:@/?=&,%\\[\\].]{0,40}") {
             let (_, rest) = text.split_once("://").expect("a scheme");
             match address(&text) {
-                // Both ways to name it say where it is, and no secret.
+                // The displayed address has the location and no secret.
                 Ok(address) => {
                     let told = address.to_string();
                     let login = rest.rsplit_once('@').map(|(login, _)| login).filter(|login| login.len() > 1);

@@ -1,8 +1,8 @@
-//! A stream of NATS `JetStream`.
+//! Sink to a NATS `JetStream` stream.
 //!
-//! Each message is published with the stream's sequence number that it must get the next of, so the server takes it
-//! only behind the one before it: many can be on their way at once, and none can overtake, come twice or be left out, whatever
-//! happens to the connection. That needs a stream which nobody else writes to.
+//! Each message is published with the expected last sequence number of the stream, so the server
+//! accepts it only after its predecessor. Many messages can be in flight, and none is reordered,
+//! duplicated or lost when the connection fails. That requires a stream without other writers.
 
 use crate::address::{JetStreamTarget, Login};
 use crate::outlet::{LSN_HEADER, Message, Outlet, PATIENCE, PROGRESS_HEADER, Trouble};
@@ -18,17 +18,17 @@ use std::time::Duration;
 use tidemark_log::Lsn;
 use tokio::sync::Notify;
 
-/// For how long a stream that is made here knows messages by what they are called.
+/// Duplicate window of a stream that is created here: how long it remembers message IDs.
 const DUPLICATE_WINDOW: Duration = Duration::from_mins(2);
-/// Room for the headers of a message. Bytes.
+/// Allowance for the headers of a message. Bytes.
 const HEADER_BYTES: usize = 512;
 
-/// See the module's documentation.
+/// Connection to a `JetStream` stream.
 pub(crate) struct JetStream {
     context: Context,
     stream: String,
     subject: String,
-    /// The last message's number in the stream, and its record.
+    /// Sequence number of the last message in the stream.
     sequence: u64,
     last: Option<Lsn>,
     disconnected: Arc<Notify>,
@@ -103,11 +103,12 @@ impl Outlet for JetStream {
 }
 
 impl JetStream {
-    /// A message that the stream takes behind message `sequence` only.
+    /// Builds a message that the stream accepts only directly after message `sequence`.
     fn framed(&self, message: Message, sequence: u64) -> PublishMessage {
         let lsn = message.lsn.to_string();
         let framed = PublishMessage::build()
-            // With the place as well: a stream that has been emptied knows what its messages were called for a while.
+            // The ID includes the sequence number: an emptied stream remembers message IDs for a
+            // while.
             .message_id(format!("{}-{lsn}", sequence + 1))
             .expected_stream(&self.stream)
             .expected_last_sequence(sequence)
@@ -122,7 +123,7 @@ async fn options(target: &JetStreamTarget, disconnected: &Arc<Notify>) -> Result
     let options = ConnectOptions::new()
         .name("tidemark")
         .connection_timeout(PATIENCE)
-        // Who has lost the connection begins anew and asks what has arrived.
+        // After a lost connection the relay reconnects and determines what has arrived.
         .max_reconnects(1)
         .event_callback(move |event| {
             if matches!(event, Event::Disconnected | Event::Closed) {
@@ -152,7 +153,7 @@ async fn options(target: &JetStreamTarget, disconnected: &Arc<Notify>) -> Result
     }
 }
 
-/// Reads a login from a file, which must be its owner's alone.
+/// Reads a login from a file, which only its owner may access.
 fn login_of_file(path: &Path) -> Result<Login, Trouble> {
     let failed = |error| Trouble::while_(&format!("reading {}", path.display()), error);
     let mode = std::fs::metadata(path).map_err(failed)?.permissions().mode();
@@ -167,7 +168,7 @@ fn login_of_file(path: &Path) -> Result<Login, Trouble> {
     Ok(Login::of(text.trim_end_matches(['\r', '\n']), str::to_owned))
 }
 
-/// The record of the last message; `None` if there is no message.
+/// Returns the record of the last message; `None` if there is no message.
 async fn last_record(stream: &Stream, target: &JetStreamTarget) -> Result<Option<Lsn>, Trouble> {
     let message = match stream.get_last_raw_message_by_subject(&target.subject).await {
         Ok(message) => message,

@@ -1,4 +1,4 @@
-//! One partition of a Kafka topic.
+//! Sink to one partition of a Kafka topic.
 
 use crate::address::KafkaTarget;
 use crate::outlet::{LSN_HEADER, Message, Outlet, PROGRESS_HEADER, Trouble};
@@ -11,14 +11,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use tidemark_log::Lsn;
 
-/// How long a broker may wait until a topic is there, or a record.
+/// Longest time that a broker may wait for a topic or a record, in milliseconds.
 const PATIENCE_MS: i32 = 5_000;
-/// How many records are looked at to find the last one that has an LSN.
+/// Offsets tried to find the last readable record.
 const LOOKED_AT: i64 = 100;
-/// What is fetched at once. Bytes.
+/// Largest fetch. Bytes.
 const FETCH_BYTES: i32 = 64 << 20;
 
-/// See the module's documentation.
+/// Connection to a partition.
 pub(crate) struct Kafka {
     partition: PartitionClient,
     last: Option<Lsn>,
@@ -28,7 +28,8 @@ impl Outlet for Kafka {
     type Target = KafkaTarget;
 
     async fn open(target: &KafkaTarget) -> Result<Kafka, Trouble> {
-        // A request that may have been carried out is not repeated: who begins anew asks what has arrived.
+        // A request that may have been carried out is not repeated: the relay reconnects and
+        // determines what has arrived.
         let once = BackoffConfig { deadline: Some(Duration::ZERO), ..BackoffConfig::default() };
         let client = ClientBuilder::new(target.brokers.clone()).client_id("tidemark").backoff_config(once);
         let client = client.build().await.map_err(|error| Trouble::while_("connecting", error))?;
@@ -52,7 +53,7 @@ impl Outlet for Kafka {
     }
 
     async fn lost(&self) -> Trouble {
-        // It shows when something is produced.
+        // A lost connection is noticed only when producing.
         std::future::pending().await
     }
 }
@@ -64,12 +65,12 @@ fn record(message: Message) -> Record {
         headers.insert(PROGRESS_HEADER.to_owned(), b"1".to_vec());
     }
     let time_us = i64::try_from(message.time_us).unwrap_or(i64::MAX);
-    // A log may have been written under a clock that shows a year which Kafka does not know.
+    // The clock of the log may have shown a year that the timestamp cannot represent.
     let timestamp = DateTime::from_timestamp_micros(time_us).unwrap_or_default();
     Record { key: None, value: Some(message.payload), headers, timestamp }
 }
 
-/// Makes the topic with one partition, unless it is there.
+/// Creates the topic, with partitions up to the target's, unless it exists.
 async fn provide_topic(client: &Client, target: &KafkaTarget) -> Result<(), Trouble> {
     let topics = client.list_topics().await.map_err(|error| Trouble::while_("listing topics", error))?;
     if topics.iter().any(|topic| topic.name == target.topic) {
@@ -77,19 +78,19 @@ async fn provide_topic(client: &Client, target: &KafkaTarget) -> Result<(), Trou
     }
     let controller = client.controller_client();
     let controller = controller.map_err(|error| Trouble::while_("looking for the controller", error))?;
-    // As many replicas as the cluster's default says.
+    // -1: the cluster's default number of replicas.
     let created = controller.create_topic(target.topic.clone(), target.partition + 1, -1, PATIENCE_MS).await;
     created.map_err(|error| Trouble::while_("making the topic", error))
 }
 
-/// The record of the last message; `None` if there is no message.
+/// Returns the record of the last message; `None` if there is no message.
 async fn last_record(partition: &PartitionClient) -> Result<Option<Lsn>, Trouble> {
     let offset = async |at| {
         let offset = partition.get_offset(at).await;
         offset.map_err(|error| Trouble::while_("asking for an offset", error))
     };
     let (first, end) = (offset(OffsetAt::Earliest).await?, offset(OffsetAt::Latest).await?);
-    // The last offsets may be those of records that are not there any more, or that are the broker's own.
+    // The last offsets may belong to deleted records or to the broker's control records.
     for back in 1..=LOOKED_AT.min(end - first) {
         let fetched = partition.fetch_records(end - back, 1..FETCH_BYTES, PATIENCE_MS).await;
         let (records, _) = fetched.map_err(|error| Trouble::while_("reading the last record", error))?;

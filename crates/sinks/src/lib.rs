@@ -1,15 +1,16 @@
-//! Sinks: the log's changes passed on to NATS `JetStream` and Kafka.
+//! Sinks: deliver the log's changes to NATS `JetStream` and Kafka.
 //!
 //! ```text
 //! Feed ─► Follower ─► Supply: a batch ─► Outlet: JetStream or Kafka ─► Status: INFO and metrics
 //! ```
 //!
-//! - [`Address`]: where a sink passes changes on, and which ones, from a URL.
-//! - [`Sinks`]: all sinks of a server, on one thread of their own.
-//! - [`Status`]: how one of them is doing.
+//! - [`Address`]: target and selection of a sink, from a URL.
+//! - [`Sinks`]: all sinks of a server, on one thread.
+//! - [`Status`]: the state of one sink.
 //!
-//! How far a sink has got is kept in the sink itself: each message carries its record's LSN, and whoever connects asks for
-//! the last one. So nothing is kept here, and neither side's restart loses or repeats anything.
+//! The position of a sink is stored in its target: each message carries its record's LSN, and the
+//! sink reads the last one when it connects. The server stores nothing, and a restart of either
+//! side neither loses nor repeats a message.
 
 mod address;
 mod jetstream;

@@ -1,32 +1,31 @@
-//! What a sink needs of the other side.
+//! Interface of a sink's target.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tidemark_changes::Told;
 use tidemark_log::Lsn;
 
-/// The header of a message that says which record it is.
+/// Message header with the record's LSN.
 pub(crate) const LSN_HEADER: &str = "Tidemark-Lsn";
-/// The header of a message without content that says up to where there was no change.
+/// Header of a progress message, which has no content: there was no change up to its LSN.
 pub(crate) const PROGRESS_HEADER: &str = "Tidemark-Progress";
-/// How long the other side may take for one thing.
+/// Timeout of one operation.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What went wrong, for the operator. Everything is tried again.
+/// An error, for the operator. Every operation is retried.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Trouble(pub(crate) String);
 
 impl Trouble {
-    /// What was attempted, and how it went.
     pub(crate) fn while_(attempt: &str, error: impl std::fmt::Display) -> Trouble {
         Trouble(format!("{attempt}: {error}"))
     }
 }
 
-/// A message to be passed on.
+/// A message to deliver.
 pub(crate) struct Message {
     pub(crate) lsn: Lsn,
-    /// In microseconds since 1970.
+    /// Time in microseconds since 1970.
     pub(crate) time_us: u64,
     pub(crate) payload: Vec<u8>,
     pub(crate) is_progress: bool,
@@ -39,7 +38,7 @@ impl From<Told> for Message {
 }
 
 impl Message {
-    /// Says that there is nothing up to an LSN.
+    /// Creates a progress message: there is no further change up to `lsn`.
     pub(crate) fn progress(lsn: Lsn) -> Message {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let time_us = now.map_or(0, |time| time.as_micros() as u64);
@@ -47,21 +46,21 @@ impl Message {
     }
 }
 
-/// A connection to the other side, which is the only one that writes there.
+/// A connection to the target. It is the only writer there.
 pub(crate) trait Outlet: Sized {
-    /// Where to connect.
+    /// Configuration of the target.
     type Target;
 
-    /// Connects, makes what messages are kept in if it is not there, and finds the last message.
+    /// Connects, creates the stream or topic if it is missing, and finds the last message.
     async fn open(target: &Self::Target) -> Result<Self, Trouble>;
 
-    /// The LSN of the last message that is kept there.
+    /// Returns the LSN of the last message in the target at the time of the connection.
     fn last(&self) -> Option<Lsn>;
 
-    /// Appends messages in this order behind the last one. When this fails it is not known how many of them are there, and
-    /// the connection is of no use any more.
+    /// Appends messages in order. If this fails, the number of appended ones is unknown, and the
+    /// connection must not be used further.
     async fn append(&mut self, messages: Vec<Message>) -> Result<(), Trouble>;
 
-    /// Waits until the connection is lost, as far as that can be known while nothing is sent.
+    /// Waits until the connection is lost, if the implementation can detect that without sending.
     async fn lost(&self) -> Trouble;
 }

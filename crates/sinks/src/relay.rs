@@ -1,4 +1,4 @@
-//! One sink at work: connect, find out where to go on, pass changes on, and begin anew when something goes wrong.
+//! Runs one sink: connects, finds its position, delivers changes, and reconnects after an error.
 
 use crate::address::{Address, Start};
 use crate::outlet::{Message, Outlet, PATIENCE, Trouble};
@@ -11,26 +11,25 @@ use tidemark_changes::{End, Feed, Follower, NotFollowed};
 use tidemark_log::{Log, Lsn};
 use tokio::time::{sleep, timeout};
 
-/// The pause after the first failure; each further one is twice as long.
+/// Pause after the first failure; doubles after each further one.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
-/// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
-/// One sink, of whatever kind.
+/// One sink of any kind.
 pub(crate) struct Relay {
     pub(crate) feed: Arc<Feed>,
     pub(crate) address: Address,
-    /// Behind which record a sink begins that holds nothing yet: where the address says, when the server started. What the
-    /// log gets or drops before the other side can be reached changes nothing about it.
+    /// Record after which a sink without messages starts, as the address defines it at the start of
+    /// the server. Independent of later changes of the log.
     pub(crate) origin: Lsn,
     pub(crate) status: Arc<Status>,
 }
 
-/// Why a connection is given up.
+/// Why a connection ends.
 enum Obstacle {
-    /// It is worth another try.
+    /// Worth a retry.
     Trouble(Trouble),
-    /// It is not: what the operator has to know.
+    /// Not worth a retry: a message for the operator.
     Final(String),
 }
 
@@ -51,7 +50,7 @@ impl Relay {
         Relay { feed: Arc::clone(feed), address, origin, status }
     }
 
-    /// Passes changes on for ever, or until only an operator can help.
+    /// Delivers changes forever, or until only an operator can help.
     pub(crate) async fn run<O: Outlet>(self, target: &O::Target) {
         let mut pause = FIRST_PAUSE;
         loop {
@@ -72,7 +71,7 @@ impl Relay {
         }
     }
 
-    /// Connects and passes changes on for as long as it goes well.
+    /// Connects and delivers changes until an error occurs.
     async fn pass_on<O: Outlet>(&self, target: &O::Target, pause: &mut Duration) -> Obstacle {
         match self.try_to_pass_on::<O>(target, pause).await {
             Err(obstacle) => obstacle,
@@ -88,7 +87,7 @@ impl Relay {
         let mut outlet: O = in_time("connecting", O::open(target)).await?;
         let (mut supply, mut passed) = self.supply(outlet.last())?;
         if outlet.last().is_none() && self.address.start == Start::End {
-            // The end is another one when the server starts again, so the sink has to know this one.
+            // After a restart the end would be another one, so store this one in the target.
             in_time("keeping the place", outlet.append(vec![Message::progress(passed)])).await?;
         }
         loop {
@@ -110,13 +109,13 @@ impl Relay {
         }
     }
 
-    /// The changes that come next, and the record that they are behind.
+    /// Returns the next changes, and the record before them.
     fn supply(&self, last: Option<Lsn>) -> Result<(Supply, Lsn), Obstacle> {
         let mut seen = last.unwrap_or(self.origin);
         let follow = |seen| Supply::follow(&self.feed, seen, &self.address.selection, self.address.format);
         let supply = loop {
             match follow(seen) {
-                // Each time the log begins further on, so this ends.
+                // The log's start advances each time, so this ends.
                 Err(NotFollowed::Stale(floor)) if self.address.skips_gaps => {
                     say(&format!(
                         "warning: the sink {} misses the records from {} to {}, which the log has dropped",
@@ -146,7 +145,8 @@ impl Relay {
         Ok((supply, seen))
     }
 
-    /// Waits until it is time to say up to where there is nothing, if that is further than `passed`.
+    /// Waits until a progress message is due, and everything up to an LSN beyond `passed` has been
+    /// read.
     async fn note_progress(&self, follower: &Follower, passed: Lsn) -> Message {
         loop {
             match self.address.progress {
@@ -162,14 +162,13 @@ impl Relay {
 }
 
 fn say(line: &str) {
-    // Nobody may be reading what the server says.
+    // Standard error may be closed.
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-/// What it means that nothing more comes.
 fn ended(end: End) -> Obstacle {
     match end {
-        // The same is found when it begins anew, which skips the gap if it may.
+        // A new connection finds the same gap, and skips it if configured.
         End::Stale(floor) => {
             Obstacle::Trouble(Trouble(format!("it was too slow: the log begins at LSN {floor}")))
         }
@@ -177,7 +176,7 @@ fn ended(end: End) -> Obstacle {
     }
 }
 
-/// What to do when the log does not have the next record any more.
+/// Tells the operator what to do when the log no longer has the next record.
 fn gap(seen: Lsn, floor: Lsn) -> String {
     format!(
         "it goes on behind record {seen}, and the log begins at {floor}. Give it gap=skip to go on without those in between, or \

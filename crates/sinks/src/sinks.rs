@@ -1,4 +1,4 @@
-//! All sinks of a server, on a thread of their own: whatever they wait for, nobody else does.
+//! All sinks of a server, on one separate thread, so that their waits delay nothing else.
 
 use crate::address::{Address, Target};
 use crate::jetstream::JetStream;
@@ -12,7 +12,7 @@ use tidemark_changes::Feed;
 use tidemark_log::Log;
 use tokio::sync::oneshot;
 
-/// The sinks at work.
+/// The running sinks.
 #[derive(Debug)]
 pub struct Sinks {
     statuses: Vec<Arc<Status>>,
@@ -21,7 +21,7 @@ pub struct Sinks {
 }
 
 impl Sinks {
-    /// Starts them.
+    /// Starts the sinks.
     pub fn start(addresses: Vec<Address>, feed: &Arc<Feed>, log: &Arc<Log>) -> io::Result<Sinks> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
         let (stop, stopped) = oneshot::channel::<()>();
@@ -33,21 +33,21 @@ impl Sinks {
             for relay in relays {
                 local.spawn_local(run(relay));
             }
-            // What is on its way is found out when the server starts again.
+            // Messages in flight are found again at the next start.
             let _ = local.block_on(&runtime, stopped);
         };
         let thread = std::thread::Builder::new().name("tidemark-sinks".to_owned()).spawn(run)?;
         Ok(Sinks { statuses, stop, thread })
     }
 
-    /// How each of them is doing, in the order in which they were given.
+    /// Returns the status of each sink, in the order in which they were given.
     pub fn statuses(&self) -> &[Arc<Status>] {
         &self.statuses
     }
 
-    /// Ends them. What they have not passed on, they pass on when the server starts again.
+    /// Stops the sinks. They deliver the rest after the next start.
     pub fn stop(self) {
-        // If the thread has ended already, nobody hears it.
+        // The send fails if the thread has ended already.
         let _ = self.stop.send(());
         let _ = self.thread.join();
     }

@@ -1,25 +1,25 @@
-//! How a sink is doing, for operators.
+//! Status of a sink, for operators.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tidemark_changes::Follower;
 use tidemark_log::Lsn;
 
-/// What a sink is about.
+/// State of a sink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum State {
-    /// It has not been connected yet.
+    /// Not connected yet.
     #[default]
     Connecting,
-    /// It passes changes on.
+    /// Delivering changes.
     Running,
-    /// Something went wrong, and it tries again.
+    /// Retrying after an error.
     Retrying,
-    /// Something went wrong that only an operator can repair.
+    /// Stopped by an error that only an operator can fix.
     Stopped,
 }
 
 impl State {
-    /// The word for it.
+    /// Returns the name of the state.
     pub fn name(self) -> &'static str {
         match self {
             State::Connecting => "connecting",
@@ -30,22 +30,22 @@ impl State {
     }
 }
 
-/// A sink at one moment.
+/// Snapshot of a sink's status.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
-    /// What it is about.
+    /// State of the sink.
     pub state: State,
-    /// Everything up to here has been passed on, as far as it was selected.
+    /// All selected changes up to this LSN have been delivered.
     pub position: Lsn,
-    /// Messages that were passed on since the start.
+    /// Messages delivered since the start.
     pub messages: u64,
-    /// How often something went wrong since the start.
+    /// Errors since the start.
     pub errors: u64,
-    /// What went wrong last, even if all is well again; empty if nothing did.
+    /// The last error, even if it is resolved; empty if there was none.
     pub last_error: String,
 }
 
-/// One sink's status: the sink writes it, others look.
+/// Status of one sink, written by the sink and read by other threads.
 #[derive(Debug)]
 pub struct Status {
     name: String,
@@ -59,7 +59,7 @@ struct Inner {
     messages: u64,
     errors: u64,
     last_error: String,
-    /// Who follows the log for it, while nothing that was taken is on its way.
+    /// The sink's follower, while no change that it has taken is in flight.
     idle: Option<Arc<Follower>>,
 }
 
@@ -68,15 +68,15 @@ impl Status {
         Status { name, inner: Mutex::default() }
     }
 
-    /// Which sink it is: its address without anything secret.
+    /// Returns the sink's address, without secrets.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// How the sink is doing now.
+    /// Returns the current status.
     pub fn report(&self) -> Report {
         let inner = self.lock();
-        // What was not selected is behind it too.
+        // The position also covers records that were not selected.
         let read = inner.idle.as_ref().and_then(|follower| follower.caught_up_to());
         Report {
             state: inner.state,
@@ -87,31 +87,31 @@ impl Status {
         }
     }
 
-    /// It is connected and goes on behind `seen`; whether something had been wrong.
+    /// Sets the state to running, after record `seen`. Returns whether the sink was retrying.
     pub(crate) fn run(&self, seen: Lsn) -> bool {
         let mut inner = self.lock();
         inner.passed_on = seen;
         std::mem::replace(&mut inner.state, State::Running) == State::Retrying
     }
 
-    /// All that was taken has been passed on; from now on the follower's place is the sink's.
+    /// Records that nothing is in flight: from now on the follower's position is the sink's.
     pub(crate) fn rest(&self, follower: &Arc<Follower>) {
         self.lock().idle = Some(Arc::clone(follower));
     }
 
-    /// Something has been taken and is on its way.
+    /// Records that changes are in flight.
     pub(crate) fn work(&self) {
         self.lock().idle = None;
     }
 
-    /// Messages have been passed on, up to `lsn`.
+    /// Records the delivery of messages up to `lsn`.
     pub(crate) fn pass(&self, messages: usize, lsn: Lsn) {
         let mut inner = self.lock();
         inner.passed_on = lsn;
         inner.messages += messages as u64;
     }
 
-    /// Something went wrong; whether it is the first time since all was well.
+    /// Records an error. Returns whether the state is new.
     pub(crate) fn fail(&self, state: State, error: String) -> bool {
         let mut inner = self.lock();
         let is_new = inner.state != state;

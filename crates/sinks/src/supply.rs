@@ -1,4 +1,4 @@
-//! A follower of the log for those who await its changes, many at a time.
+//! Batches of changes from a follower, for asynchronous consumers.
 
 use std::sync::Arc;
 use tidemark_changes::{End, Feed, Follower, Format, NotFollowed, Selection};
@@ -8,21 +8,22 @@ use tokio::sync::Notify;
 use crate::outlet::Message;
 use crate::status::Status;
 
-/// The most messages passed on together.
+/// Most messages of a batch.
 const BATCH_MESSAGES: usize = 512;
-/// As much of them, unless a single one is larger: below what brokers take at once by default. Bytes.
+/// Most payload bytes of a batch, unless a single message is larger: below the brokers' default
+/// limits.
 const BATCH_BYTES: usize = 512 << 10;
 
-/// See the module's documentation.
+/// Asynchronous, batching reader of a follower.
 pub(crate) struct Supply {
     follower: Arc<Follower>,
     called: Arc<Notify>,
-    /// What did not fit into the last batch.
+    /// A message that did not fit into the last batch.
     next: Option<Message>,
 }
 
 impl Supply {
-    /// The changes behind `seen`.
+    /// Follows the changes after `seen`.
     pub(crate) fn follow(
         feed: &Feed,
         seen: Lsn,
@@ -36,15 +37,15 @@ impl Supply {
         Ok(Supply { follower: Arc::new(follower), called, next: None })
     }
 
-    /// Who follows.
     pub(crate) fn follower(&self) -> &Arc<Follower> {
         &self.follower
     }
 
-    /// The next changes, at least one. Nothing is lost if it is not waited for to the end.
+    /// Returns the next changes, at least one. Cancel-safe: nothing is lost if the future is
+    /// dropped.
     ///
-    /// The status is at rest only while nothing is taken: what has left the follower's queue, and is not passed on yet,
-    /// must not seem to be.
+    /// The status is idle only while nothing is taken: changes that have left the follower's queue
+    /// and are not delivered yet must not count as delivered.
     pub(crate) async fn batch(&mut self, status: &Status) -> Result<Vec<Message>, End> {
         loop {
             status.work();

@@ -1,4 +1,4 @@
-//! The binary format: raw frames behind a header block of one page.
+//! The binary format: raw frames after a header block of one page.
 //!
 //! ```text
 //!  0          8          12       13         16           24        28              36          44      4092    4096
@@ -7,7 +7,7 @@
 //!  +----------+----------+--------+----------+------------+---------+---------------+-----------+-------+-------+
 //! ```
 //!
-//! `follows` is zero in version 1, where it is one less than the first LSN.
+//! In version 1 the field `follows` is zero, and its value is one less than the first LSN.
 
 use super::codec::{Codec, Step};
 use super::raw;
@@ -93,7 +93,7 @@ impl Codec for Binary {
     fn check_sealed(&self, frames: &[u8], first: Lsn) -> Lsn {
         let mut rest = frames;
         let mut next = first;
-        // Every record that is written passes here: only what the checks need is read.
+        // Hot path: every written record is checked here, so only the necessary fields are read.
         while let Some(head) = rest.first_chunk::<{ raw::OVERHEAD_BYTES }>() {
             let (length, kind) = (raw::head_length(head), head[raw::OVERHEAD_BYTES - 1]);
             let is_next = raw::head_lsn(head) == next && kind != raw::MARKER && length >= raw::FIXED_BYTES;
@@ -146,7 +146,8 @@ impl Codec for Binary {
     }
 
     fn find_proof(&self, window: &[u8], salt: u32, lsn: Lsn) -> Option<usize> {
-        // Only frames of a marker's exact size and kind are tried, so hostile payloads cannot make this slow.
+        // Only frames of a marker's exact size and kind are tried, so hostile payloads cannot make
+        // this slow.
         let length = ((raw::MARKER_BYTES - raw::PREFIX_BYTES) as u32).to_le_bytes();
         window.windows(raw::MARKER_BYTES).position(|candidate| {
             candidate.get(4..8) == Some(length.as_slice())
@@ -159,7 +160,7 @@ impl Codec for Binary {
     }
 }
 
-/// Stops the commit of `frames`, which do not begin with the whole frame of record `next`.
+/// Stops the commit of `frames`, which do not start with the whole frame of record `next`.
 #[cold]
 fn not_sealed(frames: &[u8], next: Lsn) -> ! {
     let Some((Record { lsn, kind, .. }, _)) = raw::split(frames) else {
@@ -168,12 +169,12 @@ fn not_sealed(frames: &[u8], next: Lsn) -> ! {
     panic!("the frame of record {next} is written as record {lsn} of kind {kind}");
 }
 
-/// The little-endian number at `offset`, which lies within a block of known size.
+/// Reads a number at `offset`, which must lie within `bytes`.
 fn u32_at(bytes: &[u8], offset: usize) -> u32 {
     u32::from_le_bytes(*bytes[offset..].first_chunk().expect("a block holds its fields"))
 }
 
-/// The little-endian number at `offset`, which lies within a block of known size.
+/// Reads a number at `offset`, which must lie within `bytes`.
 fn u64_at(bytes: &[u8], offset: usize) -> u64 {
     u64::from_le_bytes(*bytes[offset..].first_chunk().expect("a block holds its fields"))
 }

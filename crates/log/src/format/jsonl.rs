@@ -1,4 +1,4 @@
-//! The JSON Lines format: one object a record, with its keys in this order.
+//! The JSON Lines format: one object per record, with its keys in this order.
 //!
 //! ```text
 //! {"crc":"5b0c1a77","tidemark_log":1,"format":"jsonl","first_lsn":1,"salt":29198,"created_us":"1700000000000000"}
@@ -7,8 +7,8 @@
 //! {"crc":"1c2f8bd0","lsn":2,"time_us":1700000000000210,"kind":0,"durable":"00000000000000000002"}
 //! ```
 //!
-//! The header of a segment with a gap before it has version 2, and `"follows"` with the record before the gap behind
-//! `"first_lsn"`. A payload that is UTF-8 is `text`, any other is `base64`.
+//! The header of a segment with a gap before it has version 2 and, after `"first_lsn"`, the key
+//! `"follows"` with the record before the gap. A UTF-8 payload is `text`, any other is `base64`.
 
 use std::io::Write;
 
@@ -28,7 +28,7 @@ impl LineStyle for Jsonl {
     fn write_header(out: &mut Vec<u8>, header: &SegmentHeader) {
         let SegmentHeader { first_lsn, salt, created_us, .. } = header;
         let (version, name, follows) = (header.version(), Self::NAME, follows_part(header, ",\"follows\":"));
-        // `created_us` is a string because every line closes with a quote.
+        // `created_us` is a string because every line ends with a quote.
         let line = format!(
             "\"tidemark_log\":{version},\"format\":\"{name}\",\"first_lsn\":{first_lsn}{follows},\"salt\":{salt},\
              \"created_us\":\"{created_us}"
@@ -107,7 +107,7 @@ fn write_escaped(out: &mut Vec<u8>, text: &str) {
     }
 }
 
-/// Undoes `write_escaped`; escapes that it never writes are refused.
+/// Inverse of `write_escaped`; rejects escapes that it never writes.
 fn parse_escaped(text: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let mut rest = text;
     while let Some((&byte, after)) = rest.split_first() {

@@ -1,4 +1,5 @@
-//! What the two line formats share: one record a line, its checksum at a fixed place in front.
+//! Common part of the two line formats: one record per line, its checksum at a fixed place in
+//! front.
 
 use super::codec::{Codec, MARKER_BYTES_MAX, Step};
 use super::raw;
@@ -6,34 +7,34 @@ use crate::checksum;
 use crate::segment_header::{SegmentHeader, VERSION, VERSION_WITH_GAP};
 use crate::{Lsn, Record};
 
-/// Digits of the LSN in a marker: fixed, so that it can be filled in late.
+/// Digits of the LSN in a marker: a fixed number, so that it can be filled in later.
 const DURABLE_DIGITS: usize = 20;
-/// Checksums of headers start from here, in every version.
+/// Start value of header checksums, in every version.
 const HEADER_SALT: u32 = 1;
 
-/// The parts of a line format. A line is `OPENING crc BETWEEN body CLOSING newline`; the checksum covers the body and
-/// the closing.
+/// The parts of a line format. A line is `OPENING crc BETWEEN body CLOSING newline`; the checksum
+/// covers body and closing.
 pub(crate) trait LineStyle: Sync {
     const NAME: &'static str;
     const OPENING: &'static str;
     const BETWEEN: &'static str;
     const CLOSING: &'static str;
 
-    /// Writes a header; of version 2, if a gap is before the segment, and then with the record that the gap follows.
+    /// Writes a header. If there is a gap before the segment, it has version 2 and names the record
+    /// before the gap.
     fn write_header(out: &mut Vec<u8>, header: &SegmentHeader);
     fn parse_header(body: &str) -> Option<SegmentHeader>;
-    /// Writes LSN, time and kind and what introduces the payload.
+    /// Writes LSN, time, kind and the start of the payload field.
     fn write_head(out: &mut Vec<u8>, record: &Record<'_>);
     fn write_payload(out: &mut Vec<u8>, payload: &[u8]);
-    /// Writes what introduces a marker's digits, which are the last of the body.
+    /// Writes the label of a marker's digits, which end the body.
     fn write_durable_label(out: &mut Vec<u8>);
-    /// Appends the raw frame that the body spells.
+    /// Appends the raw frame that the body encodes.
     fn parse_record(body: &[u8], out: &mut Vec<u8>) -> Option<()>;
-    /// The LSN of the record before a marker, and the LSN that it calls durable.
+    /// Parses a marker: the LSN of the record before it, and the LSN that it calls durable.
     fn parse_marker(body: &[u8]) -> Option<(Lsn, Lsn)>;
 }
 
-/// A codec made of a style.
 pub(crate) struct Lines<S>(pub(crate) S);
 
 impl<S: LineStyle> Lines<S> {
@@ -55,7 +56,7 @@ impl<S: LineStyle> Lines<S> {
             .copy_from_slice(checksum.as_bytes());
     }
 
-    /// The body of a line without its newline, if its checksum matches.
+    /// Returns the body of a line without its newline, if its checksum matches.
     fn checked_body(line: &[u8], salt: u32) -> Result<&[u8], &'static str> {
         let (front, covered) = line.split_at_checked(Self::COVERED_AT).ok_or("the line is too short")?;
         let digits = front
@@ -156,7 +157,7 @@ impl<S: LineStyle> Codec for Lines<S> {
     fn check_sealed(&self, frames: &[u8], first: Lsn) -> Lsn {
         let is_whole = frames.last().is_none_or(|last| *last == b'\n');
         assert!(is_whole, "the last line behind record {first} is cut: {} bytes are written", frames.len());
-        // No line has a newline inside: payloads are escaped.
+        // Payloads are escaped, so no line contains a newline.
         let lines = frames.iter().fold(0, |lines, byte| lines + u64::from(*byte == b'\n'));
         Lsn(first.0 + lines)
     }
@@ -179,7 +180,7 @@ impl<S: LineStyle> Codec for Lines<S> {
         Some(checksum::before(checksum, covered))
     }
 
-    /// Markers are looked for at every byte, because the newline before one may be what is damaged.
+    /// Searches for markers at every byte, because the newline before one may be damaged.
     fn find_proof(&self, window: &[u8], salt: u32, lsn: Lsn) -> Option<usize> {
         (0..window.len()).find(|start| {
             let rest = &window[*start..];
@@ -196,20 +197,21 @@ impl<S: LineStyle> Codec for Lines<S> {
     }
 }
 
-/// What a header says of the record before its gap, introduced by `label`; nothing without a gap.
+/// Returns the header field for the record before the gap, introduced by `label`; empty without a
+/// gap.
 pub(super) fn follows_part(header: &SegmentHeader, label: &str) -> String {
     if header.version() == VERSION_WITH_GAP { format!("{label}{}", header.follows) } else { String::new() }
 }
 
-/// The version at the front of a header's body, if it is one that is known.
+/// Splits the version from the front of a header's body, if it is a known one.
 pub(super) fn split_version(text: &str) -> Option<(u32, &str)> {
     [VERSION, VERSION_WITH_GAP]
         .into_iter()
         .find_map(|version| Some((version, text.strip_prefix(version.to_string().as_str())?)))
 }
 
-/// The first LSN at the front of a header's rest, the record that it follows, which version 2 introduces by `label`, and
-/// what comes after `end`.
+/// Splits the first LSN, and the record that it follows (introduced by `label` in version 2), from
+/// the front of a header's rest. Also returns what follows `end`.
 pub(super) fn split_first_lsn<'a>(
     text: &'a str,
     version: u32,

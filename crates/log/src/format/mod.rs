@@ -1,4 +1,4 @@
-//! Record formats: how records and segment headers are spelled in a file.
+//! Record formats: the encodings of records and segment headers.
 
 mod binary;
 mod codec;
@@ -12,15 +12,15 @@ use std::str::FromStr;
 
 pub(crate) use codec::{Codec, MARKER_BYTES_MAX, Step};
 
-/// How records are spelled on disk. Every format carries LSN and checksum on each record.
+/// Encoding of records on disk. Every format stores LSN and checksum with each record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
     /// Compact frames in preallocated files; the default.
     #[default]
     Binary,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Jsonl,
-    /// One line of plain text a record.
+    /// One line of plain text per record.
     Text,
 }
 
@@ -58,7 +58,7 @@ impl FromStr for Format {
     }
 }
 
-/// The text names no record format.
+/// Error for a text that is no record format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown record format '{text}'; use binary, jsonl or text")]
 pub struct ParseFormatError {

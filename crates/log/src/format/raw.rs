@@ -1,4 +1,4 @@
-//! The binary frame, which is also the form that every format passes through in memory.
+//! The binary frame, also the in-memory form for every format.
 //!
 //! ```text
 //!  0        4        8                16               24     25
@@ -17,11 +17,10 @@ pub(crate) const PREFIX_BYTES: usize = 8;
 pub(crate) const FIXED_BYTES: usize = 17;
 /// Bytes that a frame adds to its payload.
 pub(crate) const OVERHEAD_BYTES: usize = PREFIX_BYTES + FIXED_BYTES;
-/// The kind of the log's own frames, which consume no LSN.
+/// Kind of the log's own frames, which consume no LSN.
 pub(crate) const MARKER: u8 = 0;
-/// A marker's payload: the LSN through which everything was durable when it was written.
+/// Size of a marker's payload: the LSN up to which everything was durable when it was written.
 pub(crate) const MARKER_PAYLOAD_BYTES: usize = 8;
-/// Size of a binary marker.
 pub(crate) const MARKER_BYTES: usize = OVERHEAD_BYTES + MARKER_PAYLOAD_BYTES;
 
 const _: () = assert!(OVERHEAD_BYTES == 25);
@@ -36,7 +35,7 @@ pub(crate) fn begin(bytes: &mut Vec<u8>, lsn: Lsn, time_us: u64, kind: u8) {
     bytes.extend_from_slice(&head);
 }
 
-/// Fills in the length of the frame at `start`, which reaches to the end of `bytes`.
+/// Fills in the length of the frame from `start` to the end of `bytes`.
 #[inline]
 pub(crate) fn finish(bytes: &mut [u8], start: usize) {
     let frame = &mut bytes[start..];
@@ -46,14 +45,14 @@ pub(crate) fn finish(bytes: &mut [u8], start: usize) {
     frame[4..8].copy_from_slice(&length.to_le_bytes());
 }
 
-/// Computes and stores the checksum of the frame that is the whole of `frame`.
+/// Computes and stores the checksum of the one frame in `frame`.
 #[inline]
 pub(crate) fn seal(frame: &mut [u8], salt: u32) {
     let (checksum, covered) = frame.split_at_mut(4);
     checksum.copy_from_slice(&checksum::append(salt, covered).to_le_bytes());
 }
 
-/// The frame at the front of `bytes` as (checksum, bytes that it covers), if it is there entirely.
+/// Returns (checksum, covered bytes) of the frame at the front of `bytes`, if the frame is whole.
 #[inline]
 pub(crate) fn checked_part(bytes: &[u8]) -> Option<(u32, &[u8])> {
     let (checksum, rest) = bytes.split_first_chunk::<4>()?;
@@ -61,19 +60,19 @@ pub(crate) fn checked_part(bytes: &[u8]) -> Option<(u32, &[u8])> {
     Some((u32::from_le_bytes(*checksum), rest.get(..length.checked_add(4)?)?))
 }
 
-/// The LSN in a frame's head.
 #[inline]
 pub(crate) fn head_lsn(head: &[u8; OVERHEAD_BYTES]) -> Lsn {
     Lsn(u64::from_le_bytes(head[8..16].try_into().expect("the field has eight bytes")))
 }
 
-/// How many bytes of the frame follow its prefix, as its head says.
+/// Returns the number of bytes after the frame's prefix, from its head.
 #[inline]
 pub(crate) fn head_length(head: &[u8; OVERHEAD_BYTES]) -> usize {
     u32::from_le_bytes(head[4..8].try_into().expect("the field has four bytes")) as usize
 }
 
-/// Splits the frame at the front from what follows; `None` when no whole frame is there. Checks no checksum.
+/// Splits the frame at the front from what follows; `None` if there is no whole frame. Does not
+/// verify the checksum.
 #[inline]
 pub(crate) fn split(bytes: &[u8]) -> Option<(Record<'_>, &[u8])> {
     let (prefix, rest) = bytes.split_first_chunk::<PREFIX_BYTES>()?;
@@ -86,7 +85,6 @@ pub(crate) fn split(bytes: &[u8]) -> Option<(Record<'_>, &[u8])> {
     Some((Record { lsn, time_us: u64::from_le_bytes(*time_us), kind: kind[0], payload }, rest))
 }
 
-/// The LSN in a marker's payload.
 pub(crate) fn marker_durable(payload: &[u8]) -> Option<Lsn> {
     Some(Lsn(u64::from_le_bytes(payload.try_into().ok()?)))
 }

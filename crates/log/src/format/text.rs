@@ -1,4 +1,4 @@
-//! The text format: `crc lsn time_us kind payload`, one record a line.
+//! The text format: `crc lsn time_us kind payload`, one record per line.
 //!
 //! ```text
 //! 5b0c1a77 tidemark-log version=1 format=text first=1 salt=2919840501 created_us=1700000000000000
@@ -6,9 +6,11 @@
 //! 1c2f8bd0 1 1700000000000210 0 durable=00000000000000000001
 //! ```
 //!
-//! The header of a segment with a gap before it has version 2, and ` follows=` with the record before the gap behind `first=`.
+//! The header of a segment with a gap before it has version 2 and, after `first=`, the field `
+//! follows=` with the record before the gap.
 //!
-//! Payload bytes outside of printable ASCII, and the backslash, are escaped: `\\`, `\n`, `\r`, `\t`, `\xHH`.
+//! Payload bytes outside printable ASCII, and the backslash, are escaped: `\\`, `\n`, `\r`, `\t`,
+//! `\xHH`.
 
 use std::io::Write;
 

@@ -1,7 +1,7 @@
-//! Snapshots: the whole state at one LSN, in a file beside the log.
+//! Snapshots: the whole state at one LSN, in a file next to the log.
 //!
-//! What the frames mean is their owner's business; the container gives them checksums, sections that can be read in
-//! parallel, and a name that appears only when everything in the file is durable.
+//! The container is independent of the frames' meaning. It provides checksums, sections that can be
+//! read in parallel, and a name that appears only when the whole file is durable.
 //!
 //! ```text
 //! header │ frame │ frame │ … │ index: one entry a frame │ trailer: where the index is
@@ -13,9 +13,10 @@
 //!          magic "DONE"                                                                      (32 bytes)
 //! ```
 //!
-//! An *incremental* snapshot has only the sections that are not as they were in an older, whole one: its *base*, whose LSN
-//! is in its name and, behind its own, in its header, which is 8 bytes longer and has version 2. An entry with offset and
-//! length 0 says that a section is as in the base. A section that no entry names is not there.
+//! An *incremental* snapshot has only the sections that differ from an older full one, its *base*.
+//! The base's LSN is in its name and, after its own LSN, in its header, which is 8 bytes longer and
+//! has version 2. An entry with offset and length 0 means that the section is unchanged from the
+//! base. A section without an entry does not exist.
 
 mod name;
 mod read;
@@ -36,13 +37,13 @@ const HEADER_MAGIC: [u8; 8] = *b"TIDESNAP";
 const TRAILER_MAGIC: [u8; 4] = *b"DONE";
 const VERSION_WHOLE: u32 = 1;
 const VERSION_INCREMENTAL: u32 = 2;
-/// Ends the name of a snapshot that was passed over.
+/// Suffix of a snapshot that was set aside.
 const ASIDE_SUFFIX: &str = ".unusable";
 const TRAILER_BYTES: usize = 32;
 const FRAME_OVERHEAD_BYTES: usize = 12;
 const ENTRY_BYTES: usize = 16;
 
-/// Largest payload of a frame: what its length field can say.
+/// Largest payload of a frame: the maximum of its length field.
 pub const FRAME_BYTES_MAX: usize = u32::MAX as usize;
 
 /// The snapshots of a directory.
@@ -52,32 +53,31 @@ pub struct Snapshots {
 }
 
 impl Snapshots {
-    /// Looks in `storage`.
+    /// Accesses the snapshots in `storage`.
     pub fn new(storage: Arc<dyn Storage>) -> Self {
         Self { storage }
     }
 
-    /// LSNs of all snapshots, whole and incremental, oldest first.
+    /// Returns the LSNs of all snapshots, full and incremental, oldest first.
     pub fn list(&self) -> Result<Vec<Lsn>, SnapshotError> {
         let mut lsns: Vec<Lsn> = self.names()?.into_iter().map(|name| name.lsn).collect();
         lsns.dedup();
         Ok(lsns)
     }
 
-    /// The size of the whole snapshot at `lsn`, in bytes.
+    /// Returns the size of the full snapshot at `lsn`, in bytes.
     pub fn bytes(&self, lsn: Lsn) -> Result<u64, SnapshotError> {
         let name = Name::whole(lsn).to_string();
         let bytes = self.storage.open(&name).and_then(|file| file.len());
         Ok(bytes.map_err(|error| Failure::new(format!("measuring {}", self.storage.path(&name)), error))?)
     }
 
-    /// Opens one snapshot, and what it is on: checks headers and indexes, not yet the frames.
+    /// Opens one snapshot and its base. Checks headers and indexes, but not the frames.
     pub fn open(&self, lsn: Lsn) -> Result<Snapshot, SnapshotError> {
         let found = self.names()?.into_iter().find(|name| name.lsn == lsn);
         Snapshot::open(&*self.storage, found.unwrap_or(Name::whole(lsn)))
     }
 
-    /// All names, in their order.
     pub(crate) fn names(&self) -> Result<Vec<Name>, SnapshotError> {
         let names = self.storage.list().map_err(|error| Failure::new("listing the snapshots", error))?;
         let mut names: Vec<Name> = names.iter().filter_map(|name| Name::parse(name)).collect();
@@ -85,16 +85,17 @@ impl Snapshots {
         Ok(names)
     }
 
-    /// The newest snapshot of which every byte is verified, and of its base every byte that belongs to it, together with
-    /// the damage of newer ones, newest first.
+    /// Returns the newest snapshot that is entirely valid, including the parts of its base that it
+    /// uses, and the errors of newer ones, newest first.
     ///
-    /// An older snapshot will do only while the log reaches back to it: `floor` is the log's oldest record. `None`
-    /// means that there is no snapshot and that the log reaches back to its very beginning.
+    /// An older snapshot is usable only if the log reaches back to it: `floor` is the log's oldest
+    /// record. `None` means that there is no snapshot and the log is complete.
     pub fn latest(&self, floor: Lsn) -> Result<(Option<Snapshot>, Vec<SnapshotError>), SnapshotError> {
         self.latest_below(floor, None)
     }
 
-    /// As [`Snapshots::latest`], among those older than `below`, for callers who could not use that one.
+    /// Like [`Snapshots::latest`], among the snapshots older than `below`: for callers that could
+    /// not use that one.
     pub fn latest_below(
         &self,
         floor: Lsn,
@@ -112,9 +113,8 @@ impl Snapshots {
         newest_usable(floor, verified)
     }
 
-    /// Renames the snapshots newer than `used`, or all, so that they no longer count among those that are kept: for callers
-    /// who passed them over and have come back without them. Their bytes stay for whoever wants to look at them; returns
-    /// the new paths.
+    /// Renames the snapshots newer than `used`, or all, so that they no longer count as kept: for
+    /// callers that recovered without them. The files stay for inspection; returns the new paths.
     pub fn set_aside(&self, used: Option<Lsn>) -> Result<Vec<String>, SnapshotError> {
         let mut paths = Vec::new();
         for name in self.names()?.into_iter().filter(|name| used.is_none_or(|used| name.lsn > used)) {
@@ -131,9 +131,9 @@ impl Snapshots {
         Ok(paths)
     }
 
-    /// Removes all but the newest `keep` whole snapshots (at least one stays) and the newest `keep` incremental ones that
-    /// are on one of those. Returns the record up to which the log need not be kept: the oldest whole one that stays
-    /// covers it. Until there are `keep` whole ones, that is none.
+    /// Removes all but the newest `keep` full snapshots (at least one stays) and the newest `keep`
+    /// incremental ones based on those. Returns the record up to which the log need not be kept:
+    /// the one that the oldest full snapshot covers, or none until there are `keep`.
     pub fn prune(&self, keep: usize) -> Result<Lsn, SnapshotError> {
         let names = self.names()?;
         let surplus = name::surplus(&names, keep);
@@ -149,8 +149,9 @@ impl Snapshots {
     }
 }
 
-/// The first that can be read of the snapshots that a log which begins at `floor` goes on from, and the damage of those before
-/// it; `None` if there is none and the log has everything. Each comes with its LSN and what reads it, newest first.
+/// Returns the first readable snapshot from which a log that starts at `floor` can continue, and
+/// the errors of those before it. `None` if there is none and the log is complete. `snapshots`
+/// yields LSNs and readers, newest first.
 pub(crate) fn newest_usable<T>(
     floor: Lsn,
     snapshots: impl Iterator<Item = (Lsn, impl FnOnce() -> Result<T, SnapshotError>)>,
@@ -175,18 +176,18 @@ pub(crate) fn newest_usable<T>(
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SnapshotError {
-    /// The storage failed. For a snapshot being written this is not fatal for the log.
+    /// The storage failed. This is not fatal for the log if the snapshot was being written.
     #[error("snapshot: {0}")]
     Storage(Failure),
-    /// A sync failed: the disk is not to be trusted any more, and the log that was told of it stops.
+    /// A sync failed: the disk can no longer be trusted, and the log that gets this error stops.
     #[error("snapshot: {0}; the log is stopped, because its disk cannot be trusted")]
     Sync(Failure),
-    /// The file is not what was written.
+    /// The file does not contain what was written.
     #[error("the snapshot {path} is damaged at byte {offset}: {what}")]
     Damaged {
         /// The file.
         path: String,
-        /// Byte offset of the damage in it.
+        /// Byte offset of the damage.
         offset: u64,
         /// What is wrong there.
         what: &'static str,
@@ -217,7 +218,7 @@ pub enum SnapshotError {
         /// The frame's size.
         bytes: usize,
     },
-    /// The log up to the snapshot could not be made durable, so the snapshot was given up.
+    /// The log up to the snapshot could not be made durable, so the snapshot was abandoned.
     #[error("the log before the snapshot is not durable: {0}")]
     Log(crate::AppendError),
 }
@@ -228,7 +229,7 @@ impl From<Failure> for SnapshotError {
     }
 }
 
-/// What a failed sync means: a shortage gives up the snapshot, anything else the disk.
+/// Classifies a failed sync: a shortage abandons the snapshot, any other error condemns the disk.
 fn sync_failed(what: impl Into<String>, error: io::Error) -> SnapshotError {
     let failure = Failure::new(what, error);
     if is_shortage(&failure.error) { SnapshotError::Storage(failure) } else { SnapshotError::Sync(failure) }

@@ -1,4 +1,4 @@
-//! What a snapshot's file is called, which says what it is.
+//! File names of snapshots.
 
 use std::fmt;
 
@@ -10,12 +10,12 @@ const PREFIX: &str = "snapshot-";
 const ON: &str = "-on-";
 const SUFFIX: &str = ".tide";
 
-/// Ordered by the state that is in them, and a whole one before an incremental one.
+/// Name of a snapshot. Ordered by LSN; at the same LSN, a full one before an incremental one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Name {
-    /// The state is that after this record.
+    /// The last record that the snapshot covers.
     pub(crate) lsn: Lsn,
-    /// Of an incremental snapshot: the whole one that has what is not in it. It is older.
+    /// For an incremental snapshot: the older, full one that has the unchanged sections.
     pub(crate) base: Option<Lsn>,
 }
 
@@ -24,7 +24,7 @@ impl Name {
         Self { lsn, base: None }
     }
 
-    /// Reads exactly what [`Display`](fmt::Display) writes.
+    /// Parses exactly what [`Display`](fmt::Display) writes.
     pub(crate) fn parse(name: &str) -> Option<Self> {
         let numbers = name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?;
         let lsn = |digits: &str| Some(Lsn(digits.parse().ok()?));
@@ -36,17 +36,17 @@ impl Name {
         (is_possible && parsed.to_string() == name).then_some(parsed)
     }
 
-    /// The last record that the newest snapshot among these files covers; 0 if there is none.
+    /// Returns the last record that the newest snapshot among these files covers; 0 if there is
+    /// none.
     pub(crate) fn newest_lsn(names: &[String]) -> Lsn {
         names.iter().filter_map(|name| Self::parse(name)).map(|name| name.lsn).max().unwrap_or_default()
     }
 
-    /// Of the file while it is written.
+    /// Name of the file while it is written.
     pub(super) fn temporary(self) -> String {
         format!("{self}{TEMPORARY_SUFFIX}")
     }
 
-    /// The file's first bytes.
     pub(super) fn header(self) -> Vec<u8> {
         let version = if self.base.is_some() { VERSION_INCREMENTAL } else { VERSION_WHOLE };
         let mut header = HEADER_MAGIC.to_vec();
@@ -72,8 +72,9 @@ impl fmt::Display for Name {
     }
 }
 
-/// What the log is not needed for: what the oldest whole snapshot covers among the newest `keep`; nothing until there
-/// are so many. Incremental ones do not count, as each is only as good as the one that it is on.
+/// Returns the last record for which the log is not needed: the one that the oldest of the newest
+/// `keep` full snapshots covers; 0 until there are that many. Incremental ones do not count: they
+/// depend on their base.
 pub(crate) fn covered(names: impl IntoIterator<Item = Name>, keep: usize) -> Lsn {
     let mut whole: Vec<Lsn> =
         names.into_iter().filter(|name| name.base.is_none()).map(|name| name.lsn).collect();
@@ -82,8 +83,8 @@ pub(crate) fn covered(names: impl IntoIterator<Item = Name>, keep: usize) -> Lsn
     oldest_kept.and_then(|index| whole.get(index)).copied().unwrap_or_default()
 }
 
-/// What is kept no longer when the newest `keep` whole snapshots are, and as many incremental ones that are on them; in
-/// the order in which it can be removed.
+/// Returns the snapshots to remove when the newest `keep` full ones, and as many incremental ones
+/// based on them, are kept; in a safe order of removal.
 pub(super) fn surplus(names: &[Name], keep: usize) -> Vec<Name> {
     let newest_first = || names.iter().copied().rev();
     let whole: Vec<Name> = newest_first().filter(|name| name.base.is_none()).take(keep.max(1)).collect();
@@ -117,7 +118,7 @@ mod tests {
             prop_assert!(Name::parse(&name).is_none_or(|parsed| parsed.to_string() == name));
         }
 
-        /// Whatever there is: nothing stays without what it is on, what is newest stays, and the log reaches back far enough.
+        /// Every kept snapshot has its base, the newest stays, and the log reaches back far enough.
         #[test]
         fn what_stays_can_be_used(
             lsns in proptest::collection::btree_map(1_u64..60, proptest::option::of(0_u64..60), 0..20),

@@ -1,4 +1,4 @@
-//! Reading a snapshot: from several threads at once, every frame checked before it is handed out.
+//! Reading a snapshot: from several threads at once; every frame is checked before it is returned.
 
 use std::io;
 use std::panic::resume_unwind;
@@ -12,15 +12,15 @@ use crate::Lsn;
 use crate::error::Failure;
 use crate::storage::{Storage, StorageFile, read_full};
 
-/// Where a frame is.
+/// Location of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameEntry {
-    /// The section that it was written to.
+    /// Section of the frame.
     pub section: u32,
     /// Size of its payload.
     pub bytes: u32,
     offset: u64,
-    /// Whether it is in the base's file.
+    /// Whether the frame is in the base's file.
     is_of_base: bool,
 }
 
@@ -32,7 +32,7 @@ pub struct Snapshot {
     file: Arc<dyn StorageFile>,
     file_bytes: u64,
     frames: Arc<[FrameEntry]>,
-    /// Of an incremental snapshot: the whole one that it is on.
+    /// For an incremental snapshot: its base.
     base: Option<Arc<Snapshot>>,
 }
 
@@ -46,29 +46,30 @@ impl Snapshot {
         let mut snapshot =
             Self { name, path, file: file.into(), file_bytes, frames: Arc::new([]), base: None };
         snapshot.check_header()?;
-        // A base is whole, so this goes no further than one step.
+        // A base is full, so the recursion ends after one step.
         let base = name.base.map(|base| Self::open(storage, Name::whole(base))).transpose()?;
         snapshot.base = base.map(Arc::new);
         snapshot.frames = snapshot.read_index()?.into();
         Ok(snapshot)
     }
 
-    /// The state is that after this record.
+    /// Returns the last record that the snapshot covers.
     pub fn lsn(&self) -> Lsn {
         self.name.lsn
     }
 
-    /// Of an incremental snapshot: the LSN of the whole one that it is on.
+    /// Returns the LSN of the base of an incremental snapshot.
     pub fn base(&self) -> Option<Lsn> {
         self.name.base
     }
 
-    /// Every frame in the order in which it was written, or in which its section was kept from the base.
+    /// Returns every frame in the order in which it was written, or its section was kept from the
+    /// base.
     pub fn frames(&self) -> &[FrameEntry] {
         &self.frames
     }
 
-    /// The sections that have frames, ascending.
+    /// Returns the sections that have frames, ascending.
     pub fn sections(&self) -> Vec<u32> {
         let mut sections: Vec<u32> = self.frames.iter().map(|frame| frame.section).collect();
         sections.sort_unstable();
@@ -76,17 +77,17 @@ impl Snapshot {
         sections
     }
 
-    /// Size of all payloads.
+    /// Returns the size of all payloads, in bytes.
     pub fn payload_bytes(&self) -> u64 {
         self.frames.iter().map(|frame| u64::from(frame.bytes)).sum()
     }
 
-    /// Size of its file; that of its base is not in it.
+    /// Returns the size of its file in bytes, without the base.
     pub fn file_bytes(&self) -> u64 {
         self.file_bytes
     }
 
-    /// Reads one frame into `buffer`, replacing its content by the payload.
+    /// Reads one frame into `buffer`, replacing its content with the payload.
     pub fn read_frame(&self, frame: &FrameEntry, buffer: &mut Vec<u8>) -> Result<(), SnapshotError> {
         if let Some(base) = self.base.as_ref().filter(|_| frame.is_of_base) {
             return base.read_frame(frame, buffer);
@@ -136,7 +137,7 @@ impl Snapshot {
         std::thread::scope(|scope| {
             let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
             workers.into_iter().try_for_each(|worker| {
-                // A panic of a thread is one of this function.
+                // Propagate a panic of a thread.
                 worker.join().unwrap_or_else(|panic| resume_unwind(panic))
             })
         })
@@ -187,7 +188,8 @@ impl Snapshot {
         self.parse_index(&index, index_offset)
     }
 
-    /// Frames must fill the space between header and index exactly, so that no byte of the file goes unchecked.
+    /// Frames must fill the space between header and index exactly, so that every byte of the file
+    /// is checked.
     fn parse_index(&self, index: &[u8], index_offset: u64) -> Result<Vec<FrameEntry>, SnapshotError> {
         let damaged = |what| self.damaged(index_offset, what);
         let base = self.base.as_ref().map(|base| base.frames_by_section());
@@ -222,7 +224,7 @@ impl Snapshot {
         if end == index_offset { Ok(frames) } else { Err(damaged("the index does not fit the frames")) }
     }
 
-    /// The frames for a snapshot that is on this one.
+    /// Returns the frames, for a snapshot that has this one as its base.
     fn frames_by_section(&self) -> Vec<FrameEntry> {
         let mut frames: Vec<_> =
             self.frames.iter().map(|frame| FrameEntry { is_of_base: true, ..*frame }).collect();
@@ -252,7 +254,7 @@ impl Snapshot {
     }
 }
 
-/// The little-endian number at `offset`, which lies within a block of known size.
+/// Reads a number at `offset`, which must lie within `bytes`.
 fn u64_at(bytes: &[u8], offset: usize) -> u64 {
     u64::from_le_bytes(*bytes[offset..].first_chunk().expect("a block holds its fields"))
 }

@@ -1,4 +1,4 @@
-//! Writing a snapshot: frames into a temporary file, which gets its name when all of it is durable.
+//! Writing a snapshot: frames go to a temporary file, which is renamed when all of it is durable.
 
 use std::io;
 use std::mem;
@@ -12,7 +12,7 @@ use crate::Lsn;
 use crate::error::Failure;
 use crate::storage::{Storage, StorageFile, write_all};
 
-/// What is collected before the storage is called.
+/// Bytes collected before a write.
 const BUFFER_BYTES: usize = 1 << 20;
 
 /// A snapshot that is being written. Dropped without `finish`, it leaves nothing behind.
@@ -22,20 +22,21 @@ pub struct SnapshotWriter {
     name: Name,
     file: Box<dyn StorageFile>,
     buffer: Vec<u8>,
-    /// Where `buffer` goes in the file.
+    /// Offset of `buffer` in the file.
     offset: u64,
     index: Vec<u8>,
     finished: bool,
 }
 
 impl SnapshotWriter {
-    /// Begins the snapshot of the state that every record up to `lsn` and none after it has made.
+    /// Starts a snapshot of the state after `lsn`: that of all records up to it and none after it.
     pub fn create(storage: Arc<dyn Storage>, lsn: Lsn) -> Result<Self, SnapshotError> {
         Self::begin(storage, Name::whole(lsn))
     }
 
-    /// As [`create`](Self::create), of an incremental snapshot: it has what is not as it was in the whole one at `base`,
-    /// which is older, and names what is ([`keep_section`](Self::keep_section)). An error if there is no such whole one.
+    /// Like [`create`](Self::create), for an incremental snapshot: it has the sections that differ
+    /// from the older, full one at `base`, and names the unchanged ones
+    /// ([`keep_section`](Self::keep_section)). Returns an error if there is no such full snapshot.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -71,7 +72,7 @@ impl SnapshotWriter {
 
     fn begin(storage: Arc<dyn Storage>, name: Name) -> Result<Self, SnapshotError> {
         let temporary = name.temporary();
-        // An earlier attempt at the same LSN may have died half way.
+        // An earlier attempt at the same LSN may have left a file.
         if let Err(error) = storage.remove(&temporary)
             && error.kind() != io::ErrorKind::NotFound
         {
@@ -85,12 +86,13 @@ impl SnapshotWriter {
         Ok(Self { storage, name, file, buffer, offset: 0, index: Vec::new(), finished: false })
     }
 
-    /// The LSN of the state being written.
+    /// Returns the LSN of the snapshot.
     pub fn lsn(&self) -> Lsn {
         self.name.lsn
     }
 
-    /// Adds a frame to a section. Frames of one section are read back in the order in which they were written.
+    /// Adds a frame to a section. Frames of one section are read back in the order in which they
+    /// were written.
     pub fn write_frame(&mut self, section: u32, payload: &[u8]) -> Result<(), SnapshotError> {
         let Ok(length) = u32::try_from(payload.len()) else {
             return Err(SnapshotError::FrameTooLarge { bytes: payload.len() });
@@ -106,18 +108,18 @@ impl SnapshotWriter {
         if self.buffer.len() >= BUFFER_BYTES { self.flush() } else { Ok(()) }
     }
 
-    /// Says that a section is as it is in the base, with all of its frames. It has no frame of its own then, and this is
-    /// said once.
+    /// Keeps a section, with all of its frames, as in the base. Call this once per section, and
+    /// write no frame to it.
     ///
     /// # Panics
-    /// If the snapshot is whole.
+    /// If this is a full snapshot.
     pub fn keep_section(&mut self, section: u32) {
         assert!(self.name.base.is_some(), "a whole snapshot has no base");
         self.put_entry(0, 0, section);
     }
 
-    /// Makes the snapshot durable and visible under its name. The log up to its LSN must be durable by then;
-    /// [`Log::finish_snapshot`](crate::Log::finish_snapshot) sees to it.
+    /// Makes the snapshot durable and visible under its name. The log up to its LSN must be durable
+    /// already; [`Log::finish_snapshot`](crate::Log::finish_snapshot) ensures that.
     pub fn finish(mut self) -> Result<(), SnapshotError> {
         let index_offset = self.offset + self.buffer.len() as u64;
         let index = mem::take(&mut self.index);
@@ -162,7 +164,7 @@ impl SnapshotWriter {
 impl Drop for SnapshotWriter {
     fn drop(&mut self) {
         if !self.finished {
-            // Best effort: what stays is removed at the next open.
+            // Best effort: a leftover is removed at the next open.
             let _ = self.storage.remove(&self.name.temporary());
         }
     }

@@ -1,4 +1,4 @@
-//! Storage that fails on purpose: wraps another and lets its n-th call go wrong.
+//! Storage with injected faults: wraps another storage and makes its n-th call fail.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use super::{Storage, StorageFile, StorageLock};
 use crate::random::Random;
 
-/// A kind of call.
+/// Kind of call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each is the method of the same name")]
 pub enum Site {
@@ -45,41 +45,41 @@ impl Site {
     ];
 }
 
-/// What goes wrong.
+/// Kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The call does nothing and returns this error.
     Error(io::ErrorKind),
-    /// A read or write does only a part of its work and says so; other calls work.
+    /// A read or write does part of its work and reports that; other calls succeed.
     Short,
-    /// A write stores only a part and returns an error; other calls do nothing and return an error.
+    /// A write stores a part and returns an error; other calls do nothing and return an error.
     Torn,
-    /// A read or write has one bit inverted and claims success; other calls work.
+    /// A read or write inverts one bit and reports success; other calls succeed.
     BitFlip,
-    /// A write or sync does nothing and claims success; other calls work.
+    /// A write or sync does nothing and reports success; other calls succeed.
     Lost,
-    /// A sync returns an error, and what it should have made durable is not; other calls work.
+    /// A sync returns an error and makes nothing durable; other calls succeed.
     SyncFailure,
-    /// The call waits until there is another plan, and works then.
+    /// The call blocks until the plan is replaced, then succeeds.
     Hang,
 }
 
-/// When it goes wrong.
+/// Plan of a fault.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
-    /// What goes wrong.
+    /// The fault.
     pub fault: Fault,
-    /// Which call: 1 is the first.
+    /// Number of the call that fails; the first is 1.
     pub at: u64,
-    /// Whether only calls of one kind count.
+    /// Kind of calls that count; `None` counts all.
     pub site: Option<Site>,
-    /// Whether all later calls that count go wrong as well.
+    /// Whether all later counted calls fail as well.
     pub forever: bool,
-    /// Chooses the bit that flips and the part that is written.
+    /// Seed for the flipped bit and the size of the written part.
     pub seed: u64,
 }
 
-/// A storage with a plan for going wrong. Clones share the plan.
+/// A storage with a fault plan. Clones share the plan.
 #[derive(Clone, Debug)]
 pub struct FaultyStorage {
     inner: Arc<dyn Storage>,
@@ -89,7 +89,7 @@ pub struct FaultyStorage {
 }
 
 impl FaultyStorage {
-    /// Wraps `inner`; without a plan it only counts.
+    /// Wraps `inner`; without a plan it only counts calls.
     pub fn new(inner: Arc<dyn Storage>, plan: Option<Plan>) -> Self {
         let random = Mutex::new(Random::new(plan.map_or(0, |plan| plan.seed)));
         let script = Script {
@@ -103,28 +103,28 @@ impl FaultyStorage {
         Self { inner, script: Arc::new(script), only: None }
     }
 
-    /// Wraps `inner` so that only reads, writes and syncs of the file count that is made or opened by this name.
+    /// Wraps `inner` and counts only reads, writes and syncs of the file `name`.
     pub fn of_file(inner: Arc<dyn Storage>, name: &'static str) -> Self {
         Self { only: Some(name), ..Self::new(inner, None) }
     }
 
-    /// Replaces the plan; calls go on being counted from where they are.
+    /// Replaces the plan; the call counts continue.
     pub fn set_plan(&self, plan: Option<Plan>) {
         *self.script.plan.lock().unwrap_or_else(PoisonError::into_inner) = plan;
         self.script.replaced.notify_all();
     }
 
-    /// Calls so far.
+    /// Returns the number of calls so far.
     pub fn calls(&self) -> u64 {
         self.script.total.load(Ordering::Acquire)
     }
 
-    /// Calls of one kind so far.
+    /// Returns the number of calls of one kind so far.
     pub fn calls_at(&self, site: Site) -> u64 {
         self.script.calls[site as usize].load(Ordering::Acquire)
     }
 
-    /// Whether anything went wrong yet.
+    /// Returns whether a fault has occurred yet.
     pub fn fired(&self) -> bool {
         self.script.fired.load(Ordering::Acquire)
     }
@@ -136,7 +136,7 @@ impl FaultyStorage {
         Box::new(FaultyFile { inner, script: self.script.clone() })
     }
 
-    /// A call on the directory that can only work or return an error.
+    /// Counts a directory call that can only succeed or return an error.
     fn plain(&self, site: Site) -> io::Result<()> {
         if self.only.is_some() { Ok(()) } else { self.script.plain(site) }
     }
@@ -189,7 +189,7 @@ impl Storage for FaultyStorage {
 #[derive(Debug)]
 struct Script {
     plan: Mutex<Option<Plan>>,
-    /// Calls that hang sleep here.
+    /// Blocked calls wait here.
     replaced: Condvar,
     calls: [AtomicU64; Site::ALL.len()],
     total: AtomicU64,
@@ -198,7 +198,7 @@ struct Script {
 }
 
 impl Script {
-    /// Counts a call and says what is to go wrong with it.
+    /// Counts a call and returns its fault, if any.
     fn next(&self, site: Site) -> Option<Fault> {
         let total = self.total.fetch_add(1, Ordering::AcqRel) + 1;
         let here = self.calls[site as usize].fetch_add(1, Ordering::AcqRel) + 1;
@@ -223,12 +223,12 @@ impl Script {
         None
     }
 
-    /// A call that can only work or return an error.
+    /// Counts a call that can only succeed or return an error.
     fn plain(&self, site: Site) -> io::Result<()> {
         self.next(site).map_or(Ok(()), |fault| Err(fault.error()))
     }
 
-    /// Whether a sync is to be done.
+    /// Counts a sync; returns whether to perform it.
     fn sync(&self, site: Site) -> io::Result<bool> {
         match self.next(site) {
             None => Ok(true),
@@ -250,7 +250,7 @@ impl Script {
 }
 
 impl Fault {
-    /// Whether the fault changes anything about such a call.
+    /// Returns whether the fault affects such a call.
     fn concerns(self, site: Site) -> bool {
         match self {
             Self::Error(_) | Self::Torn | Self::Hang => true,

@@ -11,7 +11,8 @@ use rustix::io::Errno;
 use super::{Storage, StorageFile, StorageLock};
 
 const LOCK_NAME: &str = "LOCK";
-/// The permission bits of what is made, whatever the umask allows: a log has all that its owner's clients may know, secrets among it.
+/// Permissions of new directories and files, even under a permissive umask: a log contains all data
+/// of its owner's clients, including secrets.
 const DIRECTORY_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
 
@@ -19,17 +20,18 @@ const FILE_MODE: u32 = 0o600;
 #[derive(Debug)]
 pub struct FileStorage {
     directory: PathBuf,
-    /// Held open to be synced: that must not fail for want of a descriptor.
+    /// Kept open for syncs, which must not fail for lack of a descriptor.
     handle: File,
 }
 
 impl FileStorage {
-    /// Uses `directory`, which is made if it is missing. Nobody but its owner may read what is made there.
+    /// Uses `directory`, creating it if it is missing. Only its owner can read what is created
+    /// there.
     pub fn new(directory: impl Into<PathBuf>) -> io::Result<Self> {
         let directory = directory.into();
         if !directory.is_dir() {
             DirBuilder::new().recursive(true).mode(DIRECTORY_MODE).create(&directory)?;
-            // Without this the directory itself could vanish with a power failure.
+            // Without this a power failure could lose the directory itself.
             if let Some(parent) = directory.canonicalize()?.parent() {
                 File::open(parent)?.sync_all()?;
             }
@@ -45,7 +47,7 @@ impl FileStorage {
         Ok(Self { directory, handle })
     }
 
-    /// The directory.
+    /// Returns the directory.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
@@ -65,8 +67,8 @@ impl Storage for FileStorage {
     fn list(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in fs::read_dir(&self.directory)? {
-            // What is not a plain file, a symbolic link for one, is refused where it is opened: passing it over here would be
-            // to lose it.
+            // A symbolic link, for example, is refused when it is opened: skipping it here would
+            // hide its records.
             if let Ok(name) = entry?.file_name().into_string() {
                 names.push(name);
             }
@@ -95,8 +97,9 @@ impl Storage for FileStorage {
     }
 
     fn lock(&self) -> io::Result<StorageLock> {
-        // The file can be removed and made anew under whoever holds it; the directory cannot without all that is in it. Some file
-        // systems lock no directories: there the file has to do.
+        // The lock file can be removed and recreated while it is held; the directory cannot,
+        // without its content. Some file systems cannot lock directories: there the file must
+        // suffice.
         let directory = match Locked::take(File::open(&self.directory)?) {
             Ok(directory) => Some(directory),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(error),
@@ -133,8 +136,8 @@ impl Locked {
 
 impl Drop for Locked {
     fn drop(&mut self) {
-        // Closing is not enough: between fork and exec a child that another thread starts has the file too. If this fails, closing
-        // has to do.
+        // Closing is not enough: between fork and exec, a child started by another thread holds the
+        // file too. If unlocking fails, closing must suffice.
         let _ = self.0.unlock();
     }
 }
@@ -168,7 +171,7 @@ impl StorageFile for PlainFile {
     }
 }
 
-/// Reserves blocks where the file system can; elsewhere the file only becomes as long.
+/// Reserves blocks where the file system can; otherwise only extends the file.
 pub(super) fn allocate(file: &File, bytes: u64) -> io::Result<bool> {
     let reserved = reserve(file, bytes)?;
     if !reserved && file.metadata()?.len() < bytes {
@@ -177,13 +180,13 @@ pub(super) fn allocate(file: &File, bytes: u64) -> io::Result<bool> {
     Ok(reserved)
 }
 
-/// Reserves every block below `bytes`; `false` where the file system cannot.
+/// Reserves every block below `bytes`; returns `false` where the file system cannot.
 pub(super) fn reserve(file: &File, bytes: u64) -> io::Result<bool> {
     loop {
         return match rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, bytes) {
             Ok(()) => Ok(true),
             Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => Ok(false),
-            // A signal may come while a large file is being reserved.
+            // A signal can interrupt the reservation of a large file.
             Err(Errno::INTR) => continue,
             Err(error) => Err(error.into()),
         };

@@ -1,6 +1,7 @@
-//! Storage in memory, with power failures.
+//! Storage in memory, with simulated power failures.
 //!
-//! Each file keeps its live bytes and, when crashes are simulated, the bytes that a power failure would leave:
+//! Each file keeps its live bytes and, if crashes are simulated, the bytes that a power failure
+//! leaves:
 //!
 //! ```text
 //! write_at ──► live bytes ──sync_data──► durable bytes
@@ -17,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::{Storage, StorageFile, StorageLock};
 use crate::random::Random;
 
-/// What a disk writes at once: either all of a sector is new after a crash, or nothing of it.
+/// Unit of an atomic disk write: after a crash a sector is entirely new or entirely old.
 const SECTOR_BYTES: usize = 512;
 
 /// A directory in memory. Clones share it.
@@ -25,17 +26,17 @@ const SECTOR_BYTES: usize = 512;
 pub struct MemoryStorage {
     directory: Arc<Mutex<Directory>>,
     locked: Arc<AtomicBool>,
-    /// Whether durable state is kept apart from live state.
+    /// Whether durable state is kept separately from live state.
     crashes: bool,
 }
 
 impl MemoryStorage {
-    /// An empty directory that cannot crash: cheapest, for caches and benchmarks.
+    /// Creates an empty directory without crash simulation: cheapest, for caches and benchmarks.
     pub fn new() -> Self {
         Self::with(Directory::default(), false)
     }
 
-    /// An empty directory that remembers what is durable, for [`crash`](Self::crash).
+    /// Creates an empty directory that tracks what is durable, for [`crash`](Self::crash).
     pub fn with_crashes() -> Self {
         Self::with(Directory::default(), true)
     }
@@ -44,13 +45,14 @@ impl MemoryStorage {
         Self { directory: Arc::new(Mutex::new(directory)), locked: Arc::new(AtomicBool::new(false)), crashes }
     }
 
-    /// What a reader would find after a power failure now: everything durable, and of everything else a subset that
-    /// depends on `seed` alone. This directory goes on unchanged.
+    /// Returns what a reader would find after a power failure now: everything durable, and a subset
+    /// of the rest that depends only on `seed`. This directory is unchanged.
     #[must_use]
     pub fn crash(&self, seed: u64) -> Self {
         assert!(self.crashes, "made by MemoryStorage::with_crashes");
         let mut random = Random::new(seed);
-        // Some seeds lose nearly everything, some nearly nothing: both ends hide different mistakes.
+        // Some seeds lose nearly everything, some nearly nothing: each extreme exposes different
+        // bugs.
         let keep_permille = [0, 100, 500, 900, 1000][random.below(5) as usize];
         let directory = lock(&self.directory);
         let mut names = directory.durable.clone();
@@ -80,14 +82,14 @@ impl MemoryStorage {
         Self::with(survivor, true)
     }
 
-    /// The live bytes of a file, for tests that look or damage.
+    /// Returns the live bytes of a file, for tests that inspect or damage it.
     pub fn read(&self, name: &str) -> Option<Vec<u8>> {
         let directory = lock(&self.directory);
         let inode = directory.live.get(name)?;
         Some(lock(&inode.content).live.clone())
     }
 
-    /// Puts a durable file with these bytes, replacing what had the name.
+    /// Stores a durable file with these bytes, replacing any file of that name.
     pub fn put(&self, name: &str, bytes: Vec<u8>) {
         let mut directory = lock(&self.directory);
         let durable = if self.crashes { bytes.clone() } else { Vec::new() };
@@ -97,7 +99,7 @@ impl MemoryStorage {
         directory.durable.insert(name.to_owned(), inode);
     }
 
-    /// A separate directory with the same live files, all durable.
+    /// Returns a separate directory with the same live files, all durable.
     #[must_use]
     pub fn fork(&self) -> Self {
         let copy = Self::with(Directory::default(), self.crashes);
@@ -274,7 +276,7 @@ impl Content {
 fn copy_sector(from: &[u8], to: &mut [u8], sector: usize) {
     let start = sector * SECTOR_BYTES;
     let end = (start + SECTOR_BYTES).min(from.len()).min(to.len());
-    // A dirty sector may lie beyond the end of a file that was cut since.
+    // A dirty sector may lie beyond the end of a file that was truncated later.
     if start < end {
         to[start..end].copy_from_slice(&from[start..end]);
     }
@@ -334,7 +336,7 @@ impl StorageFile for MemoryFile {
     }
 }
 
-/// A panic elsewhere leaves these plain bytes as usable as before.
+/// Locks a mutex. Ignores poisoning: the plain bytes stay usable after a panic.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

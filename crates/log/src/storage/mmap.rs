@@ -1,24 +1,28 @@
-//! Storage in memory-mapped files: a write is a copy into the mapping, without a system call, and survives the
-//! process from that moment on.
+//! Storage in memory-mapped files: a write is a copy into the mapping, without a system call, and
+//! immediately survives the end of the process.
 //!
-//! `unsafe` is needed for one call. Two things could go wrong with a mapping: somebody else changes the bytes behind a
-//! reference into it, or a page of it has nothing to stand on and touching it ends the process with SIGBUS.
+//! `unsafe` is needed for one call. A mapping has two hazards: the bytes change while a reference
+//! into it exists, or a page has no backing storage and accessing it ends the process with SIGBUS.
 //!
-//! Nobody else changes the bytes:
-//! 1. The directory's lock is held by everyone who changes its files, so other processes of Tidemark leave them alone.
-//! 2. Within this process a file is written through one handle (a segment's), and its mapping is reachable only under
-//!    the `RwLock` of that handle: changed under the write lock, and only read by the kernel's write-back under the
-//!    read lock. No reference into it outlives the guard. Reading goes through the file and never maps it.
+//! The bytes do not change behind a reference:
+//! 1. Every process that changes the directory's files holds the directory's lock, so other
+//!    Tidemark processes do not touch them.
+//! 2. Within this process a file is written through one handle (a segment's), and its mapping is
+//!    reachable only under the `RwLock` of that handle: changed under the write lock, and only read
+//!    by the kernel's write-back under the read lock. No reference into it outlives the guard.
+//!    Reading goes through the file and never maps it.
 //!
-//! Every page has something to stand on:
+//! Every page has backing storage:
+//!
 //! 3. The mapping is dropped before the file's size changes, and it is never longer than the file.
-//! 4. A file is mapped only after `fallocate` has reserved every block of it, holes that a copy may have made included.
-//!    Where the file system cannot reserve (`EOPNOTSUPP`) or has no space, nothing is mapped: writes go through the file,
-//!    where a full disk is an error.
+//! 4. A file is mapped only after `fallocate` has reserved every block of it, including holes that
+//!    a copy may have made. Where the file system cannot reserve (`EOPNOTSUPP`) or has no space,
+//!    nothing is mapped: writes go through the file, where a full disk is an error.
 //!
-//! What stays: a disk that fails below the mapping, a program that ignores the lock and shortens a segment under the
-//! server, and a file system that copies on write (btrfs, ZFS, XFS under a reflinked copy) and runs out of space all
-//! the same. Each ends the process with SIGBUS, which is a crash like any other: recovery starts from what was synced.
+//! Remaining hazards: a disk that fails under the mapping, a program that ignores the lock and
+//! truncates a segment, and a copy-on-write file system (btrfs, ZFS, XFS under a reflinked copy)
+//! that runs out of space despite the reservation. Each ends the process with SIGBUS, which is a
+//! crash like any other: recovery starts from what was synced.
 #![allow(unsafe_code)]
 
 use std::fs::File;
@@ -40,7 +44,7 @@ pub struct MmapStorage {
 }
 
 impl MmapStorage {
-    /// Uses `directory`, which is made if it is missing.
+    /// Uses `directory`, creating it if it is missing.
     pub fn new(directory: impl Into<PathBuf>) -> io::Result<Self> {
         Ok(Self { files: FileStorage::new(directory)? })
     }
@@ -92,13 +96,13 @@ struct MappedFile {
 
 #[derive(Debug, Default)]
 struct Mapping {
-    /// `None` before the first write, and where the file cannot be mapped safely.
+    /// `None` before the first write, and if the file cannot be mapped safely.
     map: Option<MmapMut>,
     /// Whether a mapping was attempted since the size last changed.
     attempted: bool,
-    /// Written through the mapping since the last sync.
+    /// Range written through the mapping since the last sync.
     dirty: Range<usize>,
-    /// Whether something was written through the file since the last sync.
+    /// Whether anything was written through the file since the last sync.
     beyond: bool,
 }
 
@@ -115,8 +119,8 @@ impl MappedFile {
         self.mapping.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the file's size; the next write maps it again. What was written before is still the page cache's to
-    /// write back.
+    /// Changes the file's size; the next write maps it again. Earlier writes stay in the page cache
+    /// until they are synced.
     fn resize<T>(&self, change: impl FnOnce(&File) -> io::Result<T>) -> io::Result<T> {
         let mut mapping = self.write();
         let beyond = mapping.beyond || !mapping.dirty.is_empty();
@@ -126,11 +130,12 @@ impl MappedFile {
 }
 
 impl Mapping {
-    /// The place of a write in the mapping, which the first write makes; `None` if it has to go through the file.
+    /// Returns the target of a write in the mapping, which the first write creates; `None` if the
+    /// write has to go through the file.
     fn target(&mut self, file: &File, place: Range<usize>) -> Option<&mut [u8]> {
         if !self.attempted {
             self.attempted = true;
-            // Whatever prevents it: the file itself still works, and reports what is wrong as an error.
+            // If mapping fails, writes go through the file, which reports any problem as an error.
             self.map = map(file).unwrap_or_default();
         }
         self.map.as_mut()?.get_mut(place)
@@ -139,7 +144,8 @@ impl Mapping {
 
 impl StorageFile for MappedFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        // Mapping and file share the page cache; reading through the file reports errors as errors.
+        // Mapping and file share the page cache; reading through the file reports I/O errors as
+        // errors.
         self.file.read_at(buffer, offset)
     }
 
@@ -186,14 +192,15 @@ impl StorageFile for MappedFile {
     }
 }
 
-/// Maps a file of which every block has been reserved; `None` if there is nothing to map or no way to reserve it.
+/// Maps a file after reserving every block; `None` if it is empty or cannot be reserved.
 fn map(file: &File) -> io::Result<Option<MmapMut>> {
     let bytes = file.metadata()?.len();
     if bytes == 0 || !reserve(file, bytes)? {
         return Ok(None);
     }
-    // SAFETY: invariants 1 to 4 above: the lock keeps other processes away, `RwLock` orders our own accesses, `resize`,
-    // the only place that changes the size, drops the mapping first, and every block has just been reserved.
+    // SAFETY: invariants 1 to 4 above. The lock keeps other processes away, the `RwLock` orders our
+    // own accesses, `resize`, the only place that changes the size, drops the mapping first, and
+    // every block has just been reserved.
     unsafe { MmapMut::map_mut(file) }.map(Some)
 }
 

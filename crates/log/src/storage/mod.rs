@@ -1,4 +1,4 @@
-//! The only door to the outside: one flat directory of files.
+//! The only input and output of the log: one flat directory of files.
 
 pub mod faulty;
 pub mod file;
@@ -11,28 +11,30 @@ use std::io;
 
 /// A directory of files that one process at a time owns.
 ///
-/// Names are plain (no separators). Names change durably only with `sync_dir`, contents with
-/// [`StorageFile::sync_data`]; until then a power failure may keep or lose each change on its own.
+/// Names are plain (no separators). Changes of names become durable only with `sync_dir`, contents
+/// with [`StorageFile::sync_data`]; until then a power failure may keep or lose each change
+/// independently.
 pub trait Storage: Send + Sync + fmt::Debug {
-    /// The names of all that is in the directory, in no order.
+    /// Returns all names in the directory, in no particular order.
     fn list(&self) -> io::Result<Vec<String>>;
-    /// Makes a new empty file; fails when the name exists.
+    /// Creates an empty file; fails if the name exists.
     fn create(&self, name: &str) -> io::Result<Box<dyn StorageFile>>;
-    /// Opens a file to read and write.
+    /// Opens a file for reading and writing.
     fn open(&self, name: &str) -> io::Result<Box<dyn StorageFile>>;
-    /// Gives a file another name, replacing what had it.
+    /// Renames a file, replacing any file of the new name.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
-    /// Removes a name. Files that are open stay readable.
+    /// Removes a name. Open files stay readable.
     fn remove(&self, name: &str) -> io::Result<()>;
     /// Makes all creations, renames and removals so far durable.
     fn sync_dir(&self) -> io::Result<()>;
-    /// Takes the directory for this process; `WouldBlock` when another holds it. Dropping the lock frees it.
+    /// Locks the directory for this process; `WouldBlock` if it is locked already. Dropping the
+    /// lock releases it.
     fn lock(&self) -> io::Result<StorageLock>;
-    /// How many bytes there is space for, as far as that is known.
+    /// Returns the free bytes, if known.
     fn free_bytes(&self) -> io::Result<Option<u64>> {
         Ok(None)
     }
-    /// How to show a file of this directory to a person.
+    /// Returns the path of a file for messages.
     fn path(&self, name: &str) -> String;
 }
 
@@ -40,28 +42,28 @@ pub trait Storage: Send + Sync + fmt::Debug {
 pub trait StorageFile: Send + Sync + fmt::Debug {
     /// Reads at most `buffer.len()` bytes; 0 at the end of the file.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
-    /// Writes a front part of `data`, at least one byte unless it is empty; returns its size.
+    /// Writes a prefix of `data`, at least one byte unless it is empty; returns its length.
     fn write_at(&self, data: &[u8], offset: u64) -> io::Result<usize>;
     /// Returns when everything written so far survives a power failure.
     fn sync_data(&self) -> io::Result<()>;
     /// Size in bytes.
     fn len(&self) -> io::Result<u64>;
-    /// Whether the size is 0.
+    /// Returns whether the size is 0.
     fn is_empty(&self) -> io::Result<bool> {
         Ok(self.len()? == 0)
     }
-    /// Cuts or extends with zeros.
+    /// Truncates the file or extends it with zeros.
     fn set_len(&self, bytes: u64) -> io::Result<()>;
-    /// Makes the file at least `bytes` long and reserves the space, so that writes below do not run out of it.
-    /// Returns whether it is reserved: not every file system can.
+    /// Makes the file at least `bytes` long and reserves the space, so that writes within it do not
+    /// run out of space. Returns whether it is reserved: not every file system can.
     fn allocate(&self, bytes: u64) -> io::Result<bool>;
 }
 
-/// Ownership of a directory for as long as the value lives.
+/// Ownership of a directory while the value exists.
 pub struct StorageLock(#[expect(dead_code, reason = "held for its drop")] Box<dyn Any + Send + Sync>);
 
 impl StorageLock {
-    /// Wraps whatever frees the directory when it is dropped.
+    /// Wraps a guard that releases the directory when it is dropped.
     pub fn new(guard: impl Any + Send + Sync) -> Self {
         Self(Box::new(guard))
     }
@@ -73,8 +75,8 @@ impl fmt::Debug for StorageLock {
     }
 }
 
-/// Whether an error says that something has run out which may be there again later: space, quota, descriptors, memory, what a file may
-/// have of bytes.
+/// Returns whether an error reports a shortage that may end: of space, quota, descriptors or
+/// memory, or a file size limit.
 pub(crate) fn is_shortage(error: &io::Error) -> bool {
     use rustix::io::Errno;
     matches!(

@@ -1,4 +1,5 @@
-//! Writes records of a log in any format. Takes no lock: a live log is exported as far as it is written.
+//! Exports records of a log in any format. Takes no lock: a live log is exported up to its written
+//! watermark.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -12,16 +13,19 @@ use crate::segment_header::SegmentHeader;
 use crate::storage::Storage;
 use crate::{Format, Lsn, RecordBatch};
 
-/// Checksums of exported records start from here, so that a reader needs no header.
+/// Start value of the checksums of exported records: a reader needs no header.
 const EXPORT_SALT: u32 = 0;
 const WRITE_BYTES: usize = 256 << 10;
 
-/// Writes the records `from` to `to`, as far as they exist, and returns their number.
+/// Writes the existing records from `from` to `to` and returns their number.
 ///
-/// Lines carry checksums with salt 0. Binary output begins with a segment header, so that it is a segment itself; records on
-/// both sides of a gap are refused, because no segment has a gap in it.
-/// A log that ends in damage, or before what was durable, is an error behind all that could be written.
-/// `progress` is told the bytes read since it was last called.
+/// Lines carry checksums with salt 0. Binary output starts with a segment header, so it is a valid
+/// segment; because a segment contains no gap, a range with a gap inside is refused. `progress`
+/// gets the bytes read since its last call.
+///
+/// # Errors
+/// If the log ends in damage, or before what was durable, the error comes after everything readable
+/// has been written.
 pub fn export(
     storage: &Arc<dyn Storage>,
     from: Lsn,
@@ -46,7 +50,7 @@ pub fn export(
     Ok(exporter.count)
 }
 
-/// The first gap that has records before it and behind it, from `from` to `to`.
+/// Returns the first gap between `from` and `to` that has records on both sides.
 fn gap_between(table: &SegmentTable, from: Lsn, to: Lsn) -> Option<Gap> {
     let headers = table.iter().map(|segment| segment.header);
     headers

@@ -1,4 +1,4 @@
-//! What is in a log's directory, and in which state. Changes nothing and takes no lock.
+//! Reports the content of a log's directory and its state. Changes nothing and takes no lock.
 
 use std::sync::Arc;
 
@@ -20,27 +20,27 @@ pub struct Inspection {
     pub segments: Vec<SegmentReport>,
     /// The snapshots, oldest first.
     pub snapshots: Vec<SnapshotReport>,
-    /// Files kept for use as segments.
+    /// Number of spare segment files.
     pub spares: usize,
-    /// The records behind the last one that are missing although the log was closed after them. Told only of a log without damage.
+    /// Missing durable records at the end. Set only for a log without damage.
     pub missing: Option<MissingTail>,
-    /// Why nothing can start from what is there: the log does not reach back to its beginning, and no snapshot that it goes on
-    /// from can be read. Whoever opens the log for its state is told the same by [`Snapshots::latest`].
+    /// Why no state can be recovered: the log does not reach back to its beginning, and no snapshot
+    /// that it continues can be read. [`Snapshots::latest`] returns the same error.
     pub no_base: Option<SnapshotError>,
 }
 
-/// One segment.
+/// Report on a segment.
 #[derive(Clone, Debug)]
 pub struct SegmentReport {
     /// File name.
     pub name: String,
     /// LSN of its first record.
     pub first_lsn: Lsn,
-    /// LSN of the record before it. What lies between is a gap: lost in a crash, or never used.
+    /// LSN of the record before it. The LSNs in between are a gap: lost in a crash, or never used.
     pub follows: Lsn,
-    /// LSN of its last valid record; less than `first_lsn` when it has none.
+    /// LSN of its last valid record; less than `first_lsn` if there is none.
     pub last_lsn: Lsn,
-    /// Spelling of its records; `None` when the header is unreadable.
+    /// Format of its records; `None` if the header is unreadable.
     pub format: Option<Format>,
     /// Time of its first record, microseconds since 1970.
     pub created_us: u64,
@@ -53,12 +53,12 @@ pub struct SegmentReport {
 }
 
 impl SegmentReport {
-    /// Number of its valid records.
+    /// Returns the number of its valid records.
     pub fn records(&self) -> u64 {
         self.last_lsn.next().0.saturating_sub(self.first_lsn.0)
     }
 
-    /// What is wrong with it.
+    /// Returns its damage, if any.
     pub(super) fn damage(&self) -> Option<&Damage> {
         match &self.state {
             SegmentState::Damaged(damage) => Some(damage),
@@ -66,7 +66,7 @@ impl SegmentReport {
         }
     }
 
-    /// The gap before it, if there is one.
+    /// Returns the gap before it, if any.
     pub fn gap(&self) -> Option<Gap> {
         let gap = Gap { first: self.follows.next(), last: self.first_lsn.previous() };
         (gap.first <= gap.last).then_some(gap)
@@ -78,45 +78,46 @@ impl SegmentReport {
 pub enum SegmentState {
     /// With its last record.
     Whole,
-    /// With this many bytes of unfinished writes, which the next start cuts. A running server's last segment may
-    /// look like this at any moment.
+    /// With this many bytes of unfinished writes, which the next start cuts. A running server's
+    /// last segment can look like this at any time.
     Torn(u64),
     /// Durable records are unreadable.
     Damaged(Damage),
 }
 
-/// One snapshot.
+/// Report on a snapshot.
 #[derive(Clone, Debug)]
 pub struct SnapshotReport {
     /// File name.
     pub name: String,
     /// The last record that it covers.
     pub lsn: Lsn,
-    /// Of an incremental one: the last record that the whole one covers that it is on.
+    /// For an incremental snapshot: the last record that its base covers.
     pub base: Option<Lsn>,
-    /// Number of frames and bytes of their payloads, with those in its base, or what is wrong with the file or its base.
+    /// Number of frames and bytes of their payloads, including those in the base; or what is wrong
+    /// with the file or its base.
     pub content: Result<(usize, u64), String>,
 }
 
 impl Inspection {
-    /// The first damage in the segments.
+    /// Returns the first damage in the segments.
     pub fn damage(&self) -> Option<&Damage> {
         self.segments.iter().find_map(SegmentReport::damage)
     }
 
-    /// The newest record before any damage.
+    /// Returns the newest record before any damage.
     pub fn last_lsn(&self) -> Lsn {
         let damaged = |segment: &&SegmentReport| matches!(segment.state, SegmentState::Damaged(_));
         let last = self.segments.iter().find(damaged).or(self.segments.last());
         last.map_or(Lsn::ZERO, |segment| segment.last_lsn)
     }
 
-    /// The oldest record.
+    /// Returns the oldest record.
     pub fn first_lsn(&self) -> Lsn {
         self.segments.first().map_or(Lsn::FIRST, |segment| segment.first_lsn)
     }
 
-    /// Where the log begins: nothing from here on is missing that is not lost.
+    /// Returns the start of the log: from here on, only LSNs in gaps have no record.
     pub(super) fn floor(&self) -> Lsn {
         self.segments.first().map_or(self.newest_snapshot(), |segment| segment.follows).next()
     }
@@ -125,31 +126,33 @@ impl Inspection {
         self.snapshots.last().map_or(Lsn::ZERO, |snapshot| snapshot.lsn)
     }
 
-    /// The last record: of the segments, or that the newest snapshot covers where a repair has left no log.
+    /// Returns the last record: of the segments, or that the newest snapshot covers if there is no
+    /// segment.
     pub(super) fn end(&self) -> Lsn {
         self.segments.last().map_or(self.newest_snapshot(), |segment| segment.last_lsn)
     }
 
-    /// The newest position that a file speaks of, readable or not.
+    /// Returns the newest LSN that any file names, readable or not.
     pub(super) fn newest(&self) -> Lsn {
         let segments = self.segments.iter().flat_map(|segment| [segment.first_lsn, segment.last_lsn]);
         segments.chain(self.snapshots.iter().map(|snapshot| snapshot.lsn)).max().unwrap_or_default()
     }
 }
 
-/// Reads every segment and snapshot to its end. `progress` is told the bytes verified since it was last called.
+/// Reads every segment and snapshot to its end. `progress` gets the bytes verified since its last
+/// call.
 pub fn inspect(storage: &Arc<dyn Storage>, progress: &mut dyn FnMut(u64)) -> Result<Inspection, ToolError> {
     inspect_with(storage, &Headers::new(), progress)
 }
 
-/// As [`inspect`], as if segments whose header cannot be read had those in `headers`.
+/// Like [`inspect`], with `headers` in place of the unreadable headers of their segments.
 pub(super) fn inspect_with(
     storage: &Arc<dyn Storage>,
     headers: &Headers,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Inspection, ToolError> {
     let names = storage.list().map_err(|error| Failure::new("listing the directory", error))?;
-    // First, because a server may be at work: whatever it does from now on is behind the end that this says.
+    // First, because a server may be running: what it does after this only moves the end further.
     let (_, left) = end_file::find(&**storage, &names)?;
     let names = storage.list().map_err(|error| Failure::new("listing the directory", error))?;
     let mut firsts: Vec<Lsn> = names.iter().filter_map(|name| parse_segment_name(name)).collect();
@@ -159,7 +162,7 @@ pub(super) fn inspect_with(
     let mut segments: Vec<SegmentReport> = Vec::new();
     let mut opened = open_segments(&**storage, &firsts, headers)?.into_iter().peekable();
     while let Some((first, segment)) = opened.next() {
-        // A header that cannot be read does not say whether a gap is before it.
+        // An unreadable header does not show whether there is a gap before the segment.
         let follower = opened.peek().and_then(|(_, next)| Some(next.as_ref().ok()?.header.follows));
         let report = match segment {
             Ok(segment) => inspect_segment(&**storage, segment, follower, newest, progress)?,
@@ -180,7 +183,7 @@ pub(super) fn inspect_with(
     Ok(inspection)
 }
 
-/// A snapshot with the number of its frames and the bytes of their payloads.
+/// Name of a snapshot, with the number of its frames and the bytes of their payloads.
 type Verified = (Name, Result<(usize, u64), SnapshotError>);
 
 /// Reads every snapshot, oldest first.
@@ -199,10 +202,11 @@ fn report_snapshot((name, content): &Verified) -> SnapshotReport {
     SnapshotReport { name: name.to_string(), lsn: name.lsn, base: name.base, content }
 }
 
-/// A segment by the first LSN in its name, or what is wrong with its header.
+/// First LSN in a segment's name, with the segment or the damage of its header.
 type Opened = (Lsn, Result<Arc<Segment>, Damage>);
 
-/// Reads the headers. Leaves out segments without records whose place another has taken, which the next start removes.
+/// Reads the headers. Skips segments without records that a newer one replaces; the next start
+/// removes them.
 fn open_segments(storage: &dyn Storage, firsts: &[Lsn], headers: &Headers) -> Result<Vec<Opened>, ToolError> {
     let mut opened: Vec<Opened> = Vec::new();
     for first in firsts {
@@ -223,7 +227,7 @@ fn open_segments(storage: &dyn Storage, firsts: &[Lsn], headers: &Headers) -> Re
     Ok(opened)
 }
 
-/// What can be said of a segment without a readable header.
+/// Reports a segment without a readable header.
 fn headless(first_lsn: Lsn, before: Lsn, damage: Damage) -> SegmentReport {
     SegmentReport {
         name: segment_name(first_lsn),
@@ -238,7 +242,7 @@ fn headless(first_lsn: Lsn, before: Lsn, damage: Damage) -> SegmentReport {
     }
 }
 
-/// `follower` is the record that the next segment follows.
+/// Inspects a segment; `follower` is the record before the next segment.
 fn inspect_segment(
     storage: &dyn Storage,
     segment: Arc<Segment>,

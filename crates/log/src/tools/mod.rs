@@ -1,5 +1,5 @@
-//! Work on a log beside its server, or while there is none: look, verify, read, export; and repair and truncate, for which no server
-//! may have it open.
+//! Tools for a log: inspect, verify, read and export also work while a server runs; repair and
+//! truncate require that no server has the log open.
 
 mod export;
 mod inspect;
@@ -14,7 +14,7 @@ pub use repair::{Cut, plan_repair, plan_truncate};
 
 use crate::error::{Failure, OpenError};
 
-/// Why a tool could not do its work.
+/// Why a tool failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ToolError {
@@ -24,20 +24,21 @@ pub enum ToolError {
     /// Reading or writing failed.
     #[error(transparent)]
     Storage(#[from] Failure),
-    /// Nothing could start from what is there, and nothing of it is damaged that could be repaired.
+    /// No state could be recovered, and there is no damage to repair.
     #[error(transparent)]
     Snapshot(#[from] crate::SnapshotError),
     /// The log has no such record.
     #[error("the log holds {}; {wanted} is not among them", range(*first, *last))]
     NoSuchRecord {
-        /// What was asked for.
+        /// The requested record.
         wanted: crate::Lsn,
         /// The oldest record.
         first: crate::Lsn,
         /// The newest record.
         last: crate::Lsn,
     },
-    /// A truncated or repaired log could not be opened: what its first records build on would be missing.
+    /// A truncated or repaired log could not be opened: the state before its first record would be
+    /// missing.
     #[error(
         "the log begins at {first} and no readable snapshot between {} and {last} is under it, so nothing could start \
          from {last}; nothing was changed; truncate after a snapshot that `tidemark log inspect` calls good, or restore the \
@@ -50,7 +51,7 @@ pub enum ToolError {
         /// The oldest record.
         first: crate::Lsn,
     },
-    /// One binary file was asked for with records on both sides of a gap.
+    /// The requested range of a binary export has records on both sides of a gap.
     #[error(
         "a start that was not clean has left a gap between the records {before} and {behind}, and a binary file is one segment, \
          which has none; export up to {before} and from {behind} on separately, or as text or jsonl"
@@ -58,7 +59,7 @@ pub enum ToolError {
     Gap {
         /// The last record before the gap.
         before: crate::Lsn,
-        /// The first record behind it.
+        /// The first record after it.
         behind: crate::Lsn,
     },
     /// The exported records could not be written.
@@ -75,7 +76,7 @@ impl From<std::io::Error> for ToolError {
     }
 }
 
-/// Records in words: a log without any begins behind where it ends.
+/// Formats a range of records. A log without records starts after its end.
 fn range(first: crate::Lsn, last: crate::Lsn) -> String {
     if first > last { "no records".to_owned() } else { format!("the records {first} to {last}") }
 }

@@ -1,4 +1,4 @@
-//! The records of a log that somebody else may have open: in their order, as far as they are written.
+//! The records of a log that a server may have open: in order, up to the written watermark.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use crate::snapshot::Name;
 use crate::storage::Storage;
 use crate::{Lsn, RecordBatch};
 
-/// Reads records from one LSN to another, as far as they exist. Takes no lock: of a log that is being written, what is there is read,
-/// and an unfinished write is the end.
+/// Reads the existing records from one LSN to another. Takes no lock: if the log is being written,
+/// an unfinished write is the end.
 ///
-/// All segments are opened at the beginning. One that is taken away for another use meanwhile is damage to the eye of this reader.
+/// Opens all segments at the start. If a segment is recycled meanwhile, this reader sees damage.
 #[derive(Debug)]
 pub struct Records {
     storage: Arc<dyn Storage>,
@@ -27,7 +27,7 @@ pub struct Records {
     next: Lsn,
     to: Lsn,
     stop: Option<Stop>,
-    /// How the log had been left when this reader was made.
+    /// How the log had been left when this reader was created.
     left: Option<LogEnd>,
     /// The last record that a snapshot covers.
     snapshot: Lsn,
@@ -37,11 +37,13 @@ impl Records {
     /// Reads `from` to `to`.
     ///
     /// # Errors
-    /// The directory cannot be read, or the log begins behind `from`, which is not its very first record.
+    /// The directory cannot be read, or the log starts after `from` and `from` is not
+    /// [`Lsn::FIRST`].
     pub fn open(storage: &Arc<dyn Storage>, from: Lsn, to: Lsn) -> Result<Self, ToolError> {
         let list = || storage.list().map_err(|error| Failure::new("listing the directory", error));
-        // First, because a server may be at work: whatever it does from now on is behind the end that this says. If it cannot be
-        // read it proves nothing, and the records can be read all the same.
+        // First, because a server may be running: what it does after this only moves the end
+        // further. If `END` cannot be read it proves nothing, and the records are readable without
+        // it.
         let left = end_file::find(&**storage, &list()?).ok().and_then(|(_, left)| left);
         let names = list()?;
         let snapshot = Name::newest_lsn(&names);
@@ -65,7 +67,7 @@ impl Records {
         })
     }
 
-    /// Where the log begins: nothing from here on is missing that is not lost.
+    /// Returns the start of the log: from here on, only LSNs in gaps have no record.
     pub fn floor(&self) -> Lsn {
         self.table.from().unwrap_or(Lsn::FIRST)
     }
@@ -74,10 +76,11 @@ impl Records {
         &self.table
     }
 
-    /// The next records, or `None` behind the last. `progress` is told the bytes that were read.
+    /// Returns the next records, or `None` after the last. `progress` gets the number of bytes
+    /// read.
     ///
     /// # Errors
-    /// Reading fails, or a segment ends before the one that follows it begins.
+    /// Reading fails, or a segment ends before its successor starts.
     pub fn next_batch(&mut self, progress: &mut dyn FnMut(u64)) -> Result<Option<&RecordBatch>, ToolError> {
         while self.next <= self.to && self.enter_segment() {
             let Some(reader) = &mut self.reader else { break };
@@ -100,8 +103,9 @@ impl Records {
         Ok(None)
     }
 
-    /// Once all has been read: that the last segment does not end in damage, nor before the record behind which the log was closed. An
-    /// unfinished write at the end is no damage, and neither is what has been written since.
+    /// Checks, once everything has been read, that the last segment does not end in damage or
+    /// before the records known to be durable. An unfinished write at the end, and records written
+    /// meanwhile, are no damage.
     ///
     /// # Errors
     /// The damage, or what is missing.
@@ -127,7 +131,7 @@ impl Records {
         if !remainder.proof {
             return Ok(());
         }
-        // What proves that records are missing may have been written together with them, just now.
+        // The proof may just have been written, together with the records that seem to be missing.
         let reached = reader.offset();
         let again = reader.read(&mut self.batch, Lsn(u64::MAX)).map_err(failed)?;
         self.batch.clear();
@@ -137,7 +141,7 @@ impl Records {
         Err(damage(&*self.storage, &name, reached, reader.expected(), describe(again)).into())
     }
 
-    /// Whether there is a segment to read from.
+    /// Returns whether there is a segment to read from.
     fn enter_segment(&mut self) -> bool {
         if self.reader.is_none() {
             let Some((segment, last)) = self.table.find(self.next) else { return false };
@@ -147,7 +151,7 @@ impl Records {
         self.stop.is_none()
     }
 
-    /// The last segment ends where it ends; any other must reach its successor.
+    /// Leaves a segment. Any but the last must reach its successor.
     fn leave_segment(&mut self, stop: Stop) -> Result<(), ToolError> {
         let Some(last) = self.segment_last else {
             self.stop = Some(stop);
@@ -162,7 +166,7 @@ impl Records {
     }
 }
 
-/// The newest readable record.
+/// Returns the newest readable record.
 fn last_lsn(storage: &dyn Storage, table: &SegmentTable) -> Result<Lsn, ToolError> {
     let Some(segment) = table.iter().last() else { return Ok(Lsn::ZERO) };
     let failed = |error| Failure::new(format!("reading {}", storage.path(&segment.name)), error);

@@ -1,16 +1,19 @@
-//! Taking records out of a log that nobody has open: what is damaged, or what came after a chosen point.
+//! Removes records from a log that no process has open: damaged ones, or those after a chosen
+//! record.
 //!
-//! LSNs of what is taken out do not come again: the log is not left as if it had been closed, and the next start goes on
-//! behind a gap.
+//! LSNs of removed records are not reused: the log is not marked as closed, so the next start
+//! continues after a gap.
 //!
-//! Nothing is deleted. Whole files get the prefix `cut-`, a part of a file is copied to one that has it.
+//! Nothing is deleted. Whole files get the prefix `cut-`; a part of a file is copied to one with
+//! that prefix.
 //!
-//! Records that are [missing](MissingTail) cannot be brought back: repairing is the decision to go on without them.
+//! [Missing](MissingTail) records cannot be restored: to repair is to continue without them.
 //!
-//! A segment whose header alone is damaged loses nothing: its header is [made anew](super::salvage).
+//! A segment of which only the header is damaged loses nothing: the header is
+//! [reconstructed](super::salvage).
 //!
-//! A snapshot behind the damage saves everything it covers: the log then goes on from the snapshot, and it is the
-//! records before it that are set aside.
+//! After damage, the log continues from a newer snapshot if there is one, and the records before it
+//! are set aside.
 
 use std::io;
 use std::sync::Arc;
@@ -31,34 +34,34 @@ use crate::{Lsn, RecordBatch};
 const PREFIX: &str = "cut-";
 const COPY_BYTES: usize = 1 << 20;
 
-/// What is to be taken out of a log.
+/// Plan of what to remove from a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cut {
     /// The newest record of the log afterwards; with a snapshot, the last that it covers.
     pub last_lsn: Lsn,
-    /// Records that were readable and will not be, as (first, last).
+    /// Records that were readable and no longer will be, as (first, last).
     pub lost: Option<(Lsn, Lsn)>,
-    /// Files to be set aside whole, in the order that is safe if the machine stops in between.
+    /// Files to set aside whole, in an order that is safe if the machine stops in between.
     pub files: Vec<String>,
-    /// The file to be cut, and where.
+    /// The file to cut, and the offset.
     pub part: Option<(String, u64)>,
-    /// The newest position that was in use before; the next record gets a later one.
+    /// The newest LSN in use before; the next record gets a later one.
     pub newest: Lsn,
-    /// What is missing already, without which the log goes on.
+    /// Records that are missing already; the log continues without them.
     pub missing: Option<MissingTail>,
-    /// Segments whose damaged header is written anew, each with the header's bytes.
+    /// Segments whose damaged header is rewritten, each with the header's bytes.
     pub headers: Vec<(String, Vec<u8>)>,
 }
 
-/// What repairing would do; `None` when nothing is damaged or missing. Refuses where nothing could start from what would be
-/// left.
+/// Plans a repair; `None` if nothing is damaged or missing. Returns an error if no state could be
+/// recovered from the result.
 pub fn plan_repair(
     storage: &Arc<dyn Storage>,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Option<Cut>, ToolError> {
     let mut inspection = inspect(storage, progress)?;
     let mut headers = Headers::new();
-    // Each may need the segment before it, so it is looked for again as long as one is found.
+    // Each may depend on the segment before it, so the search repeats while it finds more.
     while let found = find_headers(&**storage, &inspection)?
         && !found.is_empty()
     {
@@ -80,7 +83,7 @@ fn plan(inspection: &Inspection) -> Result<Option<Cut>, ToolError> {
         let newest = inspection.snapshots.last().map(|snapshot| snapshot.lsn);
         let older = saving.filter(|_| inspection.segments.is_empty() && saving < newest);
         if let Some(snapshot) = older {
-            // The log goes on behind the newest snapshot that is there, so that has to be one that can be read.
+            // The log continues after the newest snapshot, so that must be a readable one.
             return Ok(Some(continue_from_snapshot(inspection, 0, snapshot)));
         }
         if let Some(error) = &inspection.no_base {
@@ -95,7 +98,8 @@ fn plan(inspection: &Inspection) -> Result<Option<Cut>, ToolError> {
     }
 }
 
-/// The cut, if something can start from what it leaves: the whole log, or a snapshot and the log behind it.
+/// Returns the cut if a state can be recovered from the result: from the whole log, or from a
+/// snapshot and the log after it.
 fn with_base(inspection: &Inspection, cut: Cut) -> Result<Cut, ToolError> {
     let (first, last) = (inspection.floor(), cut.last_lsn);
     let carries = |snapshot: &SnapshotReport| {
@@ -107,13 +111,16 @@ fn with_base(inspection: &Inspection, cut: Cut) -> Result<Cut, ToolError> {
     Ok(cut)
 }
 
-/// The files whose headers are made anew, with the bytes of those.
+/// Returns the files with reconstructed headers, and the headers' bytes.
 fn spell(headers: &Headers) -> Vec<(String, Vec<u8>)> {
     headers.iter().map(|(first, salvaged)| (segment_name(*first), salvaged.bytes())).collect()
 }
 
-/// What dropping every record after `last` would do. Refuses where nothing could start from what is left: it is damaged before
-/// `last`, or the log begins later than its first record and every snapshot that reaches back to there covers more than `last`.
+/// Plans to remove every record after `last`.
+///
+/// # Errors
+/// No state could be recovered from the result: the log is damaged before `last`, or it starts
+/// after its first record and every snapshot that it continues covers more than `last`.
 pub fn plan_truncate(
     storage: &Arc<dyn Storage>,
     last: Lsn,
@@ -136,7 +143,8 @@ pub fn plan_truncate(
 }
 
 impl Cut {
-    /// Carries the plan out and returns the names of the files set aside. Refuses while a server has the log open.
+    /// Carries out the plan and returns the names of the files set aside. Fails while a server has
+    /// the log open.
     pub fn apply(&self, storage: &dyn Storage) -> Result<Vec<String>, ToolError> {
         let _lock = take_lock(storage)?;
         let failed = |error| Failure::new("noting that LSNs must not be used again", error);
@@ -159,7 +167,7 @@ impl Cut {
         Ok(aside)
     }
 
-    /// Leaves the log as one that was not closed, in which LSNs up to the newest one may have been handed out.
+    /// Marks the log as not closed, and all LSNs up to the newest one as handed out.
     fn note_newest(&self, storage: &dyn Storage) -> io::Result<()> {
         let file = EndFile::find(storage, &storage.list()?)?;
         let left = file.as_ref().map(EndFile::read).transpose()?.flatten();
@@ -172,13 +180,13 @@ impl Cut {
     }
 }
 
-/// Takes nothing out.
+/// Removes nothing.
 fn nothing(inspection: &Inspection) -> Cut {
     let (last_lsn, newest) = (inspection.end(), inspection.newest());
     Cut { last_lsn, lost: None, files: Vec::new(), part: None, newest, missing: None, headers: Vec::new() }
 }
 
-/// Without what is missing: what is left of it behind the last record is set aside.
+/// Continues without the missing records, and sets aside what follows the last record.
 fn go_on(inspection: &Inspection) -> Option<Cut> {
     let missing = inspection.missing.as_ref()?;
     let index = inspection.segments.len().saturating_sub(1);
@@ -188,7 +196,8 @@ fn go_on(inspection: &Inspection) -> Option<Cut> {
     Some(cut)
 }
 
-/// Everything behind `last`, which is in segment `index`, goes; newest first, so that no hole appears meanwhile.
+/// Removes everything after `last`, which is in segment `index`; newest first, so that no hole
+/// appears if it is interrupted.
 fn cut_after(inspection: &Inspection, index: usize, last: Lsn) -> Cut {
     let later = inspection.segments.iter().skip(index + 1);
     let mut files: Vec<String> = later.clone().map(|segment| segment.name.clone()).rev().collect();
@@ -208,8 +217,8 @@ fn cut_after(inspection: &Inspection, index: usize, last: Lsn) -> Cut {
     Cut { last_lsn: last, lost, files, part, missing, ..nothing(inspection) }
 }
 
-/// The snapshot replaces the segments up to the damage, oldest first. Segments behind it stay if they continue it; newer
-/// snapshots, which cannot be read, do not.
+/// Replaces the segments up to the damage with the snapshot, oldest first. Keeps later segments if
+/// they continue it, and removes newer snapshots, which are unreadable.
 fn continue_from_snapshot(inspection: &Inspection, damaged: usize, snapshot: Lsn) -> Cut {
     let later = inspection.segments.get(damaged + 1..).unwrap_or_default();
     let whole = later.iter().all(|segment| !matches!(segment.state, SegmentState::Damaged(_)));
@@ -225,7 +234,7 @@ fn continue_from_snapshot(inspection: &Inspection, damaged: usize, snapshot: Lsn
     Cut { last_lsn, lost, files, ..nothing(inspection) }
 }
 
-/// Where the record `last` ends.
+/// Returns the offset at which the record `last` ends.
 fn offset_after(storage: &dyn Storage, segment: &SegmentReport, last: Lsn) -> Result<u64, ToolError> {
     let segment = Arc::new(load_segment(storage, segment.name.clone(), segment.first_lsn)?);
     let mut reader = SegmentReader::new(segment.clone());
@@ -235,7 +244,7 @@ fn offset_after(storage: &dyn Storage, segment: &SegmentReport, last: Lsn) -> Re
     Ok(reader.offset())
 }
 
-/// Writes a segment's header anew, and returns the name of the file that has what was there.
+/// Rewrites a segment's header, and returns the name of the file with the old content.
 fn write_header(storage: &dyn Storage, name: &str, header: &[u8]) -> io::Result<String> {
     let file = storage.open(name)?;
     let mut before = vec![0; header.len()];
@@ -250,9 +259,10 @@ fn write_header(storage: &dyn Storage, name: &str, header: &[u8]) -> io::Result<
     Ok(target)
 }
 
-/// Copies what follows `offset` to a file of its own, then removes it. Returns that file's name.
+/// Moves what follows `offset` to a separate file. Returns the name of that file.
 ///
-/// A marker takes its place, so that later damage to what is kept is told from a torn tail.
+/// Writes a marker in its place, so that later damage to the kept records is not taken for a torn
+/// tail.
 fn cut_part(storage: &dyn Storage, name: &str, offset: u64, last: Lsn) -> io::Result<Option<String>> {
     let file = storage.open(name)?;
     let size = file.len()?;
@@ -296,7 +306,7 @@ fn cut_part(storage: &dyn Storage, name: &str, offset: u64, last: Lsn) -> io::Re
         file.set_len(offset)?;
     }
     let mut marker = Buffer::default();
-    // Without a record before it in the segment it has the LSN before the first.
+    // If no record precedes it in the segment, it has the LSN before the first.
     let before = last.max(segment.header.first_lsn.previous());
     marker.open_with_marker(segment.codec(), before, segment.header.created_us, segment.header.salt);
     marker.patch_marker(segment.codec(), last);
@@ -307,7 +317,7 @@ fn cut_part(storage: &dyn Storage, name: &str, offset: u64, last: Lsn) -> io::Re
     Ok(dirty.then_some(target))
 }
 
-/// The name itself, or with a number if an earlier repair has taken it.
+/// Returns the name itself, or with a number if an earlier repair has taken it.
 fn free_name(storage: &dyn Storage, name: &str) -> io::Result<String> {
     let names = storage.list()?;
     let numbered = (2_u64..).map(|number| format!("{name}.{number}"));

@@ -1,8 +1,8 @@
-//! Makes anew the header of a segment whose header is damaged, from what else is known of it.
+//! Reconstructs the damaged header of a segment.
 //!
-//! The file's name has the first LSN, and the first record the time. The salt follows from the first record as well: it is the
-//! start value with which that record's checksum is right. That alone proves nothing of the record, which may be damaged too:
-//! the frame behind it has to be valid with the same salt.
+//! The file's name has the first LSN, and the first record the time. The salt is the start value
+//! with which the first record's checksum is correct. That alone does not prove that record intact:
+//! the frame after it must be valid with the same salt.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -17,15 +17,15 @@ use crate::segment_header::{HEADER_BYTES, SegmentHeader};
 use crate::storage::{Storage, read_full};
 use crate::{Format, Lsn};
 
-/// No header that is a line is longer: names, and five numbers of at most 20 digits.
+/// Limit on the size of a header line: labels, and five numbers of at most 20 digits.
 const HEADER_LINE_BYTES_MAX: usize = 256;
-/// What is read of a segment at first, unless its first record is larger.
+/// Bytes read at first, unless the first record is larger.
 const WINDOW_BYTES: u64 = 1 << 20;
 
-/// The headers that were found, by the first LSN of their segments.
+/// The reconstructed headers, by the first LSN of their segments.
 pub(super) type Headers = BTreeMap<Lsn, Salvaged>;
 
-/// A header made anew, and the format that its segment is in.
+/// A reconstructed header, and the format of its segment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Salvaged {
     header: SegmentHeader,
@@ -33,7 +33,7 @@ pub(super) struct Salvaged {
 }
 
 impl Salvaged {
-    /// The segment with this header.
+    /// Opens the segment with this header.
     pub(super) fn segment(self, storage: &dyn Storage) -> Result<Segment, ToolError> {
         let name = segment_name(self.header.first_lsn);
         let failed = |error| Failure::new(format!("opening {}", storage.path(&name)), error);
@@ -47,7 +47,7 @@ impl Salvaged {
     }
 }
 
-/// Finds the headers of segments that cannot be read, as far as what is left of the log allows.
+/// Reconstructs the headers of unreadable segments, where the rest of the log allows it.
 pub(super) fn find_headers(storage: &dyn Storage, inspection: &Inspection) -> Result<Headers, ToolError> {
     let mut headers = Headers::new();
     for (index, segment) in inspection.segments.iter().enumerate() {
@@ -61,7 +61,8 @@ pub(super) fn find_headers(storage: &dyn Storage, inspection: &Inspection) -> Re
     Ok(headers)
 }
 
-/// The record before a segment's first; `None` if there may be a gap and the segment before it does not say where it begins.
+/// Returns the record before a segment's first; `None` if there may be a gap whose start the
+/// previous segment does not show.
 fn follows(inspection: &Inspection, index: usize) -> Option<Lsn> {
     let first = inspection.segments.get(index)?.first_lsn;
     if !gap::may_be_before(first) {
@@ -75,8 +76,8 @@ fn follows(inspection: &Inspection, index: usize) -> Option<Lsn> {
     (before.state == SegmentState::Whole).then_some(before.last_lsn)
 }
 
-/// The header of the segment that begins with record `first`; `None` if that record or the frame behind it is
-/// damaged as well, or is not there.
+/// Returns the header of the segment that starts with record `first`; `None` if that record or the
+/// frame after it is damaged or missing.
 fn find_header(storage: &dyn Storage, first: Lsn, follows: Lsn) -> io::Result<Option<Salvaged>> {
     let file = storage.open(&segment_name(first))?;
     let file_bytes = file.len()?;
@@ -95,7 +96,7 @@ fn find_header(storage: &dyn Storage, first: Lsn, follows: Lsn) -> io::Result<Op
     }
 }
 
-/// The header that ends where the first record begins.
+/// Returns the header that ends where the first record starts.
 fn header_before(codec: &dyn Codec, bytes: &[u8], first: Lsn, follows: Lsn) -> Option<SegmentHeader> {
     let is_binary = codec.preallocates();
     let mut offsets = if is_binary { HEADER_BYTES..=HEADER_BYTES } else { 1..=HEADER_LINE_BYTES_MAX };
@@ -111,7 +112,8 @@ fn header_before(codec: &dyn Codec, bytes: &[u8], first: Lsn, follows: Lsn) -> O
         };
         let frame = if is_binary { frames } else { &spelled };
         let created_us = raw::split(frame).filter(|_| lsn == first)?.0.time_us;
-        // Whether the file was used before is not known. If it was not, an unfinished write may pass for older bytes: both are cut.
+        // Whether the file was recycled is unknown. If it was not, an unfinished write may pass for
+        // old bytes; both are cut.
         let header = SegmentHeader { first_lsn: first, follows, salt, created_us, recycled: is_binary };
         (codec.encode_header(&header).len() == offset).then_some(header)
     })

@@ -1,9 +1,9 @@
-//! The log under every single fault: the n-th storage call goes wrong, for every n and every kind of fault, once and
-//! for ever; then the process dies, or the machine does, and the log is opened again.
+//! The log under every single fault: the n-th storage call fails, for every n and every kind of
+//! fault, once and permanently; then the process or the machine dies, and the log is reopened.
 //!
-//! What must hold each time: the recovered log is exactly a prefix of what was appended and contains everything that
-//! was acknowledged as durable, and no LSN is handed out a second time. Only a disk that lies about success may lose acknowledged records, and even then
-//! nothing false is ever read.
+//! Each time the recovered log must be exactly a prefix of what was appended and contain everything
+//! that was acknowledged as durable, and no LSN is handed out twice. Only a disk that lies about
+//! success may lose acknowledged records, and even then nothing false is ever read.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -30,20 +30,21 @@ fn options() -> Options {
     }
 }
 
-/// What the workload knows that it did.
+/// What the workload has done.
 #[derive(Debug, Default)]
 struct Model {
     /// The records that the log should have, in order.
     history: BTreeMap<Lsn, Vec<u8>>,
     /// Everything up to here was acknowledged.
     acknowledged: Lsn,
-    /// The newest LSN that was ever handed out.
+    /// The newest LSN ever handed out.
     newest: Lsn,
-    /// The storage may have claimed a success that was none.
+    /// Whether the storage may have reported a false success.
     liar: bool,
 }
 
-/// Two lives of a log: batches, each awaited, with snapshots in between. Stops at the first error.
+/// Two sessions of a log: batches, each awaited, with snapshots in between. Stops at the first
+/// error.
 fn run_workload(storage: &FaultyStorage, model: &mut Model) {
     for session in 0..2 {
         let Ok((log, recovery)) = Log::open(Arc::new(storage.clone()), options()) else {
@@ -91,10 +92,10 @@ fn run_session(log: &Log, session: u64, model: &mut Model) -> bool {
     true
 }
 
-/// What every snapshot has, and an incremental one from its base.
+/// Content of every snapshot; an incremental one has it from its base.
 const KEPT: &[u8] = b"as it was";
 
-/// A whole one, and then one that is on it.
+/// Writes full and incremental snapshots in turn, each incremental one on the full one before it.
 fn write_snapshot(log: &Log, base: &mut Option<Lsn>) -> Option<()> {
     let (lsn, on) = (log.durable(), base.take());
     let storage = log.storage().clone();
@@ -156,11 +157,13 @@ fn check(survivor: &MemoryStorage, model: &Model, case: &str) {
     log.close().expect(case);
 }
 
-/// Runs the workload once for every call that it makes, with the fault at that call. Returns how often it struck.
+/// Runs the workload once for each of its calls, with the fault at that call. Returns how often a
+/// fault occurred.
 fn every_call(fault: Fault, forever: bool, crash_seeds: u64) -> u64 {
     let liar = matches!(fault, Fault::BitFlip | Fault::Lost);
     let mut struck = 0;
-    // The housekeeper's calls interleave with the committer's, so the number of calls varies a little.
+    // The housekeeper's calls interleave with the committer's, so the number of calls varies a
+    // little.
     for at in 1.. {
         let memory = MemoryStorage::with_crashes();
         let plan = Plan { fault, at, site: None, forever, seed: at };
@@ -263,7 +266,7 @@ fn the_workload_reaches_every_kind_of_call() {
     run_workload(&storage, &mut model);
     assert_eq!(model.acknowledged, Lsn(2 * BATCHES * BATCH_RECORDS));
     for site in Site::ALL {
-        // Only text segments and shrunken files change their length.
+        // Only text segments and truncated files change their length.
         assert!(storage.calls_at(site) > 0 || site == Site::SetLen, "{site:?}");
     }
 }
@@ -344,7 +347,7 @@ fn a_record_that_was_admitted_before_the_disk_was_found_full_is_accepted() {
     let (log, _) = Log::open(Arc::new(storage.clone()), options()).expect("opens");
     let append = || log.append(0, 1, |buffer| buffer.extend_from_slice(&[1; 100]));
     append().expect("is accepted");
-    // From here on the first segment has its name, and a spare file is the one that is kept for a full disk.
+    // From here on the first segment has its name, and any spare file is the emergency reserve.
     log.wait_durable(Lsn(1)).expect("syncs");
     let spare = |name: &String| name.starts_with("spare-") && !name.contains("tmp");
     while !memory.list().expect("names").iter().any(spare) {
@@ -354,7 +357,7 @@ fn a_record_that_was_admitted_before_the_disk_was_found_full_is_accepted() {
     storage.set_plan(Some(Plan { fault: full, at: 1, site: Some(Site::Allocate), forever: true, seed: 0 }));
     let mut accepted = 1;
     while log.check_writable().is_ok() {
-        // Whoever has looked has changed its state before it appends.
+        // The caller has changed its state after this check, so the append must not fail.
         append().expect("what was admitted is accepted");
         accepted += 1;
     }
@@ -377,7 +380,7 @@ fn quiet_log(storage: &FaultyStorage, recycle: usize) -> Log {
     log.close().expect("closes");
     let renamed = storage.calls_at(Site::Rename);
     let (log, _) = Log::open(Arc::new(storage.clone()), options).expect("opens");
-    // All that it prepares in a segment which is not half used is its reserve.
+    // While the segment is less than half used, only the reserve is prepared.
     while storage.calls_at(Site::Rename) == renamed {
         std::thread::yield_now();
     }
@@ -468,7 +471,7 @@ fn a_directory_that_cannot_be_synced_after_a_removal_is_final() {
 fn room_that_was_promised_is_there_however_full_the_disk_is_meanwhile() {
     let full = Fault::Error(io::ErrorKind::StorageFull);
     let plan = Plan { fault: full, at: 1, site: Some(Site::Allocate), forever: true, seed: 0 };
-    // From everywhere in a segment, for records that fill a part of one, all of one, and more.
+    // From every position in a segment, for records that fill part of one, all of one, and more.
     for (large, before) in [200, 1000, 3000, 5000, 8000, 50_000]
         .into_iter()
         .flat_map(|large| (0..100).step_by(7).map(move |before| (large, before)))
@@ -528,14 +531,16 @@ fn large_records_of_many_threads_all_find_the_room_that_they_were_promised() {
     let work = |thread: usize| {
         for round in 0..40 {
             let payload = [40, 100, 700, 3000, 9000, 20_000][(thread + round) % 6];
-            // As in the engine: asked before anything changes, and certain from then on if it is large.
+            // As in the engine: checked before any change, and guaranteed from then on if the
+            // record is large.
             if log.check_writable().is_ok()
                 && let Ok(room) = log.make_room(payload)
             {
                 let write = |buffer: &mut Vec<u8>| buffer.resize(buffer.len() + payload, 3);
                 match log.append_into(room, 0, 1, write) {
                     Ok(_) => drop(accepted.fetch_add(1, Ordering::Relaxed)),
-                    // Small ones were promised nothing, and a second shortage may find the reserve used.
+                    // Small records have no reservation, and a second shortage may find the reserve
+                    // used.
                     Err(error) => assert!(payload < 128, "{payload} bytes: {error}"),
                 }
             }
@@ -579,7 +584,7 @@ fn a_snapshot_is_asked_for_before_a_full_disk_refuses_records_and_what_takes_no_
         }
     }
     log.check_writable().expect("nor while it is taken");
-    // What is written behind a snapshot makes another one worth taking.
+    // Records written after a snapshot make another one useful.
     log.wait_durable(log.appended()).expect("memory does not fail");
     log.end_relief();
     while log.check_writable().is_ok() {
@@ -590,7 +595,7 @@ fn a_snapshot_is_asked_for_before_a_full_disk_refuses_records_and_what_takes_no_
     while log.has_last_room_for(100) {
         log.append_into(Room::NONE, 0, 1, |into| into.resize(into.len() + 100, 1)).expect("accepted");
     }
-    // With the log at its last room, a snapshot lets the segments before it go.
+    // With the log at its last space, a snapshot releases the segments before it.
     storage.set_plan(None);
     let lsn = log.appended();
     log.finish_relief(SnapshotWriter::create(log.storage().clone(), lsn).expect("a file")).expect("taken");

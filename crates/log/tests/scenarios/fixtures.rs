@@ -7,7 +7,7 @@ use tidemark_log::{Log, Lsn, MemoryStorage, Options, Snapshots, Storage};
 const SEGMENT: &str = "segment-00000000000000000001.tide";
 const SNAPSHOT: &str = "snapshot-00000000000000000002.tide";
 
-/// Opens a directory that version 1 wrote: three records, and a snapshot of the second.
+/// Opens a directory of version 1: three records, and a snapshot of the second.
 fn assert_reads_version_1(segment: &[u8], snapshot: &[u8]) {
     let storage = MemoryStorage::new();
     storage.put(SEGMENT, segment.to_vec());
@@ -28,7 +28,8 @@ fn assert_reads_version_1(segment: &[u8], snapshot: &[u8]) {
     snapshot.read_section(7, |frame| assert_eq!(frame, b"state")).expect("reads");
 }
 
-/// Opens a directory with a segment of version 1, one record, and a segment of version 2 behind a gap, two records.
+/// Opens a directory with a version 1 segment of one record and, after a gap, a version 2 segment
+/// of two.
 fn assert_reads_version_2(first: &[u8], second: &[u8], end: &[u8]) {
     let storage = MemoryStorage::new();
     storage.put(SEGMENT, first.to_vec());

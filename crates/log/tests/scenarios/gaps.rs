@@ -1,5 +1,5 @@
-//! An LSN that was handed out is never handed out again for another record, whatever has become of the first one: the log
-//! goes on behind a gap unless it is certain that nothing was lost.
+//! An LSN that was handed out is never given to another record, whatever happened to the first one:
+//! the log continues after a gap unless it is certain that nothing was lost.
 
 use std::io;
 use std::sync::Arc;
@@ -50,12 +50,12 @@ fn lsns_from(log: &Log, from: Lsn) -> Vec<u64> {
     read_from(log, from).into_iter().map(|(lsn, _)| lsn.0).collect()
 }
 
-/// The directory as a process that is killed leaves it. The log that is still open has a directory of its own from now on.
+/// Copies the directory as a killed process leaves it. The open log keeps the original.
 fn killed(storage: &MemoryStorage) -> MemoryStorage {
     storage.fork()
 }
 
-/// A seed with which a power failure leaves nothing that was not synced.
+/// Returns a seed with which a power failure keeps nothing that was not synced.
 fn loses_all() -> u64 {
     let storage = MemoryStorage::with_crashes();
     (0..64).for_each(|number| assert!(storage.create(&number.to_string()).is_ok()));
@@ -63,7 +63,7 @@ fn loses_all() -> u64 {
     (0..1000).find(loses).expect("some seed does")
 }
 
-/// Three records of a process that was killed, and one more of another that goes on.
+/// Three records of a killed process, and one of the process after it.
 fn log_with_gap() -> (MemoryStorage, Log) {
     let storage = MemoryStorage::new();
     let (log, _) = open(&storage);
@@ -157,7 +157,7 @@ fn starts_without_records_between_them_make_one_gap() {
         let (log, _) = open(&storage);
         log.close().expect("closes");
         storage = killed(&storage);
-        // This one is killed before it has appended anything.
+        // This process is killed before it appends anything.
         drop(open(&storage.fork()));
     }
     let (log, recovery) = open(&storage);
@@ -195,7 +195,7 @@ fn every_format_has_gaps_and_may_change_in_one() {
     }
 }
 
-/// Bytes and names of the files of a directory that are part of the log or prepared for it.
+/// Returns the total bytes and the number of the files in the directory.
 fn files(storage: &MemoryStorage) -> (usize, usize) {
     let names = storage.list().expect("lists");
     (names.iter().filter_map(|name| Some(storage.read(name)?.len())).sum(), names.len())
@@ -216,7 +216,8 @@ fn a_hundred_kills_do_not_fill_the_disk() {
             storage = killed(&storage);
         }
         let (bytes, names) = files(&storage);
-        // The one in use, a prepared one, the reserve; the others have a page and their record.
+        // The current segment, a prepared one and the reserve; the others have a page and their
+        // record.
         assert!(bytes <= 4 * SEGMENT_BYTES + 100 * 5000, "{bytes} bytes with {records} records in {format}");
         assert!(names <= 5 + 100 * records, "{names} files");
         let (log, recovery) = Log::open(Arc::new(storage), options.clone()).expect("opens");
@@ -301,7 +302,7 @@ fn a_segment_that_does_not_follow_the_one_before_it_is_damage_however_little_is_
     let (storage, log) = log_with_gap();
     append_durably(&log, b"x");
     log.close().expect("closes");
-    // Another segment says that it follows a record which is in the gap before this one.
+    // A segment that claims to follow a record in the gap before this one.
     let mut bytes = storage.read(&format!("segment-{STRIDE:020}.tide")).expect("is there");
     bytes[16..24].copy_from_slice(&(2 * STRIDE).to_le_bytes());
     bytes[36..44].copy_from_slice(&50_u64.to_le_bytes());
@@ -353,7 +354,7 @@ fn a_snapshot_before_a_gap_is_continued_behind_it() {
     let last = log.durable();
     let storage = killed(&storage);
     let (log, _) = open(&storage);
-    // At the end of what is before the gap, taken behind it.
+    // A snapshot at the last record before the gap, taken after it.
     snapshot(&log);
     append_durably(&log, b"y");
     log.release(last.next());
@@ -370,7 +371,7 @@ fn a_snapshot_before_a_gap_is_continued_behind_it() {
     let (log, recovery) = open(&storage);
     assert_eq!((log.floor(), recovery.first_lsn, recovery.records), (last.next(), gap.last.next(), 1));
     assert!(log.is_lost(last.next()));
-    // Nothing but the snapshot is left of the log.
+    // Only the snapshot is left of the log.
     drop(log);
     for name in storage.list().expect("lists").iter().filter(|name| name.starts_with("segment-")) {
         storage.remove(name).expect("is removed");
@@ -441,9 +442,9 @@ enum Step {
     },
     Sync,
     Close,
-    /// The process ends; what it has written stays, as far as the machine goes on.
+    /// The process ends; its writes survive while the machine runs.
     Kill,
-    /// Of what was not synced a part is lost, which depends on the seed.
+    /// Loses part of what was not synced, depending on the seed.
     PowerFailure {
         seed: u64,
     },
@@ -464,15 +465,15 @@ fn durability() -> impl Strategy<Value = Durability> {
     prop_oneof![Just(Durability::Off), Just(Durability::Always), Just(interval)]
 }
 
-/// A log that dies and comes back, and what must be true of it.
+/// A log that is killed and reopened, and the state expected of it.
 struct World {
     memory: MemoryStorage,
     storage: FaultyStorage,
     log: Log,
     options: Options,
-    /// Every record that there ever was.
+    /// Every record ever appended.
     handed_out: Vec<(Lsn, Vec<u8>)>,
-    /// Those that the log has.
+    /// The records in the log.
     records: Vec<(Lsn, Vec<u8>)>,
     /// The gap before the next record.
     gap: Option<Gap>,
@@ -496,7 +497,7 @@ impl World {
             }
             Step::Kill => {
                 let kept = self.count_up_to(self.log.written());
-                // From now on the process does nothing any more that anybody could see.
+                // From now on the process has no visible effects.
                 let fault = Fault::Error(io::ErrorKind::NotConnected);
                 self.storage.set_plan(Some(Plan { fault, at: 1, site: None, forever: true, seed: 0 }));
                 let _ = self.log.close();
@@ -529,7 +530,7 @@ impl World {
         self.records.iter().filter(|(at, _)| *at <= lsn).count()
     }
 
-    /// Opens the log again, which has at least `kept` records.
+    /// Reopens the log, which must have at least `kept` records.
     fn come_back(&mut self, kept: usize, clean: bool) {
         self.storage = FaultyStorage::new(Arc::new(self.memory.clone()), None);
         let (log, recovery) = Log::open(Arc::new(self.storage.clone()), self.options.clone()).expect("opens");
@@ -547,7 +548,8 @@ impl World {
         self.check_gaps();
     }
 
-    /// Lost is exactly what lies between two records, or between the last and the next one.
+    /// Checks that exactly the LSNs between two records, or between the last and the next one, are
+    /// lost.
     fn check_gaps(&self) {
         let next = self.gap.map(|gap| gap.last.next());
         let mut before = Lsn(0);

@@ -1,5 +1,5 @@
-//! Storage that does not answer: appenders who ask for room never wait, records are refused after a stated time, and accepted
-//! again when the storage answers.
+//! Storage that does not answer: appenders that check for space never wait. Records are refused
+//! after `stall_after`, and accepted again when the storage answers.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tidemark_log::storage::faulty::{Fault, Plan, Site};
 use tidemark_log::{AppendError, Durability, FaultyStorage, Health, Log, MemoryStorage, Options, Room};
 
-/// Long enough for any machine; nothing is asserted of how long it takes.
+/// Long enough for any machine; the duration itself is not asserted.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
@@ -32,7 +32,7 @@ fn hang(storage: &FaultyStorage, site: Site) {
     storage.set_plan(Some(Plan { fault: Fault::Hang, at: 0, site: Some(site), forever: true, seed: 0 }));
 }
 
-/// Appends as an event loop does, until there is no room; how many bytes were accepted.
+/// Appends as an event loop does, until there is no space; returns the accepted bytes.
 fn append_while_there_is_room(log: &Log, payload: &[u8]) -> usize {
     let mut accepted = 0;
     while log.has_room_for(payload.len()) && log.check_writable().is_ok() {
@@ -57,7 +57,7 @@ fn appenders_that_ask_for_room_never_wait_and_are_refused_in_time() {
         hang(&storage, site);
         let mut accepted = 0;
         eventually("the log says that it waits", || {
-            // As far as the buffer is written there is room again.
+            // There is space again once the buffer is written.
             if log.check_writable().is_ok() {
                 accepted += append_while_there_is_room(&log, &[7; 1000]);
             }
@@ -93,7 +93,7 @@ fn a_large_record_waits_for_its_segment_without_a_thread() {
     assert!(!log.has_room_for(large), "its segment is still to be made");
     assert!(log.has_room_for(1000), "small ones go on");
     eventually("what waits for a large one is found", || {
-        // As a caller does that the listener has told of another segment.
+        // Like a caller that the listener has notified of a new segment.
         let _ = log.has_room_for(large);
         log.look_for_stall();
         matches!(log.health(), Health::Stalled(_))

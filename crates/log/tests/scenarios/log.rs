@@ -1,4 +1,4 @@
-//! What a log promises to the one who appends and reads.
+//! What a log promises to appenders and readers.
 
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
@@ -141,7 +141,7 @@ fn concurrent_appenders_share_one_order_and_their_syncs() {
 #[test]
 fn whoever_needs_a_quick_sync_does_it_itself() {
     let log = open(&MemoryStorage::new());
-    // Now and then the log's own thread is at it, or is idle and has to be woken anyway.
+    // Occasionally the commit thread is busy, or idle and has to be woken anyway.
     let done_at_once = (0..1000).filter(|_| {
         let lsn = append(&log, b"x");
         log.sync_or_request(lsn);
@@ -184,13 +184,13 @@ fn a_sync_that_is_only_requested_comes_while_others_do_theirs_themselves() {
 #[test]
 fn a_panic_on_the_thread_that_syncs_ends_the_log_and_nobody_waits_for_ever() {
     let log = open(&MemoryStorage::new());
-    // It is called on this thread at once, and then whenever something has changed.
+    // The first call is on this thread, immediately; later calls follow every change.
     let calls = AtomicU32::new(0);
     log.set_listener(Box::new(move |_| {
         assert_ne!(calls.fetch_add(1, Ordering::Relaxed), 1, "the panic that this test is about");
     }));
     let lsn = append(&log, b"x");
-    // Whose thread it is depends on who comes first.
+    // Which thread syncs depends on timing.
     let waited = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| log.wait_durable(lsn)));
     drop(waited);
     let asked = Instant::now();
@@ -199,7 +199,7 @@ fn a_panic_on_the_thread_that_syncs_ends_the_log_and_nobody_waits_for_ever() {
         log.request_sync(log.appended());
         std::thread::sleep(Duration::from_millis(1));
     }
-    // What was synced before the panic stays so.
+    // Records synced before the panic remain durable.
     let last = log.appended();
     let waited = log.wait_durable(last);
     assert!(matches!(waited, Err(AppendError::Failed(_))) || log.durable() >= last, "{waited:?}");
@@ -234,7 +234,7 @@ fn a_lock_is_free_once_its_log_is_gone_whatever_children_have_inherited() {
     thread::scope(|scope| {
         scope.spawn(|| {
             while !over.load(Ordering::Relaxed) {
-                // Work before the exec lets a child be forked, and have the files of its parent for a while.
+                // With `pre_exec` the child is forked, and holds its parent's files until the exec.
                 let mut child = Command::new("/bin/true");
                 #[expect(unsafe_code, reason = "a child is to live before its exec")]
                 // SAFETY: sleeping is safe in a child of a process with several threads.
@@ -376,7 +376,7 @@ fn whoever_tells_of_a_record_has_it_written_before() {
     for _ in 0..1000 {
         let lsn = append(&log, b"x");
         log.write_or_request(lsn);
-        // Here or by the thread, which tells.
+        // Written here, or by the thread, which notifies the listener.
         while log.written() < lsn {
             receiver.recv_timeout(Duration::from_mins(1)).expect("the listener is told of what is written");
         }
@@ -400,7 +400,7 @@ fn a_record_is_written_soon_however_far_the_next_sync_is() {
             assert!(began.elapsed() < Duration::from_mins(1), "record {lsn} waits for the sync");
             std::thread::sleep(Duration::from_millis(1));
         }
-        // Long enough that the commit thread sleeps until the sync.
+        // Long enough for the commit thread to sleep until the sync.
         std::thread::sleep(Duration::from_millis(50));
     }
     log.close().expect("closes");

@@ -1,4 +1,4 @@
-//! What the log promises, a file for each part of it. One target, because each links the crate again.
+//! What the log promises, one file per topic. One test target, because each links the crate again.
 
 mod faults;
 mod fixtures;

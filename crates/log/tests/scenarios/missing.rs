@@ -1,5 +1,5 @@
-//! Records that were durable, which the file `END` proves, and that are not there any more: the log is refused until an
-//! operator has decided to go on without them. Whatever a stop may leave is not refused.
+//! Missing records that `END` proves to have been durable: the log is refused until an operator
+//! decides to continue without them. Nothing that a mere stop can leave is refused.
 
 use std::io;
 use std::os::unix::fs::symlink;
@@ -50,7 +50,7 @@ fn take_snapshot(log: &Log) {
     log.finish_snapshot(writer).expect("finishes");
 }
 
-/// A closed log of 40 records in several segments, with a snapshot where asked.
+/// A closed log of 40 records in several segments, with a snapshot at `snapshot_at`.
 fn closed_log(snapshot_at: Option<u64>) -> MemoryStorage {
     closed_log_with(options(), snapshot_at)
 }
@@ -85,14 +85,15 @@ fn remove_all(storage: &MemoryStorage, is_lost: impl Fn(&str) -> bool) {
     }
 }
 
-/// Every file with its bytes.
+/// Returns every file with its bytes.
 fn files(storage: &MemoryStorage) -> Vec<(String, Vec<u8>)> {
     let mut names = storage.list().expect("lists");
     names.sort();
     names.into_iter().map(|name| (name.clone(), storage.read(&name).expect("exists"))).collect()
 }
 
-/// Everybody who is asked says that the records behind `last` are missing, and nothing is changed by asking.
+/// Asserts that every way of opening or reading reports the records after `last` as missing, and
+/// that none of them changes anything.
 fn assert_misses(storage: &MemoryStorage, last: Lsn, durable: Lsn, case: &str) -> MissingTail {
     let before = files(storage);
     let found = inspect(storage);
@@ -114,7 +115,7 @@ fn assert_misses(storage: &MemoryStorage, last: Lsn, durable: Lsn, case: &str) -
     missing
 }
 
-/// Both ways to go on: a repair, and removing what says that there was more.
+/// Checks both ways to continue: a repair, and the removal of `END`.
 fn assert_goes_on(storage: &MemoryStorage, last: Lsn, case: &str) {
     let removed = storage.fork();
     removed.remove("END").expect("is removed");
@@ -154,7 +155,7 @@ fn a_last_segment_that_is_gone_is_missed() {
 #[test]
 fn a_last_segment_that_is_cut_or_zeroed_from_its_middle_on_is_missed() {
     for format in Format::ALL {
-        // So large that the last records are in one.
+        // Large enough to hold all records in one segment.
         let storage = closed_log_with(Options { format, segment_bytes: 1 << 20, ..options() }, None);
         let found = inspect(&storage).segments.pop().expect("there is one");
         assert_eq!(found.records(), LAST.0);
@@ -266,7 +267,7 @@ fn proven_damage_is_told_as_damage() {
     assert!(found.damage().is_some() && found.missing.is_none(), "{found:?}");
 }
 
-/// Opens what a stop may have left, twice.
+/// Opens twice what a stop may have left.
 fn assert_opens(storage: &MemoryStorage, last: Lsn, case: &str) {
     assert_eq!(inspect(storage).missing, None, "{case}");
     for _ in 0..2 {
@@ -284,7 +285,7 @@ fn a_closed_log_opens_again_wherever_opening_it_was_interrupted() {
         let (log, _) = open(&memory);
         (0..20).for_each(|_| _ = append(&log));
         log.close().expect("closes");
-        // Bytes behind the end, which opening cuts.
+        // Bytes after the end, which opening cuts.
         let last = inspect(&memory).segments.pop().expect("there is one");
         let file = memory.open(&last.name).expect("opens");
         file.write_at(&[9; 50], last.used_bytes).expect("writes");
@@ -334,7 +335,7 @@ fn a_closed_log_of_which_retention_has_left_little_opens() {
     let last = log.appended();
     log.close().expect("closes");
     assert_opens(&storage, last, "closed");
-    // A kill, and a snapshot behind the gap that nothing was appended behind.
+    // A kill, and a snapshot taken after the gap with no record after it.
     let (killed, _) = open(&storage);
     let storage = storage.fork();
     drop(killed);
@@ -350,7 +351,7 @@ fn a_closed_log_that_is_only_a_snapshot_opens() {
     let storage = closed_log(Some(LAST.0));
     remove_all(&storage, |name| name.starts_with("segment-"));
     assert_opens(&storage, LAST, "what a snapshot covers is not missing");
-    // As a repair leaves it whose snapshot is behind all segments.
+    // As left by a repair whose snapshot is newer than all segments.
     let storage = closed_log(Some(LAST.0));
     let first = segments(&storage).remove(0);
     let mut bytes = storage.read(&first).expect("exists");
@@ -384,7 +385,8 @@ fn truncating_what_is_left_is_a_decision_as_well() {
     assert_opens(&storage, Lsn(17), "truncated");
 }
 
-/// Waits until `END` proves the records up to `durable` of a log that is open; returns what a kill leaves then.
+/// Waits until `END` proves the records of an open log up to `durable`; returns the state after a
+/// kill.
 fn kill_once_proven(storage: &MemoryStorage, durable: Lsn) -> MemoryStorage {
     let deadline = Instant::now() + Duration::from_mins(1);
     loop {
@@ -400,7 +402,7 @@ fn kill_once_proven(storage: &MemoryStorage, durable: Lsn) -> MemoryStorage {
     }
 }
 
-/// What a kill leaves of a log of 40 records once `END` proves them all.
+/// The state after a kill of a log of 40 records, once `END` proves them all.
 fn killed_log(options: Options) -> MemoryStorage {
     let storage = MemoryStorage::new();
     let (log, _) = Log::open(shared(&storage), options).expect("opens");

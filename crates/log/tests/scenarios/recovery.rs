@@ -1,4 +1,5 @@
-//! Opening after a crash or with a damaged disk: torn tails are cut, damage is named, nothing false is read.
+//! Opening after a crash or with a damaged disk: torn tails are cut, damage is reported, nothing
+//! false is read.
 
 use std::sync::Arc;
 
@@ -58,7 +59,7 @@ fn assert_true_prefix(log: &Log, recovery: &Recovery) {
     assert_eq!((last, count), (recovery.last_lsn, recovery.records));
 }
 
-/// The bytes of the first segment, and where its records end.
+/// Returns the bytes of the first segment and the end of its records.
 fn segment_bytes(storage: &MemoryStorage) -> (Vec<u8>, usize) {
     let bytes = storage.read(FIRST).expect("exists");
     let end = bytes.iter().rposition(|byte| *byte != 0).expect("is not empty") + 1;
@@ -127,7 +128,7 @@ fn an_unsynced_batch_may_reach_the_disk_in_any_pieces() {
         let (log, recovery) = open(&crashed).unwrap_or_else(|error| panic!("{subset:b}: {error}"));
         assert!(recovery.last_lsn >= Lsn(10), "{subset:b}");
         assert_true_prefix(&log, &recovery);
-        // What lay behind the cut must not come back when the gap is filled again, byte for byte.
+        // Bytes from after the cut must not reappear when the space is filled again, byte for byte.
         while log.appended() < Lsn(20) {
             append(&log, 1);
         }
@@ -145,7 +146,7 @@ fn every_flipped_bit_of_a_closed_log_is_noticed() {
     let (whole, end) = segment_bytes(&storage);
     let mut refused = 0;
     for bit in 0..end * 8 {
-        // The header is one checksummed block; a part of its bits will do.
+        // The header is one checksummed block; a sample of its bits suffices.
         if bit < HEADER_BYTES * 8 && bit > 64 * 8 && bit % 16 != 0 {
             continue;
         }
@@ -160,7 +161,7 @@ fn every_flipped_bit_of_a_closed_log_is_noticed() {
                 assert!(damage.offset <= bit as u64 / 8);
                 assert!(damage.to_string().contains("tidemark log repair"));
             }
-            // Only the closing marker itself may be lost, with a report, and no record with it.
+            // Only the closing marker may be lost, with a report, and no record with it.
             Ok((_, recovery)) => {
                 assert!(recovery.torn.is_some(), "bit {bit}");
                 assert_eq!(recovery.last_lsn, Lsn(12), "bit {bit}");
@@ -171,7 +172,7 @@ fn every_flipped_bit_of_a_closed_log_is_noticed() {
     assert!(refused > (end - HEADER_BYTES - 64) * 8);
 }
 
-/// The log marks by itself what is durable when nothing follows for a while.
+/// Without further writes, the log marks what is durable after a while.
 #[test]
 fn damage_to_the_last_batch_before_a_silence_is_not_a_torn_tail() {
     let storage = MemoryStorage::new();
@@ -234,7 +235,7 @@ fn a_payload_that_looks_like_frames_changes_nothing() {
     let (log, _) = Log::open(Arc::new(other.clone()), Options { seed: None, ..options() }).expect("opens");
     log.append(0, 1, |buffer| buffer.extend_from_slice(&copied)).expect("is accepted");
     log.wait_durable(Lsn(1)).expect("syncs");
-    // Not closed and torn: the search for proof runs over the copied markers.
+    // Not closed and torn: the search for proof covers the copied markers.
     let (mut bytes, end) = segment_bytes(&other);
     bytes[end - 1] ^= 1;
     let torn = other.fork();
@@ -282,7 +283,8 @@ proptest! {
         bytes[offset..end].copy_from_slice(&garbage[..end - offset]);
         storage.put(FIRST, bytes);
         if let Ok((log, recovery)) = open(&storage) {
-            // Garbage over the whole end, proofs included, looks like a torn tail, but for what says that the log was closed.
+            // Garbage over the whole end, proofs included, looks like a torn tail, except that
+            // `END` records the clean close.
             prop_assert_eq!(recovery.last_lsn, Lsn(12));
             assert_true_prefix(&log, &recovery);
         }

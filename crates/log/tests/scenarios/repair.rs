@@ -1,4 +1,5 @@
-//! Repairing and truncating whatever damage: what they leave starts, or they refuse and change nothing.
+//! Repair and truncation after any damage: either the result starts, or they refuse and change
+//! nothing.
 
 use std::sync::Arc;
 
@@ -37,7 +38,7 @@ fn append(log: &Log) -> Lsn {
     lsn
 }
 
-/// A whole one, or one that is on it.
+/// Takes a full snapshot, or an incremental one on `base`.
 fn take_snapshot(log: &Log, base: Option<Lsn>) {
     let (storage, at) = (log.storage().clone(), log.durable());
     let writer = match base {
@@ -49,7 +50,7 @@ fn take_snapshot(log: &Log, base: Option<Lsn>) {
     log.finish_snapshot(writer).expect("finishes");
 }
 
-/// Several segments, with whole snapshots at these records.
+/// A log with several segments, and full snapshots at these records.
 fn log_with(format: Format, lives: &[u64], snapshots: &[u64]) -> MemoryStorage {
     let mut storage = MemoryStorage::new();
     let mut appended = 0;
@@ -62,7 +63,7 @@ fn log_with(format: Format, lives: &[u64], snapshots: &[u64]) -> MemoryStorage {
                 take_snapshot(&log, None);
             }
         }
-        // All but the last are killed.
+        // All but the last life end with a kill.
         let killed = storage.fork();
         log.close().expect("closes");
         storage = if index + 1 < lives.len() { killed } else { storage };
@@ -104,7 +105,8 @@ fn repair(storage: &MemoryStorage) -> Cut {
     cut
 }
 
-/// A server starts, from a snapshot and the records behind it, or from all records. They end at `last` if that is given.
+/// Asserts that a server starts, from a snapshot and the records after it or from all records, and
+/// that the log ends at `last`, if given.
 fn assert_starts(storage: &MemoryStorage, last: Option<Lsn>, case: &str) {
     let found = inspect(storage);
     assert!(
@@ -146,7 +148,7 @@ fn a_header_that_is_damaged_costs_no_record() {
                 bytes.iter().position(|b| *b == b'\n').expect("a line")
             }
         };
-        // Of a segment with a single frame nothing shows that the frame is whole.
+        // In a segment with a single frame, nothing proves the frame whole.
         let is_proven = |name: &&String| {
             inspect(&storage).segments.iter().any(|segment| segment.name == **name && segment.records() > 1)
         };
@@ -193,7 +195,7 @@ fn a_newer_snapshot_that_is_damaged_does_not_stay_before_the_one_that_saves_the_
     change(&storage, name, |bytes| bytes[4096 + 10] ^= 1);
     let cut = repair(&storage);
     assert_eq!(cut.last_lsn, Lsn(20));
-    // What an earlier version has left of such a log.
+    // State that an earlier version leaves of such a log.
     let left = log_with(Format::Binary, &[60], &[20, 50]);
     files(&left, "segment-").iter().for_each(|name| left.remove(name).expect("is removed"));
     left.remove("END").expect("is removed");
@@ -238,7 +240,7 @@ fn a_first_record_that_is_damaged_like_its_header_is_not_taken_for_whole() {
     assert_eq!(repair(&storage).last_lsn, Lsn(first - 1));
 }
 
-/// What happens to a file of the log.
+/// Damage to a file of the log.
 #[derive(Clone, Debug)]
 enum Damage {
     Flip { at_permille: usize, bit: u8 },

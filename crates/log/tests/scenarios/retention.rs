@@ -83,7 +83,7 @@ fn the_first_record_of_a_process_waits_for_a_small_segment_only() {
     append(&log, 0, 3000);
     assert_eq!(sizes(&storage), [1 << 20, 4 << 20]);
     drop(log);
-    // One that does not fit waits for one in which it does.
+    // A record that does not fit waits for a segment in which it does.
     let storage = MemoryStorage::new();
     let log = open(&storage, options);
     let lsn = log.append(0, 1, |buffer| buffer.resize(buffer.len() + (3 << 20), 1)).expect("is accepted");
@@ -99,7 +99,7 @@ fn segments_rotate_by_age_of_their_records() {
     let log = open(&storage, options);
     append(&log, 100 * SECOND_US, 3);
     assert_eq!(names(&storage, "segment-").len(), 1);
-    // The next segment is prepared in the background; records go on meanwhile.
+    // The next segment is prepared in the background; records are accepted meanwhile.
     while names(&storage, "segment-").len() < 2 {
         append(&log, 161 * SECOND_US, 1);
     }
@@ -126,7 +126,7 @@ fn released_segments_are_used_again_and_cannot_come_back() {
     append(&log, 0, 40);
     log.release(Lsn(35));
     wait_for_floor(&log, Lsn(20));
-    // More may be dropped while we look.
+    // More may be dropped between the calls.
     let floor = log.floor();
     assert!(
         matches!(log.replay(Lsn(1)), Err(ReplayError::Released { wanted: Lsn(1), floor: at }) if (floor..=Lsn(35)).contains(&at))
@@ -134,7 +134,8 @@ fn released_segments_are_used_again_and_cannot_come_back() {
     while names(&storage, "spare-").is_empty() {
         std::thread::yield_now();
     }
-    // The old frames in a used segment continue where new ones stop, at every possible boundary.
+    // The old frames in a recycled segment continue where new ones stop, at every possible
+    // boundary.
     for round in 0..20 {
         append(&log, 0, 1);
         let copy = storage.fork();
@@ -235,7 +236,7 @@ fn a_damaged_snapshot_falls_back_to_the_older_one() {
     let snapshots = Snapshots::new(log.storage().clone());
     let name = format!("snapshot-{:020}.tide", newer.0);
     let whole = storage.read(&name).expect("exists");
-    // Every byte counts.
+    // Damage to any byte is detected.
     for offset in 0..whole.len() {
         let mut bytes = whole.clone();
         bytes[offset] ^= 0x40;
@@ -254,7 +255,8 @@ fn a_damaged_snapshot_falls_back_to_the_older_one() {
     assert!(error.to_string().contains(&name), "{error}");
 }
 
-/// On the whole one at `base`: of its sections one is as it was, one is new, and two are gone.
+/// Takes an incremental snapshot on `base`: one section is unchanged, one is new, and two are
+/// removed.
 fn incremental(log: &Log, base: Lsn) -> Lsn {
     let lsn = log.durable();
     let mut writer = SnapshotWriter::create_on(log.storage().clone(), lsn, base).expect("begins");
@@ -293,7 +295,7 @@ fn an_incremental_snapshot_has_what_changed_and_the_rest_from_its_base() {
     let kept: Vec<_> =
         (0..10_u32).map(|number| [&1_u32.to_le_bytes()[..], &number.to_le_bytes()].concat()).collect();
     assert_eq!((frames(1), frames(3)), (kept, vec![b"other".to_vec()]));
-    // A restart knows by its name that the log reached it.
+    // The snapshot's name alone shows a restart how far the log had come.
     log.close().expect("closes");
     for name in names(&storage, "segment-") {
         storage.remove(&name).expect("removes");
@@ -340,7 +342,7 @@ fn of_an_incremental_snapshot_every_byte_counts_and_of_its_base_what_belongs_to_
             }
         }
     }
-    // Three sections of ten frames of 20 bytes each do not belong to it.
+    // Three sections of ten frames of 20 bytes each are not part of it.
     assert_eq!((good, fallen), (600, whole.len() - 600));
     storage.remove(&base_name).expect("removes");
     let (found, damaged) = snapshots.latest(log.floor()).expect("the log has all");
@@ -374,7 +376,7 @@ fn a_base_stays_as_long_as_it_is_needed_and_the_log_reaches_back_to_whole_ones()
     append(&log, 0, 10);
     let third = snapshot(&log);
     assert_eq!(snapshots.list().expect("lists"), [second, on_second, third]);
-    // Without its base an incremental one is of no use.
+    // Without its base an incremental snapshot is unusable.
     storage.remove(&format!("snapshot-{:020}.tide", second.0)).expect("removes");
     append(&log, 0, 10);
     let fourth = snapshot(&log);

@@ -20,7 +20,7 @@ fn shared(storage: &MemoryStorage) -> Arc<dyn Storage> {
     Arc::new(storage.clone())
 }
 
-/// A closed log of 40 records in about 6 segments, with a snapshot where asked.
+/// A closed log of 40 records in about 6 segments, with a snapshot at `snapshot_at`.
 fn sample(snapshot_at: Option<u64>) -> MemoryStorage {
     let storage = MemoryStorage::new();
     let (log, _) = Log::open(shared(&storage), options()).expect("opens");
@@ -41,7 +41,7 @@ fn inspect(storage: &MemoryStorage) -> Inspection {
     tools::inspect(&shared(storage), &mut |_| ()).expect("reads")
 }
 
-/// Inverts a bit in the middle of the records of a segment; returns the first record that is lost.
+/// Inverts a bit in the middle of the records of a segment; returns the first lost record.
 fn damage(storage: &MemoryStorage, index: usize) -> Lsn {
     let name = inspect(storage).segments[index].name.clone();
     let mut bytes = storage.read(&name).expect("exists");
@@ -57,7 +57,7 @@ fn repair(storage: &MemoryStorage) -> (tools::Cut, Vec<String>) {
     (cut, aside)
 }
 
-/// Opens, checks the end, and that life goes on.
+/// Opens the log, and checks its end and that it accepts records.
 fn assert_ends_at(storage: &MemoryStorage, first: Lsn, last: Lsn) {
     let (log, recovery) = Log::open(shared(storage), options()).expect("opens");
     assert_eq!((log.floor(), recovery.last_lsn, recovery.torn), (first, last, None));
@@ -101,7 +101,7 @@ fn repair_sets_a_segment_with_an_unreadable_header_aside() {
     let segment = inspect(&storage).segments[3].clone();
     let mut bytes = storage.read(&segment.name).expect("exists");
     bytes[20] ^= 1;
-    // Without its first record, too, nothing says what the header was.
+    // With the first record damaged as well, the header cannot be reconstructed.
     bytes[4096 + 10] ^= 1;
     storage.put(&segment.name, bytes);
     repair(&storage);
@@ -160,7 +160,7 @@ fn an_incremental_snapshot_is_described_and_set_aside_by_its_own_name() {
     assert_ends_at(&storage, Lsn(1), Lsn(17));
 }
 
-/// Removes the oldest segments, as retention does, and returns the first record that is left.
+/// Removes the oldest segments, as retention does, and returns the first remaining record.
 fn forget_oldest(storage: &MemoryStorage, count: usize) -> Lsn {
     let segments = inspect(storage).segments;
     segments.iter().take(count).for_each(|segment| storage.remove(&segment.name).expect("is removed"));
@@ -175,7 +175,7 @@ fn truncate_leaves_nothing_that_cannot_start() {
     let plan = |last| tools::plan_truncate(&shared(&storage), last, &mut |_| ());
     let error = plan(Lsn(20)).expect_err("leaves no snapshot under the records");
     assert!(matches!(error, ToolError::NoBase { last: Lsn(20), first } if first == floor), "{error}");
-    // A snapshot that cannot be read is none.
+    // An unreadable snapshot does not count.
     let name = storage.list().expect("lists").into_iter().find(|name| name.starts_with("snapshot-"));
     let name = name.expect("there is a snapshot");
     let whole = storage.read(&name).expect("exists");
@@ -189,7 +189,7 @@ fn truncate_leaves_nothing_that_cannot_start() {
     assert_ends_at(&storage, floor, Lsn(33));
 }
 
-/// What `inspect` says, which must be what whoever opens the directory is told.
+/// Returns the error of `inspect`, and checks that opening the directory gives the same.
 fn no_base(storage: &MemoryStorage) -> Option<String> {
     let said = inspect(storage).no_base.map(|error| error.to_string());
     let (log, _) = Log::open(shared(storage), options()).expect("opens");
@@ -224,7 +224,7 @@ fn a_log_that_begins_late_needs_a_snapshot_under_it() {
         tools::plan_repair(&shared(&bare), &mut |_| ()).expect_err("there is nothing to repair it with");
     assert_eq!(error.to_string(), said);
 
-    // Between the snapshot and what is left of the log nothing is known.
+    // The records between the snapshot and the rest of the log are missing.
     let apart = storage.fork();
     let kept = inspect(&apart).segments.pop().expect("there is one");
     assert!(kept.first_lsn > Lsn(31));
@@ -233,7 +233,7 @@ fn a_log_that_begins_late_needs_a_snapshot_under_it() {
     }
     assert!(no_base(&apart).is_some());
 
-    // Whole logs need none, and a snapshot alone is its own base.
+    // A complete log needs no base, and a snapshot alone is its own base.
     let whole = sample(None);
     assert_eq!(no_base(&whole), None);
     let alone = sample(Some(40));
@@ -265,7 +265,7 @@ fn an_export_from_before_the_oldest_record_says_what_there_is() {
     assert_eq!(error, format!("the log holds the records {floor} to 40; 2 is not among them"));
 }
 
-/// Ten records, a kill, and ten more, closed; the second ten are behind a gap.
+/// Ten records, a kill, and ten more after a gap, closed.
 fn sample_with_gap() -> MemoryStorage {
     let mut storage = MemoryStorage::new();
     for _ in 0..2 {
@@ -275,7 +275,7 @@ fn sample_with_gap() -> MemoryStorage {
             let lsn = log.append(0, 1, |buffer| buffer.extend_from_slice(&[7; 500])).expect("is accepted");
             log.wait_durable(lsn).expect("syncs");
         }
-        // The first of them is killed: what it does from here on is done to a directory that is left behind.
+        // The first process is killed: its later writes go to an abandoned directory.
         storage = if log.recovered() == Lsn(0) { storage.fork() } else { storage };
         log.close().expect("closes");
     }
@@ -349,7 +349,7 @@ fn truncating_on_either_side_of_a_gap_leaves_another() {
 #[test]
 fn damage_behind_a_gap_is_repaired_back_to_before_it() {
     let behind = format!("segment-{BEHIND:020}.tide", BEHIND = BEHIND.0);
-    // The first record, alone and with the header.
+    // Damage to the first record, alone and together with the header.
     for offset in [4096 + 10, 20] {
         let storage = sample_with_gap();
         let mut bytes = storage.read(&behind).expect("is there");
