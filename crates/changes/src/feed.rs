@@ -186,12 +186,15 @@ impl Inner {
     }
 
     fn sleep(&self, is_followed: bool) {
-        if !(is_followed && self.log.durability() == Durability::Off) {
+        if !is_followed {
             return self.bell.wait();
         }
         while !self.bell.wait_for(SYNC_PAUSE) {
-            // Otherwise these records might never become durable, and never be delivered.
-            self.log.request_sync(self.log.appended());
+            // The mode may have changed since the last look.
+            if self.log.durability() == Durability::Off {
+                // Otherwise these records might never become durable, and never be delivered.
+                self.log.request_sync(self.log.appended());
+            }
         }
     }
 }
@@ -338,6 +341,18 @@ mod tests {
         let (follower, called) = follow(&feed, 0);
         set(&log, "a", b"1");
         assert_eq!(take(&follower, &called, 1), [1]);
+    }
+
+    #[test]
+    fn a_log_that_stops_to_sync_while_it_is_followed_is_asked_to() {
+        let log = log(options(Durability::Always));
+        let feed = started(&log);
+        let (follower, called) = follow(&feed, 0);
+        log.wait_durable(set(&log, "a", b"1")).expect("a sync");
+        assert_eq!(take(&follower, &called, 1), [1]);
+        log.set_durability(Durability::Off);
+        set(&log, "b", b"2");
+        assert_eq!(take(&follower, &called, 1), [2]);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Parses the query of a URL (the part after `?`); values may be any bytes.
 
+use percent_encoding::percent_decode_str;
+
 /// Returns the names and values in order, unescaped. Invalid escapes are kept as they are.
 pub fn parse(query: &str) -> Vec<(Vec<u8>, Vec<u8>)> {
     let pairs = query.split('&').filter(|pair| !pair.is_empty());
@@ -11,24 +13,9 @@ pub fn parse(query: &str) -> Vec<(Vec<u8>, Vec<u8>)> {
         .collect()
 }
 
-/// Decodes the percent escapes of a query, and `+` as a space.
-pub fn unescape(text: &str) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, behind @ ..] = rest {
-        let unescaped = match behind {
-            [high, low, ..] if *first == b'%' => escaped(*high, *low),
-            _ => None,
-        };
-        rest = if unescaped.is_some() { &behind[2..] } else { behind };
-        bytes.push(unescaped.unwrap_or(if *first == b'+' { b' ' } else { *first }));
-    }
-    bytes
-}
-
-fn escaped(high: u8, low: u8) -> Option<u8> {
-    let digit = |digit: u8| char::from(digit).to_digit(16);
-    Some((digit(high)? * 16 + digit(low)?) as u8)
+/// Decodes percent escapes, and `+` as a space.
+fn unescape(text: &str) -> Vec<u8> {
+    percent_decode_str(&text.replace('+', " ")).collect()
 }
 
 #[cfg(test)]

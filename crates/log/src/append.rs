@@ -24,7 +24,7 @@ const SLACK_DIVISOR: u64 = 2;
 /// ... and the fraction of it that small records leave free until the disk is known to be full.
 const MARGIN_DIVISOR: u64 = 4;
 /// Growth limit of a payload in a text format: one byte becomes an escape of up to six characters.
-const TEXT_FACTOR: u64 = 6;
+pub(crate) const TEXT_FACTOR: u64 = 6;
 
 /// Bytes that a frame may need beyond its own size in an otherwise empty segment.
 const SEGMENT_OVERHEAD_BYTES: u64 = HEADER_BYTES as u64 + RESERVE_BYTES;

@@ -5,6 +5,7 @@ use std::io;
 use std::mem;
 use std::sync::Arc;
 
+use crate::append::TEXT_FACTOR;
 use crate::format::Step;
 use crate::segment::Segment;
 use crate::storage::read_full;
@@ -14,8 +15,9 @@ use crate::{Lsn, Options, RecordBatch};
 const CHUNK_BYTES: usize = 1 << 20;
 /// Minimum size of a read; limits the buffer for small files.
 const CHUNK_BYTES_MIN: u64 = 4 << 10;
-/// Largest accepted frame.
-const FRAME_BYTES_MAX: u64 = 5 * Options::RECORD_BYTES_MAX as u64;
+/// Largest accepted frame: a record of the greatest size in a text format, with as much again for
+/// what frames it.
+const FRAME_BYTES_MAX: u64 = (TEXT_FACTOR + 1) * Options::RECORD_BYTES_MAX as u64;
 
 /// Why reading stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

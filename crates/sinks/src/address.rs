@@ -1,5 +1,6 @@
 //! Address of a sink, with a selection: `nats://127.0.0.1:4222/STREAM?prefix=user:&format=json`.
 
+use percent_encoding::percent_decode_str;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -285,8 +286,7 @@ fn is_subject(text: &str) -> bool {
 }
 
 fn unescaped(text: &str) -> String {
-    let bytes = query_string::unescape(text);
-    String::from_utf8_lossy(&bytes).into_owned()
+    percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
 #[cfg(test)]
@@ -326,11 +326,12 @@ mod tests {
             let shown = format!("{address} {address:?}");
             assert!(!shown.contains("joe") && !shown.contains("p@ss") && !shown.contains("tok3n"), "{shown}");
         }
-        let Target::JetStream(target) = address("nats://joe:p%40ss@host/S").expect("an address").target
+        // A plus is a plus in front of a host, and a space in a query.
+        let Target::JetStream(target) = address("nats://joe:p%40s+s@host/S").expect("an address").target
         else {
             panic!("JetStream")
         };
-        assert_eq!(target.login, Some(Login::Password("joe".to_owned(), "p@ss".to_owned())));
+        assert_eq!(target.login, Some(Login::Password("joe".to_owned(), "p@s+s".to_owned())));
     }
 
     #[test]
