@@ -102,8 +102,8 @@ mod tests {
         numbers.iter().enumerate().map(item).collect()
     }
 
-    /// A first table with two items that lead to others; the second of these leads back to the
-    /// first of them.
+    /// A first table with two leads. The second nested table has an item that leads to the first
+    /// one.
     fn urn(numbers: &[Numbers; 3], leads: [u64; 3], rule: u8) -> Option<Urn<WideTree>> {
         let [mut first, one, mut other] =
             [("a", 0), ("b", 1), ("c", 2)].map(|(prefix, list)| items(prefix, &numbers[list]));
