@@ -38,13 +38,13 @@ impl PartOfRelease {
         }
     }
 
-    /// The release, once all of it has been read.
+    /// Returns the complete release.
     fn whole(self) -> Result<Release, Problem> {
         let Self { item, units, from_ms, every_ms, times, unsold } = self;
         let missing = |key: Key, advice| Problem::MissingKey { key: key.name(), advice };
         let every_ms = match every_ms {
             Some(every_ms) => every_ms,
-            // Without windows units come at once.
+            // Without windows, all units come at the start.
             None if unsold == Unsold::Stays && times.is_none() => 1,
             None => return Err(missing(Key::Every, "say how many milliseconds a window has")),
         };

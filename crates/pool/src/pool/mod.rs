@@ -134,8 +134,8 @@ impl<S: Selector> Pool<S> {
     /// other change.
     ///
     /// # Errors
-    /// [`Refusal::FirstDraw`] if the number is above [`FIRST_DRAW_MAX`], or the pool has made a draw or
-    /// begun another epoch.
+    /// [`Refusal::FirstDraw`] if the number is above [`FIRST_DRAW_MAX`], or the pool has made a
+    /// draw or begun another epoch.
     pub fn number_from(&mut self, first_draw: u64) -> Result<(), Refusal> {
         if first_draw > FIRST_DRAW_MAX || self.next_draw != self.epoch.first_draw || self.epoch.index > 0 {
             return Err(Refusal::FirstDraw { first_draw, max: FIRST_DRAW_MAX });

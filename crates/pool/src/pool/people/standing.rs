@@ -63,8 +63,8 @@ impl Standing {
         Some(Reached { max: limit.max, again_ms: window_end(limit, *tally) })
     }
 
-    /// Returns the largest boosts within the next `draws` draws (at least 1): items and the multiple of
-    /// their weights that is added.
+    /// Returns the largest boosts within the next `draws` draws (at least 1): items and the
+    /// multiple of their weights that is added.
     pub(in crate::pool) fn boosts_within<'r>(
         &self,
         rules: &'r Rules<u32>,
