@@ -56,7 +56,7 @@
 //! | key | value | default |
 //! |---|---|---|
 //! | `mode` | [`Mode`]: `fixed-odds` or `per-unit` | `fixed-odds` |
-//! | `sold_out` | [`SoldOut`](crate::SoldOut): `renormalise`, `no-prize`, or a map | `renormalise` |
+//! | `sold_out` | [`SoldOut`](crate::SoldOut): `renormalise`, `no-prize` or a map | `renormalise` |
 //! | `limits` | list of limits, see [`Limit`](crate::Limit) | none |
 //! | `guarantees` | list of guarantees, see [`Guarantee`](crate::Guarantee) | none |
 //! | `schedule` | list of releases, see [`Release`](crate::Release) | none |
@@ -96,7 +96,7 @@
 //! | `from` | start: a time such as `2026-12-24T18:00:00+01:00`, or milliseconds since 1970 |
 //! | `every` | length of a window in milliseconds; without it, all units come at `from` |
 //! | `times` | number of windows; 1 by default |
-//! | `unsold` | what happens to units left at the end of a window: `stays`, the default, or `lapses` |
+//! | `unsold` | what happens to units left when a window ends: `stays`, the default, or `lapses` |
 //!
 //! # Weights
 //!

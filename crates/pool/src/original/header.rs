@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Status and data bytes are written when the file is closed or rotated. Until then, and after a
-//! crash, they are "open" and 0, so neither decides what is read. But an open file that others
+//! crash, they are "open" and 0, so neither decides what is read. But an open file that other files
 //! follow reveals a crash: a rotation closes the old file first.
 
 /// Offset of the first record.

@@ -165,8 +165,8 @@ pub enum Note {
         /// Value in place of the magic.
         magic: u32,
     },
-    /// A file was not closed, and others follow: the original was killed, and started again. The
-    /// last such file.
+    /// A file was not closed, and other files follow: the original was killed, and started again.
+    /// If there are several such files, this is the last.
     NotClosed {
         /// Number of the file.
         file: u64,

@@ -23,7 +23,7 @@
 //! | a cancelled reservation | its units return to stock, its numbers are not reused |
 //! | room for reservations, requests, users and log bytes | counts, before anything is drawn |
 //! | the duration of a refusal | the state: no number is computed |
-//! | the duration of draws | the numbers of these draws; numbers computed ahead take constant time |
+//! | the duration of draws | these draws; computing numbers ahead takes constant time |
 //!
 //! Only a program that undoes draws, with [`revert`](Pool::revert) or [`back_to`](Pool::back_to),
 //! can predict the next ones.

@@ -223,7 +223,7 @@ impl Inbox {
     }
 
     /// Moves all calls into `calls`, which must be empty. Blocks until there are calls or other
-    /// news, for `at_most` this long.
+    /// news, but not longer than `at_most`.
     pub(super) fn take(&self, calls: &mut Vec<Call>, at_most: Option<Duration>) -> News {
         assert!(calls.is_empty(), "{} calls that were taken are not answered", calls.len());
         let mut letters = self.letters();

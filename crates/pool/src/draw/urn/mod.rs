@@ -54,8 +54,7 @@ pub struct Urn<S> {
     rule: Rule,
     /// Weight of each unit in a raffle, if all items with a weight have always had the same.
     unit_weight: Option<NonZeroU64>,
-    /// Number of items of the first table with a weight and with units left. Needed if sold-out
-    /// items keep their weight.
+    /// Number of items of the first table with a weight and with units left.
     on_sale: usize,
     /// Sum of the weights that would be in force if all drawn units came back and all scheduled
     /// ones had come. At most [`AMOUNT_MAX`], so both always fit.

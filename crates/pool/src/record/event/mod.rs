@@ -103,7 +103,7 @@ pub enum Event<'a> {
     GivenBackBy {
         /// The user.
         user: &'a [u8],
-        /// Time of the draws if limits depend on it, otherwise 0. Milliseconds since 1970-01-01
+        /// Time of the call if limits depend on it, otherwise 0. Milliseconds since 1970-01-01
         /// UTC.
         now_ms: u64,
         /// Number of the item.
