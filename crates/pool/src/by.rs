@@ -30,12 +30,10 @@ impl<'a> By<'a> {
         Self { request: Some(id), ..Self::default() }
     }
 
-    /// Returns whether neither a user nor a request ID is given.
     pub(crate) fn is_nobody(&self) -> bool {
         self.user.is_none() && self.request.is_none()
     }
 
-    /// Checks the lengths of the names.
     pub(crate) fn check(&self) -> Result<(), Refusal> {
         let check = |what, name: Option<&[u8]>| match name.map(<[u8]>::len) {
             Some(bytes) if !(1..=NAME_BYTES_MAX).contains(&bytes) => {

@@ -31,12 +31,10 @@ impl Ids {
         self.ends.len()
     }
 
-    /// Returns the id of an item, which must exist.
     pub(crate) fn get(&self, item: u32) -> &str {
         get(&self.text, &self.ends, item)
     }
 
-    /// Returns the item with an id. O(1).
     pub(crate) fn find(&self, id: &str) -> Option<u32> {
         let same = |&item: &u32| self.get(item) == id;
         self.by_id.find(self.hasher.hash_one(id), same).copied()

@@ -28,7 +28,6 @@ const DRAWS_OF_BLOCK: u64 = 8;
 /// Number of words computed at a time.
 const WORDS: u64 = BLOCKS as u64 * DRAWS_OF_BLOCK;
 
-/// ChaCha with 12 rounds.
 type ChaCha = ChaChaCore<R12, Ietf>;
 
 /// Random numbers of one key. 1,100 bytes; allocates only for draws from nested tables.

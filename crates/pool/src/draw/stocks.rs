@@ -36,7 +36,6 @@ pub(crate) struct Standing {
 }
 
 impl Standing {
-    /// Creates the standing of a limited item.
     pub(crate) fn limited(left: u64, supply: u64) -> Self {
         assert!(
             left <= supply && supply <= AMOUNT_MAX,
@@ -137,7 +136,6 @@ impl Stocks {
         self.left[item as usize]
     }
 
-    /// Returns what is left.
     pub(crate) fn stock(&self, item: u32) -> Stock {
         let left = self.left(item);
         if left > AMOUNT_MAX { Stock::Unlimited } else { Stock::Limited(left) }
@@ -178,7 +176,6 @@ impl Stocks {
         Standing { left: self.left[item as usize], supply }
     }
 
-    /// Restores the stock of an item.
     pub(crate) fn stand(&mut self, item: u32, standing: Standing) {
         let Standing { left, supply } = standing;
         assert!(left > AMOUNT_MAX || left <= supply, "{left} units of item {item} are left of {supply}");

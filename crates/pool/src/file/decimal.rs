@@ -117,7 +117,6 @@ impl fmt::Display for Decimal {
     }
 }
 
-/// Parts of the text of a number.
 struct Spelling<'t> {
     negative: bool,
     whole: &'t str,

@@ -234,17 +234,14 @@ pub(super) struct Fault {
 }
 
 impl Fault {
-    /// Creates a problem at a place.
     pub(super) fn at(place: Place, problem: Problem) -> Self {
         Self { place: Some(place), item: None, problem: Box::new(problem) }
     }
 
-    /// Creates a problem of the whole text.
     pub(super) fn nowhere(problem: Problem) -> Self {
         Self { place: None, item: None, problem: Box::new(problem) }
     }
 
-    /// Adds the item.
     pub(super) fn of_item(self, item: ItemName) -> Self {
         Self { item: Some(item), ..self }
     }

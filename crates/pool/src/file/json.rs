@@ -9,7 +9,6 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
 
-/// Parses a text, and reports it to a shape.
 pub(super) fn read(text: &str, shape: &mut Shape) -> Result<(), Fault> {
     // This checks the syntax of the whole text, however deeply nested. After it, only escapes in
     // strings can be invalid.
@@ -58,7 +57,6 @@ impl<'t> Reader<'t, '_> {
         }
     }
 
-    /// Returns the place of a piece of the text.
     fn place(&self, piece: &RawValue) -> Place {
         let offset = (piece.get().as_ptr() as usize).wrapping_sub(self.text.as_ptr() as usize);
         debug_assert!(offset < self.text.len(), "values are borrowed from the text");

@@ -61,7 +61,6 @@ pub(super) enum Key {
 }
 
 impl Key {
-    /// Returns its name in a file.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Mode => "mode",
@@ -127,35 +126,23 @@ impl Key {
 pub(super) enum Level {
     /// The whole file.
     Top,
-    /// The list of items.
     Items(Origin),
-    /// An item.
     Item(Origin),
     /// The value of `sold_out`, if it is a map.
     SoldOut,
-    /// The list of limits.
     Limits,
-    /// A limit.
     Limit,
-    /// The list of guarantees.
     Guarantees,
-    /// A guarantee.
     Guarantee,
     /// The items of a rule.
     Of,
     /// The list of nested tables.
     Tables,
-    /// A table.
     Table,
-    /// The list of releases.
     Schedule,
-    /// A release.
     Release,
-    /// The original's `pool`.
     Pool,
-    /// The original's `wal`.
     Wal,
-    /// The original's `grpc`.
     Grpc,
 }
 

@@ -45,7 +45,6 @@ impl PartOfRule {
 }
 
 impl FoundRules {
-    /// Ends a limit.
     pub(super) fn end_limit(&mut self, part: PartOfRule, place: Place) -> Result<(), Problem> {
         let PartOfRule { draws, wins, per_ms, of, .. } = part;
         let limit = match (draws, wins, of) {
@@ -66,7 +65,6 @@ impl FoundRules {
         Ok(())
     }
 
-    /// Ends a guarantee.
     pub(super) fn end_guarantee(&mut self, part: PartOfRule, place: Place) -> Result<(), Problem> {
         let PartOfRule { after, of, scope, soft_from, soft_step, .. } = part;
         let after =
@@ -100,7 +98,6 @@ impl FoundRules {
     }
 }
 
-/// Places of the rules.
 pub(super) struct RulePlaces(Vec<(RuleKind, Place)>);
 
 impl RulePlaces {

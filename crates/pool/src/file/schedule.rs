@@ -38,7 +38,6 @@ impl PartOfRelease {
         }
     }
 
-    /// Returns the complete release.
     fn whole(self) -> Result<Release, Problem> {
         let Self { item, units, from_ms, every_ms, times, unsold } = self;
         let missing = |key: Key, advice| Problem::MissingKey { key: key.name(), advice };
@@ -60,7 +59,6 @@ impl PartOfRelease {
 }
 
 impl FoundSchedule {
-    /// Ends a release.
     pub(super) fn end_release(&mut self, part: PartOfRelease, place: Place) -> Result<(), Problem> {
         self.releases.push(part.whole()?);
         self.places.push(place);
@@ -77,7 +75,6 @@ impl FoundSchedule {
     }
 }
 
-/// Places of the releases.
 pub(super) struct ReleasePlaces(Vec<Place>);
 
 impl ReleasePlaces {
@@ -95,7 +92,6 @@ impl ReleasePlaces {
     }
 }
 
-/// Parses the value of `unsold`.
 pub(super) fn unsold(word: &str) -> Option<Unsold> {
     [("stays", Unsold::Stays), ("lapses", Unsold::Lapses)]
         .into_iter()

@@ -14,7 +14,6 @@ use crate::catalogue::nesting::Lead;
 use crate::catalogue::rules::{RULE_ITEMS_MAX, Scope};
 use crate::catalogue::{Mode, SoldOut};
 
-/// A scalar value.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Scalar<'t> {
     Null,
@@ -51,7 +50,6 @@ pub(super) struct FoundItems {
     pub(super) places: Vec<Place>,
 }
 
-/// A nested table.
 #[derive(Debug, Default)]
 pub(super) struct FoundTable {
     pub(super) name: Box<str>,
@@ -100,7 +98,6 @@ struct PartOfTable {
 }
 
 impl Shape {
-    /// Begins a map.
     pub(super) fn open_map(&mut self, place: Place) -> Result<(), Fault> {
         let level = match (self.level(), self.key.take()) {
             (None, _) => Level::Top,
@@ -125,7 +122,6 @@ impl Shape {
         Ok(())
     }
 
-    /// Begins a list.
     pub(super) fn open_list(&mut self, place: Place) -> Result<(), Fault> {
         let key = self.key.take();
         let beside_items = match key {
@@ -213,7 +209,6 @@ impl Shape {
         if level == Level::Top { self.told(key, place) } else { Ok(()) }
     }
 
-    /// Takes a scalar value.
     pub(super) fn scalar(&mut self, scalar: Scalar<'_>, place: Place) -> Result<(), Fault> {
         let level = self.level().unwrap_or(Level::Top);
         let Some(key) = self.key.take() else {
@@ -321,7 +316,6 @@ impl Shape {
         }
     }
 
-    /// Ends a nested table.
     fn end_table(&mut self, place: Place) -> Result<(), Fault> {
         let missing = |key: Key, advice| Fault::at(place, Problem::MissingKey { key: key.name(), advice });
         let PartOfTable { name, list } = self.table.take().unwrap_or_default();
@@ -400,7 +394,6 @@ impl PartOfItem {
     }
 }
 
-/// Parses a mode.
 fn mode(word: &str) -> Result<Mode, Problem> {
     const WORDS: [&str; 2] = ["fixed-odds", "per-unit"];
     match word {
@@ -410,7 +403,6 @@ fn mode(word: &str) -> Result<Mode, Problem> {
     }
 }
 
-/// Parses a rule for sold-out items.
 fn sold_out(word: &str) -> Result<SoldOut, Problem> {
     const WORDS: [&str; 2] = ["renormalise", "no-prize"];
     const POSSIBLE: [&str; 3] = ["renormalise", "no-prize", "fallback: ID"];
@@ -425,7 +417,6 @@ fn unknown_word(what: &'static str, word: &str, words: &[&'static str], possible
     Problem::UnknownWord { what, word: clipped(word), advice: advice(word, words.iter().copied(), possible) }
 }
 
-/// Parses the scope of a guarantee.
 fn scope(word: &str) -> Result<Scope, Problem> {
     const WORDS: [&str; 2] = ["user", "pool"];
     match word {
@@ -435,7 +426,6 @@ fn scope(word: &str) -> Result<Scope, Problem> {
     }
 }
 
-/// Adds an item to a rule.
 fn named(of: &mut Vec<Box<str>>, id: &str) -> Result<(), Problem> {
     if of.len() == RULE_ITEMS_MAX {
         return Err(Problem::TooManyNamed);

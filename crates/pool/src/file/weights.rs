@@ -29,7 +29,6 @@ impl fmt::Display for Weight {
 
 /// Weights as integers.
 pub(super) struct Whole {
-    /// The weights.
     pub(super) weights: Vec<u64>,
     /// Index of the weight whose digits after the point determined the power of ten; `None` if all
     /// were integers.

@@ -7,7 +7,6 @@ use crate::catalogue::schedule::{Release, Unsold};
 use crate::catalogue::{Catalogue, Mode, SoldOut};
 use std::fmt::{self, Display, Write};
 
-/// Writes a catalogue as text.
 pub(super) fn text(catalogue: &Catalogue, format: FileFormat) -> String {
     /// Estimated size of an item without its id, in bytes.
     const ITEM_BYTES: usize = 64;

@@ -7,7 +7,6 @@ use super::place::Place;
 use super::shape::{Scalar, Shape};
 use granit_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Tag};
 
-/// Parses a text, and reports it to a shape.
 pub(super) fn read(text: &str, shape: &mut Shape) -> Result<(), Fault> {
     let mut documents = 0_usize;
     for next in Parser::new_from_str(text) {

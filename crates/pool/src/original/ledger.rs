@@ -9,7 +9,6 @@ pub(super) struct Held {
     pub(super) present: bool,
     pub(super) quantity: i64,
     pub(super) weight: i64,
-    /// Number of draws.
     pub(super) drawn: u64,
     /// Number of draws when nothing was left.
     pub(super) beyond: u64,
@@ -45,7 +44,6 @@ impl Ledger {
         self.held.get(number as usize).copied().unwrap_or_default()
     }
 
-    /// Returns the items of the catalogue.
     pub(super) fn order(&self) -> &[u32] {
         &self.order
     }
@@ -93,7 +91,6 @@ impl Rewindable {
         Self { now: base.clone(), base, changed: Vec::new(), is_changed: Vec::new() }
     }
 
-    /// Returns the initial state.
     pub(super) fn base(&self) -> &Ledger {
         &self.base
     }

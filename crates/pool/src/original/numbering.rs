@@ -100,7 +100,6 @@ impl Numbering {
         }
     }
 
-    /// Records a setback.
     pub(super) fn set_back(&mut self, setback: Setback) {
         self.setbacks += 1;
         self.first_setback.get_or_insert(setback.place);
@@ -113,7 +112,6 @@ impl Numbering {
         }
     }
 
-    /// Returns the number of the last draw.
     pub(super) fn last(&self) -> Option<u64> {
         self.last
     }
@@ -123,12 +121,10 @@ impl Numbering {
         self.max
     }
 
-    /// Returns how many numbers are missing.
     pub(super) fn missing(&self) -> u64 {
         self.missing
     }
 
-    /// Returns how often numbers went back.
     pub(super) fn setbacks(&self) -> u64 {
         self.setbacks
     }

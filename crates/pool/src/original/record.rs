@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 
-/// A record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Record<'a> {
     /// A unit of an item was drawn.

@@ -648,7 +648,6 @@ struct DamagedHeader {
     is_blank: bool,
 }
 
-/// Parses a line.
 fn read_record(line: &[u8]) -> Result<Record<'_>, Unreadable> {
     let line = without_return(line);
     match format_of(line) {
@@ -665,7 +664,6 @@ fn without_return(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-/// Kind of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Draw,

@@ -26,7 +26,6 @@ impl Reservations {
         self.open.len()
     }
 
-    /// Returns the number of draws in open reservations.
     pub(super) fn draws(&self) -> usize {
         self.draws
     }
@@ -49,12 +48,10 @@ impl Reservations {
         Some(&self.open[number])
     }
 
-    /// Returns the number of overdue reservations.
     pub(super) fn overdue(&self, now_us: u64) -> usize {
         self.by_time.range(..=(now_us, u64::MAX)).count()
     }
 
-    /// Returns the earliest deadline.
     pub(super) fn next_until(&self) -> Option<u64> {
         self.by_time.first().map(|&(until_us, _)| until_us)
     }

@@ -43,7 +43,6 @@ impl Steps {
         self.others.push((self.draws.len(), step));
     }
 
-    /// Returns the number of draws.
     pub(super) fn draws(&self) -> usize {
         self.draws.len()
     }

@@ -22,7 +22,6 @@ pub(super) enum Asked {
     Other(Box<Request>),
 }
 
-/// A call.
 pub(super) struct Call {
     pub(super) asked: Asked,
     pub(super) reply: Reply,
@@ -68,7 +67,6 @@ struct Letters {
 /// Reason why the owner was woken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum News {
-    /// There are calls.
     Calls,
     /// The journal has notified it, or the time-out has passed.
     Other,
@@ -92,7 +90,6 @@ impl Inbox {
         self.capacity
     }
 
-    /// Makes this thread the owner.
     pub(super) fn own(&self) {
         let is_first = self.owner.set(thread::current().id()).is_ok();
         assert!(is_first, "a second thread would own the queue of {:?}", self.owner.get());

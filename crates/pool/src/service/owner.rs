@@ -157,7 +157,6 @@ impl<S: Selector, J: Journal, C: FnMut() -> u64> Owner<S, J, C> {
         self.land();
     }
 
-    /// Does what is due by now.
     fn let_time_pass(&mut self, now_us: u64) {
         while self.failure.is_none() && self.chained.pool.next_due().is_some_and(|due_us| due_us <= now_us) {
             self.seen(|pool| pool.catch_up_some(now_us, BACK_AT_ONCE));
@@ -298,7 +297,6 @@ impl<S: Selector, J: Journal, C: FnMut() -> u64> Owner<S, J, C> {
         self.answer(answers);
     }
 
-    /// Answers the first `answers` calls.
     fn answer(&mut self, answers: usize) {
         if answers == 0 {
             return;

@@ -8,7 +8,6 @@ use super::request::Outcome;
 use super::slot::Slot;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// State shared by callers and the owner.
 pub(super) struct Shared {
     pub(super) inbox: Inbox,
     /// Free slots.
@@ -44,7 +43,6 @@ impl Shared {
         }
     }
 
-    /// Returns a slot for a call.
     pub(super) fn take_slot(&self) -> Arc<Slot> {
         self.slots().pop().unwrap_or_default()
     }

@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::thread::{self, Thread};
 
-/// Holds an answer until it is taken.
 #[derive(Default)]
 pub(super) struct Slot(Mutex<Contents>);
 
@@ -18,7 +17,6 @@ struct Contents {
     waiter: Option<Waiter>,
 }
 
-/// The thread or task that waits for an answer.
 pub(super) enum Waiter {
     Thread(Thread),
     Task(Waker),

@@ -11,7 +11,6 @@ use crate::record::frame::Chain;
 /// completes before the log grows by the size of the snapshot, whatever the load.
 const BYTES_PER_BLOCK: usize = 1024;
 
-/// A snapshot in progress.
 pub(super) struct Snapshot {
     capture: Capture,
     sink: Box<dyn SnapshotSink>,

@@ -45,7 +45,6 @@ impl AnySelector {
     }
 }
 
-/// Forwards a call to the selector.
 macro_rules! forward {
     ($any:expr, $selector:ident => $call:expr) => {
         match $any {

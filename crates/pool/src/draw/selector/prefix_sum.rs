@@ -11,7 +11,6 @@ pub struct PrefixSum {
 }
 
 impl PrefixSum {
-    /// Returns the sum of the weights before an item.
     fn before(&self, index: usize) -> u64 {
         index.checked_sub(1).map_or(0, |last| self.sums[last])
     }

@@ -64,7 +64,6 @@ impl<S: Selector> Urn<S> {
         Some(Advance { before_ms, changes })
     }
 
-    /// Undoes an advance.
     pub(crate) fn undo_advance(&mut self, advance: &Advance) {
         advance.changes.iter().for_each(|change| self.leave(change.item()));
         self.go_to(advance.before_ms);

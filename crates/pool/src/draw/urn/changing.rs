@@ -24,7 +24,6 @@ impl Change {
         self.item
     }
 
-    /// Returns the item's stock before the change.
     pub(super) fn standing(&self) -> Standing {
         self.standing
     }
@@ -175,7 +174,6 @@ impl<S: Selector> Urn<S> {
         Altered { item, weight: self.weights[item as usize], stock: self.stocks.stock(item) }
     }
 
-    /// Sets an item's weight and stock.
     pub(crate) fn alter(&mut self, item: u32, weight: u64, stock: Stock) -> Result<Change, Refusal> {
         self.change(item, weight, stock)
     }
@@ -192,7 +190,6 @@ impl<S: Selector> Urn<S> {
         self.note(item, What::Changed)
     }
 
-    /// Undoes a draw of this item.
     pub(crate) fn undo_draw(&mut self, item: u32) {
         self.set(item, self.weights[item as usize], |stocks| _ = stocks.put_back(item, 1));
     }

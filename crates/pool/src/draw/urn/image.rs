@@ -209,7 +209,6 @@ impl Unread {
         Some(())
     }
 
-    /// Returns whether all items have been read.
     pub(crate) fn is_complete(&self) -> bool {
         self.contents.weights.len() == self.items
     }

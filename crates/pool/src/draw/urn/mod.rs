@@ -147,7 +147,6 @@ impl<S: Selector> Urn<S> {
         Self::of(rule, 1, Contents { ids, stocks, weights, timetable, layout }, make)
     }
 
-    /// Builds an urn from its parts.
     fn of(rule: Rule, version: u64, contents: Contents, make: impl Fn(&[u64]) -> S) -> Self {
         let Contents { ids, stocks, weights, timetable, layout } = contents;
         let numbered = || (0..).zip(&weights);

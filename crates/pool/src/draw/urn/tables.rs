@@ -66,7 +66,6 @@ impl<S: Selector> Tables<S> {
         Self { inner: inner.collect(), leads_to: leads_to.into(), layout }
     }
 
-    /// Returns the table that an item leads to.
     #[inline]
     pub(super) fn lead(&self, item: u32) -> Option<u32> {
         self.leads_to.get(item as usize).copied().filter(|&table| table != NONE)
@@ -84,7 +83,6 @@ impl<S: Selector> Tables<S> {
         self.lead(item).is_none_or(|table| self.inner[table as usize].told.has_weight)
     }
 
-    /// Returns the sum of a table's weights in force.
     pub(super) fn total(&self, table: u32) -> u64 {
         self.inner[table as usize].selector.total()
     }
@@ -175,14 +173,12 @@ impl<S: Selector> Urn<S> {
         (0..self.tables()).for_each(|table| self.tell(table));
     }
 
-    /// Returns an item's share of its table.
     #[inline]
     pub(super) fn share(&self, item: u32) -> u64 {
         let inside = self.tables.as_ref().and_then(|tables| tables.share(item));
         inside.unwrap_or_else(|| self.selector.weight(item as usize))
     }
 
-    /// Sets an item's share of its table.
     #[inline]
     pub(super) fn set_share(&mut self, item: u32, share: u64) {
         if let Some(tables) = &mut self.tables
@@ -196,13 +192,11 @@ impl<S: Selector> Urn<S> {
         }
     }
 
-    /// Counts an item as on sale.
     pub(super) fn come_on_sale(&mut self, item: u32) {
         *self.on_sale_of(item) += 1;
         self.tell_of(item);
     }
 
-    /// Stops counting an item as on sale.
     #[inline]
     pub(super) fn go_off_sale(&mut self, item: u32) {
         let on_sale = self.on_sale_of(item);

@@ -54,7 +54,6 @@ impl Timetable {
         self.now_ms
     }
 
-    /// Returns the time of the next event.
     pub(super) fn next_ms(&self) -> Option<u64> {
         self.due.first().map(|&(at_ms, _)| at_ms)
     }

@@ -79,12 +79,10 @@ impl People {
         }
     }
 
-    /// Returns the number of users.
     pub(super) fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// Returns the tallies of a user.
     pub(super) fn tallies(&self, id: &[u8]) -> Option<&[Tally]> {
         self.find(id).map(|place| &*self.all[place as usize].tallies)
     }

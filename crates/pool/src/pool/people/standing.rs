@@ -106,7 +106,6 @@ impl Standing {
         terms
     }
 
-    /// Counts a draw with this result.
     pub(in crate::pool) fn count(&mut self, rules: &Rules<u32>, item: Option<u32>) {
         let gives = |items: &[u32]| item.is_some_and(|item| items.binary_search(&item).is_ok());
         let (limits, tracks) = self.tallies.split_at_mut(rules.limits().len());
@@ -166,12 +165,10 @@ impl Standing {
 }
 
 impl Terms<'_> {
-    /// Converts the terms for the urn.
     pub(in crate::pool) fn favour<'t>(&'t self, hidden: Option<&'t Hidden>) -> Favour<'t> {
         Favour { barred: &self.barred, hidden, alone: self.alone, boosts: &self.boosts }
     }
 
-    /// Returns whether an item is barred.
     pub(in crate::pool) fn bar_something(&self) -> bool {
         !self.barred.is_empty()
     }

@@ -79,7 +79,6 @@ impl Requests {
         Some(self.at(*number))
     }
 
-    /// Returns the draws of a request.
     pub(super) fn draws(&self, request: &Request) -> impl Iterator<Item = Draw> {
         (request.first..).zip(self.items(request)).map(|(number, item)| Draw { number, item })
     }

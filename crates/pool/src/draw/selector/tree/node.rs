@@ -1,6 +1,5 @@
 //! A node of the wide tree: sixteen running sums.
 
-/// Number of children of a node.
 pub(super) const CHILDREN: usize = 16;
 
 /// Number of bits of an item's position that choose a child.
@@ -41,13 +40,11 @@ impl Node {
         (node, sum)
     }
 
-    /// Returns the sums.
     #[inline]
     pub(super) fn sums(&self) -> &[u64; CHILDREN] {
         &self.0
     }
 
-    /// Returns the sums, mutable.
     #[cfg(target_arch = "x86_64")]
     #[inline]
     pub(super) fn sums_mut(&mut self) -> &mut [u64; CHILDREN] {

@@ -2,7 +2,6 @@
 
 use super::node::{CHILD_BITS, CHILDREN, Node};
 
-/// Returns the item at a point.
 #[inline]
 pub(super) fn select(levels: &[Vec<Node>], mut point: u64) -> usize {
     let mut index = 0;
