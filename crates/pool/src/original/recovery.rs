@@ -8,7 +8,7 @@
 //! ```text
 //! 3,path   1,1   1,2 … 1,990 │ 3,path   1,991 … 1,1000   1,1001 …
 //!                            │   ▲      ╰ numbers ≤ 1000: carried over, not in the snapshot
-//!                    new file│   ╰ the newest record of a snapshot: here {"last_request_id":1000, …} was taken
+//!                    new file│   ╰ newest snapshot record: {"last_request_id":1000, …}
 //! ```
 //!
 //! The file is overwritten in place, so it is the newest snapshot, and belongs to the last snapshot

@@ -14,7 +14,7 @@ use super::{Selector, assert_bounds};
 /// weights 5, 1, 2 of items a, b, c: four columns of two points
 ///
 ///        ┌─────┬─────┬─────┬─────┐
-///        │ b c │ c a │ a a │ a a │     of a column is known: its first item, how many points that has, and its second item
+///        │ b c │ c a │ a a │ a a │     column: own item, its number of points, alias
 ///        └─────┴─────┴─────┴─────┘
 /// point    0 1   2 3   4 5   6 7
 /// ```

@@ -1,12 +1,14 @@
 //! Serialisation of rules and users for snapshots.
 //!
 //! ```text
-//! ruled       limits │ limit* │ guarantees │ guarantee* │ misses of the pool* │ users │ user*     nothing behind two zeros
+//! ruled       limits │ limit* │ guarantees │ guarantee* │ pool misses* │ users │ user*
 //! limit       max │ window, 0 if none │ all draws 0, wins 1 │ [items]
 //! guarantee   after │ whole pool 0, user 1 │ soft from, 0 if not │ [step] │ items
 //! items       count │ number*
-//! user        id │ (window │ count)*                                                             of each rule
+//! user        id │ (window │ count)*, for each rule
 //! ```
+//!
+//! Without rules, `ruled` is two zeros.
 
 use super::standing::idle_ms;
 use super::{People, Person, Tallies, Tally, USERS_MAX};

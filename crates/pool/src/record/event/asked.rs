@@ -1,7 +1,7 @@
 //! Draws of a named user or under a request ID.
 //!
 //! ```text
-//! asked 12 │ what varint │ [request] │ [user] │ [time varint] │ [until varint] │ [count varint] │ item*
+//! asked 12 │ what │ [request] │ [user] │ [time] │ [until] │ [count] │ item*      numbers: varints
 //! ```
 //!
 //! *What* is one byte. Below 64 it is the length of the request ID less 1, and all other fields are

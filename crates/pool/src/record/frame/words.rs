@@ -11,8 +11,8 @@
 //! different COUNT ITEM...                       draws of one call, without repeats
 //! reserve UNTIL allowed|excluded COUNT ITEM...  reserved draws; whether an item may occur twice
 //! asked [user=ID] [request=ID] [now TIME] [until TIME] allowed|excluded COUNT ITEM...
-//!                                               draws of a user or a request ID, or of a call whose
-//!                                               last draws were impossible
+//!                                               draws of a user or a request ID, or of a call
+//!                                               whose last draws were impossible
 //! confirm|cancel|expire NUMBER                  end of a reservation
 //! set ITEM weight WEIGHT stock STOCK            stock: a number or `unlimited`
 //! add ID weight WEIGHT stock STOCK

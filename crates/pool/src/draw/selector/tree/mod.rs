@@ -26,10 +26,10 @@ use super::{Selector, assert_bounds};
 /// level.
 ///
 /// ```text
-/// root               ┌ 0 40 95 130 130 … 130 ┐              point 101: the third child, 101 − 95 = 6 in it
+/// root               ┌ 0 40 95 130 130 … 130 ┐           point 101: third child, 101 − 95 = 6
 ///                    └─┼──┼──┼───────────────┘
 ///            ┌─────────┘  │  └─────────┐
-/// leaves  ┌ 0 5 9 … ┐ ┌ 0 7 7 … ┐ ┌ 0 2 4 9 35 … 35 ┐       point 6: the third item of the third leaf
+/// leaves  ┌ 0 5 9 … ┐ ┌ 0 7 7 … ┐ ┌ 0 2 4 9 35 … 35 ┐    point 6: third item of the third leaf
 /// ```
 ///
 /// Nodes have no pointers: the position of a node determines the positions of its children. Items
