@@ -20,7 +20,7 @@ impl Requests {
             put_bytes(into, request.user.as_deref().unwrap_or_default());
             put_number(into, request.first);
             put_number(into, u64::from(request.repeats == Repeats::Excluded));
-            // No caller sets a deadline of `u64::MAX`, so the sum does not saturate.
+            // Only a deadline of `u64::MAX` saturates; it reads back one less.
             put_number(into, request.until_us.map_or(0, |until_us| until_us.saturating_add(1)));
             put_number(into, request.drawn_ms);
             put_number(into, u64::from(request.count));
