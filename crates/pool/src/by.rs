@@ -1,11 +1,11 @@
-//! Who asks for draws, and as which request.
+//! Identity of a caller: the user and the request ID.
 
 use crate::refusal::Refusal;
 
-/// The longest name of a user and of a request. Bytes.
+/// Maximum length of a user name or a request ID, in bytes.
 pub const NAME_BYTES_MAX: usize = 64;
 
-/// Who asks for draws, and as which request. Nobody in particular by default.
+/// The user and the request that a draw is made for. Anonymous by default.
 ///
 /// ```
 /// use tidemark_pool::By;
@@ -15,26 +15,25 @@ pub const NAME_BYTES_MAX: usize = 64;
 /// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct By<'a> {
-    /// Whose draws they are: 1 to [`NAME_BYTES_MAX`] bytes.
+    /// User that the draws belong to: 1 to [`NAME_BYTES_MAX`] bytes.
     pub user: Option<&'a [u8]>,
-    /// What the asker calls this request, 1 to [`NAME_BYTES_MAX`] bytes: asked again, it is answered as it was, and nothing is drawn.
+    /// Request ID (an idempotency key), 1 to [`NAME_BYTES_MAX`] bytes. A repeated request gets its
+    /// first answer again, and nothing is drawn.
     pub request: Option<&'a [u8]>,
-    /// When. Milliseconds since 1970-01-01 UTC.
+    /// Time of the call. Milliseconds since 1970-01-01 UTC.
     pub now_ms: u64,
 }
 
 impl<'a> By<'a> {
-    /// Somebody who calls the request like this.
+    /// Returns a caller with this request ID and no user.
     pub fn request(id: &'a [u8]) -> Self {
         Self { request: Some(id), ..Self::default() }
     }
 
-    /// Whether nothing is said of who asks.
     pub(crate) fn is_nobody(&self) -> bool {
         self.user.is_none() && self.request.is_none()
     }
 
-    /// Whether the names have lengths that names can have.
     pub(crate) fn check(&self) -> Result<(), Refusal> {
         let check = |what, name: Option<&[u8]>| match name.map(<[u8]>::len) {
             Some(bytes) if !(1..=NAME_BYTES_MAX).contains(&bytes) => {

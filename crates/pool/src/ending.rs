@@ -1,15 +1,15 @@
-//! How what was set aside has ended.
+//! How a reservation ended.
 
 use std::fmt;
 
-/// How a reservation has ended.
+/// How a reservation ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
     /// The draws count.
     Confirmed,
-    /// What was drawn is in stock again.
+    /// The units are back in stock.
     Cancelled,
-    /// Its time was over; what was drawn is in stock again.
+    /// The deadline passed; the units are back in stock.
     Expired,
 }
 

@@ -1,10 +1,10 @@
-//! Why a pool does not do what it is asked for. Nothing has changed then.
+//! Reasons why a pool refuses a call. A refused call changes nothing.
 
 use crate::catalogue::CatalogueError;
 use crate::catalogue::item::AMOUNT_MAX;
 use crate::ending::Ending;
 
-/// Nothing is left to draw. What a single draw is refused for; nothing has changed then.
+/// Nothing is left to draw. Error of a single draw; a refused draw changes nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the pool is empty: restock it, or add items")]
 pub struct Empty;
@@ -15,119 +15,119 @@ impl From<Empty> for Refusal {
     }
 }
 
-/// Why a pool does not do what it is asked for. Nothing has changed then.
+/// Reason why a pool refuses a call. A refused call changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
     /// Nothing is left to draw.
     #[error("{}", Empty)]
     Empty,
-    /// Nothing is left to draw, but the schedule goes on.
+    /// Nothing is left to draw now, but the schedule has more events.
     #[error("nothing is left to draw now: the schedule goes on at {at_ms}, in milliseconds since 1970")]
     EmptyUntil {
-        /// When units come or lapse next. Milliseconds since 1970-01-01 UTC.
+        /// Time of the next release or lapse. Milliseconds since 1970-01-01 UTC.
         at_ms: u64,
     },
-    /// Not so many draws are possible as are wanted at once.
+    /// The call wants more draws than are possible.
     #[error("{wanted} draws are wanted and only {left} are possible: ask for fewer, or restock")]
     NotSoMany {
-        /// How many were asked for.
+        /// Number of draws requested.
         wanted: usize,
-        /// How many there are.
+        /// Number of draws possible.
         left: usize,
     },
-    /// Not so many different items are left as should be drawn.
+    /// The call wants more different items than are left.
     #[error("{wanted} different items are wanted and only {left} are left: ask for fewer, or allow repeats")]
     NotSoManyItems {
-        /// How many were asked for.
+        /// Number of items requested.
         wanted: usize,
-        /// How many there are.
+        /// Number of items left.
         left: usize,
     },
-    /// So many are not drawn at once.
+    /// The number of draws in the call is zero or too large.
     #[error("{count} draws at once are wanted, 1 to {max} are possible: ask several times")]
     Count {
-        /// How many were asked for.
+        /// Number of draws requested.
         count: usize,
-        /// How many are possible.
+        /// Maximum per call.
         max: usize,
     },
     /// No item has this id.
     #[error("there is no item {id:?}: look up the ids in the pool's state")]
     UnknownItem {
-        /// What was named.
+        /// The unknown id.
         id: Box<str>,
     },
-    /// More would be given back than has been drawn.
+    /// The call would give back more units than are drawn.
     #[error("{count} of {id:?} would be given back, but only {drawn} have been drawn: restock to add others")]
     NotDrawn {
         /// The item.
         id: Box<str>,
-        /// How many should be given back.
+        /// Number of units to give back.
         count: u64,
-        /// How many have been drawn and not been given back.
+        /// Number of units drawn and not given back.
         drawn: u64,
     },
-    /// The stock or the weights would not fit.
+    /// The stock or the total weight would exceed the maximum.
     #[error("the stock of {id:?}, or all weights together, would be more than {AMOUNT_MAX}: use less")]
     TooMuch {
         /// The item.
         id: Box<str>,
     },
-    /// An item that leads to a table has no stock.
+    /// The item leads to a table, so it has no stock of its own.
     #[error("{id:?} leads to a table, and has no stock of its own: change the items of the table")]
     Leads {
         /// The item.
         id: Box<str>,
     },
-    /// What is sold out leads to this item.
+    /// The item is the fallback for sold-out items, so it cannot be removed.
     #[error("{id:?} is what is given in place of what is sold out: it cannot be removed")]
     IsFallback {
         /// The item.
         id: Box<str>,
     },
-    /// A new item that could be in no catalogue.
+    /// The new item is not valid in any catalogue.
     #[error(transparent)]
     Catalogue(#[from] CatalogueError),
-    /// More draws cannot be set aside.
+    /// Too many reservations are open.
     #[error("{max} reservations are open, more are not possible: confirm or cancel some")]
     TooManyReservations {
-        /// How many are possible.
+        /// Maximum number of open reservations.
         max: usize,
     },
-    /// So many more draws cannot be set aside.
+    /// The open reservations would hold too many draws.
     #[error("{count} draws more would be set aside than {max} together: confirm or cancel some")]
     TooManySetAside {
-        /// How many were asked for.
+        /// Number of draws requested.
         count: usize,
-        /// How many are possible, in all reservations together.
+        /// Maximum over all open reservations.
         max: usize,
     },
-    /// The reservation has ended, in another way than was asked for.
+    /// The reservation has already ended in a different way than requested.
     #[error("reservation {number} is over: it {how}")]
     Ended {
-        /// Which one.
+        /// Number of the reservation.
         number: u64,
         /// How it ended.
         how: Ending,
     },
-    /// There is no such reservation, or it has ended long ago.
+    /// The reservation does not exist, or its ending is no longer kept.
     #[error("there is no reservation {number}, or it has ended long ago: look up the open ones")]
     NoReservation {
-        /// What was asked for.
+        /// Number that was requested.
         number: u64,
     },
-    /// A user or a request whose name is empty or too long.
+    /// The name of the user or the request is empty or too long.
     #[error("the {what}'s name has {bytes} bytes, 1 to {max} are possible: use another")]
     NameLength {
-        /// What is named.
+        /// What is named: `user` or `request`.
         what: &'static str,
-        /// How long its name is.
+        /// Length of the name.
         bytes: usize,
-        /// How long it may be.
+        /// Maximum length.
         max: usize,
     },
-    /// A request of this id was answered before, and has asked for something else.
+    /// An earlier request with this id asked for something else.
     #[error(
         "request {id:?} was made before by another user, or for other draws: give each request an id of its own"
     )]
@@ -135,52 +135,52 @@ pub enum Refusal {
         /// The id.
         id: Box<str>,
     },
-    /// A limit of what one user gets has been reached.
+    /// The user has reached a limit.
     #[error("the user has reached a limit of {max}{}", again(*.again_ms))]
     Limited {
-        /// How often is possible.
+        /// The limit.
         max: u64,
-        /// From when on it is possible again, if ever. Milliseconds since 1970-01-01 UTC.
+        /// When the limit's window ends, if ever. Milliseconds since 1970-01-01 UTC.
         again_ms: Option<u64>,
     },
-    /// More draws at once than a limit ever allows.
+    /// The call wants more draws than a limit ever allows.
     #[error("{count} draws at once are wanted, and a limit allows a user {max}: ask for fewer")]
     MoreThanLimit {
-        /// How many were asked for.
+        /// Number of draws requested.
         count: usize,
-        /// How many a user may make.
+        /// Number of draws that the limit allows.
         max: u64,
     },
-    /// The pool's rules count what each user does.
+    /// The pool's rules count per user, and the call names none.
     #[error("the pool has rules for each user: say whose draw it is, as in USER name")]
     NoUser,
-    /// Nothing can be known of more users.
+    /// The rules already count the maximum number of users.
     #[error(
         "the pool counts what {max} users have done, more are not possible: use limits whose windows end, or several pools"
     )]
     TooManyUsers {
-        /// How many are possible.
+        /// Maximum number of users.
         max: usize,
     },
-    /// A guarantee has made weights too large.
+    /// A guarantee would raise the total weight above the maximum.
     #[error(
         "a guarantee makes all weights together more than {AMOUNT_MAX}: lower the weights, or use a smaller step"
     )]
     TooHeavy,
-    /// A pool cannot begin with this draw, or has begun already.
+    /// The first draw number is too large, or the pool is already in use.
     #[error("a new pool can begin with the draws 0 to {max}, and not with {first_draw}")]
     FirstDraw {
-        /// What was asked for.
+        /// Number that was requested.
         first_draw: u64,
-        /// The largest number that is possible.
+        /// Largest possible number.
         max: u64,
     },
-    /// A client's seed that is too long.
+    /// The client seed is too long.
     #[error("the client's seed has {bytes} bytes, at most {max} are possible: shorten it")]
     SeedTooLong {
-        /// How long it is.
+        /// Length of the seed.
         bytes: usize,
-        /// How long it may be.
+        /// Maximum length.
         max: usize,
     },
 }

@@ -5,6 +5,6 @@
 pub enum Repeats {
     /// It may.
     Allowed,
-    /// Whatever a call has drawn is not there for the rest of it.
+    /// Once drawn, an item is excluded for the rest of the call.
     Excluded,
 }

@@ -1,25 +1,27 @@
-//! The ids of items: kept one behind the other, found by an item's number and the other way round.
+//! Ids of items, concatenated; with lookup in both directions.
 
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 use std::hash::BuildHasher;
 
-/// Ids of items, numbered in the order in which they came. An id belongs to one item at a time, the youngest that has come with it.
+/// Ids of items, numbered in the order of insertion. An id belongs to one item at a time, the
+/// youngest that was added with it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Ids {
     text: String,
-    /// Where in the text each id ends. [`ITEMS_MAX`](crate::ITEMS_MAX) ids of the longest kind just fit.
+    /// End of each id in the text. [`ITEMS_MAX`](crate::ITEMS_MAX) ids of maximum length just fit.
     ends: Vec<u32>,
     by_id: HashTable<u32>,
-    /// How many items have lost their id.
+    /// Number of items that have lost their id.
     released: usize,
     hasher: RandomState,
 }
 
-/// How many items are given their ids at once at most: as many hashes are kept for it.
+/// Maximum number of items that claim their ids together: as many hashes are buffered.
 const CLAIMED_AT_ONCE: usize = 1 << 20;
-/// In how many regions a table is filled, one behind the other. One of a million items then fits into a processor's second cache.
+/// Number of regions in which a table is filled, one after the other. With a million items, a
+/// region fits into a processor's second-level cache.
 const REGIONS: usize = 256;
 
 const _: () = assert!(crate::ITEMS_MAX * crate::ID_BYTES_MAX <= u32::MAX as usize);
@@ -29,24 +31,22 @@ impl Ids {
         self.ends.len()
     }
 
-    /// The id of an item that is there.
     pub(crate) fn get(&self, item: u32) -> &str {
         get(&self.text, &self.ends, item)
     }
 
-    /// The item of an id. O(1).
     pub(crate) fn find(&self, id: &str) -> Option<u32> {
         let same = |&item: &u32| self.get(item) == id;
         self.by_id.find(self.hasher.hash_one(id), same).copied()
     }
 
-    /// Whether an item that is there still has its id.
+    /// Returns whether an item, which must exist, still owns its id.
     #[inline]
     pub(crate) fn is_owner(&self, item: u32) -> bool {
         self.released == 0 || self.find(self.get(item)) == Some(item)
     }
 
-    /// Adds an item; its id must belong to nobody.
+    /// Appends an item; no other item may own its id.
     pub(crate) fn push(&mut self, id: &str) -> u32 {
         let item = self.push_text(id);
         let claimed = self.claim_all(std::iter::once(item));
@@ -58,7 +58,8 @@ impl Ids {
         item
     }
 
-    /// Adds an item that is to [claim](Self::claim_all) its id, with others, before anything else is done.
+    /// Appends an item without its id. The caller [claims](Self::claim_all) the ids of all such
+    /// items before anything else.
     pub(crate) fn push_text(&mut self, id: &str) -> u32 {
         let item = self.ends.len() as u32;
         self.text.push_str(id);
@@ -66,20 +67,21 @@ impl Ids {
         item
     }
 
-    /// Adds an item that has lost its id.
+    /// Appends an item that has lost its id.
     pub(crate) fn push_released(&mut self, id: &str) -> u32 {
         self.released += 1;
         self.push_text(id)
     }
 
-    /// Gives items their ids, all at once; `None` if one of them belongs to another: these ids are of no use then. O(items). The table is
-    /// filled region by region, which for many items takes half as long as in their order, because what is written lies in a cache.
+    /// Assigns items their ids. `None` if one of them is taken: do not use the ids after that.
+    /// O(items). Fills the table region by region; with many items this takes half the time, as
+    /// writes stay in a cache.
     pub(crate) fn claim_all(&mut self, mut items: impl Iterator<Item = u32>) -> Option<()> {
         let (text, ends, hasher) = (&self.text, &self.ends, &self.hasher);
         let id = |item: u32| get(text, ends, item);
         let rehash = |&other: &u32| hasher.hash_one(id(other));
         self.by_id.reserve(ends.len() - self.released - self.by_id.len(), rehash);
-        // What lies together in the table has the same upper bits of those that say where: nothing but speed depends on that.
+        // Entries of one region share the upper bits of their position. Only speed depends on this.
         let places = self.by_id.num_buckets();
         let shift = places.ilog2().saturating_sub(REGIONS.ilog2());
         let region = |hash: u64| (hash as usize & (places - 1)) >> shift;
@@ -99,7 +101,7 @@ impl Ids {
         }
     }
 
-    /// Takes the id from an item, so that another may have it. The item keeps its number and what it was called.
+    /// Releases the id of an item for reuse. The item keeps its number and the text of its id.
     pub(crate) fn release(&mut self, item: u32) {
         let (text, ends, hasher) = (&self.text, &self.ends, &self.hasher);
         let hash = hasher.hash_one(get(text, ends, item));
@@ -115,7 +117,7 @@ impl Ids {
         }
     }
 
-    /// Undoes a [`release`](Self::release), if the id has not been given to another.
+    /// Undoes a [`release`](Self::release); no other item may own the id.
     pub(crate) fn take_back(&mut self, item: u32) {
         let (text, ends, hasher) = (&self.text, &self.ends, &self.hasher);
         let id = get(text, ends, item);
@@ -134,7 +136,7 @@ impl Ids {
         self.text.truncate(self.ends.last().map_or(0, |&end| end as usize));
     }
 
-    /// What it takes on the heap. Bytes, roughly.
+    /// Returns the heap size in bytes, roughly.
     pub(crate) fn heap_bytes(&self) -> usize {
         self.text.capacity() + self.ends.capacity() * 4 + self.by_id.allocation_size()
     }
@@ -146,7 +148,7 @@ fn get<'a>(text: &'a str, ends: &[u32], item: u32) -> &'a str {
     &text[begin..ends[item] as usize]
 }
 
-/// Has all of them in the order of their regions, by counting.
+/// Sorts by region (counting sort).
 fn sort_by<T: Copy>(all: &[T], region: impl Fn(&T) -> usize, into: &mut Vec<T>) {
     into.clear();
     into.extend_from_slice(all);

@@ -1,18 +1,18 @@
-//! What can be drawn: an item's id, its weight and its stock.
+//! Items: id, weight and stock.
 
-/// The largest weight and the largest stock of an item, and the largest sum of weights. 2⁶³ − 1, so that cumulative weights can be
-/// compared as signed numbers, which processors do faster.
+/// Maximum weight and stock of an item, and maximum sum of weights. 2⁶³ − 1, so that processors can
+/// compare cumulative weights as signed numbers, which is faster.
 pub const AMOUNT_MAX: u64 = i64::MAX as u64;
 
-/// The longest id. Bytes.
+/// Maximum length of an id, in bytes.
 pub const ID_BYTES_MAX: usize = 255;
 
-/// How many units of an item there are to give.
+/// Number of units of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stock {
-    /// So many, at most [`AMOUNT_MAX`].
+    /// At most [`AMOUNT_MAX`].
     Limited(u64),
-    /// As many as are drawn.
+    /// Never runs out.
     Unlimited,
 }
 
@@ -27,21 +27,22 @@ pub enum Stock {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Item {
-    /// What it is called in answers and in the log; unique within its catalogue.
+    /// Its name in answers and in the log; unique within a catalogue.
     pub id: Box<str>,
-    /// How likely it is, against the sum of all weights. An item of weight 0 is drawn only where a rule names it.
+    /// Its odds, out of the sum of all weights. An item of weight 0 is drawn only if a rule names
+    /// it.
     pub weight: u64,
-    /// How many there are.
+    /// Its stock.
     pub stock: Stock,
 }
 
 impl Item {
-    /// An item of which there are so many.
+    /// Creates an item with limited stock.
     pub fn limited(id: impl Into<Box<str>>, weight: u64, quantity: u64) -> Self {
         Self { id: id.into(), weight, stock: Stock::Limited(quantity) }
     }
 
-    /// An item that never runs out.
+    /// Creates an item that never runs out.
     pub fn unlimited(id: impl Into<Box<str>>, weight: u64) -> Self {
         Self { id: id.into(), weight, stock: Stock::Unlimited }
     }

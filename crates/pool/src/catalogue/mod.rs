@@ -1,4 +1,4 @@
-//! The catalogue: what a pool has to give, and by which rule. Nothing becomes a catalogue that a pool could not hold.
+//! The catalogue: the items of a pool and their rules, checked so that a pool can hold them.
 
 pub(crate) mod ids;
 pub(crate) mod item;
@@ -15,35 +15,36 @@ use hashbrown::HashTable;
 use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasher;
 
-/// The most items of a catalogue.
+/// Maximum number of items in a catalogue.
 pub const ITEMS_MAX: usize = 1 << 24;
 
-/// What the weight of an item stands for.
+/// Meaning of an item's weight.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// An item's odds are its weight against all weights, however much of it is left, until it is sold out.
+    /// An item's odds are its weight out of all weights, whatever its stock, until it is sold out.
     #[default]
     FixedOdds,
-    /// Each unit that is left has the item's weight: a raffle, in which every ticket is as good as another of its kind.
+    /// Each unit left has the item's weight: a raffle, where each unit is a ticket.
     PerUnit,
 }
 
-/// What a draw gets that meets an item of which nothing is left.
+/// Result of a draw that meets a sold-out item.
 ///
-/// Whatever the rule, a draw that could get nothing at all is refused: once no item with a weight is left, nor the one to fall back to. In
-/// a raffle no draw meets what is sold out, because it has no tickets; there the item to fall back to comes behind the last ticket.
+/// A draw is refused if nothing can be given: no item with a weight is left, nor the fallback. In a
+/// raffle, a sold-out item has no tickets, so no draw meets it; the fallback follows after the last
+/// ticket.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum SoldOut {
-    /// Another item: the odds of those that are left grow.
+    /// Another item: the odds of the remaining items grow.
     #[default]
     Renormalise,
-    /// The item of this id. Once nothing of that is left either, nothing.
+    /// The item with this id, and nothing once that is sold out too.
     Fallback(Box<str>),
     /// Nothing.
     NoPrize,
 }
 
-/// What a pool has to give, checked.
+/// The items of a pool and their rules, checked.
 ///
 /// ```
 /// use tidemark_pool::{Catalogue, Item};
@@ -69,18 +70,18 @@ pub struct Catalogue {
 }
 
 impl Catalogue {
-    /// A catalogue of fixed odds that renormalises them where an item is sold out.
+    /// Creates a catalogue of fixed odds, which are renormalised when an item sells out.
     ///
     /// # Errors
-    /// The first thing that is wrong with the items. O(n), with a table of their ids.
+    /// The first error in the items. O(n), with a hash table of their ids.
     pub fn new(items: Vec<Item>) -> Result<Self, CatalogueError> {
         Self::with(items, Mode::default(), SoldOut::default())
     }
 
-    /// As [`new`](Self::new), with another mode and another rule for what is sold out.
+    /// As [`new`](Self::new), with a mode and a rule for sold-out items.
     ///
     /// # Errors
-    /// As [`new`](Self::new); also if the rule names an item that is not there.
+    /// As [`new`](Self::new); also if the rule names an item that does not exist.
     pub fn with(items: Vec<Item>, mode: Mode, sold_out: SoldOut) -> Result<Self, CatalogueError> {
         if items.is_empty() {
             return Err(CatalogueError::Empty);
@@ -105,7 +106,7 @@ impl Catalogue {
         })
     }
 
-    /// The same with tables besides the first, which has the items so far. O(n).
+    /// Adds nested tables; the items so far are the first table. O(n).
     ///
     /// ```
     /// use tidemark_pool::{Catalogue, Item, Lead, Table};
@@ -121,7 +122,7 @@ impl Catalogue {
     /// ```
     ///
     /// # Errors
-    /// The first thing that is wrong with the tables or their items, or with rules that name some of them.
+    /// The first error in the tables, their items, or rules that name them.
     pub fn nested(self, tables: Vec<Table>, leads: &[Lead]) -> Result<Self, CatalogueError> {
         if tables.is_empty() && leads.is_empty() {
             return Ok(self);
@@ -157,10 +158,10 @@ impl Catalogue {
         Ok(nested)
     }
 
-    /// The same with rules about who draws.
+    /// Sets the rules about users.
     ///
     /// # Errors
-    /// If a rule names an item that is not there.
+    /// If a rule names an item that does not exist.
     pub fn ruled(self, rules: Rules) -> Result<Self, CatalogueError> {
         let wanted: HashSet<&str, RandomState> = rules.items().map(|(.., id)| &**id).collect();
         let known: HashSet<&str, RandomState> =
@@ -172,10 +173,11 @@ impl Catalogue {
         Ok(Self { rules, ..self })
     }
 
-    /// The same with stock that comes at set times. O(n).
+    /// Sets the schedule. O(n).
     ///
     /// # Errors
-    /// If the schedule names an item that is not there or is unlimited, or if with all that comes there would be too much.
+    /// If the schedule names an item that does not exist or is unlimited, or if all units together
+    /// exceed a limit.
     pub fn scheduled(self, schedule: Schedule) -> Result<Self, CatalogueError> {
         let mut units: HashMap<&str, u64, RandomState> =
             schedule.releases().iter().map(|release| (&*release.item, 0)).collect();
@@ -200,7 +202,7 @@ impl Catalogue {
         Ok(Self { schedule, ..self })
     }
 
-    /// Whether rules name items of tables as they can be named.
+    /// Checks that rules may name the items of nested tables that they name.
     fn check_rules_of_tables(&self, rules: &Rules) -> Result<(), CatalogueError> {
         let Some(inside) = self.layout.inner_items() else { return Ok(()) };
         let named: HashSet<&str, RandomState> = rules.items().map(|(.., id)| &**id).collect();
@@ -226,19 +228,19 @@ impl Catalogue {
         Ok(())
     }
 
-    /// The items of the first table.
+    /// Returns the items of the first table.
     pub fn first_items(&self) -> &[Item] {
         let end = self.layout.inner_items().map_or(self.items.len(), |inside| inside.start as usize);
         &self.items[..end]
     }
 
-    /// The other tables, each with its name and its items.
+    /// Returns the nested tables, each with its name and items.
     pub fn tables(&self) -> impl ExactSizeIterator<Item = (&str, &[Item])> {
         let tables = self.layout.tables.iter();
         tables.map(|(name, items)| (&**name, &self.items[items.start as usize..items.end as usize]))
     }
 
-    /// The name of the table that an item leads to, if it does.
+    /// Returns the name of the table that an item leads to.
     pub fn leads_to(&self, item: u32) -> Option<&str> {
         self.layout.lead(item).map(|table| &*self.layout.tables[table as usize].0)
     }
@@ -247,27 +249,27 @@ impl Catalogue {
         &self.layout
     }
 
-    /// All items in their order, those of the first table before those of the others.
+    /// Returns all items in order, first table first.
     pub fn items(&self) -> &[Item] {
         &self.items
     }
 
-    /// What a weight stands for.
+    /// Returns the meaning of weights.
     pub fn mode(&self) -> Mode {
         self.mode
     }
 
-    /// The rules about who draws.
+    /// Returns the rules about users.
     pub fn rules(&self) -> &Rules {
         &self.rules
     }
 
-    /// What comes to the stock, and when.
+    /// Returns the schedule.
     pub fn schedule(&self) -> &Schedule {
         &self.schedule
     }
 
-    /// What a draw gets that meets an item of which nothing is left.
+    /// Returns the rule for sold-out items.
     pub fn sold_out(&self) -> &SoldOut {
         &self.sold_out
     }
@@ -293,7 +295,8 @@ fn check_ids(items: &[Item]) -> Result<(), CatalogueError> {
     Ok(())
 }
 
-/// Whether an id can stand in answers, logs and files. `number` is the item's place, counted from 1.
+/// Checks that an id is allowed in answers, logs and files. `number` is the item's position, from
+/// 1.
 pub(crate) fn check_id(number: usize, id: &str) -> Result<(), CatalogueError> {
     if id.is_empty() {
         return Err(CatalogueError::EmptyId { number });
@@ -307,7 +310,7 @@ pub(crate) fn check_id(number: usize, id: &str) -> Result<(), CatalogueError> {
     Ok(())
 }
 
-/// Whether the items fit together, if so many units of each will come besides.
+/// Checks the sums of the items, with the units that `coming` adds to each.
 fn check_amounts(items: &[Item], mode: Mode, coming: impl Fn(&str) -> u64) -> Result<(), CatalogueError> {
     let (mut total, mut any_weight) = (0_u64, false);
     for (position, item) in items.iter().enumerate() {
@@ -334,99 +337,99 @@ fn check_amounts(items: &[Item], mode: Mode, coming: impl Fn(&str) -> u64) -> Re
     if any_weight { Ok(()) } else { Err(CatalogueError::NoWeight) }
 }
 
-/// What is wrong with a catalogue. Numbers of items count from 1.
+/// Error in a catalogue. Items are numbered from 1.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CatalogueError {
-    /// There is nothing to draw.
+    /// There are no items.
     #[error("the catalogue has no items: name at least one")]
     Empty,
-    /// More items than [`ITEMS_MAX`].
+    /// There are more items than [`ITEMS_MAX`].
     #[error("the catalogue has {items} items, at most {ITEMS_MAX} are possible: split it into several pools")]
     TooManyItems {
-        /// How many it has.
+        /// Number of items.
         items: usize,
     },
-    /// An id has no characters.
+    /// An id is empty.
     #[error("item {number} has an empty id: give it one")]
     EmptyId {
-        /// Which item.
+        /// Number of the item.
         number: usize,
     },
     /// An id is longer than [`ID_BYTES_MAX`].
     #[error("the id of item {number} has {bytes} bytes, at most {ID_BYTES_MAX} are possible: shorten it")]
     IdTooLong {
-        /// Which item.
+        /// Number of the item.
         number: usize,
-        /// How long the id is.
+        /// Length of the id.
         bytes: usize,
     },
-    /// An id has a line break, a tab or another control character.
+    /// An id contains a line break, a tab or another control character.
     #[error("the id of item {number}, {id:?}, has a control character: take it out")]
     ControlCharacter {
-        /// Which item.
+        /// Number of the item.
         number: usize,
         /// Its id.
         id: Box<str>,
     },
-    /// Two items have one id.
+    /// Two items have the same id.
     #[error("item {number} has the id {id:?} of item {first}: give each item an id of its own")]
     DuplicateId {
-        /// The second of both.
+        /// Number of the second item.
         number: usize,
-        /// The first of both.
+        /// Number of the first item.
         first: usize,
         /// The id.
         id: Box<str>,
     },
-    /// A quantity above [`AMOUNT_MAX`].
+    /// A quantity is above [`AMOUNT_MAX`].
     #[error(
         "item {number}, {id:?}, has a quantity of {quantity}, at most {AMOUNT_MAX} is possible: lower it, or make it unlimited"
     )]
     QuantityTooLarge {
-        /// Which item.
+        /// Number of the item.
         number: usize,
         /// Its id.
         id: Box<str>,
-        /// How many there should be.
+        /// The quantity.
         quantity: u64,
     },
     /// No item has a weight.
     #[error("all weights are 0, so nothing could be drawn: give at least one item a weight")]
     NoWeight,
-    /// The sum of the weights, of all units where each unit counts, is above [`AMOUNT_MAX`].
+    /// The sum of the weights (of all units in a raffle) is above [`AMOUNT_MAX`].
     #[error(
         "with item {number}, {id:?}, the weights add up to more than {AMOUNT_MAX}: divide them all by the same number"
     )]
     WeightOverflow {
-        /// Which item.
+        /// Number of the item.
         number: usize,
         /// Its id.
         id: Box<str>,
     },
-    /// Where each unit counts, an item without an end would be all there is.
+    /// An unlimited item in a raffle has a weight: it would have unlimited tickets.
     #[error(
         "item {number}, {id:?}, is unlimited and has a weight, but in a raffle each unit counts: give it a quantity, or weight 0"
     )]
     UnlimitedTickets {
-        /// Which item.
+        /// Number of the item.
         number: usize,
         /// Its id.
         id: Box<str>,
     },
-    /// A rule about who draws that cannot hold.
+    /// A rule about users is not valid.
     #[error(transparent)]
     Rule(#[from] RuleError),
-    /// Tables that do not fit together.
+    /// The nested tables are not valid.
     #[error(transparent)]
     Nesting(#[from] NestingError),
-    /// A schedule that cannot be kept.
+    /// The schedule is not valid.
     #[error(transparent)]
     Schedule(#[from] ScheduleError),
-    /// The item to fall back to is not there.
+    /// The fallback item does not exist.
     #[error("there is no item {id:?} to fall back to: name one of the catalogue")]
     UnknownFallback {
-        /// What was named.
+        /// The unknown id.
         id: Box<str>,
     },
 }

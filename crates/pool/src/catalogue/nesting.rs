@@ -1,4 +1,4 @@
-//! Tables inside of tables: an item of one may lead to another, which gives one of its own.
+//! Nested tables: an item may lead to a table, which gives one of its own items.
 
 use crate::catalogue::item::{Item, Stock};
 use crate::catalogue::{CatalogueError, check_id};
@@ -6,153 +6,156 @@ use foldhash::fast::RandomState;
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// The most tables besides the first.
+/// Maximum number of nested tables.
 pub const TABLES_MAX: usize = 4096;
 
-/// So many tables a draw goes through at most behind the first.
+/// Maximum number of nested tables that a draw passes.
 pub const TABLE_DEPTH_MAX: usize = 8;
 
-/// A table besides the first: where something leads to it, it gives one of its items, by their weights.
+/// A nested table. A draw that an item leads here gets one of its items, by their weights.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Table {
-    /// What it is called.
+    /// Its name.
     pub name: Box<str>,
-    /// Its items, whose ids no other table has.
+    /// Its items. Ids are unique over all tables.
     pub items: Vec<Item>,
 }
 
-/// An item that gives nothing itself: whoever meets it goes on in a table.
+/// Link from an item to a table. The item itself is not given: a draw that meets it continues in
+/// the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lead {
-    /// The id of the item, which is unlimited: what is left is what the table has.
+    /// Id of the item. It must be unlimited: what is left is the stock of the table.
     pub item: Box<str>,
-    /// The name of the table.
+    /// Name of the table.
     pub table: Box<str>,
 }
 
-/// What is wrong with tables.
+/// Error in nested tables.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NestingError {
-    /// Where each unit counts, a table has no weight of its own.
+    /// In a raffle, a table has no weight of its own.
     #[error(
         "tables inside of tables go with fixed odds alone: leave them out, or let the mode be fixed odds"
     )]
     PerUnit,
-    /// More tables than [`TABLES_MAX`].
+    /// There are more tables than [`TABLES_MAX`].
     #[error("there are {count} tables besides the first, at most {TABLES_MAX} are possible: leave some out")]
     TooMany {
-        /// How many there are.
+        /// Number of tables.
         count: usize,
     },
-    /// A name that is empty, too long or has control characters.
+    /// A name is empty, too long or contains control characters.
     #[error("table {number} has the name {name:?}: a name has 1 to 255 bytes, and no control characters")]
     Name {
-        /// Which one, counted from 1.
+        /// Number of the table, from 1.
         number: usize,
         /// Its name.
         name: Box<str>,
     },
-    /// Two tables have one name.
+    /// Two tables have the same name.
     #[error("two tables have the name {name:?}: give each one of its own")]
     Twice {
         /// The name.
         name: Box<str>,
     },
-    /// A table that could give nothing.
+    /// No item of the table has a weight.
     #[error("nothing in the table {name:?} has a weight: give it an item that has one")]
     NoWeight {
         /// The table.
         name: Box<str>,
     },
-    /// There is no such table.
+    /// The table does not exist.
     #[error("the item {item:?} leads to the table {table:?}, which is not there: name one of the tables")]
     UnknownTable {
         /// The item.
         item: Box<str>,
-        /// What was named.
+        /// The unknown name.
         table: Box<str>,
     },
-    /// There is no such item.
+    /// The item does not exist.
     #[error("the item {item:?} is to lead to the table {table:?}, and there is no such item: name one")]
     UnknownItem {
-        /// What was named.
+        /// The unknown id.
         item: Box<str>,
         /// The table.
         table: Box<str>,
     },
-    /// An item cannot lead to two tables, nor have a quantity of its own.
+    /// An item leads to two tables, or leads to a table and has a quantity of its own.
     #[error("the item {item:?} leads to a table: it leads to one alone, and has no quantity of its own")]
     NotAlone {
         /// The item.
         item: Box<str>,
     },
-    /// Nothing leads to a table.
+    /// No item leads to the table.
     #[error("no item leads to the table {name:?}: let one, or leave the table out")]
     Unreachable {
         /// The table.
         name: Box<str>,
     },
-    /// Tables lead to each other in a circle.
+    /// Tables lead to each other in a cycle.
     #[error("the table {name:?} leads to itself, or what leads to it does: a draw would find no end")]
     Circle {
-        /// One of them, or one behind them.
+        /// A table of the cycle, or one that the cycle leads to.
         name: Box<str>,
     },
-    /// A draw would go through more tables than [`TABLE_DEPTH_MAX`].
+    /// A draw would pass more tables than [`TABLE_DEPTH_MAX`].
     #[error("the table {name:?} lies more than {TABLE_DEPTH_MAX} tables deep: put some together")]
     TooDeep {
-        /// One of those that do.
+        /// A table that is too deep.
         name: Box<str>,
     },
-    /// What is sold out cannot lead to a table.
+    /// The fallback item leads to a table.
     #[error("{item:?} is given in place of what is sold out, and leads to a table: name an item that is one")]
     FallbackLeads {
         /// The item.
         item: Box<str>,
     },
-    /// Limits count items that are given.
+    /// A limit names an item that leads to a table; limits count items that are given.
     #[error("limit {number} names {item:?}, which leads to a table: name the items of the table")]
     LimitedLead {
-        /// Which limit, counted from 1.
+        /// Number of the limit, from 1.
         number: usize,
         /// The item.
         item: Box<str>,
     },
-    /// Guarantees are for the first table.
+    /// A guarantee names an item of a nested table; guarantees apply to the first table.
     #[error(
         "guarantee {number} names {item:?}, which is in another table than the first: name the item that leads there"
     )]
     GuaranteedInside {
-        /// Which guarantee, counted from 1.
+        /// Number of the guarantee, from 1.
         number: usize,
         /// The item.
         item: Box<str>,
     },
-    /// What is sold out in a table could be met in place of what is guaranteed.
+    /// A guarantee names an item that leads to a table, and odds are not renormalised: the draw
+    /// could meet a sold-out item of the table.
     #[error(
         "guarantee {number} names {item:?}, which leads to a table: that goes with a pool alone in which what is sold out makes the \
          others likelier"
     )]
     GuaranteedLead {
-        /// Which guarantee, counted from 1.
+        /// Number of the guarantee, from 1.
         number: usize,
         /// The item.
         item: Box<str>,
     },
 }
 
-/// Where the items of each table are, and which of them lead where: by numbers.
+/// Item ranges of the tables, and the leads, by number.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Layout {
-    /// The tables besides the first, with the numbers of their items, which follow each other without gaps behind those of the first.
+    /// Nested tables with the numbers of their items. The ranges follow the first table's items,
+    /// without gaps.
     pub(crate) tables: Vec<(Box<str>, Range<u32>)>,
-    /// Items and the tables that they lead to, sorted by the items.
+    /// Pairs of an item and the table that it leads to, sorted by item.
     pub(crate) leads: Vec<(u32, u32)>,
 }
 
 impl Layout {
-    /// The layout of tables, the items of which have these places among all; `find` finds the places of those that lead somewhere.
+    /// Creates a layout from item ranges and leads; `find` returns the number of an item.
     pub(crate) fn new(
         items: &[Item],
         tables: Vec<(Box<str>, Range<u32>)>,
@@ -192,25 +195,26 @@ impl Layout {
         layout.check().map(|()| layout)
     }
 
-    /// The items of all tables besides the first, if there are any.
+    /// Returns the items of all nested tables, if there are any.
     pub(crate) fn inner_items(&self) -> Option<Range<u32>> {
         let ((_, first), (_, last)) = (self.tables.first()?, self.tables.last()?);
         Some(first.start..last.end)
     }
 
-    /// The table that an item is in; `None` is the first.
+    /// Returns the table that an item is in; `None` is the first.
     pub(crate) fn table_of(&self, item: u32) -> Option<u32> {
         let place = self.tables.partition_point(|(_, items)| items.end <= item);
         self.tables.get(place).filter(|(_, items)| items.contains(&item)).map(|_| place as u32)
     }
 
-    /// The table that an item leads to.
+    /// Returns the table that an item leads to.
     pub(crate) fn lead(&self, item: u32) -> Option<u32> {
         let place = self.leads.binary_search_by_key(&item, |&(item, _)| item).ok()?;
         Some(self.leads[place].1)
     }
 
-    /// The items of these tables and of all that can be reached from them: ranges in their order, between which there are others.
+    /// Returns the items of these tables and of all tables reachable from them, as sorted disjoint
+    /// ranges.
     pub(crate) fn below(&self, tables: impl IntoIterator<Item = u32>) -> Vec<Range<u32>> {
         let mut is_reached = vec![false; self.tables.len()];
         let mut next: Vec<u32> = tables.into_iter().collect();
@@ -230,7 +234,7 @@ impl Layout {
         ranges
     }
 
-    /// The leads of a table's items, or of the first table's.
+    /// Returns the leads of a table's items; `None` is the first table.
     fn leads_in(&self, table: Option<u32>) -> &[(u32, u32)] {
         let first = self.inner_items().map_or(0, |inner| inner.start);
         let Range { start, end } = table.map_or(0..first, |table| self.tables[table as usize].1.clone());
@@ -238,7 +242,7 @@ impl Layout {
         &self.leads[place(start)..place(end)]
     }
 
-    /// Whether each table is reached, by ways that end and are not too long. O(leads · log leads).
+    /// Checks that each table is reachable, without cycles and not too deep. O(leads · log leads).
     pub(crate) fn check(&self) -> Result<(), NestingError> {
         let name = |table: usize| self.tables[table].0.clone();
         let mut waiting_for = vec![0_usize; self.tables.len()];
@@ -246,7 +250,7 @@ impl Layout {
         if let Some(table) = waiting_for.iter().position(|&leads| leads == 0) {
             return Err(NestingError::Unreachable { name: name(table) });
         }
-        // Tables in an order in which each comes behind all that lead to it, with the longest way there.
+        // Topological order of the tables, with the longest path to each.
         let (mut order, mut depths) = (vec![None], vec![0_usize; self.tables.len()]);
         while let Some(table) = order.pop() {
             let depth = 1 + table.map_or(0, |table: u32| depths[table as usize]);

@@ -1,47 +1,49 @@
-//! Rules about who draws: how often a user may draw and win, and what follows many draws without a prize.
+//! Rules about users: how often a user may draw and win, and what is guaranteed after misses.
 
 use crate::catalogue::nesting::Layout;
 use std::fmt;
 use std::ops::Range;
 
-/// The most limits of a pool, and the most guarantees.
+/// Maximum number of limits, and of guarantees.
 pub const RULES_MAX: usize = 16;
 
-/// The most items that one rule names.
+/// Maximum number of items that one rule names.
 pub const RULE_ITEMS_MAX: usize = 1024;
 
-/// The longest window of a limit: ten years. Milliseconds.
+/// Maximum window of a limit: ten years, in milliseconds.
 pub const WINDOW_MS_MAX: u64 = 3653 * 24 * 3600 * 1000;
 
-/// The most draws after which something is guaranteed, and the steepest step.
+/// Maximum number of draws of a guarantee, and maximum step.
 pub const GUARANTEE_MAX: u64 = 1_000_000_000;
 
-/// How often a user may draw, or win. Items are named by their ids in a [`Catalogue`](crate::Catalogue), by their numbers in a
-/// [`Pool`](crate::Pool).
+/// How often a user may draw or win. A [`Catalogue`](crate::Catalogue) names items by id, a
+/// [`Pool`](crate::Pool) by number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limit<I = Box<str>> {
-    /// How often: at least once.
+    /// Maximum count: at least 1.
     pub max: u64,
-    /// In each window of so many milliseconds, the first of which began with 1970 UTC; `None`: for ever.
+    /// Length of a window in milliseconds; windows are aligned to 1970 UTC. `None`: the limit never
+    /// resets.
     pub per_ms: Option<u64>,
-    /// Of which items the wins are counted, all together; `None`: all draws are, whatever they give.
+    /// Items whose wins are counted, all together. `None`: all draws count, whatever they give.
     pub wins_of: Option<Vec<I>>,
 }
 
-/// After so many draws in a row that gave none of some items, the next draw is among these items alone.
+/// A guarantee: after a number of consecutive draws that gave none of some items, the next draw is
+/// among these items alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Guarantee<I = Box<str>> {
-    /// After how many draws.
+    /// Number of draws.
     pub after: u64,
     /// The items.
     pub of: Vec<I>,
     /// Whose draws are counted.
     pub scope: Scope,
-    /// Whether the items become likelier before that.
+    /// Whether the odds of the items grow before that.
     pub soft: Option<Soft>,
 }
 
-/// Whose draws count for a guarantee.
+/// Whose draws a guarantee counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Scope {
     /// Each user's own.
@@ -51,20 +53,22 @@ pub enum Scope {
     Pool,
 }
 
-/// From a draw on, counted from 1 behind the last that gave one of the items, their weights are multiplied: in that draw by 1 + `step`,
-/// in the next by 1 + 2 `step`, and so on.
+/// Growing odds: from one draw on, the weights of the items are multiplied, by 1 + `step` in that
+/// draw, 1 + 2 `step` in the next, and so on. Draws are counted from 1 after the last that gave one
+/// of the items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Soft {
-    /// The first draw whose odds are other than usual.
+    /// First draw with changed odds.
     pub from: u64,
-    /// By how much the factor grows with each draw.
+    /// Growth of the factor with each draw.
     pub step: u64,
 }
 
 impl Soft {
-    /// How many times more the weights count in the draw behind so many in vain, if they do.
+    /// Returns the multiple of the weights that is added in the draw after this many misses, if
+    /// any.
     pub(crate) fn times(self, misses: u64) -> Option<u64> {
-        // The draw that comes is one more than were in vain.
+        // The next draw is one more than the misses.
         let draw = misses.saturating_add(1);
         (draw >= self.from).then(|| (draw - self.from).saturating_add(1).saturating_mul(self.step))
     }
@@ -86,59 +90,59 @@ impl Soft {
 pub struct Rules<I = Box<str>> {
     limits: Vec<Limit<I>>,
     guarantees: Vec<Guarantee<I>>,
-    /// Of each guarantee the items that its own lead to, as ranges in their order.
+    /// For each guarantee, the items that its items lead to, as sorted ranges.
     behind: Vec<Vec<Range<u32>>>,
 }
 
-/// What is wrong with rules. They count from 1.
+/// Error in rules. Rules are numbered from 1.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RuleError {
-    /// More rules than [`RULES_MAX`].
+    /// There are more rules than [`RULES_MAX`].
     #[error("there are {count} {what}s, at most {RULES_MAX} are possible: leave some out")]
     TooMany {
-        /// Of what kind they are.
+        /// Kind of the rules.
         what: RuleKind,
-        /// How many there are.
+        /// Number of rules.
         count: usize,
     },
-    /// A number that is out of range.
+    /// A value is out of range.
     #[error("{what} {number}: {name} is {value}, and must be {min} to {max}")]
     OutOfRange {
-        /// What kind of rule it is.
+        /// Kind of the rule.
         what: RuleKind,
-        /// Which one.
+        /// Number of the rule.
         number: usize,
-        /// What the number is of.
+        /// What the value is.
         name: &'static str,
-        /// The number.
+        /// The value.
         value: u64,
-        /// The smallest that is possible.
+        /// Minimum.
         min: u64,
-        /// The largest that is possible.
+        /// Maximum.
         max: u64,
     },
-    /// An item is named twice.
+    /// A rule names an item twice.
     #[error("{what} {number} names an item twice: name each once")]
     Twice {
-        /// What kind of rule it is.
+        /// Kind of the rule.
         what: RuleKind,
-        /// Which one.
+        /// Number of the rule.
         number: usize,
     },
-    /// An item is named that the catalogue does not have.
+    /// A rule names an item that is not in the catalogue.
     #[error("{what} {number} names the item {id:?}, which is not there: name items of the catalogue")]
     UnknownItem {
-        /// What kind of rule it is.
+        /// Kind of the rule.
         what: RuleKind,
-        /// Which one.
+        /// Number of the rule.
         number: usize,
-        /// What was named.
+        /// The unknown id.
         id: Box<str>,
     },
 }
 
-/// A kind of rule.
+/// Kind of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RuleKind {
     /// A [`Limit`].
@@ -163,10 +167,10 @@ impl<I> Default for Rules<I> {
 }
 
 impl<I: Ord> Rules<I> {
-    /// Rules of these limits and guarantees.
+    /// Creates rules from limits and guarantees.
     ///
     /// # Errors
-    /// The first thing that is wrong with them.
+    /// The first error in them.
     pub fn new(limits: Vec<Limit<I>>, guarantees: Vec<Guarantee<I>>) -> Result<Self, RuleError> {
         for (what, count) in [(RuleKind::Limit, limits.len()), (RuleKind::Guarantee, guarantees.len())] {
             if count > RULES_MAX {
@@ -184,38 +188,39 @@ impl<I: Ord> Rules<I> {
 }
 
 impl<I> Rules<I> {
-    /// The limits.
+    /// Returns the limits.
     pub fn limits(&self) -> &[Limit<I>] {
         &self.limits
     }
 
-    /// The guarantees. Where several are due at once, the first goes first.
+    /// Returns the guarantees. If several are due, the first takes precedence.
     pub fn guarantees(&self) -> &[Guarantee<I>] {
         &self.guarantees
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no rules.
     pub fn is_empty(&self) -> bool {
         self.limits.is_empty() && self.guarantees.is_empty()
     }
 
-    /// How many items they name, each as often as it is named: what a draw may have to look at.
+    /// Returns the number of items that all rules name, with repetitions: a draw may have to check
+    /// each.
     pub fn named(&self) -> usize {
         let limits = self.limits.iter().map(|limit| limit.wins_of.as_ref().map_or(0, Vec::len));
         limits.chain(self.guarantees.iter().map(|guarantee| guarantee.of.len())).sum()
     }
 
-    /// Whether a draw must say whose it is.
+    /// Returns whether each draw must name a user.
     pub fn need_users(&self) -> bool {
         !self.limits.is_empty() || self.guarantees.iter().any(|guarantee| guarantee.scope == Scope::User)
     }
 
-    /// Whether it matters when something is drawn.
+    /// Returns whether a limit has a window, so that the time of a draw matters.
     pub(crate) fn are_timed(&self) -> bool {
         self.limits.iter().any(|limit| limit.per_ms.is_some())
     }
 
-    /// The items that rules name, each with its rule.
+    /// Returns the items that rules name, each with the kind and number of its rule.
     pub(crate) fn items(&self) -> impl Iterator<Item = (RuleKind, usize, &I)> {
         let limits = (1..).zip(&self.limits).flat_map(|(number, limit)| {
             limit.wins_of.iter().flatten().map(move |item| (RuleKind::Limit, number, item))
@@ -228,7 +233,7 @@ impl<I> Rules<I> {
 }
 
 impl Rules<u32> {
-    /// The same, of a pool with these tables besides the first; `None` if they name items of tables that they cannot name.
+    /// Resolves the rules against nested tables; `None` if they name items they must not name.
     pub(crate) fn over(mut self, layout: Option<&Layout>, renormalises: bool) -> Option<Self> {
         let Some(layout) = layout else { return Some(self) };
         let leads = |item: &u32| layout.lead(*item).is_some();
@@ -246,7 +251,8 @@ impl Rules<u32> {
         Some(self)
     }
 
-    /// Whether an item is one that a guarantee is for, or that those lead to. O(log items).
+    /// Returns whether an item fulfils a guarantee: it is one of its items, or they lead to it.
+    /// O(log items).
     pub(crate) fn gives(&self, guarantee: usize, item: u32) -> bool {
         let behind = self.behind.get(guarantee).map_or(&[][..], |ranges| ranges);
         let place = behind.partition_point(|items| items.end <= item);
@@ -256,7 +262,7 @@ impl Rules<u32> {
 }
 
 impl Rules {
-    /// The same of the numbers of the items, in their order; `None` if one is not there.
+    /// Converts ids to sorted item numbers; `None` if an id does not exist.
     pub(crate) fn resolve(&self, find: impl Fn(&str) -> Option<u32>) -> Option<Rules<u32>> {
         let numbers = |ids: &[Box<str>]| {
             let mut numbers = ids.iter().map(|id| find(id)).collect::<Option<Vec<u32>>>()?;

@@ -1,16 +1,16 @@
-//! Schedules: stock that comes at set times, and may lapse when its window is over.
+//! Schedules: stock that is released at set times, and may lapse at the end of its window.
 
 use crate::catalogue::item::AMOUNT_MAX;
 use crate::catalogue::rules::WINDOW_MS_MAX;
 
-/// The most releases of a pool.
+/// Maximum number of releases of a pool.
 pub const RELEASES_MAX: usize = 1 << 16;
 
-/// The latest moment of a schedule: the end of the year 9999. Milliseconds since 1970-01-01 UTC.
+/// Latest time in a schedule: the end of the year 9999. Milliseconds since 1970-01-01 UTC.
 pub const MOMENT_MS_MAX: u64 = 253_402_300_799_999;
 
-/// Units of an item that come to its stock in windows which follow each other without gaps. The item is named by its id in a
-/// [`Catalogue`](crate::Catalogue), by its number in a [`Pool`](crate::Pool).
+/// Units of an item, released in consecutive windows. A [`Catalogue`](crate::Catalogue) names the
+/// item by id, a [`Pool`](crate::Pool) by number.
 ///
 /// ```
 /// use tidemark_pool::{Release, Unsold};
@@ -22,32 +22,32 @@ pub const MOMENT_MS_MAX: u64 = 253_402_300_799_999;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Release<I = Box<str>> {
-    /// Whose units they are.
+    /// The item.
     pub item: I,
-    /// How many come in all windows together, as evenly as whole numbers can be: in the first *k* of *n* windows
-    /// units · *k* / *n* of them, rounded to the nearest number.
+    /// Number of units in all windows together, spread evenly: the first *k* of *n* windows release
+    /// units · *k* / *n*, rounded to nearest.
     pub units: u64,
-    /// When the first window begins. 1 to [`MOMENT_MS_MAX`], in milliseconds since 1970-01-01 UTC.
+    /// Start of the first window. 1 to [`MOMENT_MS_MAX`], in milliseconds since 1970-01-01 UTC.
     pub from_ms: u64,
-    /// How long a window is. 1 to [`WINDOW_MS_MAX`] milliseconds.
+    /// Length of a window. 1 to [`WINDOW_MS_MAX`] milliseconds.
     pub every_ms: u64,
-    /// How many windows there are: at least one, and the last ends by [`MOMENT_MS_MAX`].
+    /// Number of windows: at least one, and the last ends by [`MOMENT_MS_MAX`].
     pub times: u64,
-    /// What becomes of what nobody has drawn.
+    /// What happens to units that are not drawn.
     pub unsold: Unsold,
 }
 
-/// What becomes of what is left of an item when a window ends.
+/// What happens to the remaining units of an item when a window ends.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Unsold {
-    /// It stays in stock.
+    /// They stay in stock.
     #[default]
     Stays,
-    /// All of it is taken out, whatever it came by, before anything comes at that moment.
+    /// The whole stock lapses, whatever its origin, before units are released at the same time.
     Lapses,
 }
 
-/// The releases of a pool, checked each by itself.
+/// Releases of a pool, each checked on its own.
 ///
 /// ```
 /// use tidemark_pool::{Catalogue, Item, Pool, Release, Schedule, Secret, Unsold, selector::WideTree};
@@ -65,54 +65,54 @@ pub struct Schedule<I = Box<str>> {
     releases: Vec<Release<I>>,
 }
 
-/// What is wrong with a schedule. Releases count from 1.
+/// Error in a schedule. Releases are numbered from 1.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScheduleError {
-    /// More releases than [`RELEASES_MAX`].
+    /// There are more releases than [`RELEASES_MAX`].
     #[error("there are {count} releases, at most {RELEASES_MAX} are possible: use windows that repeat")]
     TooMany {
-        /// How many there are.
+        /// Number of releases.
         count: usize,
     },
-    /// A number that is out of range.
+    /// A value is out of range.
     #[error("release {number}: {name} is {value}, and must be 1 to {max}")]
     OutOfRange {
-        /// Which one.
+        /// Number of the release.
         number: usize,
-        /// What the number is of.
+        /// What the value is.
         name: &'static str,
-        /// The number.
+        /// The value.
         value: u64,
-        /// The largest that is possible.
+        /// Maximum.
         max: u64,
     },
-    /// The last window ends later than [`MOMENT_MS_MAX`].
+    /// The last window ends after [`MOMENT_MS_MAX`].
     #[error("release {number} ends after the year 9999: use fewer or shorter windows")]
     TooLate {
-        /// Which one.
+        /// Number of the release.
         number: usize,
     },
-    /// An item is named that the catalogue does not have.
+    /// The item is not in the catalogue.
     #[error("release {number} is of the item {id:?}, which is not there: name one of the catalogue")]
     UnknownItem {
-        /// Which one.
+        /// Number of the release.
         number: usize,
-        /// What was named.
+        /// The unknown id.
         id: Box<str>,
     },
-    /// An item is named that never runs out.
+    /// The item is unlimited.
     #[error("release {number} is of the item {id:?}, which is unlimited: give it a quantity, which may be 0")]
     Unlimited {
-        /// Which one.
+        /// Number of the release.
         number: usize,
-        /// What was named.
+        /// Id of the item.
         id: Box<str>,
     },
-    /// All units of an item together are more than [`AMOUNT_MAX`].
+    /// All units of an item together exceed [`AMOUNT_MAX`].
     #[error("with release {number} there are more than {AMOUNT_MAX} units of {id:?} in all: use fewer")]
     TooManyUnits {
-        /// Which one.
+        /// Number of the release.
         number: usize,
         /// The item.
         id: Box<str>,
@@ -120,7 +120,7 @@ pub enum ScheduleError {
 }
 
 impl<I> Release<I> {
-    /// How many windows have begun by this moment. Milliseconds since 1970.
+    /// Returns the number of windows that have begun by this time. Milliseconds since 1970.
     pub fn begun(&self, now_ms: u64) -> u64 {
         match now_ms.checked_sub(self.from_ms) {
             Some(since) => self.times.min(since / self.every_ms + 1),
@@ -128,25 +128,27 @@ impl<I> Release<I> {
         }
     }
 
-    /// How many units come in so many windows, at most [`times`](Self::times).
+    /// Returns the number of units released in the first `windows` windows, at most
+    /// [`times`](Self::times).
     pub fn come_in(&self, windows: u64) -> u64 {
         debug_assert!(windows <= self.times, "there are not so many windows");
         let (units, times) = (u128::from(self.units), u128::from(self.times));
-        // Half of a unit is one.
+        // Half a unit is rounded up.
         ((2 * units * u128::from(windows) + times) / (2 * times)) as u64
     }
 
-    /// How many units have come by this moment. Milliseconds since 1970.
+    /// Returns the number of units released by this time. Milliseconds since 1970.
     pub fn come(&self, now_ms: u64) -> u64 {
         self.come_in(self.begun(now_ms))
     }
 
-    /// When the last window is over. Milliseconds since 1970.
+    /// Returns the end of the last window. Milliseconds since 1970.
     pub fn end_ms(&self) -> u64 {
         self.from_ms + self.every_ms * self.times
     }
 
-    /// When something changes next behind this moment: units come, or a window ends that lets what is left lapse. Milliseconds since 1970.
+    /// Returns the next time after this one at which units are released or, if they lapse, a window
+    /// ends. Milliseconds since 1970.
     pub fn next_ms(&self, now_ms: u64) -> Option<u64> {
         let begun = self.begun(now_ms);
         let begin_of = |window: u64| self.from_ms + self.every_ms * (window - 1);
@@ -157,14 +159,14 @@ impl<I> Release<I> {
         }
     }
 
-    /// The last end of a window by this moment, if what is left lapses then. Milliseconds since 1970.
+    /// Returns the last lapse by this time. Milliseconds since 1970.
     pub(crate) fn last_lapse_ms(&self, now_ms: u64) -> Option<u64> {
         let since = now_ms.checked_sub(self.from_ms).filter(|_| self.unsold == Unsold::Lapses)?;
         let ended = self.times.min(since / self.every_ms);
         (ended > 0).then(|| self.from_ms + self.every_ms * ended)
     }
 
-    /// The window in which a unit comes; both count from 1. `None` if there are not so many units.
+    /// Returns the window that releases a unit; both count from 1. `None` if there are fewer units.
     fn window_of(&self, unit: u64) -> Option<u64> {
         if unit > self.units {
             return None;
@@ -205,10 +207,10 @@ impl<I> Default for Schedule<I> {
 }
 
 impl<I> Schedule<I> {
-    /// A schedule of these releases.
+    /// Creates a schedule from releases.
     ///
     /// # Errors
-    /// The first thing that is wrong with one of them by itself.
+    /// The first error in a single release.
     pub fn new(releases: Vec<Release<I>>) -> Result<Self, ScheduleError> {
         if releases.len() > RELEASES_MAX {
             return Err(ScheduleError::TooMany { count: releases.len() });
@@ -217,19 +219,19 @@ impl<I> Schedule<I> {
         Ok(Self { releases })
     }
 
-    /// The releases.
+    /// Returns the releases.
     pub fn releases(&self) -> &[Release<I>] {
         &self.releases
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no releases.
     pub fn is_empty(&self) -> bool {
         self.releases.is_empty()
     }
 }
 
 impl Schedule {
-    /// The same of the numbers of the items; `None` if one is not there.
+    /// Converts ids to item numbers; `None` if an id does not exist.
     pub(crate) fn resolve(&self, find: impl Fn(&str) -> Option<u32>) -> Option<Schedule<u32>> {
         let releases = self.releases.iter().map(|release| {
             let &Release { ref item, units, from_ms, every_ms, times, unsold } = release;

@@ -1,4 +1,4 @@
-//! Draws: the urn, what is left in it, and the numbers and secrets that decide.
+//! Draws: the urn, its stock, its selectors, and the numbers and secrets that decide.
 
 pub(crate) mod numbers;
 pub(crate) mod secret;

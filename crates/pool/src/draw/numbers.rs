@@ -1,56 +1,58 @@
-//! The random numbers of an epoch, of which each draw has its own.
+//! Random numbers of an epoch; each draw has its own.
 //!
-//! They are the key stream of ChaCha with 12 rounds, a 64-bit block counter and a 64-bit nonce. Draw *k* owns the eight bytes from
-//! 8 *k* of each nonce's stream, read as a little-endian number; so what it was given is computed alone, in O(1), by whoever has the key:
+//! They are the key stream of ChaCha with 12 rounds, a 64-bit block counter and a 64-bit nonce.
+//! Draw *k* owns the eight bytes from 8 *k* of each nonce's stream, read as a little-endian number.
+//! So anyone who has the key can compute the result of one draw in O(1):
 //!
 //! | nonce | |
 //! |---|---|
-//! | 0 | what a draw begins with |
-//! | *level* · 2³² | for the tables inside of tables, counted from 1 |
-//! | *level* · 2³² + *attempt* | in place of a number that was refused, because it would have made some items likelier |
+//! | 0 | first number of a draw |
+//! | *level* · 2³² | number for a nested table; levels count from 1 |
+//! | *level* · 2³² + *attempt* | replaces a number rejected because it would favour some items |
 //!
-//! Numbers are brought below a bound by multiplying (Lemire, *Fast Random Integer Generation in an Interval*, 2019): *x* belongs to
-//! ⌊*x* · bound / 2⁶⁴⌋, and of the *x* at the edges so many are refused that each result has as many as any other.
+//! Numbers are scaled below a bound by multiplication (Lemire, *Fast Random Integer Generation in
+//! an Interval*, 2019): *x* maps to ⌊*x* · bound / 2⁶⁴⌋, and as many *x* are rejected as it takes
+//! to give each result the same number of *x*.
 
 use chacha20::cipher::{Block, StreamCipherCore};
 use chacha20::variants::Ietf;
 use chacha20::{ChaChaCore, KeyIvInit, R12};
 use std::fmt;
 
-/// How many blocks are computed at a time: as many as the library computes at once on processors with AVX-512, if it is built with
-/// `--cfg chacha20_avx512`, as this workspace is. Otherwise, and elsewhere, it computes four, and the numbers are the same.
+/// Number of blocks computed at a time: as many as the library computes in parallel with AVX-512,
+/// if it is built with `--cfg chacha20_avx512`, as in this workspace. Otherwise it computes four in
+/// parallel; the numbers are the same.
 const BLOCKS: usize = 16;
-/// How many draws a block has numbers for.
+/// Number of draws that a block covers.
 const DRAWS_OF_BLOCK: u64 = 8;
-/// How many numbers are computed at a time.
+/// Number of words computed at a time.
 const WORDS: u64 = BLOCKS as u64 * DRAWS_OF_BLOCK;
 
-/// ChaCha with 12 rounds.
 type ChaCha = ChaChaCore<R12, Ietf>;
 
-/// The random numbers of one key. 1,100 bytes; nothing on the heap until tables inside of tables are drawn from.
+/// Random numbers of one key. 1,100 bytes; allocates only for draws from nested tables.
 pub struct Numbers {
     key: [u8; 32],
     first: Stream,
-    /// Of the levels below, those that have been asked.
+    /// Streams of the nested levels used so far.
     deeper: Vec<Stream>,
 }
 
 impl Numbers {
-    /// The numbers of a key.
+    /// Creates the numbers of a key.
     pub fn new(key: [u8; 32]) -> Self {
         Self { key, first: Stream::at(&key, 0, 0), deeper: Vec::new() }
     }
 
-    /// The number of a draw below `bound`, which is at least 1: each number is as likely as another. O(1), quicker for draws that come one
-    /// behind the other.
+    /// Returns the number of a draw below `bound`, which is at least 1, uniformly distributed.
+    /// O(1); consecutive draws are faster.
     #[inline]
     pub fn below(&mut self, draw: u64, bound: u64) -> u64 {
         let word = self.first.word(draw);
         scale(word, bound).unwrap_or_else(|| self.next_below(0, draw, bound))
     }
 
-    /// As [`below`](Self::below), for a table that lies so many tables deep inside of the first. Level 0 is the first table itself.
+    /// As [`below`](Self::below), for a table nested `level` deep. Level 0 is the first table.
     #[inline]
     pub fn below_at(&mut self, level: u32, draw: u64, bound: u64) -> u64 {
         match level.checked_sub(1) {
@@ -59,7 +61,7 @@ impl Numbers {
         }
     }
 
-    /// A number for a table that lies deeper than the first table's own, by so many.
+    /// Returns a number for a table on level `below` + 1.
     fn below_deep(&mut self, below: u32, draw: u64, bound: u64) -> u64 {
         while self.deeper.len() <= below as usize {
             self.deeper.push(Stream::at(&self.key, nonce(self.deeper.len() as u32 + 1, 0), draw));
@@ -68,7 +70,8 @@ impl Numbers {
         scale(word, bound).unwrap_or_else(|| self.next_below(below + 1, draw, bound))
     }
 
-    /// The numbers of a draw, one for each table that it goes through, from the first on: to be asked for a number below a bound.
+    /// Returns the numbers of a draw, one for each table that it passes, as a function from bounds
+    /// to numbers.
     #[inline]
     pub(crate) fn of_draw(&mut self, draw: u64) -> impl FnMut(u64) -> u64 {
         let mut level = 0;
@@ -79,7 +82,7 @@ impl Numbers {
         }
     }
 
-    /// What follows a refused number.
+    /// Returns the replacement of a rejected number.
     #[cold]
     fn next_below(&self, level: u32, draw: u64, bound: u64) -> u64 {
         let mut attempt = 1;
@@ -103,14 +106,15 @@ fn nonce(level: u32, attempt: u32) -> u64 {
     u64::from(level) << 32 | u64::from(attempt)
 }
 
-/// A number below `bound` for a word, or nothing for a word that is one too many for an even share.
+/// Scales a word below `bound`. `None` if the word must be rejected for a uniform distribution.
 #[inline]
 fn scale(word: u64, bound: u64) -> Option<u64> {
-    // In debug builds only, as the assertion below: every draw runs this.
+    // Only in debug builds, like the assertion below: every draw runs this.
     debug_assert!(bound > 0, "there is no number below 0");
     let product = u128::from(word) * u128::from(bound);
     let (number, rest) = ((product >> 64) as u64, product as u64);
-    // Refused are the first (2^64 mod bound) of each share's rests; most are not even near.
+    // Rejects the first (2^64 mod bound) remainders of each share. The first comparison is nearly
+    // always false and avoids the division.
     if rest < bound && rest < bound.wrapping_neg() % bound {
         return None;
     }
@@ -118,18 +122,18 @@ fn scale(word: u64, bound: u64) -> Option<u64> {
     Some(number)
 }
 
-/// The words of one nonce, some at a time.
+/// Words of one nonce, in chunks.
 struct Stream {
     key: [u8; 32],
     nonce: u64,
-    /// The draw that the first word belongs to; a multiple of [`WORDS`].
+    /// Draw of the first word; a multiple of [`WORDS`].
     first: u64,
-    /// Of eight little-endian numbers each.
+    /// Eight little-endian numbers each.
     blocks: [[u8; 64]; BLOCKS],
 }
 
 impl Stream {
-    /// A stream that has the word of this draw and those around it.
+    /// Creates a stream that holds the chunk of this draw.
     fn at(key: &[u8; 32], nonce: u64, draw: u64) -> Self {
         let mut stream = Self { key: *key, nonce, first: 0, blocks: [[0; 64]; BLOCKS] };
         stream.fill(draw);
@@ -145,14 +149,15 @@ impl Stream {
         u64::from_le_bytes(self.blocks.as_flattened().as_chunks().0[place])
     }
 
-    /// Goes to the words of this draw and those around it. O(1).
+    /// Computes the chunk of this draw. O(1).
     #[cold]
     #[inline(never)]
     fn fill(&mut self, draw: u64) {
         self.first = draw - draw % WORDS;
         let counter = self.first / DRAWS_OF_BLOCK;
-        // The library's counter has 32 bits, and what lies behind it is all nonce; with the counter's upper half in front of the nonce, the
-        // block is that of a counter of 64 bits. So many blocks at once never reach beyond the lower half, because they begin at a multiple.
+        // The library has a 32-bit counter followed by the nonce. With the upper half of the
+        // counter in front of the nonce, the block is that of a 64-bit counter. A chunk starts at a
+        // multiple of its size, so it never overflows the lower half.
         let mut nonce = [0; 12];
         nonce[..4].copy_from_slice(&((counter >> 32) as u32).to_le_bytes());
         nonce[4..].copy_from_slice(&self.nonce.to_le_bytes());
@@ -167,7 +172,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// ChaCha as its author describes it, word by word: the block of a counter and a nonce.
+    /// Reference implementation of ChaCha, word by word: the block of a counter and a nonce.
     fn block(key: &[u8; 32], counter: u64, nonce: u64) -> [u8; 64] {
         fn quarter(state: &mut [u32; 16], [a, b, c, d]: [usize; 4]) {
             for (to, by, into, left) in [(a, b, d, 16), (c, d, b, 12), (a, b, d, 8), (c, d, b, 7)] {
@@ -198,7 +203,7 @@ mod tests {
         out
     }
 
-    /// The word of a draw, computed alone.
+    /// Word of a draw, computed alone.
     fn word(key: &[u8; 32], nonce: u64, draw: u64) -> u64 {
         let block = block(key, draw / 8, nonce);
         u64::from_le_bytes(block[(draw % 8) as usize * 8..][..8].try_into().expect("eight bytes"))
@@ -210,7 +215,7 @@ mod tests {
             key: [u8; 32], level in 0_u32..3, draws in proptest::collection::vec(any::<u64>(), 1..20), bound in 1_u64..,
         ) {
             let mut numbers = Numbers::new(key);
-            // Neither the last draws of all nor the first behind them in the order of asking are special.
+            // Includes chunk borders and the last draws.
             for draw in draws.into_iter().chain([0, 1, 127, 128, u64::MAX, 0, u64::MAX - 1]) {
                 let expected = (0_u32..)
                     .find_map(|attempt| scale(word(&key, nonce(level, attempt), draw), bound))
@@ -222,7 +227,7 @@ mod tests {
 
     #[test]
     fn all_numbers_have_equally_many_words() {
-        // The argument for 64 bits, carried out for words of 8 bits.
+        // The argument for 64 bits, checked exhaustively for 8-bit words.
         for bound in 1_u64..=255 {
             let mut shares = vec![0; bound as usize];
             for word in 0_u64..256 {
@@ -238,7 +243,7 @@ mod tests {
 
     #[test]
     fn at_the_edges_words_are_refused() {
-        // 2^64 mod 3 is 1: the word 0 is one too many.
+        // 2^64 mod 3 is 1: the word 0 is rejected.
         assert_eq!((scale(0, 3), scale(1, 3), scale(u64::MAX, 3)), (None, Some(0), Some(2)));
         let bound = (1 << 63) + 1;
         let refused = (0..1_000).filter(|&word| scale(word, bound).is_none()).count();

@@ -1,17 +1,17 @@
-//! What the draws of an epoch follow from, and what is told of it beforehand.
+//! Secrets of epochs, and their commitments.
 
 use hmac::{Hmac, Mac};
 use sha2::{Digest, Sha256};
 use std::fmt;
 
-/// Bytes of a secret, a commitment and a key.
+/// Length of a secret, a commitment and a key, in bytes.
 pub const SECRET_BYTES: usize = 32;
 
-/// The longest seed that a client may add. Bytes.
+/// Maximum length of a client seed, in bytes.
 pub const CLIENT_SEED_BYTES_MAX: usize = 256;
 
-/// 32 random bytes that all draws of an epoch follow from. Whoever has them can tell every draw before it is made, so they are shown
-/// only once the epoch is over.
+/// 32 random bytes that all draws of an epoch follow from. They predict every draw, so reveal them
+/// only after the epoch.
 ///
 /// ```
 /// use tidemark_pool::Secret;
@@ -26,40 +26,41 @@ pub const CLIENT_SEED_BYTES_MAX: usize = 256;
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret {
-    /// The secret; of one that is sealed, its commitment.
+    /// The secret; if sealed, its commitment.
     bytes: [u8; SECRET_BYTES],
     is_sealed: bool,
 }
 
 impl Secret {
-    /// A secret of these bytes, which must be random: from the operating system, say.
+    /// Creates a secret from bytes, which must be random, for example from the operating system.
     pub fn new(bytes: [u8; SECRET_BYTES]) -> Self {
         Self { bytes, is_sealed: false }
     }
 
-    /// A secret of which nothing is known but what was published: it stands in for the secret of an epoch that is not over, with
-    /// whoever checks a pool from the outside. No draws follow from it.
+    /// Creates a sealed secret: only its commitment is known. An auditor uses it for an epoch that
+    /// is not over. No draws follow from it.
     pub fn sealed(commitment: Commitment) -> Self {
         Self { bytes: commitment.0, is_sealed: true }
     }
 
-    /// Whether only its commitment is known.
+    /// Returns whether only the commitment is known.
     pub fn is_sealed(&self) -> bool {
         self.is_sealed
     }
 
-    /// What is published before the epoch: SHA-256 of the secret.
+    /// Returns the SHA-256 of the secret, which is published before the epoch.
     pub fn commitment(&self) -> Commitment {
         if self.is_sealed { Commitment(self.bytes) } else { Commitment(Sha256::digest(self.bytes).into()) }
     }
 
-    /// The bytes, for the log and for whoever checks the draws afterwards; of a sealed one, those of its commitment.
+    /// Returns the bytes, for the log and for auditors; if sealed, those of the commitment.
     pub fn reveal(&self) -> &[u8; SECRET_BYTES] {
         &self.bytes
     }
 
-    /// The key of the epoch's numbers: the secret itself or, if a client has added a seed, HMAC-SHA256 of the seed under it. So neither
-    /// side alone has chosen the draws, as long as the commitment came before the seed.
+    /// Returns the key of the epoch's numbers: the secret itself or, with a client seed,
+    /// HMAC-SHA256 of the seed under the secret. If the commitment came before the seed, neither
+    /// side alone chose the draws.
     pub fn key(&self, client_seed: &[u8]) -> [u8; SECRET_BYTES] {
         if client_seed.is_empty() {
             return self.bytes;

@@ -1,32 +1,34 @@
-//! What is left of each item.
+//! Stock of the items.
 
 use crate::catalogue::item::{AMOUNT_MAX, Stock};
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
 
-/// What stands for an item that has not been drawn and never runs out. It is counted down as well, so how often an unlimited item has
-/// been drawn is what is missing from here.
+/// Initial `left` of an unlimited item. It is counted down too: the difference is the number of
+/// draws.
 const UNLIMITED: u64 = u64::MAX;
 
-/// How often an unlimited item may have been drawn when it becomes so, or is read back: as often again can follow.
+/// Maximum number of past draws when an item becomes unlimited or is read back; leaves room for as
+/// many again.
 pub(crate) const UNLIMITED_DRAWN_MAX: u64 = AMOUNT_MAX / 2;
 
-/// What stands for a supply that is found in the map.
+/// Marks a supply that is stored in the map.
 const LARGE: u32 = u32::MAX;
 
-/// What is left of each item, and how much of it there was.
+/// What is left of each item, and its supply.
 ///
-/// A limited item's supply is all that was ever put in less what was taken out by hand, so what has been drawn of it is the
-/// difference to what is left. 12 bytes an item, unless supplies do not fit into 32 bits.
+/// The supply of a limited item is all that was put in, less what an operator took out; the number
+/// drawn is supply minus left. 12 bytes an item, plus a map entry if the supply does not fit into
+/// 32 bits.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Stocks {
-    /// Above [`AMOUNT_MAX`]: unlimited.
+    /// Above [`AMOUNT_MAX`] if unlimited.
     left: Vec<u64>,
     supplies: Vec<u32>,
     large: HashMap<u32, u64, RandomState>,
 }
 
-/// How an item's stock stood.
+/// Stock of one item, to restore it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Standing {
     left: u64,
@@ -34,7 +36,6 @@ pub(crate) struct Standing {
 }
 
 impl Standing {
-    /// Of a limited item, of which so many are left of so many.
     pub(crate) fn limited(left: u64, supply: u64) -> Self {
         assert!(
             left <= supply && supply <= AMOUNT_MAX,
@@ -43,7 +44,7 @@ impl Standing {
         Self { left, supply }
     }
 
-    /// Of an unlimited item, of which so many have been drawn.
+    /// Creates the standing of an unlimited item that has been drawn this often.
     pub(crate) fn unlimited(drawn: u64) -> Self {
         assert!(
             drawn <= UNLIMITED_DRAWN_MAX,
@@ -92,34 +93,35 @@ impl Stocks {
         self.large.remove(&(self.left.len() as u32));
     }
 
-    /// Takes one of an item of which some is left, and says how many were there before.
+    /// Takes one unit of an item that has some left. Returns the number left before.
     #[inline]
     pub(crate) fn take_one(&mut self, item: u32) -> u64 {
         let left = &mut self.left[item as usize];
         let before = *left;
-        // Also in what is built for speed: what is not there is never given.
+        // Checked in release builds too: an item that is sold out must never be given.
         assert!(before > 0, "nothing is left of item {item}");
-        // In debug builds only: every draw runs this, and 2^62 draws take centuries.
+        // Only in debug builds: every draw runs this, and 2^62 draws take centuries.
         debug_assert!(before != AMOUNT_MAX + 1, "nobody draws an item 2^63 times");
         *left = before - 1;
         before
     }
 
-    /// Takes one, and says how many were there before: 0 if there was none to take. More than [`AMOUNT_MAX`] if it is unlimited.
+    /// Takes one unit if any is left. Returns the number left before; above [`AMOUNT_MAX`] if
+    /// unlimited.
     #[inline]
     pub(crate) fn take(&mut self, item: u32) -> u64 {
         let left = &mut self.left[item as usize];
         let before = *left;
         *left = before.saturating_sub(1);
-        // In debug builds only, as in `take_one`.
+        // Only in debug builds, as in `take_one`.
         debug_assert!(before != AMOUNT_MAX + 1, "nobody draws an item 2^63 times");
         before
     }
 
-    /// Puts back what was taken. Says how many are there now; more than [`AMOUNT_MAX`] if it is unlimited.
+    /// Returns units to stock. Returns the number left now; above [`AMOUNT_MAX`] if unlimited.
     ///
     /// # Panics
-    /// If fewer were taken: more than the supply would be left.
+    /// If fewer units are drawn.
     pub(crate) fn put_back(&mut self, item: u32, count: u64) -> u64 {
         let drawn = self.drawn(item);
         assert!(count <= drawn, "{count} units of item {item} come back, and {drawn} are drawn");
@@ -128,30 +130,30 @@ impl Stocks {
         *left
     }
 
-    /// How many are left of a limited item, more than [`AMOUNT_MAX`] of an unlimited one.
+    /// Returns the number left; above [`AMOUNT_MAX`] if unlimited.
     #[inline]
     pub(crate) fn left(&self, item: u32) -> u64 {
         self.left[item as usize]
     }
 
-    /// What is left.
     pub(crate) fn stock(&self, item: u32) -> Stock {
         let left = self.left(item);
         if left > AMOUNT_MAX { Stock::Unlimited } else { Stock::Limited(left) }
     }
 
-    /// What is left of a limited item and what has been drawn of it; 0 for an unlimited one.
+    /// Returns the number left plus the number drawn of a limited item; 0 if unlimited.
     pub(crate) fn supply(&self, item: u32) -> u64 {
         self.standing(item).supply
     }
 
-    /// How many have been drawn and not been given back.
+    /// Returns the number drawn and not given back.
     pub(crate) fn drawn(&self, item: u32) -> u64 {
         let Standing { left, supply } = self.standing(item);
         if left > AMOUNT_MAX { UNLIMITED - left } else { supply - left }
     }
 
-    /// Changes what is left, not what has been drawn. `None`, and nothing is changed, if that does not fit.
+    /// Changes what is left, but not what is drawn. `None`, without a change, if that exceeds the
+    /// limits.
     pub(crate) fn restock(&mut self, item: u32, stock: Stock) -> Option<()> {
         let drawn = self.drawn(item);
         let standing = match stock {
@@ -174,7 +176,6 @@ impl Stocks {
         Standing { left: self.left[item as usize], supply }
     }
 
-    /// Brings back how the stock of an item stood.
     pub(crate) fn stand(&mut self, item: u32, standing: Standing) {
         let Standing { left, supply } = standing;
         assert!(left > AMOUNT_MAX || left <= supply, "{left} units of item {item} are left of {supply}");
@@ -187,7 +188,7 @@ impl Stocks {
         };
     }
 
-    /// What it takes on the heap. Bytes, roughly.
+    /// Returns the heap size in bytes, roughly.
     pub(crate) fn heap_bytes(&self) -> usize {
         self.left.capacity() * 8 + self.supplies.capacity() * 4 + self.large.capacity() * 17
     }

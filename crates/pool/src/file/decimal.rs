@@ -1,42 +1,42 @@
-//! Decimal numbers, read from their spelling so that no digit is lost.
+//! Exact decimal numbers.
 
 use crate::catalogue::item::AMOUNT_MAX;
 use std::fmt;
 
-/// The furthest that a number's last digit may lie from the point, to either side. Far beyond what weights that can stand side by
-/// side need, and small enough for powers of ten to be counted in any integer.
+/// Maximum distance of a number's last digit from the point, to either side. Far beyond what
+/// weights need, and small enough that sums of exponents never overflow.
 const EXPONENT_MAX: i64 = 9_999;
 
-/// `digits` × 10^`exponent`, exactly. The last digit is not 0, but for zero itself, whose exponent is 0: equal numbers are equal.
+/// `digits` × 10^`exponent`, exactly. Normalised: the last digit is not 0, and zero has exponent 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Decimal {
     pub(super) digits: u64,
     pub(super) exponent: i32,
 }
 
-/// Why a text is no number that could be used.
+/// Reason why a text is not a usable number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NumberError {
-    /// It is something else.
+    /// It is not a decimal number.
     #[error("is not a decimal number: write it like 10, 0.5 or 1e-3")]
     NotANumber,
-    /// It is "inf", "nan" or the like.
+    /// It is infinite or not a number, such as "inf" or "nan".
     #[error("is not finite: write a decimal number")]
     NotFinite,
     /// It is less than 0.
     #[error("is negative: write 0 or more")]
     Negative,
-    /// It has so many digits from the first that is not 0 to the last that is not 0.
+    /// It has too many significant digits.
     #[error("has {digits} digits, of which at most 19 can be kept apart: use fewer")]
     TooManyDigits {
-        /// How many.
+        /// Number of digits, from the first to the last that is not 0.
         digits: usize,
     },
-    /// It has a digit too far from the point to stand beside any other number.
+    /// It has a digit too far from the point.
     #[error("is too large or too small by far: use a number closer to 1")]
     TooFar,
-    /// It has to be whole.
+    /// It must be an integer, and is not.
     #[error("is not a whole number: write one from 0 to 9223372036854775807")]
     NotWhole,
     /// It is above [`AMOUNT_MAX`](crate::AMOUNT_MAX).
@@ -45,14 +45,14 @@ pub enum NumberError {
 }
 
 impl Decimal {
-    /// The number that a text spells: digits, with or without a point, with or without an exponent.
+    /// Parses a number: digits, with an optional point and exponent.
     pub(super) fn parse(text: &str) -> Result<Self, NumberError> {
         let Spelling { negative, whole, fraction, exponent } =
             Spelling::of(text).ok_or_else(|| other(text))?;
         let (mut digits, mut zeros, mut significant) = (Some(0_u64), 0_u32, 0_usize);
         for digit in whole.bytes().chain(fraction.bytes()).map(|byte| byte - b'0') {
             if digit == 0 {
-                // Zeros count once another digit follows; those in front of the first count for nothing.
+                // Zeros count once another digit follows; leading zeros do not count.
                 zeros = if significant == 0 { 0 } else { zeros.saturating_add(1) };
                 continue;
             }
@@ -77,17 +77,17 @@ impl Decimal {
         Ok(Self { digits, exponent: exponent as i32 })
     }
 
-    /// Whether a text is spelled as a decimal number, of whatever size and sign.
+    /// Returns whether a text has the syntax of a decimal number, of any size and sign.
     pub(super) fn is_spelled(text: &str) -> bool {
         Spelling::of(text).is_some()
     }
 
-    /// How many digits behind the point it has.
+    /// Returns the number of digits after the point.
     pub(super) fn digits_behind_point(self) -> u32 {
         (-self.exponent).max(0) as u32
     }
 
-    /// Itself times 10^`shift`, if that is a whole number of at most [`AMOUNT_MAX`].
+    /// Returns the number times 10^`shift`, if that is an integer of at most [`AMOUNT_MAX`].
     pub(super) fn shifted(self, shift: u32) -> Option<u64> {
         let power = u32::try_from(i64::from(self.exponent) + i64::from(shift)).ok()?;
         if self.digits == 0 {
@@ -99,7 +99,7 @@ impl Decimal {
 
 impl fmt::Display for Decimal {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        /// Beyond so many zeros an exponent reads better.
+        /// With more zeros, an exponent is easier to read.
         const ZEROS_MAX: usize = 18;
         let digits = self.digits.to_string();
         let behind = self.digits_behind_point() as usize;
@@ -117,7 +117,6 @@ impl fmt::Display for Decimal {
     }
 }
 
-/// The parts of a spelled number.
 struct Spelling<'t> {
     negative: bool,
     whole: &'t str,
@@ -144,7 +143,7 @@ impl<'t> Spelling<'t> {
     }
 }
 
-/// An exponent; one that is too large for any number stays too large.
+/// Parses an exponent; one that is too large for any number stays too large.
 fn exponent_of(text: &str) -> Option<i64> {
     let (negative, digits) = signed(text);
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -162,7 +161,7 @@ fn signed(text: &str) -> (bool, &str) {
     }
 }
 
-/// What is wrong with a text that spells no decimal number.
+/// Returns the error of a text that is not a decimal number.
 fn other(text: &str) -> NumberError {
     let (_, word) = signed(text);
     let not_finite = ["inf", ".inf", "infinity", "nan", ".nan"];

@@ -1,4 +1,4 @@
-//! What is said of a text that is no catalogue: where, of which item, what, and what to do.
+//! Errors in a catalogue file: position, item, problem, and advice.
 
 use super::decimal::NumberError;
 use super::format::FileFormat;
@@ -9,15 +9,16 @@ use crate::catalogue::rules::RULE_ITEMS_MAX;
 use std::borrow::Cow;
 use std::fmt;
 
-/// The longest piece of a text that a message repeats. Characters.
+/// Maximum length of a quotation from the text, in characters.
 const QUOTED_CHARACTERS_MAX: usize = 64;
 
-/// The longest message of a parser that is passed on. Characters.
+/// Maximum length of a parser's message, in characters.
 const MESSAGE_CHARACTERS_MAX: usize = 300;
 
-/// Why a text became no catalogue.
+/// Error in a catalogue file.
 ///
-/// Shown, it is one line, such as `line 4, column 13: item 2 ("mug"): the weight -5 is negative: write 0 or more`.
+/// Displayed in one line, such as
+/// `line 4, column 13: item 2 ("mug"): the weight -5 is negative: write 0 or more`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileError {
     position: Option<Position>,
@@ -25,26 +26,26 @@ pub struct FileError {
     problem: Box<Problem>,
 }
 
-/// An item as far as it has been read.
+/// An item, possibly incomplete.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ItemName {
-    /// Its place in the list, from 1.
+    /// Its position in the list, from 1.
     pub(super) number: usize,
     pub(super) id: Option<Box<str>>,
 }
 
 impl FileError {
-    /// Where, if it can be said.
+    /// Returns the position of the error, if it has one.
     pub fn position(&self) -> Option<Position> {
         self.position
     }
 
-    /// The item that it is about, counted from 1, if it is about one.
+    /// Returns the number of the item with the error, from 1, if it concerns one.
     pub fn item(&self) -> Option<usize> {
         self.item.as_ref().map(|item| item.number)
     }
 
-    /// What is wrong.
+    /// Returns the problem.
     pub fn problem(&self) -> &Problem {
         &self.problem
     }
@@ -74,157 +75,157 @@ impl std::error::Error for FileError {
     }
 }
 
-/// What can be wrong with a text.
+/// Problem in a catalogue file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
-    /// More text than is read.
+    /// The text is too long.
     #[error(
         "the text has {bytes} bytes, at most {bytes_max} are read: leave out what is not needed, or allow more"
     )]
     TooLong {
-        /// How long it is.
+        /// Length of the text.
         bytes: usize,
-        /// How long it may be.
+        /// Maximum length.
         bytes_max: usize,
     },
-    /// Bytes that are no text.
+    /// The bytes are not UTF-8.
     #[error("the catalogue is not UTF-8 from byte {valid_up_to} on")]
     NotUtf8 {
-        /// How many of them are text.
+        /// Number of valid bytes before the first invalid one.
         valid_up_to: usize,
     },
-    /// More than a server reads at once.
+    /// The text is longer than a server reads.
     #[error("at most {} bytes are read of {}: {}", .format.served_bytes_max(), .format.name().to_ascii_uppercase(), shorter(*.format))]
     NotServed {
-        /// What it is in.
+        /// Format of the text.
         format: FileFormat,
     },
-    /// The text is not in its format.
+    /// The text has a syntax error.
     #[error("this is not {}: {message}", .format.name().to_ascii_uppercase())]
     Syntax {
-        /// What it should be in.
+        /// Expected format.
         format: FileFormat,
-        /// What the format's parser says.
+        /// Message of the parser.
         message: Box<str>,
     },
-    /// An alias of YAML, `*name`.
+    /// The text has a YAML alias, `*name`.
     #[error("aliases are not read here: write the value itself")]
     Alias,
-    /// A tag of YAML other than `!!str`.
+    /// The text has a YAML tag other than `!!str`.
     #[error("the tag {tag} has no meaning here: take it out")]
     Tag {
         /// The tag.
         tag: Box<str>,
     },
-    /// A second document of YAML.
+    /// The text has a second YAML document.
     #[error("a catalogue is one document, and here begins a second: put it into a file of its own")]
     SecondDocument,
-    /// A key that has no meaning where it stands.
+    /// A key is unknown here.
     #[error("the key {key:?} is not known: {advice}")]
     UnknownKey {
         /// The key.
         key: Box<str>,
-        /// What may have been meant, or what is possible.
+        /// Likely correction, or the possible keys.
         advice: Box<str>,
     },
-    /// A key that is there twice.
+    /// A key occurs twice.
     #[error("the key {key:?} is here for a second time: write it once")]
     DuplicateKey {
         /// The key.
         key: &'static str,
     },
-    /// Keys of Tidemark's catalogues beside those of the original's configuration.
+    /// The text mixes keys of Tidemark's catalogues and of the original's configuration.
     #[error(
         "the key {key:?} does not go together with {other:?}: write a catalogue with \"items\", or a configuration of the original \
          with \"catalog\""
     )]
     MixedOrigins {
-        /// The second key.
+        /// Second key.
         key: &'static str,
-        /// The first.
+        /// First key.
         other: &'static str,
     },
-    /// Something that must be there is not.
+    /// A required key is missing.
     #[error("there is no {key:?}: {advice}")]
     MissingKey {
-        /// What is missing.
+        /// The missing key.
         key: &'static str,
-        /// What to write.
+        /// Advice what to write.
         advice: &'static str,
     },
-    /// A value of a kind that its key does not take.
+    /// A value has the wrong type.
     #[error("{what} must be {expected}, but is {found}")]
     WrongKind {
-        /// What the value is of.
+        /// What the value is.
         what: &'static str,
-        /// What it must be.
+        /// Expected type.
         expected: &'static str,
-        /// What it is.
+        /// Type found.
         found: Box<str>,
     },
-    /// A word that is none of the possible ones.
+    /// A word is not one of the possible ones.
     #[error("{what} {word:?} is not known: {advice}")]
     UnknownWord {
-        /// What the word is of.
+        /// What the word is.
         what: &'static str,
         /// The word.
         word: Box<str>,
-        /// What may have been meant, or what is possible.
+        /// Likely correction, or the possible words.
         advice: Box<str>,
     },
-    /// A number that cannot be used.
+    /// A number cannot be used.
     #[error("the {key} {spelled} {error}")]
     Number {
-        /// What it is of.
+        /// Key of the number.
         key: &'static str,
-        /// How it is written.
+        /// The number as written.
         spelled: Box<str>,
-        /// Why not.
+        /// Reason.
         error: NumberError,
     },
-    /// Digits behind the point that would make the whole numbers too large.
+    /// A weight has so many digits after the point that the weights as integers are too large.
     #[error(
         "the weight {weight} has {digits} digits behind the point; made whole numbers by 10 to the power of {digits}, the weights \
          add up to more than {AMOUNT_MAX} at item {number}: use fewer digits"
     )]
     TooManyDigits {
-        /// The weight that has the most digits behind the point.
+        /// Weight with the most digits after the point.
         weight: Box<str>,
-        /// How many.
+        /// Number of these digits.
         digits: u32,
-        /// The item with which it becomes too much, counted from 1.
+        /// Number of the item, from 1, at which the sum becomes too large.
         number: usize,
     },
-    /// Weights in per cent beside others.
+    /// Some weights are in per cent and some are not.
     #[error("some weights are in per cent and some are not: write all of them in one way")]
     MixedPercent,
-    /// Percentages that are not the odds.
+    /// The weights in per cent do not add up to 100 %.
     #[error("the weights in per cent add up to {sum} %, not 100 %: correct them, or write them as numbers")]
     PercentSum {
         /// Their sum.
         sum: Box<str>,
     },
-    /// Percentages where a weight counts for each unit.
+    /// A weight is in per cent in a raffle, where weights count for each unit.
     #[error(
         "a weight in per cent is the odds of an item, but by \"per-unit\" a weight counts for each unit: write numbers"
     )]
     PercentPerUnit,
-    /// An item with a quantity and a table.
+    /// An item has both a quantity and a table.
     #[error("an item that leads to a \"table\" has no \"quantity\": take one of them out")]
     StockOfTable,
-    /// A limit of draws that names items, or one of draws and wins at once.
+    /// A limit of draws also has `wins` or `of`.
     #[error("a limit of \"draws\" has neither \"wins\" nor \"of\": write a second limit for those")]
     DrawsOfItems,
-    /// A rule that names too many items.
+    /// A rule names too many items.
     #[error("a rule names at most {RULE_ITEMS_MAX} items: leave some out")]
     TooManyNamed,
-    /// What it says is no catalogue.
+    /// The file has valid syntax, but is not a valid catalogue.
     #[error(transparent)]
     Catalogue(#[from] CatalogueError),
 }
 
-/// A problem while the text is read: its place is not worked out yet.
+/// A problem found while reading; its position is not computed yet.
 #[derive(Debug)]
 pub(super) struct Fault {
     pub(super) place: Option<Place>,
@@ -233,22 +234,19 @@ pub(super) struct Fault {
 }
 
 impl Fault {
-    /// A problem at a place.
     pub(super) fn at(place: Place, problem: Problem) -> Self {
         Self { place: Some(place), item: None, problem: Box::new(problem) }
     }
 
-    /// A problem of the whole text.
     pub(super) fn nowhere(problem: Problem) -> Self {
         Self { place: None, item: None, problem: Box::new(problem) }
     }
 
-    /// The same, of this item.
     pub(super) fn of_item(self, item: ItemName) -> Self {
         Self { item: Some(item), ..self }
     }
 
-    /// What is shown of it.
+    /// Converts it to an error, with its position in the text.
     pub(super) fn in_text(self, text: &str) -> FileError {
         FileError {
             position: self.place.map(|place| place.position(text)),
@@ -258,12 +256,12 @@ impl Fault {
     }
 }
 
-/// A piece of the text for a message: its beginning, if it is long.
+/// Shortens a quotation from the text.
 pub(super) fn clipped(piece: &str) -> Box<str> {
     beginning(piece, QUOTED_CHARACTERS_MAX).into()
 }
 
-/// What a parser says, in one line. It may repeat pieces of the text.
+/// Shortens a parser's message to one line. It may quote the text.
 pub(super) fn message(said: &str) -> Box<str> {
     beginning(said, MESSAGE_CHARACTERS_MAX).replace('\n', ", ").into()
 }
@@ -275,7 +273,7 @@ fn beginning(text: &str, characters_max: usize) -> Cow<'_, str> {
     }
 }
 
-/// What to do where a server does not read so much.
+/// Returns the advice for a text that is too long for a server.
 fn shorter(format: FileFormat) -> String {
     match FileFormat::Json.served_bytes_max() {
         max if max > format.served_bytes_max() => format!("write it as JSON, of which {max} are read"),

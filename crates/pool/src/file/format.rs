@@ -1,10 +1,10 @@
-//! The formats of catalogue files, and how a name tells them apart.
+//! Formats of catalogue files.
 
 use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
-/// What a catalogue file is written in.
+/// Format of a catalogue file.
 ///
 /// ```
 /// use tidemark_pool::file::FileFormat;
@@ -18,7 +18,7 @@ use std::str::FromStr;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileFormat {
-    /// JSON, as RFC 8259 has it.
+    /// JSON (RFC 8259).
     Json,
     /// YAML 1.2, one document, without aliases.
     Yaml,
@@ -30,17 +30,18 @@ impl FileFormat {
     /// All formats.
     pub const ALL: [Self; 3] = [Self::Json, Self::Yaml, Self::Toml];
 
-    /// The format that a path's extension names.
+    /// Returns the format of a path, by its extension.
     ///
     /// # Errors
-    /// If the extension names none, or there is no extension.
+    /// If the extension is unknown or missing.
     pub fn from_path(path: impl AsRef<Path>) -> Result<Self, UnknownFormat> {
         let extension = path.as_ref().extension().unwrap_or_default();
         extension.to_string_lossy().parse()
     }
 
-    /// The longest catalogue that a server reads at once, while others wait: a million items of JSON take about a second. The other
-    /// formats take several times as long, and TOML far more memory than it has text. Bytes.
+    /// Maximum length of a catalogue that a server reads in one step, in bytes: a million items of
+    /// JSON take about a second. Other formats take several times as long, and TOML needs far more
+    /// memory than text.
     pub fn served_bytes_max(self) -> usize {
         match self {
             Self::Json => 128 << 20,
@@ -48,7 +49,7 @@ impl FileFormat {
         }
     }
 
-    /// Its name, which is also the usual extension.
+    /// Returns its name, which is also the usual extension.
     pub fn name(self) -> &'static str {
         match self {
             Self::Json => "json",
@@ -77,7 +78,7 @@ impl FromStr for FileFormat {
     }
 }
 
-/// A name that is none of a format.
+/// The name is not a format.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{name:?} is no format of catalogues: use json, yaml (or yml) or toml")]
 pub struct UnknownFormat {

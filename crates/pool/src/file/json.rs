@@ -1,4 +1,4 @@
-//! JSON: what a text says, reported to a shape. Values are taken as they are spelled, so that no number loses a digit.
+//! JSON parser; reports to a shape. Numbers are passed as text, so no digit is lost.
 
 use super::error::{Fault, Problem, message};
 use super::format::FileFormat;
@@ -9,10 +9,9 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
 
-/// Reports what the text says.
 pub(super) fn read(text: &str, shape: &mut Shape) -> Result<(), Fault> {
-    // This goes over the whole text and checks its syntax, however deep it nests; what follows cannot fail by syntax, but for
-    // escapes in strings.
+    // This checks the syntax of the whole text, however deeply nested. After it, only escapes in
+    // strings can be invalid.
     let whole: &RawValue = serde_json::from_str(text).map_err(|error| syntax(text, &error))?;
     Reader { text, shape, fault: None }.value(whole)
 }
@@ -20,12 +19,12 @@ pub(super) fn read(text: &str, shape: &mut Shape) -> Result<(), Fault> {
 struct Reader<'t, 's> {
     text: &'t str,
     shape: &'s mut Shape,
-    /// What ended the reading, while it is on its way out through the parser.
+    /// Fault that ends the parsing, while it passes through serde.
     fault: Option<Fault>,
 }
 
 impl<'t> Reader<'t, '_> {
-    /// Reports a value. The shape ends this before it nests deep.
+    /// Reports a value. The shape ends the recursion before it is deep.
     fn value(&mut self, value: &'t RawValue) -> Result<(), Fault> {
         let (spelled, place) = (value.get(), self.place(value));
         match spelled.as_bytes().first() {
@@ -58,14 +57,13 @@ impl<'t> Reader<'t, '_> {
         }
     }
 
-    /// Where in the text a piece of it lies.
     fn place(&self, piece: &RawValue) -> Place {
         let offset = (piece.get().as_ptr() as usize).wrapping_sub(self.text.as_ptr() as usize);
         debug_assert!(offset < self.text.len(), "values are borrowed from the text");
         Place::byte(offset)
     }
 
-    /// Keeps a fault, and gives what ends the parser.
+    /// Stores a fault, and returns the error that ends the parser.
     fn end<E: Error>(&mut self, fault: Fault) -> E {
         self.fault = Some(fault);
         E::custom("the reading has ended")
@@ -94,7 +92,7 @@ impl<'t> Visitor<'t> for &mut Reader<'t, '_> {
     }
 }
 
-/// What a string says. Most have no escapes and are taken from the text.
+/// Unescapes a string. Most have no escapes and are borrowed from the text.
 fn unescaped(string: &RawValue, place: Place) -> Result<Cow<'_, str>, Fault> {
     let inner = string.get().strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
     match inner {
@@ -110,7 +108,7 @@ fn syntax(text: &str, error: &serde_json::Error) -> Fault {
 
 fn malformed(place: Place, error: &serde_json::Error) -> Fault {
     let said = error.to_string();
-    // Its own words for the place count from where its own text began.
+    // The position in the message is relative to the start of the nested text.
     let said = said.rsplit_once(" at line ").map_or(said.as_str(), |(said, _)| said);
     Fault::at(place, Problem::Syntax { format: FileFormat::Json, message: message(said) })
 }

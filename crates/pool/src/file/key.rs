@@ -1,13 +1,13 @@
-//! The keys of a catalogue file, and where each has its place.
+//! Keys of a catalogue file, and where each is allowed.
 
 use super::suggestion::nearest;
 
-/// Whose file it is.
+/// Origin of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
     /// Tidemark's own form.
     Tidemark,
-    /// A configuration of the system that Tidemark's pools are modelled on.
+    /// Configuration of the system that Tidemark's pools are modelled on.
     Original,
 }
 
@@ -23,7 +23,7 @@ pub(super) enum Key {
     Id,
     Weight,
     Quantity,
-    // Those of rules.
+    // Keys of rules.
     Draws,
     Wins,
     Per,
@@ -32,7 +32,7 @@ pub(super) enum Key {
     Scope,
     SoftFrom,
     SoftStep,
-    // Those of releases.
+    // Keys of releases.
     Schedule,
     Item,
     Units,
@@ -40,11 +40,11 @@ pub(super) enum Key {
     Every,
     Times,
     Unsold,
-    // Those of tables.
+    // Keys of tables.
     Tables,
     Table,
     Name,
-    // Those of the original.
+    // Keys of the original.
     WorkingDir,
     Pool,
     Catalog,
@@ -61,7 +61,6 @@ pub(super) enum Key {
 }
 
 impl Key {
-    /// How it is written.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Mode => "mode",
@@ -107,7 +106,7 @@ impl Key {
         }
     }
 
-    /// Whose file it tells, standing at the top.
+    /// Returns the origin of a file with this key at the top.
     pub(super) fn origin(self) -> Origin {
         match self {
             Self::Mode
@@ -122,45 +121,33 @@ impl Key {
     }
 }
 
-/// A map or a list of a catalogue file.
+/// A map or a list in a catalogue file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Level {
-    /// The whole.
+    /// The whole file.
     Top,
-    /// The list of items.
     Items(Origin),
-    /// An item.
     Item(Origin),
-    /// What `sold_out` holds, if it is a map.
+    /// The value of `sold_out`, if it is a map.
     SoldOut,
-    /// The list of limits.
     Limits,
-    /// A limit.
     Limit,
-    /// The list of guarantees.
     Guarantees,
-    /// A guarantee.
     Guarantee,
     /// The items of a rule.
     Of,
-    /// The list of tables besides the first.
+    /// The list of nested tables.
     Tables,
-    /// A table.
     Table,
-    /// The list of releases.
     Schedule,
-    /// A release.
     Release,
-    /// The original's `pool`.
     Pool,
-    /// The original's `wal`.
     Wal,
-    /// The original's `grpc`.
     Grpc,
 }
 
 impl Level {
-    /// The keys that have a meaning there. Those of other origins come last.
+    /// Returns the keys that are allowed. Those of other origins come last.
     fn keys(self) -> &'static [Key] {
         match self {
             Self::Top => &[
@@ -193,7 +180,7 @@ impl Level {
         }
     }
 
-    /// Whether it is a list, in which nothing has a key.
+    /// Returns whether it is a list, whose elements have no keys.
     pub(super) fn is_list(self) -> bool {
         matches!(
             self,
@@ -201,12 +188,12 @@ impl Level {
         )
     }
 
-    /// The key of this name, if it has a meaning there.
+    /// Returns the key with this name, if it is allowed.
     pub(super) fn key(self, name: &str) -> Option<Key> {
         self.keys().iter().copied().find(|key| key.name() == name)
     }
 
-    /// What to write in place of a name that has no meaning there.
+    /// Returns the advice for an unknown name.
     pub(super) fn advice(self, name: &str) -> Box<str> {
         let own = |key: &&Key| self != Self::Top || key.origin() == Origin::Tidemark;
         let names = self.keys().iter().map(|key| key.name());
@@ -214,7 +201,7 @@ impl Level {
     }
 }
 
-/// What to write in place of a word that is none of these.
+/// Returns the advice for an unknown word: the most similar candidate, or all possible words.
 pub(super) fn advice<'n>(
     word: &str,
     candidates: impl IntoIterator<Item = &'n str> + Clone,

@@ -1,4 +1,4 @@
-//! Catalogues from JSON, YAML and TOML files, and back. Behind the feature `files`.
+//! Catalogues in JSON, YAML and TOML files. Requires the feature `files`.
 //!
 //! The same catalogue in YAML, in TOML and in JSON:
 //!
@@ -51,73 +51,81 @@
 //! # Ok::<(), tidemark_pool::file::FileError>(())
 //! ```
 //!
-//! # What is in a file
+//! # Contents of a file
 //!
 //! | key | value | default |
 //! |---|---|---|
-//! | `mode` | `fixed-odds` or `per-unit`, see [`Mode`] | `fixed-odds` |
-//! | `sold_out` | `renormalise`, `no-prize`, or a map with `fallback`, the id of an item; see [`SoldOut`](crate::SoldOut) | `renormalise` |
-//! | `limits` | a list of limits, see [`Limit`](crate::Limit) | none |
-//! | `guarantees` | a list of guarantees, see [`Guarantee`](crate::Guarantee) | none |
-//! | `schedule` | a list of releases, see [`Release`](crate::Release) | none |
-//! | `items` | a list of items | must be there |
-//! | `tables` | a list of further tables, each with its `name` and its `items`, which have ids of their own | none |
+//! | `mode` | [`Mode`]: `fixed-odds` or `per-unit` | `fixed-odds` |
+//! | `sold_out` | [`SoldOut`](crate::SoldOut): `renormalise`, `no-prize` or a map | `renormalise` |
+//! | `limits` | list of limits, see [`Limit`](crate::Limit) | none |
+//! | `guarantees` | list of guarantees, see [`Guarantee`](crate::Guarantee) | none |
+//! | `schedule` | list of releases, see [`Release`](crate::Release) | none |
+//! | `items` | list of items | required |
+//! | `tables` | list of nested tables, each with `name` and `items` | none |
 //!
-//! and in an item, where nothing has a default, because an expensive prize should not become endless by a line that was forgotten:
+//! The map of `sold_out` has the key `fallback` with the id of an item. Ids are unique over all
+//! tables.
+//!
+//! An item has no defaults, so that a forgotten line does not make an expensive prize unlimited:
 //!
 //! | key | value |
 //! |---|---|
 //! | `id` | text, which may need quotes in YAML: `id: 100` is a number, `id: "100"` an id |
-//! | `weight` | a number from 0, or the same as text, or text with a per cent sign |
-//! | `quantity` | a whole number from 0, or `unlimited`, for which −1 also stands |
-//! | `table` | in place of `quantity`: the name of a table that gives one of its items where this one is met |
+//! | `weight` | number from 0, or the same as text, or text with a per cent sign |
+//! | `quantity` | integer from 0, or `unlimited` |
+//! | `table` | instead of `quantity`: name of a nested table, which gives one of its items |
 //!
 //! A limit has `draws`, or `wins` and `of`; a guarantee has `after` and `of`:
 //!
 //! | key | value |
 //! |---|---|
-//! | `draws` | how often a user may draw |
-//! | `wins` | how often a user may win one of the items that `of` names |
-//! | `per` | in a window of how many milliseconds; if it is missing, for ever |
-//! | `after` | after how many draws that gave none of the items that `of` names the next one is among them alone |
-//! | `of` | a list of ids |
+//! | `draws` | number of draws of a user |
+//! | `wins` | number of wins of a user, of the items in `of` |
+//! | `per` | window in milliseconds; without it, the limit never resets |
+//! | `after` | number of draws without an item in `of`, before one of these is guaranteed |
+//! | `of` | list of ids |
 //! | `scope` | whose draws count: `user`, the default, or `pool` |
-//! | `soft_from`, `soft_step` | from which draw on the weights are multiplied, by a factor that grows by so much with each draw; see [`Soft`](crate::Soft) |
+//! | `soft_from`, `soft_step` | growing odds before the guarantee; see [`Soft`](crate::Soft) |
 //!
 //! A release has `item`, `units` and `from`; with windows also `every`:
 //!
 //! | key | value |
 //! |---|---|
-//! | `item` | the id of an item that is not unlimited |
-//! | `units` | how many come in all windows together, as evenly as whole numbers can be |
-//! | `from` | when the first window begins: a moment such as `2026-12-24T18:00:00+01:00`, or milliseconds since 1970 |
-//! | `every` | how many milliseconds a window has; if it is missing, all units come at once |
-//! | `times` | how many windows there are; if it is missing, one |
-//! | `unsold` | what becomes of what is left of the item when a window ends: `stays`, the default, or `lapses` |
+//! | `item` | id of a limited item |
+//! | `units` | number of units in all windows together, spread evenly |
+//! | `from` | start: a time such as `2026-12-24T18:00:00+01:00`, or milliseconds since 1970 |
+//! | `every` | length of a window in milliseconds; without it, all units come at `from` |
+//! | `times` | number of windows; 1 by default |
+//! | `unsold` | what happens to units left when a window ends: `stays`, the default, or `lapses` |
 //!
 //! # Weights
 //!
-//! A weight is exactly the decimal number that is written: no digit is lost, 0.1 is one tenth. All weights of a table are multiplied by
-//! the smallest power of ten that makes them whole, and by nothing else: 0.5 and 12.25 become 50 and 1225, and a file of whole numbers
-//! stays as it is. The odds are the same, and each whole number is the one in the file with its point moved.
+//! A weight is exactly the decimal number that is written: 0.1 is one tenth. All weights of a table
+//! are multiplied by the smallest power of ten that makes them integers, and by nothing else: 0.5
+//! and 12.25 become 50 and 1225, and integers stay as they are. The odds do not change, and each
+//! integer is the number in the file with its point moved.
 //!
-//! Weights in per cent are odds, so either all weights are in per cent, but for 0, or none; they must add up to 100 %, and
-//! they go with `fixed-odds` alone. 12.5 % and 87.5 % become 125 and 875.
+//! Weights in per cent are odds. Either all weights are in per cent (except 0) or none. They must
+//! add up to 100 %, and require `fixed-odds`. 12.5 % and 87.5 % become 125 and 875.
 //!
 //! # Files of the original
 //!
-//! Configurations of the system that these pools are modelled on are recognised: the YAML form with `pool.catalog`, `working_dir`, `wal`
-//! and `grpc`, and the older JSON form with `catalog`, whose items have an `item_id`, a `quantity` and a `probability`. Their
-//! catalogue is read, [`CatalogueFile::origin`] says so, and [`CatalogueFile::unused`] names the settings that mean nothing here.
+//! Configurations of the system that these pools are modelled on are recognised: the YAML form with
+//! `pool.catalog`, `working_dir`, `wal` and `grpc`, and the older JSON form with `catalog`, whose
+//! items have `item_id`, `quantity` (−1 if unlimited) and `probability`. Their catalogue is read,
+//! [`CatalogueFile::origin`] is set, and [`CatalogueFile::unused`] lists the settings that are not
+//! used.
 //!
 //! # Limits
 //!
-//! A text is at most [`TEXT_BYTES_MAX`] long, or as the caller says. JSON and YAML are read piece by piece, what is kept are the items,
-//! and the first mistake ends the reading. TOML's parser makes a tree of the whole text first, which takes some 40 bytes for each byte of
-//! ordinary items, and up to 230 for each of a text made to that end: where strangers send texts, give
-//! [`CatalogueFile::parse_up_to`] a limit that fits. Aliases of YAML are refused, and nothing nests deeper than a catalogue does.
+//! A text has at most [`TEXT_BYTES_MAX`] bytes, or a limit set by the caller. JSON and YAML are
+//! parsed as streams: only the items are kept, and the first error ends the parsing. TOML's parser
+//! builds a tree of the whole text first. This takes about 40 bytes of memory for each byte of
+//! ordinary items, and up to 230 for malicious texts: for texts from untrusted sources, give
+//! [`CatalogueFile::parse_up_to`] a suitable limit. YAML aliases are refused, and the depth of
+//! nesting is that of a catalogue.
 //!
-//! JSON is the form for catalogues of a million items: it is read about four times as fast as the others.
+//! Use JSON for catalogues of a million items: it is parsed about four times as fast as the others.
 
 mod decimal;
 mod error;
@@ -149,10 +157,10 @@ use place::Place;
 use shape::{Found, FoundItems, FoundTable, Shape};
 use std::fmt;
 
-/// The longest text that [`CatalogueFile::parse`] reads. Bytes.
+/// Maximum length of a text for [`CatalogueFile::parse`], in bytes.
 pub const TEXT_BYTES_MAX: usize = 256 << 20;
 
-/// What a file says.
+/// A parsed catalogue file.
 ///
 /// ```
 /// use tidemark_pool::file::{CatalogueFile, FileFormat};
@@ -167,27 +175,28 @@ pub const TEXT_BYTES_MAX: usize = 256 << 20;
 pub struct CatalogueFile {
     /// The catalogue.
     pub catalogue: Catalogue,
-    /// Whose file it is.
+    /// Origin of the file.
     pub origin: Origin,
-    /// Settings of the original that mean nothing here, in the order of the text; of Tidemark's own files, none.
+    /// Settings of the original that are not used here, in the order of the text; empty for
+    /// Tidemark's files.
     pub unused: Vec<UnusedSetting>,
 }
 
 impl CatalogueFile {
-    /// What a text of at most [`TEXT_BYTES_MAX`] says. O(n).
+    /// Parses a text of at most [`TEXT_BYTES_MAX`]. O(n).
     ///
     /// # Errors
-    /// The first thing that is wrong with it.
+    /// The first error in the text.
     pub fn parse(text: &str, format: FileFormat) -> Result<Self, FileError> {
         Self::parse_up_to(text, format, TEXT_BYTES_MAX)
     }
 
-    /// As [`parse`](Self::parse), for texts of at most so many bytes.
+    /// As [`parse`](Self::parse), with a limit in bytes.
     ///
     /// # Errors
     /// As [`parse`](Self::parse).
     pub fn parse_up_to(text: &str, format: FileFormat, bytes_max: usize) -> Result<Self, FileError> {
-        // Some editors begin a file with a mark that says how it is encoded.
+        // Some editors write a byte order mark.
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let fault = |fault: Fault| fault.in_text(text);
         if text.len() > bytes_max {
@@ -212,7 +221,7 @@ impl CatalogueFile {
         Ok(Self { catalogue, origin, unused: unused.collect() })
     }
 
-    /// As [`parse`](Self::parse), for bytes that may be no text.
+    /// As [`parse`](Self::parse), for bytes that may not be UTF-8.
     ///
     /// # Errors
     /// As [`parse`](Self::parse).
@@ -224,7 +233,8 @@ impl CatalogueFile {
         Self::parse(text, format)
     }
 
-    /// As [`parse_bytes`](Self::parse_bytes), for at most as many as a server [reads at once](FileFormat::served_bytes_max).
+    /// As [`parse_bytes`](Self::parse_bytes), with the [limit of a
+    /// server](FileFormat::served_bytes_max).
     ///
     /// # Errors
     /// As [`parse`](Self::parse).
@@ -235,7 +245,7 @@ impl CatalogueFile {
         Self::parse_bytes(bytes, format)
     }
 
-    /// A text that says this catalogue: parsed, it is equal.
+    /// Writes a catalogue as text. Parsing it gives an equal catalogue.
     ///
     /// ```
     /// use tidemark_pool::file::{CatalogueFile, FileFormat};
@@ -261,14 +271,14 @@ impl CatalogueFile {
     }
 }
 
-/// A setting that means nothing here.
+/// A setting that is not used here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnusedSetting {
-    /// The map that it is in, if it is in one.
+    /// Name of its map, if it is in one.
     pub section: Option<&'static str>,
     /// Its name.
     pub key: &'static str,
-    /// Where its value is.
+    /// Position of its value.
     pub position: Position,
 }
 
@@ -282,7 +292,7 @@ impl fmt::Display for UnusedSetting {
     }
 }
 
-/// The catalogue of what was found.
+/// Builds the catalogue from the parsed parts.
 fn catalogue(found: Found, origin: Origin) -> Result<Catalogue, Fault> {
     let Found { mode, sold_out, list, mut first, mut tables, leads, rules, schedule, .. } = found;
     if !list {
@@ -298,7 +308,7 @@ fn catalogue(found: Found, origin: Origin) -> Result<Catalogue, Fault> {
     let finest = weigh(&mut first, mode)?;
     let mut places = std::mem::take(&mut first.places);
     let place = |places: &[Place], position: usize| places.get(position).copied();
-    // The message names the item itself.
+    // The message contains the item itself.
     let fault = |places: &[Place], error: CatalogueError| Fault {
         place: item_of(&error).and_then(|position| place(places, position)),
         ..Fault::nowhere(error.into())
@@ -328,7 +338,8 @@ fn catalogue(found: Found, origin: Origin) -> Result<Catalogue, Fault> {
     })
 }
 
-/// Makes the weights of a table whole, and says which of them has most digits behind its point, if one has any.
+/// Converts the weights of a table to integers. Returns the item whose weight has the most digits
+/// after the point, if any weight has some.
 fn weigh(list: &mut FoundItems, mode: Mode) -> Result<Option<(usize, ItemName)>, Fault> {
     let name = |items: &[Item], position: usize| ItemName {
         number: position + 1,
@@ -345,7 +356,7 @@ fn weigh(list: &mut FoundItems, mode: Mode) -> Result<Option<(usize, ItemName)>,
     Ok(whole.finest.map(|position| (position, name(&list.items, position))))
 }
 
-/// The position of the item that an error is about, if it is about one.
+/// Returns the index of the item that an error concerns.
 fn item_of(error: &CatalogueError) -> Option<usize> {
     match error {
         CatalogueError::EmptyId { number }

@@ -1,8 +1,8 @@
-//! Places in a text: what parsers know of them, and what people read.
+//! Positions in a text, as parsers and as people count.
 
 use std::fmt;
 
-/// A place in a text, as people count: both numbers from 1, columns in characters.
+/// Position in a text, for people: both numbers from 1, columns in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
     /// The line.
@@ -17,27 +17,28 @@ impl fmt::Display for Position {
     }
 }
 
-/// A place in a text, as its parser gives it. Small, because each item has one; lines are counted only where somebody asks.
+/// Position in a text, from a parser. Small, as each item has one; lines are counted only for
+/// errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
-    /// So many bytes from the beginning.
+    /// Offset in bytes.
     Byte(u32),
-    /// This line and column, both from 1.
+    /// Line and column, both from 1.
     LineColumn(u32, u32),
 }
 
 impl Place {
-    /// The place of a byte. What lies behind 4 GiB counts as there.
+    /// Returns the place of a byte; offsets from 4 GiB on are clamped.
     pub(super) fn byte(offset: usize) -> Self {
         Self::Byte(narrow(offset))
     }
 
-    /// The place of a line and a column, both from 1.
+    /// Returns the place of a line and a column, both from 1.
     pub(super) fn line_column(line: usize, column: usize) -> Self {
         Self::LineColumn(narrow(line), narrow(column))
     }
 
-    /// Where that is in the text. O(bytes in front of it).
+    /// Returns the position in the text. O(offset).
     pub(super) fn position(self, text: &str) -> Position {
         match self {
             Self::LineColumn(line, column) => Position { line: line as usize, column: column as usize },

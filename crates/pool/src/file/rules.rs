@@ -1,4 +1,4 @@
-//! The rules of a catalogue file about who draws: limits and guarantees.
+//! Rules in a catalogue file: limits and guarantees.
 
 use super::decimal::{Decimal, NumberError};
 use super::error::{Fault, Problem};
@@ -6,7 +6,7 @@ use super::key::Key;
 use super::place::Place;
 use crate::catalogue::rules::{Guarantee, Limit, RuleError, RuleKind, Rules, Scope, Soft};
 
-/// The rules as far as they have been read, each with its place.
+/// Rules read so far, each with its place.
 #[derive(Debug, Default)]
 pub(super) struct FoundRules {
     limits: Vec<Limit>,
@@ -28,7 +28,7 @@ pub(super) struct PartOfRule {
 }
 
 impl PartOfRule {
-    /// Where the number of a key goes.
+    /// Returns the field of a key with a number.
     pub(super) fn number(&mut self, key: Key) -> &mut Option<u64> {
         match key {
             Key::Draws => &mut self.draws,
@@ -45,7 +45,6 @@ impl PartOfRule {
 }
 
 impl FoundRules {
-    /// A limit ends.
     pub(super) fn end_limit(&mut self, part: PartOfRule, place: Place) -> Result<(), Problem> {
         let PartOfRule { draws, wins, per_ms, of, .. } = part;
         let limit = match (draws, wins, of) {
@@ -66,7 +65,6 @@ impl FoundRules {
         Ok(())
     }
 
-    /// A guarantee ends.
     pub(super) fn end_guarantee(&mut self, part: PartOfRule, place: Place) -> Result<(), Problem> {
         let PartOfRule { after, of, scope, soft_from, soft_step, .. } = part;
         let after =
@@ -90,7 +88,7 @@ impl FoundRules {
         Ok(())
     }
 
-    /// The rules that were found, and where each is.
+    /// Returns the rules, and their places.
     pub(super) fn rules(self) -> Result<(Rules, RulePlaces), Fault> {
         let places = RulePlaces(self.places);
         match Rules::new(self.limits, self.guarantees) {
@@ -100,11 +98,10 @@ impl FoundRules {
     }
 }
 
-/// Where each rule is.
 pub(super) struct RulePlaces(Vec<(RuleKind, Place)>);
 
 impl RulePlaces {
-    /// What is wrong with a rule, at its place.
+    /// Adds the place of a rule to its error.
     pub(super) fn fault(&self, error: RuleError) -> Fault {
         let place = match &error {
             RuleError::TooMany { .. } => None,
@@ -119,7 +116,7 @@ impl RulePlaces {
     }
 }
 
-/// A number that counts something.
+/// Parses an integer.
 pub(super) fn whole(text: &str) -> Result<u64, NumberError> {
     let number = Decimal::parse(text)?;
     if number.digits_behind_point() > 0 {

@@ -1,4 +1,4 @@
-//! The schedule of a catalogue file: what comes to the stock, and when.
+//! Schedule in a catalogue file.
 
 use super::error::{Fault, Problem};
 use super::key::Key;
@@ -6,7 +6,7 @@ use super::place::Place;
 use crate::catalogue::schedule::{Release, Schedule, ScheduleError, Unsold};
 use toml::value::{Datetime, Offset};
 
-/// The releases as far as they have been read, each with its place.
+/// Releases read so far, each with its place.
 #[derive(Debug, Default)]
 pub(super) struct FoundSchedule {
     releases: Vec<Release>,
@@ -25,7 +25,7 @@ pub(super) struct PartOfRelease {
 }
 
 impl PartOfRelease {
-    /// Where the number of a key goes.
+    /// Returns the field of a key with a number.
     pub(super) fn number(&mut self, key: Key) -> &mut Option<u64> {
         match key {
             Key::Units => &mut self.units,
@@ -38,13 +38,12 @@ impl PartOfRelease {
         }
     }
 
-    /// The release, once all of it has been read.
     fn whole(self) -> Result<Release, Problem> {
         let Self { item, units, from_ms, every_ms, times, unsold } = self;
         let missing = |key: Key, advice| Problem::MissingKey { key: key.name(), advice };
         let every_ms = match every_ms {
             Some(every_ms) => every_ms,
-            // Without windows units come at once.
+            // Without windows, all units come at the start.
             None if unsold == Unsold::Stays && times.is_none() => 1,
             None => return Err(missing(Key::Every, "say how many milliseconds a window has")),
         };
@@ -60,14 +59,13 @@ impl PartOfRelease {
 }
 
 impl FoundSchedule {
-    /// A release ends.
     pub(super) fn end_release(&mut self, part: PartOfRelease, place: Place) -> Result<(), Problem> {
         self.releases.push(part.whole()?);
         self.places.push(place);
         Ok(())
     }
 
-    /// The schedule that was found, and where each of its releases is.
+    /// Returns the schedule, and the places of its releases.
     pub(super) fn schedule(self) -> Result<(Schedule, ReleasePlaces), Fault> {
         let places = ReleasePlaces(self.places);
         match Schedule::new(self.releases) {
@@ -77,11 +75,10 @@ impl FoundSchedule {
     }
 }
 
-/// Where each release is.
 pub(super) struct ReleasePlaces(Vec<Place>);
 
 impl ReleasePlaces {
-    /// What is wrong with a release, at its place.
+    /// Adds the place of a release to its error.
     pub(super) fn fault(&self, error: ScheduleError) -> Fault {
         let place = match &error {
             ScheduleError::TooMany { .. } => None,
@@ -95,15 +92,14 @@ impl ReleasePlaces {
     }
 }
 
-/// What becomes of what is not drawn, by a word.
 pub(super) fn unsold(word: &str) -> Option<Unsold> {
     [("stays", Unsold::Stays), ("lapses", Unsold::Lapses)]
         .into_iter()
         .find_map(|(name, unsold)| (name == word).then_some(unsold))
 }
 
-/// A moment as RFC 3339 has it, with its distance from UTC, as milliseconds since 1970; whatever is smaller is left out. `None` if it is none,
-/// or lies before 1970.
+/// Parses an RFC 3339 time with an offset. Returns milliseconds since 1970, rounded down; `None` if
+/// it is invalid or before 1970.
 pub(super) fn moment_ms(text: &str) -> Option<u64> {
     let Datetime { date: Some(date), time: Some(time), offset: Some(offset) } = text.parse().ok()? else {
         return None;
@@ -118,10 +114,10 @@ pub(super) fn moment_ms(text: &str) -> Option<u64> {
     u64::try_from(seconds * 1000 + i64::from(time.nanosecond.unwrap_or(0) / 1_000_000)).ok()
 }
 
-/// The number of a day of the Gregorian calendar that there is.
+/// Returns the number of days from 1970-01-01 to a valid day of the Gregorian calendar.
 ///
-/// Years are counted from March, so that the leap day is a year's last: the lengths of months then follow one pattern, 153 days in five of
-/// them.
+/// Years start in March, so the leap day is the last of a year, and the lengths of months follow
+/// one pattern: 153 days in five months.
 fn days_from_1970(year: i64, month: i64, day: i64) -> i64 {
     const FROM_MARCH_0000: i64 = 719_468;
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };

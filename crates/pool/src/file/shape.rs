@@ -1,5 +1,6 @@
-//! What a catalogue file says, taken in piece by piece: formats report what opens, closes and stands where, and each piece is checked
-//! when it comes. So nothing is kept but items, nothing nests deeper than a catalogue does, and the first mistake ends the reading.
+//! Structure of a catalogue file, checked while it is parsed: parsers report what opens, closes and
+//! occurs, and each piece is checked immediately. So only items are kept, nothing nests deeper than
+//! a catalogue does, and the first error ends the parsing.
 
 use super::decimal::NumberError;
 use super::error::{Fault, ItemName, Problem, clipped};
@@ -13,36 +14,35 @@ use crate::catalogue::nesting::Lead;
 use crate::catalogue::rules::{RULE_ITEMS_MAX, Scope};
 use crate::catalogue::{Mode, SoldOut};
 
-/// A value that holds no others.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Scalar<'t> {
     Null,
     Boolean,
-    /// A number as it is spelled.
+    /// A number as written.
     Number(&'t str),
     Text(&'t str),
-    /// A moment, in formats that tell it from a text.
+    /// A time, in formats that distinguish it from text.
     Moment(&'t str),
 }
 
-/// What the file has said so far.
+/// State of the parsing.
 #[derive(Debug, Default)]
 pub(super) struct Shape {
-    /// What is open, the outermost first.
+    /// Open maps and lists, outermost first.
     open: Vec<Open>,
-    /// The key whose value comes next.
+    /// Key of the next value.
     key: Option<Key>,
     item: PartOfItem,
-    /// The table besides the first that is being read, if one is.
+    /// The nested table that is being read.
     table: Option<PartOfTable>,
     rule: PartOfRule,
     release: PartOfRelease,
-    /// The key at the top that told whose file it is.
+    /// Key at the top that determined the origin.
     told_by: Option<Key>,
     pub(super) found: Found,
 }
 
-/// The items of a table. Weights stand beside them; their own are 0 until all of them are known.
+/// Items of a table. Weights are stored apart, and are 0 in the items, until all are known.
 #[derive(Debug, Default)]
 pub(super) struct FoundItems {
     pub(super) items: Vec<Item>,
@@ -50,14 +50,13 @@ pub(super) struct FoundItems {
     pub(super) places: Vec<Place>,
 }
 
-/// A table besides the first.
 #[derive(Debug, Default)]
 pub(super) struct FoundTable {
     pub(super) name: Box<str>,
     pub(super) list: FoundItems,
 }
 
-/// What a file holds.
+/// Contents of a file.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) origin: Option<Origin>,
@@ -70,14 +69,14 @@ pub(super) struct Found {
     pub(super) leads: Vec<Lead>,
     pub(super) rules: FoundRules,
     pub(super) schedule: FoundSchedule,
-    /// Settings that mean nothing here: section, key, place.
+    /// Unused settings: section, key, place.
     pub(super) unused: Vec<(Option<Key>, Key, Place)>,
 }
 
 #[derive(Debug)]
 struct Open {
     level: Level,
-    /// A bit for each key that was there.
+    /// Bit set of the keys seen.
     seen: u64,
     place: Place,
 }
@@ -99,7 +98,6 @@ struct PartOfTable {
 }
 
 impl Shape {
-    /// A map begins.
     pub(super) fn open_map(&mut self, place: Place) -> Result<(), Fault> {
         let level = match (self.level(), self.key.take()) {
             (None, _) => Level::Top,
@@ -124,7 +122,6 @@ impl Shape {
         Ok(())
     }
 
-    /// A list begins.
     pub(super) fn open_list(&mut self, place: Place) -> Result<(), Fault> {
         let key = self.key.take();
         let beside_items = match key {
@@ -158,7 +155,7 @@ impl Shape {
         Ok(())
     }
 
-    /// The innermost map or list ends.
+    /// Ends the innermost map or list.
     pub(super) fn close(&mut self) -> Result<(), Fault> {
         debug_assert!(self.key.is_none(), "each key has had its value");
         let Some(open) = self.open.pop() else { return Ok(()) };
@@ -188,12 +185,13 @@ impl Shape {
         }
     }
 
-    /// Whether the next scalar is a key, for formats that do not tell keys from values.
+    /// Returns whether the next scalar is a key, for parsers that do not distinguish keys from
+    /// values.
     pub(super) fn expects_key(&self) -> bool {
         self.key.is_none() && !self.level().is_none_or(Level::is_list)
     }
 
-    /// A key of the innermost map.
+    /// Takes a key of the innermost map.
     pub(super) fn key(&mut self, name: &str, place: Place) -> Result<(), Fault> {
         let Some(open) = self.open.last_mut() else { return Ok(()) };
         let level = open.level;
@@ -211,7 +209,6 @@ impl Shape {
         if level == Level::Top { self.told(key, place) } else { Ok(()) }
     }
 
-    /// A value that holds no others.
     pub(super) fn scalar(&mut self, scalar: Scalar<'_>, place: Place) -> Result<(), Fault> {
         let level = self.level().unwrap_or(Level::Top);
         let Some(key) = self.key.take() else {
@@ -236,7 +233,7 @@ impl Shape {
         self.open.last().map(|open| open.level)
     }
 
-    /// Takes note of whose file it is by a key at the top.
+    /// Determines the origin of the file from a key at the top.
     fn told(&mut self, key: Key, place: Place) -> Result<(), Fault> {
         let by = *self.told_by.get_or_insert(key);
         if by.origin() != key.origin() {
@@ -293,7 +290,7 @@ impl Shape {
                 let number = whole(text).map_err(|error| unusable(key, text, error))?;
                 *self.release.number(key) = Some(number);
             }
-            // A section without content.
+            // An empty section.
             (Key::Wal | Key::Grpc, Scalar::Null) | (Key::WorkingDir, _) => {}
             _ if matches!(level, Level::Wal | Level::Grpc) => {}
             _ => return Err(wrong_value(key, &described(scalar))),
@@ -319,7 +316,6 @@ impl Shape {
         }
     }
 
-    /// A table besides the first ends.
     fn end_table(&mut self, place: Place) -> Result<(), Fault> {
         let missing = |key: Key, advice| Fault::at(place, Problem::MissingKey { key: key.name(), advice });
         let PartOfTable { name, list } = self.table.take().unwrap_or_default();
@@ -329,12 +325,12 @@ impl Shape {
         Ok(())
     }
 
-    /// The items of the table that is being read.
+    /// Returns the items of the current table.
     fn list(&mut self) -> &mut FoundItems {
         self.table.as_mut().and_then(|table| table.list.as_mut()).unwrap_or(&mut self.found.first)
     }
 
-    /// The fault, said to be of the item that is being read, if one is.
+    /// Adds the current item, if any, to a fault.
     fn of_item(&self, fault: Fault) -> Fault {
         match self.level() {
             Some(Level::Item(_) | Level::Items(_)) => fault.of_item(self.item_name(&self.item)),
@@ -347,7 +343,7 @@ impl Shape {
         ItemName { number: list.items.len() + 1, id: part.id.as_deref().map(clipped) }
     }
 
-    /// Something that is not what its place takes.
+    /// Returns the fault of a value of the wrong type.
     fn wrong_kind(&self, level: Level, key: Option<Key>, found: &str, place: Place) -> Fault {
         let problem = match (key, level) {
             (Some(key), _) => wrong_value(key, found),
@@ -380,7 +376,7 @@ impl FoundItems {
 }
 
 impl PartOfItem {
-    /// What is said of an item that lacks something.
+    /// Returns the problem of an incomplete item.
     fn missing(&self, origin: Origin) -> Problem {
         let (id, weight) = match origin {
             Origin::Tidemark => (Key::Id, Key::Weight),
@@ -398,7 +394,6 @@ impl PartOfItem {
     }
 }
 
-/// What mode a word names.
 fn mode(word: &str) -> Result<Mode, Problem> {
     const WORDS: [&str; 2] = ["fixed-odds", "per-unit"];
     match word {
@@ -408,7 +403,6 @@ fn mode(word: &str) -> Result<Mode, Problem> {
     }
 }
 
-/// What rule for sold-out items a word names.
 fn sold_out(word: &str) -> Result<SoldOut, Problem> {
     const WORDS: [&str; 2] = ["renormalise", "no-prize"];
     const POSSIBLE: [&str; 3] = ["renormalise", "no-prize", "fallback: ID"];
@@ -423,7 +417,6 @@ fn unknown_word(what: &'static str, word: &str, words: &[&'static str], possible
     Problem::UnknownWord { what, word: clipped(word), advice: advice(word, words.iter().copied(), possible) }
 }
 
-/// Whose draws a word says are counted.
 fn scope(word: &str) -> Result<Scope, Problem> {
     const WORDS: [&str; 2] = ["user", "pool"];
     match word {
@@ -433,7 +426,6 @@ fn scope(word: &str) -> Result<Scope, Problem> {
     }
 }
 
-/// One more item of a rule.
 fn named(of: &mut Vec<Box<str>>, id: &str) -> Result<(), Problem> {
     if of.len() == RULE_ITEMS_MAX {
         return Err(Problem::TooManyNamed);
@@ -442,7 +434,7 @@ fn named(of: &mut Vec<Box<str>>, id: &str) -> Result<(), Problem> {
     Ok(())
 }
 
-/// How many a number says there are. The original writes −1 where there is no end; elsewhere that is a stock somebody has got wrong.
+/// Parses a quantity. The original writes −1 for unlimited; elsewhere −1 is an error.
 fn stock(text: &str, level: Level) -> Result<Stock, NumberError> {
     if text == "-1" && level == Level::Item(Origin::Original) {
         return Ok(Stock::Unlimited);
@@ -454,7 +446,7 @@ fn unusable(key: Key, text: &str, error: NumberError) -> Problem {
     Problem::Number { key: key.name(), spelled: clipped(text), error }
 }
 
-/// What is said of a value that its key does not take.
+/// Returns the problem of a value that its key does not allow.
 fn wrong_value(key: Key, found: &str) -> Problem {
     let (what, expected) = match key {
         Key::Mode => ("the mode", "the text \"fixed-odds\" or \"per-unit\""),
@@ -509,7 +501,7 @@ fn wrong_value(key: Key, found: &str) -> Problem {
     Problem::WrongKind { what, expected, found: found.into() }
 }
 
-/// A value, as messages name it.
+/// Describes a value for messages.
 fn described(scalar: Scalar<'_>) -> Box<str> {
     match scalar {
         Scalar::Null => "nothing".into(),

@@ -1,12 +1,12 @@
-//! What somebody may have meant who wrote a name that is not known.
+//! Likely corrections of unknown names.
 
-/// How alike two names must be for one to be proposed for the other; 1 is equal.
+/// Minimum similarity for a suggestion; 1 is equal.
 const SIMILAR: f64 = 0.75;
 
-/// The longest name that is compared with others. Bytes.
+/// Maximum length of a name that is compared, in bytes.
 const NAME_BYTES_MAX: usize = 64;
 
-/// Names that others use, and ours.
+/// Names used elsewhere, and ours.
 const SYNONYMS: [(&str, &str); 19] = [
     ("amount", "quantity"),
     ("catalogue", "items"),
@@ -29,7 +29,7 @@ const SYNONYMS: [(&str, &str); 19] = [
     ("stock", "quantity"),
 ];
 
-/// The one of these names that is most like `name`, if any is.
+/// Returns the most similar known name, if any is similar enough.
 pub(super) fn nearest<'n>(name: &str, known: impl IntoIterator<Item = &'n str> + Clone) -> Option<&'n str> {
     if name.len() > NAME_BYTES_MAX {
         return None;

@@ -1,4 +1,4 @@
-//! TOML: what a text says, reported to a shape.
+//! TOML parser; reports to a shape.
 
 use super::error::{Fault, Problem, message};
 use super::format::FileFormat;
@@ -7,7 +7,8 @@ use super::shape::{Scalar, Shape};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// Reports what the text says. The parser's limit of depth holds for the text, the shape's for this.
+/// Parses a text, and reports it to a shape. The parser limits the depth of the text, the shape the
+/// depth of this recursion.
 pub(super) fn read(text: &str, shape: &mut Shape) -> Result<(), Fault> {
     let table = DeTable::parse(text).map_err(|error| syntax(&error))?;
     map(table.get_ref(), place(&table), shape)

@@ -1,11 +1,11 @@
-//! From the weights of a file to whole numbers: all of them times one power of ten.
+//! Conversion of weights to integers, by one power of ten for all.
 
 use super::decimal::{Decimal, NumberError};
 use super::error::Problem;
 use crate::catalogue::Mode;
 use std::fmt;
 
-/// A weight as a file has it.
+/// A weight as written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Weight {
     pub(super) number: Decimal,
@@ -13,7 +13,7 @@ pub(super) struct Weight {
 }
 
 impl Weight {
-    /// The weight that a text spells: a number, which may be in per cent.
+    /// Parses a weight: a number, optionally in per cent.
     pub(super) fn parse(text: &str) -> Result<Self, NumberError> {
         let number = text.strip_suffix('%');
         let percent = number.is_some();
@@ -27,15 +27,16 @@ impl fmt::Display for Weight {
     }
 }
 
-/// Weights made whole.
+/// Weights as integers.
 pub(super) struct Whole {
-    /// The numbers.
     pub(super) weights: Vec<u64>,
-    /// The position of the weight whose digits behind the point decided on the power of ten; none, if all were whole.
+    /// Index of the weight whose digits after the point determined the power of ten; `None` if all
+    /// were integers.
     pub(super) finest: Option<usize>,
 }
 
-/// Multiplies all weights by the smallest power of ten that makes them whole. On failure, also says at which weight.
+/// Multiplies all weights by the smallest power of ten that makes them integers. An error includes
+/// the index of the weight.
 pub(super) fn whole(weights: &[Weight], mode: Mode) -> Result<Whole, (Option<usize>, Problem)> {
     let behind = |position: &usize| weights[*position].number.digits_behind_point();
     let finest = (0..weights.len()).rev().max_by_key(behind).filter(|position| behind(position) > 0);
@@ -52,7 +53,7 @@ pub(super) fn whole(weights: &[Weight], mode: Mode) -> Result<Whole, (Option<usi
     }
 }
 
-/// What is said where the weight at `position` does not fit.
+/// Returns the problem of the weight at `position`, which is too large.
 fn too_large(weights: &[Weight], finest: Option<usize>, position: usize) -> (Option<usize>, Problem) {
     match finest {
         Some(finest) => (Some(finest), too_many_digits(weights[finest], position)),
@@ -63,7 +64,7 @@ fn too_large(weights: &[Weight], finest: Option<usize>, position: usize) -> (Opt
     }
 }
 
-/// What is said where `finest`'s digits make the weights too much at `position`.
+/// Returns the problem if the digits of `finest` make the weights too large at `position`.
 pub(super) fn too_many_digits(finest: Weight, position: usize) -> Problem {
     Problem::TooManyDigits {
         weight: finest.to_string().into(),
@@ -77,7 +78,7 @@ fn check_percentages(weights: &[Weight], mode: Mode, shift: u32) -> Result<(), (
     if mode == Mode::PerUnit {
         return Err((Some(first), Problem::PercentPerUnit));
     }
-    // Nothing is nothing, in per cent and without.
+    // Zero is the same in per cent and without.
     if let Some(other) = weights.iter().position(|weight| !weight.percent && weight.number.digits > 0) {
         return Err((Some(other), Problem::MixedPercent));
     }
@@ -86,12 +87,12 @@ fn check_percentages(weights: &[Weight], mode: Mode, shift: u32) -> Result<(), (
     let hundred = 10_u128.checked_pow(shift).and_then(|one| one.checked_mul(100));
     match sum {
         Some(sum) if Some(sum) != hundred => Err((None, Problem::PercentSum { sum: pointed(sum, shift) })),
-        // A sum that cannot be made is one that does not fit, and is said to be so.
+        // If the sum overflows, the conversion to integers reports that.
         _ => Ok(()),
     }
 }
 
-/// A whole number divided by a power of ten.
+/// Formats an integer divided by a power of ten.
 fn pointed(number: u128, behind: u32) -> Box<str> {
     let digits = format!("{number:0>width$}", width = behind as usize + 1);
     let (whole, fraction) = digits.split_at(digits.len() - behind as usize);

@@ -1,4 +1,4 @@
-//! From a catalogue to a text that says it.
+//! Writing a catalogue as text.
 
 use super::format::FileFormat;
 use crate::catalogue::item::{Item, Stock};
@@ -7,9 +7,8 @@ use crate::catalogue::schedule::{Release, Unsold};
 use crate::catalogue::{Catalogue, Mode, SoldOut};
 use std::fmt::{self, Display, Write};
 
-/// The text.
 pub(super) fn text(catalogue: &Catalogue, format: FileFormat) -> String {
-    /// What an item takes beside its id. Bytes.
+    /// Estimated size of an item without its id, in bytes.
     const ITEM_BYTES: usize = 64;
     let mut text = String::with_capacity(catalogue.items().len() * ITEM_BYTES);
     let written = match format {
@@ -136,7 +135,7 @@ fn toml_items(
     Ok(())
 }
 
-/// Rules and releases as what is between the braces of their maps, as far as there are any, with keys as a format has them.
+/// Returns the rules and releases as contents of inline maps, with keys in the style of the format.
 fn beside_items(catalogue: &Catalogue, key: &dyn Fn(&str) -> String) -> Vec<(&'static str, Vec<String>)> {
     let (limits, guarantees) = (catalogue.rules().limits(), catalogue.rules().guarantees());
     let limits = limits.iter().map(|limit| limit_entry(limit, key)).collect();
@@ -193,7 +192,7 @@ fn mode(catalogue: &Catalogue) -> &'static str {
     }
 }
 
-/// The word for a rule; one that names an item is written by its format.
+/// Returns the word for a rule; each format writes a fallback in its own way.
 fn word(rule: &SoldOut) -> &str {
     match rule {
         SoldOut::Renormalise => "renormalise",
@@ -202,7 +201,7 @@ fn word(rule: &SoldOut) -> &str {
     }
 }
 
-/// A text in quotes, in the one way that JSON, YAML and TOML share.
+/// A quoted text, in the form that JSON, YAML and TOML share.
 struct Quoted<'t>(&'t str);
 
 impl Display for Quoted<'_> {
@@ -211,7 +210,8 @@ impl Display for Quoted<'_> {
         for character in self.0.chars() {
             match character {
                 '"' | '\\' => write!(formatter, "\\{character}")?,
-                // Controls, and what YAML takes for line breaks, byte order marks or nothing printable.
+                // Control characters, and what YAML treats as line breaks, byte order marks or not
+                // printable.
                 '\0'..='\u{1f}'
                 | '\u{7f}'..='\u{9f}'
                 | '\u{2028}'
@@ -228,7 +228,7 @@ impl Display for Quoted<'_> {
     }
 }
 
-/// What an item gives: units of its own, or what a table gives.
+/// What an item gives: its own units, or an item of a table.
 enum Source<'c> {
     Units(u64),
     Unlimited,

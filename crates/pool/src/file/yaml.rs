@@ -1,4 +1,4 @@
-//! YAML: what a text says, reported to a shape. Aliases are refused, so a text never says more than it holds.
+//! YAML parser; reports to a shape. Aliases are refused, so a text cannot expand.
 
 use super::decimal::Decimal;
 use super::error::{Fault, Problem, clipped, message};
@@ -7,7 +7,6 @@ use super::place::Place;
 use super::shape::{Scalar, Shape};
 use granit_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Tag};
 
-/// Reports what the text says.
 pub(super) fn read(text: &str, shape: &mut Shape) -> Result<(), Fault> {
     let mut documents = 0_usize;
     for next in Parser::new_from_str(text) {
@@ -39,14 +38,15 @@ pub(super) fn read(text: &str, shape: &mut Shape) -> Result<(), Fault> {
                 shape.open_list(place)?;
             }
             Event::MappingEnd | Event::SequenceEnd => shape.close()?,
-            // Where documents and the text end, and comments if others let the parser tell them.
+            // Ends of documents and of the text, and comments if the parser reports them.
             _ => {}
         }
     }
     Ok(())
 }
 
-/// What a scalar without quotes means, by YAML's core schema. Numbers with a base other than ten are numbers too, if of no use here.
+/// Interprets an unquoted scalar by YAML's core schema. Numbers with other bases are numbers too,
+/// but cannot be used.
 fn plain(text: &str) -> Scalar<'_> {
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
     match text {
@@ -67,7 +67,7 @@ fn with_base(text: &str) -> bool {
     digits("0x", 16) || digits("0o", 8)
 }
 
-/// Whether a tag makes a scalar text.
+/// Returns whether a tag makes a scalar text.
 fn is_text(tag: Option<&Tag>, place: impl Fn() -> Place) -> Result<bool, Fault> {
     match tag {
         Some(tag) if tag.is_yaml_core_schema_tag("str") => Ok(true),
@@ -82,7 +82,7 @@ fn untagged(tag: Option<&Tag>, place: impl Fn() -> Place) -> Result<(), Fault> {
     }
 }
 
-/// Refuses a map or a list that stands as a key.
+/// Refuses a map or a list as a key.
 fn no_key(shape: &Shape, place: Place) -> Result<(), Fault> {
     if !shape.expects_key() {
         return Ok(());

@@ -1,29 +1,29 @@
-//! A journal that fails when it is told to: for tests of whoever uses one.
+//! A journal with a planned fault, for tests of its users.
 
 use super::{Journal, JournalError, Listener, Position, SnapshotSink};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What goes wrong.
+/// Kind of fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// A frame is not taken.
+    /// A frame is refused.
     Append,
-    /// Only so many bytes of a frame are taken, and that is noticed.
+    /// Only this many bytes of a frame are written, and the error is detected.
     Torn(usize),
-    /// A frame is taken and never settles.
+    /// A frame is accepted and never settles.
     Sync,
 }
 
-/// When it goes wrong.
+/// A fault and its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plan {
-    /// What goes wrong.
+    /// The fault.
     pub fault: Fault,
-    /// With which frame; 1 is the first.
+    /// Number of the frame that it affects, from 1.
     pub at: u64,
 }
 
-/// Another journal, with one fault between it and its user; everything after it fails as well.
+/// A journal with one planned fault; everything after it fails as well.
 ///
 /// ```
 /// use tidemark_pool::journal::{Fault, FaultyJournal, Journal, MemoryJournal, Plan};
@@ -45,13 +45,13 @@ pub struct FaultyJournal<J> {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Where everything that settles ends.
+    /// Last position that settles.
     end: Option<Position>,
     failure: Option<JournalError>,
 }
 
 impl<J: Journal> FaultyJournal<J> {
-    /// `journal`, with this fault.
+    /// Wraps `journal` with this fault.
     pub fn new(journal: J, plan: Plan) -> Self {
         Self { journal, plan, taken: 0, state: Mutex::default() }
     }

@@ -1,12 +1,12 @@
-//! A journal in memory: for tests, and for whoever carries the frames on.
+//! A journal in memory, for tests, and for programs that store the frames themselves.
 
 use super::{Journal, JournalError, Listener, Position};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What a journal in memory takes at most, unless it is told otherwise. Bytes.
+/// Default limit of a journal in memory, in bytes.
 const BYTES_MAX: usize = 1 << 30;
 
-/// Frames in memory. Clones are the same journal, so that somebody can read what is written.
+/// Frames in memory. Clones share one journal, so another holder can read what is written.
 ///
 /// ```
 /// use tidemark_pool::journal::{Journal, MemoryJournal};
@@ -26,7 +26,7 @@ pub struct MemoryJournal {
 #[derive(Debug, Default)]
 struct Contents {
     bytes: Vec<u8>,
-    /// Where each frame ends.
+    /// End of each frame.
     ends: Vec<usize>,
     failure: Option<JournalError>,
 }
@@ -38,19 +38,20 @@ impl Default for MemoryJournal {
 }
 
 impl MemoryJournal {
-    /// A journal that fails, as one on a full disk does, when its frames would take more than so many bytes. 1 GiB by default.
+    /// Creates a journal that fails, like one on a full disk, when its frames exceed `bytes_max`.
+    /// The default is 1 GiB.
     pub fn with_limit(bytes_max: usize) -> Self {
         Self { contents: Arc::default(), bytes_max }
     }
 
-    /// All frames, the first first: copies.
+    /// Returns copies of all frames, oldest first.
     pub fn frames(&self) -> Vec<Vec<u8>> {
         let contents = self.contents();
         let begins = std::iter::once(0).chain(contents.ends.iter().copied());
         begins.zip(&contents.ends).map(|(begin, &end)| contents.bytes[begin..end].to_vec()).collect()
     }
 
-    /// How many bytes all frames take.
+    /// Returns the size of all frames in bytes.
     pub fn bytes(&self) -> usize {
         self.contents().bytes.len()
     }

@@ -1,4 +1,4 @@
-//! Where a pool's frames are kept: what a [`Service`](crate::service::Service) asks of a log.
+//! Journals: the log of a pool, as a [`Service`](crate::service::Service) uses it.
 
 mod faulty;
 mod memory;
@@ -11,76 +11,84 @@ pub use none::NoJournal;
 use crate::record::frame::Chain;
 use std::sync::Arc;
 
-/// Where a frame lies in a journal: positions only grow, and a frame has one position.
+/// Position of a frame in a journal. Positions are unique and increase.
 pub type Position = u64;
 
-/// What a journal calls when something has settled or gone wrong, on whatever thread. It is quick, and calls nothing of the journal.
+/// Function that a journal calls, on any thread, when a frame has settled or an error has occurred.
+/// It is quick, and does not call the journal.
 pub type Listener = Arc<dyn Fn() + Send + Sync>;
 
-/// A log of a pool's [frames](crate::Frame), in the hands of one owner.
+/// A log of a pool's [frames](crate::Frame), with one owner.
 ///
-/// What a journal is asked for it does once. After a first failure it does nothing any more: nobody knows what is on a disk whose sync has
-/// failed, so nothing is tried again.
+/// A journal never retries. After its first failure it does nothing more: once a sync has failed,
+/// the contents of the disk are unknown.
 ///
-/// How safe a frame is once it has *settled* is the journal's promise: synced to a disk, handed to the system, or merely accepted.
+/// When a frame has *settled*, it is as safe as the journal promises: synced to a disk, handed to
+/// the system, or merely accepted.
 pub trait Journal: Send {
-    /// Takes a frame, behind those that were taken before, and says its position, which is above theirs. `time_us` is when it was made:
-    /// microseconds since 1970-01-01 UTC.
+    /// Appends a frame, and returns its position, which is above all earlier ones. `time_us` is the
+    /// time of the frame, in microseconds since 1970-01-01 UTC.
     ///
     /// # Errors
     /// [`JournalError`]; it is final.
     fn append(&mut self, time_us: u64, frame: &[u8]) -> Result<Position, JournalError>;
 
-    /// A frame that was just taken settles only when it survives whatever may happen, however safe others are that have settled: it tells a
-    /// secret, by which nothing more may be drawn. A journal that survives nothing need not do anything.
+    /// Makes the frame that was just appended settle only when it is durable, whatever the
+    /// journal's usual promise: it reveals a secret, and no draw may follow from that secret
+    /// afterwards. A journal without durability can ignore this.
     fn settle_when_durable(&mut self, position: Position) {
         let _ = position;
     }
 
-    /// Lets everything up to `position` settle as soon as possible. May return before, and then the listener is called; or do it at once.
+    /// Settles everything up to `position` as soon as possible: before it returns, or later,
+    /// followed by a call of the listener.
     fn request(&mut self, position: Position);
 
-    /// The position up to which everything has settled, 0 if nothing has. Cheap: it is asked often.
+    /// Returns the position up to which everything has settled, 0 if nothing has. Called often:
+    /// must be cheap.
     ///
     /// # Errors
-    /// [`JournalError`] if something went wrong since; it is final, and what has not settled by then never does.
+    /// [`JournalError`] if the journal has failed; it is final, and nothing more settles.
     fn settled(&self) -> Result<Position, JournalError>;
 
-    /// Calls the listener from now on, whenever [`settled`](Self::settled) may say something else. A journal in which everything settles
-    /// within [`append`](Self::append) or [`request`](Self::request) need not.
+    /// Sets the listener, to be called whenever the result of [`settled`](Self::settled) may have
+    /// changed. Not needed if everything settles within [`append`](Self::append) or
+    /// [`request`](Self::request).
     fn listen(&mut self, listener: Listener);
 
-    /// Begins a snapshot of the pool as it is behind the last frame that was taken, if the journal wants one now; it is asked between two
-    /// frames. It is given all of the pool, and is for a start that need not read what came before.
+    /// Begins a snapshot of the pool as of the last appended frame, if the journal wants one now.
+    /// Called between frames. A start from the snapshot need not read earlier frames.
     fn begin_snapshot(&mut self) -> Option<Box<dyn SnapshotSink>> {
         None
     }
 
-    /// Lets all that was taken settle and gives the log free. Nothing is asked of the journal afterwards.
+    /// Settles everything that was appended, and releases the log. The journal is not used
+    /// afterwards.
     ///
     /// # Errors
-    /// [`JournalError`] if something that was taken may not be kept.
+    /// [`JournalError`] if an appended frame may be lost.
     fn close(&mut self) -> Result<(), JournalError>;
 }
 
-/// Where the parts of a snapshot go. Dropped before it is finished, it leaves nothing behind.
+/// Destination of a snapshot. Dropped before it is finished, it leaves nothing behind.
 ///
-/// None of this waits for a disk: the pool waits for it.
+/// No method may wait for a disk: the pool waits for it.
 pub trait SnapshotSink: Send {
-    /// All but the items, as [`Pool::write_head`](crate::Pool::write_head) has it, and the chain; before any block.
+    /// Takes everything except the items, the output of
+    /// [`Pool::write_head`](crate::Pool::write_head), and the chain value; before any block.
     fn head(&mut self, chain: Chain, head: &[u8]);
 
-    /// A block of items, as [`Capture`](crate::Capture) numbers them: each once, in any order.
+    /// Takes a block of items, numbered as in [`Capture`](crate::Capture): each once, in any order.
     fn block(&mut self, block: usize, items: &[u8]);
 
-    /// Whether it has as much to write as it wants to hold: then nothing is given to it that can wait.
+    /// Returns whether its buffer is full: then only blocks that cannot wait are given to it.
     fn is_busy(&self) -> bool;
 
-    /// All has been given.
+    /// Completes the snapshot.
     fn finish(self: Box<Self>);
 }
 
-/// Why a journal keeps nothing any more. Clones share the text.
+/// Failure of a journal; it stores nothing more. Clones share the text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the pool's log has failed: {reason}")]
 pub struct JournalError {
@@ -88,12 +96,12 @@ pub struct JournalError {
 }
 
 impl JournalError {
-    /// The reason in words for whoever has to mend it.
+    /// Creates an error with a reason, for the operator that must fix it.
     pub fn new(reason: impl Into<Arc<str>>) -> Self {
         Self { reason: reason.into() }
     }
 
-    /// The reason.
+    /// Returns the reason.
     pub fn reason(&self) -> &str {
         &self.reason
     }

@@ -1,8 +1,8 @@
-//! No journal: for pools that need not survive their process.
+//! No journal, for pools that need not survive their process.
 
 use super::{Journal, JournalError, Listener, Position};
 
-/// A journal that forgets at once what it takes.
+/// A journal that discards all frames.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoJournal {
     taken: Position,

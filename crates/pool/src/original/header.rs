@@ -1,36 +1,38 @@
-//! The 256 bytes at the beginning of a file of the original's log.
+//! The 256-byte header of a file of the original's log.
 //!
 //! ```text
 //! 0      4        8       12        20          28                  256
 //! ├ magic ┼ version ┼ status ┼ sequence ┼ data bytes ┼ zeros ............ ┤   little endian
 //! ```
 //!
-//! Status and data bytes are written when the file is closed or rotated. Before that, and after a crash, they say "open" and 0, so neither
-//! decides what is read. But a file that is open while others follow it tells of a crash: a rotation closes the old file first.
+//! Status and data bytes are written when the file is closed or rotated. Until then, and after a
+//! crash, they are "open" and 0, so neither decides what is read. But an open file that other files
+//! follow reveals a crash: a rotation closes the old file first.
 
-/// Where the records begin.
+/// Offset of the first record.
 pub(super) const HEADER_BYTES: usize = 256;
 /// "lwnt" on disk.
 const MAGIC: u32 = 0x746E_776C;
-/// The version that these formats are of.
+/// Version of these formats.
 pub(super) const VERSION: u32 = 1;
 const STATUS_CLOSED: u32 = 1;
 
-/// What a file's header claims.
+/// Contents of a file's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
     /// 1, unless it is damaged.
     pub version: u32,
-    /// Whether the file was closed in order.
+    /// Whether the file was closed properly.
     pub closed: bool,
-    /// The file's number, as the header has it.
+    /// Number of the file, according to the header.
     pub sequence: u64,
-    /// How many bytes of records there are when the file was closed last; 0 if it never was. The original reads no further.
+    /// Length of the records when the file was last closed, in bytes; 0 if it never was. The
+    /// original reads no further.
     pub data_bytes: u64,
 }
 
 impl Header {
-    /// The header of these bytes, or what stands in the magic's place.
+    /// Parses a header. An error is the value in place of the magic.
     pub(super) fn parse(bytes: &[u8; HEADER_BYTES]) -> Result<Self, u32> {
         let magic = u32_at(bytes, 0);
         if magic != MAGIC {
@@ -45,7 +47,7 @@ impl Header {
     }
 }
 
-/// Whether a header may have begun with these bytes.
+/// Returns whether these bytes may be the beginning of a header.
 pub(super) fn begins_header(bytes: &[u8]) -> bool {
     bytes.iter().zip(MAGIC.to_le_bytes()).all(|(&byte, magic)| byte == magic)
 }

@@ -1,9 +1,9 @@
-//! An item as the original keeps it: amounts are signed and nothing is checked.
+//! Items of the original: amounts are signed and unchecked.
 
 use crate::Item;
 use crate::Stock;
 
-/// An item of the original's configuration or snapshot, as it stands there.
+/// An item of the original's configuration or snapshot, unchanged.
 ///
 /// ```
 /// use tidemark_pool::Stock;
@@ -16,23 +16,23 @@ use crate::Stock;
 pub struct OriginalItem {
     /// `item_id`.
     pub id: Box<str>,
-    /// `quantity`: how many are left; −1 for as many as are drawn. Anything lower is as good as 0.
+    /// `quantity`: number left; −1 if unlimited. Lower values count as 0.
     pub quantity: i64,
-    /// `probability`, which is a weight. Below 0 the original's odds are wrong for all items.
+    /// `probability`, which is a weight. A negative one falsifies the original's odds of all items.
     pub weight: i64,
 }
 
 impl OriginalItem {
-    /// The quantity of an item that never runs out.
+    /// Quantity of an unlimited item.
     pub const UNLIMITED: i64 = -1;
 
-    /// An item of these values.
+    /// Creates an item.
     pub fn new(id: impl Into<Box<str>>, quantity: i64, weight: i64) -> Self {
         Self { id: id.into(), quantity, weight }
     }
 
-    /// The same as an item of a catalogue. A negative weight becomes 0, so the item is not drawn; a quantity below −1 becomes 0, as which
-    /// the original treats it.
+    /// Converts it to an item of a catalogue. A negative weight becomes 0, so the item is not
+    /// drawn; a quantity below −1 becomes 0, as the original treats it.
     pub fn to_item(&self) -> Item {
         let stock = match self.quantity {
             Self::UNLIMITED => Stock::Unlimited,
@@ -43,7 +43,7 @@ impl OriginalItem {
 }
 
 impl From<&Item> for OriginalItem {
-    /// An item of a catalogue in the original's terms. Amounts that a catalogue would refuse become the largest.
+    /// Converts an item of a catalogue. Amounts that a catalogue would refuse are clamped.
     fn from(item: &Item) -> Self {
         let signed = |amount: u64| i64::try_from(amount).unwrap_or(i64::MAX);
         let quantity = match item.stock {

@@ -1,4 +1,4 @@
-//! The format `json`: one object per line.
+//! Format `json`: one object per line.
 //!
 //! ```text
 //! {"type":1,"request_id":7,"item_id":"gold","success":true}
@@ -11,7 +11,7 @@ use super::record::{Record, Unreadable, draw};
 use serde::Deserialize;
 use std::borrow::Cow;
 
-/// Any record; which fields there must be depends on its type.
+/// Any record; its type determines the required fields.
 #[derive(Deserialize)]
 struct Line {
     r#type: u8,
@@ -25,7 +25,7 @@ struct Line {
     path: Option<String>,
 }
 
-/// The record of a line, without its end.
+/// Parses a line, without its end.
 pub(super) fn parse(line: &[u8]) -> Result<Record<'static>, Unreadable> {
     let line: Line = serde_json::from_slice(line).map_err(|_| Unreadable::Json)?;
     match line.r#type {

@@ -1,17 +1,16 @@
-//! What is left of each item after some records, and what was given out of it.
+//! Stock and draws of each item after some records.
 
 use super::item::OriginalItem;
 use super::names::Names;
 
-/// One item. Where no catalogue names it there is nothing to take from, and its draws are only counted.
+/// One item. If no catalogue names it, it has no stock, and its draws are only counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Held {
     pub(super) present: bool,
     pub(super) quantity: i64,
     pub(super) weight: i64,
-    /// How often it was drawn.
     pub(super) drawn: u64,
-    /// How often it was drawn when nothing was left.
+    /// Number of draws when nothing was left.
     pub(super) beyond: u64,
 }
 
@@ -19,12 +18,13 @@ pub(super) struct Held {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Ledger {
     held: Vec<Held>,
-    /// The items of the catalogue, in its order.
+    /// Items of the catalogue, in its order.
     order: Vec<u32>,
 }
 
 impl Ledger {
-    /// The ledger of a catalogue, and the places of items whose id an earlier one has; those are left out.
+    /// Creates the ledger of a catalogue. Also returns the indexes of items with a duplicate id,
+    /// which are omitted.
     pub(super) fn of(items: &[OriginalItem], names: &mut Names) -> (Self, Vec<usize>) {
         let (mut ledger, mut again) = (Self::default(), Vec::new());
         for (position, item) in items.iter().enumerate() {
@@ -44,7 +44,6 @@ impl Ledger {
         self.held.get(number as usize).copied().unwrap_or_default()
     }
 
-    /// The items of the catalogue.
     pub(super) fn order(&self) -> &[u32] {
         &self.order
     }
@@ -60,7 +59,7 @@ impl Ledger {
         }
     }
 
-    /// Sets both amounts. What no catalogue names stays unnamed, as in the original.
+    /// Sets both amounts. As in the original, an item that no catalogue names is ignored.
     pub(super) fn update(&mut self, number: u32, quantity: i64, weight: i64) {
         let held = self.held_mut(number);
         if held.present {
@@ -77,12 +76,12 @@ impl Ledger {
     }
 }
 
-/// A ledger that can go back to what it began with, at the cost of what changed since.
+/// A ledger that can be reset to its initial state, at the cost of the changes since.
 #[derive(Debug)]
 pub(super) struct Rewindable {
     base: Ledger,
     now: Ledger,
-    /// Numbers that changed, each once.
+    /// Numbers of changed items, each once.
     changed: Vec<u32>,
     is_changed: Vec<bool>,
 }
@@ -92,7 +91,6 @@ impl Rewindable {
         Self { now: base.clone(), base, changed: Vec::new(), is_changed: Vec::new() }
     }
 
-    /// What it began with.
     pub(super) fn base(&self) -> &Ledger {
         &self.base
     }

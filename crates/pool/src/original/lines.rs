@@ -1,49 +1,49 @@
-//! Splits what follows a header into lines, as a stream. Files of the original may end in zero bytes (a mapped file is as long as its
-//! capacity), so those separate as line ends do.
+//! Splits the bytes after a header into lines, as a stream. A file of the original may end in zero
+//! bytes, as a mapped file is as long as its capacity; so zero bytes separate lines too.
 
 use std::io::{self, Read};
 
-/// What one read asks for.
+/// Size of one read.
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// What stands between two separators.
+/// Bytes between two separators.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Piece<'a> {
-    /// A whole line, without its end.
+    /// A complete line, without its end.
     Line(&'a [u8]),
-    /// A line that a zero byte or the end of the file cuts off.
+    /// A line cut off by a zero byte or the end of the file.
     Torn(&'a [u8]),
-    /// More bytes without a line end than allowed.
+    /// A line above the maximum length.
     TooLong,
-    /// Nothing but zero bytes.
+    /// Zero bytes only.
     Zeros,
 }
 
-/// The lines of a source. Holds one line and one chunk.
+/// Lines of a source. Holds one line and one chunk.
 #[derive(Debug)]
 pub(super) struct Lines<R> {
     source: R,
-    /// Read but not split yet: `buffer[start..end]`.
+    /// Bytes read; `buffer[start..end]` is not split yet.
     buffer: Vec<u8>,
     start: usize,
     end: usize,
-    /// Where `buffer[start]` is in the file.
+    /// Offset of `buffer[start]` in the file.
     offset: u64,
     line_bytes_max: usize,
 }
 
 impl<R: Read> Lines<R> {
-    /// The lines of a source that stands at this offset of its file.
+    /// Reads lines from a source that is at this offset of its file.
     pub(super) fn new(source: R, offset: u64, line_bytes_max: usize) -> Self {
         Self { source, buffer: Vec::new(), start: 0, end: 0, offset, line_bytes_max }
     }
 
-    /// Where the next piece begins. Once there is none: the size of the file.
+    /// Returns the offset of the next piece; at the end, the size of the file.
     pub(super) fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// The next piece; `None` at the end.
+    /// Returns the next piece; `None` at the end.
     pub(super) fn next(&mut self) -> io::Result<Option<Piece<'_>>> {
         if self.start == self.end && !self.fill()? {
             return Ok(None);
@@ -85,7 +85,7 @@ impl<R: Read> Lines<R> {
         }
     }
 
-    /// Whether there was a line end here.
+    /// Skips a line end. Returns whether there was one.
     fn skip_line_end(&mut self) -> bool {
         let here = self.start < self.end && self.buffer[self.start] == b'\n';
         if here {
@@ -100,7 +100,7 @@ impl<R: Read> Lines<R> {
         debug_assert!(self.start <= self.end);
     }
 
-    /// Reads more behind what is not split yet; `false` at the end of the source.
+    /// Reads more bytes; `false` at the end of the source.
     fn fill(&mut self) -> io::Result<bool> {
         self.buffer.copy_within(self.start..self.end, 0);
         self.end -= self.start;

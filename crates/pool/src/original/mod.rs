@@ -1,14 +1,18 @@
-//! Reads the working directory of the Go project "tiny-reward-pool", and recovers what that would forget.
+//! Reads the working directory of the Go project "tiny-reward-pool", and recovers draws that the
+//! original would forget.
 //!
-//! The original logs every draw, but after a crash it believes a length in the header of its newest file, which is written when the file
-//! is closed: it finds nothing, begins anew with its configuration, and gives every prize a second time. The records are there. Here they
-//! are read for what they are:
+//! The original logs every draw. But after a crash it trusts a length in the header of its newest
+//! file, which is only written when the file is closed. It finds no records, starts again from its
+//! configuration, and gives every prize a second time. The records still exist. This module reads:
 //!
-//! - all files `wal.NNN` in their order, in both formats, up to the last whole record; what is damaged is reported with its place;
-//! - `snapshot.json`, with its hash checked;
-//! - stock computed by two ways, from the snapshot and from the whole history, and which of them to go on with.
+//! - all files `wal.NNN` in order, in both formats, up to the last complete record; damage is
+//!   reported with its place;
+//! - `snapshot.json`, and checks its hash;
+//! - and computes the stock in two ways, from the snapshot and from the whole history, with a
+//!   recommendation.
 //!
-//! Bytes come in and stock goes out; opening the files is up to the caller. Memory holds the items and one line of the log.
+//! The caller opens the files; this module reads bytes and returns stock. Memory holds the items
+//! and one line of the log.
 //!
 //! ```
 //! use tidemark_pool::original::{Given, Recovery, Snapshot, file_number};

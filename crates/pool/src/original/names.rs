@@ -1,10 +1,10 @@
-//! Numbers the ids of items, so that counts are kept by number.
+//! Numbers for ids of items, so that counts are stored by number.
 
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 use std::hash::BuildHasher;
 
-/// Ids in the order in which they were met first. Invariant: each is in the table once.
+/// Ids in the order of their first occurrence. Invariant: each is in the table once.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     ids: Vec<Box<str>>,
@@ -25,7 +25,8 @@ impl Names {
         self.table.find(self.hasher.hash_one(id), |&other| *self.ids[other as usize] == *id).copied()
     }
 
-    /// The number of an id, which it gets now if it has none. Callers keep the ids below 2³².
+    /// Returns the number of an id, and assigns one if necessary. Callers keep the number of ids
+    /// below 2³².
     pub(super) fn number(&mut self, id: &str) -> u32 {
         if let Some(number) = self.find(id) {
             return number;

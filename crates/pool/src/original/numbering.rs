@@ -1,24 +1,26 @@
-//! Follows the numbers of the draws. Each is one more than the one before, so where they jump, draws are missing; where they go back, the
-//! original had forgotten what it gave out; and one that fits nowhere between its neighbours is damaged.
+//! Checks the sequence of draw numbers. Each is one more than the one before. A jump forward means
+//! missing draws. A jump back means that the original forgot draws. A single number that does not
+//! fit between its neighbours is damaged.
 
 use super::place::Place;
 
-/// Numbers that begin again.
+/// A place where draw numbers go back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Setback {
-    /// The first draw after it.
+    /// First draw after it.
     pub place: Place,
-    /// The number of the draw before.
+    /// Number of the draw before.
     pub from: u64,
-    /// The number that came next; 1 if everything began anew.
+    /// Number of the next draw; 1 if the original started again.
     pub to: u64,
-    /// Whether a snapshot was written between them: then what came before is not in the later snapshots, or not all of it.
+    /// Whether a snapshot was written in between: then later snapshots miss some or all of the
+    /// earlier draws.
     pub after_snapshot: bool,
-    /// How many units had been drawn before it, over all files.
+    /// Number of units drawn before it, over all files.
     pub draws_before: u64,
 }
 
-/// A draw whose number is not the next one. The draw after it decides what that means.
+/// A draw whose number is not the next one. The following draw decides what that means.
 #[derive(Debug, Clone, Copy)]
 struct Odd {
     expected: u64,
@@ -37,11 +39,11 @@ pub(super) struct Numbering {
     setbacks: u64,
     listed: Vec<Setback>,
     list_max: usize,
-    /// Where numbers went back first.
+    /// First place where numbers go back.
     first_setback: Option<Place>,
-    /// Where they went back last with a snapshot before.
+    /// Last place where numbers go back after a snapshot.
     last_after_snapshot: Option<Place>,
-    /// The latest that began anew.
+    /// Last setback to number 1.
     anew: Option<Setback>,
 }
 
@@ -50,7 +52,8 @@ impl Numbering {
         Self { list_max, ..Self::default() }
     }
 
-    /// Takes note of a draw. Answers with the place of the one before it, if that one's number turns out to be damaged.
+    /// Records a draw. Returns the place of the draw before it if that one's number proves to be
+    /// damaged.
     pub(super) fn see(
         &mut self,
         place: Place,
@@ -75,7 +78,7 @@ impl Numbering {
         None
     }
 
-    /// Nothing follows.
+    /// Ends the sequence.
     pub(super) fn end(&mut self) {
         if let Some(odd) = self.odd.take() {
             self.settle(odd);
@@ -97,7 +100,6 @@ impl Numbering {
         }
     }
 
-    /// Takes note of numbers that went back.
     pub(super) fn set_back(&mut self, setback: Setback) {
         self.setbacks += 1;
         self.first_setback.get_or_insert(setback.place);
@@ -110,22 +112,19 @@ impl Numbering {
         }
     }
 
-    /// The number of the last draw.
     pub(super) fn last(&self) -> Option<u64> {
         self.last
     }
 
-    /// The largest number that is not damaged.
+    /// Returns the largest number that is not damaged.
     pub(super) fn max(&self) -> u64 {
         self.max
     }
 
-    /// How many numbers were jumped over.
     pub(super) fn missing(&self) -> u64 {
         self.missing
     }
 
-    /// How often numbers went back.
     pub(super) fn setbacks(&self) -> u64 {
         self.setbacks
     }
@@ -151,7 +150,7 @@ impl Numbering {
 mod tests {
     use super::*;
 
-    /// The numbering after these draws, and which of them are damaged.
+    /// The numbering after these draws, and the damaged ones.
     fn seen(requests: &[u64]) -> (Numbering, Vec<u64>) {
         let mut numbering = Numbering::new(10);
         let damaged = requests.iter().zip(0..).filter_map(|(&request, offset)| {

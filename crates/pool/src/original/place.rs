@@ -1,13 +1,13 @@
-//! Where a byte of the original's log is.
+//! Positions in the original's log.
 
 use std::fmt;
 
-/// A byte of one of the log's files.
+/// Position of a byte in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
-    /// The number of the file: 7 for `wal.007`.
+    /// Number of the file: 7 for `wal.007`.
     pub file: u64,
-    /// Counted from the beginning of the file, header included.
+    /// Offset from the beginning of the file, header included.
     pub offset: u64,
 }
 
@@ -17,7 +17,8 @@ impl fmt::Display for Place {
     }
 }
 
-/// The number of a file of the log, by its name: 7 of `wal.007`. `None` if it is none.
+/// Returns the number of a file of the log: 7 for `wal.007`. `None` if the name is not one of a log
+/// file.
 ///
 /// ```
 /// use tidemark_pool::original::file_number;

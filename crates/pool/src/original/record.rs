@@ -1,62 +1,62 @@
-//! A record of the original's log, whichever way it is written.
+//! Records of the original's log, in either format.
 
 use std::borrow::Cow;
 
-/// What happened, in the order of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Record<'a> {
     /// A unit of an item was drawn.
     Draw { request: u64, item: Cow<'a, str> },
-    /// A draw got nothing. It has a number all the same.
+    /// A draw gave nothing. It has a number nevertheless.
     FailedDraw { request: u64 },
-    /// An item has this quantity and this weight from now on.
+    /// The quantity and the weight of an item were set.
     Update { item: Cow<'a, str>, quantity: i64, weight: i64 },
-    /// `snapshot.json` was written anew.
+    /// `snapshot.json` was overwritten.
     Snapshot,
-    /// An older version went on to another file.
+    /// An older version continued in another file.
     Rotation,
 }
 
-/// Why bytes are no record.
+/// Reason why bytes are not a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unreadable {
-    /// Its end is missing, and something follows.
+    /// The end of the line is missing, and more lines follow.
     #[error("the line breaks off")]
     BreaksOff,
-    /// Longer than the limit.
+    /// The line is above the maximum length.
     #[error("the line is too long")]
     TooLong,
-    /// Zero bytes with records behind them.
+    /// Zero bytes before further records.
     #[error("zero bytes stand before further records")]
     Zeros,
-    /// Not text.
+    /// The line is not UTF-8.
     #[error("the line is not UTF-8")]
     NotUtf8,
-    /// No kind of record begins like that.
+    /// The kind of record is unknown.
     #[error("the line has no known kind of record")]
     UnknownKind,
-    /// Fields are missing or too many.
+    /// There are too few or too many fields.
     #[error("the number of fields is wrong")]
     Fields,
-    /// A field that is a number is none that the original would write.
+    /// A number is not in the form that the original writes.
     #[error("a number is not one that the original writes")]
     Number,
-    /// A draw that says at once that it did and did not get something.
+    /// A draw claims both that it gave an item and that it did not.
     #[error("the draw contradicts itself")]
     Contradiction,
-    /// Not JSON of the expected shape.
+    /// The line is not JSON of the expected shape.
     #[error("the line is not a JSON record")]
     Json,
-    /// A draw's number does not fit between those of its neighbours, which follow each other.
+    /// The number of a draw does not fit between its neighbours, which are consecutive.
     #[error("the number of the draw does not fit between its neighbours")]
     OutOfOrder,
-    /// An id with a comma that the catalogue does not have: most likely a line end is lost and these are two records.
+    /// An id with a comma is not in the catalogue: probably a line end was lost and these are two
+    /// records.
     #[error("the id has a comma and is not in the catalogue: a line end may be lost")]
     JoinedLines,
 }
 
-/// A draw, if what is said of it fits together.
+/// Creates the record of a draw if its fields are consistent.
 pub(super) fn draw(
     request: u64,
     item: Cow<'_, str>,

@@ -1,4 +1,4 @@
-//! What comes out of a recovery: stock, by two ways, and the report.
+//! Result of a recovery: stock, computed in two ways, and the report.
 
 use super::item::OriginalItem;
 use super::report::Report;
@@ -7,23 +7,23 @@ use crate::CatalogueError;
 use crate::Item;
 use std::fmt;
 
-/// What stock is computed from.
+/// Basis of a computation of stock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Basis {
-    /// `snapshot.json` and the records behind it.
+    /// `snapshot.json` and the records after it.
     Snapshot,
-    /// The configuration's catalogue and all records of all files.
+    /// The configuration's catalogue and all records.
     History,
 }
 
 /// An item after a recovery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecoveredItem {
-    /// What is left, in the original's terms.
+    /// Amounts left, in the original's form.
     pub item: OriginalItem,
-    /// How many units the records gave out, as far as they were applied.
+    /// Number of units that the applied records gave.
     pub drawn: u64,
-    /// How many of them were given out when nothing was left: more than there was.
+    /// Number of these that were given when nothing was left.
     pub beyond: u64,
 }
 
@@ -42,37 +42,39 @@ impl fmt::Display for RecoveredItem {
     }
 }
 
-/// Stock by one way.
+/// Stock on one basis.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stocks {
     /// The items, in the order of their catalogue.
     pub items: Vec<RecoveredItem>,
-    /// Items that were drawn but are not in the catalogue, and how often.
+    /// Items that were drawn but are not in the catalogue, with the number of draws.
     pub unknown: Vec<(Box<str>, u64)>,
 }
 
 impl Stocks {
-    /// The items in the terms of a catalogue: see [`OriginalItem::to_item`].
+    /// Converts the items to those of a catalogue: see [`OriginalItem::to_item`].
     pub fn items(&self) -> Vec<Item> {
         self.items.iter().map(|recovered| recovered.item.to_item()).collect()
     }
 
-    /// A catalogue with what is left: fixed odds, renormalised where an item is sold out, as in the original.
+    /// Returns a catalogue of what is left, with fixed odds, renormalised when an item sells out,
+    /// as in the original.
     ///
     /// # Errors
-    /// What the original lets pass and a catalogue does not, such as ids that are empty or too long.
+    /// If the items are valid in the original but not in a catalogue, such as empty or too long
+    /// ids.
     pub fn catalogue(&self) -> Result<Catalogue, CatalogueError> {
         Catalogue::new(self.items())
     }
 
-    /// Items of which more was given out than there was.
+    /// Returns the items of which more was given than there was.
     pub fn over_awarded(&self) -> impl Iterator<Item = &RecoveredItem> {
         self.items.iter().filter(|recovered| recovered.beyond > 0)
     }
 }
 
 impl fmt::Display for Stocks {
-    /// A line for each item.
+    /// Writes a line for each item.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for item in &self.items {
             writeln!(f, "{item}")?;
@@ -83,23 +85,24 @@ impl fmt::Display for Stocks {
     }
 }
 
-/// What could be recovered.
+/// Result of a recovery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recovered {
-    /// Stock by the snapshot; `None` if there is none that can be used.
+    /// Stock from the snapshot; `None` if there is no usable one.
     pub from_snapshot: Option<Stocks>,
-    /// Stock by all records; `None` if it is not known what there was in the beginning.
+    /// Stock from all records; `None` if the initial stock is unknown.
     pub from_history: Option<Stocks>,
-    /// The one to go on with: the snapshot, unless draws are known to be missing in it. `None` if there is neither.
+    /// Recommended basis: the snapshot, unless it is known to miss draws. `None` if there is
+    /// neither.
     pub recommended: Option<Basis>,
-    /// The largest number of a draw. The next one is one more, whatever happened before.
+    /// Largest draw number. The next one must be one more, whatever happened before.
     pub last_request: u64,
-    /// What was found.
+    /// Findings.
     pub report: Report,
 }
 
 impl Recovered {
-    /// Stock by this way.
+    /// Returns the stock on a basis.
     pub fn stocks(&self, basis: Basis) -> Option<&Stocks> {
         match basis {
             Basis::Snapshot => self.from_snapshot.as_ref(),
@@ -107,7 +110,7 @@ impl Recovered {
         }
     }
 
-    /// The stock to go on with.
+    /// Returns the stock on the recommended basis.
     pub fn recommended_stocks(&self) -> Option<&Stocks> {
         self.recommended.and_then(|basis| self.stocks(basis))
     }

@@ -1,20 +1,22 @@
-//! Reads the files of the original's log in their order and computes what is left, twice: from `snapshot.json` and the records behind it,
-//! and from the configuration's catalogue and all records. Both are folded while the files pass by, so that memory holds one line of the
-//! log and the items, however long the log is.
+//! Reads the files of the original's log in order, and computes the stock in two ways: from
+//! `snapshot.json` and the records after it, and from the configuration's catalogue and all
+//! records. Both are folded while the files are read, so memory holds the items and one line of the
+//! log.
 //!
-//! Where `snapshot.json` belongs among the records:
+//! The place of `snapshot.json` among the records:
 //!
 //! ```text
 //! 3,path   1,1   1,2 … 1,990 │ 3,path   1,991 … 1,1000   1,1001 …
 //!                            │   ▲      ╰ numbers ≤ 1000: carried over, not in the snapshot
-//!                    new file│   ╰ the newest record of a snapshot: here {"last_request_id":1000, …} was taken
+//!                    new file│   ╰ newest snapshot record: {"last_request_id":1000, …}
 //! ```
 //!
-//! The file is overwritten in place, so it is the newest, and its record is the last one. Position decides, not the number: a rotation
-//! gives the draws that did not fit back to the stock, takes the snapshot with their numbers counted, and writes them behind it. A crash
-//! between the overwriting and the record leaves a snapshot that is newer than its last record; then all numbers behind that are below
-//! the snapshot's. Where the number before its record is above the snapshot's, the original began anew, and its snapshot is no
-//! continuation of the log at all.
+//! The file is overwritten in place, so it is the newest snapshot, and belongs to the last snapshot
+//! record. The position decides, not the number. A rotation returns the draws that did not fit to
+//! stock, takes the snapshot with their numbers counted, and writes the draws after it. A crash
+//! between the overwriting and the record leaves a snapshot newer than its last record; then all
+//! numbers after the record are below the snapshot's. If the number before the record is above the
+//! snapshot's, the original started again, and the snapshot does not continue the log at all.
 
 use super::header::{HEADER_BYTES, Header, VERSION, begins_header};
 use super::item::OriginalItem;
@@ -32,18 +34,19 @@ use crate::ITEMS_MAX;
 use std::io::{self, Read};
 use std::str;
 
-/// Beyond this, items could not be numbered with 32 bits.
+/// Maximum that keeps the numbers of items in 32 bits.
 const UNKNOWN_ITEMS_MAX: usize = 1 << 31;
 const _: () = assert!(2 * ITEMS_MAX + UNKNOWN_ITEMS_MAX <= u32::MAX as usize);
 
-/// What bounds the memory of a recovery.
+/// Limits of the memory of a recovery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// The longest line of a log. Bytes; longer ones are reported and left out.
+    /// Maximum length of a line of the log in bytes; longer ones are reported and skipped.
     pub line_bytes: usize,
-    /// How many damages, setbacks and notes are listed each; more are counted.
+    /// Maximum number of damages, of setbacks and of notes that are listed; more are counted.
     pub listed: usize,
-    /// How many items that no catalogue has are told apart; draws of more are counted together.
+    /// Maximum number of items outside the catalogues that are counted separately; draws of others
+    /// are counted together.
     pub unknown_items: usize,
 }
 
@@ -53,79 +56,80 @@ impl Default for Limits {
     }
 }
 
-/// What is known before the log is read.
+/// Inputs of a recovery besides the log.
 #[derive(Debug, Clone, Default)]
 pub struct Given {
-    /// `snapshot.json`, if it can be read.
+    /// `snapshot.json`, if it is readable.
     pub snapshot: Option<Snapshot>,
     /// Whether to use the snapshot even if its hash is wrong.
     pub accept_changed_snapshot: bool,
-    /// The catalogue of the original's configuration: what there was before the first draw.
+    /// Catalogue of the original's configuration: the stock before the first draw.
     pub configuration: Option<Vec<OriginalItem>>,
-    /// What bounds memory.
+    /// Limits of memory.
     pub limits: Limits,
 }
 
-/// Why a file of the log cannot be read. The files before it, and those after it, still can.
+/// Error of one file of the log. Other files can still be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
-    /// Files are read in the order of their numbers.
+    /// The files are not in the order of their numbers.
     #[error("wal.{number:03} was given after wal.{before:03}: give the files in the order of their numbers")]
     Order {
-        /// The file's number.
+        /// Number of the file.
         number: u64,
-        /// The number of the file before.
+        /// Number of the file before.
         before: u64,
     },
-    /// Something else, or a header that is damaged.
+    /// The file is not a log of the original, or its header is damaged.
     #[error("wal.{number:03} is no log of the original: it begins with {magic:#010x} instead of 0x746e776c")]
     Magic {
-        /// The file's number.
+        /// Number of the file.
         number: u64,
-        /// What stands where the magic should be.
+        /// Value in place of the magic.
         magic: u32,
     },
-    /// Reading failed. What was read before is in the report, but the stock is not complete.
+    /// Reading failed. Records read before the error are in the report, but the stock is
+    /// incomplete.
     #[error("wal.{number:03} cannot be read: {error}")]
     Io {
-        /// The file's number.
+        /// Number of the file.
         number: u64,
-        /// What went wrong.
+        /// The error.
         error: io::Error,
     },
 }
 
-/// There are too many items to begin with.
+/// The configuration has too many items.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the configuration has {items} items, at most {ITEMS_MAX} are possible")]
 pub struct TooManyItems {
-    /// How many there are.
+    /// Number of items.
     pub items: usize,
 }
 
-/// The last record of a snapshot, and what came behind it.
+/// The last snapshot record, and what follows it.
 #[derive(Debug, Default)]
 struct Mark {
     /// `None` before the first one.
     place: Option<Place>,
-    /// The last number before it.
+    /// Last draw number before it.
     before: Option<u64>,
-    /// Whether there were updates before it.
+    /// Whether there are updates before it.
     updates_before: bool,
-    /// Draws behind it, failed ones included.
+    /// Number of draws after it, including failed ones.
     draws: u64,
-    /// Those of them with a number up to the snapshot's.
+    /// Number of those draws with a number up to the snapshot's.
     draws_at_most_snapshot: u64,
     first: Option<u64>,
     last: u64,
-    /// The number of the first draw between the record before and this one.
+    /// Number of the first draw between the previous snapshot record and this one.
     first_of_last: Option<u64>,
-    /// Up to this number, draws are written again.
+    /// Draws up to this number are repetitions.
     again_until: Option<u64>,
 }
 
-/// A recovery that is under way.
+/// A running recovery.
 ///
 /// ```
 /// use tidemark_pool::original::{Basis, Given, OriginalItem, Recovery};
@@ -147,14 +151,14 @@ struct Mark {
 pub struct Recovery {
     limits: Limits,
     names: Names,
-    /// How many of the names a catalogue has.
+    /// Number of names that are in a catalogue.
     known: usize,
     unknown_more: u64,
-    /// The number of the last draw in the snapshot; 0 without one.
+    /// Number of the last draw in the snapshot; 0 without one.
     snapshot_request: u64,
     tail: Option<Rewindable>,
     history: Ledger,
-    /// Whether the history began with a catalogue.
+    /// Whether the initial stock of the history is known.
     history_begins: bool,
     history_from_snapshot: bool,
     mark: Mark,
@@ -164,10 +168,10 @@ pub struct Recovery {
 }
 
 impl Recovery {
-    /// A recovery that has read nothing yet. O(n) in the items.
+    /// Creates a recovery. O(n) in the items.
     ///
     /// # Errors
-    /// A configuration of more than [`ITEMS_MAX`] items.
+    /// If the configuration has more than [`ITEMS_MAX`] items.
     pub fn new(given: Given) -> Result<Self, TooManyItems> {
         let Given { snapshot, accept_changed_snapshot, configuration, limits } = given;
         if let Some(items) = configuration.as_ref().map(Vec::len).filter(|&items| items > ITEMS_MAX) {
@@ -224,10 +228,12 @@ impl Recovery {
         ledger
     }
 
-    /// Reads the file of this number from its first byte to its last. Lines that are no record are reported and left out.
+    /// Reads a file from its first byte to its last. Lines that are not records are reported and
+    /// skipped.
     ///
     /// # Errors
-    /// A file that is none of the original's, files out of order, and what reading from the source fails with. The recovery can go on.
+    /// If the file is not the original's or out of order, or if reading fails. The recovery can
+    /// continue.
     pub fn read(&mut self, number: u64, source: impl Read) -> Result<(), ReadError> {
         if let Some(before) = self.report.files.last().map(|file| file.number) {
             if number <= before {
@@ -258,7 +264,7 @@ impl Recovery {
                 file.header = Some(header);
                 None
             }
-            // A file that was given its length, and nothing more, is blank.
+            // A file that was extended but never written contains only zeros.
             Err(magic) => Some(DamagedHeader { magic, is_blank: bytes == [0; HEADER_BYTES] }),
         };
         if let Some(version) = file.header.map(|header| header.version).filter(|&version| version != VERSION)
@@ -268,8 +274,8 @@ impl Recovery {
         self.read_lines(file, damaged, source)
     }
 
-    /// Reads what stands behind a header. Where that is damaged and has another magic, the first record tells that the file is the
-    /// original's all the same.
+    /// Reads the records after a header. If the header is damaged and has a wrong magic, a first
+    /// valid record proves that the file is the original's.
     fn read_lines(
         &mut self,
         file: &mut FileReport,
@@ -278,7 +284,7 @@ impl Recovery {
     ) -> Result<(), ReadError> {
         let number = file.number;
         let mut lines = Lines::new(source, file.bytes, self.limits.line_bytes);
-        // What is left out if nothing follows, and damage if something does.
+        // Omitted if nothing follows, otherwise damage.
         let (mut torn, mut zeros) = (None, None);
         loop {
             let offset = lines.offset();
@@ -385,7 +391,7 @@ impl Recovery {
         Ok(kind)
     }
 
-    /// The number of an item; `None` if there is no room for more.
+    /// Returns the number of an item; `None` if there are too many.
     fn item(&mut self, id: &str, format: Format) -> Result<Option<u32>, Unreadable> {
         if let Some(number) = self.names.find(id) {
             return Ok(Some(number));
@@ -398,7 +404,7 @@ impl Recovery {
         Ok(room.then(|| self.names.number(id)))
     }
 
-    /// Takes note of a draw's number. Answers whether it stands in the log for the first time.
+    /// Records the number of a draw. Returns whether it is its first occurrence in the log.
     fn number(&mut self, place: Place, request: u64) -> bool {
         let after_snapshot = self.mark.place.is_some() && self.mark.draws == 0;
         if after_snapshot && self.begins_again(place, request) {
@@ -420,8 +426,10 @@ impl Recovery {
         first
     }
 
-    /// Whether the first draw behind a rotation is also the first behind the rotation before. The original forgets that it has written what
-    /// it carried over, and writes it again if the next batch does not fit either. The snapshot has none of that; the history has it once.
+    /// Returns whether the first draw after a rotation is also the first after the rotation before.
+    /// The original forgets that it has written the draws it carried over, and writes them again if
+    /// the next batch does not fit either. The snapshot misses all of them; the history must count
+    /// them once.
     fn begins_again(&self, place: Place, request: u64) -> bool {
         let mark =
             self.mark.place.filter(|mark| mark.file == place.file && mark.offset == HEADER_BYTES as u64);
@@ -444,14 +452,15 @@ impl Recovery {
 
     fn update(&mut self, item: u32, quantity: i64, weight: i64) {
         self.history.update(item, quantity, weight);
-        // Without a record of the snapshot, an update is in it unless a draw came before that is not.
+        // Without a snapshot record, the snapshot contains an update unless a draw before it is
+        // missing there.
         let behind = self.mark.place.is_some() || self.mark.draws > self.mark.draws_at_most_snapshot;
         if let Some(tail) = self.tail.as_mut().filter(|_| behind) {
             tail.update(item, quantity, weight);
         }
     }
 
-    /// What there is, once all files are read. O(n) in the items.
+    /// Returns the result once all files are read. O(n) in the items.
     pub fn finish(mut self) -> Recovered {
         self.numbering.end();
         let placement = self.tail.is_some().then(|| self.placement());
@@ -481,7 +490,7 @@ impl Recovery {
         Recovered { from_snapshot, from_history, recommended, last_request, report }
     }
 
-    /// Where the snapshot belongs: see the module.
+    /// Returns the place of the snapshot: see the module.
     fn placement(&self) -> Placement {
         let Some(place) = self.mark.place else {
             return Placement::ByNumber;
@@ -493,22 +502,26 @@ impl Recovery {
         if mark.draws == 0 || mark.draws_at_most_snapshot < mark.draws {
             return at_its_record;
         }
-        // Draws that a rotation carries over are written at once and end with the snapshot's number.
+        // A rotation writes the draws it carries over in one batch that ends with the snapshot's
+        // number.
         let damaged =
             |file: &FileReport| file.number >= place.file && (file.cut.is_some() || file.unreadable > 0);
         let ends_before = mark.last < self.snapshot_request && !self.report.files.iter().any(damaged);
-        // If in doubt, the records behind the snapshot's are not in it: rather too little is left than too much.
+        // In doubt, the snapshot misses the records after its own: too little stock is better than
+        // too much.
         if ends_before || self.snapshot_is_end_of_history() { Placement::BehindAll } else { at_its_record }
     }
 
-    /// Whether the snapshot is that of a start from the configuration, of which there are no draws yet: a snapshot has at least the number
-    /// of the draw before its record, and numbers behind it that began anew would have been noticed.
+    /// Returns whether the snapshot is from a restart with the configuration that has no draws yet.
+    /// A snapshot has at least the number of the draw before its record, and a restart with draws
+    /// after the record would have been noticed.
     fn snapshot_is_anew(&self) -> bool {
         let noticed = self.numbering.last_after_snapshot() > self.mark.place;
         !noticed && self.mark.before.is_some_and(|before| before > self.snapshot_request)
     }
 
-    /// Whether all records together give what the snapshot has, before anything is applied to it.
+    /// Returns whether all records together give the stock in the snapshot, before anything is
+    /// applied to it.
     fn snapshot_is_end_of_history(&self) -> bool {
         let Some(tail) = self.tail.as_ref().filter(|_| self.history_begins) else {
             return false;
@@ -521,7 +534,7 @@ impl Recovery {
             })
     }
 
-    /// Whether the original had lost draws when it wrote the snapshot.
+    /// Returns whether the original had lost draws when it wrote the snapshot.
     fn snapshot_forgets(&mut self) -> bool {
         let Some(place) = self.mark.place else { return false };
         if self.snapshot_is_anew() {
@@ -539,7 +552,8 @@ impl Recovery {
             });
             return true;
         }
-        // A start that was killed before its first record may have overwritten a snapshot of the same number, 0, with the configuration.
+        // A restart that was killed before its first record may have overwritten a snapshot of the
+        // same number, 0, with the configuration.
         let same_number = self.snapshot_request == 0 && self.mark.updates_before;
         let killed = self.report.killed().any(|(file, _)| file < place.file || same_number);
         let before_mark = killed || self.numbering.first_setback().is_some_and(|first| first <= place);
@@ -571,7 +585,7 @@ impl Recovery {
         };
         let killed = self.report.killed().last();
         let (missing, unknown, more) = (self.numbering.missing(), self.unknown_more, self.notes_more);
-        // These are few, and important: they are listed whatever the limit is.
+        // These are few and important, so they are listed beyond the limit.
         let findings = [
             (more > 0).then_some(Note::More { notes: more }),
             (missing > 0).then_some(Note::MissingDraws { draws: missing }),
@@ -627,14 +641,13 @@ impl Recovery {
     }
 }
 
-/// What stands in the place of a header.
+/// Bytes in place of a header.
 struct DamagedHeader {
     magic: u32,
-    /// Whether it is nothing but zeros, and so is all that has been read behind it.
+    /// Whether they, and everything read after them, are zeros.
     is_blank: bool,
 }
 
-/// The record of a line.
 fn read_record(line: &[u8]) -> Result<Record<'_>, Unreadable> {
     let line = without_return(line);
     match format_of(line) {
@@ -651,7 +664,6 @@ fn without_return(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-/// What a record was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Draw,
@@ -678,8 +690,8 @@ fn count(file: &mut FileReport, place: Place, kind: Kind) {
     }
 }
 
-/// How many draws the original would not know of. It reads the newest file alone, as far as its header says; if that has nothing, it begins
-/// anew with its configuration.
+/// Returns the number of draws that the original would forget. It reads only the newest file, up to
+/// the length in its header; if that contains no record, it starts again from its configuration.
 fn forgotten(report: &Report, anew: Option<Setback>) -> u64 {
     match report.files.last() {
         Some(newest) if newest.records > newest.records_beyond_header => {
@@ -699,7 +711,7 @@ fn drawn(names: &Names, ledger: &Ledger, which: impl Fn(u32) -> bool) -> Vec<(Bo
         .collect()
 }
 
-/// For how many items two stocks differ.
+/// Returns the number of items whose stocks differ.
 fn differing(left: &Stocks, right: &Stocks) -> u64 {
     let sorted = |stocks: &Stocks| {
         let mut items: Vec<OriginalItem> =
@@ -714,7 +726,7 @@ fn differing(left: &Stocks, right: &Stocks) -> u64 {
     (left.len().max(right.len()) - same.count()) as u64
 }
 
-/// As many bytes as there are, up to the buffer's.
+/// Reads until the buffer is full or the source ends. Returns the number of bytes.
 fn read_full(source: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {

@@ -1,4 +1,4 @@
-//! What was found in the original's files, for people to read.
+//! Findings in the original's files, for people.
 
 use super::header::Header;
 use super::numbering::Setback;
@@ -7,213 +7,216 @@ use super::record::Unreadable;
 use super::snapshot::SnapshotHash;
 use std::fmt;
 
-/// How the records of a file are written.
+/// Format of the records in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// Fields between commas.
+    /// Comma-separated fields.
     StringLine,
     /// One JSON object per line.
     Json,
-    /// Some so, some so: the configuration was changed while the file was in use.
+    /// Both: the configuration was changed while the file was in use.
     Both,
 }
 
-/// What one file has.
+/// Findings in one file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FileReport {
     /// Its number: 7 for `wal.007`.
     pub number: u64,
-    /// Whether it is none of the original's files, so nothing of it was read.
+    /// Whether the file is not one of the original's, so it was not read.
     pub foreign: bool,
-    /// What its header claims; `None` if it has none, because nothing was written.
+    /// Its header; `None` if it has none, because nothing was written.
     pub header: Option<Header>,
-    /// How its records are written; `None` if it has none.
+    /// Format of its records; `None` if it has none.
     pub format: Option<Format>,
-    /// All records.
+    /// Number of all records.
     pub records: u64,
-    /// Draws that got something.
+    /// Number of draws that gave an item.
     pub draws: u64,
-    /// Draws that got nothing.
+    /// Number of draws that gave nothing.
     pub failed_draws: u64,
-    /// Changes of an item's amounts.
+    /// Number of changes of an item's amounts.
     pub updates: u64,
-    /// Notes that `snapshot.json` was written.
+    /// Number of snapshot records.
     pub snapshots: u64,
-    /// Its size, with the zero bytes at the end of a mapped file.
+    /// Its size, including zero bytes at the end of a mapped file.
     pub bytes: u64,
-    /// The zero bytes at its end.
+    /// Number of zero bytes at its end.
     pub zero_bytes: u64,
     /// The last line, if its end is missing.
     pub cut: Option<Cut>,
-    /// Lines that are no record.
+    /// Number of lines that are not records.
     pub unreadable: u64,
-    /// Records behind the length that its header claims, which the original does not read.
+    /// Number of records after the length in its header, which the original does not read.
     pub records_beyond_header: u64,
-    /// Those of them that are draws that got something.
+    /// Number of these that are draws that gave an item.
     pub draws_beyond_header: u64,
 }
 
-/// The end of a file that is left out.
+/// The end of a file that is omitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cut {
-    /// Where it begins.
+    /// Offset of its beginning.
     pub offset: u64,
-    /// How long it is.
+    /// Its length.
     pub bytes: u64,
 }
 
-/// Something that is no record, or none that can be true.
+/// A line that is not a record, or not a plausible one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Damage {
-    /// Where the line begins.
+    /// Beginning of the line.
     pub place: Place,
     /// What is wrong with it.
     pub reason: Unreadable,
 }
 
-/// Where `snapshot.json` belongs in the order of the records.
+/// Place of `snapshot.json` in the order of the records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Placement {
-    /// At the last note of a snapshot: the records behind it are not in it.
+    /// At the last snapshot record: later records are not in the snapshot.
     AtItsRecord(Place),
-    /// Behind all records: the note of it was never written.
+    /// After all records: its snapshot record was never written.
     BehindAll,
-    /// No file notes a snapshot: draws up to its number are taken as in it.
+    /// No file has a snapshot record: the snapshot is taken to contain all draws up to its number.
     ByNumber,
 }
 
-/// Something to know before going on with what was recovered.
+/// A finding to consider before the recovered stock is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Note {
-    /// Neither a usable snapshot nor a configuration: there are counts, but no stock.
+    /// There is neither a usable snapshot nor a configuration: there are counts, but no stock.
     NoCatalogue,
     /// The snapshot was changed or is damaged.
     SnapshotChanged {
-        /// The hash in the file.
+        /// Hash in the file.
         stated: Box<str>,
-        /// The hash of its catalogue.
+        /// Hash of its catalogue.
         computed: Box<str>,
-        /// Whether it is used all the same.
+        /// Whether it is used nevertheless.
         used: bool,
     },
     /// The snapshot has no hash.
     SnapshotUnproven,
-    /// The snapshot was taken after the original had forgotten draws, so they are missing in it.
+    /// The snapshot was taken after the original had forgotten draws, so it misses them.
     SnapshotForgets,
-    /// Draws behind the note of the snapshot have numbers up to the snapshot's: a rotation carried them over. They are not in it.
+    /// Draws after the snapshot record have numbers up to the snapshot's: a rotation carried them
+    /// over. The snapshot does not contain them.
     CarriedOver {
-        /// How many records.
+        /// Number of these records.
         draws: u64,
     },
-    /// The snapshot is newer than all records, so these are in it already.
+    /// The snapshot is newer than all records, so it contains them.
     SnapshotIsNewest {
-        /// How many records with numbers.
+        /// Number of records with draw numbers.
         draws: u64,
     },
-    /// No configuration was given; the snapshot, which was taken before the first draw, stands for it.
+    /// No configuration was given; the snapshot was taken before the first draw, and replaces it.
     HistoryFromSnapshot,
     /// Snapshot and history give different stock.
     StocksDiffer {
-        /// For so many items.
+        /// Number of items that differ.
         items: u64,
     },
-    /// Numbers of draws were jumped over: these were lost, or stand in files that are not there. The history knows nothing of them.
+    /// Draw numbers are missing: the draws were lost, or are in missing files. The history does not
+    /// contain them.
     MissingDraws {
-        /// How many.
+        /// Number of missing draws.
         draws: u64,
     },
-    /// Numbers of files were jumped over.
+    /// File numbers are missing.
     MissingFiles {
-        /// The number before.
+        /// Number of the file before the gap.
         after: u64,
-        /// The number that came next.
+        /// Number of the file after the gap.
         before: u64,
     },
-    /// Two items of a catalogue have one id. The second is left out.
+    /// Two items of a catalogue have the same id. The second is omitted.
     DuplicateItem {
         /// The id.
         id: Box<str>,
     },
-    /// A weight below 0; becomes 0.
+    /// A weight is negative; it becomes 0.
     NegativeWeight {
-        /// Of which item.
+        /// Id of the item.
         id: Box<str>,
         /// The weight.
         weight: i64,
     },
-    /// A quantity below −1; becomes 0.
+    /// A quantity is below −1; it becomes 0.
     NegativeQuantity {
-        /// Of which item.
+        /// Id of the item.
         id: Box<str>,
         /// The quantity.
         quantity: i64,
     },
-    /// A header names another version, so its records may mean something else.
+    /// A header has another version, so the records may have another meaning.
     OtherVersion {
-        /// Of which file.
+        /// Number of the file.
         file: u64,
         /// The version.
         version: u32,
     },
-    /// A file does not begin as the original's do. It has records, which were read.
+    /// A file has a damaged header. Its records were read.
     DamagedHeader {
-        /// Which file.
+        /// Number of the file.
         file: u64,
-        /// What stands in the place of the magic number.
+        /// Value in place of the magic.
         magic: u32,
     },
-    /// A file was not closed, and others follow: the original was killed then, and began anew. Of more than one, this is the last.
+    /// A file was not closed, and other files follow: the original was killed, and started again.
+    /// If there are several such files, this is the last.
     NotClosed {
-        /// The file.
+        /// Number of the file.
         file: u64,
     },
-    /// There was no room to tell apart all items that no catalogue has.
+    /// There were too many items outside the catalogues to count them separately.
     UnknownItems {
-        /// Draws of those beyond.
+        /// Number of draws of the remaining ones.
         draws: u64,
     },
-    /// There are more notes of these kinds than are listed.
+    /// There are more notes than are listed.
     More {
-        /// How many.
+        /// Number of notes not listed.
         notes: u64,
     },
 }
 
-/// What was found.
+/// Findings of a recovery.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
-    /// The files, in their order.
+    /// The files, in order.
     pub files: Vec<FileReport>,
-    /// Draws that got something, over all files. Each once, though a file may have it again.
+    /// Number of draws that gave an item, over all files, without repetitions.
     pub draws: u64,
-    /// Draws that got nothing.
+    /// Number of draws that gave nothing.
     pub failed_draws: u64,
-    /// Changes of an item's amounts.
+    /// Number of changes of an item's amounts.
     pub updates: u64,
-    /// Draws that are written a second time, by rotations one behind the other.
+    /// Number of draws that consecutive rotations wrote again.
     pub repeated: u64,
-    /// Draws that the original would not know of if it were started now.
+    /// Number of draws that the original would forget if it were started now.
     pub forgotten: u64,
-    /// How often each item was drawn, over all files, in no particular order.
+    /// Number of draws of each item, over all files, in no particular order.
     pub drawn: Vec<(Box<str>, u64)>,
-    /// Lines that are no record: the first of them.
+    /// The first lines that are not records.
     pub damages: Vec<Damage>,
-    /// Lines that are no record: how many there are.
+    /// Number of lines that are not records.
     pub damages_total: u64,
-    /// Places where the numbers of the draws went back: the first of them.
+    /// The first places where draw numbers go back.
     pub setbacks: Vec<Setback>,
-    /// Places where the numbers of the draws went back: how many there are.
+    /// Number of places where draw numbers go back.
     pub setbacks_total: u64,
-    /// Where the snapshot belongs; `None` if none is used.
+    /// Place of the snapshot; `None` if none is used.
     pub placement: Option<Placement>,
-    /// What else there is to know.
+    /// Other findings.
     pub notes: Vec<Note>,
 }
 
 impl Report {
-    /// Whether there may have been records that were not read: a file is none of the original's, lines are no records, or numbers of files
-    /// or of draws are jumped over. Then more may be left, by what was read, than there is.
+    /// Returns whether records may be missing: a file is not the original's, lines are not records,
+    /// or numbers of files or draws are missing. Then the recovered stock may be too high.
     pub fn has_gaps(&self) -> bool {
         let is_gap = |note: &Note| matches!(note, Note::MissingDraws { .. } | Note::MissingFiles { .. });
         self.damages_total > 0
@@ -221,8 +224,8 @@ impl Report {
             || self.notes.iter().any(is_gap)
     }
 
-    /// The files after which the original began anew, and how many draws there were up to their ends: a file is closed before the next one
-    /// is begun, and without a crash.
+    /// Returns the files after which the original was killed and started again, each with the
+    /// number of draws up to its end. Without a crash, a file is closed before the next one begins.
     pub(super) fn killed(&self) -> impl Iterator<Item = (u64, u64)> {
         let newest = self.files.iter().filter(|file| file.header.is_some()).map(|file| file.number).max();
         let draws = self.files.iter().scan(0, |draws, file| {
@@ -375,7 +378,7 @@ impl fmt::Display for Note {
 }
 
 impl fmt::Display for Report {
-    /// A line for each file, each damage, each setback and each note.
+    /// Writes a line for each file, damage, setback and note.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for file in &self.files {
             writeln!(f, "{file}")?;
@@ -408,7 +411,7 @@ impl fmt::Display for Report {
 }
 
 impl Note {
-    /// What there is to say of a snapshot's hash.
+    /// Returns the note about a snapshot's hash, if there is anything to report.
     pub(super) fn of_hash(hash: &SnapshotHash, used: bool) -> Option<Self> {
         match hash {
             SnapshotHash::Matches => None,

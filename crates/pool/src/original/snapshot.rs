@@ -1,11 +1,11 @@
-//! `snapshot.json`: the catalogue as it was, and the number of the last draw. The original overwrites it in place, so it is always the
-//! newest, and it never looks at the hash that it writes.
+//! `snapshot.json`: the catalogue with its stock, and the number of the last draw. The original
+//! overwrites it in place, so it is always the newest, and never checks the hash that it writes.
 //!
 //! ```text
 //! {"last_request_id":7,"catalog":[{"item_id":"gold","quantity":93,"probability":20}],"sha256":"…"}
 //! ```
 //!
-//! The hash is SHA-256, in hexadecimal digits, of the catalogue's JSON with the items in the order of their ids.
+//! The hash is SHA-256, in hexadecimal, of the catalogue's JSON with the items sorted by id.
 
 use super::item::OriginalItem;
 use crate::ITEMS_MAX;
@@ -13,23 +13,23 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
 
-/// Whether a snapshot is what was written.
+/// Result of checking the hash of a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SnapshotHash {
-    /// It is.
+    /// The hash is correct.
     Matches,
     /// There is no hash; older versions write none.
     Absent,
-    /// It is not: the file was changed, or is damaged.
+    /// The hash is wrong: the file was changed, or is damaged.
     Differs {
-        /// The hash in the file.
+        /// Hash in the file.
         stated: Box<str>,
-        /// The hash of the catalogue in the file.
+        /// Hash of the catalogue in the file.
         computed: Box<str>,
     },
 }
 
-/// What `snapshot.json` has.
+/// Contents of `snapshot.json`.
 ///
 /// ```
 /// use tidemark_pool::original::{Snapshot, SnapshotHash};
@@ -41,28 +41,28 @@ pub enum SnapshotHash {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
-    /// The number of the last draw when it was taken; 0 if there was none.
+    /// Number of the last draw before the snapshot; 0 if there was none.
     pub last_request: u64,
-    /// The catalogue with what was left.
+    /// The catalogue with the stock left.
     pub items: Vec<OriginalItem>,
-    /// Whether the catalogue is the one that was written.
+    /// Result of checking the hash.
     pub hash: SnapshotHash,
 }
 
-/// Why a snapshot cannot be read.
+/// Error of a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SnapshotError {
-    /// Cut off, empty, or something else.
+    /// The file is cut off, empty, or not a snapshot.
     #[error("the snapshot is not JSON of the expected shape ({reason}): recover from the whole log instead")]
     Json {
-        /// What, and where.
+        /// Message of the parser.
         reason: Box<str>,
     },
-    /// More items than [`ITEMS_MAX`].
+    /// There are more items than [`ITEMS_MAX`].
     #[error("the snapshot has {items} items, at most {ITEMS_MAX} are possible")]
     TooManyItems {
-        /// How many it has.
+        /// Number of items.
         items: usize,
     },
 }
@@ -84,10 +84,10 @@ struct FileItem {
 }
 
 impl Snapshot {
-    /// The snapshot of a file's bytes. O(n log n), for the order of the ids.
+    /// Parses a snapshot. O(n log n), to sort the ids.
     ///
     /// # Errors
-    /// Bytes that are no snapshot. A wrong hash is none of that: see [`hash`](Self::hash).
+    /// If the bytes are not a snapshot. A wrong hash is not an error: see [`hash`](Self::hash).
     pub fn parse(bytes: &[u8]) -> Result<Self, SnapshotError> {
         let file: File = serde_json::from_slice(bytes)
             .map_err(|error| SnapshotError::Json { reason: error.to_string().into() })?;
@@ -110,7 +110,7 @@ fn check(stated: &str, items: &[OriginalItem]) -> SnapshotHash {
         return SnapshotHash::Absent;
     }
     let computed = hash_of(items);
-    // The JSON of no items is either of two in Go, depending on how the list was made.
+    // In Go, the JSON of an empty list is `[]` or `null`, depending on how it was created.
     let nothing = items.is_empty() && stated == digits(&Sha256::digest("null"));
     if *stated == *computed || nothing {
         return SnapshotHash::Matches;
@@ -142,7 +142,8 @@ fn digits(hash: &[u8]) -> String {
     })
 }
 
-/// A string as Go's `json.Marshal` writes it: with `<`, `>`, `&` and the two line separators of Unicode escaped, and the rest as usual.
+/// Writes a string as Go's `json.Marshal` does: it also escapes `<`, `>`, `&` and Unicode's two
+/// line separators.
 fn push_string(text: &mut String, string: &str) {
     text.push('"');
     for character in string.chars() {
@@ -171,7 +172,7 @@ mod tests {
         vec![OriginalItem::new("silver", 10, 30), OriginalItem::new("gold", 100, 20)]
     }
 
-    /// Both hashes were made by Go, of the same items.
+    /// Go computed both hashes, of the same items.
     #[test]
     fn the_hash_is_that_of_go() {
         let expected = "60da509100454b9d7c98cc73fc76f3711cf995c1f107cc94642a287b2d72e452";

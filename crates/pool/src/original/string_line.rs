@@ -1,4 +1,4 @@
-//! The format `string_line`: fields between commas.
+//! Format `string_line`: comma-separated fields.
 //!
 //! ```text
 //! 1,<request>,<item>,<error>,<true|false>     a draw
@@ -7,12 +7,13 @@
 //! 4,<old path>,<new path>                     a rotation, of older versions
 //! ```
 //!
-//! Ids may have commas: what stands around them is of a fixed number of fields. The original writes them but cannot read them.
+//! Ids may contain commas: the number of fields around them is fixed. The original writes such ids
+//! but cannot read them.
 
 use super::record::{Record, Unreadable, draw};
 use std::borrow::Cow;
 
-/// The record of a line, without its end.
+/// Parses a line, without its end.
 pub(super) fn parse(line: &str) -> Result<Record<'_>, Unreadable> {
     let Some((kind, rest)) = line.split_once(',') else {
         return Err(Unreadable::UnknownKind);
@@ -44,14 +45,15 @@ fn parse_update(fields: &str) -> Result<Record<'_>, Unreadable> {
     Ok(Record::Update { item: Cow::Borrowed(item), quantity: signed(quantity)?, weight: signed(weight)? })
 }
 
-/// A path with a comma must at least end in the name that the original gives: otherwise one flipped bit of its kind would make a snapshot
-/// of any draw.
+/// A path with a comma must at least end in the original's file name: otherwise one flipped bit in
+/// the kind would turn any draw into a snapshot record.
 fn parse_snapshot(path: &str) -> Result<Record<'_>, Unreadable> {
     let plain = !path.is_empty() && !path.contains(',');
     if plain || path.ends_with("/snapshot.json") { Ok(Record::Snapshot) } else { Err(Unreadable::Fields) }
 }
 
-/// A number as the original writes it: nothing but digits, and no zeros in front. There is no checksum, so a strange one is damage.
+/// Parses a number as the original writes it: digits only, without leading zeros. There is no
+/// checksum, so any other form is damage.
 fn unsigned(digits: &str) -> Result<u64, Unreadable> {
     let written =
         digits.bytes().all(|byte| byte.is_ascii_digit()) && (digits.len() == 1 || !digits.starts_with('0'));

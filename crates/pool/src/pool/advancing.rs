@@ -1,4 +1,4 @@
-//! The schedule: what time brings to the stock, and takes from it.
+//! Advancing the schedule and expiring reservations.
 
 use super::Pool;
 use super::step::Step;
@@ -7,9 +7,10 @@ use crate::record::event::Event;
 use crate::refusal::Refusal;
 
 impl<S: Selector> Pool<S> {
-    /// Does what the schedule says until this moment, in microseconds since 1970: units come to the stock, or lapse. Whether anything
-    /// was due. A moment that has passed changes nothing. O(1) if nothing is due, otherwise O(log n) for each item for which something
-    /// is, however long nobody has looked; to be asked before whatever else is done at this time.
+    /// Advances the schedule to this time, in microseconds since 1970: units are released or lapse.
+    /// Returns whether anything was due. A time in the past changes nothing. O(1) if nothing is
+    /// due, otherwise O(log n) for each item with a due event, however long the last call was ago.
+    /// Call it before anything else at this time.
     ///
     /// See [`Schedule`](crate::Schedule) for an example.
     pub fn advance(&mut self, now_us: u64) -> bool {
@@ -22,14 +23,16 @@ impl<S: Selector> Pool<S> {
         true
     }
 
-    /// Does what time has brought by now, in its order: reservations that are over end, and the schedule goes on. To be asked before
-    /// whatever else is done at this time. Microseconds since 1970. O(log n) for each draw that was set aside and comes back.
+    /// Does all that is due by this time, in order: expires reservations and advances the schedule.
+    /// Call it before anything else at this time. Microseconds since 1970. O(log n) for each
+    /// reserved draw that returns to stock.
     pub fn catch_up(&mut self, now_us: u64) {
         self.catch_up_some(now_us, usize::MAX);
     }
 
-    /// As [`catch_up`](Self::catch_up), as far as the reservation by which so many draws have come back; whether that was all. As long as
-    /// something is left, nothing else may be done at this time: for whoever has nothing else to do, and does it in parts.
+    /// As [`catch_up`](Self::catch_up), but stops once at least `draws_max` draws have returned to
+    /// stock. Returns whether everything is done. Until then, make no other call for this time. For
+    /// a caller that catches up in parts while idle.
     pub fn catch_up_some(&mut self, now_us: u64, draws_max: usize) -> bool {
         let mut draws = 0;
         while let Some(over) = self.next_over(now_us) {
@@ -37,7 +40,7 @@ impl<S: Selector> Pool<S> {
                 return false;
             }
             let (until_us, count) = (over.until_us, over.draws.len());
-            // What is given back by the end of a window lapses with it, and what comes back later does not.
+            // Units returned before a window ends lapse with it; units returned later do not.
             self.advance_to(until_us.saturating_sub(1) / 1000);
             let expired = self.expire_one(now_us);
             assert!(
@@ -50,13 +53,15 @@ impl<S: Selector> Pool<S> {
         true
     }
 
-    /// When time changes something next: a reservation is over, or the schedule goes on. Microseconds since 1970. O(1).
+    /// Returns the next deadline of a reservation or event of the schedule. Microseconds since
+    /// 1970. O(1).
     pub fn next_due(&self) -> Option<u64> {
         let release_us = self.urn.next_release_ms().map(|at_ms| at_ms.saturating_mul(1000));
         [self.next_until(), release_us].into_iter().flatten().min()
     }
 
-    /// Why nothing is drawn for want of stock, or when the schedule goes on if it does.
+    /// Replaces a refusal for lack of stock by [`Refusal::EmptyUntil`] if the schedule has more
+    /// events.
     pub(super) fn unless_more_comes(&self, refusal: Refusal) -> Refusal {
         self.urn.next_release_ms().map_or(refusal, |at_ms| Refusal::EmptyUntil { at_ms })
     }

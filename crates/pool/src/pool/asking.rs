@@ -1,4 +1,4 @@
-//! Drawing for somebody who says who they are, or what they call their request.
+//! Draws for a named user or under a request ID.
 
 use super::Pool;
 use super::draw::Draw;
@@ -11,19 +11,20 @@ use crate::record::event::{Asked, Event};
 use crate::refusal::Refusal;
 use crate::repeats::Repeats;
 
-/// What is asked for.
+/// A request for draws.
 #[derive(Debug, Clone, Copy)]
 struct Wish<'a> {
     by: By<'a>,
     count: usize,
     repeats: Repeats,
-    /// Until when the draws are to be set aside, if they are.
+    /// Deadline of the reservation, if the draws are to be reserved.
     until_us: Option<u64>,
 }
 
 impl<S: Selector> Pool<S> {
-    /// As [`draw_many`](Self::draw_many), for somebody. A request that was made before is answered as it was, and draws nothing, if it is
-    /// one of the last [`REQUESTS_KEPT`](crate::REQUESTS_KEPT); what was refused is not kept.
+    /// As [`draw_many`](Self::draw_many), for a caller. A repeated request gets its first answer
+    /// again and draws nothing, if it is among the last [`REQUESTS_KEPT`](crate::REQUESTS_KEPT).
+    /// Refused requests are not kept.
     ///
     /// ```
     /// use tidemark_pool::selector::WideTree;
@@ -39,7 +40,8 @@ impl<S: Selector> Pool<S> {
     /// ```
     ///
     /// # Errors
-    /// As `draw_many`; [`Refusal::NameLength`], and [`Refusal::OtherRequest`] if the request of this id has asked for something else.
+    /// As `draw_many`; [`Refusal::NameLength`]; [`Refusal::OtherRequest`] if the request with this
+    /// ID asked for something else.
     pub fn draw_by(
         &mut self,
         by: &By<'_>,
@@ -50,8 +52,8 @@ impl<S: Selector> Pool<S> {
         self.ask(&Wish { by: *by, count, repeats, until_us: None }, into).map(|_| ())
     }
 
-    /// As [`reserve`](Self::reserve), for somebody. A request that was made before is answered as it was, whatever has become of the
-    /// reservation since.
+    /// As [`reserve`](Self::reserve), for a caller. A repeated request gets its first answer again,
+    /// even if the reservation has ended since.
     ///
     /// # Errors
     /// As `reserve` and [`draw_by`](Self::draw_by).
@@ -70,7 +72,8 @@ impl<S: Selector> Pool<S> {
         Ok(Reservation { draws: draws.into(), until_us, user, drawn_ms })
     }
 
-    /// Draws, or says what was drawn before; and until when that is set aside, and when it was drawn.
+    /// Draws, or repeats the answer of a kept request. Returns the reservation's deadline and the
+    /// time of the draw.
     fn ask(&mut self, wish: &Wish<'_>, into: &mut Vec<Draw>) -> Result<(Option<u64>, u64), Refusal> {
         wish.by.check()?;
         if let Some(before) = self.requested(&wish.by) {
@@ -99,7 +102,7 @@ impl<S: Selector> Pool<S> {
         Ok((wish.until_us, self.event_time(&wish.by)))
     }
 
-    /// Whether so many draws more can be set aside.
+    /// Checks that `count` more draws can be reserved.
     fn check_room_aside(&self, count: usize) -> Result<(), Refusal> {
         if self.reservations.len() >= RESERVATIONS_MAX {
             return Err(Refusal::TooManyReservations { max: RESERVATIONS_MAX });
@@ -110,12 +113,12 @@ impl<S: Selector> Pool<S> {
         Ok(())
     }
 
-    /// The request of this id that was made before.
+    /// Returns the kept request with the caller's request ID.
     fn requested(&self, by: &By<'_>) -> Option<&Request> {
         by.request.and_then(|id| self.requests.find(id))
     }
 
-    /// Keeps what draws were asked for and made: the request, and what is set aside.
+    /// Keeps the request, and opens the reservation.
     fn keep_asked(&mut self, wish: &Wish<'_>, draws: &[Draw]) {
         let Some(first) = draws.first().map(|draw| draw.number) else { return };
         if wish.by.request.is_some() {
@@ -131,12 +134,12 @@ impl<S: Selector> Pool<S> {
         }
     }
 
-    /// Does again what somebody has asked for; the draws have been made.
+    /// Replays a request whose draws were already taken.
     pub(super) fn asked_again(&mut self, asked: &Asked<'_>, draws: &[Draw]) -> Result<(), Refusal> {
         let Asked { by, items, repeats, until_us } = asked;
         let wish = Wish { by: *by, count: items.len(), repeats: *repeats, until_us: *until_us };
         if self.requested(by).is_some() {
-            // What is asked again leaves no trace in a log.
+            // A log has no events of repeated requests.
             return Err(wish.other_request());
         }
         self.count_made(by, items);
@@ -144,7 +147,7 @@ impl<S: Selector> Pool<S> {
         Ok(())
     }
 
-    /// Draws again what somebody has asked for.
+    /// Replays a request by drawing again.
     pub(super) fn ask_again(&mut self, asked: &Asked<'_>, into: &mut Vec<Draw>) -> Result<(), Refusal> {
         let Asked { by, items, repeats, until_us } = asked;
         let wish = Wish { by: *by, count: items.len(), repeats: *repeats, until_us: *until_us };
@@ -156,7 +159,7 @@ impl<S: Selector> Pool<S> {
 }
 
 impl<'a> Wish<'a> {
-    /// Whether a request has asked for the same.
+    /// Checks that the earlier request asked for the same.
     fn check_same(&self, before: &Request) -> Result<(), Refusal> {
         let is_same = before.user.as_deref() == self.by.user
             && before.count as usize == self.count

@@ -1,4 +1,4 @@
-//! Changes by hand, while draws go on.
+//! Changes of items between draws.
 
 use super::Pool;
 use super::step::Step;
@@ -9,22 +9,23 @@ use crate::record::event::Event;
 use crate::refusal::Refusal;
 
 impl<S: Selector> Pool<S> {
-    /// Gives an item another weight: [`Urn::reweight`].
+    /// Sets an item's weight: [`Urn::reweight`].
     pub fn reweight(&mut self, id: &str, weight: u64) -> Result<(), Refusal> {
         self.change(|urn| urn.reweight(id, weight), changed)
     }
 
-    /// Gives an item another stock, whatever was left: [`Urn::set_stock`].
+    /// Sets an item's stock, whatever was left: [`Urn::set_stock`].
     pub fn set_stock(&mut self, id: &str, stock: Stock) -> Result<(), Refusal> {
         self.change(|urn| urn.set_stock(id, stock), changed)
     }
 
-    /// Adds units to what is left of an item, or takes some out: [`Urn::restock`].
+    /// Adds units to an item's stock, or removes some: [`Urn::restock`].
     pub fn restock(&mut self, id: &str, units: i64) -> Result<(), Refusal> {
         self.change(|urn| urn.restock(id, units), changed)
     }
 
-    /// Takes back what has been drawn: [`Urn::give_back`]. What is set aside comes back by [`cancel`](Self::cancel) alone.
+    /// Returns drawn units to stock: [`Urn::give_back`]. Reserved units return only by
+    /// [`cancel`](Self::cancel).
     pub fn give_back(&mut self, id: &str, count: u64) -> Result<(), Refusal> {
         let held = self.urn.find(id).map_or(0, |item| self.held(item));
         self.change(

@@ -1,4 +1,4 @@
-//! Checking what a log says was done: as an auditor does it, who believes nothing that can be computed.
+//! Auditing a log: everything that can be computed is checked.
 
 use super::Pool;
 use super::divergence::Divergence;
@@ -10,14 +10,19 @@ use crate::record::event::Event;
 use crate::record::frame::Chain;
 
 impl<S: Selector> Pool<S> {
-    /// Does again what an event of this time says, and checks all of it that can be: as [`verify`](Self::verify), and that a reservation
-    /// which is said to have expired was over by then, and one that was confirmed or cancelled was not; that what users did counts for the
-    /// time at which they did it; that the schedule was not ahead of its time, and that neither it nor the
-    /// end of a reservation was behind when something was drawn. Draws of an epoch whose secret is [sealed](crate::Secret::sealed) are only
-    /// [done again](Self::apply), for nobody can tell what follows from it.
+    /// Applies an event that was logged at this time, and checks all that can be checked. As
+    /// [`verify`](Self::verify), and also:
+    ///
+    /// - An expired reservation was overdue; a confirmed or cancelled one was not.
+    /// - What users did counts for the time at which they did it.
+    /// - The schedule did not advance early.
+    /// - At each draw, no reservation was overdue and no scheduled event was due.
+    ///
+    /// Draws of an epoch whose secret is [sealed](crate::Secret::sealed) are only
+    /// [applied](Self::apply), as they cannot be computed.
     ///
     /// # Errors
-    /// [`Divergence`]; the pool is of no use then.
+    /// [`Divergence`]; do not use the pool after that.
     pub fn check(&mut self, time_us: u64, event: &Event<'_>) -> Result<(), Divergence> {
         if let Event::Ended { number, how } = event
             && let Some(until_us) = self.reservation(*number).map(|reservation| reservation.until_us)
@@ -63,9 +68,10 @@ impl<S: Selector> Pool<S> {
         if self.epoch.secret.is_sealed() { self.apply(event) } else { self.verify(event) }
     }
 
-    /// What the chain of its log begins with, of a pool that has done nothing yet: SHA-256 of its two commitments, what is done with sold
-    /// out items and weights, whether its selector [keeps the items' order](Selector::in_order), its items, its rules, and its schedule
-    /// and its tables, if it has any. O(n).
+    /// Returns the first link of the hash chain, for a pool that has done nothing yet. It is the
+    /// SHA-256 of the two commitments, the rules for sold-out items and weights, whether the
+    /// selector [keeps the items' order](Selector::in_order), the items, the rules, and the
+    /// schedule and tables if there are any. O(n).
     pub fn origin(&self) -> Chain {
         let mut origin = [self.commitment().0, self.next_commitment().0].concat();
         self.urn.write_head(&mut origin);

@@ -1,40 +1,43 @@
-//! What a draw has given.
+//! Draws.
 
 use crate::catalogue::ITEMS_MAX;
 
-/// The most draws of one call.
+/// Maximum number of draws in one call.
 pub const DRAWS_MAX: usize = 1 << 20;
 
-/// The most draws of one call, times the items that the pool's rules name, each of which a draw may have to look at: half a second.
+/// Maximum of draws in one call times items named by the rules: about half a second of work, as
+/// each draw may check every named item.
 const LOOKS_MAX: usize = 1 << 24;
 
-/// How many draws of one call a pool makes whose rules name so many items: [`DRAWS_MAX`] at most, and 1,024 at least.
+/// Returns the maximum number of draws in one call if the rules name `named` items: 1,024 to
+/// [`DRAWS_MAX`].
 pub(super) fn draws_max(named: usize) -> usize {
     (LOOKS_MAX / named.max(1)).clamp(1024, DRAWS_MAX)
 }
 
-/// What a draw has given.
+/// Result of a draw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Draw {
-    /// Which draw it was, counted from 0: no two draws of a pool have the same number, and none is left out.
+    /// Number of the draw. Numbers are unique in a pool and have no gaps.
     pub number: u64,
-    /// The item; `None` if it met what is sold out and the pool's rule is to give nothing.
+    /// The item. `None` if the draw gave nothing, for example because it hit a sold-out item and
+    /// the pool's rule is to give nothing.
     pub item: Option<u32>,
 }
 
-/// The item of a draw in four bytes.
+/// Item of a draw, or nothing, in four bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Given(u32);
 
 const _: () = assert!(ITEMS_MAX <= Given::NOTHING as usize);
 
 impl Given {
-    /// In place of an item: nothing. No item has this number.
+    /// Stands for nothing; no item has this number.
     const NOTHING: u32 = u32::MAX;
 
     #[inline]
     pub(super) fn new(item: Option<u32>) -> Self {
-        // In debug builds only: every draw runs this, and the assertion above covers all items.
+        // Only in debug builds: every draw runs this, and the assertion above covers all items.
         debug_assert_ne!(item, Some(Self::NOTHING), "no item has this number");
         Self(item.unwrap_or(Self::NOTHING))
     }

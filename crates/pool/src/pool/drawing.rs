@@ -1,28 +1,32 @@
-//! Drawing: one, or several at once.
+//! Single draws, and several draws in one call.
 //!
-//! Draws follow from the secret and their numbers, so what is refused must not tell of numbers that are drawn later. A call is refused in two
-//! cases only:
+//! Draws follow from the secret and their numbers, so a refusal must not reveal anything about
+//! numbers that are drawn later. A call is refused in two cases only:
 //!
-//! * The state alone says so, before a number is looked at: there are too few units or different items, a limit of draws would be reached on
-//!   the way, or guarantees may make weights too large.
-//! * Its first draw is not possible. That follows from the state as well: an urn looks at no number where nothing can be given.
+//! * The state alone decides, before any number is computed: there are too few units or different
+//!   items, a limit of draws would be reached during the call, or guarantees may make weights too
+//!   large.
+//! * Its first draw is not possible. The state decides this as well: an urn that can give nothing
+//!   ignores the number.
 //!
-//! Whether a later draw is possible may depend on what the first ones have given. Then the call is not refused: its draws are made, and
-//! what is not possible any more gives nothing. A refusal behind the first draw, taken back, would say where the last prize lies, and the
-//! next caller would draw the same numbers.
+//! Whether a later draw is possible may depend on the results of the earlier ones. In that case the
+//! call is not refused: its draws are made, and those that are impossible give nothing. If a
+//! refusal undid the earlier draws, it would reveal where the last prize lies, and the next caller
+//! would draw the same numbers.
 //!
-//! What else a client can see tells nothing of later draws either:
+//! Nothing else that a client observes reveals later draws either:
 //!
 //! | what | follows from |
 //! |---|---|
-//! | odds, stock, history, what is counted of users | draws that were made |
-//! | a request that is sent again | the draws that are kept of it; refused, from what it asks for |
-//! | a reservation that is cancelled | the units come back, the numbers do not |
-//! | room for reservations, requests, users and bytes of the log | counts, before anything is drawn |
-//! | the time that a refusal takes | the state: no number is looked at |
-//! | the time that draws take | the numbers of these draws; those computed ahead take as long whatever they are |
+//! | odds, stock, history, counts of users | past draws |
+//! | a repeated request | its kept draws; if refused, what it asks for |
+//! | a cancelled reservation | its units return to stock, its numbers are not reused |
+//! | room for reservations, requests, users and log bytes | counts, before anything is drawn |
+//! | the duration of a refusal | the state: no number is computed |
+//! | the duration of draws | these draws; computing numbers ahead takes constant time |
 //!
-//! Only a program that takes draws back, [`revert`](Pool::revert) or [`back_to`](Pool::back_to), knows what comes next.
+//! Only a program that undoes draws, with [`revert`](Pool::revert) or [`back_to`](Pool::back_to),
+//! can predict the next ones.
 
 use super::Pool;
 use super::draw::{DRAWS_MAX, Draw};
@@ -34,17 +38,17 @@ use crate::record::event::{Asked, Event};
 use crate::refusal::{Empty, Refusal};
 use crate::repeats::Repeats;
 
-/// How many items are looked for together at most,
+/// Maximum size of a batch of lookups.
 const TOGETHER_MAX: usize = 64;
-/// and at first.
+/// Size of the first batch of lookups.
 const TOGETHER_FIRST: usize = 8;
 
 impl<S: Selector> Pool<S> {
-    /// Draws once. As fast as the selector, with no allocation. Where [rules](Self::rules) count what each user does, there is nothing for
-    /// nobody: [`draw_by`](Self::draw_by) draws for somebody.
+    /// Draws once, at the speed of the selector and without allocation. If the [rules](Self::rules)
+    /// count per user, an anonymous draw is refused: use [`draw_by`](Self::draw_by).
     ///
     /// # Errors
-    /// [`Empty`]; then the draw has not taken a number.
+    /// [`Empty`]; a refused draw takes no number.
     #[inline]
     pub fn draw(&mut self) -> Result<Draw, Empty> {
         if self.ruled.is_some() {
@@ -55,7 +59,7 @@ impl<S: Selector> Pool<S> {
         Ok(Draw { number, item })
     }
 
-    /// What the next draw gives, where nothing is counted of users.
+    /// Makes the next draw in a pool without rules.
     #[inline]
     fn draw_item(&mut self) -> Result<Option<u32>, Empty> {
         let item = match self.urn.lasting_weight() {
@@ -67,7 +71,7 @@ impl<S: Selector> Pool<S> {
         Ok(item)
     }
 
-    /// Gives the next number to a draw that has given this.
+    /// Assigns the next number to a draw with this result.
     pub(super) fn made(&mut self, item: Option<u32>) -> Draw {
         let number = self.next_draw;
         self.next_draw += 1;
@@ -75,8 +79,8 @@ impl<S: Selector> Pool<S> {
         Draw { number, item }
     }
 
-    /// As [`draw_item`](Self::draw_item) so often, while steps are kept. Several items are looked for together where that can be: whenever
-    /// something is sold out, what was found behind it is looked for anew, and fewer together.
+    /// Calls [`draw_item`](Self::draw_item) `count` times, in batches where possible; staging must
+    /// be on. When an item sells out, the rest of the batch is looked up again, in a smaller batch.
     fn draw_items(&mut self, count: usize) -> Result<(), Empty> {
         let (mut left, mut together) = (count, TOGETHER_FIRST);
         while left > 0 {
@@ -93,7 +97,7 @@ impl<S: Selector> Pool<S> {
         Ok(())
     }
 
-    /// Draws so many, or fewer, among items of this weight.
+    /// Makes up to `count` draws among items of this total weight, and returns their number.
     fn draw_together(&mut self, count: usize, weight: u64) -> Result<usize, Empty> {
         let Self { urn, numbers, next_draw, steps, recorder, .. } = self;
         let (mut points, mut items) = ([0; TOGETHER_MAX], [0; TOGETHER_MAX]);
@@ -108,7 +112,7 @@ impl<S: Selector> Pool<S> {
         })
     }
 
-    /// As [`draw`](Self::draw), and says why nothing is drawn.
+    /// As [`draw`](Self::draw), with the full reason of a refusal.
     #[inline]
     pub(crate) fn draw_or_refuse(&mut self) -> Result<Draw, Refusal> {
         if self.ruled.is_some() {
@@ -124,19 +128,22 @@ impl<S: Selector> Pool<S> {
         Ok(drawn.pop().expect("a draw that is not refused is there"))
     }
 
-    /// Draws so many at once, or none of them, and adds them to `into`. The call is refused only for what the state alone says, or for its
-    /// first draw. If nothing is left for a later one, and that depends on what the others gave, the later one gives nothing: in pools that
-    /// give a fallback or nothing in place of what is sold out, and at limits of wins. 1 to [`DRAWS_MAX`]; where [rules](Self::rules) name items, at most
-    /// 16,777,216 divided by how many they name, but always 1,024.
+    /// Draws `count` times, or not at all, and appends the draws to `into`. Only the state or the
+    /// first draw can refuse the call. A later draw gives nothing if the earlier ones made it
+    /// impossible; this happens at limits of wins, and in pools that give a fallback or nothing for
+    /// a sold-out item. `count` is 1 to [`DRAWS_MAX`]. If the [rules](Self::rules) name items, the
+    /// maximum is 16,777,216 divided by their number, but at least 1,024.
     ///
     /// # Errors
-    /// [`Refusal::Count`]; and [`Refusal::Empty`], [`Refusal::NotSoMany`] or [`Refusal::NotSoManyItems`] if there are too few: then nothing
-    /// has been drawn. Where the schedule goes on, [`Refusal::EmptyUntil`] in place of the first two.
+    /// [`Refusal::Count`]; [`Refusal::Empty`], [`Refusal::NotSoMany`] or
+    /// [`Refusal::NotSoManyItems`] if too few are left. If the schedule has more events,
+    /// [`Refusal::EmptyUntil`] replaces [`Refusal::Empty`] and [`Refusal::NotSoMany`]. A refused
+    /// call draws nothing.
     pub fn draw_many(&mut self, count: usize, repeats: Repeats, into: &mut Vec<Draw>) -> Result<(), Refusal> {
         self.draw_by(&By::default(), count, repeats, into)
     }
 
-    /// Draws for somebody who stands like this, if there are rules.
+    /// Draws for a standing, which is `None` only if the pool has no rules.
     pub(super) fn draw_all(
         &mut self,
         count: usize,
@@ -178,7 +185,8 @@ impl<S: Selector> Pool<S> {
         Ok(())
     }
 
-    /// Records the draws of one call as one event: those without repeats, or beyond what was possible, give something else alone.
+    /// Records the draws of one call as a single event, as replaying them one by one would differ:
+    /// they are without repeats, or the last ones were impossible.
     #[cold]
     fn record_together(&mut self, repeats: Repeats, draws: &[Draw]) {
         let items = draws.iter().map(|draw| draw.item).collect();
@@ -191,7 +199,8 @@ impl<S: Selector> Pool<S> {
         self.recorder.record(&event);
     }
 
-    /// Refuses several draws at once if the state says that not all of them are possible. If none is, the first draw says why.
+    /// Refuses several draws if the state says that not all are possible. If none is, the first
+    /// draw reports the reason.
     #[inline]
     fn check_possible(
         &self,
@@ -208,7 +217,7 @@ impl<S: Selector> Pool<S> {
         }
     }
 
-    /// Makes so many draws, and returns how many were possible; the others give nothing.
+    /// Makes `count` draws, and returns how many were possible; the rest give nothing.
     fn draw_repeatedly(
         &mut self,
         count: usize,
@@ -226,7 +235,8 @@ impl<S: Selector> Pool<S> {
                 }
                 (given..count).for_each(|_| _ = self.made(None));
             }
-            // All at once from bare numbers: a draw that is moved as a whole right behind the stores of its parts waits for them.
+            // Built from bare item numbers: moving a whole draw right after storing its fields
+            // would stall on store forwarding.
             let drawn = self.steps.drawn_since(draws);
             let (next, kept) = (self.next_draw, drawn.len());
             assert!(
@@ -241,7 +251,8 @@ impl<S: Selector> Pool<S> {
                 Ok(draw) => into.push(draw),
                 Err(refusal) if given == 0 => return Err(refusal),
                 Err(_) => {
-                    // What is impossible stays so for the rest of the call: stock and what limits allow only become less.
+                    // An impossible draw stays impossible for the rest of the call: stock and
+                    // limits only shrink.
                     into.extend((given..count).map(|_| self.draw_nothing_standing(standing)));
                     return Ok(given);
                 }
@@ -250,7 +261,8 @@ impl<S: Selector> Pool<S> {
         Ok(count)
     }
 
-    /// As [`draw_repeatedly`](Self::draw_repeatedly), and what has been drawn is hidden from the rest of the call.
+    /// As [`draw_repeatedly`](Self::draw_repeatedly), but hides each drawn item for the rest of the
+    /// call.
     fn draw_different(
         &mut self,
         count: usize,
@@ -259,7 +271,7 @@ impl<S: Selector> Pool<S> {
     ) -> Result<usize, Refusal> {
         let (rule, mut hidden, mut given) = (self.urn.rule(), Hidden::default(), 0);
         while given < count {
-            // Behind the first, what has no tickets is not drawn: nothing would hide it.
+            // After the first draw, an item without tickets is not drawn: hiding it has no effect.
             if given > 0 && self.urn.total_weight() == 0 {
                 break;
             }
@@ -281,7 +293,7 @@ impl<S: Selector> Pool<S> {
             given += 1;
         }
         self.urn.show(hidden.into_iter(), rule);
-        // As in `draw_repeatedly`, what is impossible stays so.
+        // As in `draw_repeatedly`, an impossible draw stays impossible.
         into.extend((given..count).map(|_| match &mut standing {
             None => self.made(None),
             Some(standing) => self.draw_nothing_standing(standing),
@@ -290,7 +302,8 @@ impl<S: Selector> Pool<S> {
     }
 }
 
-/// Refuses more draws than are possible. If none is, the first draw says why.
+/// Returns an error if `left` is less than `wanted`, but not 0: then the first draw reports the
+/// reason.
 #[inline]
 pub(super) fn too_few(wanted: usize, left: usize, repeats: Repeats) -> Result<(), Refusal> {
     match repeats {

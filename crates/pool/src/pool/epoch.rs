@@ -1,35 +1,35 @@
-//! Epochs: runs of draws that follow from one secret.
+//! Epochs: ranges of draws that follow from one secret.
 
 use crate::draw::secret::{SECRET_BYTES, Secret};
 
-/// Of so many epochs that are over a pool knows the secrets, so that they can be asked for later.
+/// Number of past epochs whose secrets a pool keeps.
 pub const EPOCHS_KEPT: usize = 1024;
 
-/// A run of draws that follow from one secret.
+/// A range of draws that follow from one secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Epoch {
-    /// Which one, counted from 0.
+    /// Index, counted from 0.
     pub index: u64,
-    /// Its first draw.
+    /// Number of its first draw.
     pub first_draw: u64,
-    /// What its draws follow from. Not to be shown before the epoch is over: who has it knows what will be drawn.
+    /// Secret that its draws follow from. Reveal it only after the epoch: it predicts every draw.
     pub secret: Secret,
-    /// What a client has added when it began; mostly nothing.
+    /// Seed that a client added when the epoch began; usually empty.
     pub client_seed: Box<[u8]>,
 }
 
 impl Epoch {
-    /// The key of its [`Numbers`](crate::Numbers).
+    /// Returns the key of its [`Numbers`](crate::Numbers).
     pub fn key(&self) -> [u8; SECRET_BYTES] {
         self.secret.key(&self.client_seed)
     }
 }
 
-/// An epoch that is over, with all that it takes to draw again what was drawn.
+/// A past epoch, with all that is needed to repeat its draws.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Revealed {
-    /// The epoch; its secret is no longer one.
+    /// The epoch, with its secret.
     pub epoch: Epoch,
-    /// The draw behind its last.
+    /// Number after its last draw.
     pub end: u64,
 }

@@ -1,4 +1,4 @@
-//! From one epoch to the next.
+//! Beginning and revealing epochs.
 
 use super::Pool;
 use super::epoch::{EPOCHS_KEPT, Epoch, Revealed};
@@ -10,24 +10,26 @@ use crate::record::event::Event;
 use crate::refusal::Refusal;
 
 impl<S: Selector> Pool<S> {
-    /// The epoch that the next draw belongs to.
+    /// Returns the current epoch, which the next draw belongs to.
     pub fn epoch(&self) -> &Epoch {
         &self.epoch
     }
 
-    /// The SHA-256 of the epoch's secret.
+    /// Returns the SHA-256 of the current epoch's secret.
     pub fn commitment(&self) -> Commitment {
         self.epoch.secret.commitment()
     }
 
-    /// The SHA-256 of the secret of the epoch that comes next. It is fixed before a client can add a seed, so whoever has
-    /// chosen the secret could not choose it for the seed.
+    /// Returns the SHA-256 of the next epoch's secret. The secret is fixed before a client can add
+    /// a seed, so the operator cannot choose it to suit the seed.
     pub fn next_commitment(&self) -> Commitment {
         self.next_secret.commitment()
     }
 
-    /// Ends the epoch, and begins the one that was committed to; a client may add up to [`CLIENT_SEED_BYTES_MAX`] bytes that its draws
-    /// will follow from as well. `after` is for the epoch behind it. Where that is staged, the secret is to be shown once it is committed.
+    /// Ends the current epoch and begins the next one, whose secret is already committed to.
+    /// `client_seed` has up to [`CLIENT_SEED_BYTES_MAX`] bytes, which the new epoch's draws also
+    /// follow from. `after` is the secret of the epoch after that. If the call is staged, reveal
+    /// the secret only after the commit.
     ///
     /// # Errors
     /// [`Refusal::SeedTooLong`].
@@ -53,7 +55,7 @@ impl<S: Selector> Pool<S> {
         Ok(Revealed { epoch: over, end: self.next_draw })
     }
 
-    /// An epoch that is over, if it is one of the last [`EPOCHS_KEPT`]. O(1).
+    /// Returns a past epoch if it is among the last [`EPOCHS_KEPT`]. O(1).
     pub fn revealed(&self, index: u64) -> Option<Revealed> {
         let place = usize::try_from(index.checked_sub(self.first_known())?).ok()?;
         let epoch = self.past.get(place)?.clone();
@@ -61,7 +63,7 @@ impl<S: Selector> Pool<S> {
         Some(Revealed { epoch, end })
     }
 
-    /// The first epoch of which the secret is still known, which may be the one that is not over.
+    /// Returns the index of the first epoch whose secret is kept; it may be the current one.
     pub fn first_known(&self) -> u64 {
         self.epoch.index - self.past.len() as u64
     }

@@ -1,4 +1,4 @@
-//! A pool as bytes, for snapshots: what it is by, and its items some at a time.
+//! Serialisation of a pool for snapshots: a head, and its items in parts.
 
 use super::Pool;
 use super::draw::Draw;
@@ -20,12 +20,12 @@ use crate::record::event::Recorder;
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// In front of everything.
+/// Format version; the first number of an image.
 const VERSION: u64 = 3;
-/// What was written before there were schedules and tables inside of tables.
+/// Older version, without schedules and nested tables.
 const PLAIN: u64 = 2;
 
-/// Bytes that are no pool's.
+/// The bytes are not a valid image of a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the {part} of a pool's image is damaged, or was written by another version")]
 pub struct Unreadable {
@@ -33,8 +33,9 @@ pub struct Unreadable {
 }
 
 impl<S: Selector> Pool<S> {
-    /// Appends all but the items: a pool is read back from this and from all [items](Self::write_items) in their order. The secrets are in it.
-    /// What was [handed over](Self::hand_over) is in it as well: such an image is of use only once that has been written down.
+    /// Appends everything except the items. [`PoolImage`] reads a pool back from this and from all
+    /// its [items](Self::write_items), in order. The head contains the secrets. It also contains
+    /// the steps that were [handed over](Self::hand_over): use it only once they are written.
     ///
     /// # Panics
     /// If anything is [staged](Self::staged).
@@ -42,8 +43,9 @@ impl<S: Selector> Pool<S> {
         self.write_head_with(into, Secret::clone);
     }
 
-    /// As [`write_head`](Self::write_head), for those who are not to know what will be drawn: commitments stand in the place of the secrets
-    /// of the epoch that is not over and of the next. Those of epochs that are over are in it.
+    /// As [`write_head`](Self::write_head), for a reader that must not predict draws. The secrets
+    /// of the current and the next epoch are replaced by their commitments; secrets of past epochs
+    /// are included.
     ///
     /// # Panics
     /// If anything is [staged](Self::staged).
@@ -85,16 +87,16 @@ impl<S: Selector> Pool<S> {
         self.urn.write_tables(into);
     }
 
-    /// Appends some of the items: some 20 bytes each, and their ids.
+    /// Appends a range of the items: about 20 bytes each, plus their ids.
     ///
     /// # Panics
-    /// If there are not so many.
+    /// If the range is out of bounds.
     pub fn write_items(&self, items: Range<u32>, into: &mut Vec<u8>) {
         self.urn.write_items(items, into);
     }
 }
 
-/// A pool that is being read.
+/// A pool that is being read from an image.
 ///
 /// ```
 /// use tidemark_pool::selector::WideTree;
@@ -127,7 +129,7 @@ pub struct PoolImage {
 }
 
 impl PoolImage {
-    /// Reads what [`Pool::write_head`] has written.
+    /// Reads the output of [`Pool::write_head`].
     ///
     /// # Errors
     /// [`Unreadable`].
@@ -137,7 +139,8 @@ impl PoolImage {
         image.ok_or(Unreadable { part: "head" })
     }
 
-    /// Of a head that [`Pool::write_sealed_head`] has written: puts in the secrets that are known by now. The others stay sealed.
+    /// Inserts the secrets known by now into a head from [`Pool::write_sealed_head`]. The others
+    /// stay sealed.
     pub fn unseal(&mut self, known: impl Fn(Commitment) -> Option<Secret>) {
         for secret in [&mut self.epoch.secret, &mut self.next_secret] {
             let commitment = Commitment(*secret.reveal());
@@ -145,20 +148,20 @@ impl PoolImage {
         }
     }
 
-    /// Reads what [`Pool::write_items`] has written, behind what was read before.
+    /// Reads the next output of [`Pool::write_items`].
     ///
     /// # Errors
-    /// [`Unreadable`]; the image is of no use then.
+    /// [`Unreadable`]; do not use the image after that.
     pub fn read_items(&mut self, items: &[u8]) -> Result<(), Unreadable> {
         self.urn.items(&mut Reader::new(items)).ok_or(Unreadable { part: "item" })
     }
 
-    /// Whether all items have been read.
+    /// Returns whether all items have been read.
     pub fn is_complete(&self) -> bool {
         self.urn.is_complete()
     }
 
-    /// The pool, once all items have been read.
+    /// Builds the pool once all items have been read.
     ///
     /// # Errors
     /// [`Unreadable`], also if items are missing.
@@ -166,7 +169,7 @@ impl PoolImage {
         self.finish_with(S::new)
     }
 
-    /// As [`finish`](Self::finish), with the selector that somebody makes of the weights.
+    /// As [`finish`](Self::finish), with the selector that `make` builds from the weights.
     ///
     /// # Errors
     /// As [`finish`](Self::finish).
@@ -191,7 +194,7 @@ impl PoolImage {
             recorder: Recorder::default(),
             staging: false,
         };
-        // What is set aside was drawn.
+        // Reserved units count as drawn.
         let drawn = |item| (item as usize) < pool.urn.len() && pool.held(item) <= pool.urn.drawn(item);
         let is_sound = pool.reservations.held_items().all(drawn);
         if is_sound { Ok(pool) } else { Err(unreadable) }
@@ -202,7 +205,7 @@ impl PoolImage {
         let mut urn = Unread::head(reader)?;
         let next_draw = reader.number()?;
         let index = reader.number()?;
-        // What is counted can be counted on.
+        // Leaves room to count further without overflow.
         if next_draw.max(index) > AMOUNT_MAX {
             return None;
         }

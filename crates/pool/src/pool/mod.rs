@@ -1,4 +1,4 @@
-//! The pool: an urn whose draws are numbered and follow from secrets.
+//! The pool: an urn whose numbered draws follow from secrets.
 
 mod advancing;
 mod asking;
@@ -47,13 +47,13 @@ use std::collections::VecDeque;
 use std::fmt;
 use steps::Steps;
 
-/// The largest number that the first draw of a pool may have: as many can follow.
+/// Largest possible number of a pool's first draw. It leaves as many numbers for later draws.
 pub const FIRST_DRAW_MAX: u64 = AMOUNT_MAX / 2;
 
-/// A catalogue that is drawn from: draws are numbered, and each follows from its number and a secret that can be shown later.
+/// A catalogue to draw from. Each draw follows from its number and a secret that is revealed later.
 ///
-/// A pool does what it is told, one thing after the other: it reads no clock and asks nobody for random numbers, so the same
-/// calls make the same pool anywhere. What it holds is its [`urn`](Self::urn).
+/// A pool is a deterministic state machine: it reads neither a clock nor a random source, so the
+/// same calls always give the same pool. Its contents are its [`urn`](Self::urn).
 ///
 /// ```
 /// use tidemark_pool::selector::WideTree;
@@ -79,26 +79,28 @@ pub struct Pool<S> {
     epoch: Epoch,
     numbers: Numbers,
     next_secret: Secret,
-    /// The epochs that are over, the longest ago first, without gaps.
+    /// Past epochs, oldest first, without gaps.
     past: VecDeque<Epoch>,
     reservations: Reservations,
     requests: Requests,
-    /// The rules about who draws, if there are any.
+    /// The rules and their counts, if there are rules.
     ruled: Option<Box<Ruled>>,
     steps: Steps,
-    /// So many of the steps are in the hands of whatever writes them down.
+    /// Number of leading steps that were handed over to be written.
     handed_over: usize,
     recorder: Recorder,
     staging: bool,
 }
 
 impl<S: Selector> Pool<S> {
-    /// A pool of this catalogue, whose first epoch follows from one secret and whose second will from the other. O(n).
+    /// Creates a pool from a catalogue. The first epoch uses `secret`, the second `next_secret`.
+    /// O(n).
     pub fn new(catalogue: &Catalogue, secret: Secret, next_secret: Secret) -> Self {
         Self::with_selector(catalogue, secret, next_secret, S::new)
     }
 
-    /// As [`new`](Self::new), with the selector that somebody makes of the weights: [`AnySelector::with`](crate::draw::selector::AnySelector::with), say.
+    /// As [`new`](Self::new), with the selector that `make` builds from the weights, for example
+    /// [`AnySelector::with`](crate::draw::selector::AnySelector::with).
     pub fn with_selector(
         catalogue: &Catalogue,
         secret: Secret,
@@ -128,10 +130,12 @@ impl<S: Selector> Pool<S> {
         }
     }
 
-    /// Numbers its draws from this one on, for a pool that takes the place of another: before it does anything.
+    /// Sets the number of the first draw, for a pool that replaces another. Call it before any
+    /// other change.
     ///
     /// # Errors
-    /// [`Refusal::FirstDraw`] for a number that leaves too few behind it, or if something was drawn.
+    /// [`Refusal::FirstDraw`] if the number is above [`FIRST_DRAW_MAX`], or the pool has made a
+    /// draw or begun another epoch.
     pub fn number_from(&mut self, first_draw: u64) -> Result<(), Refusal> {
         if first_draw > FIRST_DRAW_MAX || self.next_draw != self.epoch.first_draw || self.epoch.index > 0 {
             return Err(Refusal::FirstDraw { first_draw, max: FIRST_DRAW_MAX });
@@ -145,12 +149,12 @@ impl<S: Selector> Pool<S> {
         Ok(())
     }
 
-    /// What is in it: the items, their stock and their odds.
+    /// Returns the contents: the items with their stock and odds.
     pub fn urn(&self) -> &Urn<S> {
         &self.urn
     }
 
-    /// The number of the next draw: as many have been made before it.
+    /// Returns the number of the next draw.
     pub fn next_draw(&self) -> u64 {
         self.next_draw
     }

@@ -1,4 +1,4 @@
-//! Doing again what a log says was done.
+//! Replaying the events of a log.
 
 use super::Pool;
 use super::divergence::Divergence;
@@ -12,11 +12,11 @@ use crate::refusal::Refusal;
 use crate::repeats::Repeats;
 
 impl<S: Selector> Pool<S> {
-    /// Does again what an event says. What draws have given is taken as it is said, so a pool is what it was whatever its numbers
-    /// would be; some nanoseconds a draw. Nothing may be staged meanwhile.
+    /// Applies an event. Takes the results of draws as recorded, without computing them; some
+    /// nanoseconds a draw. Staging must be off.
     ///
     /// # Errors
-    /// [`Divergence`]; the pool is of no use then.
+    /// [`Divergence`]; do not use the pool after that.
     #[inline]
     pub fn apply(&mut self, event: &Event<'_>) -> Result<(), Divergence> {
         match event {
@@ -35,7 +35,7 @@ impl<S: Selector> Pool<S> {
         }
     }
 
-    /// As [`apply`](Self::apply) of a draw.
+    /// Applies a draw, as [`apply`](Self::apply) does.
     #[inline]
     pub(crate) fn apply_drew(&mut self, item: Option<u32>) -> Result<(), Divergence> {
         self.take(item)?;
@@ -43,7 +43,7 @@ impl<S: Selector> Pool<S> {
         Ok(())
     }
 
-    /// As [`apply`](Self::apply), but draws are made again, and must give what is said.
+    /// As [`apply`](Self::apply), but computes each draw and compares it with the record.
     ///
     /// # Errors
     /// As `apply`; and [`Divergence::OtherItem`].
@@ -72,14 +72,14 @@ impl<S: Selector> Pool<S> {
         }
     }
 
-    /// Panics if steps are staged: what is replayed from a log must not be undone.
+    /// Panics if staging is on: replayed steps must not be undone.
     pub(crate) fn expect_unstaged(&self) {
         assert!(!self.staging, "what is in a log is done again while {} steps are staged", self.steps.len());
     }
 
     #[inline]
     fn take(&mut self, item: Option<u32>) -> Result<Draw, Divergence> {
-        // In debug builds only: a replay runs this per draw, and asserts it per frame.
+        // Only in debug builds: a replay runs this for each draw, and asserts it for each frame.
         debug_assert!(!self.staging, "what is in a log is not staged");
         let number = self.next_draw;
         if let Some(item) = item {
@@ -140,7 +140,7 @@ impl<S: Selector> Pool<S> {
         Divergence::Refused { draws: self.next_draw, refusal }
     }
 
-    /// Ends a reservation that has not ended: a log has each end once.
+    /// Ends an open reservation. An ended one is an error: a log has each end once.
     fn end_open(&mut self, number: u64, how: Ending) -> Result<(), Refusal> {
         match self.reservation(number) {
             Some(_) => self.end(number, how),
@@ -154,7 +154,7 @@ impl<S: Selector> Pool<S> {
     }
 }
 
-/// Whether draws have given what is said.
+/// Compares computed draws with recorded items.
 fn same(draws: &[Draw], items: &[Option<u32>]) -> Result<(), Divergence> {
     assert_eq!(draws.len(), items.len(), "as many are drawn again as were drawn");
     for (draw, &recorded) in draws.iter().zip(items) {

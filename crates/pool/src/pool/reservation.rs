@@ -1,36 +1,37 @@
-//! A reservation: draws that are set aside until somebody says what becomes of them, or their time is over.
+//! A reservation: draws held until they are confirmed or cancelled, or their deadline passes.
 
 use super::draw::Draw;
 
-/// The most reservations that may be open at a time.
+/// Maximum number of open reservations.
 pub const RESERVATIONS_MAX: usize = 1 << 20;
 
-/// The most draws that may be set aside at a time, in all open reservations together.
+/// Maximum number of draws in all open reservations together.
 pub const RESERVED_DRAWS_MAX: usize = 1 << 22;
 
-/// Of so many reservations that are over a pool knows how they ended, so that who asks twice is told the same.
+/// Number of ended reservations whose ending a pool keeps, to answer repeated calls alike.
 pub const ENDED_KEPT: usize = 1 << 16;
 
-/// Draws that are set aside: they have numbers and are out of stock, but nobody has got them.
+/// Held draws: they have numbers and are out of stock, but are not yet delivered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reservation {
-    /// What was drawn. There is at least one draw, and the first one's number is the reservation's.
+    /// The draws, at least one. The number of the first is the reservation's number.
     pub draws: Box<[Draw]>,
-    /// When it is over, if nobody has confirmed it before. Microseconds since 1970-01-01 UTC.
+    /// When it expires unless it is confirmed or cancelled. Microseconds since 1970-01-01 UTC.
     pub until_us: u64,
-    /// Whose draws they are, if that was said.
+    /// User that the draws belong to, if named.
     pub user: Option<Box<[u8]>>,
-    /// When they were drawn, where limits depend on it, and otherwise 0. Milliseconds since 1970-01-01 UTC.
+    /// When it was drawn if limits depend on the time, otherwise 0. Milliseconds since 1970-01-01
+    /// UTC.
     pub drawn_ms: u64,
 }
 
 impl Reservation {
-    /// What it is called: the number of its first draw.
+    /// Returns the number of the reservation: the number of its first draw.
     pub fn number(&self) -> u64 {
         self.draws[0].number
     }
 
-    /// The items that it holds a unit of.
+    /// Returns the items it holds, once for each unit.
     pub(super) fn items(&self) -> impl Iterator<Item = u32> {
         self.draws.iter().filter_map(|draw| draw.item)
     }

@@ -1,4 +1,4 @@
-//! All reservations of a pool, by number and by time, and how the last ones have ended.
+//! Reservations of a pool, by number and by deadline, and the latest endings.
 
 use super::reservation::{ENDED_KEPT, Reservation};
 use crate::ending::Ending;
@@ -6,27 +6,26 @@ use foldhash::fast::RandomState;
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
-/// All reservations of a pool.
+/// Reservations of a pool.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Reservations {
     open: BTreeMap<u64, Reservation>,
     by_time: BTreeSet<(u64, u64)>,
-    /// How many draws the open ones have.
+    /// Number of draws in the open reservations.
     draws: usize,
-    /// How many units of an item the open ones hold, where they hold any.
+    /// Units held by open reservations, by item; never 0.
     held: HashMap<u32, u64, RandomState>,
     ended: BTreeMap<u64, Ending>,
-    /// The numbers of those that ended, the longest ago first.
+    /// Numbers of the ended reservations, oldest ending first.
     order: VecDeque<u64>,
 }
 
 impl Reservations {
-    /// How many have not ended.
+    /// Returns the number of open reservations.
     pub(super) fn len(&self) -> usize {
         self.open.len()
     }
 
-    /// How many draws those have that have not ended.
     pub(super) fn draws(&self) -> usize {
         self.draws
     }
@@ -43,33 +42,31 @@ impl Reservations {
         self.open.range(number..).map(|(_, reservation)| reservation)
     }
 
-    /// Of those that are over by now, the one whose time ended first.
+    /// Returns the overdue reservation with the earliest deadline.
     pub(super) fn first_over(&self, now_us: u64) -> Option<&Reservation> {
         let (_, number) = self.by_time.first().filter(|(until_us, _)| *until_us <= now_us)?;
         Some(&self.open[number])
     }
 
-    /// How many are over by now.
     pub(super) fn overdue(&self, now_us: u64) -> usize {
         self.by_time.range(..=(now_us, u64::MAX)).count()
     }
 
-    /// When the first of them is over.
     pub(super) fn next_until(&self) -> Option<u64> {
         self.by_time.first().map(|&(until_us, _)| until_us)
     }
 
-    /// How the last ones have ended, the longest ago first.
+    /// Returns the kept endings, oldest first.
     pub(super) fn all_ended(&self) -> impl ExactSizeIterator<Item = (u64, Ending)> {
         self.order.iter().map(|number| (*number, self.ended[number]))
     }
 
-    /// The items of which units are held, in no order.
+    /// Returns the items with held units, in no particular order.
     pub(super) fn held_items(&self) -> impl Iterator<Item = u32> {
         self.held.keys().copied()
     }
 
-    /// How one has ended, as long as that is known.
+    /// Returns how a reservation ended, if that is still kept.
     pub(super) fn ending(&self, number: u64) -> Option<Ending> {
         self.ended.get(&number).copied()
     }
@@ -105,7 +102,7 @@ impl Reservations {
         Some(reservation)
     }
 
-    /// Keeps how one has ended, and says what is forgotten for it.
+    /// Records how a reservation ended, and returns the ending that this evicts.
     pub(super) fn keep(&mut self, number: u64, ending: Ending) -> Option<(u64, Ending)> {
         self.ended.insert(number, ending);
         self.order.push_back(number);

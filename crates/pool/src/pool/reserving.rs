@@ -1,4 +1,4 @@
-//! Setting draws aside, and what becomes of them.
+//! Reserving draws, and confirming, cancelling and expiring reservations.
 
 use super::Pool;
 use super::reservation::Reservation;
@@ -11,7 +11,7 @@ use crate::refusal::Refusal;
 use crate::repeats::Repeats;
 
 impl<S: Selector> Pool<S> {
-    /// Draws as [`draw_many`](Self::draw_many) does, and sets aside what was drawn until this time.
+    /// Draws as [`draw_many`](Self::draw_many) does, and holds the draws until `until_us`.
     ///
     /// # Errors
     /// As `draw_many`; [`Refusal::TooManyReservations`] and [`Refusal::TooManySetAside`].
@@ -19,17 +19,18 @@ impl<S: Selector> Pool<S> {
         self.reserve_by(&By::default(), count, repeats, until_us)
     }
 
-    /// Ends a reservation: its draws count. Done once, however often it is asked for. It reads no clock: what is over by then is to be
-    /// [ended](Self::catch_up) before.
+    /// Confirms a reservation: its draws count. Idempotent. It reads no clock, so [end overdue
+    /// reservations](Self::catch_up) first.
     ///
     /// # Errors
-    /// [`Refusal::Ended`] if it has ended in another way, [`Refusal::NoReservation`] if there is none of this number or it ended long ago.
+    /// [`Refusal::Ended`] if it ended in another way; [`Refusal::NoReservation`] if it does not
+    /// exist or its ending is no longer kept.
     pub fn confirm(&mut self, number: u64) -> Result<(), Refusal> {
         self.end(number, Ending::Confirmed)
     }
 
-    /// Ends a reservation: what was drawn is in stock again; of items that were removed meanwhile nothing comes back. Done once, however
-    /// often it is asked for.
+    /// Cancels a reservation: its units return to stock, except those of items removed since.
+    /// Idempotent.
     ///
     /// # Errors
     /// As [`confirm`](Self::confirm).
@@ -37,8 +38,9 @@ impl<S: Selector> Pool<S> {
         self.end(number, Ending::Cancelled)
     }
 
-    /// Ends the reservation whose time has been over for longest, if any is by now: what was drawn is in stock again. Says its number.
-    /// O(log n); to be asked until there is none, before whatever else is done at this time.
+    /// Expires the reservation that has been overdue longest, if any, and returns its number. Its
+    /// units return to stock. O(log n). Call it until it returns `None` before any other call for
+    /// this time.
     pub fn expire_one(&mut self, now_us: u64) -> Option<u64> {
         let number = self.next_over(now_us)?.number();
         let ended = self.end(number, Ending::Expired);
@@ -46,42 +48,42 @@ impl<S: Selector> Pool<S> {
         Some(number)
     }
 
-    /// The reservation whose time has been over for longest, if any is by now.
+    /// Returns the reservation that has been overdue longest, if any.
     pub(super) fn next_over(&self, now_us: u64) -> Option<&Reservation> {
         self.reservations.first_over(now_us)
     }
 
-    /// How many reservations are over by now, and have not ended. O(1) for each.
+    /// Returns the number of open reservations whose deadline has passed. O(1) for each.
     pub fn overdue(&self, now_us: u64) -> usize {
         self.reservations.overdue(now_us)
     }
 
-    /// When the next reservation is over, if there is any. Microseconds since 1970. O(1).
+    /// Returns the earliest deadline of a reservation, in microseconds since 1970. O(1).
     pub fn next_until(&self) -> Option<u64> {
         self.reservations.next_until()
     }
 
-    /// A reservation that has not ended.
+    /// Returns an open reservation.
     pub fn reservation(&self, number: u64) -> Option<&Reservation> {
         self.reservations.get(number)
     }
 
-    /// How a reservation has ended, if it was one of the last [`ENDED_KEPT`](crate::ENDED_KEPT).
+    /// Returns how a reservation ended, if it is among the last [`ENDED_KEPT`](crate::ENDED_KEPT).
     pub fn ending(&self, number: u64) -> Option<Ending> {
         self.reservations.ending(number)
     }
 
-    /// How many units of an item are set aside. They count as drawn.
+    /// Returns the number of reserved units of an item. They count as drawn.
     pub fn held(&self, item: u32) -> u64 {
         self.reservations.held(item)
     }
 
-    /// The reservations that have not ended, in the order of their numbers.
+    /// Returns the open reservations, in the order of their numbers.
     pub fn reservations(&self) -> impl ExactSizeIterator<Item = &Reservation> {
         self.reservations.iter()
     }
 
-    /// Those of them whose numbers are these or above. O(log n).
+    /// Returns the open reservations from this number on. O(log n).
     pub fn reservations_from(&self, number: u64) -> impl Iterator<Item = &Reservation> {
         self.reservations.iter_from(number)
     }

@@ -1,4 +1,4 @@
-//! Drawing by rules: limits of what one user gets, and what is guaranteed.
+//! Draws under rules: per-user limits and guarantees.
 
 use super::Pool;
 use super::draw::{Draw, draws_max};
@@ -14,22 +14,24 @@ use crate::record::event::Event;
 use crate::refusal::Refusal;
 use crate::repeats::Repeats;
 
-/// The rules of a pool that has any, and what they have counted.
+/// Rules of a pool, and what they have counted.
 #[derive(Debug, Clone)]
 pub(super) struct Ruled {
     pub(super) rules: Rules<u32>,
-    /// Of each guarantee for the whole pool, how many draws have gone without; 0 of the others.
+    /// Consecutive misses of each pool-wide guarantee; 0 for the others.
     pub(super) tracks: Box<[u64]>,
     pub(super) people: People,
 }
 
-/// What the rules of a pool have counted of a user.
+/// What the rules of a pool have counted for a user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counted {
-    /// Of each limit how often, and until when that counts: `None` for ever. Milliseconds since 1970; when that time has come, nothing has been
-    /// counted.
+    /// For each limit the count and the end of its window; `None` if it has no window. Milliseconds
+    /// since
+    /// 1970. Once the window has ended, the count is 0.
     pub limits: Vec<(u64, Option<u64>)>,
-    /// Of each guarantee how many draws in a row have gone without, at most as many as it takes. Those of the whole pool count for everybody.
+    /// For each guarantee the number of consecutive draws that missed, capped at the number it
+    /// requires. Pool-wide guarantees count the draws of all users.
     pub misses: Vec<u64>,
 }
 
@@ -39,7 +41,8 @@ impl Ruled {
         Self { rules, tracks, people: People::default() }
     }
 
-    /// The same, of a pool with these tables besides the first; `None` if the rules name items of tables that they cannot name.
+    /// Resolves the rules against the pool's nested tables. `None` if they name items they must not
+    /// name.
     pub(super) fn over(
         mut self: Box<Self>,
         layout: Option<&Layout>,
@@ -56,17 +59,18 @@ impl Ruled {
 }
 
 impl<S: Selector> Pool<S> {
-    /// The rules about who draws, if there are any.
+    /// Returns the rules, if there are any.
     pub fn rules(&self) -> Option<&Rules<u32>> {
         self.ruled.as_ref().map(|ruled| &ruled.rules)
     }
 
-    /// Of how many users the rules have counted something: at most [`USERS_MAX`](crate::USERS_MAX).
+    /// Returns the number of users with counts: at most [`USERS_MAX`](crate::USERS_MAX).
     pub fn users(&self) -> usize {
         self.ruled.as_ref().map_or(0, |ruled| ruled.people.len())
     }
 
-    /// What the rules have counted of a user when they counted last. O(rules).
+    /// Returns a user's counts as of the last time they changed. `None` if the pool has no rules.
+    /// O(rules).
     pub fn counted(&self, user: &[u8]) -> Option<Counted> {
         let ruled = self.ruled.as_ref()?;
         let standing = ruled.standing(&By { user: Some(user), ..By::default() });
@@ -74,8 +78,8 @@ impl<S: Selector> Pool<S> {
         Some(Counted { limits: standing.used(&ruled.rules), misses })
     }
 
-    /// The standing of a user who wants `count` draws at once; `None` if the pool has no rules. The call is refused if the user would
-    /// reach a limit of draws before the last one.
+    /// Returns the standing of a user for a call of `count` draws; `None` if the pool has no rules.
+    /// Refuses the call if the user would reach a limit of draws before the last one.
     pub(super) fn standing(&self, by: &By<'_>, count: usize) -> Result<Option<Standing>, Refusal> {
         let Some(ruled) = &self.ruled else { return Ok(None) };
         let limits = ruled.rules.limits().iter().filter(|limit| limit.wins_of.is_none());
@@ -100,7 +104,7 @@ impl<S: Selector> Pool<S> {
         }
     }
 
-    /// Refuses several draws if the state and the user's standing say that not all of them are possible.
+    /// Refuses several draws if the state and the user's standing say that not all are possible.
     pub(super) fn check_possible_standing(
         &self,
         standing: &Standing,
@@ -116,13 +120,14 @@ impl<S: Selector> Pool<S> {
                 standing.next_relief(rules).filter(|_| barred.is_some_and(|barred| !barred.is_empty()));
             reached.map_or(too_few, Refusal::from)
         })?;
-        // Weights only fall during a call, so draws behind the first are never too heavy if the largest boosts fit now.
+        // Weights only fall during a call: if the largest boosts fit now, later draws are never too
+        // heavy.
         let boosts = standing.boosts_within(rules, count);
         if self.urn.bears(&boosts) { Ok(()) } else { Err(Refusal::TooHeavy) }
     }
 
-    /// Draws once for this standing, which has reached no limit of draws. `hidden` items are not drawn. Whether the draw is refused
-    /// follows from the state and the standing, never from the secret.
+    /// Draws once for a standing that has reached no limit of draws; `hidden` items are excluded. A
+    /// refusal follows from the state and the standing, never from the secret.
     pub(super) fn draw_standing(
         &mut self,
         standing: &mut Standing,
@@ -147,14 +152,14 @@ impl<S: Selector> Pool<S> {
         Ok(self.made(item))
     }
 
-    /// Makes a draw that gives nothing, because nothing is possible any more for this standing.
+    /// Makes a draw that gives nothing, because no draw is possible any more for this standing.
     pub(super) fn draw_nothing_standing(&mut self, standing: &mut Standing) -> Draw {
         let ruled = self.ruled.as_ref().expect("a user has a standing only in a pool that has rules");
         standing.count(&ruled.rules, None);
         self.made(None)
     }
 
-    /// Keeps how somebody stands who has drawn.
+    /// Stores the standing after draws.
     pub(super) fn keep_standing(&mut self, by: &By<'_>, standing: Option<Standing>) {
         let (Some(ruled), Some(standing)) = (&mut self.ruled, standing) else { return };
         let (tallies, idle_ms, tracks) = standing.into_parts(&ruled.rules);
@@ -166,7 +171,7 @@ impl<S: Selector> Pool<S> {
         self.keep_step(|| Step::Counted(Box::new((before, tracks_before))));
     }
 
-    /// Counts draws that have been made, for whoever made them.
+    /// Counts replayed draws for their user.
     #[inline]
     pub(super) fn count_made(&mut self, by: &By<'_>, items: &[Option<u32>]) {
         if self.ruled.is_some() {
@@ -182,13 +187,13 @@ impl<S: Selector> Pool<S> {
         self.keep_standing(by, Some(standing));
     }
 
-    /// Takes back what was won: so many of each item, drawn at the time that `by` says.
+    /// Subtracts wins: pairs of item and number, drawn at the time in `by`.
     pub(super) fn take_back(&mut self, by: &By<'_>, items: impl Iterator<Item = (u32, u64)>) {
         let Some(ruled) = &self.ruled else { return };
         if by.user.is_none_or(|user| ruled.people.tallies(user).is_none()) {
             return;
         }
-        // What has been counted since stays, whichever window it is of.
+        // Time 0 keeps each tally in its own window, so newer counts remain.
         let mut standing = ruled.standing(&By { now_ms: 0, ..*by });
         items.for_each(|(item, count)| standing.take_back(&ruled.rules, item, count, by.now_ms));
         self.keep_standing(by, Some(standing));
@@ -200,7 +205,8 @@ impl<S: Selector> Pool<S> {
         ruled.tracks = tracks;
     }
 
-    /// Takes back what somebody has drawn, as [`give_back`](Self::give_back) does, and what limits have counted of it in their windows of this time.
+    /// Gives back a user's units, as [`give_back`](Self::give_back) does, and subtracts them from
+    /// the limits whose current window contains the time in `by`.
     ///
     /// # Errors
     /// As `give_back`, and [`Refusal::NameLength`].
@@ -218,7 +224,7 @@ impl<S: Selector> Pool<S> {
         Ok(())
     }
 
-    /// When something was done, if that is of any account, and otherwise 0.
+    /// Returns the time to record for an event: 0 if no rule depends on it.
     pub(super) fn event_time(&self, by: &By<'_>) -> u64 {
         let is_timed = self.ruled.as_ref().is_some_and(|ruled| ruled.rules.are_timed());
         if is_timed && by.user.is_some() { by.now_ms } else { 0 }

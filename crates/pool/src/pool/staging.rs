@@ -1,4 +1,5 @@
-//! Steps that can be taken back: of a call that gives all or nothing, and of a caller who writes them down before they count.
+//! Staged steps that can be undone: for a call that is all or nothing, and for a caller that writes
+//! the steps to a log before they count.
 
 use super::Pool;
 use super::step::Step;
@@ -6,7 +7,7 @@ use super::steps::Last;
 use crate::draw::selector::Selector;
 use crate::record::event::{Event, Mark};
 
-/// A place among what is staged: see [`Pool::savepoint`].
+/// A position among the staged steps: see [`Pool::savepoint`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Savepoint {
     steps: usize,
@@ -14,8 +15,9 @@ pub struct Savepoint {
 }
 
 impl<S: Selector> Pool<S> {
-    /// Stages what follows, until it is kept by [`commit`](Self::commit) or undone by [`revert`](Self::revert). It is done at once. For
-    /// whoever writes it down first, and may fail.
+    /// Starts staging: later calls take effect immediately, but can be undone.
+    /// [`commit`](Self::commit) keeps them and [`revert`](Self::revert) undoes them. For a caller
+    /// that writes them to a log first, which may fail.
     ///
     /// ```
     /// use tidemark_pool::selector::WideTree;
@@ -43,17 +45,17 @@ impl<S: Selector> Pool<S> {
         self.staging = true;
     }
 
-    /// What is staged, as [`Events`](crate::Events).
+    /// Returns the staged events, to be read with [`Events`](crate::Events).
     pub fn staged(&self) -> &[u8] {
         self.recorder.bytes()
     }
 
-    /// How many draws are staged.
+    /// Returns the number of staged draws.
     pub fn staged_draws(&self) -> u64 {
         self.recorder.draws()
     }
 
-    /// Keeps what is staged. What follows is staged no more.
+    /// Keeps the staged steps and stops staging.
     pub fn commit(&mut self) {
         self.staging = false;
         self.steps.clear();
@@ -61,10 +63,10 @@ impl<S: Selector> Pool<S> {
         self.recorder.clear();
     }
 
-    /// Undoes all that is staged, the last first: it is as if it had not been done. What follows is staged no more. O(log n) a step with
-    /// most selectors.
+    /// Undoes all staged steps, last first, and stops staging. O(log n) a step with most selectors.
     ///
-    /// Draws that are undone are drawn again: the same numbers give the same items. Show no client what they gave.
+    /// The next draws get the same numbers and give the same items as the undone ones. Do not show
+    /// undone draws to a client.
     pub fn revert(&mut self) {
         self.staging = false;
         self.revert_to(0);
@@ -72,22 +74,23 @@ impl<S: Selector> Pool<S> {
         self.recorder.clear();
     }
 
-    /// Where staging has come to, so that what follows can be taken back by itself: [`back_to`](Self::back_to).
+    /// Returns the current position, to which [`back_to`](Self::back_to) can return.
     pub fn savepoint(&self) -> Savepoint {
         Savepoint { steps: self.steps.len(), recorded: self.recorder.mark() }
     }
 
-    /// What is staged behind a savepoint, which was made since the last [`commit`](Self::commit), [`revert`](Self::revert) or
-    /// [`hand_over`](Self::hand_over).
+    /// Returns what was staged after a savepoint. The savepoint must be younger than the last
+    /// [`commit`](Self::commit), [`revert`](Self::revert) or [`hand_over`](Self::hand_over).
     pub fn staged_since(&self, savepoint: Savepoint) -> &[u8] {
         self.recorder.since(savepoint.recorded)
     }
 
-    /// Undoes what was staged behind a savepoint, which was made since the last [`commit`](Self::commit), [`revert`](Self::revert) or
-    /// [`hand_over`](Self::hand_over). Draws that are undone are drawn again, as by [`revert`](Self::revert).
+    /// Undoes what was staged after a savepoint. The savepoint must be younger than the last
+    /// [`commit`](Self::commit), [`revert`](Self::revert) or [`hand_over`](Self::hand_over). As
+    /// after [`revert`](Self::revert), the next draws repeat the undone ones.
     ///
     /// # Panics
-    /// If less is staged than was at the savepoint, or more has been handed over.
+    /// If fewer steps are staged than at the savepoint, or more have been handed over.
     pub fn back_to(&mut self, savepoint: Savepoint) {
         let (steps, kept, handed_over) = (self.steps.len(), savepoint.steps, self.handed_over);
         assert!(
@@ -98,9 +101,11 @@ impl<S: Selector> Pool<S> {
         self.recorder.back_to(savepoint.recorded);
     }
 
-    /// Goes on staging, behind what is [`staged`](Self::staged) so far and has been handed to whatever writes it down. Says how many steps
-    /// that was: once they are written down, so many are kept by [`commit_first`](Self::commit_first). [`revert`](Self::revert) undoes
-    /// those as well that have been handed over, as long as they are not kept. For whoever goes on while something is being written.
+    /// Marks everything [`staged`](Self::staged) so far as handed over to the writer, and continues
+    /// staging after it. Returns the number of steps handed over by this call. Once they are
+    /// written, keep them with [`commit_first`](Self::commit_first). Until then,
+    /// [`revert`](Self::revert) undoes them too. For a caller that continues while a write is under
+    /// way.
     pub fn hand_over(&mut self) -> usize {
         let (all, before) = (self.steps.len(), self.handed_over);
         let steps = all.checked_sub(before);
@@ -110,7 +115,7 @@ impl<S: Selector> Pool<S> {
         steps
     }
 
-    /// Keeps the first so many of the steps that were handed over. O(1) for each step that is staged.
+    /// Keeps the first `steps` of the steps that were handed over. O(1) for each staged step.
     ///
     /// # Panics
     /// If fewer were handed over.
@@ -121,7 +126,7 @@ impl<S: Selector> Pool<S> {
         self.handed_over -= steps;
     }
 
-    /// Keeps what it takes to undo what was just done and to do it again, if that is staged.
+    /// Stages a step together with its event.
     pub(super) fn note(&mut self, step: impl FnOnce() -> Step, event: &Event<'_>) {
         if self.staging {
             self.steps.did(step());
@@ -129,14 +134,14 @@ impl<S: Selector> Pool<S> {
         }
     }
 
-    /// Keeps what it takes to undo what was just done, if that is staged; what it takes to do it again is written elsewhere.
+    /// Stages a step whose event is recorded elsewhere.
     pub(super) fn keep_step(&mut self, step: impl FnOnce() -> Step) {
         if self.staging {
             self.steps.did(step());
         }
     }
 
-    /// Keeps what it takes to undo a draw and to do it again, if that is staged.
+    /// Stages a draw.
     #[inline]
     pub(super) fn keep_draw(&mut self, item: Option<u32>) {
         if self.staging {
@@ -149,7 +154,7 @@ impl<S: Selector> Pool<S> {
         while self.steps.len() > mark {
             match self.steps.pop() {
                 Some(Last::Drew(item)) => {
-                    // Undoing goes backwards, so the draw is one of the current epoch.
+                    // Steps are undone backwards, so the draw belongs to the current epoch.
                     let (next, first) = (self.next_draw, self.epoch.first_draw);
                     assert!(
                         next > first,

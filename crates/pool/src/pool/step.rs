@@ -1,4 +1,4 @@
-//! Steps that can be taken back.
+//! Steps that can be undone.
 
 use super::epoch::Epoch;
 use super::people::Before;
@@ -7,30 +7,30 @@ use super::reservation::Reservation;
 use crate::draw::urn::{Advance, Change};
 use crate::ending::Ending;
 
-/// What was done that is not a draw, as far as it takes to undo it.
+/// A step that is not a draw, with what is needed to undo it.
 #[derive(Debug, Clone)]
 pub(super) enum Step {
-    /// An item was changed by hand.
+    /// An operator changed an item.
     Changed(Box<Change>),
-    /// The schedule has gone on.
+    /// The schedule advanced.
     Advanced(Box<Advance>),
-    /// Draws were set aside.
+    /// Draws were reserved. The number is the reservation's.
     Reserved(u64),
-    /// A reservation has ended.
+    /// A reservation ended.
     Ended(Box<Ended>),
-    /// A request was kept, and others were forgotten for it.
+    /// A request was kept, and these older ones were evicted.
     Requested(Vec<Forgotten>),
-    /// Draws or wins were counted, which changed users and what is counted for the whole pool.
+    /// Draws or wins were counted: the users that changed, and the pool-wide counts before.
     Counted(Box<(Vec<Before>, Box<[u64]>)>),
-    /// An epoch has begun, and for the one before it another was forgotten.
+    /// An epoch began, and this older one was evicted.
     Epoch(Option<Box<Epoch>>),
 }
 
-/// What it takes to undo the end of a reservation.
+/// What is needed to undo the end of a reservation.
 #[derive(Debug, Clone)]
 pub(super) struct Ended {
     pub(super) reservation: Reservation,
     pub(super) changes: Vec<Change>,
-    /// What was forgotten for it.
+    /// Older ending that was evicted.
     pub(super) forgotten: Option<(u64, Ending)>,
 }

@@ -1,21 +1,21 @@
-//! The steps that can be taken back, in their order.
+//! Sequence of the steps that can be undone.
 
 use super::draw::Given;
 use super::step::Step;
 
-/// Steps in their order. Draws, which are nearly all of them, are by themselves: four bytes each, written at once.
+/// Steps in order. Draws are nearly all of them, so they are stored apart, in four bytes each.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Steps {
-    /// What the draws have given.
+    /// Results of the draws.
     draws: Vec<Given>,
-    /// The other steps, each with how many of the draws are before it.
+    /// The other steps, each with the number of draws before it.
     others: Vec<(usize, Step)>,
 }
 
-/// A step that is to be undone.
+/// The step to undo next.
 #[derive(Debug)]
 pub(super) enum Last {
-    /// A draw has taken a number and one of the item, or of nothing.
+    /// A draw took a number and a unit of this item, or gave nothing.
     Drew(Option<u32>),
     Did(Step),
 }
@@ -43,12 +43,11 @@ impl Steps {
         self.others.push((self.draws.len(), step));
     }
 
-    /// How many draws are among them.
     pub(super) fn draws(&self) -> usize {
         self.draws.len()
     }
 
-    /// What the draws have given behind the first so many.
+    /// Returns the results of the draws after the first `draws`.
     pub(super) fn drawn_since(&self, draws: usize) -> impl ExactSizeIterator<Item = Option<u32>> {
         self.draws[draws..].iter().map(|given| given.item())
     }
@@ -61,10 +60,10 @@ impl Steps {
         }
     }
 
-    /// Forgets the first so many. O(1) for each that is left.
+    /// Drops the first `steps` steps. O(1) for each step that remains.
     pub(super) fn forget_first(&mut self, steps: usize) {
         assert!(steps <= self.len(), "{steps} steps are forgotten, and {} are there", self.len());
-        // The other step of this index is behind so many of all steps.
+        // `others[index]` is preceded by this many steps of both kinds.
         let others = (0..self.others.len()).take_while(|&index| self.others[index].0 + index < steps).count();
         let draws = steps - others;
         self.others.drain(..others);

@@ -1,6 +1,7 @@
-//! Numbers and texts as bytes: what events in a log are made of.
+//! Encoding of numbers and texts in events.
 
-/// Appends a number, seven bits a byte, the lowest first; the last byte alone has no high bit. 1 to 10 bytes.
+/// Appends a number as LEB128: seven bits a byte, low bits first, high bit set in all but the last
+/// byte. 1 to 10 bytes.
 #[inline]
 pub(crate) fn put_number(into: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
@@ -10,13 +11,13 @@ pub(crate) fn put_number(into: &mut Vec<u8>, mut number: u64) {
     into.push(number as u8);
 }
 
-/// Appends a length and bytes.
+/// Appends bytes, preceded by their length.
 pub(crate) fn put_bytes(into: &mut Vec<u8>, bytes: &[u8]) {
     put_number(into, bytes.len() as u64);
     into.extend_from_slice(bytes);
 }
 
-/// Reads what was written; `None` where the bytes end too early, or where they could not have been written.
+/// Reader of encoded values. Returns `None` if the bytes end early or are not a possible encoding.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reader<'a> {
     bytes: &'a [u8],
@@ -28,7 +29,7 @@ impl<'a> Reader<'a> {
         Self { bytes, offset: 0 }
     }
 
-    /// Where it is. Bytes from the beginning.
+    /// Returns the position in bytes from the beginning.
     pub(crate) fn offset(&self) -> usize {
         self.offset
     }
@@ -37,7 +38,7 @@ impl<'a> Reader<'a> {
         self.offset == self.bytes.len()
     }
 
-    /// A number in the one form that [`put_number`] gives it.
+    /// Reads a number in the one encoding that [`put_number`] gives it.
     #[inline]
     pub(crate) fn number(&mut self) -> Option<u64> {
         let mut number = 0;
@@ -50,7 +51,7 @@ impl<'a> Reader<'a> {
             }
             number |= bits << shift;
             if byte < 0x80 {
-                // Only the number 0 ends with an empty byte.
+                // Only the number 0 ends with a zero byte.
                 return (byte > 0 || shift == 0).then_some(number);
             }
         }

@@ -1,5 +1,5 @@
-//! The capture of a pool: its items are seen in blocks, before one of a block changes, so that what is seen is the pool as it was at
-//! one moment, while it goes on.
+//! Capture of a pool: a copy-on-write snapshot. A block of items is copied before one of its items
+//! changes, so the copy is the pool at one time while the pool continues.
 
 use crate::draw::selector::Selector;
 use crate::ending::Ending;
@@ -7,11 +7,11 @@ use crate::pool::Pool;
 use crate::record::event::Event;
 use std::ops::Range;
 
-/// So many items are seen together: some kilobytes, unless their ids are long.
+/// Number of items in a block: some kilobytes, unless ids are long.
 pub const BLOCK_ITEMS: usize = 128;
 
-/// What of a pool's items has been seen as they were when the capture began. Each block is seen once; all of them together, with the
-/// [head](Pool::write_head) of that moment, are the pool's image.
+/// A running capture of a pool's items as they were when it began. Each block is copied once; all
+/// blocks and the [head](Pool::write_head) of that time are the pool's image.
 ///
 /// ```
 /// use tidemark_pool::selector::WideTree;
@@ -34,27 +34,27 @@ pub const BLOCK_ITEMS: usize = 128;
 /// ```
 #[derive(Debug)]
 pub struct Capture {
-    /// How many items there were at the begin. Those that came behind them are not seen.
+    /// Number of items at the beginning. Items added later are not captured.
     items: usize,
-    /// Which blocks have been seen.
+    /// Blocks already copied.
     seen: Vec<bool>,
-    /// The block where the walk goes on; those before it have been seen.
+    /// Next block of the walk; all before it are copied.
     next: usize,
     buffer: Vec<u8>,
 }
 
 impl Capture {
-    /// The capture of a pool that has so many items now.
+    /// Begins the capture of a pool with this number of items.
     pub fn new(items: usize) -> Self {
         Self { items, seen: vec![false; Self::blocks_of(items)], next: 0, buffer: Vec::new() }
     }
 
-    /// How many blocks so many items are.
+    /// Returns the number of blocks for a number of items.
     pub fn blocks_of(items: usize) -> usize {
         items.div_ceil(BLOCK_ITEMS)
     }
 
-    /// Whether an event changes items that have not been seen, or may do so.
+    /// Returns whether an event changes items that are not copied yet, or may do so.
     pub fn is_unseen(&self, event: &Event<'_>) -> bool {
         match event {
             Event::Drew(Some(item))
@@ -66,7 +66,7 @@ impl Capture {
                 items.iter().flatten().any(|&item| self.is_unseen_item(item))
             }
             Event::Asked(asked) => asked.items.iter().flatten().any(|&item| self.is_unseen_item(item)),
-            // What they change is looked up when that is seen.
+            // `see` looks up the items that they change.
             Event::Advanced { .. } | Event::Ended { how: Ending::Cancelled | Ending::Expired, .. } => true,
             Event::Drew(None)
             | Event::Added { .. }
@@ -75,7 +75,8 @@ impl Capture {
         }
     }
 
-    /// Sees the items that an event is about to change, unless they have been seen: `write` is given a block's place and bytes.
+    /// Copies the blocks that an event is about to change, unless they are copied already. Calls
+    /// `write` with the index and the bytes of each block.
     pub fn see<S: Selector>(
         &mut self,
         pool: &Pool<S>,
@@ -109,7 +110,7 @@ impl Capture {
         }
     }
 
-    /// Sees the next block that has not been seen; whether there was one.
+    /// Copies the next block that is not copied yet. Returns whether there was one.
     pub fn step<S: Selector>(&mut self, pool: &Pool<S>, mut write: impl FnMut(usize, &[u8])) -> bool {
         while let Some(&is_seen) = self.seen.get(self.next) {
             self.next += 1;

@@ -1,4 +1,4 @@
-//! A pool with the chain of its log.
+//! A pool together with the hash chain of its log.
 
 use tidemark_fault::{Fault, is_planted};
 
@@ -7,7 +7,7 @@ use crate::pool::{Divergence, Pool};
 use crate::record::event::{Event, Events, Malformed};
 use crate::record::frame::{CHAIN_BYTES, Chain, Frame, FrameError};
 
-/// A pool and the chain of all that its log has so far.
+/// A pool and the hash chain over its log so far.
 ///
 /// ```
 /// use tidemark_pool::selector::WideTree;
@@ -30,58 +30,59 @@ use crate::record::frame::{CHAIN_BYTES, Chain, Frame, FrameError};
 pub struct ChainedPool<S> {
     /// The pool.
     pub pool: Pool<S>,
-    /// SHA-256 over all that its log has.
+    /// SHA-256 chain over the whole log.
     pub chain: Chain,
 }
 
-/// Why a pool does not do again what a log says.
+/// Reason why a frame of a log cannot be replayed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotFollowed {
-    /// The frame is none, or does not continue the log before it.
+    /// The bytes are not a frame, or do not continue the log.
     #[error(transparent)]
     Frame(#[from] FrameError),
-    /// What is in the frame is no event.
+    /// The frame contains bytes that are not an event.
     #[error(transparent)]
     Malformed(#[from] Malformed),
-    /// The pool cannot have done what the frame says.
+    /// The frame contradicts the pool.
     #[error(transparent)]
     Divergence(#[from] Divergence),
-    /// The frame does not continue the log before it, and what it says cannot have been done either.
+    /// The frame does not continue the log, and also contradicts the pool.
     #[error("{frame}; and {divergence}")]
     Both {
-        /// What is wrong with the frame.
+        /// Error of the frame.
         frame: Box<FrameError>,
-        /// What is wrong with what it says.
+        /// Contradiction with the pool.
         divergence: Box<Divergence>,
     },
-    /// Draws are missing, or come twice.
+    /// Draws are missing or repeated.
     #[error("the frame begins with draw {said}, and the next one is {next}")]
     OtherDraw {
-        /// The number that the frame begins with.
+        /// Number that the frame begins with.
         said: u64,
-        /// The number of the next draw.
+        /// Number of the next draw.
         next: u64,
     },
 }
 
-/// What somebody sees who looks on while a frame is [checked](ChainedPool::check).
+/// What an observer of [`check`](ChainedPool::check) receives.
 #[derive(Debug)]
 pub enum Sight<'a, S> {
-    /// The pool, before an event is done again.
+    /// The pool before an event is applied.
     Before(&'a Pool<S>, &'a Event<'a>),
-    /// The pool behind it.
+    /// The pool after the event.
     Behind(&'a Pool<S>, &'a Event<'a>),
 }
 
 impl<S: Selector> ChainedPool<S> {
-    /// A pool that has just been made, and the [beginning](Pool::origin) of its chain. O(items).
+    /// Creates a chained pool from a new pool, with the [origin](Pool::origin) of its chain.
+    /// O(items).
     pub fn new(pool: Pool<S>) -> Self {
         Self { chain: pool.origin(), pool }
     }
 
-    /// Appends what is [staged](Pool::staged) as a frame that continues the chain. Whoever then takes back what is staged also has to set
-    /// the chain to what it was.
+    /// Appends what is [staged](Pool::staged) as a frame, and advances the chain. A caller that
+    /// reverts the staged steps must also restore the chain.
     pub fn write_staged(&mut self, time_us: u64, into: &mut Vec<u8>) {
         let (next, staged) = (self.pool.next_draw(), self.pool.staged_draws());
         let first_draw = next.checked_sub(staged);
@@ -99,15 +100,16 @@ impl<S: Selector> ChainedPool<S> {
         );
     }
 
-    /// Does again what a frame of the log says.
+    /// Applies a frame of the log.
     ///
     /// # Errors
-    /// [`NotFollowed`]; if it is not the frame's, the pool is of no use then.
+    /// [`NotFollowed`]; except for errors of the frame, do not use the pool after that.
     pub fn follow(&mut self, frame: &[u8]) -> Result<(), NotFollowed> {
         self.follow_with(frame, |_, _, _| ())
     }
 
-    /// As [`follow`](Self::follow), and tells of each event before it is done again, with its frame's time.
+    /// As [`follow`](Self::follow), and calls `tell` with each event before it is applied, and the
+    /// frame's time.
     ///
     /// # Errors
     /// As `follow`.
@@ -133,10 +135,12 @@ impl<S: Selector> ChainedPool<S> {
         }
     }
 
-    /// Does again what a frame of the log says, as an auditor who believes nothing that can be computed: by [`Pool::check`]. `see` looks on.
+    /// Audits a frame of the log: applies it with [`Pool::check`], and calls `see` before and after
+    /// each event.
     ///
     /// # Errors
-    /// [`NotFollowed`], as whoever looks on wants it, or what they say themselves; the pool is of no use then.
+    /// [`NotFollowed`], converted to the observer's error, or an error of `see`; do not use the
+    /// pool after that.
     pub fn check<E: From<NotFollowed>>(
         &mut self,
         bytes: &[u8],
@@ -156,7 +160,7 @@ impl<S: Selector> ChainedPool<S> {
         Ok(())
     }
 
-    /// Whether a frame that does not continue what came before says something impossible as well.
+    /// Checks whether a frame that does not continue the log also contradicts the pool.
     #[cold]
     fn all_that_is_wrong(&mut self, bytes: &[u8], frame: FrameError) -> NotFollowed {
         let Ok(Frame { time_us, events, .. }) = Frame::read_alone(bytes) else { return frame.into() };

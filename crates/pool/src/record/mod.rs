@@ -1,4 +1,4 @@
-//! What a pool has done, as a log keeps it: events in chained frames, and a pool that is seen while it goes on.
+//! The log of a pool: events, chained frames, and captures of a running pool.
 
 pub(crate) mod bytes;
 pub(crate) mod capture;

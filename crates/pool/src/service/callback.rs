@@ -1,4 +1,5 @@
-//! A function that is called once, kept in place if it is small: so that a draw by callback allocates nothing.
+//! A function that is called once, stored in place if it is small, so a draw by callback does not
+//! allocate.
 #![allow(
     unsafe_code,
     reason = "a closure of any type lies in place; a box for each draw costs more than the draw"
@@ -7,16 +8,16 @@
 use super::request::Outcome;
 use std::mem::{ManuallyDrop, MaybeUninit};
 
-/// A closure that captures at most so many words is kept in place; a larger one is boxed.
+/// Maximum size of a closure stored in place, in words; a larger one is boxed.
 const WORDS: usize = 4;
 
 type Place = [MaybeUninit<usize>; WORDS];
 
-/// A function that is called once or never.
+/// A function that is called at most once.
 pub(super) struct Callback {
-    /// Holds a value of the type that `finish` was made for.
+    /// Holds a value of the type that `finish` is instantiated for.
     place: Place,
-    /// Takes the value out of the place, and calls it if there is an outcome. To be called once.
+    /// Takes the value out of the place, and calls it if there is an outcome. Call it only once.
     finish: unsafe fn(*mut Place, Option<Outcome>),
 }
 
@@ -43,22 +44,23 @@ impl Callback {
 
     pub(super) fn call(self, outcome: Outcome) {
         let mut this = ManuallyDrop::new(self);
-        // SAFETY: the place holds the value, and `this` is not dropped, so nobody takes it out again.
+        // SAFETY: the place holds the value, and `this` is not dropped, so the value is taken out
+        // once.
         unsafe { (this.finish)(&raw mut this.place, Some(outcome)) };
     }
 }
 
 impl Drop for Callback {
     fn drop(&mut self) {
-        // SAFETY: the place holds the value, because `call` would have forgotten `self`.
+        // SAFETY: the place holds the value, because `call` prevents this drop.
         unsafe { (self.finish)(&raw mut self.place, None) };
     }
 }
 
 /// # Safety
-/// The place holds an `F`, which belongs to the callee.
+/// `place` holds an `F`, whose ownership passes to this function.
 unsafe fn finish<F: FnOnce(Outcome)>(place: *mut Place, outcome: Option<Outcome>) {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let function = unsafe { place.cast::<F>().read() };
     if let Some(outcome) = outcome {
         function(outcome);
@@ -72,7 +74,7 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-    /// Calls some functions and drops others; all of them have let go of what they had.
+    /// Calls some functions and drops others; all of them release what they captured.
     #[test]
     fn functions_of_all_sizes_are_called_once_or_dropped() {
         fn of_size<const N: usize>(expected_calls: &mut u64) {

@@ -1,4 +1,4 @@
-//! Calls that are under way: futures that can be awaited, or waited for.
+//! Pending calls: futures to be awaited or waited for.
 
 use super::error::CallError;
 use super::inbox::{Asked, Call};
@@ -13,9 +13,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-/// A call that is under way. It was asked as it was made, if there was room in the queue, and otherwise is asked when it is polled.
+/// A pending call. It is queued when it is created, if the queue has room, otherwise when it is
+/// polled.
 ///
-/// If it is dropped, what was asked is done and logged all the same, unless there was no room yet.
+/// A queued call is executed and logged even if this is dropped.
 #[must_use = "the answer is there when this is awaited, or waited for"]
 pub struct Calling {
     shared: Arc<Shared>,
@@ -23,10 +24,10 @@ pub struct Calling {
 }
 
 enum Stage {
-    /// There was no room.
+    /// The queue had no room.
     Unasked(Asked),
     Asked(Arc<Slot>),
-    /// The queue takes nothing any more.
+    /// The queue is closed.
     Refused(CallError),
     Over,
 }
@@ -38,7 +39,7 @@ impl Calling {
         calling
     }
 
-    /// Keeps the thread waiting until the answer is there.
+    /// Blocks the thread until the answer arrives.
     ///
     /// # Errors
     /// [`CallError`].
@@ -59,7 +60,7 @@ impl Calling {
         }
     }
 
-    /// Asks if that was not possible before.
+    /// Queues the call if it is not queued yet.
     fn ask(&mut self, context: Option<&Context<'_>>) {
         let Stage::Unasked(asked) = std::mem::replace(&mut self.stage, Stage::Over) else { return };
         let slot = self.shared.take_slot();
@@ -102,13 +103,13 @@ impl fmt::Debug for Calling {
     }
 }
 
-/// A draw that is under way: a [`Calling`] whose answer is a draw.
+/// A pending draw: a [`Calling`] whose answer is a draw.
 #[derive(Debug)]
 #[must_use = "what was drawn is there when this is awaited, or waited for"]
 pub struct Drawing(pub(super) Calling);
 
 impl Drawing {
-    /// Keeps the thread waiting until the answer is there.
+    /// Blocks the thread until the answer arrives.
     ///
     /// # Errors
     /// [`CallError`].

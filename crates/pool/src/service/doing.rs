@@ -1,4 +1,4 @@
-//! What is asked of a pool, done: completely or not at all.
+//! Executing requests on a pool, completely or not at all.
 
 use super::error::CallError;
 use super::request::{Answer, CHANGES_MAX, Change, Outcome, Request};
@@ -6,7 +6,8 @@ use crate::by::By;
 use crate::draw::selector::Selector;
 use crate::pool::Pool;
 
-/// Does what is asked for at this time, in microseconds since 1970, staged. The same asked of the same pool has the same outcome.
+/// Executes a request, staged, at a time in microseconds since 1970. Deterministic: the same
+/// request on the same pool has the same outcome.
 pub(super) fn do_request<S: Selector>(pool: &mut Pool<S>, request: &Request, now_us: u64) -> Outcome {
     let now_ms = now_us / 1000;
     match request {

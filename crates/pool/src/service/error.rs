@@ -1,38 +1,39 @@
-//! Why a call to a service has no answer.
+//! Errors of calls to a service.
 
 use crate::journal::JournalError;
 use crate::refusal::Refusal;
 
-/// Why a call to a service has no answer.
+/// Error of a call to a service.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallError {
-    /// The pool does not do it; nothing has changed.
+    /// The pool refuses the call; nothing has changed.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// So many changes are not made at once.
+    /// The call has too many changes.
     #[error("{count} changes at once are wanted, at most {max} are possible: ask several times")]
     TooManyChanges {
-        /// How many were asked for.
+        /// Number of changes.
         count: usize,
-        /// How many are possible.
+        /// Maximum per call.
         max: usize,
     },
-    /// The log has failed. Nobody has got anything that is not in it, and nothing is given out any more.
+    /// The log has failed. Only draws in the log have been answered, and no more are made.
     #[error("{0}; nothing is given out until that is mended and the pool is opened again")]
     Failed(#[from] JournalError),
-    /// The service was stopped before.
+    /// The service has been stopped.
     #[error("the pool's service was stopped: start it again")]
     Stopped,
-    /// The queue is full and the call may not wait: it comes from a callback, for which the queue waits in turn.
+    /// The queue is full and the call comes from a callback, which must not wait: the queue waits
+    /// for it.
     #[error(
         "the queue is full, and a callback may not wait for room: draw from another thread, or give the queue more room"
     )]
     Full,
-    /// A callback would wait for an answer that comes only once it has returned.
+    /// A callback would wait for an answer that arrives only after it returns.
     #[error("a callback may not wait for the service that runs it: use `draw_with` or `call_with` there")]
     InCallback,
-    /// The service's thread has ended by a panic.
+    /// The service's thread has panicked.
     #[error("the thread of the pool's service has panicked: open the pool again")]
     Panicked,
 }

@@ -1,4 +1,4 @@
-//! The queue in front of a pool: bounded, and taken by its owner all at once.
+//! Queue in front of a pool: bounded; its owner takes all calls together.
 
 use super::error::CallError;
 use super::reply::Reply;
@@ -11,17 +11,17 @@ use std::task::{Context, Waker};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
-/// So often the owner of a busy queue looks whether somebody waits, before it looks for calls: some two microseconds, in which calls gather. To
-/// take each single one costs both sides a cache miss, and to sleep over each a call of the system.
+/// Number of times that a busy owner checks for waiting callers before it takes calls again: about
+/// two microseconds, in which calls accumulate. Taking calls one by one costs both sides a cache
+/// miss each, and sleeping after each costs a system call.
 const GATHER_TURNS: usize = 64;
 
-/// What is asked for: a draw, mostly.
+/// Contents of a call: usually a draw.
 pub(super) enum Asked {
     Draw,
     Other(Box<Request>),
 }
 
-/// A call.
 pub(super) struct Call {
     pub(super) asked: Asked,
     pub(super) reply: Reply,
@@ -36,42 +36,41 @@ impl From<Request> for Asked {
     }
 }
 
-/// The queue. At most `capacity` calls are unanswered, those included that the owner has taken.
+/// The queue. At most `capacity` calls are unanswered, including those the owner has taken.
 pub(super) struct Inbox {
     letters: Mutex<Letters>,
-    /// There is something for the owner.
+    /// Notifies the owner.
     news: Condvar,
-    /// There is room for callers.
+    /// Notifies callers that wait for room.
     room: Condvar,
     capacity: usize,
     owner: OnceLock<ThreadId>,
-    /// A thread does nothing but wait for an answer.
+    /// A thread is blocked waiting for an answer.
     is_urgent: AtomicBool,
 }
 
 #[derive(Default)]
 struct Letters {
     calls: Vec<Call>,
-    /// How many calls the owner has taken and not answered.
+    /// Number of calls that the owner has taken and not answered.
     taken: usize,
-    /// The owner waits for news.
+    /// The owner is asleep.
     owner_sleeps: bool,
-    /// The journal has said something.
+    /// The journal has notified the owner.
     is_told: bool,
-    /// What calls are answered that come too late.
+    /// Error for calls after the queue is closed.
     closed: Option<CallError>,
     threads_without_room: usize,
     tasks_without_room: Vec<Waker>,
 }
 
-/// Why the owner was woken.
+/// Reason why the owner was woken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum News {
-    /// There are calls.
     Calls,
-    /// The journal has said something, or it is time to look after something.
+    /// The journal has notified it, or the time-out has passed.
     Other,
-    /// There are no calls and will be none.
+    /// There are no calls, and the queue is closed.
     End,
 }
 
@@ -91,25 +90,25 @@ impl Inbox {
         self.capacity
     }
 
-    /// Says that this thread is the owner.
     pub(super) fn own(&self) {
         let is_first = self.owner.set(thread::current().id()).is_ok();
         assert!(is_first, "a second thread would own the queue of {:?}", self.owner.get());
     }
 
-    /// Whether this thread is the owner, which must not wait for itself.
+    /// Returns whether this thread is the owner, which must not wait for itself.
     pub(super) fn is_owner(&self) -> bool {
         self.owner.get() == Some(&thread::current().id())
     }
 
-    /// Says that a thread waits for an answer.
+    /// Signals that a thread is about to block for an answer.
     pub(super) fn hurry(&self) {
         if !self.is_urgent.load(Ordering::Relaxed) {
             self.is_urgent.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Lets calls gather, unless somebody waits: for an owner that has just had some. It decides nothing but when they are looked at.
+    /// Lets calls accumulate unless a thread is blocked; for an owner that has just had calls. This
+    /// affects only the timing.
     pub(super) fn gather(&self) {
         for _ in 0..GATHER_TURNS {
             if self.is_urgent.load(Ordering::Relaxed) {
@@ -120,7 +119,7 @@ impl Inbox {
         }
     }
 
-    /// Puts a call into the queue, once there is room for it.
+    /// Queues a call; blocks until there is room.
     pub(super) fn push(&self, call: Call) -> Result<(), (Call, CallError)> {
         let mut letters = self.letters();
         loop {
@@ -140,7 +139,8 @@ impl Inbox {
         }
     }
 
-    /// Puts a call into the queue if there is room for it. Otherwise the task, if there is one, is woken when there may be.
+    /// Queues a call if there is room. Otherwise registers the task, if any, to be woken when there
+    /// may be room.
     pub(super) fn try_push(
         &self,
         call: Call,
@@ -152,7 +152,7 @@ impl Inbox {
         }
         if letters.unanswered() >= self.capacity {
             if let Some(context) = context {
-                // A task that is polled for other reasons as well waits once.
+                // A task that is polled for other reasons too is registered once.
                 let tasks = &mut letters.tasks_without_room;
                 if !tasks.iter().any(|waker| waker.will_wake(context.waker())) {
                     tasks.push(context.waker().clone());
@@ -172,7 +172,7 @@ impl Inbox {
         }
     }
 
-    /// Tells the owner that the journal has said something.
+    /// Notifies the owner of news from the journal.
     pub(super) fn tell(&self) {
         let mut letters = self.letters();
         letters.is_told = true;
@@ -182,7 +182,7 @@ impl Inbox {
         }
     }
 
-    /// Takes no more calls, and says that instead.
+    /// Closes the queue; later calls get this error.
     pub(super) fn close(&self, error: CallError) {
         let mut letters = self.letters();
         letters.closed.get_or_insert(error);
@@ -194,7 +194,7 @@ impl Inbox {
         tasks.into_iter().for_each(Waker::wake);
     }
 
-    /// Takes no more calls, because there is no owner any more; those that are there are dropped.
+    /// Closes the queue because the owner has panicked, and drops the queued calls.
     pub(super) fn abandon(&self) {
         let mut letters = self.letters();
         letters.closed = Some(CallError::Panicked);
@@ -204,7 +204,7 @@ impl Inbox {
         self.close(CallError::Panicked);
     }
 
-    /// Lets others have the room of so many calls that were answered.
+    /// Frees the room of answered calls.
     pub(super) fn answered(&self, calls: usize) {
         let mut letters = self.letters();
         let taken = letters.taken;
@@ -219,7 +219,8 @@ impl Inbox {
         tasks.into_iter().for_each(Waker::wake);
     }
 
-    /// Takes all calls, into `calls`, which is empty; waits until there are some, or something else happens, for at most so long.
+    /// Moves all calls into `calls`, which must be empty. Blocks until there are calls or other
+    /// news, but not longer than `at_most`.
     pub(super) fn take(&self, calls: &mut Vec<Call>, at_most: Option<Duration>) -> News {
         assert!(calls.is_empty(), "{} calls that were taken are not answered", calls.len());
         let mut letters = self.letters();

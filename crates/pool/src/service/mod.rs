@@ -1,8 +1,10 @@
-//! A pool in the hands of one thread, for any number of callers: what they ask for is done in order, logged, and then answered.
+//! A pool owned by one thread, for any number of callers. Calls are executed in order, logged, and
+//! then answered.
 //!
-//! The thread takes whatever is in the queue, does it, writes it into its [journal](crate::journal) as one frame, and answers when the frame has
-//! settled. What comes meanwhile is the next frame. So nobody learns of a draw that a crash could take back, and many callers share the time
-//! that a disk takes.
+//! The thread takes everything in the queue, executes it, writes it to its
+//! [journal](crate::journal) as one frame, and answers when the frame has settled. Calls that
+//! arrive meanwhile form the next frame (group commit). So no caller sees a draw that a crash could
+//! undo, and many callers share one sync.
 //!
 //! ```
 //! use tidemark_pool::journal::MemoryJournal;
@@ -57,10 +59,10 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-/// A pool that many threads and tasks draw from. It is shared by reference, or in an [`Arc`].
+/// A pool that many threads and tasks draw from. Share it by reference, or in an [`Arc`].
 ///
-/// Once the log has failed, nothing that is not in it has been given to anybody, and every call says why; only [`Request::State`] is still
-/// answered. Dropping the service stops it.
+/// Once the log has failed, every call returns that error; only [`Request::State`] is still
+/// answered. No draw that is missing in the log has been answered. Dropping the service stops it.
 pub struct Service {
     shared: Arc<Shared>,
     end: Mutex<End>,
@@ -72,11 +74,11 @@ enum End {
 }
 
 impl Service {
-    /// Begins to serve a pool whose log so far is in the journal. `clock` says what time it is, in microseconds since 1970-01-01 UTC: frames
-    /// bear it, and reservations end by it.
+    /// Starts the service of a pool whose log so far is in the journal. `clock` returns the time in
+    /// microseconds since 1970-01-01 UTC, for frames and for the deadlines of reservations.
     ///
     /// # Errors
-    /// If the system gives no thread.
+    /// If the system cannot create a thread.
     pub fn start<S: Selector + Send + 'static>(
         pool: ChainedPool<S>,
         journal: impl Journal + 'static,
@@ -89,7 +91,7 @@ impl Service {
         Ok(Self { shared, end: Mutex::new(End::Running(thread)) })
     }
 
-    /// Draws once, and waits until that is in the log.
+    /// Draws once, and blocks until the draw is in the log.
     ///
     /// # Errors
     /// [`CallError`].
@@ -97,20 +99,22 @@ impl Service {
         draw_of(self.shared.call_and_wait(Asked::Draw))
     }
 
-    /// Draws once, and calls a function with the outcome: once, whatever happens, on the service's thread or, if the service takes no more
-    /// calls, at once on this one. It should be quick, because everybody waits for it; what it captures lies in place up to three words.
+    /// Draws once, and calls a function exactly once with the outcome: on the service's thread or,
+    /// if the service takes no more calls, immediately on this one. All other callers wait for the
+    /// function, so it must be quick. What it captures is stored in place up to three words.
     ///
-    /// Waits while the queue is full. In a callback there is no waiting: then the outcome is [`CallError::Full`].
+    /// Blocks while the queue is full. In a callback it never blocks: then the outcome is
+    /// [`CallError::Full`].
     pub fn draw_with(&self, then: impl FnOnce(Result<Draw, CallError>) + Send + 'static) {
         self.shared.call_with(Asked::Draw, move |outcome| then(draw_of(outcome)));
     }
 
-    /// Draws once: a future for the outcome, for tasks of any runtime or for [`Drawing::wait`].
+    /// Draws once. Returns a future for any runtime, or for [`Drawing::wait`].
     pub fn draw_async(&self) -> Drawing {
         Drawing(Calling::new(Arc::clone(&self.shared), Asked::Draw))
     }
 
-    /// Has something done, and waits until that is in the log.
+    /// Executes a request, and blocks until it is in the log.
     ///
     /// # Errors
     /// [`CallError`].
@@ -118,17 +122,18 @@ impl Service {
         self.shared.call_and_wait(request.into())
     }
 
-    /// Has something done, and calls a function with the outcome, as [`draw_with`](Self::draw_with) does.
+    /// Executes a request, and calls a function with the outcome, as [`draw_with`](Self::draw_with)
+    /// does.
     pub fn call_with(&self, request: Request, then: impl FnOnce(Outcome) + Send + 'static) {
         self.shared.call_with(request.into(), then);
     }
 
-    /// Has something done: a future for the outcome, as [`draw_async`](Self::draw_async) has it.
+    /// Executes a request. Returns a future, as [`draw_async`](Self::draw_async) does.
     pub fn call_async(&self, request: Request) -> Calling {
         Calling::new(Arc::clone(&self.shared), request.into())
     }
 
-    /// Takes no more calls, answers those that were taken, and closes the journal. Done once; later calls say the same.
+    /// Takes no more calls, answers the queued ones, and closes the journal. Idempotent.
     ///
     /// In a callback it does not wait for the end.
     ///
@@ -157,7 +162,7 @@ impl Service {
 
 impl Drop for Service {
     fn drop(&mut self) {
-        // Whoever needs to know calls `stop` first.
+        // A caller that needs the result calls `stop` first.
         let _ = self.stop();
     }
 }

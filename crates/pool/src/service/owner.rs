@@ -1,8 +1,8 @@
-//! The thread that has the pool and its journal.
+//! The thread that owns the pool and its journal.
 //!
 //! ```text
-//! queue ─► staged ─► a frame in the journal ─► settled ─► kept and answered, in order
-//!                         └─ failed: taken back, refused, and nothing more is done
+//! queue ─► staged ─► a frame in the journal ─► settled ─► committed and answered, in order
+//!        └─ failed: reverted and refused; the pool makes no more draws
 //! ```
 
 use super::doing::do_request;
@@ -21,16 +21,16 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A frame is written when its events take so many bytes, although there is more to do.
+/// Size of events at which a frame is written although more calls are queued.
 const FRAME_BYTES: usize = 1 << 20;
-/// How many draws come back from reservations that are over before a frame may be written.
+/// Number of draws that expired reservations return before a frame may be written.
 const BACK_AT_ONCE: usize = 1 << 16;
-/// The longest sleep while a reservation is open or something is scheduled: so late a clock that was set is noticed.
+/// Longest sleep while a deadline is pending: bounds how late a change of the clock is noticed.
 const SLEEP_MAX: Duration = Duration::from_secs(1);
-/// Frames up to this many bytes are read back before they are logged. Longer frames come from calls
-/// that draw many, where hashing the frame again would cost a noticeable part of the draws.
+/// Frames up to this size are read back before they are logged. Longer frames come from calls with
+/// many draws, where a second hash would cost a noticeable part of the draws.
 const READ_BACK_BYTES_MAX: usize = 4096;
-/// How long a snapshot waits whose sink is busy.
+/// How long a snapshot waits for a busy sink.
 const SNAPSHOT_PAUSE: Duration = Duration::from_millis(1);
 
 pub(super) struct Owner<S, J, C> {
@@ -39,40 +39,40 @@ pub(super) struct Owner<S, J, C> {
     clock: C,
     shared: Arc<Shared>,
     frame: Vec<u8>,
-    /// The answers that wait for their frames to settle, in order.
+    /// Answers waiting for their frames to settle, in order.
     answers: VecDeque<(Reply, Outcome)>,
-    /// The frames that have not settled, in order, and the answers behind each.
+    /// Frames that have not settled, in order, with the number of their answers.
     flights: VecDeque<Flight>,
-    /// How many of the answers belong to flights.
+    /// Number of answers that belong to flights.
     flying: usize,
-    /// The position of the last frame.
+    /// Position of the last frame.
     last: Position,
-    /// Where the last frame ends and the next one continues.
+    /// End of the last frame, where the next one continues.
     log_end: LogEnd,
-    /// Whether what is staged ends an epoch, whose secret the answer tells.
+    /// Whether the staged steps end an epoch, whose answer reveals a secret.
     tells_secret: bool,
-    /// The chain behind the last frame that has settled.
+    /// Chain value after the last settled frame.
     settled_chain: Chain,
     failure: Option<JournalError>,
     snapshot: Option<Snapshot>,
-    /// Bytes of the frames that were written since the snapshot went on.
+    /// Size of the frames written since the last step of the snapshot.
     frame_bytes: usize,
 }
 
-/// The end of what the journal was given.
+/// End of what was given to the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct LogEnd {
     chain: Chain,
-    /// The number of the first draw that is in no frame.
+    /// Number of the first draw that is in no frame.
     next_draw: u64,
 }
 
-/// What was done at once, on its way into the journal.
+/// A batch of calls whose frame has not settled.
 struct Flight {
     position: Position,
     steps: usize,
     answers: usize,
-    /// The chain behind it.
+    /// Chain value after it.
     chain: Chain,
 }
 
@@ -97,7 +97,7 @@ impl<S: Selector, J: Journal, C: FnMut() -> u64> Owner<S, J, C> {
         }
     }
 
-    /// Works until nobody can ask for anything any more.
+    /// Runs until the queue is closed and empty.
     pub(super) fn run(mut self) -> Result<(), JournalError> {
         let _end = EndOnPanic(Arc::clone(&self.shared));
         self.shared.inbox.own();
@@ -120,28 +120,28 @@ impl<S: Selector, J: Journal, C: FnMut() -> u64> Owner<S, J, C> {
         }
         // Frames without an answer may not have settled yet: closing the journal settles them.
         assert!(self.answers.is_empty(), "{} calls were not answered", self.answers.len());
-        // One that is not complete is given up, and the journal need not wait for it.
+        // Drops an incomplete snapshot, so the journal does not wait for it.
         self.snapshot = None;
         let closed = self.journal.close();
         self.failure.map_or(closed, Err)
     }
 
-    /// How long it may sleep before it has to look after something.
+    /// Returns how long the thread may sleep until the next deadline.
     fn at_most(&mut self) -> Option<Duration> {
         if let Some(snapshot) = &self.snapshot {
-            // The sink does not say when it has room again.
+            // The sink does not notify when it has room again.
             return Some(if snapshot.is_busy() { SNAPSHOT_PAUSE } else { Duration::ZERO });
         }
         let until_us = self.chained.pool.next_due().filter(|_| self.failure.is_none())?;
         Some(Duration::from_micros(until_us.saturating_sub((self.clock)())).min(SLEEP_MAX))
     }
 
-    /// Does what was asked for, writes it down, and answers what has settled.
+    /// Executes calls, writes frames, and answers what has settled.
     fn work(&mut self, calls: &mut Vec<Call>) {
         let now_us = (self.clock)();
         self.let_time_pass(now_us);
         for Call { asked, reply } in calls.drain(..) {
-            // What is said of the pool need not wait for what comes behind it.
+            // A read must not wait for the steps after it.
             let is_read =
                 matches!(&asked, Asked::Other(request) if matches!(**request, Request::State { .. }));
             let outcome = self.outcome(asked, now_us);
@@ -157,7 +157,6 @@ impl<S: Selector, J: Journal, C: FnMut() -> u64> Owner<S, J, C> {
         self.land();
     }
 
-    /// Does what is due by now.
     fn let_time_pass(&mut self, now_us: u64) {
         while self.failure.is_none() && self.chained.pool.next_due().is_some_and(|due_us| due_us <= now_us) {
             self.seen(|pool| pool.catch_up_some(now_us, BACK_AT_ONCE));
@@ -180,7 +179,7 @@ impl<S: Selector, J: Journal, C: FnMut() -> u64> Owner<S, J, C> {
 
     fn rare_outcome(&mut self, request: Request, now_us: u64) -> Outcome {
         if let Request::State { from, count } = request {
-            // What it says of the chain must agree with what it says of the pool.
+            // The chain value in the answer must match the state of the pool.
             self.write(now_us);
             let ChainedPool { pool, chain } = &self.chained;
             return Ok(Answer::State(Box::new(State::of(pool, *chain, from, count.min(STATE_ITEMS_MAX)))));
@@ -190,15 +189,15 @@ impl<S: Selector, J: Journal, C: FnMut() -> u64> Owner<S, J, C> {
             None => {
                 let outcome = self.seen(|pool| do_request(pool, &request, now_us));
                 self.tells_secret |= matches!(outcome, Ok(Answer::Revealed(_)));
-                // What was set aside until now is over.
+                // A new reservation may already be overdue.
                 self.let_time_pass(now_us);
                 outcome
             }
         }
     }
 
-    /// Does something to the pool, once a running snapshot has seen what it changes as it was before. The same done twice to the same pool
-    /// has the same result.
+    /// Changes the pool, after a running snapshot has copied what changes. `act` must be
+    /// deterministic, as it may run twice.
     #[inline]
     fn seen<R>(&mut self, act: impl Fn(&mut Pool<S>) -> R) -> R {
         let pool = &mut self.chained.pool;
@@ -208,7 +207,7 @@ impl<S: Selector, J: Journal, C: FnMut() -> u64> Owner<S, J, C> {
         }
     }
 
-    /// Begins a snapshot if the journal wants one, or lets one that runs see more.
+    /// Begins a snapshot if the journal wants one, or continues a running one.
     #[inline]
     fn go_on_with_snapshot(&mut self) {
         if self.failure.is_some() {
@@ -224,7 +223,7 @@ impl<S: Selector, J: Journal, C: FnMut() -> u64> Owner<S, J, C> {
             self.snapshot.take().and_then(|snapshot| snapshot.step(&self.chained.pool, frame_bytes));
     }
 
-    /// Writes down what is staged. What is answered behind it waits until it has settled.
+    /// Writes the staged steps as a frame. The answers added since wait until it has settled.
     fn write(&mut self, time_us: u64) {
         if self.failure.is_some() {
             return;
@@ -276,7 +275,7 @@ impl<S: Selector, J: Journal, C: FnMut() -> u64> Owner<S, J, C> {
         self.log_end = LogEnd { chain, next_draw };
     }
 
-    /// Keeps and answers what has settled.
+    /// Commits and answers what has settled.
     fn land(&mut self) {
         if self.failure.is_some() {
             return self.answer(self.answers.len());
@@ -298,7 +297,6 @@ impl<S: Selector, J: Journal, C: FnMut() -> u64> Owner<S, J, C> {
         self.answer(answers);
     }
 
-    /// Answers the first so many calls.
     fn answer(&mut self, answers: usize) {
         if answers == 0 {
             return;
@@ -309,7 +307,7 @@ impl<S: Selector, J: Journal, C: FnMut() -> u64> Owner<S, J, C> {
         self.shared.inbox.answered(answers);
     }
 
-    /// Takes back all that has not settled. Nothing is done any more.
+    /// Reverts everything that has not settled. No more calls are executed.
     #[cold]
     fn fail(&mut self, failure: JournalError) {
         self.chained.pool.revert();
@@ -324,7 +322,7 @@ impl<S: Selector, J: Journal, C: FnMut() -> u64> Owner<S, J, C> {
     }
 }
 
-/// Lets nobody wait for a thread that has panicked.
+/// Ends all waits if the thread panics.
 struct EndOnPanic(Arc<Shared>);
 
 impl Drop for EndOnPanic {

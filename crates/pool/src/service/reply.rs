@@ -1,4 +1,4 @@
-//! Where the answer to a call goes. Each call is answered once, whatever becomes of the service.
+//! Destination of an answer. Each call is answered once, even if the service panics.
 
 use super::callback::Callback;
 use super::error::CallError;
@@ -8,13 +8,14 @@ use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// Where the answer to a call goes. If it is dropped, the answer is that the service's thread has panicked: nothing else drops it.
+/// Destination of an answer. Dropped unanswered, it answers that the service's thread has panicked:
+/// nothing else drops it.
 pub(super) struct Reply(To);
 
 enum To {
     Callback(Callback),
     Slot(Arc<Slot>),
-    /// It was answered.
+    /// It has been answered.
     Nobody,
 }
 
@@ -32,7 +33,7 @@ impl Reply {
         self.send(outcome);
     }
 
-    /// Gives up a call that was not taken; whoever asked knows.
+    /// Drops a call that was not queued, without an answer; its caller has the error already.
     pub(super) fn forget(mut self) {
         self.0 = To::Nobody;
     }

@@ -1,4 +1,4 @@
-//! What a service is asked for, and what it answers.
+//! Requests to a service, and its answers.
 
 use super::error::CallError;
 use super::state::State;
@@ -8,13 +8,14 @@ use crate::draw::secret::Secret;
 use crate::pool::{Draw, Reservation, Revealed};
 use crate::repeats::Repeats;
 
-/// The most changes of one [`Request::Change`].
+/// Maximum number of changes in one [`Request::Change`].
 pub const CHANGES_MAX: usize = 1 << 16;
 
-/// The most items of one [`Request::State`].
+/// Maximum number of items in one [`Request::State`].
 pub const STATE_ITEMS_MAX: usize = 1 << 16;
 
-/// Who asks, and as which request: [`By`](crate::By) for whoever hands it to another thread, whose clock says when.
+/// User and request ID of a call: an owned [`By`](crate::By), without the time, which the service's
+/// clock supplies.
 ///
 /// ```
 /// use tidemark_pool::service::Asker;
@@ -24,171 +25,177 @@ pub const STATE_ITEMS_MAX: usize = 1 << 16;
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Asker {
-    /// Whose draws they are.
+    /// User that the draws belong to.
     pub user: Option<Box<[u8]>>,
-    /// What the asker calls this request: asked again, it is answered as it was, and nothing is drawn.
+    /// Request ID (an idempotency key). A repeated request gets its first answer again, and nothing
+    /// is drawn.
     pub request: Option<Box<[u8]>>,
 }
 
 impl Asker {
-    /// Somebody who calls the request like this.
+    /// Returns a caller with this request ID and no user.
     pub fn request(id: &[u8]) -> Self {
         Self { user: None, request: Some(id.into()) }
     }
 
-    /// A user.
+    /// Returns a user without a request ID.
     pub fn user(id: &[u8]) -> Self {
         Self { user: Some(id.into()), request: None }
     }
 
-    /// The same, at a time. Milliseconds since 1970.
+    /// Adds the time, in milliseconds since 1970.
     pub(super) fn by(&self, now_ms: u64) -> By<'_> {
         By { user: self.user.as_deref(), request: self.request.as_deref(), now_ms }
     }
 }
 
-/// What a service is asked for. Each is done completely or not at all.
+/// A request to a service. It is executed completely or not at all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Request {
-    /// One draw. Answered by [`Answer::Draw`].
+    /// Draws once. Answered by [`Answer::Draw`].
     Draw,
-    /// Several draws, as [`Pool::draw_many`](crate::Pool::draw_many) makes them. Answered by [`Answer::Draws`].
+    /// Draws several times: [`Pool::draw_many`](crate::Pool::draw_many). Answered by
+    /// [`Answer::Draws`].
     DrawMany {
-        /// How many.
+        /// Number of draws.
         count: usize,
-        /// Whether an item may be among them twice.
+        /// Whether an item may occur twice.
         repeats: Repeats,
     },
-    /// Several draws for somebody, as [`Pool::draw_by`](crate::Pool::draw_by) makes them. Answered by [`Answer::Draws`].
+    /// Draws for a caller: [`Pool::draw_by`](crate::Pool::draw_by). Answered by [`Answer::Draws`].
     DrawBy {
-        /// Who asks.
+        /// The caller.
         asker: Asker,
-        /// How many.
+        /// Number of draws.
         count: usize,
-        /// Whether an item may be among them twice.
+        /// Whether an item may occur twice.
         repeats: Repeats,
     },
-    /// Draws that are set aside: [`Pool::reserve`](crate::Pool::reserve). Answered by [`Answer::Reserved`].
+    /// Reserves draws: [`Pool::reserve`](crate::Pool::reserve). Answered by [`Answer::Reserved`].
     Reserve {
-        /// How many.
+        /// Number of draws.
         count: usize,
-        /// Whether an item may be among them twice.
+        /// Whether an item may occur twice.
         repeats: Repeats,
-        /// Until when. Microseconds since 1970-01-01 UTC.
+        /// Deadline. Microseconds since 1970-01-01 UTC.
         until_us: u64,
     },
-    /// Draws that are set aside for somebody: [`Pool::reserve_by`](crate::Pool::reserve_by). Answered by [`Answer::Reserved`].
+    /// Reserves draws for a caller: [`Pool::reserve_by`](crate::Pool::reserve_by). Answered by
+    /// [`Answer::Reserved`].
     ReserveBy {
-        /// Who asks.
+        /// The caller.
         asker: Asker,
-        /// How many.
+        /// Number of draws.
         count: usize,
-        /// Whether an item may be among them twice.
+        /// Whether an item may occur twice.
         repeats: Repeats,
-        /// Until when. Microseconds since 1970-01-01 UTC.
+        /// Deadline. Microseconds since 1970-01-01 UTC.
         until_us: u64,
     },
-    /// The draws of a reservation count. Answered by [`Answer::Done`].
+    /// Confirms a reservation: its draws count. Answered by [`Answer::Done`].
     Confirm {
-        /// The number of the reservation.
+        /// Number of the reservation.
         number: u64,
     },
-    /// What was set aside is in stock again. Answered by [`Answer::Done`].
+    /// Cancels a reservation: its units return to stock. Answered by [`Answer::Done`].
     Cancel {
-        /// The number of the reservation.
+        /// Number of the reservation.
         number: u64,
     },
-    /// Units that were drawn are in stock again: [`Pool::give_back`](crate::Pool::give_back). Answered by [`Answer::Done`].
+    /// Returns drawn units to stock: [`Pool::give_back`](crate::Pool::give_back). Answered by
+    /// [`Answer::Done`].
     GiveBack {
         /// The item.
         id: Box<str>,
-        /// How many.
+        /// Number of units.
         count: u64,
     },
-    /// Units that a user had drawn are in stock again, and are wins less: [`Pool::give_back_by`](crate::Pool::give_back_by). Answered by [`Answer::Done`].
+    /// Returns units drawn by a user to stock, and subtracts their wins:
+    /// [`Pool::give_back_by`](crate::Pool::give_back_by). Answered by [`Answer::Done`].
     GiveBackBy {
-        /// Who had drawn them.
+        /// User that drew them.
         user: Box<[u8]>,
         /// The item.
         id: Box<str>,
-        /// How many.
+        /// Number of units.
         count: u64,
     },
-    /// Changes by hand, at most [`CHANGES_MAX`], all of them or none. Answered by [`Answer::Done`].
+    /// Makes up to [`CHANGES_MAX`] changes, all or none. Answered by [`Answer::Done`].
     Change(Vec<Change>),
-    /// The epoch ends, and the one begins that was committed to. Answered by [`Answer::Revealed`].
+    /// Ends the current epoch and begins the next. Answered by [`Answer::Revealed`].
     BeginEpoch {
-        /// What a client adds.
+        /// Seed of a client.
         client_seed: Box<[u8]>,
-        /// The secret of the epoch behind the one that begins: 32 random bytes.
+        /// Secret of the epoch after the one that begins: 32 random bytes.
         after: Secret,
     },
-    /// How the pool stands, with up to [`STATE_ITEMS_MAX`] of its items. Answered by [`Answer::State`], also where the log has failed.
+    /// Reads the state of the pool, with up to [`STATE_ITEMS_MAX`] of its items. Answered by
+    /// [`Answer::State`], even if the log has failed.
     State {
-        /// The number of the first item that is wanted.
+        /// Number of the first item.
         from: u32,
-        /// How many items are wanted.
+        /// Number of items.
         count: usize,
     },
 }
 
-/// A change by hand.
+/// A change by an operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Change {
-    /// An item has another weight.
+    /// Sets an item's weight.
     Weight {
         /// The item.
         id: Box<str>,
-        /// Its weight from now on.
+        /// Its new weight.
         weight: u64,
     },
-    /// An item has another stock, whatever was left.
+    /// Sets an item's stock, whatever was left.
     Stock {
         /// The item.
         id: Box<str>,
-        /// What is left from now on.
+        /// Its new stock.
         stock: Stock,
     },
-    /// Units are added to what is left, or taken out.
+    /// Adds units to an item's stock, or removes some.
     Restock {
         /// The item.
         id: Box<str>,
-        /// How many more; fewer if negative.
+        /// Number of units to add; negative to remove.
         units: i64,
     },
-    /// There is an item more.
+    /// Adds an item.
     Add(Item),
-    /// An item is gone.
+    /// Removes an item.
     Remove {
         /// The item.
         id: Box<str>,
     },
 }
 
-/// What a service answers.
+/// Answer of a service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Answer {
-    /// What a draw has given.
+    /// A draw.
     Draw(Draw),
-    /// What several have given.
+    /// Several draws.
     Draws(Vec<Draw>),
-    /// What is set aside.
+    /// A reservation.
     Reserved(Reservation),
-    /// It was done.
+    /// The request was executed.
     Done,
-    /// The epoch that is over, with its secret.
+    /// The epoch that ended, with its secret.
     Revealed(Box<Revealed>),
-    /// How the pool stands.
+    /// The state of the pool.
     State(Box<State>),
 }
 
-/// What a call has come to.
+/// Result of a call.
 pub type Outcome = Result<Answer, CallError>;
 
-/// What the answer to [`Request::Draw`] says.
+/// Returns the draw in the answer to [`Request::Draw`].
 pub(super) fn draw_of(outcome: Outcome) -> Result<Draw, CallError> {
     match outcome? {
         Answer::Draw(draw) => Ok(draw),

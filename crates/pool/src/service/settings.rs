@@ -1,12 +1,13 @@
-//! How a service is run.
+//! Settings of a service.
 
-/// How many calls may be unanswered, unless a service is told otherwise.
+/// Default number of calls that may be unanswered.
 pub const QUEUE_DEFAULT: usize = 16_384;
 
-/// How a service is run.
+/// Settings of a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
-    /// How many calls may be unanswered; who comes when there are so many waits. Each takes some 200 bytes. [`QUEUE_DEFAULT`] by default.
+    /// Maximum number of unanswered calls; further callers wait. About 200 bytes each.
+    /// [`QUEUE_DEFAULT`] by default.
     pub queue: usize,
 }
 

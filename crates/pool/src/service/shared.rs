@@ -1,4 +1,4 @@
-//! What callers share with the thread that has the pool.
+//! State shared by callers and the thread that owns the pool.
 
 use super::callback::Callback;
 use super::error::CallError;
@@ -8,10 +8,9 @@ use super::request::Outcome;
 use super::slot::Slot;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What callers share with the thread.
 pub(super) struct Shared {
     pub(super) inbox: Inbox,
-    /// Slots that no call has.
+    /// Free slots.
     slots: Mutex<Vec<Arc<Slot>>>,
 }
 
@@ -20,7 +19,7 @@ impl Shared {
         Self { inbox: Inbox::new(queue), slots: Mutex::default() }
     }
 
-    /// Has something done, and keeps the thread waiting until it is answered.
+    /// Makes a call, and blocks the thread until it is answered.
     pub(super) fn call_and_wait(&self, asked: Asked) -> Outcome {
         if self.inbox.is_owner() {
             return Err(CallError::InCallback);
@@ -36,7 +35,7 @@ impl Shared {
         }
     }
 
-    /// Has something done, and calls a function with the outcome.
+    /// Makes a call, and calls a function with the outcome.
     pub(super) fn call_with(&self, asked: Asked, then: impl FnOnce(Outcome) + Send + 'static) {
         let reply = Reply::by_callback(Callback::new(then));
         if let Err((call, error)) = self.inbox.push(Call { asked, reply }) {
@@ -44,15 +43,14 @@ impl Shared {
         }
     }
 
-    /// A slot for a call.
     pub(super) fn take_slot(&self) -> Arc<Slot> {
         self.slots().pop().unwrap_or_default()
     }
 
-    /// Keeps a slot for later, whose answer was taken or will never come.
+    /// Returns a slot for reuse; its answer was taken or will never come.
     pub(super) fn give_back(&self, slot: Arc<Slot>) {
         let mut slots = self.slots();
-        // More than that are used only where answers are left lying.
+        // More slots are in use only if answers are not taken.
         if slots.len() < self.inbox.capacity() {
             slots.push(slot);
         }

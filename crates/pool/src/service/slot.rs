@@ -1,13 +1,13 @@
-//! Slots: where an answer lies until whoever asked takes it.
+//! Slots: hold an answer until the caller takes it.
 //!
-//! A slot belongs to one call until its answer was taken. So no answer is lost, and none is seen by anybody else.
+//! A slot belongs to one call until its answer is taken. So no answer is lost, and no other caller
+//! sees it.
 
 use super::request::Outcome;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::thread::{self, Thread};
 
-/// Where an answer lies until it is taken.
 #[derive(Default)]
 pub(super) struct Slot(Mutex<Contents>);
 
@@ -17,19 +17,18 @@ struct Contents {
     waiter: Option<Waiter>,
 }
 
-/// The thread or task that waits for an answer.
 pub(super) enum Waiter {
     Thread(Thread),
     Task(Waker),
 }
 
 thread_local! {
-    /// The slot of the thread's own calls: it waits for one at a time.
+    /// Slot of this thread's blocking calls: a thread waits for one at a time.
     static OWN: Arc<Slot> = Arc::default();
 }
 
 impl Slot {
-    /// The slot of this thread, for a call that it waits for at once.
+    /// Returns the slot of this thread, for a blocking call.
     pub(super) fn of_this_thread() -> Arc<Self> {
         OWN.try_with(Arc::clone).unwrap_or_default()
     }
@@ -43,7 +42,7 @@ impl Slot {
         contents.waiter.take()
     }
 
-    /// Keeps the thread waiting until the answer is there, and takes it.
+    /// Blocks the thread until the answer arrives, and takes it.
     pub(super) fn wait(&self) -> Outcome {
         loop {
             let mut contents = self.contents();
@@ -57,7 +56,7 @@ impl Slot {
         }
     }
 
-    /// Takes the answer, or has the task woken when it is there.
+    /// Takes the answer, or registers the task to be woken.
     pub(super) fn poll(&self, context: &Context<'_>) -> Poll<Outcome> {
         let mut contents = self.contents();
         if let Some(answer) = contents.answer.take() {

@@ -1,4 +1,4 @@
-//! A snapshot that is being taken of a pool that goes on.
+//! Snapshot of a running pool.
 
 use crate::draw::selector::Selector;
 use crate::journal::SnapshotSink;
@@ -7,24 +7,23 @@ use crate::record::capture::Capture;
 use crate::record::event::{Event, Events};
 use crate::record::frame::Chain;
 
-/// Behind so many bytes of frames comes another block: less than a block itself takes, so that a snapshot is complete before as much has been
-/// logged as it has, however much is asked for at once.
+/// An extra block is written for this many bytes of frames. A block is larger, so a snapshot
+/// completes before the log grows by the size of the snapshot, whatever the load.
 const BYTES_PER_BLOCK: usize = 1024;
 
-/// A snapshot that is being taken.
 pub(super) struct Snapshot {
     capture: Capture,
     sink: Box<dyn SnapshotSink>,
     events: Vec<u8>,
 }
 
-/// The events that a pool has recorded itself.
+/// Decodes events that the pool has recorded.
 fn recorded(events: &[u8]) -> impl Iterator<Item = Event<'_>> {
     Events::new(events).map(|event| event.expect("what a pool has recorded can be read"))
 }
 
 impl Snapshot {
-    /// Begins to take the pool as it is now. Nothing is staged that is not in the journal.
+    /// Begins a snapshot of the pool. All staged steps must be in the journal.
     pub(super) fn begin<S: Selector>(pool: &Pool<S>, chain: Chain, mut sink: Box<dyn SnapshotSink>) -> Self {
         let mut head = Vec::new();
         pool.write_head(&mut head);
@@ -36,7 +35,7 @@ impl Snapshot {
         self.sink.is_busy()
     }
 
-    /// Does something to the pool, and gives the sink what it changes as it was before.
+    /// Changes the pool, and first gives the sink the items before the change.
     pub(super) fn see_before<S: Selector, R>(
         &mut self,
         pool: &mut Pool<S>,
@@ -55,7 +54,8 @@ impl Snapshot {
             capture.see(pool, &event, |block, items| sink.block(block, items));
         }
         let result = act(pool);
-        // The capture has seen what this changes. The message has no bytes: they may hold secrets.
+        // The capture has copied what the first run changed. The message omits the bytes: they may
+        // contain secrets.
         let (again, before) = (pool.staged_since(savepoint), &self.events);
         assert!(
             again == &before[..],
@@ -66,8 +66,8 @@ impl Snapshot {
         result
     }
 
-    /// Lets the sink have one more block, which takes some tens of microseconds, and more of them behind so many bytes of frames since it
-    /// was given the last one; `None` once it has all.
+    /// Gives the sink another block, which takes some tens of microseconds, and more blocks in
+    /// proportion to the frames written since the last step. `None` once the snapshot is complete.
     pub(super) fn step<S: Selector>(mut self, pool: &Pool<S>, frame_bytes: usize) -> Option<Self> {
         let Self { capture, sink, .. } = &mut self;
         for _ in 0..=frame_bytes / BYTES_PER_BLOCK {
@@ -92,7 +92,7 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-    /// Counts blocks, and is busy when it has so many.
+    /// Counts blocks, and is busy after a number of them.
     struct Counting(Arc<AtomicUsize>, usize);
 
     impl SnapshotSink for Counting {

@@ -1,4 +1,4 @@
-//! How a pool stands, in a form that can be carried to another thread.
+//! State of a pool, to be sent to another thread.
 
 use crate::catalogue::item::Stock;
 use crate::draw::secret::Commitment;
@@ -6,58 +6,58 @@ use crate::draw::selector::Selector;
 use crate::pool::Pool;
 use crate::record::frame::Chain;
 
-/// How a pool stands. What it says is in the log: no crash takes it back.
+/// State of a pool. All of it is in the log: no crash undoes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct State {
-    /// The number of the next draw: as many have been made before it.
+    /// Number of the next draw.
     pub next_draw: u64,
-    /// The sum of the weights in force.
+    /// Sum of the weights in force.
     pub total_weight: u64,
-    /// How often items were changed by hand.
+    /// Version of the catalogue: 1 at first, and one more with each change by an operator.
     pub version: u64,
-    /// The epoch of the next draw.
+    /// Index of the epoch of the next draw.
     pub epoch: u64,
     /// SHA-256 of the epoch's secret.
     pub commitment: Commitment,
     /// SHA-256 of the next epoch's secret.
     pub next_commitment: Commitment,
-    /// How many reservations are open.
+    /// Number of open reservations.
     pub reservations: usize,
-    /// When units come by the schedule next, or lapse. Milliseconds since 1970-01-01 UTC.
+    /// Time of the next release or lapse. Milliseconds since 1970-01-01 UTC.
     pub next_release_ms: Option<u64>,
-    /// SHA-256 over all that the pool's log has.
+    /// SHA-256 chain over the whole log.
     pub chain: Chain,
-    /// How many numbers of items there are; items that were removed keep theirs.
+    /// Number of item numbers in use, including those of removed items.
     pub items_count: usize,
-    /// The items that were asked for, without those that were removed.
+    /// The requested items, without removed ones.
     pub items: Vec<ItemState>,
-    /// Where the next items begin, if there are more.
+    /// Number of the next item, if there are more.
     pub next: Option<u32>,
 }
 
-/// How an item stands.
+/// State of an item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ItemState {
     /// Its number.
     pub item: u32,
     /// Its id.
     pub id: Box<str>,
-    /// What the catalogue gives it.
+    /// Its weight in the catalogue.
     pub weight: u64,
-    /// Its odds in the next draw are this, divided by [`State::total_weight`].
+    /// Its weight in the next draw, out of [`State::total_weight`].
     pub weight_in_force: u64,
     /// What is left.
     pub stock: Stock,
-    /// How many have been drawn and not been given back, those included that are set aside.
+    /// Number of units drawn and not given back, including reserved ones.
     pub drawn: u64,
-    /// How many are set aside.
+    /// Number of reserved units.
     pub held: u64,
-    /// How many are still to come by the schedule.
+    /// Number of units still to come by the schedule.
     pub to_come: u64,
 }
 
 impl State {
-    /// How this pool stands, with some of its items. O(items that are wanted).
+    /// Reads the state of a pool, with a range of its items. O(items requested).
     pub(super) fn of<S: Selector>(pool: &Pool<S>, chain: Chain, from: u32, count: usize) -> Self {
         let urn = pool.urn();
         let end = (from as usize).saturating_add(count).min(urn.len());

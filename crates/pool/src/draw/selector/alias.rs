@@ -1,19 +1,20 @@
-//! The alias table, of whole numbers: columns of equal capacity, each shared by at most two items.
+//! Alias table over integers: columns of equal capacity, each shared by at most two items.
 
 use super::{Selector, assert_bounds};
 
-/// An alias table: selecting looks at one cache line, however many items there are; every change of a weight builds the table anew, in
-/// O(n).
+/// An alias table (Walker, Vose). A selection reads one cache line, whatever the number of items; a
+/// change of a weight rebuilds the table, in O(n).
 ///
-/// **Which item a point belongs to is another than with other selectors.** Each item has exactly as many of the points `0..total` as its
-/// weight says, but they do not lie together, and a change of one weight moves those of others. So the same random numbers draw other
-/// items from an alias table than from a tree, with the same odds. The table follows from the weights alone.
+/// **A point belongs to a different item than with other selectors.** Each item has exactly as many
+/// of the points `0..total` as its weight, but they are not adjacent, and a change of one weight
+/// moves the points of other items. So the same random numbers draw other items than from a tree,
+/// with the same odds. The table follows from the weights alone.
 ///
 /// ```text
 /// weights 5, 1, 2 of items a, b, c: four columns of two points
 ///
 ///        ┌─────┬─────┬─────┬─────┐
-///        │ b c │ c a │ a a │ a a │     of a column is known: its first item, how many points that has, and its second item
+///        │ b c │ c a │ a a │ a a │     column: own item, its number of points, alias
 ///        └─────┴─────┴─────┴─────┘
 /// point    0 1   2 3   4 5   6 7
 /// ```
@@ -22,31 +23,36 @@ pub struct Alias {
     weights: Vec<u64>,
     total: u64,
     columns: Vec<Column>,
-    /// Columns hold 2 to the power of this. Only the last may hold less.
+    /// A column holds 2 to the power of this. Only the last one may hold less.
     shift: u32,
 }
 
-/// A quarter of a cache line, of which it never crosses the border.
+/// A quarter of a cache line; it never crosses a line border.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(16))]
 struct Column {
-    /// How many of its points belong to its own item; the others are its alias's.
+    /// Number of points that belong to its own item; the rest belong to its alias.
     threshold: u64,
     own: u32,
     alias: u32,
 }
 
 impl Alias {
-    /// Makes the columns of the weights.
+    /// Builds the columns from the weights.
     ///
-    /// The capacity C is the largest power of two that is at most the average weight of the items that have one. Two items fill a column
-    /// to the brim each time, but for the last column: let c columns be empty and k items have a rest of weight, with k ≤ c, and let S be
-    /// the sum of the rests, (c − 1) C < S ≤ c C. So it is in the beginning, and so it stays:
+    /// The capacity C is the largest power of two that is at most the average weight of the items
+    /// that have one. Each step fills a column exactly with one or two items, except the last
+    /// column. Proof: let c columns be empty, let k items have weight left, with k ≤ c, and let S
+    /// be the sum of what is left, with (c − 1) C < S ≤ c C. This holds at the start, and each step
+    /// preserves it:
     ///
-    /// 1. Some rests are below C, others not: one of either kind fills a column, and the smaller is used up.
-    /// 2. None is below C: one fills a column alone. Were k = c, then S ≥ k C = c C, hence each is C, and it is used up.
-    /// 3. All are below C: from (c − 1) C < S < k C follows k = c. The k − 2 others are less than (k − 2) C, so any two are more than
-    ///    C: they fill a column, and the first is used up. The last one, where k = c = 1, has the last column to itself.
+    /// 1. Some rests are below C, others are not: one of either kind fills a column, and the
+    ///    smaller is used up.
+    /// 2. None is below C: one fills a column alone. If k = c, then S ≥ k C = c C, so each is C,
+    ///    and it is used up.
+    /// 3. All are below C: k = c follows from (c − 1) C < S < k C. The k − 2 others sum to less
+    ///    than (k − 2) C, so any two sum to more than C: they fill a column, and the first is used
+    ///    up. The last one, where k = c = 1, has the last column to itself.
     fn rebuild(&mut self) {
         self.total = self.weights.iter().sum();
         assert_bounds(self.len(), self.total);
@@ -74,19 +80,19 @@ impl Alias {
     }
 }
 
-/// What is left of an item's weight while columns are filled.
+/// Weight of an item that is not yet in a column.
 #[derive(Clone, Copy)]
 struct Rest {
     item: u32,
     weight: u64,
 }
 
-/// What is left of all items' weights.
+/// Weights of all items that are not yet in columns.
 struct Rests {
     capacity: u64,
-    /// Those below the capacity.
+    /// Rests below the capacity.
     small: Vec<Rest>,
-    /// The others.
+    /// All other rests.
     large: Vec<Rest>,
 }
 
@@ -99,7 +105,7 @@ impl Rests {
         }
     }
 
-    /// What fills up a column in which a small one lies. None for the last column.
+    /// Returns the item that fills up a column after a small one. `None` for the last column.
     fn filler(&mut self) -> Option<Rest> {
         self.large.pop().or_else(|| self.small.pop())
     }
@@ -138,7 +144,7 @@ impl Selector for Alias {
         false
     }
 
-    /// O(n), and nothing if that is its weight already.
+    /// O(n), and O(1) if the weight does not change.
     fn set(&mut self, index: usize, weight: u64) {
         if self.weights[index] != weight {
             self.weights[index] = weight;
@@ -146,7 +152,7 @@ impl Selector for Alias {
         }
     }
 
-    /// O(n), and next to nothing for an item of weight 0.
+    /// O(n), and O(1) amortised for weight 0.
     fn push(&mut self, weight: u64) {
         self.weights.push(weight);
         if weight > 0 {
@@ -170,7 +176,7 @@ mod tests {
     use crate::catalogue::item::AMOUNT_MAX;
     use proptest::prelude::*;
 
-    /// How many points each item has, by what the columns say.
+    /// Number of points of each item, counted from the columns.
     fn points(table: &Alias) -> Vec<u64> {
         let mut points = vec![0; table.len()];
         let mut rest = table.total;

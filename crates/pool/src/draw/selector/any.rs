@@ -1,8 +1,8 @@
-//! A selector that is chosen while the program runs.
+//! A selector chosen at run time.
 
 use super::{Alias, Fenwick, PrefixSum, Selector, SelectorKind, WideTree};
 
-/// One of the selectors, behind a `match` and not behind a pointer.
+/// One of the selectors, dispatched by `match` instead of a pointer.
 ///
 /// ```
 /// use tidemark_pool::selector::{AnySelector, Selector, SelectorKind};
@@ -17,14 +17,14 @@ pub enum AnySelector {
     Tree(WideTree),
     /// Fast to select, slow to change.
     Alias(Alias),
-    /// The textbook's tree.
+    /// The textbook tree.
     Fenwick(Fenwick),
     /// Slow to change.
     PrefixSum(PrefixSum),
 }
 
 impl AnySelector {
-    /// A selector of this kind.
+    /// Creates a selector of this kind.
     pub fn with(kind: SelectorKind, weights: &[u64]) -> Self {
         match kind {
             SelectorKind::Tree => Self::Tree(WideTree::new(weights)),
@@ -34,7 +34,7 @@ impl AnySelector {
         }
     }
 
-    /// Which one it is.
+    /// Returns its kind.
     pub fn kind(&self) -> SelectorKind {
         match self {
             Self::Tree(_) => SelectorKind::Tree,
@@ -45,7 +45,6 @@ impl AnySelector {
     }
 }
 
-/// Asks whichever it is.
 macro_rules! forward {
     ($any:expr, $selector:ident => $call:expr) => {
         match $any {
@@ -58,7 +57,7 @@ macro_rules! forward {
 }
 
 impl Selector for AnySelector {
-    /// One of the default kind.
+    /// Creates a selector of the default kind.
     fn new(weights: &[u64]) -> Self {
         Self::with(SelectorKind::default(), weights)
     }

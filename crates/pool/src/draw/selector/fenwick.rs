@@ -1,13 +1,13 @@
-//! The Fenwick tree, or binary indexed tree: sums over stretches whose lengths are powers of two.
+//! Fenwick tree (binary indexed tree): sums over ranges whose lengths are powers of two.
 
 use super::{Selector, assert_bounds};
 
-/// A Fenwick tree. Selecting walks it from the longest stretch to the shortest; a change touches the stretches that hold the item. Both
-/// take O(log n) steps, each of which waits for the one before.
+/// A Fenwick tree. A selection walks from the longest range to the shortest; a change updates the
+/// ranges that contain the item. Both take O(log n) steps, each of which depends on the one before.
 #[derive(Debug, Clone)]
 pub struct Fenwick {
-    /// Node *k*, counted from 1 and kept at *k* − 1, is the sum of so many items up to and with the *k*-th as the lowest set bit of *k*
-    /// says:
+    /// Node *k*, counted from 1 and stored at *k* − 1, is the sum of the items up to and including
+    /// the *k*-th. The lowest set bit of *k* is the number of items:
     ///
     /// ```text
     /// item    1   2   3   4   5   6   7   8
@@ -20,7 +20,7 @@ pub struct Fenwick {
     total: u64,
 }
 
-/// How many items node `number` sums up.
+/// Returns the number of items that node `number` sums.
 fn stretch(number: usize) -> usize {
     number & number.wrapping_neg()
 }
@@ -38,7 +38,7 @@ impl Fenwick {
         assert_bounds(self.len(), self.total);
     }
 
-    /// The sum of the nodes that node `number` is made of beside its own item.
+    /// Returns the sum of node `number` without its last item.
     fn below(&self, number: usize) -> u64 {
         let lengths = (0..stretch(number).trailing_zeros()).map(|bit| 1 << bit);
         lengths.map(|length: usize| self.nodes[number - length - 1]).sum()
@@ -78,7 +78,7 @@ impl Selector for Fenwick {
         let mut index = 0;
         let mut length = (self.nodes.len() + 1).next_power_of_two() / 2;
         while length > 0 {
-            // Where there is no such node, the item lies before it.
+            // If there is no such node, the item lies before it.
             let sum = self.nodes.get(index + length - 1).copied().unwrap_or(u64::MAX);
             let behind = sum <= point;
             point -= std::hint::select_unpredictable(behind, sum, 0);
@@ -107,7 +107,7 @@ impl Selector for Fenwick {
 
     fn pop(&mut self) {
         debug_assert!(self.is_empty() || self.weight(self.len() - 1) == 0, "it weighs nothing");
-        // Only nodes behind an item sum it up together with others.
+        // An item is part of later nodes only, besides its own.
         self.nodes.pop();
     }
 

@@ -1,9 +1,9 @@
-//! The selectors' names.
+//! Names of the selectors.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// Which selector.
+/// Kind of a selector.
 ///
 /// ```
 /// use tidemark_pool::selector::SelectorKind;
@@ -29,10 +29,10 @@ pub enum SelectorKind {
 }
 
 impl SelectorKind {
-    /// All of them, the default first.
+    /// All kinds, the default first.
     pub const ALL: [Self; 4] = [Self::Tree, Self::Alias, Self::Fenwick, Self::PrefixSum];
 
-    /// What it is called.
+    /// Returns its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Tree => "tree",
@@ -62,7 +62,7 @@ impl FromStr for SelectorKind {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no selector {name:?}: name tree, alias, fenwick or prefix-sum")]
 pub struct UnknownSelector {
-    /// What was named.
+    /// The unknown name.
     pub name: Box<str>,
 }
 

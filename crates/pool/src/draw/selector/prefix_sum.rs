@@ -1,16 +1,16 @@
-//! The prefix sum: the running sums of the weights in an array, and a binary search in it.
+//! Prefix sums: running sums of the weights in an array, with binary search.
 
 use super::{Selector, assert_bounds};
 
-/// The running sums of the weights. Selecting is a binary search, a change rewrites all sums behind it: O(n).
+/// Running sums of the weights. A selection is a binary search; a change rewrites all later sums:
+/// O(n).
 #[derive(Debug, Clone)]
 pub struct PrefixSum {
-    /// Element *i* is the sum of the weights up to and with item *i*.
+    /// Element *i* is the sum of the weights up to and including item *i*.
     sums: Vec<u64>,
 }
 
 impl PrefixSum {
-    /// The sum of the items before this one.
     fn before(&self, index: usize) -> u64 {
         index.checked_sub(1).map_or(0, |last| self.sums[last])
     }

@@ -1,4 +1,4 @@
-//! What time brings: units that come by the schedule, and those that lapse.
+//! Advancing the schedule: units are released, or lapse.
 
 use super::timetable::Coming;
 use super::{Change, Urn};
@@ -6,7 +6,7 @@ use crate::catalogue::item::Stock;
 use crate::catalogue::schedule::Release;
 use crate::draw::selector::Selector;
 
-/// What time has brought: what it takes to undo that.
+/// An advance of the schedule, with what is needed to undo it.
 #[derive(Debug, Clone)]
 pub(crate) struct Advance {
     before_ms: u64,
@@ -14,28 +14,29 @@ pub(crate) struct Advance {
 }
 
 impl<S: Selector> Urn<S> {
-    /// What comes to the stock, and when. Those of one item stand together, the items in their order.
+    /// Returns the releases, grouped by item, in the order of the items.
     pub fn releases(&self) -> &[Release<u32>] {
         self.timetable.as_ref().map_or(&[], |timetable| timetable.releases())
     }
 
-    /// All that the schedule says until this moment has been done. Milliseconds since 1970; 0 if that is nothing.
+    /// Returns the time up to which the schedule has advanced. Milliseconds since 1970; 0 without a
+    /// schedule.
     pub fn released_until_ms(&self) -> u64 {
         self.timetable.as_ref().map_or(0, |timetable| timetable.now_ms())
     }
 
-    /// When units come next by the schedule, or lapse. Milliseconds since 1970. O(1).
+    /// Returns the time of the next release or lapse. Milliseconds since 1970. O(1).
     pub fn next_release_ms(&self) -> Option<u64> {
         self.timetable.as_ref()?.next_ms()
     }
 
-    /// The items for which something is due by this moment. Milliseconds since 1970. O(1) for each.
+    /// Returns the items with an event due by this time. Milliseconds since 1970. O(1) for each.
     pub fn due_items(&self, now_ms: u64) -> impl Iterator<Item = u32> {
         self.timetable.iter().flat_map(move |timetable| timetable.due(now_ms)).map(|coming| coming.item)
     }
 
-    /// Does what the schedule says until this moment; `None`, and nothing is changed, if nothing is due. O(log n) for each item for which
-    /// something is.
+    /// Advances the schedule to this time; `None`, without a change, if nothing is due. O(log n)
+    /// for each item with a due event.
     pub(crate) fn advance(&mut self, now_ms: u64) -> Option<Advance> {
         let timetable = self
             .timetable
@@ -47,7 +48,7 @@ impl<S: Selector> Urn<S> {
         due.iter().for_each(|coming| self.leave(coming.item));
         self.go_to(now_ms);
         for &Coming { item, lapses, units } in &due {
-            // What is unlimited by now needs nothing, and what is gone gets nothing.
+            // An item that became unlimited needs no units, and a removed item gets none.
             if let Stock::Limited(left) = self.stocks.stock(item)
                 && self.has(item)
             {
@@ -63,7 +64,6 @@ impl<S: Selector> Urn<S> {
         Some(Advance { before_ms, changes })
     }
 
-    /// Undoes it.
     pub(crate) fn undo_advance(&mut self, advance: &Advance) {
         advance.changes.iter().for_each(|change| self.leave(change.item()));
         self.go_to(advance.before_ms);

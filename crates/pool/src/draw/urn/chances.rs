@@ -1,4 +1,5 @@
-//! How likely a draw comes to each table, where there are others than the first. As shares: products of weights need not fit into whole numbers.
+//! Probability that a draw reaches each nested table. As floating point: products of weights may
+//! not fit into integers.
 
 use super::{Entry, Urn};
 use crate::catalogue::item::Stock;
@@ -7,18 +8,20 @@ use crate::draw::selector::Selector;
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Chances {
-    /// Of the first table, and then of each other by its number: how likely the next draw comes there, and the weight of that table.
+    /// The first table, then the others by number: probability that the next draw reaches it, and
+    /// its weight.
     tables: Box<[(f64, u64)]>,
-    /// How likely it meets what is sold out.
+    /// Probability that the draw meets a sold-out item.
     lost: f64,
-    /// What is given in place of that, if any is left.
+    /// Item that is given for a sold-out one, if any is left.
     fallback: Option<u32>,
-    /// Whether it is refused.
+    /// Whether the draw is refused.
     is_refused: bool,
 }
 
 impl Chances {
-    /// The chances of the next draw. O(leads · depth), and O(items) where the weight of what is sold out is kept.
+    /// Computes the chances of the next draw. O(leads · depth), and O(items) if sold-out items keep
+    /// their weight.
     pub(super) fn of<S: Selector>(urn: &Urn<S>) -> Option<Self> {
         let layout = urn.layout()?;
         let place = |table: Option<u32>| table.map_or(0, |table| table as usize + 1);
@@ -27,7 +30,7 @@ impl Chances {
             .map(|table| urn.table_weight(table))
             .collect();
         let mut chances = vec![0.0; totals.len()];
-        // Behind each round the chances are right one table deeper.
+        // After each round the chances are correct one level deeper.
         for _ in 0..=TABLE_DEPTH_MAX {
             let mut next = vec![0.0; totals.len()];
             next[0] = 1.0;
@@ -51,7 +54,7 @@ impl Chances {
         Some(chances)
     }
 
-    /// How likely an entry is met.
+    /// Returns the probability that the draw meets an entry.
     fn of_weight<S>(&self, urn: &Urn<S>, entry: &Entry<'_>) -> f64
     where
         S: Selector,
@@ -60,7 +63,7 @@ impl Chances {
         if total == 0 { 0.0 } else { chance * entry.weight_in_force as f64 / total as f64 }
     }
 
-    /// How likely the next draw gives an item, or goes through what leads to a table.
+    /// Returns the probability that the draw gives an item, or passes through it to a table.
     pub(super) fn share_of<S: Selector>(&self, urn: &Urn<S>, entry: &Entry<'_>) -> f64 {
         if self.is_refused {
             return 0.0;
@@ -99,7 +102,8 @@ mod tests {
         numbers.iter().enumerate().map(item).collect()
     }
 
-    /// A first table with two items that lead to others, of which the second has one that leads to the first of them.
+    /// A first table with two leads. The second nested table has an item that leads to the first
+    /// one.
     fn urn(numbers: &[Numbers; 3], leads: [u64; 3], rule: u8) -> Option<Urn<WideTree>> {
         let [mut first, one, mut other] =
             [("a", 0), ("b", 1), ("c", 2)].map(|(prefix, list)| items(prefix, &numbers[list]));
@@ -115,7 +119,7 @@ mod tests {
         Some(Urn::new(&catalogue))
     }
 
-    /// How likely each item is, and nothing behind them, by all ways that a draw can go.
+    /// Probability of each item, then of nothing, summed over all paths of a draw.
     fn counted(urn: &mut Urn<WideTree>) -> Option<Vec<f64>> {
         let mut shares = vec![0.0; urn.len() + 1];
         let mut digits: Vec<u64> = Vec::new();

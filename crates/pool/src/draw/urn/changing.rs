@@ -1,4 +1,4 @@
-//! Changes by hand, while draws go on: items come and go, get other weights and other stock, and what was drawn comes back.
+//! Changes between draws: adding and removing items, changing weights and stock, giving units back.
 
 use super::{Rule, Urn, counted, promised};
 use crate::catalogue::item::{AMOUNT_MAX, Item, Stock};
@@ -7,7 +7,7 @@ use crate::draw::selector::Selector;
 use crate::draw::stocks::{Standing, Stocks, UNLIMITED_DRAWN_MAX};
 use crate::refusal::Refusal;
 
-/// An item as it was before it was changed: what it takes to undo that.
+/// State of an item before a change, to undo it.
 #[derive(Debug, Clone)]
 #[must_use = "for whoever may undo it"]
 pub struct Change {
@@ -19,18 +19,17 @@ pub struct Change {
 }
 
 impl Change {
-    /// The item that was changed.
+    /// Returns the item that was changed.
     pub fn item(&self) -> u32 {
         self.item
     }
 
-    /// How its stock stood.
     pub(super) fn standing(&self) -> Standing {
         self.standing
     }
 }
 
-/// What an item is after a change.
+/// An item after a change.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Altered {
     pub(crate) item: u32,
@@ -38,7 +37,7 @@ pub(crate) struct Altered {
     pub(crate) stock: Stock,
 }
 
-/// What became of an item besides its weight and stock.
+/// Kind of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum What {
     Changed,
@@ -47,7 +46,7 @@ enum What {
 }
 
 impl<S: Selector> Urn<S> {
-    /// Gives an item another weight. O(log n) with most selectors.
+    /// Sets an item's weight. O(log n) with most selectors.
     ///
     /// # Errors
     /// [`Refusal::UnknownItem`], [`Refusal::TooMuch`].
@@ -56,16 +55,18 @@ impl<S: Selector> Urn<S> {
         self.change(item, weight, self.stocks.stock(item))
     }
 
-    /// Gives an item another stock, whatever was left. What has been drawn of it stays drawn.
+    /// Sets an item's stock, whatever was left. The number drawn does not change.
     ///
     /// # Errors
-    /// [`Refusal::UnknownItem`], [`Refusal::TooMuch`], and [`Refusal::Catalogue`] if a raffle would get tickets without an end.
+    /// [`Refusal::UnknownItem`], [`Refusal::TooMuch`], and [`Refusal::Catalogue`] if an item of a
+    /// raffle would get unlimited tickets.
     pub fn set_stock(&mut self, id: &str, stock: Stock) -> Result<Change, Refusal> {
         let item = self.found(id)?;
         self.change(item, self.weights[item as usize], stock)
     }
 
-    /// Adds units to what is left of an item, or takes some out; never more than are left. An unlimited item stays so.
+    /// Adds units to an item's stock, or removes at most as many as are left. An unlimited item
+    /// stays unlimited.
     ///
     /// # Errors
     /// [`Refusal::UnknownItem`], [`Refusal::TooMuch`].
@@ -82,7 +83,8 @@ impl<S: Selector> Urn<S> {
         self.change(item, self.weights[item as usize], then)
     }
 
-    /// Takes back what has been drawn, but for units that are held by somebody: it can be drawn again. The catalogue's version stays.
+    /// Returns drawn units to stock, except the `held` ones. The catalogue's version does not
+    /// change.
     ///
     /// # Errors
     /// [`Refusal::UnknownItem`], [`Refusal::NotDrawn`].
@@ -95,7 +97,7 @@ impl<S: Selector> Urn<S> {
         Ok(self.put_back(item, count))
     }
 
-    /// Adds an item behind the others.
+    /// Appends an item.
     ///
     /// # Errors
     /// [`Refusal::Catalogue`] and [`Refusal::TooMuch`].
@@ -128,7 +130,7 @@ impl<S: Selector> Urn<S> {
         Ok(change)
     }
 
-    /// Removes an item: it is not drawn again, and its id is free. Its number stays its own.
+    /// Removes an item: it is not drawn again, and its id can be reused. Its number is not reused.
     ///
     /// # Errors
     /// [`Refusal::UnknownItem`], [`Refusal::IsFallback`].
@@ -150,7 +152,7 @@ impl<S: Selector> Urn<S> {
         Ok(change)
     }
 
-    /// Undoes a change. Changes and draws are undone in the order opposite to theirs. O(log n) with most selectors.
+    /// Undoes a change. Undo changes and draws in reverse order. O(log n) with most selectors.
     pub fn undo(&mut self, change: &Change) {
         let &Change { item, what, weight, standing, version } = change;
         self.version = version;
@@ -167,29 +169,27 @@ impl<S: Selector> Urn<S> {
         }
     }
 
-    /// What an item is, whether or not it was removed.
+    /// Returns the state of an item, even if it was removed.
     pub(crate) fn altered(&self, item: u32) -> Altered {
         Altered { item, weight: self.weights[item as usize], stock: self.stocks.stock(item) }
     }
 
-    /// Gives an item another weight and another stock.
     pub(crate) fn alter(&mut self, item: u32, weight: u64, stock: Stock) -> Result<Change, Refusal> {
         self.change(item, weight, stock)
     }
 
-    /// Puts back units of which it is sure that they were drawn.
+    /// Returns units to stock; they must have been drawn.
     pub(crate) fn put_back(&mut self, item: u32, count: u64) -> Change {
         let change = self.note(item, What::Changed);
         self.set(item, self.weights[item as usize], |stocks| _ = stocks.put_back(item, count));
         change
     }
 
-    /// How an item is, before something else than a hand changes it.
+    /// Saves the state of an item before the schedule changes it.
     pub(super) fn noted(&self, item: u32) -> Change {
         self.note(item, What::Changed)
     }
 
-    /// Undoes a draw of this item.
     pub(crate) fn undo_draw(&mut self, item: u32) {
         self.set(item, self.weights[item as usize], |stocks| _ = stocks.put_back(item, 1));
     }
@@ -206,7 +206,7 @@ impl<S: Selector> Urn<S> {
         Ok(change)
     }
 
-    /// Gives an item another weight and stock, which fit.
+    /// Sets an item's weight and stock, which must have been checked.
     fn set(&mut self, item: u32, weight: u64, restock: impl FnOnce(&mut Stocks)) {
         self.leave(item);
         restock(&mut self.stocks);
@@ -215,7 +215,7 @@ impl<S: Selector> Urn<S> {
         self.enter(item);
     }
 
-    /// Counts an item no more, which is about to change.
+    /// Removes an item from the sums before it changes.
     pub(super) fn leave(&mut self, item: u32) {
         if self.is_on_sale(item) {
             self.go_off_sale(item);
@@ -225,7 +225,7 @@ impl<S: Selector> Urn<S> {
         self.counted = others.unwrap_or_else(|| panic!("item {item} counts {own} of {all} that all count"));
     }
 
-    /// Counts an item that has changed.
+    /// Adds an item to the sums after it has changed.
     pub(super) fn enter(&mut self, item: u32) {
         self.counted += self.counted(item);
         if self.is_on_sale(item) {
@@ -234,7 +234,8 @@ impl<S: Selector> Urn<S> {
         self.refresh(item);
     }
 
-    /// Whether an item that counted so much could have this weight and this stock, if so many have been drawn of it or are still to come.
+    /// Checks that an item can have this weight and stock. `beside` is the number of units drawn or
+    /// still to come; `counted` is what the item contributed to the sum before.
     fn check(
         &self,
         number: usize,
@@ -275,7 +276,7 @@ impl<S: Selector> Urn<S> {
         matches!(self.rule, Rule::PerUnit { .. })
     }
 
-    /// Notes how an item is before it is changed.
+    /// Saves the state of an item before a change.
     fn note(&self, item: u32, what: What) -> Change {
         let (weight, standing) = (self.weights[item as usize], self.stocks.standing(item));
         Change { item, what, weight, standing, version: self.version }

@@ -1,15 +1,17 @@
-//! Drawing: what a number leads to.
+//! Drawing: from a number to an item.
 
 use super::{Rule, Urn};
 use crate::draw::selector::Selector;
 use crate::refusal::Empty;
 
 impl<S: Selector> Urn<S> {
-    /// Draws the item that a number belongs to, which `choose` is asked for: any below what it is given, each as likely as another. It is asked
-    /// once for each table that the draw goes through, and not at all where every number leads to the same. Nothing is drawn, `None`, if the number leads to what is sold out and the rule is to give nothing then.
+    /// Draws an item. `choose` returns a uniformly distributed number below its argument. It is
+    /// called once for each table that the draw passes, and not at all if every number would give
+    /// the same result. Returns `None` if the draw meets a sold-out item and the rule is to give
+    /// nothing.
     ///
     /// # Errors
-    /// [`Empty`], if nothing at all can be drawn.
+    /// [`Empty`], if no draw is possible.
     #[inline]
     pub fn draw(&mut self, mut choose: impl FnMut(u64) -> u64) -> Result<Option<u32>, Empty> {
         let total = self.selector.total();
@@ -26,11 +28,11 @@ impl<S: Selector> Urn<S> {
         self.meet(met)
     }
 
-    /// Draws where all units weigh the same: the item is found and becomes lighter in one.
+    /// Draws if all units weigh the same: finds the item and lowers its weight in one step.
     #[inline]
     fn draw_unit(&mut self, number: u64, weight: u64) -> u32 {
         let met = self.selector.take(number, weight) as u32;
-        // In debug builds only: every draw of a raffle runs this.
+        // Only in debug builds: every draw of a raffle runs this.
         debug_assert_eq!(self.weights[met as usize], weight, "all units weigh the same");
         if self.stocks.take_one(met) == 1 {
             self.go_off_sale(met);
@@ -38,8 +40,8 @@ impl<S: Selector> Urn<S> {
         met
     }
 
-    /// The weight of all, if each draw takes one number below it and leaves it as it is, as long as nothing is sold out, and something is
-    /// left: then draws can be made with [`draw_each`](Self::draw_each).
+    /// Returns the total weight if draws do not change it until an item sells out, each draw takes
+    /// one number below it, and something is left. Then [`draw_each`](Self::draw_each) can be used.
     #[inline]
     pub(crate) fn lasting_weight(&self) -> Option<u64> {
         let total = self.selector.total();
@@ -47,19 +49,20 @@ impl<S: Selector> Urn<S> {
         (is_lasting && total > 0 && self.on_sale > 0).then_some(total)
     }
 
-    /// Draws with a number below the [lasting weight](Self::lasting_weight), as [`draw`](Self::draw) does.
+    /// As [`draw`](Self::draw), with a number below the [lasting weight](Self::lasting_weight).
     #[inline]
     pub(crate) fn draw_below(&mut self, number: u64) -> Result<Option<u32>, Empty> {
         let met = self.selector.select(number) as u32;
         self.meet(met)
     }
 
-    /// Draws with several numbers below the [lasting weight](Self::lasting_weight), as [`draw`](Self::draw) would with one after the other,
-    /// until something is sold out: the numbers behind that may be too large. `items` is room for as many. Calls `drew` with what is drawn and
-    /// says how often.
+    /// Draws with several numbers below the [lasting weight](Self::lasting_weight), as
+    /// [`draw`](Self::draw) would with one after the other. Stops once an item sells out, as later
+    /// numbers may be too large then. `items` is a buffer of the same length. Calls `drew` with
+    /// each result; returns the number of draws.
     ///
     /// # Errors
-    /// [`Empty`], if nothing is left behind what was drawn.
+    /// [`Empty`], if nothing is left for a further draw.
     #[inline]
     pub(crate) fn draw_each(
         &mut self,
@@ -79,12 +82,12 @@ impl<S: Selector> Urn<S> {
         Ok(items.len())
     }
 
-    /// What a draw gives that has met this item.
+    /// Returns the result of a draw that has met this item.
     #[expect(clippy::inline_always, reason = "a draw among four items takes a sixth longer by a call")]
     #[inline(always)]
     pub(super) fn meet(&mut self, met: u32) -> Result<Option<u32>, Empty> {
         match self.rule {
-            // What is sold out has no weight, and is not met.
+            // A sold-out item has no weight, so it is never met.
             Rule::Renormalise => {
                 if self.stocks.take_one(met) == 1 {
                     self.sell_out(met);
@@ -109,7 +112,7 @@ impl<S: Selector> Urn<S> {
         }
     }
 
-    /// Takes one of an item, as a draw has done that is in a log; whether there was one.
+    /// Takes one unit of an item, for a replayed draw. Returns whether one was left.
     #[inline]
     pub(crate) fn take(&mut self, item: u32) -> bool {
         let before = self.stocks.take(item);
@@ -128,7 +131,7 @@ impl<S: Selector> Urn<S> {
         true
     }
 
-    /// What a draw gives that has met the last unit of an item, or none.
+    /// Returns the result of a draw that has met an item with at most one unit left.
     #[cold]
     pub(super) fn draw_at_the_end(
         &mut self,
@@ -148,8 +151,9 @@ impl<S: Selector> Urn<S> {
         if self.on_sale == 0 { Err(Empty) } else { Ok(None) }
     }
 
-    /// What a draw gives if no weight is in force, or all that has one is sold out. Every number would lead to the same, so none is used:
-    /// a refusal takes the same time whatever the secret.
+    /// Returns the result of a draw if no weight is in force, or all items with weight are sold
+    /// out. Uses no number, as the result is the same for all: a refusal takes the same time
+    /// whatever the secret.
     #[cold]
     pub(super) fn draw_behind_all(&mut self) -> Result<Option<u32>, Empty> {
         let fallback = match self.rule {
@@ -163,7 +167,7 @@ impl<S: Selector> Urn<S> {
         }
     }
 
-    /// Takes one of the item that what is sold out leads to, of which some is left.
+    /// Takes one unit of the fallback item, which must have some left.
     fn take_fallback(&mut self, item: u32) -> u32 {
         if self.stocks.take_one(item) == 1 && self.weights[item as usize] > 0 {
             self.go_off_sale(item);
@@ -171,7 +175,8 @@ impl<S: Selector> Urn<S> {
         item
     }
 
-    /// Hides an item: until it is [shown](Self::show) again, it is as if it were not there. Nothing else may be done but drawing meanwhile.
+    /// Hides an item from draws until it is [shown](Self::show) again. Only draws are allowed
+    /// meanwhile.
     pub(crate) fn hide(&mut self, item: u32) {
         self.set_share(item, 0);
         if let Rule::Keep { fallback } | Rule::PerUnit { fallback } = &mut self.rule
@@ -181,7 +186,7 @@ impl<S: Selector> Urn<S> {
         }
     }
 
-    /// Shows items that were hidden, all at once, and the rule that was there before.
+    /// Shows all hidden items again, and restores the rule.
     pub(crate) fn show(&mut self, items: impl Iterator<Item = u32>, rule: Rule) {
         self.rule = rule;
         items.for_each(|item| self.refresh(item));

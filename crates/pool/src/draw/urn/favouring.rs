@@ -1,4 +1,4 @@
-//! Drawing for somebody who may not get everything, or is due something.
+//! Draws under rules: with barred items, guarantees and boosts.
 
 use super::{Rule, Urn};
 use crate::catalogue::item::AMOUNT_MAX;
@@ -6,28 +6,28 @@ use crate::draw::selector::Selector;
 use foldhash::fast::RandomState;
 use std::collections::HashSet;
 
-/// Items that a call has drawn, and will not draw again.
+/// Items that a call has drawn and will not draw again.
 pub(crate) type Hidden = HashSet<u32, RandomState>;
 
-/// What is different from other draws. Items are sorted.
+/// How a draw differs from an ordinary one. Items are sorted.
 #[derive(Debug, Default)]
 pub(crate) struct Favour<'a> {
     /// Items that count as sold out.
     pub(crate) barred: &'a [u32],
-    /// Items that are hidden already.
+    /// Items that are already hidden.
     pub(crate) hidden: Option<&'a Hidden>,
-    /// If anything is left of these items, it is one of them.
+    /// If any of these items is left, draw only among them.
     pub(crate) alone: Option<&'a [u32]>,
-    /// Items whose weights count so many times more.
+    /// Items and the multiple of their weights that is added.
     pub(crate) boosts: &'a [(&'a [u32], u64)],
 }
 
-/// Why nothing is drawn.
+/// Reason why no draw is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NotDrawn {
-    /// There is nothing, for whoever draws.
+    /// Nothing is left that this caller may draw.
     Empty,
-    /// What is boosted weighs too much.
+    /// The boosts make the total weight too large.
     TooHeavy,
 }
 
@@ -38,7 +38,8 @@ impl Favour<'_> {
 }
 
 impl<S: Selector> Urn<S> {
-    /// As [`draw`](Self::draw). O(log n), and a step for each item that the favour names; O(log n) for each that is barred.
+    /// As [`draw`](Self::draw), under rules. O(log n), plus a step for each item that the favour
+    /// names, and O(log n) for each barred item.
     pub(crate) fn draw_favouring(
         &mut self,
         favour: &Favour<'_>,
@@ -48,14 +49,14 @@ impl<S: Selector> Urn<S> {
         let barred = self.bar(favour);
         let drawn = self.draw_with_barred(favour, &mut choose);
         barred.into_iter().for_each(|item| self.come_on_sale(item));
-        // What was hidden before stays so, and where odds are kept nothing was hidden.
+        // Items hidden before stay hidden; if odds are kept, barring hid nothing.
         let keeps = matches!(rule, Rule::Keep { .. });
         let was_hidden = |item: &u32| keeps || favour.hidden.is_some_and(|hidden| hidden.contains(item));
         self.show(favour.barred.iter().copied().filter(|item| !was_hidden(item)), rule);
         drawn
     }
 
-    /// Draws once what is barred is as if it were sold out.
+    /// Draws once the barred items count as sold out.
     fn draw_with_barred(
         &mut self,
         favour: &Favour<'_>,
@@ -74,7 +75,8 @@ impl<S: Selector> Urn<S> {
         self.draw_boosted(favour, choose)
     }
 
-    /// Has what is barred be as if it were sold out, until it is shown again. Says what of it is to come on sale again.
+    /// Makes the barred items count as sold out until they are shown again. Returns those to put
+    /// back on sale.
     fn bar(&mut self, favour: &Favour<'_>) -> Vec<u32> {
         let mut off_sale = Vec::new();
         for &item in favour.barred {
@@ -118,7 +120,8 @@ impl<S: Selector> Urn<S> {
         .map_err(|_| NotDrawn::Empty)
     }
 
-    /// What each boost adds to the weights, and the sum of all weights; `None` if that is more than [`AMOUNT_MAX`].
+    /// Returns what each boost adds to the weights, and the total weight; `None` if that exceeds
+    /// [`AMOUNT_MAX`].
     fn spans(&self, favour: &Favour<'_>) -> Option<(Vec<u64>, u64)> {
         let mut spans = Vec::with_capacity(favour.boosts.len());
         let mut sum = self.selector.total();
@@ -130,12 +133,12 @@ impl<S: Selector> Urn<S> {
         Some((spans, sum))
     }
 
-    /// Whether all weights together are at most [`AMOUNT_MAX`] with these boosts.
+    /// Returns whether the total weight with these boosts is at most [`AMOUNT_MAX`].
     pub(crate) fn bears(&self, boosts: &[(&[u32], u64)]) -> bool {
         self.spans(&Favour { boosts, ..Favour::default() }).is_some()
     }
 
-    /// The item at a point behind the usual weights.
+    /// Returns the item at a point after the ordinary weights.
     fn boosted_at(&self, favour: &Favour<'_>, spans: &[u64], mut point: u64) -> u32 {
         for ((items, times), &span) in favour.boosts.iter().zip(spans) {
             if point < span {
@@ -146,12 +149,12 @@ impl<S: Selector> Urn<S> {
         unreachable!("the point lies below the sum of the spans")
     }
 
-    /// What is in force of these items together, as far as any is left of them for this draw.
+    /// Returns the sum of these items' weights in force; items that this draw excludes have none.
     fn weight_of(&self, items: &[u32], favour: &Favour<'_>) -> Option<u64> {
         items.iter().try_fold(0_u64, |sum, &item| sum.checked_add(self.weight_for(item, favour)))
     }
 
-    /// The item that a point below their weight belongs to.
+    /// Returns the item at a point below the sum of these items' weights.
     fn item_at(&self, items: &[u32], favour: &Favour<'_>, mut point: u64) -> u32 {
         for &item in items {
             let weight = self.weight_for(item, favour);

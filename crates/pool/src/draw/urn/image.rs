@@ -1,4 +1,4 @@
-//! An urn as bytes: what it is by, and its items some at a time.
+//! Serialisation of an urn: a head, and its items in parts.
 
 use super::timetable::{self, Timetable};
 use super::{Contents, Rule, Urn, promised};
@@ -14,12 +14,12 @@ const RENORMALISE: u64 = 0;
 const KEEP: u64 = 1;
 const PER_UNIT: u64 = 2;
 
-/// In front of an item: whether its id is still its own, and whether it is limited.
+/// Flags of an item: it has lost its id; it is unlimited.
 const REMOVED: u64 = 1;
 const UNLIMITED: u64 = 2;
 
 impl<S: Selector> Urn<S> {
-    /// Appends everything but the items.
+    /// Appends everything except the items, the timetable and the tables.
     pub(crate) fn write_head(&self, into: &mut Vec<u8>) {
         let (tag, fallback) = match self.rule {
             Rule::Renormalise => (RENORMALISE, None),
@@ -32,7 +32,7 @@ impl<S: Selector> Urn<S> {
         put_number(into, self.len() as u64);
     }
 
-    /// Appends what comes to the stock, and how far that has come.
+    /// Appends the releases, and the time up to which they are done.
     pub(crate) fn write_timetable(&self, into: &mut Vec<u8>) {
         match &self.timetable {
             Some(timetable) => timetable.write(into),
@@ -40,7 +40,7 @@ impl<S: Selector> Urn<S> {
         }
     }
 
-    /// Appends where the items of each table are, and which of them lead where.
+    /// Appends the item ranges of the tables, and the leads.
     pub(crate) fn write_tables(&self, into: &mut Vec<u8>) {
         let none = Layout::default();
         let Layout { tables, leads } = self.layout().unwrap_or(&none);
@@ -60,10 +60,10 @@ impl<S: Selector> Urn<S> {
         }
     }
 
-    /// Appends some of the items.
+    /// Appends a range of the items.
     ///
     /// # Panics
-    /// If there are not so many.
+    /// If the range is out of bounds.
     pub(crate) fn write_items(&self, items: Range<u32>, into: &mut Vec<u8>) {
         for item in items {
             let standing = self.stocks.standing(item);
@@ -90,13 +90,13 @@ pub(crate) struct Unread {
     version: u64,
     items: usize,
     contents: Contents,
-    /// The items that have lost their ids, in their order.
+    /// Items that have lost their ids, in order.
     removed: Vec<u32>,
     counted: u64,
 }
 
 impl Unread {
-    /// What was written by [`Urn::write_head`]; `None` if that is not it.
+    /// Reads the output of [`Urn::write_head`]; `None` if it is invalid.
     pub(crate) fn head(reader: &mut Reader<'_>) -> Option<Self> {
         let tag = reader.number()?;
         let fallback = match reader.number()? {
@@ -123,7 +123,7 @@ impl Unread {
         })
     }
 
-    /// What was written by [`Urn::write_timetable`], before there are items; `None` if that is not it.
+    /// Reads the output of [`Urn::write_timetable`], before any items; `None` if it is invalid.
     pub(crate) fn timetable(&mut self, reader: &mut Reader<'_>) -> Option<()> {
         let items = self.contents.weights.len();
         assert!(items == 0, "{items} items are read, and what they count depends on the timetable");
@@ -131,7 +131,7 @@ impl Unread {
         Some(())
     }
 
-    /// What was written by [`Urn::write_tables`]; `None` if that is not it.
+    /// Reads the output of [`Urn::write_tables`]; `None` if it is invalid.
     pub(crate) fn tables(&mut self, reader: &mut Reader<'_>) -> Option<()> {
         let count: usize = reader.small().filter(|&count| count <= TABLES_MAX)?;
         if count == 0 {
@@ -160,12 +160,12 @@ impl Unread {
         (fits && !layout.leads.iter().any(falls_back)).then(|| self.contents.layout = layout)
     }
 
-    /// How many items it will have.
+    /// Returns the number of items the urn will have.
     pub(crate) fn len(&self) -> usize {
         self.items
     }
 
-    /// Reads items until the bytes end; `None` if they are not those of a sound urn.
+    /// Reads items until the bytes end; `None` if they are invalid.
     pub(crate) fn items(&mut self, reader: &mut Reader<'_>) -> Option<()> {
         while !reader.is_at_end() {
             self.item(reader)?;
@@ -209,12 +209,12 @@ impl Unread {
         Some(())
     }
 
-    /// Whether all items have been read.
     pub(crate) fn is_complete(&self) -> bool {
         self.contents.weights.len() == self.items
     }
 
-    /// The urn, once all items have been read; `None` if there are too few.
+    /// Builds the urn once all items have been read; `None` if some are missing or do not fit
+    /// together.
     pub(crate) fn finish<S: Selector>(self, make: impl Fn(&[u64]) -> S) -> Option<Urn<S>> {
         let Self { rule, version, items, mut contents, removed, counted: sum } = self;
         if contents.weights.len() != items || items == 0 {
@@ -228,7 +228,7 @@ impl Unread {
         {
             return None;
         }
-        // What leads to a table has no end itself.
+        // An item that leads to a table is unlimited.
         if layout.leads.iter().any(|&(lead, _)| ids.is_owner(lead) && stocks.left(lead) <= AMOUNT_MAX) {
             return None;
         }

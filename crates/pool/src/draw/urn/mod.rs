@@ -1,4 +1,4 @@
-//! The urn: a catalogue, what is left of it, and what is drawn with a given number.
+//! The urn: a catalogue with its stock, drawn from with given numbers.
 
 mod advancing;
 mod chances;
@@ -29,10 +29,10 @@ use std::num::NonZeroU64;
 use tables::Tables;
 use timetable::Timetable;
 
-/// A catalogue and what is left of it. What is drawn follows from a number that somebody else has chosen: a
-/// [`Pool`](crate::Pool), or whoever has random numbers of their own.
+/// A catalogue with its stock. The result of a draw follows from a number that the caller chooses:
+/// a [`Pool`](crate::Pool), or a program with its own random numbers.
 ///
-/// Items have numbers, counted from 0 in the order in which they came; they keep them.
+/// Items are numbered from 0 in the order in which they were added. Numbers do not change.
 ///
 /// ```
 /// use tidemark_pool::selector::WideTree;
@@ -47,26 +47,26 @@ use timetable::Timetable;
 pub struct Urn<S> {
     ids: Ids,
     stocks: Stocks,
-    /// What the catalogue gives each item, sold out or not; 0 for those that were removed.
+    /// Weights from the catalogue, even if sold out; 0 for removed items.
     weights: Vec<u64>,
-    /// What counts in the next draw: see [`in_force`].
+    /// Weights in force in the next draw: see [`in_force`].
     selector: S,
     rule: Rule,
-    /// Where each unit counts: what it weighs, if that has been the same all along for all that have a weight.
+    /// Weight of each unit in a raffle, if all items with a weight have always had the same.
     unit_weight: Option<NonZeroU64>,
-    /// How many items of the first table have a weight and are not sold out. Kept where weights stay in force behind the last unit.
+    /// Number of items of the first table with a weight and with units left.
     on_sale: usize,
-    /// The sum of what items count, if all that was drawn is given back and all has come that the schedule promises: at most
-    /// [`AMOUNT_MAX`], so both always fit.
+    /// Sum of the weights that would be in force if all drawn units came back and all scheduled
+    /// ones had come. At most [`AMOUNT_MAX`], so both always fit.
     counted: u64,
-    /// What comes to the stock, and when, if anything does.
+    /// The releases, if there are any.
     timetable: Option<Box<Timetable>>,
-    /// The tables besides the first, if there are any.
+    /// The nested tables, if there are any.
     tables: Option<Box<Tables<S>>>,
     version: u64,
 }
 
-/// What an urn is made of.
+/// Parts to build an urn from.
 #[derive(Debug, Default)]
 struct Contents {
     ids: Ids,
@@ -76,48 +76,50 @@ struct Contents {
     layout: Layout,
 }
 
-/// What weights mean, and what becomes of the weight of what is sold out.
+/// What weights mean, and what happens to the weight of a sold-out item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rule {
-    /// Odds are fixed, among what is left.
+    /// Fixed odds, shared among the items that are left.
     Renormalise,
-    /// Odds are fixed. What is sold out leads to an item, or to nothing.
+    /// Fixed odds. A sold-out item gives the fallback item, or nothing.
     Keep { fallback: Option<u32> },
-    /// Each unit counts. An item may follow behind the last.
+    /// Raffle: each unit counts. The fallback item may follow after the last ticket.
     PerUnit { fallback: Option<u32> },
 }
 
-/// An item as it stands.
+/// Current state of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry<'a> {
     /// Its number.
     pub item: u32,
     /// Its id.
     pub id: &'a str,
-    /// What the catalogue gives it.
+    /// Its weight in the catalogue.
     pub weight: u64,
     /// What is left.
     pub stock: Stock,
-    /// How many have been drawn and not been given back.
+    /// Number of units drawn and not given back.
     pub drawn: u64,
-    /// How many are still to come by the schedule.
+    /// Number of units still to come by the schedule.
     pub to_come: u64,
-    /// The name of the table that it is in, if that is not the first.
+    /// Name of its table, unless it is in the first.
     pub table: Option<&'a str>,
-    /// The name of the table that it leads to, if it is no item to be drawn itself.
+    /// Name of the table that it leads to, if it leads to one.
     pub leads_to: Option<&'a str>,
-    /// Its odds in the next draw, if that comes to its table, are this, divided by the weights of the table: [`Urn::total_weight`] for the first. What is sold out has odds where the pool's rule is to give something
-    /// else in its place.
+    /// Its weight in the next draw, out of the weight of its table ([`Urn::total_weight`] for the
+    /// first), if the draw reaches that table. A sold-out item has a weight if the pool's rule is
+    /// to give something else in its place.
     pub weight_in_force: u64,
 }
 
 impl<S: Selector> Urn<S> {
-    /// An urn with all that the catalogue has. O(n).
+    /// Creates an urn with the full stock of a catalogue. O(n).
     pub fn new(catalogue: &Catalogue) -> Self {
         Self::with_selector(catalogue, S::new)
     }
 
-    /// As [`new`](Self::new), with the selector that somebody makes of the weights: [`AnySelector::with`](crate::draw::selector::AnySelector::with), say.
+    /// As [`new`](Self::new), with the selector that `make` builds from the weights, for example
+    /// [`AnySelector::with`](crate::draw::selector::AnySelector::with).
     pub fn with_selector(catalogue: &Catalogue, make: impl Fn(&[u64]) -> S) -> Self {
         let items = catalogue.items();
         let mut ids = Ids::default();
@@ -145,13 +147,12 @@ impl<S: Selector> Urn<S> {
         Self::of(rule, 1, Contents { ids, stocks, weights, timetable, layout }, make)
     }
 
-    /// An urn of these items.
     fn of(rule: Rule, version: u64, contents: Contents, make: impl Fn(&[u64]) -> S) -> Self {
         let Contents { ids, stocks, weights, timetable, layout } = contents;
         let numbered = || (0..).zip(&weights);
         let supply = |item| stocks.supply(item) + promised(timetable.as_deref(), item);
         let is_lead = |item| layout.lead(item).is_some();
-        // What leads to a table has no share until that has said what it has.
+        // An item that leads to a table has no share until the table has reported its state.
         let share =
             |(item, &weight)| if is_lead(item) { 0 } else { in_force(rule, weight, stocks.left(item)) };
         let mut shares: Vec<u64> = numbered().map(share).collect();
@@ -183,17 +184,17 @@ impl<S: Selector> Urn<S> {
         urn
     }
 
-    /// How many items there are, those that were removed included.
+    /// Returns the number of items, including removed ones.
     pub fn len(&self) -> usize {
         self.ids.len()
     }
 
-    /// Never: a catalogue has items.
+    /// Always returns `false`: a catalogue has items.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What a weight stands for.
+    /// Returns what a weight means.
     pub fn mode(&self) -> Mode {
         match self.rule {
             Rule::Renormalise | Rule::Keep { .. } => Mode::FixedOdds,
@@ -201,12 +202,13 @@ impl<S: Selector> Urn<S> {
         }
     }
 
-    /// Whether the weight of what is sold out leads to [another item](Self::fallback) or to nothing, and is not shared by the rest.
+    /// Returns whether a sold-out item keeps its odds and gives [another item](Self::fallback) or
+    /// nothing.
     pub fn keeps_odds(&self) -> bool {
         matches!(self.rule, Rule::Keep { .. })
     }
 
-    /// The item that is given in place of what is sold out.
+    /// Returns the item that is given in place of sold-out ones.
     pub fn fallback(&self) -> Option<u32> {
         match self.rule {
             Rule::Renormalise => None,
@@ -214,27 +216,28 @@ impl<S: Selector> Urn<S> {
         }
     }
 
-    /// What finds the items: see [`selector`](crate::draw::selector).
+    /// Returns the selector of the first table: see [`selector`](crate::draw::selector).
     pub fn selector(&self) -> &S {
         &self.selector
     }
 
-    /// The version of the catalogue: 1 at first, and one more with each change by hand.
+    /// Returns the version of the catalogue: 1 at first, and one more with each change by an
+    /// operator.
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// What the odds of the next draw are divided by.
+    /// Returns the sum of the first table's weights in force.
     pub fn total_weight(&self) -> u64 {
         self.selector.total()
     }
 
-    /// The number of the item with this id. O(1).
+    /// Returns the number of the item with this id. O(1).
     pub fn find(&self, id: &str) -> Option<u32> {
         self.ids.find(id)
     }
 
-    /// The id of an item, also of one that was removed.
+    /// Returns the id of an item, even if it was removed.
     ///
     /// # Panics
     /// If there is no such item.
@@ -242,18 +245,18 @@ impl<S: Selector> Urn<S> {
         self.ids.get(item)
     }
 
-    /// Whether there is an item of this number that was not removed. O(1).
+    /// Returns whether the item exists and was not removed. O(1).
     #[inline]
     pub fn has(&self, item: u32) -> bool {
         (item as usize) < self.len() && self.ids.is_owner(item)
     }
 
-    /// How many of an item have been drawn and not been given back.
+    /// Returns the number of units drawn and not given back.
     pub(crate) fn drawn(&self, item: u32) -> u64 {
         self.stocks.drawn(item)
     }
 
-    /// An item as it stands; `None` if there is none of this number, or if it was removed. O(log n) at most.
+    /// Returns the state of an item; `None` if it does not exist or was removed. O(log n) at most.
     pub fn entry(&self, item: u32) -> Option<Entry<'_>> {
         self.has(item).then(|| Entry {
             item,
@@ -268,12 +271,12 @@ impl<S: Selector> Urn<S> {
         })
     }
 
-    /// All items as they stand, in their order, without those that were removed.
+    /// Returns the states of all items in order, without removed ones.
     pub fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
         (0..self.len() as u32).filter_map(|item| self.entry(item))
     }
 
-    /// What the items take on the heap, without the selector. Bytes, roughly.
+    /// Returns the heap size of the items in bytes, roughly, without the first table's selector.
     pub fn heap_bytes(&self) -> usize {
         let tables = self.tables.as_ref().map_or(0, |tables| tables.heap_bytes());
         self.ids.heap_bytes() + self.stocks.heap_bytes() + self.weights.capacity() * 8 + tables
@@ -287,7 +290,7 @@ impl<S: Selector> Urn<S> {
         self.ids.find(id).ok_or_else(|| Refusal::UnknownItem { id: id.into() })
     }
 
-    /// Has the selector know what counts of an item now.
+    /// Updates the weight in force of an item.
     fn refresh(&mut self, item: u32) {
         let weight = self.weights[item as usize];
         let has_weight = self.tables.as_ref().is_none_or(|tables| tables.has_weight(item));
@@ -301,12 +304,12 @@ impl<S: Selector> Urn<S> {
     }
 }
 
-/// How many units of an item are still to come.
+/// Returns the number of units of an item still to come.
 fn promised(timetable: Option<&Timetable>, item: u32) -> u64 {
     timetable.map_or(0, |timetable| timetable.promised(item))
 }
 
-/// What an item counts in a draw if all that was drawn of it is given back, and all has come that is promised.
+/// Returns the weight an item would have in force with its whole supply.
 fn counted(rule: Rule, weight: u64, supply: u64) -> u64 {
     match rule {
         Rule::Renormalise | Rule::Keep { .. } => weight,
@@ -314,14 +317,14 @@ fn counted(rule: Rule, weight: u64, supply: u64) -> u64 {
     }
 }
 
-/// What each unit weighs, where each counts and all that have a weight have the same.
+/// Returns the weight of each unit in a raffle, if all items with a weight have the same.
 fn unit_weight(rule: Rule, weights: &[u64]) -> Option<NonZeroU64> {
     let mut different = weights.iter().filter_map(|&weight| NonZeroU64::new(weight));
     let first = different.next().filter(|_| matches!(rule, Rule::PerUnit { .. }))?;
     different.all(|weight| weight == first).then_some(first)
 }
 
-/// What counts of an item in a draw.
+/// Returns an item's weight in force.
 fn in_force(rule: Rule, weight: u64, left: u64) -> u64 {
     match rule {
         Rule::Renormalise if left == 0 => 0,

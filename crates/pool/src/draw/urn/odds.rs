@@ -1,4 +1,4 @@
-//! The odds of draws: what each item has of the next one, and of those that follow in one call.
+//! Odds of the next draw, and of consecutive draws of one call.
 
 use super::chances::Chances;
 use super::{Entry, Rule, Urn, in_force};
@@ -8,8 +8,9 @@ use crate::repeats::Repeats;
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
 
-/// What the next draw gives, by weights: whatever an item has of it, divided by [`total`](Self::total). Where there are tables besides the first,
-/// weights are those of an item in its own table, and only [shares](Self::share_of) tell how likely it is.
+/// Odds of the next draw: an item's weight divided by [`total`](Self::total). With nested tables,
+/// weights are relative to an item's own table, and only [shares](Self::share_of) say how likely it
+/// is.
 ///
 /// ```
 /// use tidemark_pool::selector::WideTree;
@@ -24,21 +25,21 @@ use std::collections::HashMap;
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Odds {
-    /// Whether the weight of what is sold out stays in force.
+    /// Whether sold-out items keep their weight.
     keeps: bool,
-    /// The sum of all weights in force.
+    /// Sum of all weights in force.
     in_force: u64,
-    /// What of that is sold out.
+    /// Part of that sum that is sold out.
     lost: u64,
-    /// What is given in place of what is sold out, if any is left.
+    /// Item given in place of sold-out ones, if any is left.
     fallback: Option<u32>,
-    /// Where there are tables besides the first.
+    /// Present if there are nested tables.
     chances: Option<Box<Chances>>,
 }
 
 impl Odds {
-    /// The odds of the next draw. O(items) where the weight of what is sold out is kept, otherwise O(1); with tables besides the first
-    /// O(items that lead to them) more.
+    /// Computes the odds of the next draw. O(items) if sold-out items keep their weight, otherwise
+    /// O(1); nested tables add O(items that lead to them).
     pub fn of<S: Selector>(urn: &Urn<S>) -> Self {
         let keeps = urn.keeps_odds();
         let sold_out = urn.entries().filter(|entry| keeps && entry.stock == Stock::Limited(0));
@@ -48,7 +49,7 @@ impl Odds {
         Self { keeps, in_force: urn.total_weight(), lost, fallback: urn.fallback().filter(is_left), chances }
     }
 
-    /// The odds behind a draw of one of an item, which is in the urn already. O(log items).
+    /// Updates the odds after the urn has drawn a unit of an item. O(log items).
     pub fn drawn<S: Selector>(&mut self, urn: &Urn<S>, item: u32) {
         if self.chances.is_some() {
             if urn.entry(item).is_some_and(|entry| entry.stock == Stock::Limited(0)) {
@@ -64,21 +65,21 @@ impl Odds {
         self.in_force = urn.total_weight();
     }
 
-    /// What all weights are divided by; 0 if a draw would be refused.
+    /// Returns the sum that weights are divided by; 0 if a draw would be refused.
     pub fn total(&self) -> u64 {
         if let Some(chances) = &self.chances {
             return if chances.is_refused() { 0 } else { self.in_force };
         }
         match self.fallback {
-            // It comes behind the last ticket.
+            // The fallback follows after the last ticket.
             Some(_) if !self.keeps && self.in_force == 0 => 1,
-            // Nothing at all is left: a draw gives not even nothing.
+            // Nothing at all is left: a draw is refused.
             None if self.keeps && self.lost == self.in_force => 0,
             _ => self.in_force,
         }
     }
 
-    /// The weight of nothing, where what is sold out leads to that. 0 where there are tables besides the first.
+    /// Returns the weight of drawing nothing; 0 with nested tables.
     pub fn nothing(&self) -> u64 {
         if self.chances.is_some() {
             return 0;
@@ -86,13 +87,14 @@ impl Odds {
         if self.fallback.is_none() && self.total() > 0 { self.lost } else { 0 }
     }
 
-    /// The weight of an item of this urn, with what leads to it in place of others.
+    /// Returns the weight of an item of this urn, including what it gets as the fallback.
     pub fn weight(&self, entry: &Entry<'_>) -> u64 {
         let own = if entry.stock == Stock::Limited(0) { 0 } else { entry.weight_in_force };
         if self.chances.is_some() { own } else { own + self.in_place_of_others(entry.item) }
     }
 
-    /// How likely the next draw gives an item of this urn, or goes through it to a table, 0 to 1.
+    /// Returns the probability that the next draw gives an item of this urn, or passes through it
+    /// to a table.
     pub fn share_of<S: Selector>(&self, urn: &Urn<S>, entry: &Entry<'_>) -> f64 {
         match &self.chances {
             Some(chances) => chances.share_of(urn, entry),
@@ -100,7 +102,7 @@ impl Odds {
         }
     }
 
-    /// How likely the next draw gives nothing, 0 to 1.
+    /// Returns the probability that the next draw gives nothing.
     pub fn share_of_nothing(&self) -> f64 {
         match &self.chances {
             Some(chances) => chances.share_of_nothing(),
@@ -108,7 +110,7 @@ impl Odds {
         }
     }
 
-    /// A weight as a share of all, 0 to 1.
+    /// Returns a weight as a share of the total, 0 to 1.
     fn share(&self, weight: u64) -> f64 {
         if self.total() == 0 { 0.0 } else { weight as f64 / self.total() as f64 }
     }
@@ -123,25 +125,26 @@ impl Odds {
     }
 }
 
-/// The odds of draws that one event has made, one behind the other, told from the urn as it was before the first of them.
+/// Odds of consecutive draws of one event, computed from the urn before the first of them.
 #[derive(Debug)]
 pub struct OddsInTurn<'a, S> {
     urn: &'a Urn<S>,
     odds: Odds,
     repeats: Repeats,
-    /// How often each was drawn so far.
+    /// Number of draws of each item so far.
     drawn: HashMap<u32, u64, RandomState>,
 }
 
 impl<'a, S: Selector> OddsInTurn<'a, S> {
-    /// For draws from this urn, which has these odds and no tables besides the first.
+    /// Starts before the first draw from this urn, which has these odds and no nested tables.
     pub fn new(urn: &'a Urn<S>, odds: Odds, repeats: Repeats) -> Self {
         Self { urn, odds, repeats, drawn: HashMap::default() }
     }
 
-    /// What a draw has given: the weight that it had, and what that is divided by. O(log items).
+    /// Returns the weight of a draw's result and the total weight, and goes on to the next draw.
+    /// O(log items).
     pub fn given(&mut self, item: Option<u32>) -> (u64, u64) {
-        // What was drawn was not refused: where the weight of what is sold out is kept, all of it counts.
+        // The draw was not refused, so with kept odds the whole weight counts.
         let total = if self.odds.keeps { self.odds.in_force } else { self.odds.total() };
         let Some(item) = item else { return (self.odds.lost, total) };
         let weight = self.own(item) + self.odds.in_place_of_others(item);
@@ -149,7 +152,7 @@ impl<'a, S: Selector> OddsInTurn<'a, S> {
         (weight, total)
     }
 
-    /// What an item has by itself.
+    /// Returns an item's weight without what it gets as the fallback.
     fn own(&self, item: u32) -> u64 {
         let (Some(entry), drawn) = (self.urn.entry(item), self.drawn.get(&item).copied().unwrap_or(0)) else {
             return 0;
@@ -250,7 +253,7 @@ mod tests {
                 let mut total = 0;
                 let Ok(item) = urn.draw(|bound| { total = bound; point % bound }) else { break };
                 let (weight, of) = in_turn.given(item);
-                // No number is asked for where all lead to the same.
+                // No number is used if all give the same result.
                 let is_sure = total == 0 && weight == of;
                 prop_assert!(is_sure || of == total, "{weight} of {of}, which is {total}");
                 prop_assert!((1..=of).contains(&weight), "{weight} of {of}");

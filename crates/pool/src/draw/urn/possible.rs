@@ -1,4 +1,4 @@
-//! How many draws of one call are possible, by what is left alone: no random number is used.
+//! Number of possible draws of one call, from the stock alone: no random number is used.
 
 use super::{Rule, Urn};
 use crate::catalogue::item::AMOUNT_MAX;
@@ -6,12 +6,13 @@ use crate::draw::selector::Selector;
 use crate::repeats::Repeats;
 
 impl<S: Selector> Urn<S> {
-    /// Counts how many of `count` draws one call can make, if that is the same for every secret; `count` otherwise. `barred` has the items
-    /// that limits of wins exclude now, sorted, in a pool with such limits. O(log n) for each item that is looked at, until `count` is
-    /// reached; each table is looked at once.
+    /// Returns how many of `count` draws one call can make, if that is the same for every secret;
+    /// otherwise `count`. `barred` are the items that limits of wins exclude now, sorted; `None` if
+    /// the pool has no such limits. O(log n) for each item checked, until `count` is reached; each
+    /// table is checked once.
     #[inline]
     pub(crate) fn possible(&self, count: usize, repeats: Repeats, barred: Option<&[u32]>) -> usize {
-        // A draw that meets a sold out item gives the fallback or nothing, and counts.
+        // A draw that meets a sold-out item gives the fallback or nothing, and counts.
         if self.keeps_odds() && (repeats == Repeats::Allowed || barred.is_some()) {
             return count;
         }
@@ -29,7 +30,7 @@ impl<S: Selector> Urn<S> {
         possible.min(count as u64) as usize
     }
 
-    /// Counts the draws of the fallback of a raffle, which follows behind the last ticket.
+    /// Counts the draws of a raffle's fallback, which follows after the last ticket.
     fn behind(&self, tickets: &Counting<'_, S>) -> u64 {
         let Rule::PerUnit { fallback: Some(fallback) } = self.rule else { return 0 };
         if self.weights[fallback as usize] > 0 || tickets.bars(fallback) {
@@ -43,26 +44,27 @@ impl<S: Selector> Urn<S> {
     }
 }
 
-/// Counts draws until there are enough of them.
+/// Counts possible draws until there are enough.
 struct Counting<'a, S> {
     urn: &'a Urn<S>,
     count: usize,
     repeats: Repeats,
     barred: &'a [u32],
-    /// Less than `count`, until that many are found.
+    /// Less than `count` until enough are found.
     possible: u64,
-    /// Which tables have been looked at, if any were met.
+    /// Tables already checked; empty until one is met.
     seen: Vec<bool>,
 }
 
 impl<S: Selector> Counting<'_, S> {
-    /// Counts the draws of the items of a table; `None` is the first. Returns whether they are enough.
+    /// Counts the draws of a table's items; `None` is the first table. Returns whether there are
+    /// enough.
     fn items_of(&mut self, table: Option<u32>) -> bool {
         let (first, selector) = self.urn.selector_of(table);
         in_force(selector).any(|place| self.item(first + place as u32))
     }
 
-    /// Counts the draws of an item that a draw can meet. Returns whether all so far are enough.
+    /// Counts the draws of an item that a draw can meet. Returns whether there are enough so far.
     fn item(&mut self, item: u32) -> bool {
         if let Some(table) = self.urn.leads_to(item) {
             self.seen.resize(self.urn.tables() as usize, false);
@@ -72,7 +74,7 @@ impl<S: Selector> Counting<'_, S> {
             return false;
         }
         self.possible += match (self.urn.stocks.left(item), self.repeats) {
-            // Sold out, and met as often as chance has it: the count depends on the secret.
+            // Sold out, but can be met any number of times: the count depends on the secret.
             (0, _) => return true,
             (left, Repeats::Allowed) => left.min(AMOUNT_MAX),
             (_, Repeats::Excluded) => 1,
@@ -85,7 +87,8 @@ impl<S: Selector> Counting<'_, S> {
     }
 }
 
-/// The places with a weight. O(log n) for each, whatever lies between them; with a selector that is not in order, O(1) for every place.
+/// Returns the places with a weight. O(log n) for each, whatever the gaps; with an unordered
+/// selector, O(1) for every place.
 fn in_force<S: Selector>(selector: &S) -> impl Iterator<Item = usize> {
     let (total, len, in_order) = (selector.total(), selector.len(), selector.in_order());
     let (mut point, mut next) = (0, 0);

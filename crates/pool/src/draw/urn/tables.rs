@@ -1,49 +1,50 @@
-//! The tables of an urn besides the first, and how items of one stand for another.
+//! Nested tables of an urn, and the items that lead to them.
 //!
-//! An item that leads to a table is open as long as the table has anything: its share of its own table is its weight then, and
-//! nothing otherwise. So a table that has sold out closes what leads to it, and with that perhaps another table; and what comes back opens
-//! them again. All items have a place in the first table's selector, where those of others weigh nothing: there an item's place is its number.
+//! A table is open while it can give anything. An item that leads to an open table has its weight
+//! as its share of its own table, otherwise none. A table that sells out closes the items that lead
+//! to it, and that may close another table; units that come back open them again. All items have a
+//! place in the first table's selector, at their number; items of other tables have weight 0 there.
 
 use super::Urn;
 use crate::catalogue::nesting::Layout;
 use crate::draw::selector::Selector;
 use std::ops::Range;
 
-/// In place of a table: none.
+/// Stands for no table.
 const NONE: u32 = u32::MAX;
 
 #[derive(Debug)]
 pub(super) struct Tables<S> {
     pub(super) layout: Layout,
     inner: Vec<Inner<S>>,
-    /// By the items that there were in the beginning: where they lead.
+    /// For each item of the initial catalogue, the table that it leads to.
     leads_to: Box<[u32]>,
 }
 
-/// A table besides the first.
+/// A nested table.
 #[derive(Debug)]
 struct Inner<S> {
     items: Range<u32>,
     selector: S,
-    /// How many of its items have a weight and are not sold out.
+    /// Number of its items with a weight and with units left.
     on_sale: usize,
-    /// The items that lead to it.
+    /// Items that lead to it.
     leads: Box<[u32]>,
-    /// What they were told last.
+    /// State last propagated to the leads.
     told: State,
 }
 
-/// What there is to a table for those that lead to it.
+/// State of a table that matters to the items that lead to it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct State {
-    /// Whether a draw can go on there.
+    /// Whether a draw can continue there.
     has_weight: bool,
     /// Whether it has anything to give.
     is_on_sale: bool,
 }
 
 impl<S: Selector> Tables<S> {
-    /// Tables of these shares, of which nobody has been told anything.
+    /// Builds tables from these shares, without propagating their states.
     pub(super) fn new(
         layout: Layout,
         shares: &[u64],
@@ -65,28 +66,29 @@ impl<S: Selector> Tables<S> {
         Self { inner: inner.collect(), leads_to: leads_to.into(), layout }
     }
 
-    /// The table that an item leads to.
     #[inline]
     pub(super) fn lead(&self, item: u32) -> Option<u32> {
         self.leads_to.get(item as usize).copied().filter(|&table| table != NONE)
     }
 
-    /// Whether what an item leads to has something to give; so has what leads nowhere.
+    /// Returns whether the table that an item leads to has anything to give; true if it leads to
+    /// none.
     pub(super) fn is_open(&self, item: u32) -> bool {
         self.lead(item).is_none_or(|table| self.inner[table as usize].told.is_on_sale)
     }
 
-    /// Whether a draw can go on where an item leads; what leads nowhere does not keep it from anything.
+    /// Returns whether a draw can continue in the table that an item leads to; true if it leads to
+    /// none.
     pub(super) fn has_weight(&self, item: u32) -> bool {
         self.lead(item).is_none_or(|table| self.inner[table as usize].told.has_weight)
     }
 
-    /// The sum of the weights in force of a table.
     pub(super) fn total(&self, table: u32) -> u64 {
         self.inner[table as usize].selector.total()
     }
 
-    /// What an item leads to in the end; `choose` is asked for a number below the weights of each table on the way.
+    /// Follows leads to the final item. Calls `choose` with the total weight of each table on the
+    /// way.
     #[inline]
     pub(super) fn descend(&self, mut met: u32, choose: &mut impl FnMut(u64) -> u64) -> u32 {
         while let Some(table) = self.lead(met) {
@@ -96,7 +98,7 @@ impl<S: Selector> Tables<S> {
         met
     }
 
-    /// What an item of a table besides the first has of it; `None` of any other.
+    /// Returns the share of an item in its nested table; `None` if it is in the first.
     pub(super) fn share(&self, item: u32) -> Option<u64> {
         let inner = &self.inner[self.layout.table_of(item)? as usize];
         Some(inner.selector.weight((item - inner.items.start) as usize))
@@ -109,12 +111,12 @@ impl<S: Selector> Tables<S> {
 }
 
 impl<S: Selector> Urn<S> {
-    /// How many tables there are besides the first.
+    /// Returns the number of nested tables.
     pub fn tables(&self) -> u32 {
         self.tables.as_ref().map_or(0, |tables| tables.inner.len() as u32)
     }
 
-    /// The name of a table.
+    /// Returns the name of a table.
     ///
     /// # Panics
     /// If there is no such table.
@@ -122,7 +124,7 @@ impl<S: Selector> Urn<S> {
         &self.layout().expect("it is there").tables[table as usize].0
     }
 
-    /// The numbers of a table's items, those that were removed included.
+    /// Returns the numbers of a table's items, including removed ones.
     ///
     /// # Panics
     /// If there is no such table.
@@ -130,17 +132,17 @@ impl<S: Selector> Urn<S> {
         self.layout().expect("it is there").tables[table as usize].1.clone()
     }
 
-    /// The table that an item is in; `None` is the first. O(log tables).
+    /// Returns the table that an item is in; `None` is the first. O(log tables).
     pub fn table_of(&self, item: u32) -> Option<u32> {
         self.layout()?.table_of(item)
     }
 
-    /// The table that an item leads to, if it does. O(1).
+    /// Returns the table that an item leads to. O(1).
     pub fn leads_to(&self, item: u32) -> Option<u32> {
         self.tables.as_ref()?.lead(item)
     }
 
-    /// The sum of the weights in force of a table.
+    /// Returns the sum of a table's weights in force; `None` is the first table.
     ///
     /// # Panics
     /// If there is no such table.
@@ -151,7 +153,7 @@ impl<S: Selector> Urn<S> {
         }
     }
 
-    /// What finds the items of a table, and the number of the first of them.
+    /// Returns the selector of a table, and the number of its first item.
     pub(super) fn selector_of(&self, table: Option<u32>) -> (u32, &S) {
         match (table, &self.tables) {
             (Some(table), Some(tables)) => {
@@ -166,19 +168,17 @@ impl<S: Selector> Urn<S> {
         self.tables.as_ref().map(|tables| &tables.layout)
     }
 
-    /// Has all that leads to tables know what these have.
+    /// Propagates the states of all tables to the items that lead to them.
     pub(super) fn open_tables(&mut self) {
         (0..self.tables()).for_each(|table| self.tell(table));
     }
 
-    /// What an item has of its table.
     #[inline]
     pub(super) fn share(&self, item: u32) -> u64 {
         let inside = self.tables.as_ref().and_then(|tables| tables.share(item));
         inside.unwrap_or_else(|| self.selector.weight(item as usize))
     }
 
-    /// Gives an item another share of its table.
     #[inline]
     pub(super) fn set_share(&mut self, item: u32, share: u64) {
         if let Some(tables) = &mut self.tables
@@ -192,13 +192,11 @@ impl<S: Selector> Urn<S> {
         }
     }
 
-    /// An item has come to be on sale.
     pub(super) fn come_on_sale(&mut self, item: u32) {
         *self.on_sale_of(item) += 1;
         self.tell_of(item);
     }
 
-    /// An item is no more on sale.
     #[inline]
     pub(super) fn go_off_sale(&mut self, item: u32) {
         let on_sale = self.on_sale_of(item);
@@ -207,7 +205,7 @@ impl<S: Selector> Urn<S> {
         self.tell_of(item);
     }
 
-    /// How many items are on sale in the table of this one.
+    /// Returns the number of items on sale in the table of this item.
     #[inline]
     fn on_sale_of(&mut self, item: u32) -> &mut usize {
         if let Some(tables) = &mut self.tables
@@ -227,7 +225,7 @@ impl<S: Selector> Urn<S> {
         }
     }
 
-    /// Has all that leads to a table know what it has, if that is something else than before.
+    /// Propagates the state of a table to the items that lead to it, if it has changed.
     fn tell(&mut self, table: u32) {
         let tables = self.tables.as_mut().expect("a table besides the first is among the tables");
         let inner = &mut tables.inner[table as usize];
@@ -236,7 +234,7 @@ impl<S: Selector> Urn<S> {
         if now == before {
             return;
         }
-        // No table leads to itself, so nobody else asks for them meanwhile.
+        // No table leads to itself, so the recursion does not need these leads.
         let leads = std::mem::take(&mut inner.leads);
         for &lead in &leads {
             let weight = self.weights[lead as usize];

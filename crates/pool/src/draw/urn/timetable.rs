@@ -1,34 +1,35 @@
-//! The timetable of an urn: which units come when, and how far that has come.
+//! Timetable of an urn: its releases, and how far they are done.
 
 use crate::catalogue::schedule::{Release, Schedule, Unsold};
 use crate::record::bytes::{Reader, put_number};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// The releases of an urn. What has come of them follows from one moment: all that was due by then.
+/// Releases of an urn. The state follows from one time: everything due by then is done.
 #[derive(Debug, Clone)]
 pub(super) struct Timetable {
-    /// Those of one item stand together, the items in their order.
+    /// Grouped by item, in the order of the items.
     releases: Box<[Release<u32>]>,
-    /// Where the releases of each item stand that has any.
+    /// Ranges in `releases`, one for each item that has any: its plan.
     plans: Box<[Range<u32>]>,
-    /// When something changes next of each plan that is not over, and the plan's place.
+    /// Time of the next event of each unfinished plan, and the plan's index.
     due: BTreeSet<(u64, u32)>,
-    /// All that was due by this moment has been done. Milliseconds since 1970.
+    /// Everything due by this time is done. Milliseconds since 1970.
     now_ms: u64,
 }
 
-/// What comes to an item.
+/// Units released to an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Coming {
     pub(super) item: u32,
-    /// Whether what is left lapses first.
+    /// Whether the units left lapse first.
     pub(super) lapses: bool,
     pub(super) units: u64,
 }
 
 impl Timetable {
-    /// The timetable of a schedule of which all is done that was due by this moment; `None` if there is nothing in it.
+    /// Creates the timetable of a schedule, with everything due by this time done; `None` if it is
+    /// empty.
     pub(super) fn new(schedule: Schedule<u32>, now_ms: u64) -> Option<Box<Self>> {
         let mut releases = schedule.releases().to_vec();
         releases.sort_by_key(|release| release.item);
@@ -53,24 +54,24 @@ impl Timetable {
         self.now_ms
     }
 
-    /// When something changes next, if it ever does.
     pub(super) fn next_ms(&self) -> Option<u64> {
         self.due.first().map(|&(at_ms, _)| at_ms)
     }
 
-    /// How many units of an item are still to come. O(log n).
+    /// Returns the number of units of an item still to come. O(log n).
     pub(super) fn promised(&self, item: u32) -> u64 {
         let item_of = |plan: &Range<u32>| self.releases[plan.start as usize].item;
         let Ok(place) = self.plans.binary_search_by_key(&item, item_of) else { return 0 };
         self.of(place as u32).map(|release| release.units - release.come(self.now_ms)).sum()
     }
 
-    /// What has become due by this moment, at most one for each item.
+    /// Returns what is due by this time, at most one entry for each item.
     pub(super) fn due(&self, now_ms: u64) -> impl Iterator<Item = Coming> {
         self.due.range(..=(now_ms, u32::MAX)).map(move |&(_, plan)| self.coming(plan, now_ms))
     }
 
-    /// Goes on, or back, to another moment. O(log n) for each item for which something changes in between, and O(n) to go back.
+    /// Moves forward or back to a time. O(log n) for each item with an event in between, and O(n)
+    /// to go back.
     pub(super) fn go_to(&mut self, now_ms: u64) {
         let changed: Vec<u32> = if now_ms > self.now_ms {
             self.due.range(..=(now_ms, u32::MAX)).map(|&(_, plan)| plan).collect()
@@ -88,7 +89,7 @@ impl Timetable {
         }
     }
 
-    /// Where a plan stands among what is due.
+    /// Returns the entry of a plan in `due`.
     fn entry(&self, plan: u32) -> Option<(u64, u32)> {
         self.next_of(plan, self.now_ms).map(|at_ms| (at_ms, plan))
     }
@@ -102,11 +103,12 @@ impl Timetable {
         self.releases[start as usize..end as usize].iter()
     }
 
-    /// What comes of a plan until a moment, as if somebody had looked on all the time and drawn nothing.
+    /// Returns what a plan releases up to a time, as if each event had been applied on time without
+    /// draws in between.
     fn coming(&self, plan: u32, now_ms: u64) -> Coming {
         let lapse = self.of(plan).filter_map(|release| release.last_lapse_ms(now_ms)).max();
         let lapse = lapse.filter(|&at_ms| at_ms > self.now_ms);
-        // What lapses is what has come before that very moment.
+        // Units released before the very time of the lapse lapse.
         let since = lapse.map_or(self.now_ms, |at_ms| at_ms - 1);
         let units = self.of(plan).map(|release| release.come(now_ms) - release.come(since)).sum();
         Coming {
@@ -128,7 +130,8 @@ impl Timetable {
         put_number(into, self.now_ms);
     }
 
-    /// What was [written](Self::write) of so many items; `None` if that is not it.
+    /// Reads the [output of `write`](Self::write) for this number of items; `None` if it is
+    /// invalid.
     #[expect(clippy::option_option, reason = "there may be no timetable, and there may be no sense")]
     pub(super) fn read(reader: &mut Reader<'_>, items: usize) -> Option<Option<Box<Self>>> {
         let count: usize = reader.small().filter(|&count| count <= crate::RELEASES_MAX)?;
@@ -156,7 +159,7 @@ impl Timetable {
     }
 }
 
-/// In place of a timetable: none.
+/// Writes an empty timetable.
 pub(super) fn write_none(into: &mut Vec<u8>) {
     put_number(into, 0);
 }

@@ -1,12 +1,14 @@
-//! Rules and users as bytes, for snapshots.
+//! Serialisation of rules and users for snapshots.
 //!
 //! ```text
-//! ruled       limits │ limit* │ guarantees │ guarantee* │ misses of the pool* │ users │ user*     nothing behind two zeros
+//! ruled       limits │ limit* │ guarantees │ guarantee* │ pool misses* │ users │ user*
 //! limit       max │ window, 0 if none │ all draws 0, wins 1 │ [items]
 //! guarantee   after │ whole pool 0, user 1 │ soft from, 0 if not │ [step] │ items
 //! items       count │ number*
-//! user        id │ (window │ count)*                                                             of each rule
+//! user        id │ (window │ count)*, for each rule
 //! ```
+//!
+//! Without rules, `ruled` is two zeros.
 
 use super::standing::idle_ms;
 use super::{People, Person, Tallies, Tally, USERS_MAX};
@@ -30,7 +32,8 @@ impl Ruled {
         }
     }
 
-    /// The rules of a pool of so many items, and its users; `None` inside if there are no rules.
+    /// Reads the rules of a pool with `items` items, and its users; `Some(None)` if there are no
+    /// rules.
     #[expect(clippy::option_option, reason = "there may be no rules, and what is read may be none")]
     pub(in crate::pool) fn read(reader: &mut Reader<'_>, items: usize) -> Option<Option<Self>> {
         let rules = read_rules(reader, items)?;
@@ -57,7 +60,7 @@ impl Ruled {
 }
 
 impl<S> Pool<S> {
-    /// Appends the rules about who draws, and what they have counted.
+    /// Appends the rules and what they have counted.
     pub(in crate::pool) fn write_rules_and_users(&self, into: &mut Vec<u8>) {
         match &self.ruled {
             Some(ruled) => ruled.write(into),
@@ -65,7 +68,7 @@ impl<S> Pool<S> {
         }
     }
 
-    /// Appends the rules alone: nothing if there are none. For whoever makes a chain begin with what a pool was made of.
+    /// Appends the rules alone, and nothing if there are none. For the first link of a hash chain.
     pub fn write_rules(&self, into: &mut Vec<u8>) {
         if let Some(ruled) = &self.ruled {
             write_rules(&ruled.rules, into);
@@ -135,7 +138,7 @@ fn read_items(reader: &mut Reader<'_>, items_max: usize) -> Option<Vec<u32>> {
     items.is_sorted().then_some(items)
 }
 
-/// What the rules have counted of a user: something.
+/// Reads the tallies of a user; they must not all be 0.
 fn read_tallies(reader: &mut Reader<'_>, rules: &Rules<u32>) -> Option<Tallies> {
     let mut tally = || Some(Tally { window: reader.number()?, count: reader.number()? });
     let mut tallies = Vec::new();

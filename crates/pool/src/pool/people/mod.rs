@@ -1,4 +1,4 @@
-//! The users of a pool: what they have drawn and won, as far as rules count it.
+//! Users of a pool, with what the rules have counted for them.
 
 mod image;
 mod standing;
@@ -10,51 +10,52 @@ use hashbrown::HashTable;
 use std::collections::BTreeSet;
 use std::hash::BuildHasher;
 
-/// The most users of whom a pool has to know something.
+/// Maximum number of users with counts.
 pub const USERS_MAX: usize = 1 << 20;
 
-/// How many users that are of no more account are forgotten when one comes. More than one, so that they become fewer.
+/// Maximum number of idle users evicted when a user is added. More than one, so their number
+/// shrinks.
 const FORGOTTEN_AT_ONCE: usize = 2;
 
-/// What stands for a time that does not come.
+/// A time that never comes.
 const NEVER: u64 = u64::MAX;
 
-/// What one rule has counted.
+/// Count of one rule.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Tally {
-    /// In which window, counted from 1970; 0 if the rule has none.
+    /// Number of the window, counted from 1970; 0 if the rule has none.
     window: u64,
     count: u64,
 }
 
-/// What each rule has counted, the limits' first.
+/// Count of each rule, limits before guarantees.
 pub(super) type Tallies = Box<[Tally]>;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Person {
     id: Box<[u8]>,
     tallies: Tallies,
-    /// From when on nothing of it counts any more. Milliseconds since 1970, or [`NEVER`].
+    /// From when on none of the counts matters. Milliseconds since 1970, or [`NEVER`].
     idle_ms: u64,
 }
 
-/// How the users were before one of them changed.
+/// State before a change, to undo it.
 #[derive(Debug, Clone)]
 pub(super) enum Before {
-    /// The last of them was not there.
+    /// The last user did not exist.
     Absent,
-    /// One had these tallies.
+    /// The user had these tallies.
     Counted(u32, Tallies, u64),
-    /// One was there who is gone.
+    /// The user existed, and has been removed.
     Present(u32, Box<Person>),
 }
 
-/// The users of whom something is known, in an order that follows from what they have done.
+/// Users with counts. Their order is deterministic: it follows from the draws.
 #[derive(Debug, Clone)]
 pub(super) struct People {
     all: Vec<Person>,
     by_id: HashTable<u32>,
-    /// Those who will be of no more account, by when.
+    /// Users that will become idle, by that time.
     by_time: BTreeSet<(u64, u32)>,
     max: usize,
     hasher: RandomState,
@@ -67,7 +68,7 @@ impl Default for People {
 }
 
 impl People {
-    /// Nobody yet, and never more than so many.
+    /// Creates an empty set for up to `max` users.
     fn up_to(max: usize) -> Self {
         Self {
             all: Vec::new(),
@@ -78,23 +79,22 @@ impl People {
         }
     }
 
-    /// How many are known.
     pub(super) fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// What rules have counted of a user who is known.
     pub(super) fn tallies(&self, id: &[u8]) -> Option<&[Tally]> {
         self.find(id).map(|place| &*self.all[place as usize].tallies)
     }
 
-    /// Whether a user is known or could come.
+    /// Returns whether the user exists or can be added.
     pub(super) fn has_room_for(&self, id: &[u8], now_ms: u64) -> bool {
         self.len() < self.max || self.find(id).is_some() || self.first_idle(now_ms).is_some()
     }
 
-    /// Keeps what rules have counted of a user, of account until `idle_ms`, and says how it was before, the last change last. Who has
-    /// nothing counted is forgotten, and so are some who are of no more account when somebody comes.
+    /// Stores a user's tallies, which matter until `idle_ms`, and returns the states before, in the
+    /// order of the changes. Removes the user if all counts are 0. Evicts some idle users when a
+    /// user is added.
     pub(super) fn keep(&mut self, id: &[u8], tallies: Tallies, idle_ms: u64, now_ms: u64) -> Vec<Before> {
         let is_empty = tallies.iter().all(|tally| tally.count == 0);
         match self.find(id) {
@@ -115,7 +115,7 @@ impl People {
         }
     }
 
-    /// Undoes the last change.
+    /// Undoes one change; call it for the last change first.
     pub(super) fn undo(&mut self, before: Before) {
         match before {
             Before::Absent => _ = self.remove(self.len() as u32 - 1),
@@ -129,7 +129,7 @@ impl People {
         self.by_id.find(self.hasher.hash_one(id), is_it).copied()
     }
 
-    /// Of those who are of no more account, the one for whom that is so for longest.
+    /// Returns the user that has been idle longest.
     fn first_idle(&self, now_ms: u64) -> Option<u32> {
         self.by_time.first().filter(|(idle_ms, _)| *idle_ms <= now_ms).map(|&(_, place)| place)
     }
@@ -150,7 +150,7 @@ impl People {
         self.enter(self.len() as u32 - 1);
     }
 
-    /// Removes one; the last takes the place.
+    /// Removes a user; the last one moves to its place.
     fn remove(&mut self, place: u32) -> Before {
         let last = self.len() as u32 - 1;
         self.leave(place);
@@ -164,7 +164,7 @@ impl People {
         Before::Present(place, Box::new(person))
     }
 
-    /// Undoes [`remove`](Self::remove): who has the place is the last again.
+    /// Undoes [`remove`](Self::remove): the user that has the place becomes the last again.
     fn insert(&mut self, place: u32, person: Person) {
         let last = self.len() as u32;
         if place != last {
@@ -178,7 +178,7 @@ impl People {
         }
     }
 
-    /// Makes one who has a place be found there.
+    /// Adds the user at a place to the indexes.
     fn enter(&mut self, place: u32) {
         self.list(self.all[place as usize].idle_ms, place);
         let Self { all, by_id, hasher, .. } = self;
@@ -186,7 +186,7 @@ impl People {
         by_id.insert_unique(hash(&place), place, hash);
     }
 
-    /// Makes one be found no more.
+    /// Removes the user at a place from the indexes.
     fn leave(&mut self, place: u32) {
         let Person { id, idle_ms, .. } = &self.all[place as usize];
         let (hash, idle_ms) = (self.hasher.hash_one(&**id), *idle_ms);
@@ -222,7 +222,7 @@ mod tests {
         Box::new([Tally { window: 3, count }])
     }
 
-    /// All that is known, in its order, and what is listed.
+    /// All users in order, and the index by time.
     fn seen(people: &People) -> (Vec<Person>, Vec<(u64, u32)>) {
         for (place, person) in (0..).zip(&people.all) {
             assert_eq!(people.find(&person.id), Some(place));
@@ -267,7 +267,7 @@ mod tests {
         people.keep(b"c", tallies(1), 20, 10);
         assert!(people.tallies(b"a").is_none() && people.tallies(b"b").is_some());
         assert_eq!(people.len(), 2);
-        // Nothing is counted any more.
+        // All counts are 0.
         people.keep(b"b", tallies(0), NEVER, 10);
         assert_eq!(people.len(), 1);
     }

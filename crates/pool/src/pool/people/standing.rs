@@ -1,39 +1,40 @@
-//! How somebody stands for whom is drawn: what the rules have counted, and what they make of the next draw.
+//! Standing of a caller: what the rules have counted, and how they change the next draw.
 
 use super::{NEVER, Tallies, Tally};
 use crate::catalogue::rules::{Guarantee, Limit, Rules, Scope};
 use crate::draw::urn::{Favour, Hidden};
 use crate::refusal::Refusal;
 
-/// What the rules of a pool have counted of a user, if there is one, and of the pool; a copy, which is kept once all has gone well.
+/// Counts of the rules for a user, if there is one, and for the pool. A working copy, which is
+/// stored when the call succeeds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::pool) struct Standing {
     tallies: Tallies,
-    /// Of each guarantee for the whole pool, how many draws have gone without; 0 of the others.
+    /// Consecutive misses of each pool-wide guarantee; 0 for the others.
     tracks: Box<[u64]>,
     /// Milliseconds since 1970.
     now_ms: u64,
 }
 
-/// What the rules make of a draw, apart from what it borrows for.
+/// How the rules change a draw.
 #[derive(Debug, Default)]
 pub(in crate::pool) struct Terms<'r> {
-    /// Items that count as sold out for it, sorted.
+    /// Items that count as sold out, sorted.
     barred: Vec<u32>,
     alone: Option<&'r [u32]>,
     boosts: Vec<(&'r [u32], u64)>,
 }
 
-/// A limit has been reached.
+/// A limit that has been reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::pool) struct Reached {
     pub(in crate::pool) max: u64,
-    /// When it begins anew, if it does. Milliseconds since 1970.
+    /// When its window ends, if it has one. Milliseconds since 1970.
     pub(in crate::pool) again_ms: Option<u64>,
 }
 
 impl Standing {
-    /// How somebody stands of whom this is known, if anything is.
+    /// Creates the standing of a user with these tallies, if any, at this time.
     pub(in crate::pool) fn new(
         rules: &Rules<u32>,
         known: Option<&[Tally]>,
@@ -45,7 +46,7 @@ impl Standing {
         let mut standing = Self { tallies, tracks: tracks.into(), now_ms };
         for (tally, limit) in standing.tallies.iter_mut().zip(rules.limits()) {
             let window = window(limit, now_ms);
-            // Where the clock has gone back, the window that has begun goes on.
+            // If the clock went back, the current window continues.
             if tally.window < window {
                 *tally = Tally { window, count: 0 };
             }
@@ -53,7 +54,8 @@ impl Standing {
         standing
     }
 
-    /// The limit of draws that is reached first, if one is reached before the last of so many draws.
+    /// Returns the limit of draws that is reached first, if any is reached before the last of
+    /// `draws` draws.
     pub(in crate::pool) fn reached_within(&self, rules: &Rules<u32>, draws: usize) -> Option<Reached> {
         let limits = self.tallies.iter().zip(rules.limits()).filter(|(_, limit)| limit.wins_of.is_none());
         let left = |(tally, limit): &(&Tally, &Limit<u32>)| limit.max.saturating_sub(tally.count);
@@ -61,7 +63,8 @@ impl Standing {
         Some(Reached { max: limit.max, again_ms: window_end(limit, *tally) })
     }
 
-    /// The largest boosts that any of so many draws can have: items, and how many times more their weights count. `draws` is at least 1.
+    /// Returns the largest boosts within the next `draws` draws (at least 1): items and the
+    /// multiple of their weights that is added.
     pub(in crate::pool) fn boosts_within<'r>(
         &self,
         rules: &'r Rules<u32>,
@@ -74,13 +77,13 @@ impl Standing {
         boosts.collect()
     }
 
-    /// Of the limits of wins that have been reached, the one that begins anew first.
+    /// Returns, of the limits of wins that have been reached, the one whose window ends first.
     pub(in crate::pool) fn next_relief(&self, rules: &Rules<u32>) -> Option<Reached> {
         let reached = self.reached(rules).map(|(_, reached)| reached);
         reached.min_by_key(|reached| reached.again_ms.unwrap_or(NEVER))
     }
 
-    /// The items of which as many have been won as limits allow, sorted.
+    /// Returns the items barred by limits of wins, sorted.
     pub(in crate::pool) fn barred(&self, rules: &Rules<u32>) -> Vec<u32> {
         let mut barred = Vec::new();
         self.reached(rules).for_each(|(limit, _)| barred.extend(limit.wins_of.iter().flatten()));
@@ -89,7 +92,7 @@ impl Standing {
         barred
     }
 
-    /// What the rules make of the next draw.
+    /// Returns how the rules change the next draw.
     pub(in crate::pool) fn terms<'r>(&self, rules: &'r Rules<u32>) -> Terms<'r> {
         let mut terms = Terms { barred: self.barred(rules), ..Terms::default() };
         for (guarantee, misses) in self.misses(rules) {
@@ -103,7 +106,6 @@ impl Standing {
         terms
     }
 
-    /// Counts a draw that has given this.
     pub(in crate::pool) fn count(&mut self, rules: &Rules<u32>, item: Option<u32>) {
         let gives = |items: &[u32]| item.is_some_and(|item| items.binary_search(&item).is_ok());
         let (limits, tracks) = self.tallies.split_at_mut(rules.limits().len());
@@ -119,7 +121,7 @@ impl Standing {
         }
     }
 
-    /// Takes back wins of an item that was drawn at that time, as far as they are counted still.
+    /// Subtracts wins of an item drawn at `drawn_ms` from the limits that still count that window.
     pub(in crate::pool) fn take_back(&mut self, rules: &Rules<u32>, item: u32, count: u64, drawn_ms: u64) {
         for (tally, limit) in self.tallies.iter_mut().zip(rules.limits()) {
             let counts = limit.wins_of.as_ref().is_some_and(|items| items.binary_search(&item).is_ok());
@@ -129,19 +131,21 @@ impl Standing {
         }
     }
 
-    /// What is to be kept of the user, and until when it is of account; and what of the pool.
+    /// Returns what to store: the user's tallies, when the user becomes idle, and the pool-wide
+    /// misses.
     pub(in crate::pool) fn into_parts(self, rules: &Rules<u32>) -> (Tallies, u64, Box<[u64]>) {
         let idle_ms = idle_ms(rules, &self.tallies);
         (self.tallies, idle_ms, self.tracks)
     }
 
-    /// Of each limit how often it has counted, and when that is over, if it ever is. Milliseconds since 1970.
+    /// Returns for each limit its count and the end of its window, if it has one. Milliseconds
+    /// since 1970.
     pub(in crate::pool) fn used(&self, rules: &Rules<u32>) -> Vec<(u64, Option<u64>)> {
         let limits = self.tallies.iter().zip(rules.limits());
         limits.map(|(tally, limit)| (tally.count, window_end(limit, *tally))).collect()
     }
 
-    /// The guarantees, each with how many draws in a row have gone without.
+    /// Returns the guarantees with their consecutive misses.
     pub(in crate::pool) fn misses<'r>(
         &self,
         rules: &'r Rules<u32>,
@@ -161,18 +165,17 @@ impl Standing {
 }
 
 impl Terms<'_> {
-    /// The same, as the urn takes it.
     pub(in crate::pool) fn favour<'t>(&'t self, hidden: Option<&'t Hidden>) -> Favour<'t> {
         Favour { barred: &self.barred, hidden, alone: self.alone, boosts: &self.boosts }
     }
 
-    /// Whether something counts as sold out that is not.
     pub(in crate::pool) fn bar_something(&self) -> bool {
         !self.barred.is_empty()
     }
 }
 
-/// From when on nothing of this counts any more.
+/// Returns when the user becomes idle: from then on none of the counts matters. Milliseconds since
+/// 1970.
 pub(super) fn idle_ms(rules: &Rules<u32>, tallies: &[Tally]) -> u64 {
     let (limits, tracks) = tallies.split_at(rules.limits().len());
     if tracks.iter().any(|tally| tally.count > 0) {

@@ -1,9 +1,10 @@
-//! Requests as bytes, for snapshots.
+//! Serialisation of requests for snapshots.
 //!
 //! ```text
-//! requests   count │ (id │ user │ first draw │ different │ until │ time │ count │ item*)*     the user without bytes, if there is none; until and
-//!                                                                                     items plus 1, 0 where there is none
+//! requests   count │ (id │ user │ first draw │ different │ until │ time │ count │ item*)*
 //! ```
+//!
+//! The user is empty if there is none. `until` and items are stored plus 1, and 0 if there is none.
 
 use super::{REQUEST_DRAWS_KEPT, REQUESTS_KEPT, Request, Requests};
 use crate::by::{By, NAME_BYTES_MAX};
@@ -19,7 +20,7 @@ impl Requests {
             put_bytes(into, request.user.as_deref().unwrap_or_default());
             put_number(into, request.first);
             put_number(into, u64::from(request.repeats == Repeats::Excluded));
-            // Nobody sets anything aside until the last moment of all.
+            // Only a deadline of `u64::MAX` saturates; it reads back one less.
             put_number(into, request.until_us.map_or(0, |until_us| until_us.saturating_add(1)));
             put_number(into, request.drawn_ms);
             put_number(into, u64::from(request.count));
@@ -27,7 +28,7 @@ impl Requests {
         }
     }
 
-    /// The requests of a pool that has so many items, and whose next draw has this number.
+    /// Reads the requests of a pool with `items` items and this next draw number.
     pub(in crate::pool) fn read(reader: &mut Reader<'_>, next_draw: u64, items: usize) -> Option<Self> {
         let mut requests = Self::default();
         for _ in 0..reader.small::<usize>().filter(|&count| count <= REQUESTS_KEPT)? {

@@ -1,4 +1,4 @@
-//! What was answered to requests that have ids, so that who asks again is told the same.
+//! Answers to requests with IDs (idempotency keys), to answer a repeated request alike.
 
 mod image;
 
@@ -10,52 +10,52 @@ use hashbrown::HashTable;
 use std::collections::VecDeque;
 use std::hash::BuildHasher;
 
-/// Of so many requests a pool knows what it has answered. The oldest is forgotten first.
+/// Number of requests whose answers a pool keeps. The oldest is evicted first.
 pub const REQUESTS_KEPT: usize = 1 << 16;
 
-/// The requests that are kept have drawn at most so often together; the last one is kept in any case.
+/// Maximum number of draws of all kept requests. The latest request is kept even if it has more.
 pub const REQUEST_DRAWS_KEPT: usize = 1 << 22;
 
-/// What a request has asked for, and what it was given.
+/// A request and its answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Request {
     pub(super) id: Box<[u8]>,
     pub(super) user: Option<Box<[u8]>>,
-    /// The number of its first draw.
+    /// Number of its first draw.
     pub(super) first: u64,
     pub(super) count: u32,
     pub(super) repeats: Repeats,
-    /// Until when its draws were set aside, if they were.
+    /// Deadline of the reservation, if the draws were reserved.
     pub(super) until_us: Option<u64>,
-    /// When it was made, where limits depend on it, and otherwise 0. Milliseconds since 1970.
+    /// Time of the request if limits depend on it, otherwise 0. Milliseconds since 1970.
     pub(super) drawn_ms: u64,
-    /// Where its items begin, counted over all requests since the pool was made or read.
+    /// Position of its items, counted over all requests since the pool was created or read.
     begin: u64,
 }
 
-/// A request that was forgotten for a younger one, with the items of its draws.
+/// A request evicted for a younger one, with the items of its draws.
 #[derive(Debug, Clone)]
 pub(super) struct Forgotten {
     request: Request,
     items: Vec<Given>,
 }
 
-/// The last requests, the oldest first.
+/// The latest requests, oldest first.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Requests {
     kept: VecDeque<Request>,
-    /// The items of all their draws, one behind the other.
+    /// Items of all their draws, concatenated.
     items: VecDeque<Given>,
-    /// Numbers of requests, counted since the pool was made or read, by their ids.
+    /// Index by ID: request numbers, counted since the pool was created or read.
     by_id: HashTable<u64>,
-    /// How many requests were forgotten, and how many items with them.
+    /// Number of evicted requests, and of the items evicted with them.
     forgotten: u64,
     items_forgotten: u64,
     hasher: RandomState,
 }
 
 impl Request {
-    /// A request of draws that begin with this one. Its id must be known.
+    /// Creates a request whose first draw has this number. Panics if `by` has no request ID.
     pub(super) fn new(by: &By<'_>, first: u64, repeats: Repeats, until_us: Option<u64>) -> Self {
         let id = by.request.expect("a request that is kept has an id").into();
         let user = by.user.map(Box::from);
@@ -68,18 +68,17 @@ impl Requests {
         self.kept.len()
     }
 
-    /// The requests with what their draws have given, the oldest first.
+    /// Returns the requests with the results of their draws, oldest first.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&Request, impl Iterator<Item = Option<u32>>)> {
         self.kept.iter().map(|request| (request, self.items(request)))
     }
 
-    /// The request of this id, if it is still known. O(1).
+    /// Returns the kept request with this ID. O(1).
     pub(super) fn find(&self, id: &[u8]) -> Option<&Request> {
         let number = self.by_id.find(self.hasher.hash_one(id), |&number| *self.at(number).id == *id)?;
         Some(self.at(*number))
     }
 
-    /// What a request was given.
     pub(super) fn draws(&self, request: &Request) -> impl Iterator<Item = Draw> {
         (request.first..).zip(self.items(request)).map(|(number, item)| Draw { number, item })
     }
@@ -90,13 +89,13 @@ impl Requests {
         items.map(|given| given.item())
     }
 
-    /// Keeps what a request of a new id was given, and says what is forgotten for it.
+    /// Keeps a request with a new ID, and returns the requests that this evicts.
     pub(super) fn keep(
         &mut self,
         request: Request,
         items: impl Iterator<Item = Option<u32>>,
     ) -> Vec<Forgotten> {
-        // In debug builds only: every caller has just looked up the id.
+        // Only in debug builds: every caller has just looked up the ID.
         debug_assert!(self.find(&request.id).is_none(), "an id belongs to one request");
         let begin = self.items_forgotten + self.items.len() as u64;
         self.items.extend(items.map(Given::new));
@@ -110,7 +109,7 @@ impl Requests {
         forgotten
     }
 
-    /// Whether the oldest is to be forgotten.
+    /// Returns whether the oldest must be evicted.
     fn is_too_much(&self) -> bool {
         self.kept.len() > REQUESTS_KEPT || (self.items.len() > REQUEST_DRAWS_KEPT && self.kept.len() > 1)
     }
@@ -195,7 +194,7 @@ mod tests {
         assert_eq!((forgotten.len(), requests.len(), requests.items.len()), (1, 1, 1));
         requests.undo_keep(forgotten);
         assert_eq!((requests.len(), requests.items.len()), (1, REQUEST_DRAWS_KEPT));
-        // However often the last one has drawn, it is known.
+        // The latest request is kept, however many draws it has.
         assert_eq!(keep(&mut requests, 2, REQUEST_DRAWS_KEPT + 1).len(), 1);
         assert!(is_known(&requests, 2));
     }

@@ -1,12 +1,13 @@
-//! Draws by somebody who has said who they are, or what they call their request.
+//! Draws of a named user or under a request ID.
 //!
 //! ```text
-//! asked    12 │ what varint │ [request] │ [user] │ [time varint] │ [until varint] │ [count varint] │ item*
+//! asked 12 │ what │ [request] │ [user] │ [time] │ [until] │ [count] │ item*      numbers: varints
 //! ```
 //!
-//! *What* is one byte. Below 64 it is the length of the request less 1, and all else is missing: one draw of a request. From 64 on its bits
-//! say what is there, names with their lengths in front. Without a request and a user it is a call of several draws of which the last had
-//! nothing left to give: what these give follows from the call, and not from each draw alone.
+//! *What* is one byte. Below 64 it is the length of the request ID less 1, and all other fields are
+//! absent: one draw under a request ID. From 64 on, its bits say which fields are present; names
+//! are preceded by their lengths. Without request ID and user it is a call of several draws of
+//! which the last was impossible: such draws follow from the call, not from each draw alone.
 
 use super::Event;
 use super::read::drawn;
@@ -14,17 +15,18 @@ use crate::by::{By, NAME_BYTES_MAX};
 use crate::record::bytes::{Reader, put_bytes, put_number};
 use crate::repeats::Repeats;
 
-/// Draws that somebody has asked for in one call.
+/// Draws of one call by a user or under a request ID.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked<'a> {
-    /// Who, and as which request. Where both are missing, these are several draws with repeats, not set aside, of which the last had
-    /// nothing left to give: all others are spelled as other events. The time is 0 where nothing depends on it.
+    /// User and request ID. If both are absent, these are several draws with repeats, not reserved,
+    /// of which the last was impossible; all other anonymous draws are other events. The time is 0
+    /// if nothing depends on it.
     pub by: By<'a>,
-    /// What each draw has given.
+    /// Result of each draw.
     pub items: Vec<Option<u32>>,
-    /// Whether an item may be among them twice.
+    /// Whether an item may occur twice.
     pub repeats: Repeats,
-    /// Until when they are set aside, if they are. Microseconds since 1970-01-01 UTC.
+    /// Deadline of the reservation, if the draws are reserved. Microseconds since 1970-01-01 UTC.
     pub until_us: Option<u64>,
 }
 
@@ -49,12 +51,12 @@ impl Asked<'_> {
             | flag(self.by.now_ms > 0, TIMED)
     }
 
-    /// Whether no other event stands for the same draws.
+    /// Returns whether these draws are encoded as this event, not as another.
     pub(crate) fn is_own_event(&self) -> bool {
         !self.items.is_empty() && (!self.by.is_nobody() || self.flags() == SEVERAL)
     }
 
-    /// Appends all that stands behind the tag but the items.
+    /// Appends everything between the tag and the items.
     pub(super) fn write_head(&self, into: &mut Vec<u8>) {
         let (flags, draws) = (self.flags(), self.items.len());
         assert!(
@@ -74,7 +76,7 @@ impl Asked<'_> {
     }
 }
 
-/// What stands behind the tag.
+/// Reads everything after the tag.
 pub(super) fn read<'a>(reader: &mut Reader<'a>) -> Option<Event<'a>> {
     let what = reader.number()?;
     let Some(flags) = what.checked_sub(FLAGS) else {
@@ -82,7 +84,7 @@ pub(super) fn read<'a>(reader: &mut Reader<'a>) -> Option<Event<'a>> {
         let items = vec![drawn(reader.number()?)?];
         return Some(asked(Asked { by, items, repeats: Repeats::Allowed, until_us: None }));
     };
-    // What has a shorter form is not spelled like this.
+    // Draws with a shorter encoding must use that.
     let is_nobody = flags & (HAS_REQUEST | HAS_USER) == 0;
     if flags >= 2 * TIMED || (is_nobody && flags != SEVERAL) || flags == HAS_REQUEST {
         return None;
@@ -102,7 +104,7 @@ fn asked(asked: Asked<'_>) -> Event<'_> {
     Event::Asked(Box::new(asked))
 }
 
-/// The name of a user or of a request.
+/// Reads the name of a user or a request ID.
 pub(super) fn name<'a>(reader: &mut Reader<'a>) -> Option<&'a [u8]> {
     reader.bytes().filter(|name| (1..=NAME_BYTES_MAX).contains(&name.len()))
 }

@@ -1,8 +1,9 @@
-//! Events: what a pool has done, as a log keeps it.
+//! Events: the steps of a pool, as logged.
 //!
-//! A draw is the number of its item and no more: one byte for the first 112 items, two for the first 16,368, three for two million. The
-//! numbers of draws follow from those before. Whatever else happens has a number below those of items in front. A draw of a request whose id
-//! has eight bytes takes ten more.
+//! A draw is encoded as its item number alone: one byte for the first 112 items, two for the first
+//! 16,368, three for two million. Draw numbers follow from the draws before. Other events begin
+//! with a tag below the item numbers. A draw under a request ID of eight bytes takes ten more
+//! bytes.
 
 mod asked;
 mod read;
@@ -19,7 +20,7 @@ use crate::draw::secret::Secret;
 use crate::ending::Ending;
 use crate::repeats::Repeats;
 
-/// In front of an event: what it is. A number of these or above is a draw, of the item that follows from the difference.
+/// First number of an event. From `ITEMS` on it is a draw of the item `number - ITEMS`.
 mod tag {
     pub(super) const NOTHING: u64 = 0;
     pub(super) const RESERVED: u64 = 1;
@@ -39,92 +40,93 @@ mod tag {
     pub(super) const ITEMS: u64 = 16;
 }
 
-/// What a pool has done.
+/// A step of a pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event<'a> {
-    /// A draw has given one of an item, or nothing.
+    /// A draw gave a unit of an item, or nothing.
     Drew(Option<u32>),
-    /// One call has drawn several, without repeats.
+    /// One call made several draws without repeats.
     DrewDifferent {
-        /// What each has given.
+        /// Result of each draw.
         items: Vec<Option<u32>>,
     },
-    /// Draws were set aside.
+    /// Draws were reserved.
     Reserved {
-        /// What each has given.
+        /// Result of each draw.
         items: Vec<Option<u32>>,
-        /// Whether an item may be among them twice.
+        /// Whether an item may occur twice.
         repeats: Repeats,
-        /// Until when. Microseconds since 1970-01-01 UTC.
+        /// Deadline. Microseconds since 1970-01-01 UTC.
         until_us: u64,
     },
-    /// Somebody who has said who they are, or what they call their request, has drawn, or has set draws aside; or one call has drawn
-    /// more than was left.
+    /// A user, or a call with a request ID, drew or reserved draws; or one call drew more than was
+    /// left.
     Asked(Box<Asked<'a>>),
-    /// A reservation has ended.
+    /// A reservation ended.
     Ended {
-        /// Which one.
+        /// Number of the reservation.
         number: u64,
-        /// How.
+        /// How it ended.
         how: Ending,
     },
-    /// An item has another weight or another stock.
+    /// An item's weight or stock was set.
     Changed {
-        /// Which one.
+        /// Number of the item.
         item: u32,
-        /// Its weight from now on.
+        /// Its new weight.
         weight: u64,
-        /// What is left from now on.
+        /// Its new stock.
         stock: Stock,
     },
-    /// There is an item more.
+    /// An item was added.
     Added {
         /// Its id.
         id: &'a str,
         /// Its weight.
         weight: u64,
-        /// How many there are.
+        /// Its stock.
         stock: Stock,
     },
-    /// An item is gone.
+    /// An item was removed.
     Removed {
-        /// Which one.
+        /// Number of the item.
         item: u32,
     },
-    /// Units that were drawn are in stock again.
+    /// Drawn units were returned to stock.
     GivenBack {
-        /// Of which item.
+        /// Number of the item.
         item: u32,
-        /// How many.
+        /// Number of units.
         count: u64,
     },
-    /// Units that somebody had drawn are in stock again, and their wins are taken back.
+    /// Units drawn by a user were returned to stock, and their wins subtracted.
     GivenBackBy {
-        /// Who.
+        /// The user.
         user: &'a [u8],
-        /// When, where that is of any account, and otherwise 0. Milliseconds since 1970-01-01 UTC.
+        /// Time of the call if limits depend on it, otherwise 0. Milliseconds since 1970-01-01
+        /// UTC.
         now_ms: u64,
-        /// Of which item.
+        /// Number of the item.
         item: u32,
-        /// How many.
+        /// Number of units.
         count: u64,
     },
-    /// All has been done that the schedule says until this moment: units have come to the stock, or have lapsed.
+    /// The schedule advanced to this time: units were released or lapsed.
     Advanced {
         /// Milliseconds since 1970-01-01 UTC.
         now_ms: u64,
     },
-    /// An epoch has begun, with the secret that was committed to.
+    /// An epoch began, with the secret that was committed to.
     Epoch {
-        /// What a client has added.
+        /// Seed of a client.
         client_seed: &'a [u8],
-        /// The secret of the epoch behind it.
+        /// Secret of the following epoch.
         after: Secret,
     },
 }
 
 impl Event<'_> {
-    /// Whether something was drawn.
+    /// Returns whether the event contains draws.
     pub(crate) fn draws(&self) -> bool {
         matches!(self, Self::Drew(_) | Self::DrewDifferent { .. } | Self::Reserved { .. } | Self::Asked(_))
     }

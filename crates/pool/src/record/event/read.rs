@@ -1,4 +1,4 @@
-//! Reading events.
+//! Decoding of events.
 
 use super::{Event, asked, tag};
 use crate::catalogue::ITEMS_MAX;
@@ -8,29 +8,30 @@ use crate::ending::Ending;
 use crate::record::bytes::Reader;
 use crate::repeats::Repeats;
 
-/// The events in some bytes, in order; behind what is malformed there is none.
+/// Iterator over encoded events. It ends after malformed bytes.
 #[derive(Debug, Clone)]
 pub struct Events<'a> {
     reader: Reader<'a>,
     is_over: bool,
 }
 
-/// Bytes that are no event.
+/// The bytes are not an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("what begins at byte {offset} is no event of a pool")]
 pub struct Malformed {
-    /// Where it begins. Bytes from the beginning of what was read.
+    /// Position of the malformed event, in bytes from the beginning.
     pub offset: usize,
 }
 
 impl<'a> Events<'a> {
-    /// The events in these bytes.
+    /// Reads the events in these bytes.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { reader: Reader::new(bytes), is_over: false }
     }
 
-    /// What the next event has given if it is a draw; if it is anything else, or there is none, it is still to come. Most events are draws,
-    /// and read like this they are never moved as events, which takes longer than all the rest.
+    /// Returns the result of the next event if it is a draw. Otherwise returns `None` and consumes
+    /// nothing. Most events are draws; this avoids moving them as [`Event`]s, which takes longer
+    /// than all the rest.
     ///
     /// ```
     /// use tidemark_pool::{Ending, Event, Events};
@@ -74,7 +75,7 @@ fn event<'a>(reader: &mut Reader<'a>) -> Option<Event<'a>> {
     }
 }
 
-/// What a draw has given whose number this is; `None` if it is no draw's.
+/// Decodes the result of a draw; `None` if the number is not a draw.
 #[inline]
 #[expect(clippy::option_option, reason = "a draw may have given nothing")]
 pub(super) fn drawn(number: u64) -> Option<Option<u32>> {
@@ -120,7 +121,7 @@ fn other<'a>(tag: u64, reader: &mut Reader<'a>) -> Option<Event<'a>> {
     }
 }
 
-/// What several draws have given, at least one.
+/// Reads the results of several draws, at least one.
 fn items(reader: &mut Reader<'_>) -> Option<Vec<Option<u32>>> {
     let count: usize = reader.small()?;
     let items: Option<Vec<_>> = (0..count).map(|_| drawn(reader.number()?)).collect();
@@ -146,7 +147,7 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    /// What an event has that may be borrowed.
+    /// Fields that events borrow.
     #[derive(Debug, Clone)]
     struct Owned {
         text: String,
@@ -185,7 +186,7 @@ mod tests {
             }
         }
 
-        /// The draws of a call by a user, or of a call that names no user.
+        /// Draws of a call with or without a user.
         fn asked(&self) -> Event<'_> {
             let (user, request) = (self.names.0.as_deref(), self.names.1.as_deref());
             let (items, number) = (self.items.clone(), self.numbers.0);

@@ -1,12 +1,13 @@
-//! Events without the secrets in them, for those who are not to know what will be drawn.
+//! Sealed events: without secrets, for readers that must not predict draws.
 //!
-//! An epoch's event has the secret of the epoch behind it. In sealed events the commitment stands in its place, which has as many bytes; so
-//! whoever gets to know the secret later has the very bytes again that are in the log.
+//! The event that begins an epoch contains the secret of the following epoch. A sealed event has
+//! its commitment instead, which has the same length. A reader that learns the secret later can
+//! restore the exact bytes of the log.
 
 use super::{Event, Events, Malformed, Recorder};
 use crate::draw::secret::{Commitment, Secret};
 
-/// The same events, sealed. O(n).
+/// Seals events. O(n).
 ///
 /// # Errors
 /// [`Malformed`].
@@ -18,7 +19,7 @@ pub fn sealed(events: &[u8]) -> Result<Vec<u8>, Malformed> {
     Ok(recorder.bytes().to_vec())
 }
 
-/// A sealed event with its secret, if that is known by now.
+/// Restores the secret of a sealed event, if `known` returns it.
 pub fn unsealed(event: Event<'_>, known: impl Fn(Commitment) -> Option<Secret>) -> Event<'_> {
     with_secret(event, |secret| {
         let commitment = Commitment(*secret.reveal());

@@ -1,4 +1,4 @@
-//! Writing events.
+//! Encoding of events.
 
 use super::asked::Asked;
 use super::{Event, tag};
@@ -7,7 +7,7 @@ use crate::ending::Ending;
 use crate::record::bytes::{put_bytes, put_number};
 use crate::repeats::Repeats;
 
-/// Events one behind the other, as bytes. Appending one allocates nothing once the buffer is large enough.
+/// Encoder of events. Appending allocates only to grow the buffer.
 ///
 /// ```
 /// use tidemark_pool::{Events, Event, Recorder};
@@ -25,7 +25,7 @@ pub struct Recorder {
     draws: u64,
 }
 
-/// How much was in a [`Recorder`].
+/// A position in a [`Recorder`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mark {
     bytes: usize,
@@ -33,44 +33,44 @@ pub struct Mark {
 }
 
 impl Recorder {
-    /// What has been written since the last [`clear`](Self::clear).
+    /// Returns the bytes written since the last [`clear`](Self::clear).
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// How many draws are in it, those that were set aside included.
+    /// Returns the number of draws, including reserved ones.
     pub fn draws(&self) -> u64 {
         self.draws
     }
 
-    /// Whether nothing is in it.
+    /// Returns whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// Forgets everything but the memory that it took.
+    /// Empties the recorder and keeps its memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.draws = 0;
     }
 
-    /// How much is in it: see [`back_to`](Self::back_to).
+    /// Returns the current position, for [`back_to`](Self::back_to).
     pub fn mark(&self) -> Mark {
         Mark { bytes: self.bytes.len(), draws: self.draws }
     }
 
-    /// What came behind a mark, which was made since the last [`clear`](Self::clear).
+    /// Returns the bytes after a mark that is younger than the last [`clear`](Self::clear).
     ///
     /// # Panics
-    /// If there is less than there was at the mark.
+    /// If there is less than at the mark.
     pub fn since(&self, mark: Mark) -> &[u8] {
         &self.bytes[mark.bytes..]
     }
 
-    /// Forgets what came behind a mark, which was made since the last [`clear`](Self::clear).
+    /// Drops everything after a mark that is younger than the last [`clear`](Self::clear).
     ///
     /// # Panics
-    /// If there is less than there was at the mark.
+    /// If there is less than at the mark.
     pub fn back_to(&mut self, mark: Mark) {
         let (bytes, draws) = (self.bytes.len(), self.draws);
         assert!(
@@ -81,14 +81,14 @@ impl Recorder {
         self.draws = mark.draws;
     }
 
-    /// A draw. One to five bytes.
+    /// Appends a draw. One to five bytes.
     #[inline]
     pub fn drew(&mut self, item: Option<u32>) {
         self.draws += 1;
         put_number(&mut self.bytes, item.map_or(tag::NOTHING, |item| tag::ITEMS + u64::from(item)));
     }
 
-    /// Whatever else.
+    /// Appends an event.
     pub fn record(&mut self, event: &Event<'_>) {
         match event {
             Event::Drew(item) => self.drew(*item),
@@ -148,7 +148,7 @@ fn ending(how: Ending) -> u64 {
     }
 }
 
-/// 0 for what is unlimited, otherwise one more than there are.
+/// Encodes a stock: 0 if unlimited, otherwise the number left plus 1.
 fn stocked(stock: Stock) -> u64 {
     match stock {
         Stock::Unlimited => 0,

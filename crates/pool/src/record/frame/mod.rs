@@ -1,4 +1,4 @@
-//! Frames: what is written at once, chained to what was written before.
+//! Frames: batches of events, chained by hashes.
 
 mod words;
 
@@ -8,23 +8,25 @@ use std::fmt;
 
 pub(crate) const CHAIN_BYTES: usize = 32;
 
-/// SHA-256 over all that a pool's log has so far. Whoever has noted one knows later whether what comes before it was changed.
+/// SHA-256 chain over a pool's log so far. A saved value proves later whether earlier frames
+/// changed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Chain([u8; CHAIN_BYTES]);
 
 impl Chain {
-    /// What a log begins with that begins with these bytes: a catalogue's, say.
+    /// Returns the first link, of a log whose origin is these bytes, for example a catalogue.
     pub fn begin(origin: &[u8]) -> Self {
         Self(Sha256::digest(origin).into())
     }
 
-    /// The chain behind what comes next: SHA-256 of this one and the content. Some 20 ns and half a nanosecond a byte, with the processor's help.
+    /// Returns the next link: SHA-256 of this one and the content. About 20 ns plus half a
+    /// nanosecond a byte, with the processor's SHA instructions.
     #[must_use]
     pub fn link(&self, content: &[u8]) -> Self {
         Self(Sha256::new().chain_update(self.0).chain_update(content).finalize().into())
     }
 
-    /// Its bytes.
+    /// Returns its bytes.
     pub fn bytes(&self) -> &[u8; CHAIN_BYTES] {
         &self.0
     }
@@ -48,14 +50,14 @@ impl fmt::Debug for Chain {
     }
 }
 
-/// Events that were written at once.
+/// Events that were written together.
 ///
 /// ```text
 /// frame   chain 32 │ time, 1 to 10 │ number of the first draw, 1 to 10 │ event*
 /// ```
 ///
-/// The chain is the one behind the frame: it is made of the chain before and of what follows it. Where a frame ends, and whether its bytes are
-/// as they were written, is known to whatever log holds it.
+/// The chain value is the one after the frame: the hash of the previous value and the rest of the
+/// frame. The log that stores a frame must know its length and detect torn writes.
 ///
 /// ```
 /// use tidemark_pool::{Chain, Frame, Recorder};
@@ -72,40 +74,40 @@ impl fmt::Debug for Chain {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame<'a> {
-    /// When they happened. Microseconds since 1970-01-01 UTC.
+    /// Time of the events. Microseconds since 1970-01-01 UTC.
     pub time_us: u64,
-    /// What the next draw was numbered before the events.
+    /// Number of the next draw before the events.
     pub first_draw: u64,
-    /// As [`Events`](crate::Events) reads them.
+    /// Encoded events, to be read with [`Events`](crate::Events).
     pub events: &'a [u8],
 }
 
-/// Bytes that are not the next frame.
+/// The bytes are not the next frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FrameError {
-    /// They are too few, or begin with no numbers.
+    /// They are too short, or do not begin with valid numbers.
     #[error("{bytes} bytes are no frame of a pool's log")]
     Malformed {
-        /// How many.
+        /// Number of bytes.
         bytes: usize,
     },
-    /// They do not continue what came before, or one of both was changed.
+    /// They do not continue the log, or the frame or the log was changed.
     #[error(
         "the frame that begins with draw {first_draw} does not continue the log before it: its chain should be {expected} and is {found}"
     )]
     Broken {
-        /// The number that the frame begins with.
+        /// Number of the frame's first draw.
         first_draw: u64,
-        /// The chain that follows from what came before.
+        /// Chain value computed from the log before.
         expected: Chain,
-        /// The chain that the frame says.
+        /// Chain value in the frame.
         found: Chain,
     },
 }
 
 impl<'a> Frame<'a> {
-    /// Appends the frame as it follows this chain, and says the chain behind it.
+    /// Appends the frame after the chain value `before`, and returns the next value.
     pub fn write(&self, before: Chain, into: &mut Vec<u8>) -> Chain {
         let begin = into.len();
         into.extend_from_slice(&[0; CHAIN_BYTES]);
@@ -118,16 +120,17 @@ impl<'a> Frame<'a> {
         behind
     }
 
-    /// Appends the frame in these bytes in words, for logs that people read: `draws from 17 at 1767225600000000 chain 9f86…08: 3 3 - confirm 12`.
-    /// Items and draws are numbers; secrets are among the words as they are among the bytes.
+    /// Appends an encoded frame as text, for logs that people read:
+    /// `draws from 17 at 1767225600000000 chain 9f86…08: 3 3 - confirm 12`. Items and draws are
+    /// numbers. The text contains the same secrets as the bytes.
     ///
     /// # Errors
-    /// [`FrameError::Malformed`]; then nothing was appended.
+    /// [`FrameError::Malformed`]; then nothing is appended.
     pub fn write_words(bytes: &[u8], into: &mut String) -> Result<(), FrameError> {
         words::write(bytes, into)
     }
 
-    /// Appends the bytes of the frame that these words are.
+    /// Appends the bytes of a frame given as text.
     ///
     /// ```
     /// use tidemark_pool::{Chain, Frame};
@@ -141,12 +144,12 @@ impl<'a> Frame<'a> {
     /// ```
     ///
     /// # Errors
-    /// [`FrameError::Malformed`]; what was appended then is of no use.
+    /// [`FrameError::Malformed`]; discard what was appended then.
     pub fn read_words(words: &str, into: &mut Vec<u8>) -> Result<(), FrameError> {
         words::read(words, into)
     }
 
-    /// The frame in these bytes, by whoever does not know what comes before it, and so cannot tell whether anything was changed.
+    /// Reads a frame without checking that it continues a log.
     ///
     /// # Errors
     /// [`FrameError::Malformed`].
@@ -154,7 +157,7 @@ impl<'a> Frame<'a> {
         Self::read_stated(bytes).map(|(frame, _)| frame)
     }
 
-    /// As [`read_alone`](Self::read_alone), with the chain that the frame says, unchecked.
+    /// As [`read_alone`](Self::read_alone), with the frame's chain value, unchecked.
     ///
     /// # Errors
     /// [`FrameError::Malformed`].
@@ -167,7 +170,7 @@ impl<'a> Frame<'a> {
         Ok((Self { time_us, first_draw, events: &content[reader.offset()..] }, Chain::from(*chain)))
     }
 
-    /// The frame in these bytes, and the chain behind it, if it follows the chain before.
+    /// Reads a frame that continues the chain value `before`; returns it with the next value.
     ///
     /// # Errors
     /// [`FrameError`].

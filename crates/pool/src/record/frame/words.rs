@@ -1,24 +1,29 @@
-//! Frames in words, for logs that people read. Whatever is a frame has one spelling, and comes back from it byte by byte.
+//! Frames as text, for logs that people read. Each frame has one spelling, which restores it byte
+//! by byte.
 //!
 //! ```text
 //! draws from 17 at 1767225600000000 chain 9f86…08: 3 3 - confirm 12 set 3 weight 5 stock 100
 //! ```
 //!
-//! A number is a draw of that item, `-` a draw of nothing. All else begins with a word:
+//! A number is a draw of that item, `-` a draw of nothing. Other events begin with a word:
 //!
-//! | | |
-//! |---|---|
-//! | `different` count item … | one call's draws without repeats |
-//! | `reserve` until `allowed` or `excluded` count item … | draws that are set aside; whether an item may be among them twice |
-//! | `asked` [`user=`id] [`request=`id] [`now` time] [`until` time] `allowed` or `excluded` count item … | the same of somebody who has said who they are, or of a call of which the last draws had nothing left to give; blanks in ids are spelled `%20`, and so on |
-//! | `confirm`, `cancel`, `expire` number | how a reservation has ended |
-//! | `set` item `weight` weight `stock` stock | stock is a number or `unlimited` |
-//! | `add` id `weight` weight `stock` stock | blanks in an id are spelled `%20`, and so on |
-//! | `remove` item | |
-//! | `return` item count | |
-//! | `return-by` `user=`id `now` time item count | |
-//! | `advance` time | the schedule up to this moment, in milliseconds since 1970 |
-//! | `epoch` seed next-secret | both hexadecimal; `-` for no seed |
+//! ```text
+//! different COUNT ITEM...                       draws of one call, without repeats
+//! reserve UNTIL allowed|excluded COUNT ITEM...  reserved draws; whether an item may occur twice
+//! asked [user=ID] [request=ID] [now TIME] [until TIME] allowed|excluded COUNT ITEM...
+//!                                               draws of a user or a request ID, or of a call
+//!                                               whose last draws were impossible
+//! confirm|cancel|expire NUMBER                  end of a reservation
+//! set ITEM weight WEIGHT stock STOCK            stock: a number or `unlimited`
+//! add ID weight WEIGHT stock STOCK
+//! remove ITEM
+//! return ITEM COUNT
+//! return-by user=ID now TIME ITEM COUNT
+//! advance TIME                                  schedule up to this time, milliseconds since 1970
+//! epoch SEED NEXT-SECRET                        both hexadecimal; `-` for no seed
+//! ```
+//!
+//! Blanks in IDs are written as `%20`, and other special bytes alike.
 
 use super::{CHAIN_BYTES, Frame, FrameError};
 use crate::by::By;
@@ -31,10 +36,11 @@ use crate::repeats::Repeats;
 use std::fmt::Write;
 use std::str::SplitAsciiWhitespace;
 
-/// Appends a frame in words; `frame` is as [`Frame::write`] makes it.
+/// Appends a frame as text; `frame` is the output of [`Frame::write`].
 ///
 /// # Errors
-/// [`FrameError::Malformed`] if it is none, or has what is no event; then nothing was appended.
+/// [`FrameError::Malformed`] if it is not a frame or contains bytes that are not an event; then
+/// nothing is appended.
 pub(super) fn write(frame: &[u8], into: &mut String) -> Result<(), FrameError> {
     let begin = into.len();
     let (Frame { time_us, first_draw, events }, chain) = Frame::read_stated(frame)?;
@@ -113,7 +119,7 @@ fn write_asked(asked: &Asked<'_>, into: &mut String) {
     write_items(items, into);
 }
 
-/// A name of bytes: those that would end a word, or are no letters for everybody, are spelled as numbers.
+/// Writes a name of bytes; those that are not printable ASCII, and `%`, are escaped.
 fn write_name(what: &str, name: &[u8], into: &mut String) {
     let _ = write!(into, " {what}=");
     for &byte in name {
@@ -148,7 +154,7 @@ fn write_bytes(bytes: &[u8], into: &mut String) {
     });
 }
 
-/// What would end a word, or a line, is spelled by its bytes; an empty id is `%`.
+/// Writes an id; `%`, white space and control characters are escaped. An empty id is `%`.
 fn write_id(id: &str, into: &mut String) {
     if id.is_empty() {
         into.push('%');
@@ -164,10 +170,10 @@ fn write_id(id: &str, into: &mut String) {
     }
 }
 
-/// Appends the frame that these words are, as [`Frame::write`] made it.
+/// Appends the bytes of a frame given as text.
 ///
 /// # Errors
-/// [`FrameError::Malformed`] if they are none; what was appended then is of no use.
+/// [`FrameError::Malformed`]; discard what was appended then.
 pub(super) fn read(words: &str, into: &mut Vec<u8>) -> Result<(), FrameError> {
     let events = Words(words.split_ascii_whitespace()).frame(into);
     let events = events.ok_or(FrameError::Malformed { bytes: words.len() })?;
@@ -178,7 +184,7 @@ pub(super) fn read(words: &str, into: &mut Vec<u8>) -> Result<(), FrameError> {
 struct Words<'a>(SplitAsciiWhitespace<'a>);
 
 impl<'a> Words<'a> {
-    /// Appends what stands in front of the events, and says these.
+    /// Appends everything before the events, and returns the events.
     fn frame(&mut self, into: &mut Vec<u8>) -> Option<Recorder> {
         self.expect("draws")?;
         self.expect("from")?;
@@ -349,7 +355,7 @@ mod tests {
     use crate::record::frame::Chain;
     use proptest::prelude::*;
 
-    /// Words that events are made of, in any order, so that some are events.
+    /// Words of events, in any order, so that some of them are events.
     fn words() -> impl Strategy<Value = String> {
         let keyword = prop::sample::select(&[
             "different",
@@ -397,7 +403,7 @@ mod tests {
         prop::collection::vec(phrase, 0..12).prop_map(|words| words.join(" "))
     }
 
-    /// A frame of whatever of these bytes are events.
+    /// A frame of the valid events among these bytes.
     fn frame_of(bytes: &[u8]) -> Vec<u8> {
         let mut recorder = Recorder::default();
         Events::new(bytes).flatten().for_each(|event| recorder.record(&event));
@@ -437,7 +443,7 @@ mod tests {
                 let mut bytes = Vec::new();
                 if read(text, &mut bytes).is_ok() {
                     let (frame, _) = Frame::read_stated(&bytes).expect("what is written is a frame");
-                    // Words may name an item above the highest number that an item can have.
+                    // The text may name an item above the maximum number.
                     if Events::new(frame.events).all(|event| event.is_ok()) {
                         prop_assert_eq!(again(&bytes), Ok(bytes));
                     }

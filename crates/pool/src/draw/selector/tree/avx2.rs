@@ -1,8 +1,9 @@
-//! The ways through the wide tree for processors with AVX2: a node is four registers of four sums.
+//! Walks through the wide tree for processors with AVX2: a node is four registers of four sums.
 //!
-//! `unsafe` is needed for four calls: a function that is compiled for AVX2 may only run where there is AVX2. An [`Avx2`] is made by
-//! [`Avx2::detect`] and nowhere else, so whoever has one runs on such a processor, and the calls are its methods. All else is safe
-//! code; the compiler makes of four neighbours that are put into a register one load, and of four that are taken out one store.
+//! Four calls need `unsafe`: a function compiled for AVX2 may only run on a processor with AVX2.
+//! Only [`Avx2::detect`] creates an [`Avx2`], so the value proves that the processor has it, and
+//! the calls are its methods. Everything else is safe code. The compiler turns four adjacent values
+//! that fill a register into one load, and four that are extracted from one into one store.
 #![allow(unsafe_code, reason = "calls what is compiled for AVX2, behind the proof that the processor has it")]
 
 use super::node::{CHILD_BITS, CHILDREN, Node};
@@ -13,13 +14,13 @@ use std::arch::x86_64::{
     _mm256_packs_epi16, _mm256_packs_epi32, _mm256_set1_epi64x, _mm256_setr_epi64x, _mm256_sub_epi64,
 };
 
-/// The proof that the processor has AVX2, and counts bits in one instruction.
+/// Proof that the processor has AVX2 and POPCNT.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Avx2(());
 
 #[expect(clippy::unused_self, reason = "it is the proof")]
 impl Avx2 {
-    /// The proof, if the processor has both.
+    /// Returns the proof if the processor has both.
     pub(super) fn detect() -> Option<Self> {
         (is_x86_feature_detected!("avx2") && is_x86_feature_detected!("popcnt")).then_some(Self(()))
     }
@@ -27,36 +28,40 @@ impl Avx2 {
     /// As [`walk::select`](super::walk::select).
     #[inline]
     pub(super) fn select(self, levels: &[Vec<Node>], point: u64) -> usize {
-        // SAFETY: `self` proves that the processor has what the function is compiled for.
+        // SAFETY: `self` proves that the processor has the features that the function is compiled
+        // for.
         unsafe { select(levels, point) }
     }
 
     /// As [`walk::select_several`](super::walk::select_several).
     #[inline]
     pub(super) fn select_several(self, levels: &[Vec<Node>], points: &[u64; SEVERAL]) -> [usize; SEVERAL] {
-        // SAFETY: `self` proves that the processor has what the function is compiled for.
+        // SAFETY: `self` proves that the processor has the features that the function is compiled
+        // for.
         unsafe { select_several(levels, points) }
     }
 
     /// As [`walk::take`](super::walk::take).
     #[inline]
     pub(super) fn take(self, levels: &mut [Vec<Node>], point: u64, amount: u64) -> usize {
-        // SAFETY: `self` proves that the processor has what the function is compiled for.
+        // SAFETY: `self` proves that the processor has the features that the function is compiled
+        // for.
         unsafe { take(levels, point, amount) }
     }
 
     /// As [`walk::add`](super::walk::add).
     #[inline]
     pub(super) fn add(self, levels: &mut [Vec<Node>], index: usize, difference: u64) {
-        // SAFETY: `self` proves that the processor has what the function is compiled for.
+        // SAFETY: `self` proves that the processor has the features that the function is compiled
+        // for.
         unsafe { add(levels, index, difference) }
     }
 }
 
-/// All lanes of a node, in order.
+/// Lanes of a node, in order.
 type Lanes = [__m256i; 4];
 
-// The searches keep the point plus one in every lane: a sum that is less than that is not above the point.
+// The searches keep point + 1 in every lane: a sum below that is at most the point.
 
 #[target_feature(enable = "avx2,popcnt")]
 fn select(levels: &[Vec<Node>], point: u64) -> usize {
@@ -97,7 +102,8 @@ fn take(levels: &mut [Vec<Node>], point: u64, amount: u64) -> usize {
         let less = lanes_below(&lanes, behind);
         let child = count(&less);
         behind = _mm256_sub_epi64(behind, _mm256_set1_epi64x(sums[child] as i64));
-        // The sums behind the child are those that are not less: this waits neither for the count nor for what it finds.
+        // The sums after the child are those that are not less. This depends neither on the count
+        // nor on the child.
         for ((sums, lanes), less) in sums.as_chunks_mut().0.iter_mut().zip(lanes).zip(less) {
             store(sums, _mm256_sub_epi64(lanes, _mm256_andnot_si256(less, amount)));
         }
@@ -136,7 +142,7 @@ fn store(sums: &mut [u64; 4], lanes: __m256i) {
     ];
 }
 
-/// All ones in the lanes that are less than `behind`.
+/// Returns all ones in the lanes that are less than `behind`.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn lanes_below(lanes: &Lanes, behind: __m256i) -> Lanes {
@@ -149,12 +155,12 @@ fn lanes_below(lanes: &Lanes, behind: __m256i) -> Lanes {
     ]
 }
 
-/// How many lanes behind the first are all ones.
+/// Returns the number of lanes after the first that are all ones.
 #[target_feature(enable = "avx2,popcnt")]
 #[inline]
 fn count(lanes: &Lanes) -> usize {
     let [a, b, c, d] = *lanes;
-    // Two bytes a lane. The first lane's are the first; of the others, the order does not matter.
+    // Two bytes a lane. The first lane's bytes come first; the order of the others does not matter.
     let bytes = _mm256_packs_epi16(_mm256_packs_epi32(a, b), _mm256_packs_epi32(c, d));
     (_mm256_movemask_epi8(bytes) as u32 >> 2).count_ones() as usize / 2
 }

@@ -1,14 +1,15 @@
 //! The wide tree: running sums, sixteen to a node, from the root down.
 //!
-//! What did not work, in nanoseconds a selection from 1,000 items on a processor of 2021, where the tree takes 9.5 with AVX2 and 14
-//! without:
+//! Rejected variants, in nanoseconds a selection from 1,000 items on a processor of 2021. The tree
+//! takes 9.5 with AVX2 and 14 without:
 //!
-//! - Sums up to and with each child instead of before it: "what lies before the first" is a case of its own on the way from one
-//!   level to the next, 11.5.
-//! - The count of sums as a plain loop that is compiled for AVX2: the compiler finds out that "none" is a case of its own and jumps,
-//!   which processors guess wrong, some 30.
-//! - Without AVX2: the plain loop, 46; the sign bits of the differences, which the compiler puts into vectors, 17; a binary search, 15, but
-//!   a draw that changes a weight then takes 45 instead of 35.
+//! - Sums up to and including each child, not before it: "before the first child" becomes a special
+//!   case between levels, 11.5.
+//! - Counting sums in a plain loop compiled for AVX2: the compiler adds a branch for "none", which
+//!   is mispredicted, about 30.
+//! - Without AVX2: the plain loop, 46; the sign bits of the differences, which the compiler
+//!   vectorises, 17; a binary search, 15, but a draw that changes a weight then takes 45 and not
+//!   35.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -19,36 +20,39 @@ use self::node::{CHILD_BITS, CHILDREN, Node};
 use self::walk::SEVERAL;
 use super::{Selector, assert_bounds};
 
-/// A tree of which each node has, for each of its sixteen children, the sum of those before it. A point is at home in the last child whose
-/// sum is not above it; the sum is subtracted, and the search goes on in that child. A change of a weight is added to the sums behind it,
-/// in one node a level.
+/// A tree whose nodes have, for each of sixteen children, the sum of the children before it. A
+/// point belongs to the last child whose sum is at most the point; the sum is subtracted, and the
+/// search continues in that child. A change of a weight is added to all later sums, in one node per
+/// level.
 ///
 /// ```text
-/// root               ┌ 0 40 95 130 130 … 130 ┐              point 101: the third child, 101 − 95 = 6 in it
+/// root               ┌ 0 40 95 130 130 … 130 ┐           point 101: third child, 101 − 95 = 6
 ///                    └─┼──┼──┼───────────────┘
 ///            ┌─────────┘  │  └─────────┐
-/// leaves  ┌ 0 5 9 … ┐ ┌ 0 7 7 … ┐ ┌ 0 2 4 9 35 … 35 ┐       point 6: the third item of the third leaf
+/// leaves  ┌ 0 5 9 … ┐ ┌ 0 7 7 … ┐ ┌ 0 2 4 9 35 … 35 ┐    point 6: third item of the third leaf
 /// ```
 ///
-/// Nodes have no pointers: where a node's children are follows from where it is. New items go behind the last, and when the root is
-/// full, it becomes the first child of another. What lies behind the last item weighs nothing, and no point gets there: the sum before it
-/// is its node's whole.
+/// Nodes have no pointers: the position of a node determines the positions of its children. Items
+/// are appended; when the root is full, it becomes the first child of a new root. Places after the
+/// last item weigh nothing, and no point reaches them: their sums equal the total of the node.
 ///
-/// On x86-64 with AVX2, which is asked for once a tree, a node's sums are compared all at once. Everywhere else two rounds of three
-/// comparisons find the child. Both find the same item for every point.
+/// On x86-64 with AVX2, detected once per tree, all sums of a node are compared in parallel.
+/// Elsewhere, two rounds of three comparisons find the child. Both find the same item for every
+/// point.
 #[derive(Debug, Clone)]
 pub struct WideTree {
-    /// The levels, the root's first; at least that one, with one node.
+    /// Levels, root first; there is always a root.
     levels: Vec<Vec<Node>>,
     len: usize,
-    /// The sum of all weights, which no node has.
+    /// Sum of all weights; no node has it.
     total: u64,
     #[cfg(target_arch = "x86_64")]
     avx2: Option<avx2::Avx2>,
 }
 
 impl WideTree {
-    /// A tree that does without the processor's vector instructions, whatever it has. It finds the same items: for comparison.
+    /// Creates a tree that does not use the processor's vector instructions. It finds the same
+    /// items: for comparison.
     pub fn portable(weights: &[u64]) -> Self {
         let (leaves, mut sums) = level_above(weights);
         let mut levels = vec![leaves];
@@ -93,14 +97,14 @@ impl WideTree {
         walk::select_several(&self.levels, points)
     }
 
-    /// Whether all levels are as long as they can be.
+    /// Returns whether all levels have their maximum length.
     fn is_full(&self) -> bool {
         let behind = self.len.checked_shr(CHILD_BITS * self.levels.len() as u32);
         behind.is_some_and(|behind| behind > 0)
     }
 }
 
-/// The nodes above these weights, and what each node weighs.
+/// Returns the nodes above these weights, and the weight of each node.
 fn level_above(weights: &[u64]) -> (Vec<Node>, Vec<u64>) {
     weights.chunks(CHILDREN).map(|children| Node::of(children.iter().copied())).unzip()
 }
@@ -195,7 +199,7 @@ impl Selector for WideTree {
 
     fn pop(&mut self) {
         debug_assert!(self.is_empty() || self.weight(self.len - 1) == 0, "it weighs nothing");
-        // Its place is one behind the last item now: its sum is that of the last.
+        // The place is after the last item now: its sum is the total.
         self.len = self.len.saturating_sub(1);
     }
 

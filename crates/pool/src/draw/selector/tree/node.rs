@@ -1,22 +1,22 @@
 //! A node of the wide tree: sixteen running sums.
 
-/// How many children a node has.
 pub(super) const CHILDREN: usize = 16;
 
-/// How many bits of an item's position choose a child.
+/// Number of bits of an item's position that choose a child.
 pub(super) const CHILD_BITS: u32 = CHILDREN.trailing_zeros();
 
-/// Lane *i* is the sum of the children before *i*, so the first is always 0. The sum of all is not here: the node above, or the tree,
-/// has it. A child that is not there weighs nothing, and its lane is the sum of all.
+/// Lane *i* is the sum of the children before *i*, so the first is always 0. The sum of all is in
+/// the node above, or in the tree. A missing child weighs nothing, and its lane is the sum of all.
 ///
-/// Two cache lines, and never in two pages.
+/// Two cache lines, never in two pages.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(align(128))]
 pub(super) struct Node([u64; CHILDREN]);
 
 const _: () = assert!(size_of::<Node>() == 128, "the sums fill the node");
 
-/// As many zeros as there are children, and then all ones: what lies at `CHILDREN - 1 - child` is the mask of the lanes behind a child.
+/// As many zeros as there are children, then all ones: the slice at `CHILDREN - 1 - child` is the
+/// mask of the lanes after a child.
 static BEHIND: [u64; 2 * CHILDREN] = {
     let mut lanes = [0; 2 * CHILDREN];
     let mut lane = CHILDREN;
@@ -28,7 +28,7 @@ static BEHIND: [u64; 2 * CHILDREN] = {
 };
 
 impl Node {
-    /// A node whose children weigh so much, at most sixteen of them, and the sum of all.
+    /// Creates a node from at most sixteen weights of children; returns it with their sum.
     pub(super) fn of(children: impl IntoIterator<Item = u64>) -> (Self, u64) {
         let (mut node, mut sum) = (Self::default(), 0);
         let mut children = children.into_iter().fuse();
@@ -40,21 +40,19 @@ impl Node {
         (node, sum)
     }
 
-    /// The sums.
     #[inline]
     pub(super) fn sums(&self) -> &[u64; CHILDREN] {
         &self.0
     }
 
-    /// The sums, to be changed.
     #[cfg(target_arch = "x86_64")]
     #[inline]
     pub(super) fn sums_mut(&mut self) -> &mut [u64; CHILDREN] {
         &mut self.0
     }
 
-    /// The child that a point below the sum of all belongs to: the last whose sum is not above the point. Each quarter's first sum is
-    /// looked at, then the others of the quarter.
+    /// Returns the child at a point below the sum of all: the last one whose sum is at most the
+    /// point. Compares the first sum of each quarter, then the others of one quarter.
     #[inline]
     pub(super) fn child_at(&self, point: u64) -> usize {
         let among = |first: usize, step: usize| -> usize {
@@ -64,7 +62,7 @@ impl Node {
         first + among(first, 1)
     }
 
-    /// Adds to what a child weighs, modulo 2⁶⁴: to all sums behind it, of which the last child has none.
+    /// Adds to the weight of a child, modulo 2⁶⁴: to all sums after it; the last child has none.
     #[inline]
     pub(super) fn add(&mut self, child: usize, difference: u64) {
         let start = CHILDREN - 1 - child % CHILDREN;

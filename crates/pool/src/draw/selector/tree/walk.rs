@@ -1,8 +1,7 @@
-//! The ways through the wide tree for any processor.
+//! Portable walks through the wide tree.
 
 use super::node::{CHILD_BITS, CHILDREN, Node};
 
-/// The item that a point belongs to.
 #[inline]
 pub(super) fn select(levels: &[Vec<Node>], mut point: u64) -> usize {
     let mut index = 0;
@@ -15,10 +14,11 @@ pub(super) fn select(levels: &[Vec<Node>], mut point: u64) -> usize {
     index
 }
 
-/// How many points [`select_several`] searches for at a time: enough for the processor to wait for several nodes at once.
+/// Number of points that [`select_several`] searches in parallel: enough for the processor to
+/// overlap loads of nodes.
 pub(super) const SEVERAL: usize = 8;
 
-/// The items that points belong to, level by level for all of them.
+/// Returns the items at several points, level by level.
 pub(super) fn select_several(levels: &[Vec<Node>], points: &[u64; SEVERAL]) -> [usize; SEVERAL] {
     let (mut points, mut items) = (*points, [0; SEVERAL]);
     for level in levels {
@@ -32,7 +32,7 @@ pub(super) fn select_several(levels: &[Vec<Node>], points: &[u64; SEVERAL]) -> [
     items
 }
 
-/// The item that a point belongs to, which becomes so much lighter on the way.
+/// Returns the item at a point, and lowers its weight on the way.
 #[inline]
 pub(super) fn take(levels: &mut [Vec<Node>], mut point: u64, amount: u64) -> usize {
     let mut index = 0;
@@ -56,7 +56,7 @@ pub(super) fn add(levels: &mut [Vec<Node>], mut index: usize, difference: u64) {
     }
 }
 
-/// The weight of an item of a tree that weighs `total`.
+/// Returns the weight of an item of a tree with this total.
 #[inline]
 pub(super) fn weight(levels: &[Vec<Node>], total: u64, index: usize) -> u64 {
     let Some((level, above)) = levels.split_last() else { return total };
