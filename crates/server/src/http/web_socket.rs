@@ -1,4 +1,4 @@
-//! Handling of control frames, common to all WebSockets.
+//! Handling of the control frames of every `WebSocket`.
 
 use axum::extract::ws::{CloseFrame, Message, WebSocket, close_code};
 use futures_util::SinkExt as _;
