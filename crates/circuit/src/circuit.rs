@@ -1,4 +1,4 @@
-//! Circuits: one sequential context each.
+//! Circuits: each is one sequential context.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -27,14 +27,15 @@ use crate::structure::pipe::Pipe;
 use crate::subscription::attachment::{AsItIs, Finish};
 use crate::subscription::receptor::Receptor;
 
-/// One sequential execution context: values come in from any thread, are handled one at a time in one order, and everything
-/// that one causes is done before the next one starts.
+/// One sequential execution context: values arrive from any thread and are handled one at a time in
+/// one order. Everything that one value causes is done before the next one starts.
 ///
-/// Clones are the same circuit. It ends with [`Circuit::close`], or when nobody has a handle of it or of its pipes any more
-/// and its queues are empty. See [`RunBy`] for those that are run by who has them.
+/// Clones are the same circuit. It ends with [`Circuit::close`], or when no handle of it or of its
+/// pipes is left and its queues are empty. See [`RunBy`] for circuits that their users run.
 ///
-/// An idle circuit takes no time and at most a kilobyte, and half as much again once it has a pipe that was used. Making one
-/// allocates a few times; it needs no thread of its own, unless that is asked for with [`RunBy::Thread`].
+/// An idle circuit takes no CPU time and at most one kilobyte, or one and a half once a pipe of it
+/// was used. Making one takes a few allocations, and no thread unless [`RunBy::Thread`] requests
+/// one.
 ///
 /// ```
 /// use std::sync::{Arc, Mutex};
@@ -53,7 +54,7 @@ use crate::subscription::receptor::Receptor;
 /// ```
 pub struct Circuit(MachineRef);
 
-/// Who runs a circuit. What happens in it, and in which order, does not depend on that.
+/// What runs a circuit. It does not affect what happens in the circuit, nor in which order.
 ///
 /// ```
 /// use tidemark_circuit::{Circuit, RunBy};
@@ -68,21 +69,24 @@ pub struct Circuit(MachineRef);
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RunBy {
-    /// The threads of a pool that all circuits without another choice share. Costs nothing while there is nothing to do.
+    /// The threads of the pool that all circuits share by default. Costs nothing while there is no
+    /// work.
     #[default]
     SharedPool,
     /// The threads of this pool.
     Pool(ThreadPool),
-    /// A thread of its own, which parks while there is nothing to do.
+    /// A thread of its own, which parks while there is no work.
     Thread,
-    /// Whoever waits in [`Circuit::settle`], on its own thread. Once only pipes are left, which cannot wait, what is in its queue is
-    /// handled by who drops the last other handle, and from then on by who drops a pipe: receptors run within that drop, so it is
-    /// not to be done under a lock that they take. Where such circuits hold each other in a chain, thousands of them, let go of them
-    /// one by one: each drop runs within the one before, on one stack.
+    /// The threads that wait in [`Circuit::settle`]. Once only pipes are left, which cannot wait,
+    /// the drop of the last other handle handles what is queued, and from then on the drop of each
+    /// pipe does. Receptors run inside that drop, so do not drop while holding a lock that they
+    /// take. If thousands of such circuits hold each other in a chain, drop them one by one:
+    /// otherwise each drop runs inside the one before, on one stack.
     Waiters,
-    /// The owner, by calling [`Circuit::run`]. Who waits for it, as in [`Circuit::settle`], does not run it: another thread has to,
-    /// meanwhile. Once the last `Circuit` is dropped, nobody can do that any more, whoever has its
-    /// pipes, conduits and so on: then the circuit has ended, and drops what it had not handled.
+    /// The owner, by calling [`Circuit::run`]. A caller that waits for the circuit, as in
+    /// [`Circuit::settle`], does not run it: another thread must do so meanwhile. When the last
+    /// `Circuit` is dropped, no caller can run it any more, even if pipes or conduits are left: the
+    /// circuit ends and drops what it has not handled.
     Owner,
 }
 
@@ -98,7 +102,7 @@ impl RunBy {
     }
 }
 
-/// How a circuit is to be made.
+/// Options of a circuit to be made.
 ///
 /// ```
 /// use tidemark_circuit::{Circuit, Name, RunBy};
@@ -118,46 +122,49 @@ pub struct CircuitBuilder {
 }
 
 impl CircuitBuilder {
-    /// What the circuit is called; `circuit` if nothing else is said.
+    /// Sets the circuit's name. Default: `circuit`.
     pub fn name(mut self, name: Name) -> Self {
         self.name = Some(name);
         self
     }
 
-    /// Who runs it.
+    /// Sets what runs the circuit. Default: [`RunBy::SharedPool`].
     pub fn run_by(mut self, run_by: RunBy) -> Self {
         self.run_by = run_by;
         self
     }
 
-    /// Where random numbers start that its operators draw: equal seeds give equal draws. Zero if nothing else is said.
+    /// Sets the seed of the random numbers that its operators draw: equal seeds give equal draws.
+    /// Default: zero.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
 
-    /// What is done about receptors that panic, unless their pipe has a supervision of its own.
+    /// Sets what happens when receptors panic whose pipe has no supervision of its own.
     pub fn supervision(mut self, supervision: Supervision) -> Self {
         self.supervision = supervision;
         self
     }
 
-    /// How many emissions from outside may wait, and what happens to more. Unbounded if nothing else is said: then emitting
-    /// never blocks and drops nothing, and memory grows while more comes in than is handled.
+    /// Limits how many emissions from outside may wait, and sets what happens to further ones.
+    /// Unbounded by default: emitting never blocks and drops nothing, and memory grows while values
+    /// arrive faster than they are handled.
     ///
-    /// What a circuit emits to itself is not bounded, nor are subscribing and closing. Lanes of a bounded circuit are no
-    /// faster than its pipes.
+    /// Emissions of the circuit to itself are not bounded, nor are subscribing and closing. In a
+    /// bounded circuit lanes are no faster than pipes.
     pub fn bounded(mut self, capacity: usize, overflow: Overflow) -> Self {
         self.bounds = Some((capacity, overflow));
         self
     }
 
-    /// Makes the circuit. Fails if the system gives no thread, or the choices contradict each other.
+    /// Makes the circuit. Fails if the system cannot start a thread, or if the options contradict
+    /// each other.
     pub fn build(self) -> Result<Circuit, Error> {
         self.build_with(RunBy::driver)
     }
 
-    /// Makes the circuit with the driver that is made for who is to run it.
+    /// Makes the circuit with the driver that `driver` makes.
     pub(crate) fn build_with(
         self,
         driver: impl FnOnce(RunBy) -> io::Result<Driver>,
@@ -187,42 +194,42 @@ impl CircuitBuilder {
 }
 
 impl Circuit {
-    /// A circuit that the shared pool runs.
+    /// Makes a circuit that the shared pool runs.
     ///
     /// # Panics
     ///
-    /// If the system gives no thread for the pool, which is started with the first circuit. [`Circuit::builder`] returns
-    /// this as an error.
+    /// If the system cannot start the threads of the pool, which start with the first circuit.
+    /// [`Circuit::builder`] returns this as an error.
     #[allow(clippy::new_without_default, reason = "a default that starts threads would surprise")]
     pub fn new() -> Self {
         Self::builder().build().expect("a thread for the shared pool of circuits")
     }
 
-    /// A circuit with choices.
+    /// Returns a builder for a circuit with options.
     pub fn builder() -> CircuitBuilder {
         CircuitBuilder::default()
     }
 
-    /// Who this circuit is.
+    /// Identity of the circuit.
     pub fn subject(&self) -> &Subject {
         self.0.subject()
     }
 
-    /// The circuit as an execution context: what [`Current::here`] says inside of it.
+    /// The circuit as an execution context: what [`Current::here`] returns inside it.
     pub fn current(&self) -> &Current {
         self.0.current()
     }
 
-    /// Makes what follows under this name instead of the circuit's.
+    /// Names what is made next through the returned value; otherwise it has the circuit's name.
     pub fn named(&self, name: Name) -> Naming<'_> {
         Naming { circuit: self, name, supervision: None }
     }
 
-    /// Has the pipes that follow, and the receptors that subscribers register, supervised like this, instead of like all others of
-    /// this circuit.
+    /// Sets the supervision of the pipes, and of the receptors that subscribers register, made
+    /// through the returned value; otherwise they have the circuit's.
     ///
-    /// What the circuit brings along by itself (conduits, cells, ports, basins, reservoirs, streams) always resumes: it is the values
-    /// that make it fail, by a panic when they are cloned or dropped.
+    /// The circuit's own components (conduits, cells, ports, basins, reservoirs, streams) always
+    /// resume: they fail only when cloning or dropping a value panics.
     ///
     /// ```
     /// # use tidemark_circuit::{Circuit, Supervision};
@@ -235,7 +242,7 @@ impl Circuit {
         self.unnamed().supervised(supervision)
     }
 
-    /// A pipe to a receptor.
+    /// Makes a pipe to a receptor.
     pub fn pipe<E, R>(&self, receptor: R) -> Result<Pipe<E>, Fault>
     where
         E: Send + 'static,
@@ -244,8 +251,8 @@ impl Circuit {
         self.unnamed().pipe(receptor)
     }
 
-    /// A pipe to a receptor that the function makes: now, and anew in the circuit's context for each
-    /// [restart](Supervision::Restart).
+    /// Makes a pipe to a receptor that `make` returns. `make` is called now, and again in the
+    /// circuit's context for each [restart](Supervision::Restart).
     pub fn pipe_from<E, R, F>(&self, make: F) -> Result<Pipe<E>, Fault>
     where
         E: Send + 'static,
@@ -260,32 +267,41 @@ impl Circuit {
         self.named(self.subject().name())
     }
 
-    /// A lane of the caller's own into the circuit, for emitting without sharing anything with other callers.
+    /// Opens a lane into the circuit for the caller alone, for emitting without sharing anything
+    /// with other callers.
     pub fn lane(&self) -> Result<Lane, Fault> {
         self.0.check_open("lane")?;
         Ok(Lane::new(self.0.clone()))
     }
 
-    /// Waits until everything that was emitted before is handled, with all that it caused; at once if it is already, or the
-    /// circuit has ended. What is emitted later is not waited for.
+    /// Waits until everything emitted before is handled, with all that it caused. Returns
+    /// immediately if it already is, or if the circuit has ended. Does not wait for later
+    /// emissions.
     ///
-    /// Everything that the circuit did to get there happened before this returns. A receptor of another circuit may wait for one
-    /// that a pool runs, and runs it meanwhile on its own thread if no thread of the pool does; of circuits that wait for the next one like
-    /// this, every 32nd does on a thread apart, which has its own locks and thread-locals. Fails inside of the circuit, where
-    /// it would wait for itself, inside of another one that it waits for, directly or through others, because that would never end
-    /// either ([`ContextError::is_circle`]), and where it would wait for a [`crate::Simulation`], which is to be
-    /// [run](crate::Simulation::run) instead. Of circuits that begin to wait for each other at the same time one is refused at least.
+    /// Everything that the circuit did until then happens before this returns. A receptor of
+    /// another circuit may wait for a circuit of a pool, and runs it on its own thread if no thread
+    /// of the pool does. In a chain of circuits that wait for each other like this, every 32nd runs
+    /// on a separate thread, which has its own locks and thread-locals.
     ///
-    /// What its owner runs is waited for until somebody else has called [`Circuit::run`] often enough: on the owner's own thread, for
-    /// ever.
+    /// A circuit that its owner runs is waited for until another thread has called [`Circuit::run`]
+    /// often enough: on the owner's own thread, for ever.
+    ///
+    /// # Errors
+    ///
+    /// - Inside the circuit, which would wait for itself.
+    /// - Inside a circuit that this one waits for, directly or through others, because neither wait
+    ///   would end ([`ContextError::is_circle`]). If circuits begin to wait for each other
+    ///   concurrently, at least one is refused.
+    /// - For a circuit of a [`crate::Simulation`]: [run](crate::Simulation::run) the simulation
+    ///   instead.
     #[inline]
     pub fn settle(&self) -> Result<(), ContextError> {
         self.0.settle()
     }
 
-    /// As [`Circuit::settle`], for a task instead of a thread, and refused where that would be. What it waits for is fixed when this is
-    /// called, and whether that would be for ever is looked at then: of two receptors that block on each other's circuit by this, nobody
-    /// knows.
+    /// As [`Circuit::settle`], for a task instead of a thread, with the same errors. The call fixes
+    /// what is waited for, and checks for cycles only then: it does not detect two receptors that
+    /// block on each other's circuit with this.
     ///
     /// ```
     /// # use tidemark_circuit::Circuit;
@@ -305,36 +321,41 @@ impl Circuit {
         Ok(settled)
     }
 
-    /// As [`Circuit::settled`], also in a simulation, for what is polled there from time to time. Inside of the circuit this refusal
-    /// is the answer.
+    /// As [`Circuit::settled`], but also allowed in a simulation, for futures that are polled there
+    /// from time to time. `inside` is the error message inside the circuit.
     pub(crate) fn settled_in_steps(&self, inside: &'static str) -> Result<Settled, ContextError> {
         Ok(Settled { target: self.0.settle_target(inside)?, registered: None, machine: self.0.clone() })
     }
 
-    /// Has the circuit end: what was emitted before is still handled, what comes after is dropped. Subscriptions that are open
-    /// then end one after the other, each with all that its on-close causes; receptors are dropped last. Does not wait, may be
-    /// called from anywhere and more than once.
+    /// Closes the circuit: values emitted before are still handled, later ones are dropped. Open
+    /// subscriptions then end one after the other, each with everything that its on-close callback
+    /// causes; receptors are dropped last. Does not wait. May be called from anywhere and more than
+    /// once.
     pub fn close(&self) {
         self.0.close();
     }
 
-    /// Whether it was closed. Inside of the circuit that is up to the place in the order: what somebody else asks for at the same
-    /// time is not known before the circuit comes to it.
+    /// Returns whether the circuit was closed. Inside the circuit this depends on the position in
+    /// the order: a concurrent close by another thread takes effect only when the circuit reaches
+    /// it.
     pub fn is_closed(&self) -> bool {
         self.0.is_closed_here()
     }
 
-    /// Closes the circuit and waits until it has ended. Fails, and closes nothing, inside of the circuit and in a
-    /// [`crate::Simulation`]; see [`Circuit::settle`] for one that its owner runs.
+    /// Closes the circuit and waits until it has ended. Fails, and closes nothing, inside the
+    /// circuit and in a [`crate::Simulation`]. See [`Circuit::settle`] for a circuit that its owner
+    /// runs.
     pub fn close_and_settle(&self) -> Result<(), ContextError> {
         self.0.check_can_wait("Cannot close a circuit and wait for it from within its context")?;
         self.close();
         self.0.settle_closed()
     }
 
-    /// Handles up to `budget` entries on this thread, for circuits that their owner runs. Returns whether there are more.
+    /// Handles up to `budget` entries on this thread, for circuits that their owner runs. Returns
+    /// whether there are more.
     ///
-    /// Does nothing for a circuit with another driver, inside of the circuit, and while another thread runs it.
+    /// Does nothing for a circuit with another driver, inside the circuit, and while another thread
+    /// runs it.
     pub fn run(&self, budget: usize) -> bool {
         if !matches!(self.0.driver(), Driver::Owner(_)) || budget == 0 {
             return self.0.has_work();
@@ -345,7 +366,7 @@ impl Circuit {
         }
     }
 
-    /// Who runs it.
+    /// What runs the circuit.
     pub fn run_by(&self) -> RunBy {
         match self.0.driver() {
             Driver::Owner(_) => RunBy::Owner,
@@ -356,17 +377,18 @@ impl Circuit {
         }
     }
 
-    /// How many emissions were dropped because the queue was full. See [`CircuitBuilder::bounded`].
+    /// Number of emissions that were dropped because the queue was full. See
+    /// [`CircuitBuilder::bounded`].
     pub fn dropped(&self) -> u64 {
         self.0.bounds.as_ref().map_or(0, |bounds| bounds.dropped())
     }
 
-    /// How many callbacks have failed.
+    /// Number of callbacks that have failed.
     pub fn failures(&self) -> u64 {
         self.0.failures.count()
     }
 
-    /// Another handle of the circuit with this machine.
+    /// Returns another handle of the circuit with this machine.
     pub(crate) fn of(machine: MachineRef) -> Self {
         machine.add_owner();
         Self(machine)
@@ -389,7 +411,7 @@ impl Drop for Circuit {
     }
 }
 
-/// Whether two handles are of one circuit.
+/// Two handles are equal if they are of one circuit.
 impl PartialEq for Circuit {
     fn eq(&self, other: &Self) -> bool {
         self.subject() == other.subject()
@@ -410,9 +432,10 @@ impl fmt::Debug for Circuit {
     }
 }
 
-/// Waits until a circuit has handled what was emitted before. Made by [`Circuit::settled`], with an example there.
+/// Future that completes when a circuit has handled everything emitted before. Made by
+/// [`Circuit::settled`], which has an example.
 ///
-/// A poll that finds it handled costs a few loads, any other one takes a lock.
+/// A poll that finds it complete costs a few loads; any other takes a lock.
 #[must_use = "it waits only while it is polled"]
 pub struct Settled {
     machine: MachineRef,
@@ -450,8 +473,8 @@ impl fmt::Debug for Settled {
     }
 }
 
-/// A circuit and the name for what it is asked to make next, and how that is supervised. Made by [`Circuit::named`]
-/// and [`Circuit::supervised`]; costs nothing.
+/// A circuit with the name and supervision for what it makes next. Made by [`Circuit::named`] and
+/// [`Circuit::supervised`]; costs nothing.
 ///
 /// ```
 /// use tidemark_circuit::{Circuit, name};
@@ -466,17 +489,17 @@ impl fmt::Debug for Settled {
 pub struct Naming<'a> {
     circuit: &'a Circuit,
     name: Name,
-    /// None if as all others of the circuit.
+    /// None to use the circuit's.
     supervision: Option<Supervision>,
 }
 
 impl Naming<'_> {
-    /// Has the pipes and subscribers that follow supervised like this. See [`Circuit::supervised`].
+    /// Sets the supervision of the pipes and subscribers that follow. See [`Circuit::supervised`].
     pub fn supervised(self, supervision: Supervision) -> Self {
         Self { supervision: Some(supervision), ..self }
     }
 
-    /// A pipe to a receptor. See [`Circuit::pipe`].
+    /// Makes a pipe to a receptor. See [`Circuit::pipe`].
     pub fn pipe<E, R>(&self, receptor: R) -> Result<Pipe<E>, Fault>
     where
         E: Send + 'static,
@@ -486,7 +509,7 @@ impl Naming<'_> {
         Ok(Pipe::new(self.node(subject, None, receptor)))
     }
 
-    /// A pipe to a receptor that the function makes. See [`Circuit::pipe_from`].
+    /// Makes a pipe to a receptor that the function makes. See [`Circuit::pipe_from`].
     pub fn pipe_from<E, R, F>(&self, mut make: F) -> Result<Pipe<E>, Fault>
     where
         E: Send + 'static,
@@ -499,7 +522,8 @@ impl Naming<'_> {
         Ok(Pipe::new(NodeRef::with_care(self.machine(), subject, depth, receptor, care)))
     }
 
-    /// As [`Pipe::prepend`], under this name and with this supervision. The target must be of this circuit.
+    /// As [`Pipe::prepend`], with this name and supervision. The target must belong to this
+    /// circuit.
     pub fn prepend<R>(&self, target: &Pipe<R::Out>, recipe: &R) -> Result<Pipe<R::In>, Fault>
     where
         R: Recipe,
@@ -523,7 +547,8 @@ impl Naming<'_> {
         target.prepend_as(self.name, self.supervision.or(target.node().supervision()), recipe, finish)
     }
 
-    /// A node of the circuit, supervised as was asked for, which directly calls one of this depth or none.
+    /// Makes a node of the circuit with this supervision. `calls` is the depth of the node that it
+    /// calls directly, if any.
     pub(crate) fn node<E, R>(&self, subject: Subject, calls: Option<Depth>, receptor: R) -> NodeRef
     where
         E: Send + 'static,
@@ -533,13 +558,13 @@ impl Naming<'_> {
         NodeRef::with_care(self.machine(), subject, depth, receptor, self.care::<E, R>(None))
     }
 
-    /// What is to be done about the failures of a pipe. What makes its receptor is forgotten if it is never made anew.
+    /// How failures of a pipe are handled. Drops `make` if the supervision never restarts.
     pub(crate) fn care<E, R>(&self, make: Option<Make<R>>) -> Care<E, R> {
         let make = make.filter(|_| self.machine().supervises(self.supervision).restarts());
         Care { supervision: self.supervision, make, dead_letters: None }
     }
 
-    /// What was asked for; none if as all others of the circuit.
+    /// The supervision that was set; none to use the circuit's.
     pub(crate) fn supervision(&self) -> Option<Supervision> {
         self.supervision
     }
@@ -548,7 +573,7 @@ impl Naming<'_> {
         self.circuit.machine()
     }
 
-    /// The subject of a new component of the circuit; a fault if the circuit is closed.
+    /// Returns the subject of a new component of the circuit; a fault if the circuit is closed.
     pub(crate) fn component(&self, kind: Kind, operation: &'static str) -> Result<Subject, Fault> {
         self.machine().check_open(operation)?;
         Ok(Subject::new(kind, self.name, Some(self.circuit.subject().clone())))

@@ -1,4 +1,4 @@
-//! The cortex: what encloses everything, and where everything can be had from.
+//! The cortex: the root that encloses everything and from which everything can be made.
 
 use crate::circuit::Circuit;
 use crate::error::{ArgumentError, Fault};
@@ -9,9 +9,10 @@ use crate::identity::value::State;
 use crate::structure::pool::Pool;
 use crate::structure::scope::Scope;
 
-/// What encloses all circuits, scopes and threads of the process. There is one; [`cortex`] gives it.
+/// Enclosure of all circuits, scopes and threads of the process. There is one; [`cortex`] returns
+/// it.
 ///
-/// Its methods make what the types' own constructors make; the pools are made here only.
+/// Its methods make the same as the types' own constructors; pools are made only here.
 ///
 /// ```
 /// use tidemark_circuit::{Kind, cortex, name};
@@ -23,7 +24,7 @@ use crate::structure::scope::Scope;
 #[derive(Debug)]
 pub struct Cortex(());
 
-/// The cortex. Costs nothing.
+/// Returns the cortex. Costs nothing.
 ///
 /// ```
 /// let circuit = tidemark_circuit::cortex().circuit();
@@ -35,7 +36,7 @@ pub fn cortex() -> &'static Cortex {
 }
 
 impl Cortex {
-    /// Who the cortex is.
+    /// Identity of the cortex.
     pub fn subject(&self) -> &'static Subject {
         Subject::cortex()
     }
@@ -44,7 +45,7 @@ impl Cortex {
     ///
     /// # Panics
     ///
-    /// If the system gives no thread; [`Circuit::builder`] returns this as an error.
+    /// If the system cannot start a thread; [`Circuit::builder`] returns this as an error.
     pub fn circuit(&self) -> Circuit {
         Circuit::new()
     }
@@ -53,7 +54,7 @@ impl Cortex {
     ///
     /// # Panics
     ///
-    /// If the system gives no thread.
+    /// If the system cannot start a thread.
     pub fn circuit_named(&self, name: Name) -> Circuit {
         Circuit::builder().name(name).build().expect("a thread for the shared pool of circuits")
     }
@@ -83,7 +84,7 @@ impl Cortex {
         State::empty()
     }
 
-    /// A pool of what the factory makes for each name. See [`Pool`].
+    /// Makes a pool of the values that the factory makes, one for each name. See [`Pool`].
     ///
     /// ```
     /// use tidemark_circuit::{cortex, name};
@@ -100,7 +101,7 @@ impl Cortex {
         self.try_pool(move |name| Ok(factory(name)))
     }
 
-    /// As [`Cortex::pool`], with a factory that may refuse.
+    /// As [`Cortex::pool`], with a factory that may fail.
     pub fn try_pool<T, F>(&self, factory: F) -> Pool<T>
     where
         T: Send + Sync + 'static,

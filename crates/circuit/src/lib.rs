@@ -2,9 +2,10 @@
 //!
 //! # How it works
 //!
-//! A circuit has two queues. What comes from outside waits in the *ingress* queue, what receptors emit to pipes of their own circuit
-//! in the *transit* queue, which is emptied first. So everything that one value causes is done before the next one starts, and
-//! loops and chains of any length need no stack:
+//! A circuit has two queues. Values from outside wait in the *ingress* queue; values that receptors
+//! emit to pipes of their own circuit wait in the *transit* queue, which is emptied first. So
+//! everything that one value causes is done before the next one starts, and loops and chains of any
+//! length need no stack:
 //!
 //! ```
 //! use std::sync::{OnceLock, mpsc};
@@ -31,60 +32,70 @@
 //! # Ok::<(), tidemark_circuit::Error>(())
 //! ```
 //!
-//! - **Contexts.** Receptors, the functions of operators and the callbacks of subscribers run in their circuit's *context*: one at a
-//!   time, on whichever thread runs the circuit ([`RunBy`]), never inside of [`Pipe::emit`] to their own circuit. What one did
-//!   happened before the next one begins, so they need no locks. None waits for its own circuit: [`Circuit::settle`] is an error there,
-//!   not a deadlock. One that waits for another circuit of a pool, by that or for room in a queue that blocks ([`Overflow::Block`]),
-//!   may run that circuit meanwhile, within its `settle` or `emit`.
-//! - **Handles.** What a circuit makes is known by handles: clones are the same thing, two are equal, and hash alike, if they are of
-//!   the same thing, and all can be sent to other threads. Each thing has a [`Subject`], enclosed by that of what made it.
-//! - **Ends.** Dropping handles ends what nobody can reach any more. [`Circuit::close`] ends a circuit for everybody: what was
-//!   emitted before is still handled, what comes later is dropped, and calls that make something return a [`Fault`].
-//! - **Failures.** A panic in a callback costs the value that was being handled, nothing else; it is counted, and reported by
-//!   [`Circuit::faults`].
-//! - **Costs.** An emission from outside is one shared atomic operation, one through a [`Lane`] shares nothing, one from inside is a
-//!   write to the context's own queue. None allocates but where a queue grows. A chain of operators is one function.
+//! - **Contexts.** Receptors, the functions of operators and the callbacks of subscribers run in
+//!   their circuit's *context*: one at a time, on whichever thread runs the circuit ([`RunBy`]),
+//!   and never inside [`Pipe::emit`] to their own circuit. Each happens before the next one starts,
+//!   so they need no locks. None can wait for its own circuit: there [`Circuit::settle`] returns an
+//!   error and does not deadlock. A receptor that waits for another circuit of a pool (to settle,
+//!   or for room in a queue with [`Overflow::Block`]) may run that circuit meanwhile, inside its
+//!   call of `settle` or `emit`.
+//! - **Handles.** Everything that a circuit makes is used through handles. Clones refer to the same
+//!   thing; two handles are equal, and hash alike, if they refer to the same thing. All can be sent
+//!   to other threads. Each thing has a [`Subject`], enclosed by the subject of its maker.
+//! - **Ends.** Dropping handles ends what no handle reaches any more. [`Circuit::close`] ends a
+//!   circuit for all its users: values emitted before are still handled, later ones are dropped,
+//!   and calls that make something return a [`Fault`].
+//! - **Failures.** A panic in a callback costs the value that was being handled, nothing else. It
+//!   is counted, and reported by [`Circuit::faults`].
+//! - **Costs.** An emission from outside is one shared atomic operation, one through a [`Lane`]
+//!   shares nothing, and one from inside is a write to the context's own queue. They allocate only
+//!   where a queue grows. A chain of operators is one function.
 //!
 //! # Map
 //!
-//! | to see | read |
+//! | topic | types |
 //! |---|---|
-//! | who is who | [`Name`], [`Subject`], [`Extent`], [`Current`] |
-//! | what is said about someone | [`State`], [`Slot`], [`Value`] |
-//! | where values go in, and who hears of them | [`Circuit`], [`Pipe`], [`WeakPipe`], [`Lane`], [`FanOut`], [`Conduit`], [`Subscriber`], [`Tap`], [`Bank`], [`Pool`] |
-//! | who runs a circuit, and how much may wait | [`RunBy`], [`ThreadPool`], [`Overflow`] |
-//! | what keeps values | [`Cell`], [`Port`], [`Pin`], [`Basin`], [`Reservoir`] |
-//! | where values came from | [`Sink`], [`Capture`], [`Ticker`] |
-//! | what ends when | [`Resource`], [`Scope`], [`Closure`] |
-//! | what is done to a value on its way | [`Fiber`], [`Flow`], [`Recipe`], [`Receptor`] |
-//! | what can go wrong | [`Error`], [`Fault`], [`Failure`] |
-//! | what is done about it | [`Supervision`], [`Remedy`], [`DeadLetters`] |
-//! | how a circuit does | [`Stats`], [`Pulse`] |
-//! | how a run is repeated | [`Recording`], [`Replay`], [`Simulation`] |
+//! | names and identities | [`Name`], [`Subject`], [`Extent`], [`Current`] |
+//! | attributes | [`State`], [`Slot`], [`Value`] |
+//! | emitting and subscribing | [`Circuit`], [`Pipe`], [`WeakPipe`], [`Lane`], [`FanOut`], [`Conduit`], [`Subscriber`], [`Tap`], [`Bank`], [`Pool`] |
+//! | drivers and bounds | [`RunBy`], [`ThreadPool`], [`Overflow`] |
+//! | storing values | [`Cell`], [`Port`], [`Pin`], [`Basin`], [`Reservoir`] |
+//! | sources of values | [`Sink`], [`Capture`], [`Ticker`] |
+//! | lifetimes | [`Resource`], [`Scope`], [`Closure`] |
+//! | operators | [`Fiber`], [`Flow`], [`Recipe`], [`Receptor`] |
+//! | errors | [`Error`], [`Fault`], [`Failure`] |
+//! | supervision | [`Supervision`], [`Remedy`], [`DeadLetters`] |
+//! | measurements | [`Stats`], [`Pulse`] |
+//! | recording and repeating runs | [`Recording`], [`Replay`], [`Simulation`] |
 //!
 //! # Features
 //!
-//! None is on unless asked for, and without any there are no dependencies.
+//! No feature is on by default, and without features there are no dependencies.
 //!
-//! - `stream`: `Emissions` and `Inlet`, a circuit's ends as `Stream` and `Sink` of the futures crates.
-//! - `tracing`: spans and events for the `tracing` crate, target `tidemark_circuit`: at level debug a span `circuit` with the
-//!   `name` of the circuit around each of its runs, and events `restart`, `quarantine`, `overflow` and
-//!   `close`; at level error an event per [`Failure`], with `subject`, `operation` and `message`.
+//! - `stream`: `Emissions` and `Inlet`, a circuit's ends as `Stream` and `Sink` of the futures
+//!   crates.
+//! - `tracing`: spans and events for the `tracing` crate, target `tidemark_circuit`. At level
+//!   debug: a span `circuit` with the circuit's `name` around each run, and events `restart`,
+//!   `quarantine`, `overflow` and `close`. At level error: an event per [`Failure`], with
+//!   `subject`, `operation` and `message`.
 //! - `metrics`: `CircuitMetrics`, a collector of `prometheus-client` for the [`Stats`] of circuits.
 //! - `signals`: the module `signals`, typed vocabularies for what systems do and how they are.
-//! - `opentelemetry`: `signals::opentelemetry::Exporter`, which counts what is said, and `CircuitMeter`, which reports the [`Stats`] of
-//!   circuits, both by instruments of a `Meter` of the `opentelemetry` crate. With it comes `signals`.
+//! - `opentelemetry`: `signals::opentelemetry::Exporter`, which counts signals, and `CircuitMeter`,
+//!   which reports the [`Stats`] of circuits, both through instruments of an `opentelemetry`
+//!   `Meter`. Implies `signals`.
 
 #![warn(missing_debug_implementations)]
 
-// Each uses only those to its left, and no files import each other in a circle:
+// Each module uses only those to its left, and no files import each other in a cycle:
 //
-// error::argument, identity::{name > interned > value, slot, state > subject}, journal::error, error > failure::{thrown,
-// failure_report, care} > execution::{machine::head, context}, observe::telemetry, failure::account, journal::recorder,
-// execution::{waiters > node::header, node::list > queue > lanes, bounds > driver with its pool and parker, ticker::simulated >
-// machine::state > the rest of machine > node::typed, node::handle, driver::thread, driver::workers} > operator,
-// subscription::attachment > structure::pipe > execution::lane > circuit > subscription::{registrar, membership > subscription >
-// subscriber} > structure::conduit > all that is made of these.
+// error::argument, identity::{name > interned > value, slot, state > subject}, journal::error,
+// error > failure::{thrown, failure_report, care} > execution::{machine::head, context},
+// observe::telemetry, failure::account, journal::recorder, execution::{waiters > node::header,
+// node::list > queue > lanes, bounds > driver with its pool and parker, ticker::simulated >
+// machine::state > the rest of machine > node::typed, node::handle, driver::thread,
+// driver::workers} > operator, subscription::attachment > structure::pipe > execution::lane >
+// circuit > subscription::{registrar, membership > subscription > subscriber} > structure::conduit
+// > all that is made of these.
 
 mod circuit;
 mod cortex;
@@ -161,7 +172,7 @@ pub use task::inlet::{Inlet, InletError};
 #[cfg(feature = "stream")]
 pub use task::stream::Emissions;
 
-/// The page of the book, whose examples are run as tests where every feature is there that one of them needs.
+/// The page of the book. Its examples run as tests when every feature that they need is on.
 #[cfg(all(doctest, feature = "metrics", feature = "opentelemetry", feature = "stream"))]
 #[doc = include_str!("../../../docs/circuits.md")]
 mod book {}

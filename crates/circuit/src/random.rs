@@ -1,9 +1,9 @@
-//! Random numbers that a seed decides.
+//! Random numbers determined by a seed.
 
 /// An odd number whose multiples are spread evenly: the golden ratio's fraction of 2^64.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// A sequence of numbers that its seed decides (`SplitMix64`, by Steele, Lea and Flood).
+/// A sequence of numbers determined by its seed (`SplitMix64`, by Steele, Lea and Flood).
 #[derive(Clone, Debug)]
 pub(crate) struct Generator(u64);
 
@@ -18,14 +18,16 @@ impl Generator {
         mixed(self.0)
     }
 
-    /// A number below `limit`, which is not zero. No number is preferred by more than one in 2^64 / `limit`.
+    /// Returns a number below `limit`, which is not zero. The bias towards any number is at most 1
+    /// in 2^64 / `limit`.
     pub(crate) fn below(&mut self, limit: u64) -> u64 {
         assert!(limit > 0, "there is no number below 0");
         ((u128::from(self.next()) * u128::from(limit)) >> 64) as u64
     }
 }
 
-/// A number of which every bit depends on every bit of the given one (the finisher of `SplitMix64`).
+/// Mixes a number: every bit of the result depends on every bit of the argument (the finisher of
+/// `SplitMix64`).
 #[inline]
 pub(crate) fn mixed(number: u64) -> u64 {
     let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,4 +1,5 @@
-//! The atomics, locks and cells of the queues: the standard library's, or loom's where the schedule is being explored.
+//! Atomics, locks and cells of the queues: from the standard library, or from loom where schedules
+//! are explored.
 #![cfg_attr(loom, allow(unsafe_code, reason = "what loom lacks of the standard library"))]
 
 #[cfg(not(loom))]
@@ -9,7 +10,8 @@ mod chosen {
     pub(crate) use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
     pub(crate) use std::{hint, thread, thread_local};
 
-    /// A cell whose content is reached through a raw pointer. Has loom's interface, which notes each access.
+    /// A cell whose content is accessed through a raw pointer. Has loom's interface, which records
+    /// each access.
     #[derive(Debug, Default)]
     pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
 
@@ -38,7 +40,7 @@ mod chosen {
     pub(crate) use loom::sync::{Arc, Condvar, Mutex, MutexGuard};
     pub(crate) use loom::{hint, thread};
 
-    /// Loom's takes no constants.
+    /// Loom's macro takes no `const` initialisers.
     macro_rules! local {
         ($(#[$about:meta])* static $name:ident: $type:ty = const { $value:expr };) => {
             loom::thread_local! { $(#[$about])* static $name: $type = $value; }
@@ -47,8 +49,9 @@ mod chosen {
 
     pub(crate) use local as thread_local;
 
-    /// Loom knows sequential consistency of fences only, and takes that of accesses for acquire and release. A fence before
-    /// each such load gives such loads, stores and read-modify-writes their one order, and gives others nothing.
+    /// Loom models sequential consistency for fences only and treats SeqCst accesses as acquire and
+    /// release. A fence before each SeqCst load restores the one total order of SeqCst loads,
+    /// stores and read-modify-writes, and orders nothing else.
     fn order_load(order: Ordering) -> Ordering {
         if order != Ordering::SeqCst {
             return order;
@@ -122,7 +125,8 @@ mod chosen {
         }
     }
 
-    /// Loom has none of its own, and that of the standard library would block all of its threads.
+    /// Replacement for the standard library's, which loom lacks and which would block all of loom's
+    /// threads.
     #[derive(Debug)]
     pub(crate) struct OnceLock<T> {
         is_set: AtomicBool,
@@ -130,7 +134,7 @@ mod chosen {
         value: UnsafeCell<Option<T>>,
     }
 
-    // SAFETY: the value is changed once, under the lock, and seen by others only after that.
+    // SAFETY: the value is written once, under the lock, and read by other threads only after that.
     unsafe impl<T: Send + Sync> Sync for OnceLock<T> {}
 
     impl<T> OnceLock<T> {
@@ -142,7 +146,7 @@ mod chosen {
             if !self.is_set.load(Ordering::Acquire) {
                 return None;
             }
-            // SAFETY: it is not changed any more.
+            // SAFETY: the value does not change any more.
             self.value.with(|value| unsafe { (*value).as_ref() })
         }
 
@@ -150,7 +154,8 @@ mod chosen {
             let setting = super::lock(&self.setting);
             if self.get().is_none() {
                 let made = make();
-                // SAFETY: nobody looks before it says that it is set, and nobody else sets it.
+                // SAFETY: no thread reads the value before `is_set` is stored, and the lock keeps
+                // other writers out.
                 self.value.with_mut(|value| unsafe { *value = Some(made) });
                 self.is_set.store(true, Ordering::Release);
             }
@@ -165,27 +170,28 @@ use std::sync::{LockResult, PoisonError};
 
 pub(crate) use chosen::*;
 
-/// What a lock or a wait gives, of the standard library's or of loom's, also if a thread panicked while it held the lock: what
-/// the crate's locks guard is never left half-changed by code that can panic.
+/// Returns the guard of a lock or a wait, also if a thread panicked while it held the lock: code
+/// that can panic never leaves what the crate's locks guard half-changed.
 pub(crate) fn unpoisoned<G>(held: LockResult<G>) -> G {
     held.unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Locks, as [`Mutex::lock`] does, by [`unpoisoned`].
+/// Locks the mutex and ignores poisoning, see [`unpoisoned`].
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     unpoisoned(mutex.lock())
 }
 
-/// Waits, as [`Condvar::wait`] does, by [`unpoisoned`].
+/// Waits on the condition and ignores poisoning, see [`unpoisoned`].
 pub(crate) fn wait<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
     unpoisoned(condition.wait(guard))
 }
 
-/// How many bytes a cache line has. What lies so far from each other is on different ones, wherever the first is.
+/// Bytes of a cache line. Two fields at least this far apart never share a line.
 pub(crate) const LINE_BYTES: usize = 64;
 
-/// A value that shares no cache line with its neighbours, so that writing it does not slow down who reads those. Padding does
-/// that without an alignment, which would make allocations several times as expensive.
+/// A value that shares no cache line with its neighbours, so that writing it does not slow down
+/// their readers. It uses padding, because an alignment would make allocations several times as
+/// expensive.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Apart<T> {

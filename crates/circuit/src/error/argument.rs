@@ -1,9 +1,9 @@
-//! An argument that an operation does not take.
+//! An argument that an operation does not accept.
 
 use std::error;
 use std::fmt;
 
-/// An argument outside of what the operation takes.
+/// An argument that the operation does not accept.
 ///
 /// ```
 /// use tidemark_circuit::Fiber;
@@ -18,12 +18,12 @@ pub struct ArgumentError {
 }
 
 impl ArgumentError {
-    /// A refusal of an argument of `operation`, with what would be accepted.
+    /// Makes an error for an argument of `operation`; `message` says what is accepted.
     pub fn new(operation: &'static str, message: impl Into<String>) -> Self {
         Self { operation, message: message.into() }
     }
 
-    /// The name of the method.
+    /// Name of the method.
     pub fn operation(&self) -> &'static str {
         self.operation
     }

@@ -1,10 +1,10 @@
-//! A call from where it cannot be answered.
+//! A call from a context in which it is not allowed.
 
 use std::error;
 use std::fmt;
 
-/// A call from a context in which it cannot be answered: waiting for a circuit from inside of it, or of one that it waits for itself,
-/// or touching from outside what only the circuit may touch.
+/// A call from a context in which it is not allowed: waiting for a circuit from inside it, or from
+/// inside one that it waits for, or accessing from outside what only the circuit may access.
 ///
 /// ```
 /// use std::sync::mpsc;
@@ -33,7 +33,8 @@ impl ContextError {
         Self { message }
     }
 
-    /// Whether the wait was refused because it would have closed a circle of circuits that wait for each other.
+    /// Returns whether the wait was refused because it would have closed a circle of circuits that
+    /// wait for each other.
     ///
     /// ```
     /// use std::sync::mpsc;
@@ -61,7 +62,7 @@ impl ContextError {
     }
 }
 
-/// The message where this method of a circuit is called inside of it.
+/// Message for a call of this method of a circuit from inside it.
 macro_rules! called_inside {
     ($method:literal) => {
         concat!(

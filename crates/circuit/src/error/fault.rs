@@ -5,10 +5,12 @@ use std::fmt;
 
 use crate::identity::subject::Subject;
 
-/// A call that the component's state or ownership forbids: it is closed, or it belongs to another circuit.
+/// A call that the component's state or ownership forbids: it is closed, or it belongs to another
+/// circuit.
 ///
-/// Its text has the [id](crate::Id) of who is meant behind the path, as there may be many of one name: the path of what has no name
-/// says little but of which circuit it is.
+/// Its text has the [id](crate::Id) of the component after its path, because many components may
+/// have the same path: without a name of its own, a component's path identifies little more than
+/// its circuit.
 ///
 /// ```
 /// use tidemark_circuit::Circuit;
@@ -28,22 +30,22 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// A refusal by `subject` of `operation`, with the reason.
+    /// Makes an error for an `operation` that `subject` refuses, with the reason.
     pub fn new(subject: Subject, operation: &'static str, message: impl Into<String>) -> Self {
         Self { subject, operation, message: message.into() }
     }
 
-    /// Who refused.
+    /// Component that refused.
     pub fn subject(&self) -> &Subject {
         &self.subject
     }
 
-    /// What was asked for: the name of the method.
+    /// Name of the method that was called.
     pub fn operation(&self) -> &'static str {
         self.operation
     }
 
-    /// Why it was refused.
+    /// Reason for the refusal.
     pub fn message(&self) -> &str {
         &self.message
     }

@@ -1,4 +1,4 @@
-//! What can go wrong, as values: each in a file of its own, and all of them as one.
+//! Errors of this crate: one type per file, and [`Error`] for all of them.
 
 mod argument;
 mod context;
@@ -18,8 +18,9 @@ pub(crate) use context::called_inside;
 pub use fault::Fault;
 pub use refused::Refused;
 
-/// Any of the errors of this crate, for methods and functions that can fail in more than one way. The others become it by `?`, and so
-/// do those of the system. Of what was [refused](Refused) only the reason stays: who wants the value takes it out before.
+/// Any error of this crate, for functions that can fail in more than one way. `?` converts the
+/// other errors to it, and those of the system. Of a [refused](Refused) value only the reason is
+/// kept: take the value out before if it is needed.
 ///
 /// ```
 /// use tidemark_circuit::{Circuit, Error};
@@ -40,13 +41,13 @@ pub enum Error {
     Fault(Fault),
     /// An argument is out of range.
     Argument(ArgumentError),
-    /// The call came from a context in which it cannot be answered.
+    /// The call came from a context in which it is not allowed.
     Context(ContextError),
-    /// A value was not taken.
+    /// A circuit did not accept a value.
     Refused(Refused<()>),
     /// A journal could not be replayed.
     Replay(Arc<ReplayError>),
-    /// The system refused something: a thread, or what a journal is written to or read from.
+    /// The system refused something: a thread, or reading or writing a journal.
     Io(Arc<io::Error>),
 }
 
@@ -63,7 +64,7 @@ impl fmt::Display for Error {
     }
 }
 
-/// The text is that of what it stands for, so the source is what stands behind that.
+/// The text is the inner error's, so the source is the inner error's source.
 impl error::Error for Error {
     fn source(&self) -> Option<&(dyn error::Error + 'static)> {
         match self {

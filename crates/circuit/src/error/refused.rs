@@ -1,8 +1,8 @@
-//! A value that a circuit did not take.
+//! A value that a circuit did not accept.
 
 use std::fmt;
 
-/// Why a value was not taken, with the value.
+/// Why a value was not accepted, with the value.
 ///
 /// ```
 /// use tidemark_circuit::{Circuit, Refused};
@@ -21,13 +21,13 @@ pub enum Refused<E> {
     Full(E),
     /// The circuit was closed.
     Closed(E),
-    /// The queue was full, and the caller, a receptor of another circuit, would have waited for ever: this circuit waits for that one,
-    /// directly or not.
+    /// The queue was full, and the caller, a receptor of another circuit, would have waited for
+    /// ever: this circuit waits for that one, directly or not.
     Circle(E),
 }
 
 impl<E> Refused<E> {
-    /// The value.
+    /// Returns the value.
     pub fn into_value(self) -> E {
         match self {
             Self::Full(value) | Self::Closed(value) | Self::Circle(value) => value,

@@ -1,11 +1,12 @@
-//! What happens when more comes in than a circuit handles.
+//! Bounds of the ingress queue, for when values arrive faster than the circuit handles them.
 
 use crate::execution::queue::latest::SharedLatest;
 use crate::sync::{AtomicU64, AtomicUsize, Condvar, Mutex, Ordering, lock, wait};
 
-/// What a circuit with a bounded ingress queue does when the queue is full. See [`crate::CircuitBuilder::bounded`].
+/// What a circuit with a bounded ingress queue does when the queue is full. See
+/// [`crate::CircuitBuilder::bounded`].
 ///
-/// With a bound, each emission from outside costs some shared atomic operations more than without.
+/// With a bound, each emission from outside costs a few more shared atomic operations.
 ///
 /// ```
 /// use tidemark_circuit::{Circuit, Overflow, RunBy};
@@ -21,26 +22,27 @@ use crate::sync::{AtomicU64, AtomicUsize, Condvar, Mutex, Ordering, lock, wait};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Overflow {
-    /// [`crate::Pipe::try_emit`] gives the value back; [`crate::Pipe::emit`] drops and counts it.
+    /// [`crate::Pipe::try_emit`] returns the value; [`crate::Pipe::emit`] drops and counts it.
     Reject,
     /// The new value is dropped and counted.
     DropNewest,
     /// The oldest value in the queue is dropped and counted. Admission takes a lock.
     DropOldest,
-    /// The caller waits for room. A receptor of another circuit makes the room itself if no thread of the pool does: it runs the
-    /// circuit, within its `emit`. Not for circuits that emit to each other in a circle, which could all wait: who would close the
-    /// circle is refused ([`Refused::Circle`](crate::Refused::Circle)), and what is emitted then is dropped, counted, and reported as a failure of the operation
-    /// `emit`.
+    /// The caller waits for room. A receptor of another circuit runs the circuit inside its `emit`
+    /// to make room, if no thread of the pool does. Not for circuits that emit to each other in a
+    /// circle, which could all wait: the emission that would close the circle is refused
+    /// ([`Refused::Circle`](crate::Refused::Circle)). `emit` then drops the value, counts it, and
+    /// reports it as a failure of the operation `emit`.
     Block,
 }
 
-/// The bounds of a circuit's ingress queue: how many emissions may wait, and how many do.
+/// Bound of a circuit's ingress queue: how many emissions may wait, and how many do.
 pub(crate) struct Bounds {
     capacity: usize,
     overflow: Overflow,
     waiting: AtomicUsize,
     dropped: AtomicU64,
-    /// How many callers wait for room.
+    /// Number of callers that wait for room.
     blocked: AtomicUsize,
     turnstile: Mutex<()>,
     room: Condvar,
@@ -50,10 +52,10 @@ pub(crate) struct Bounds {
 /// Whether an emission may be put into the queue.
 pub(crate) enum Admission {
     Granted,
-    /// Drop it: that was asked for.
+    /// Dropped and counted, as the policy says.
     Dropped,
     Refused,
-    /// To wait would be for ever.
+    /// The wait would never end.
     Circle,
 }
 
@@ -72,7 +74,7 @@ impl Bounds {
         }
     }
 
-    /// The queue to use instead of the usual one, if it is one that drops its oldest emissions.
+    /// The queue to use instead of the usual one, if the oldest emissions are dropped.
     #[inline]
     pub(crate) fn latest(&self) -> Option<&SharedLatest> {
         self.latest.as_ref()
@@ -91,8 +93,9 @@ impl Bounds {
         self.dropped.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Asks for room for one emission. Waits for it if that is the policy and `may_wait`, unless `is_over` says that there will
-    /// be none, or, once there is none, `is_in_circle` that it would be for ever.
+    /// Requests room for one emission. Waits for it if the policy is to block and `may_wait`,
+    /// unless `is_over` returns that there will be no room or, when the queue is full,
+    /// `is_in_circle` returns that the wait would never end.
     pub(crate) fn admit(
         &self,
         may_wait: bool,
@@ -117,14 +120,15 @@ impl Bounds {
         self.waiting.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).is_ok()
     }
 
-    /// Whether there is no room now.
+    /// Returns whether there is no room now.
     pub(crate) fn is_full(&self) -> bool {
         self.waiting.load(Ordering::SeqCst) >= self.capacity
     }
 
     fn wait(&self, is_over: impl Fn() -> bool, is_in_circle: impl Fn() -> bool) -> Admission {
         let mut guard = lock(&self.turnstile);
-        // Counted first, then looked: in one order with `release`, which makes room first and then looks who waits.
+        // Counted first, then checked. `release` makes room first, then checks for waiters. All are
+        // SeqCst, so one sees the other.
         self.blocked.fetch_add(1, Ordering::SeqCst);
         let admission = loop {
             if is_over() {
@@ -133,7 +137,8 @@ impl Bounds {
             if self.claim() {
                 break Admission::Granted;
             }
-            // Behind the claim: a circle that did not look like one, because there was room, is seen here if somebody else took it.
+            // After the claim: a circle was invisible while there was room, and is detected here if
+            // another caller took that room.
             if is_in_circle() {
                 break Admission::Circle;
             }
@@ -144,7 +149,7 @@ impl Bounds {
         admission
     }
 
-    /// An emission has left the queue.
+    /// Releases the room of an emission that has left the queue.
     #[inline]
     pub(crate) fn release(&self) {
         let waiting = self.waiting.fetch_sub(1, Ordering::SeqCst);
@@ -154,10 +159,10 @@ impl Bounds {
         }
     }
 
-    /// Has everybody who waits look again.
+    /// Wakes all waiting callers to check again.
     #[cold]
     pub(crate) fn wake(&self) {
-        // Under the lock, so that nobody is between looking and waiting.
+        // Taking the lock ensures that no caller is between its check and its wait.
         drop(lock(&self.turnstile));
         self.room.notify_all();
     }
@@ -172,7 +177,7 @@ mod tests {
     use crate::circuit::{Circuit, RunBy};
     use crate::error::Refused;
 
-    /// Here, and not with the other scenarios, because nobody else can tell that a caller waits already.
+    /// A unit test because only the private fields show that a caller already waits.
     #[test]
     fn closing_lets_callers_go_that_wait_for_room() {
         for run_by in [RunBy::SharedPool, RunBy::Thread] {
@@ -192,7 +197,7 @@ mod tests {
             thread::scope(|scope| {
                 let blocked = scope.spawn(|| pipe.try_emit(2));
                 let bounds = circuit.machine().bounds.as_ref().expect("bounded");
-                // Who is counted gives the lock up only to sleep.
+                // A caller that is counted releases the lock only to sleep.
                 let is_waiting = || {
                     let _guard = lock(&bounds.turnstile);
                     bounds.blocked.load(Ordering::SeqCst) > 0

@@ -1,4 +1,4 @@
-//! In which circuit's context the running code is.
+//! Tracks in which circuit's context the running code is.
 
 use std::cell::Cell;
 use std::ptr;
@@ -10,55 +10,58 @@ use crate::failure::thrown::shielded;
 use crate::sync::thread_local;
 
 thread_local! {
-    /// The circuit that this thread is running, or null. Its lowest bit says that the thread has stepped out for a while.
+    /// The circuit that this thread runs, or null. The lowest bit marks that the thread has stepped
+    /// out of the context.
     static INSIDE: Cell<*const Head> = const { Cell::new(ptr::null()) };
 }
 
 const OUT: usize = 1;
 
-/// Whether the running code is in this circuit's context.
+/// Returns whether the running code is in this circuit's context.
 #[inline]
 pub(crate) fn is_inside(machine: *const Head) -> bool {
     entered() == machine
 }
 
-/// The circuit whose context this is, if any. Valid as long as the caller does not leave the context.
+/// The circuit in whose context the caller runs, or null. Valid until the caller leaves the
+/// context.
 #[inline]
 pub(crate) fn inside() -> *const Head {
     let entered = entered();
     if entered.addr() & OUT == 0 { entered } else { ptr::null() }
 }
 
-/// What [`replace`] was last given on this thread: the circuit that it is running, if any, perhaps with a mark.
+/// The last argument of [`replace`] on this thread: the circuit that it runs, if any, perhaps
+/// marked as stepped out.
 #[inline]
 pub(crate) fn entered() -> *const Head {
     INSIDE.with(Cell::get)
 }
 
-/// The circuit itself, whether the thread has stepped out of it or not.
+/// Returns the circuit without the mark.
 pub(crate) fn without_mark(entered: *const Head) -> *const Head {
     entered.map_addr(|address| address & !OUT)
 }
 
-/// Whether this thread is running any circuit, also if it has stepped out of it.
+/// Returns whether this thread runs any circuit, even if it has stepped out of it.
 #[inline]
 pub(crate) fn is_within_any() -> bool {
     !without_mark(entered()).is_null()
 }
 
-/// Enters a context, or leaves it with null, and returns the one before.
+/// Enters a context, or leaves it with null. Returns the previous one.
 #[inline]
 pub(crate) fn replace(machine: *const Head) -> *const Head {
     INSIDE.with(|inside| inside.replace(machine))
 }
 
-/// Runs code that is not the circuit's, though the circuit's thread has to run it: to that code it is as if it were outside. What
-/// it emits to the circuit is an input like any other. That it must not wait for the circuit is still known.
+/// Runs code that is not the circuit's on the circuit's thread, as if it were outside. What that
+/// code emits to the circuit is ordinary input. It is still prevented from waiting for the circuit.
 fn step_out<R>(run: impl FnOnce() -> R) -> R {
     within(entered().map_addr(|address| address | OUT), run)
 }
 
-/// Runs code of the circuit that the thread may have stepped out of.
+/// Runs code of the circuit on a thread that may have stepped out of it.
 pub(crate) fn step_in<R>(run: impl FnOnce() -> R) -> R {
     within(without_mark(entered()), run)
 }
@@ -74,12 +77,12 @@ fn within<R>(context: *const Head, run: impl FnOnce() -> R) -> R {
     run()
 }
 
-/// Calls code that is not the circuit's, see [`step_out`], and keeps what it throws from the circuit.
+/// Calls code that is not the circuit's, see [`step_out`], and shields the circuit from its panics.
 pub(crate) fn call_outside(call: impl FnOnce()) {
     step_out(|| shielded(call));
 }
 
-/// Nanoseconds since the process first asked.
+/// Returns the nanoseconds since the first call in this process.
 pub(crate) fn clock_nanos() -> u64 {
     static START: OnceLock<Instant> = OnceLock::new();
     START.get_or_init(Instant::now).elapsed().as_nanos() as u64

@@ -1,4 +1,4 @@
-//! The identity of an execution context: who is running this code.
+//! Identity of an execution context: what runs this code.
 
 use std::fmt;
 use std::thread;
@@ -10,8 +10,8 @@ use crate::name;
 
 /// An execution context: an operating system thread, or a circuit.
 ///
-/// It stays the same for as long as its context lives, and may be kept for longer. Currents are equal only to
-/// themselves; cloning one counts a reference.
+/// It is the same for the lifetime of its context, and may be kept for longer. A current equals
+/// only itself. Cloning one counts a reference.
 ///
 /// ```
 /// use std::thread;
@@ -28,15 +28,16 @@ use crate::name;
 pub struct Current(Subject);
 
 impl Current {
-    /// A context of this name within that of the enclosing subject.
+    /// Makes a context of this name, enclosed by this subject.
     pub(crate) fn new(name: Name, enclosure: Option<Subject>) -> Self {
         Self(Subject::new(Kind::Current, name, enclosure))
     }
 
-    /// The context of the calling thread, made on the first call. It has the thread's name if that is a valid [`Name`],
-    /// and is called `thread` otherwise.
+    /// Returns the context of the calling thread, made on the first call. It has the thread's name
+    /// if that is a valid [`Name`], otherwise `thread`.
     ///
-    /// While the thread ends and its thread-local values are already gone, each call makes a context of its own.
+    /// While the thread ends and its thread-locals are already destroyed, each call makes a new
+    /// context.
     pub fn of_thread() -> Self {
         thread_local! {
             static CURRENT: Current = Current::made_for_thread();
@@ -44,12 +45,12 @@ impl Current {
         CURRENT.try_with(Clone::clone).unwrap_or_else(|_| Self::made_for_thread())
     }
 
-    /// The context with this subject, if it is one.
+    /// Returns the context with this subject, if the subject is one of a context.
     pub(crate) fn of_subject(subject: Subject) -> Option<Self> {
         (subject.kind() == Kind::Current).then_some(Self(subject))
     }
 
-    /// The identity, which has a name of its own.
+    /// Identity of the context.
     pub fn subject(&self) -> &Subject {
         &self.0
     }
@@ -107,7 +108,8 @@ mod tests {
 
         let (send, receive) = mpsc::channel();
         thread::spawn(move || {
-            // Whatever the order in which thread-local values go, the current is gone for one of the two.
+            // Thread-locals may be destroyed in either order: for one of the two the current is
+            // already gone.
             BEFORE.set(Some(AtEnd(send.clone())));
             Current::of_thread();
             AFTER.set(Some(AtEnd(send)));

@@ -1,30 +1,31 @@
-//! How far nodes may call each other directly, instead of through the transit queue: so that the stack stays small, however many
-//! are in a row and however large the values are.
+//! Limits how far nodes call each other directly instead of through the transit queue. This bounds
+//! the stack for chains of any length and values of any size.
 
-/// Each call has a few copies of its value on the stack, so large ones count by their size.
+/// Each call has a few copies of its value on the stack, so large values count by their size.
 const BYTES_PER_LEVEL: usize = 256;
 
 /// Beyond this many levels values go through the queue.
 const LEVELS_MAX: u32 = 64;
 
-/// How many levels a call of a node takes, with those of all that it calls directly.
+/// Number of levels that a call of a node takes, including all nodes that it calls directly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Depth(u32);
 
 impl Depth {
-    /// Of a node whose values have so many bytes, those that it takes and those that it makes, and which directly calls one of this
-    /// depth or none.
+    /// Depth of a node whose values, taken and made, have this many bytes, and that directly calls
+    /// a node of depth `calls`.
     pub(crate) fn of(bytes: usize, calls: Option<Self>) -> Self {
         Self(calls.map_or(0, |called| called.0) + levels(bytes))
     }
 
-    /// This, if a node whose values have so many bytes may call the one of this depth directly.
+    /// Returns this depth if a node whose values have this many bytes may directly call a node of
+    /// it.
     pub(crate) fn called_by(self, bytes: usize) -> Option<Self> {
         (self.0 + levels(bytes) <= LEVELS_MAX).then_some(self)
     }
 }
 
-/// What a node takes by itself. As many as there are is enough to say of a large value.
+/// Levels of a node alone. Large values are clamped to the maximum.
 fn levels(bytes: usize) -> u32 {
     bytes.div_ceil(BYTES_PER_LEVEL).clamp(1, LEVELS_MAX as usize) as u32
 }

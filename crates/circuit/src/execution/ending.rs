@@ -1,19 +1,19 @@
-//! What is to end before its circuit does.
+//! Components that end before their circuit does.
 #![allow(unsafe_code, reason = "what ends calls code of users, which is for the circuit's context only")]
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 
-/// What has to be told that it ends.
+/// A component that is notified when it ends.
 pub(crate) trait Ending: Send + Sync {
-    /// Ends it, unless it has ended before.
+    /// Ends it, unless it has already ended.
     ///
     /// # Safety
     ///
-    /// In the circuit's context, between two deliveries.
+    /// Called in the circuit's context, between two deliveries.
     unsafe fn end(self: Arc<Self>);
 
-    /// Lets go of it without a word: the circuit has ended, and nobody could run what it would say.
+    /// Releases it without a notification: the circuit has ended and could not run the callback.
     ///
     /// # Safety
     ///
@@ -21,7 +21,8 @@ pub(crate) trait Ending: Send + Sync {
     unsafe fn forget(self: Arc<Self>);
 }
 
-/// What is open in a circuit, in the order in which it was opened. Takes one word while there is nothing.
+/// Open components of a circuit, in the order in which they were opened. One word while there are
+/// none.
 #[derive(Default)]
 #[allow(clippy::box_collection, reason = "most circuits have none of it, and are to be small")]
 pub(crate) struct Endings(Option<Box<VecDeque<Weak<dyn Ending>>>>);
@@ -31,7 +32,7 @@ impl Endings {
         push_living(self.0.get_or_insert_default(), open);
     }
 
-    /// Takes the oldest out that is still there.
+    /// Removes and returns the oldest that still exists.
     pub(crate) fn next(&mut self) -> Option<Arc<dyn Ending>> {
         let all = self.0.as_mut()?;
         while let Some(open) = all.pop_front() {
@@ -43,19 +44,19 @@ impl Endings {
         None
     }
 
-    /// Whether there is nothing, or nothing any more.
+    /// Returns whether none is left that still exists.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.as_ref().is_none_or(|all| all.iter().all(|open| open.strong_count() == 0))
     }
 }
 
-/// Puts one more behind the others, and now and then forgets those that are gone. Takes no more room than a few times what the
-/// living did, and costs the same however many there are.
+/// Appends one, and from time to time removes those that are gone. Needs at most a few times the
+/// memory of the living. Amortised O(1).
 pub(crate) fn push_living<T: ?Sized>(all: &mut VecDeque<Weak<T>>, one: Weak<T>) {
     if all.len() == all.capacity() {
         let looked_at = all.len();
         all.retain(|one| one.strong_count() > 0);
-        // Before they are looked at again, half as many have to come as there were.
+        // At least half as many must be added as were scanned before the next scan.
         all.reserve(looked_at / 2);
     }
     all.push_back(one);
@@ -90,7 +91,7 @@ mod tests {
         }
         assert!(endings.is_empty() && endings.next().is_none());
     }
-    /// Would not come to an end in reasonable time if each that comes had the others looked at.
+    /// Takes far too long if each addition scans the others.
     #[test]
     fn one_that_comes_and_goes_among_many_costs_little() {
         let mut all = VecDeque::new();

@@ -1,11 +1,11 @@
-//! What happens to a circuit from outside besides emissions.
+//! Inputs of a circuit from outside other than emissions.
 
 use crate::identity::subject::Id;
 
-/// An input that is no emission, as far as a journal has to know it.
+/// An input that is no emission, in the form that a journal records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// Nothing that a replay would have to repeat.
+    /// Nothing that a replay has to repeat.
     Other,
     Subscribe {
         source: Id,
@@ -27,16 +27,16 @@ pub(crate) enum Event {
     CloseCircuit,
 }
 
-/// Who begins to hear of a source.
+/// What subscribes to a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hearer {
     Subscriber {
         id: Id,
-        /// Whether something is to be called when the subscription ends.
+        /// Whether the subscription has an on-close callback.
         has_on_close: bool,
     },
-    /// A tap whose conduit this is.
+    /// A tap with this conduit.
     Tap { mirror: Id },
-    /// A reservoir for so many captures, or a stream for as many emissions.
+    /// A reservoir with room for this many captures, or a stream with room for this many emissions.
     Reservoir { capacity: usize },
 }

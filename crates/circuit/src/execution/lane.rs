@@ -1,4 +1,4 @@
-//! A caller's own way into a circuit.
+//! Lanes: a caller's own queue into a circuit.
 
 use std::fmt;
 
@@ -6,12 +6,12 @@ use crate::execution::machine::MachineRef;
 use crate::execution::queue::lane::Writer;
 use crate::structure::pipe::Pipe;
 
-/// A caller's own way into a circuit, without the counter that all callers of pipes share: many values in a row pass quickest
-/// here.
+/// A caller's own queue into a circuit, without the counter that all callers of pipes share. It has
+/// the highest throughput for many values in a row.
 ///
-/// What is emitted through one lane keeps its order, and every observer sees the same order. But what different lanes, or a
-/// lane and [`Pipe::emit`], bring is handled in an order of the circuit's choosing, *even if one was emitted after the other*.
-/// Use pipes alone where the order between callers counts.
+/// Values emitted through one lane keep their order, and every observer sees the same order.
+/// Between different lanes, or a lane and [`Pipe::emit`], the circuit chooses the order, *even if
+/// one value was emitted after the other*. Use only pipes where the order between callers matters.
 ///
 /// [`crate::Circuit::settle`] covers what was emitted through any lane before.
 ///
@@ -33,7 +33,7 @@ use crate::structure::pipe::Pipe;
 /// # Ok::<(), tidemark_circuit::Error>(())
 /// ```
 pub struct Lane {
-    /// Dropped before the circuit is told, and before the reference to it is.
+    /// Dropped before the circuit is notified, and before the reference to it.
     writer: Option<Writer>,
     machine: MachineRef,
 }
@@ -43,7 +43,7 @@ impl Lane {
         Self { writer: Some(machine.open_lane()), machine }
     }
 
-    /// Gives the circuit a value, as [`Pipe::emit`] does. A pipe of another circuit is emitted to in the way that all share.
+    /// Emits a value, as [`Pipe::emit`] does. A pipe of another circuit uses its shared queue.
     #[inline]
     #[allow(unsafe_code, reason = "the type of the pipe is the type of its node")]
     pub fn emit<E: Send + 'static>(&mut self, pipe: &Pipe<E>, value: E) {

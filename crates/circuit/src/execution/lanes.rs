@@ -1,47 +1,50 @@
-//! The lanes of a circuit: which there are, and in which turn they are read.
+//! The lanes of a circuit, and the turns in which they are read.
 
 use std::collections::HashMap;
 
 use crate::execution::queue::lane::{Edge, Lane, Reader, Writer, lane};
 use crate::sync::{Arc, AtomicUsize, Mutex, MutexGuard, OnceLock, Ordering, lock};
 
-/// How many entries a lane or the shared queue may hand out in a row while others have some too.
+/// How many entries one lane, or the shared queue, may hand out in a row while others have entries
+/// too.
 const TURN: usize = 64;
 
-/// After how many rounds each lane is also looked at for what it has not published: the last entries of one are not to wait for
-/// as long as others have something.
+/// After this many rounds each lane is also checked for unpublished entries, so that its last
+/// entries do not wait for as long as other lanes are busy.
 const ROUNDS: u32 = 64;
 
-/// How many entries of a lane are handled in a row to get to a place that all must have reached.
+/// How many entries of a lane are handled in a row to reach a barrier.
 const BEFORE_BARRIER: usize = 1024;
 
-/// The lanes of a circuit, for everybody. Most circuits have none, and then this should be small.
+/// The lanes of a circuit, as all threads share them. Small while there are none, as in most
+/// circuits.
 pub(crate) struct Lanes {
     count: AtomicUsize,
-    /// There from the first lane on.
+    /// Set when the first lane opens.
     list: OnceLock<Box<Mutex<List>>>,
 }
 
 #[derive(Default)]
 struct List {
     all: Vec<Arc<Lane>>,
-    /// How many entries were in lanes that are no more.
+    /// Number of entries of lanes that were removed.
     finished: u64,
-    /// Lanes that the context does not know of yet.
+    /// Lanes that the context has not picked up yet.
     new: Vec<Reader>,
 }
 
-/// The lanes of a circuit, for its context, once that knows of one.
+/// The lanes of a circuit as its context reads them. Made when the context sees the first lane.
 #[derive(Default)]
 pub(crate) struct Readers {
     all: Vec<Reader>,
-    /// Whose turn it is: 0 for the shared queue, or one more than the index of a lane.
+    /// Whose turn it is: 0 for the shared queue, otherwise one more than the index of a lane.
     turn: usize,
-    /// How many entries are left of the shared queue's turn.
+    /// Entries left in the shared queue's turn.
     left: usize,
-    /// How often all had their turn.
+    /// Number of completed rounds.
     rounds: u32,
-    /// Up to where each lane must be read before the shared queue's next entry may be handled.
+    /// Position up to which each lane must be read before the shared queue's next entry may be
+    /// handled.
     goals: Vec<u64>,
     reaching: bool,
 }
@@ -51,18 +54,18 @@ impl Lanes {
         Self { count: AtomicUsize::new(0), list: OnceLock::new() }
     }
 
-    /// What there is to know of lanes, if there ever were any.
+    /// Locks the list of lanes, if there ever were any.
     fn lock(&self) -> Option<MutexGuard<'_, List>> {
         self.list.get().map(|list| lock(list))
     }
 
-    /// How many there are, as far as this thread knows.
+    /// Number of lanes that this thread sees.
     #[inline]
     pub(crate) fn count(&self) -> usize {
         self.count.load(Ordering::SeqCst)
     }
 
-    /// Whether there are none, as far as this thread knows.
+    /// Returns whether this thread sees no lanes.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.count() == 0
@@ -73,12 +76,13 @@ impl Lanes {
         let mut list = lock(self.list.get_or_init(Box::default));
         list.all.push(Arc::clone(writer.lane()));
         list.new.push(reader);
-        // In one order with the consumer's going to sleep, which looks at this to know whether it needs a barrier.
+        // SeqCst: ordered with a consumer that goes idle, which reads this count to decide whether
+        // it needs a barrier.
         self.count.store(list.all.len(), Ordering::SeqCst);
         writer
     }
 
-    /// How many entries were ever written, and how many of them are done.
+    /// Number of entries ever written, and how many of them are done.
     pub(crate) fn counts(&self) -> (u64, u64) {
         let Some(list) = self.lock() else { return (0, 0) };
         list.all
@@ -87,14 +91,14 @@ impl Lanes {
             .fold((list.finished, list.finished), |sum, lane| (sum.0 + lane.0, sum.1 + lane.1))
     }
 
-    /// Whether any lane has entries that are not done.
+    /// Returns whether any lane has entries that are not done.
     pub(crate) fn have_work(&self) -> bool {
         !self.is_empty() && self.lock().is_some_and(|list| list.all.iter().any(|lane| lane.has_work()))
     }
 }
 
 impl Readers {
-    /// Learns of new lanes and forgets those that are read to their end.
+    /// Picks up new lanes and removes those that are closed and read to their end.
     pub(crate) fn refresh(&mut self, lanes: &Lanes) {
         self.reaching = false;
         let Some(mut list) = lanes.lock() else { return };
@@ -114,7 +118,8 @@ impl Readers {
         }
     }
 
-    /// Learns of lanes that were opened since it last looked, also while there is always something in those that it knows.
+    /// Picks up lanes that were opened since the last check, even while the known lanes always have
+    /// entries.
     #[inline]
     pub(crate) fn notice(&mut self, lanes: &Lanes) {
         if self.all.len() != lanes.count.load(Ordering::Relaxed) && !self.reaching {
@@ -122,8 +127,9 @@ impl Readers {
         }
     }
 
-    /// The lane whose entry comes before an entry of the shared queue that everything written so far must precede; none if
-    /// all lanes have been read that far.
+    /// Returns a lane that must be read before the next entry of the shared queue, because that
+    /// entry must follow everything written so far, and how many entries to read. None if all lanes
+    /// have been read that far.
     pub(crate) fn before_barrier(&mut self, lanes: &Lanes) -> Option<(&mut Reader, usize)> {
         if !self.reaching {
             self.refresh(lanes);
@@ -140,7 +146,7 @@ impl Readers {
         })
     }
 
-    /// Whether it is the shared queue's turn.
+    /// Returns whether it is the shared queue's turn.
     pub(crate) fn is_shared_turn(&self) -> bool {
         self.turn == 0 && self.left > 0
     }
@@ -149,7 +155,8 @@ impl Readers {
         self.left -= 1;
     }
 
-    /// The index of the lane whose turn it is, and how many entries it may hand out, if it has any.
+    /// Returns the index of the lane whose turn it is and how many entries it may hand out, if it
+    /// has any.
     pub(crate) fn take_turn(&mut self, edge: Edge) -> Option<(usize, usize)> {
         let index = self.turn.checked_sub(1)?;
         let edge = if self.rounds.is_multiple_of(ROUNDS) { Edge::Written } else { edge };
@@ -161,7 +168,7 @@ impl Readers {
         &mut self.all[index]
     }
 
-    /// Gives the turn to the next one.
+    /// Passes the turn on.
     pub(crate) fn pass(&mut self) {
         if let Some(index) = self.turn.checked_sub(1) {
             self.all[index].consume();
@@ -184,7 +191,7 @@ impl Readers {
         self.all.len()
     }
 
-    /// Says of all lanes that what was taken is done.
+    /// Marks the entries taken from all lanes as done.
     pub(crate) fn consume(&self) {
         self.all.iter().for_each(Reader::consume);
     }

@@ -1,4 +1,4 @@
-//! What a thread is in the middle of making.
+//! What a thread is currently making.
 
 use std::cell::RefCell;
 
@@ -6,12 +6,12 @@ use crate::identity::name::Name;
 use crate::sync::thread_local;
 
 thread_local! {
-    /// What this thread is making: pools by their addresses, and names.
+    /// What this thread is making: addresses of pools, and names.
     static MAKING: RefCell<Vec<(usize, Name)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Notes what is being made, so that a factory that asks for just that fails instead of waiting for itself. Not while a thread
-/// ends and its thread-local values are gone.
+/// Records what is being made, so that a factory that requests the same value fails instead of
+/// waiting for itself. Records nothing once the thread's thread-locals are destroyed.
 pub(crate) struct Making;
 
 impl Making {
@@ -31,16 +31,16 @@ impl Drop for Making {
     }
 }
 
-/// What a thread is making, for another one that works in its place.
+/// What a thread is making, to be passed to a thread that works for it.
 pub(crate) struct Made(Vec<(usize, Name)>);
 
 impl Made {
-    /// What this thread is making.
+    /// Returns what this thread is making.
     pub(crate) fn here() -> Self {
         Self(MAKING.try_with(|making| making.borrow().clone()).unwrap_or_default())
     }
 
-    /// Has this thread, which makes nothing yet, be in the middle of this.
+    /// Marks this thread, which makes nothing yet, as making this.
     pub(crate) fn take_over(self) {
         let _ = MAKING.try_with(|making| *making.borrow_mut() = self.0);
     }

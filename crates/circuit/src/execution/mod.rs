@@ -1,4 +1,4 @@
-//! Who runs a circuit, and in which order: queues, drivers, the machine that runs one circuit, and time.
+//! Execution: queues, drivers, the machine that runs one circuit, and time.
 
 pub(crate) mod bounds;
 pub(crate) mod context;

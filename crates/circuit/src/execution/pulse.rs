@@ -1,4 +1,4 @@
-//! Pulses: how long it takes until a circuit comes to something.
+//! Pulses: measurements of a circuit's latency.
 
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -7,7 +7,8 @@ use crate::circuit::Circuit;
 use crate::error::{ContextError, called_inside};
 use crate::execution::event::Event;
 
-/// When something that did nothing went through a circuit's ingress queue. Made by [`Circuit::pulse`], with an example there.
+/// Times at which an empty job passed through a circuit's ingress queue. Made by
+/// [`Circuit::pulse`], which has an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pulse {
     start: Instant,
@@ -17,10 +18,11 @@ pub struct Pulse {
 }
 
 impl Circuit {
-    /// Sends a pulse through the ingress queue and waits for it: behind what the caller emitted before, and with nothing done
-    /// in the circuit but looking at the clock. None if the circuit is closed.
+    /// Sends a pulse through the ingress queue and waits for it. It follows what the caller emitted
+    /// before, and only reads the clock in the circuit. None if the circuit is closed.
     ///
-    /// Fails inside of the circuit, where it would wait for itself, and in a [`crate::Simulation`]. Costs a few allocations and what [`Circuit::settle`] costs.
+    /// Fails inside the circuit, which would wait for itself, and in a [`crate::Simulation`]. Costs
+    /// a few allocations more than [`Circuit::settle`].
     ///
     /// ```
     /// use tidemark_circuit::Circuit;
@@ -43,7 +45,7 @@ impl Circuit {
         let enqueued = Instant::now();
         machine.settle()?;
         let stop = Instant::now();
-        // A circuit that is closed drops what is submitted to it.
+        // A closed circuit drops what is submitted to it.
         Ok(arrived.get().map(|&dequeued| Pulse { start, enqueued, dequeued, stop }))
     }
 }
@@ -54,28 +56,28 @@ impl Pulse {
         self.start
     }
 
-    /// When the pulse was in the queue, as the caller saw it.
+    /// When the caller saw that the pulse was in the queue.
     pub fn enqueued(&self) -> Instant {
         self.enqueued
     }
 
-    /// When the circuit came to it. May be before [`Pulse::enqueued`], as the circuit does not wait for the caller to look at the
-    /// clock.
+    /// When the circuit handled the pulse. May be before [`Pulse::enqueued`], because the circuit
+    /// does not wait for the caller to read the clock.
     pub fn dequeued(&self) -> Instant {
         self.dequeued
     }
 
-    /// When the caller heard of it.
+    /// When the caller was notified.
     pub fn stop(&self) -> Instant {
         self.stop
     }
 
-    /// From the start until the circuit came to it.
+    /// Time from the start until the circuit handled the pulse.
     pub fn waited(&self) -> Duration {
         self.dequeued.saturating_duration_since(self.start)
     }
 
-    /// From the start until the caller heard of it.
+    /// Time from the start until the caller was notified.
     pub fn elapsed(&self) -> Duration {
         self.stop.saturating_duration_since(self.start)
     }

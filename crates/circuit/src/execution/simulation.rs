@@ -1,4 +1,4 @@
-//! Circuits and callers on one thread, interleaved by chance that can be repeated.
+//! Circuits and callers on one thread, interleaved by repeatable chance.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -11,22 +11,23 @@ use crate::execution::driver::Driver;
 use crate::execution::ticker::SimulatedClock;
 use crate::random::Generator;
 
-/// How many entries a circuit handles at most before somebody else gets on.
+/// How many entries a circuit handles at most in one step.
 const TURN_MAX: u64 = 8;
 
-/// How much time passes at most from one step to the next.
+/// Upper bound of the time that passes in one step.
 const STEP_NANOS_MAX: u64 = 1000;
 
-/// One thing that a caller does.
+/// One action of a caller.
 type Step = Box<dyn FnOnce()>;
 
-/// Runs circuits and scripted callers on the calling thread, one step at a time, each chosen by a generator: for tests. The
-/// same seed gives the same run, whatever the machine is doing; other seeds give other interleavings.
+/// Runs circuits and scripted callers on the calling thread, one step at a time, each chosen by a
+/// random generator: for tests. The same seed gives the same run on any machine; other seeds give
+/// other interleavings.
 ///
-/// Its circuits are run by their owner, the simulation, and have its clock, which moves only when the simulation does: by what it is
-/// told with [`Simulation::advance`], and by up to a microsecond in each step of a circuit. Tickers go by it too. Nobody can wait for a
-/// circuit in here, as [`Circuit::settle`] does: who would run it is the one that waits. That is an error; [`Simulation::run`] is what
-/// to call instead.
+/// The simulation owns and runs its circuits. They have its clock, which advances only by
+/// [`Simulation::advance`] and by up to a microsecond in each step of a circuit. Tickers use it
+/// too. Waiting for a circuit here, as [`Circuit::settle`] does, is an error, because the waiting
+/// thread is the one that would run the circuit: call [`Simulation::run`] instead.
 ///
 /// ```
 /// use std::cell::RefCell;
@@ -63,7 +64,7 @@ pub struct Simulation {
 }
 
 impl Simulation {
-    /// A simulation without circuits and callers, at time zero.
+    /// Makes a simulation without circuits and callers, at time zero.
     pub fn new(seed: u64) -> Self {
         Self {
             generator: Generator::new(seed),
@@ -73,16 +74,17 @@ impl Simulation {
         }
     }
 
-    /// A circuit that this simulation runs.
+    /// Makes a circuit that this simulation runs.
     ///
     /// # Panics
     ///
-    /// Never: there is nothing that could be refused.
+    /// Never: none of the defaults can be refused.
     pub fn circuit(&mut self) -> Circuit {
         self.circuit_from(Circuit::builder()).expect("no thread and no bounds are asked for")
     }
 
-    /// A circuit with choices; who runs it is the simulation, whatever the builder says. Fails as [`CircuitBuilder::build`].
+    /// Makes a circuit with options. The simulation runs it, whatever the builder says. Fails as
+    /// [`CircuitBuilder::build`].
     pub fn circuit_from(&mut self, builder: CircuitBuilder) -> Result<Circuit, Error> {
         let circuit =
             builder.run_by(RunBy::Owner).build_with(|_| Ok(Driver::Owner(Some(Arc::clone(&self.clock)))))?;
@@ -91,13 +93,15 @@ impl Simulation {
         Ok(circuit)
     }
 
-    /// A caller that does these things one after the other. Between any two, others may get on.
+    /// Adds a caller that does these steps one after the other. Other callers and circuits may run
+    /// between any two.
     pub fn caller(&mut self, steps: impl IntoIterator<Item = Box<dyn FnOnce()>>) {
         self.callers.push(steps.into_iter().collect());
     }
 
-    /// Has time pass. What tickers send by then waits for their circuits, which come to it when the simulation is run, and see the
-    /// time of then: for each tick at its own time, have no more than an interval pass at once.
+    /// Advances the clock. What tickers send by then waits until the simulation runs their
+    /// circuits, and is handled at the time of the run. For each tick at its own time, advance by
+    /// no more than an interval per call.
     ///
     /// ```
     /// use std::time::Duration;
@@ -121,8 +125,8 @@ impl Simulation {
         self.circuits.iter().for_each(|circuit| circuit.machine().set_time(now));
     }
 
-    /// Has one caller or circuit get on by one step. False if none of them has anything to do. A step of a circuit has up to a
-    /// microsecond pass.
+    /// Runs one step of a caller or circuit. Returns false if none has anything to do. A step of a
+    /// circuit advances the clock by up to a microsecond.
     pub fn step(&mut self) -> bool {
         self.callers.retain(|steps| !steps.is_empty());
         let busy: Vec<&Circuit> =
@@ -143,8 +147,8 @@ impl Simulation {
         true
     }
 
-    /// Takes steps until there is nothing left to do. As steps take time, so do runs. Does not come back from circuits that never
-    /// get done, such as one with a ticker that ticks faster than it takes steps.
+    /// Runs steps until there is nothing left to do. Time passes in the steps. Does not return for
+    /// circuits that are never done, such as one with a ticker that ticks faster than steps pass.
     pub fn run(&mut self) {
         while self.step() {}
     }

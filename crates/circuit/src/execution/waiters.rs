@@ -1,4 +1,4 @@
-//! Who waits for a circuit to get as far as a ticket.
+//! Threads and tasks that wait for a circuit to reach a ticket.
 
 use std::collections::BTreeMap;
 use std::iter;
@@ -9,15 +9,17 @@ use crate::execution::context::call_outside;
 use crate::sync::thread::{self, Thread};
 use crate::sync::{AtomicU32, AtomicU64, Mutex, Ordering, fence, hint, lock};
 
-/// How often a waiting thread looks before it parks: some ten microseconds, about what parking and being woken costs.
+/// How often a waiting thread polls before it parks: about ten microseconds, the cost of parking
+/// and waking up.
 const LOOKS: u32 = if cfg!(loom) { 0 } else { 400 };
 
-/// Threads and tasks that wait, each for a ticket. What is looked at for each entry comes first, and the list, which seldom is, last.
+/// Threads and tasks that each wait for a ticket. The words that are read for each entry come
+/// first, the rarely used list last.
 #[repr(C)]
 pub(crate) struct Waiters {
-    /// The lowest ticket that anybody waits for; `u64::MAX` if nobody waits.
+    /// Lowest ticket that is waited for; `u64::MAX` if there are no waiters.
     lowest: AtomicU64,
-    /// How many threads wait, also before they have registered.
+    /// Number of threads that wait, including those that have not registered yet.
     watching: AtomicU32,
     list: Mutex<List>,
 }
@@ -27,7 +29,7 @@ struct List {
     next_number: u64,
 }
 
-/// Where somebody is in the list: by the ticket that is waited for, then by who came first.
+/// Position in the list: by ticket, then by order of registration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
     target: u64,
@@ -39,8 +41,8 @@ enum Who {
     Task(Waker),
 }
 
-/// Parks for so long at most that who did so in vain may as well pay for a barrier that interrupts all processors. Most who wait
-/// are woken before.
+/// Parks for a limited time. A thread that is not woken by then can afford a barrier that
+/// interrupts all processors; most waiters are woken before.
 #[cfg(not(loom))]
 fn doze() {
     thread::park_timeout(std::time::Duration::from_millis(1));
@@ -55,20 +57,21 @@ impl Waiters {
         Self { lowest: AtomicU64::new(u64::MAX), watching: AtomicU32::new(0), list: Mutex::new(list) }
     }
 
-    /// Blocks until `is_done`, which becomes true no later than a call of [`Waiters::wake`] with `target` or more. `is_seen` is
-    /// what may be looked at often, and may be late to tell.
+    /// Blocks until `is_done`, which becomes true no later than a call of [`Waiters::wake`] with
+    /// `target` or more. `is_seen` is the condition to poll: cheap to read often, and possibly
+    /// stale.
     pub(crate) fn wait(&self, target: u64, is_seen: impl Fn() -> bool, is_done: impl Fn() -> bool) {
         self.watching.fetch_add(1, Ordering::Relaxed);
         self.wait_watching(target, is_seen, is_done);
         self.watching.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Whether anybody waits. May be late to tell.
+    /// Returns whether there are waiters. May be stale.
     pub(crate) fn is_watched(&self) -> bool {
         self.watching.load(Ordering::Relaxed) > 0 || self.lowest.load(Ordering::Relaxed) != u64::MAX
     }
 
-    /// Whether somebody waits for a ticket up to this one, who has registered. May be late to tell.
+    /// Returns whether a registered waiter waits for a ticket up to this one. May be stale.
     #[inline]
     pub(crate) fn is_due(&self, ticket: u64) -> bool {
         self.lowest.load(Ordering::Relaxed) <= ticket
@@ -84,7 +87,8 @@ impl Waiters {
         let mut place = None;
         let mut has_barrier = false;
         loop {
-            // Registered first, then looked: in one order with `wake`, which looks after something was done.
+            // Registered first, then checked; `wake` checks for waiters after the work is done. So
+            // one of them sees the other.
             let mine = *place.get_or_insert_with(|| self.add(target, Who::Thread(thread::current())));
             if is_done() {
                 self.remove(mine);
@@ -101,20 +105,24 @@ impl Waiters {
                     return;
                 }
             } else if !has_barrier {
-                // Only now it is in one order with what a circuit's context says with an ordinary store before it looks here.
+                // The context publishes its progress with a plain store before it checks for
+                // waiters. The heavy barrier orders the registration with that; without it a
+                // wake-up may be missed, which is why the first sleep is limited.
                 barrier::heavy();
                 has_barrier = true;
             }
         }
     }
 
-    /// Has the task woken by a call of [`Waiters::wake`] with `target` or more, instead of where it was in the list before.
+    /// Registers the task to be woken by a call of [`Waiters::wake`] with `target` or more, in
+    /// place of `before`.
     pub(crate) fn wake_later(&self, target: u64, waker: &Waker, before: Option<Place>) -> Place {
         if let Some(before) = before {
             self.remove(before);
         }
         let place = self.add(target, Who::Task(waker.clone()));
-        // A task cannot look again on its own, as a thread does.
+        // A task cannot wake up to check again, as a thread does, so it needs the barrier
+        // immediately.
         barrier::heavy();
         place
     }
@@ -125,18 +133,20 @@ impl Waiters {
         list.next_number += 1;
         list.entries.insert(place, who);
         self.lowest.fetch_min(target, Ordering::SeqCst);
-        // Whoever registers looks next, and what it looks at may be an ordinary load.
+        // The caller checks its condition next, perhaps with a plain load: the fence orders that
+        // after the registration.
         fence(Ordering::SeqCst);
         place
     }
 
-    /// Takes somebody out of the list, who may have been woken and be in it no more.
+    /// Removes a waiter, which may have been woken and removed already.
     pub(crate) fn remove(&self, place: Place) {
         let mut list = lock(&self.list);
         let removed = list.entries.remove(&place);
         self.note_lowest(&mut list);
         drop(list);
-        // A waker may be the last to know a task, which may wait for this circuit as well.
+        // Dropped without the lock: the waker may be the last reference to a task that waits for
+        // this circuit as well.
         drop(removed);
     }
 
@@ -146,15 +156,16 @@ impl Waiters {
 
     fn note_lowest(&self, list: &mut List) {
         if list.entries.is_empty() {
-            // A map keeps the room that its last entry had, which is as much as an idle circuit.
+            // An empty map keeps the memory of its last entry, which is as much as an idle circuit
+            // takes.
             list.entries = BTreeMap::new();
         }
         let lowest = list.entries.first_key_value().map_or(u64::MAX, |(place, _)| place.target);
         self.lowest.store(lowest, Ordering::SeqCst);
     }
 
-    /// Wakes who waits for a ticket up to `done`. What they look at was changed before, with sequential consistency or ahead of
-    /// a light barrier.
+    /// Wakes the waiters for tickets up to `done`. The caller has changed what they check before:
+    /// with sequential consistency, or with a plain store followed by a light barrier.
     #[inline]
     pub(crate) fn wake(&self, done: u64) {
         let lowest = self.lowest.load(Ordering::SeqCst);
@@ -166,12 +177,13 @@ impl Waiters {
     #[cold]
     fn wake_registered(&self, done: u64) {
         let mut list = lock(&self.list);
-        // Most often there is one, which needs no list.
+        // Usually there is one, which needs no vector.
         let (first, mut others) = (list.pop_due(done), Vec::new());
         others.extend(iter::from_fn(|| list.pop_due(done)));
         self.note_lowest(&mut list);
         drop(list);
-        // Threads first: what a waker does may have to wait for one of them, and nobody else will wake it any more.
+        // Threads first: a waker may wait for one of them, and they are no longer registered, so
+        // nothing else would wake them.
         let unpark = |who| match who {
             Who::Thread(thread) => {
                 thread.unpark();
@@ -181,13 +193,13 @@ impl Waiters {
         };
         let first = first.and_then(unpark);
         let others: Vec<Waker> = others.into_iter().filter_map(unpark).collect();
-        // Code of others, which is not the circuit's.
+        // Wakers are code outside of the circuit.
         first.into_iter().chain(others).for_each(|waker| call_outside(|| waker.wake()));
     }
 }
 
 impl List {
-    /// Takes out the first who waits for a ticket up to this one.
+    /// Removes the first waiter for a ticket up to this one.
     fn pop_due(&mut self, done: u64) -> Option<Who> {
         let first = self.entries.first_entry()?;
         (first.key().target <= done).then(|| first.remove())

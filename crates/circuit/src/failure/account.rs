@@ -1,4 +1,4 @@
-//! A circuit's account of failures: how many there were, and who is told.
+//! Number of a circuit's failures, and the hooks that are notified of them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
@@ -9,21 +9,21 @@ use crate::failure::thrown::shielded;
 use crate::observe::telemetry;
 use crate::sync::unpoisoned;
 
-/// Who hears of failures.
+/// A callback for failures.
 pub(crate) struct Hook {
-    /// Whether it still wants to. Calls no code of users.
+    /// Returns whether the hook is still needed. Calls no user code.
     pub(crate) is_wanted: Box<dyn Fn() -> bool + Send>,
-    /// Tells it of one; false if it does not want to any more.
+    /// Notifies the hook of a failure; returns false if the hook is not needed any more.
     pub(crate) tell: Box<dyn FnMut(&Failure) -> bool + Send>,
 }
 
-/// A circuit's account of failures.
+/// Failures of a circuit.
 #[derive(Default)]
 pub(crate) struct Failures {
     count: AtomicU64,
-    /// None if circuits do what they do unless something else is said. Most do, and should be small.
+    /// None for the default, which most circuits have and which should be small.
     supervision: Option<Box<Supervision>>,
-    /// As seldom.
+    /// Rarely set, likewise.
     #[allow(clippy::box_collection, reason = "three words less in circuits without hooks")]
     hooks: Mutex<Option<Box<Vec<Hook>>>>,
 }
@@ -34,12 +34,13 @@ impl Failures {
         Self { supervision, ..Self::default() }
     }
 
-    /// What is done about those who have no supervision of their own.
+    /// The supervision of components that have none of their own.
     pub(crate) fn supervision(&self) -> Supervision {
         self.supervision.as_deref().copied().unwrap_or_default()
     }
 
-    /// Has `hook` told of each failure, in the circuit's context. Now and then forgets those that want to hear nothing more.
+    /// Adds a hook, which is called for each failure in the circuit's context. From time to time
+    /// removes those not needed any more.
     pub(crate) fn add_hook(&self, hook: Hook) {
         let mut place = self.hooks();
         let hooks = place.get_or_insert_default();
@@ -47,12 +48,12 @@ impl Failures {
         if hooks.len() == hooks.capacity() {
             let looked_at = hooks.len();
             unwanted.extend(hooks.extract_if(.., |hook| !(hook.is_wanted)()));
-            // Before they are looked at again, half as many have to come as there were.
+            // At least half as many must be added as were scanned before the next scan.
             hooks.reserve(looked_at / 2 + 1);
         }
         hooks.push(hook);
         drop(place);
-        // Not under the lock: what they held may add hooks as it is dropped.
+        // Not under the lock: dropping them may add hooks.
         drop(unwanted);
     }
 
@@ -64,7 +65,8 @@ impl Failures {
         self.count.fetch_add(1, Ordering::Relaxed);
         telemetry::failed(failure);
         let Some(mut hooks) = self.hooks().take() else { return };
-        // Not under the lock: what hooks call and drop may add hooks. Those come behind, and hear of the next failure.
+        // Not under the lock: hooks and their drops may add hooks. Those are appended, and called
+        // from the next failure on.
         hooks.retain_mut(|hook| {
             let mut wants_more = true;
             shielded(|| wants_more = (hook.tell)(failure));

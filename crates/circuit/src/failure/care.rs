@@ -1,6 +1,6 @@
-//! How a node's failures are taken care of, where that is more than what its circuit does about everybody's.
+//! How a node's failures are handled, where that differs from its circuit's way.
 //!
-//! Most nodes have none of it, so a node has one pointer to all of it, whatever the types are.
+//! Most nodes need none of it, so a node has one pointer for all of it, independent of the types.
 #![allow(unsafe_code, reason = "the makers of nodes know the types that the nodes' pointers have lost")]
 
 use std::cell::UnsafeCell;
@@ -13,16 +13,16 @@ use crate::failure::supervision::{Restarts, Supervision};
 use crate::failure::thrown::shielded;
 use crate::subscription::receptor::Receptor;
 
-/// Makes a receptor with fresh state. It is told how many times the one before it was made anew.
+/// Makes a receptor with fresh state. The argument is the number of restarts so far.
 pub(crate) type Make<R> = Box<dyn FnMut(u32) -> Result<R, Fault> + Send>;
 
-/// What is said about a node to a receptor `R` of values `E` when it is made.
+/// How failures of a receptor `R` of values `E` are handled; set when its node is made.
 pub(crate) struct Care<E, R> {
-    /// None if the circuit's holds for it.
+    /// None to use the circuit's.
     pub(crate) supervision: Option<Supervision>,
-    /// None if it cannot be made anew.
+    /// None if the receptor cannot be restarted.
     pub(crate) make: Option<Make<R>>,
-    /// Who is given what comes in quarantine.
+    /// Receives the values that arrive in quarantine.
     pub(crate) dead_letters: Option<Box<dyn Receptor<E>>>,
 }
 
@@ -34,20 +34,20 @@ impl<E, R> Default for Care<E, R> {
 
 /// A [`Care`] without its types.
 pub(crate) struct Kept {
-    /// Never changes, so that it can be read from anywhere.
+    /// Never changes, so it can be read on any thread.
     supervision: Option<Supervision>,
-    /// Reached in the circuit's context only.
+    /// Accessed in the circuit's context only.
     measures: UnsafeCell<Measures>,
 }
 
 #[derive(Default)]
 struct Measures {
-    /// Makes a fresh receptor at the place.
+    /// Makes a fresh receptor at the address.
     renew: Option<Renew>,
-    /// Moves the value out of the place, and gives it away.
+    /// Moves the value out of the address, and passes it on.
     lose: Option<Lose>,
     restarts: Restarts,
-    /// How many times it was made anew.
+    /// Number of restarts.
     restarted: u32,
 }
 
@@ -55,19 +55,19 @@ type Renew = Box<dyn FnMut(*mut u8, u32) -> Result<(), Fault> + Send>;
 type Lose = Box<dyn FnMut(*mut u8) + Send>;
 
 impl<E: Send + 'static, R: 'static> Care<E, R> {
-    /// None if nothing was said.
+    /// Removes the types. None if nothing was set.
     pub(crate) fn keep(self) -> Option<Box<Kept>> {
         let Self { supervision, make, dead_letters } = self;
         let renew = make.map(|mut make| -> Renew {
             Box::new(move |place, restarted| {
                 let fresh = make(restarted)?;
-                // SAFETY: `Kept::renew` is given the place of an `R`.
+                // SAFETY: `Kept::renew` is called with the address of an `R`.
                 unsafe { place.cast::<R>().write(fresh) };
                 Ok(())
             })
         });
         let lose = dead_letters.map(|mut letters| -> Lose {
-            // SAFETY: `Kept::lose` is given the place of an `E`.
+            // SAFETY: `Kept::lose` is called with the address of an `E`.
             Box::new(move |place| letters.receive(unsafe { place.cast::<E>().read_unaligned() }))
         });
         if supervision.is_none() && renew.is_none() && lose.is_none() {
@@ -83,7 +83,7 @@ impl Kept {
         self.supervision
     }
 
-    /// When it was made anew, if it can be.
+    /// The recent restarts, if the receptor can be restarted.
     ///
     /// # Safety
     ///
@@ -95,14 +95,15 @@ impl Kept {
         measures.renew.is_some().then_some(&mut measures.restarts)
     }
 
-    /// Makes a fresh receptor at the place. If that fails, it never works again.
+    /// Makes a fresh receptor at the address. After a failure, all later calls fail.
     ///
     /// # Safety
     ///
-    /// In the circuit's context. The place is that of a receptor of the type that the care was kept of, and has none.
+    /// In the circuit's context. `place` is the address for a receptor of the type that this care
+    /// was made for, and holds none.
     pub(crate) unsafe fn renew(&self, place: *mut u8) -> Result<(), Trouble> {
         let measures = self.measures.get();
-        // SAFETY: in the context; no borrow is held while code of users runs.
+        // SAFETY: in the context; no borrow is held while user code runs.
         let (renew, restarted) = unsafe {
             (*measures).restarted = (*measures).restarted.saturating_add(1);
             ((*measures).renew.take(), (*measures).restarted)
@@ -123,11 +124,12 @@ impl Kept {
         Err(trouble)
     }
 
-    /// Gives the value at the place to whom lost values are given; false if there is nobody, and then the value is still there.
+    /// Passes the value at the address to the dead letters. Returns false if there are none; then
+    /// the value is still there.
     ///
     /// # Safety
     ///
-    /// In the circuit's context. The value is of the type that the care was kept of.
+    /// In the circuit's context. The value is of the type that this care was made for.
     pub(crate) unsafe fn lose(&self, value: *mut u8) -> bool {
         let measures = self.measures.get();
         // SAFETY: as in `renew`.
@@ -138,22 +140,22 @@ impl Kept {
         true
     }
 
-    /// Drops what makes receptors: there will be none any more.
+    /// Drops the function that makes receptors.
     ///
     /// # Safety
     ///
-    /// In the circuit's context, or alone.
+    /// In the circuit's context, or without any other thread.
     pub(crate) unsafe fn stop_renewing(&self) {
         // SAFETY: as in `renew`.
         let renew = unsafe { (*self.measures.get()).renew.take() };
         shielded(|| drop(renew));
     }
 
-    /// Drops all that may be dropped in the context only.
+    /// Drops everything that must be dropped in the context.
     ///
     /// # Safety
     ///
-    /// In the circuit's context, or alone.
+    /// In the circuit's context, or without any other thread.
     pub(crate) unsafe fn let_go(&self) {
         // SAFETY: as in `renew`.
         let measures = unsafe { mem::take(&mut *self.measures.get()) };

@@ -1,4 +1,4 @@
-//! Pipes whose lost values go somewhere.
+//! Pipes whose lost values are emitted to another pipe.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -14,11 +14,12 @@ use crate::structure::pipe::Pipe;
 use crate::subscription::attachment::{Finish, Place};
 use crate::subscription::receptor::Receptor;
 
-/// Makes pipes whose lost values are emitted to another pipe: those that come in
-/// [quarantine](crate::Supervision::Quarantine), and, if that is asked for, those whose handling failed.
+/// Makes pipes whose lost values are emitted to another pipe: those that arrive in
+/// [quarantine](crate::Supervision::Quarantine), and optionally those whose handling failed.
 ///
-/// A value is emitted where it would have been handled, so lost values are in the order of the circuit, and a replay loses the
-/// same ones. What comes after the close of the circuit is not lost in this sense, but refused.
+/// A lost value is emitted where it would have been handled. So lost values are in the order of the
+/// circuit, and a replay loses the same ones. Values emitted after the circuit's close are refused,
+/// not lost.
 ///
 /// ```
 /// use std::sync::mpsc;
@@ -40,12 +41,13 @@ use crate::subscription::receptor::Receptor;
 pub struct DeadLetters<'a, E> {
     naming: Naming<'a>,
     dead: &'a Pipe<E>,
-    /// Copies what may be lost, if that is to be given to `dead` as well.
+    /// Clones each value, if values whose handling fails are to be emitted as well.
     copy: Option<fn(&E) -> E>,
 }
 
 impl Circuit {
-    /// Has the pipes that follow emit what they lose to `dead`, of this circuit or another. See [`DeadLetters`].
+    /// Makes pipes that emit lost values to `dead`, of this circuit or another. See
+    /// [`DeadLetters`].
     pub fn dead_letters<'a, E: Send + 'static>(&'a self, dead: &'a Pipe<E>) -> DeadLetters<'a, E> {
         self.unnamed().dead_letters(dead)
     }
@@ -59,8 +61,8 @@ impl<'a> Naming<'a> {
 }
 
 impl<E: Send + 'static> DeadLetters<'_, E> {
-    /// Has values emitted to `dead` as well whose handling failed. Each value is cloned for that before it is handled; one that
-    /// cannot be cloned, because that panics, is not handled but emitted to `dead` itself.
+    /// Also emits values whose handling failed to `dead`. Each value is cloned before it is
+    /// handled. If cloning panics, the value is not handled and is itself emitted to `dead`.
     pub fn including_failed(self) -> Self
     where
         E: Clone,
@@ -68,7 +70,7 @@ impl<E: Send + 'static> DeadLetters<'_, E> {
         Self { copy: Some(E::clone), ..self }
     }
 
-    /// A pipe to a receptor. See [`Circuit::pipe`].
+    /// Makes a pipe to a receptor. See [`Circuit::pipe`].
     pub fn pipe<R>(&self, receptor: R) -> Result<Pipe<E>, Fault>
     where
         R: Receptor<E> + 'static,
@@ -78,7 +80,7 @@ impl<E: Send + 'static> DeadLetters<'_, E> {
         Ok(Pipe::new(self.finish(place, receptor, care)))
     }
 
-    /// A pipe to a receptor that the function makes. See [`Circuit::pipe_from`].
+    /// Makes a pipe to a receptor that the function makes. See [`Circuit::pipe_from`].
     pub fn pipe_from<R, F>(&self, mut make: F) -> Result<Pipe<E>, Fault>
     where
         R: Receptor<E> + 'static,
@@ -90,9 +92,10 @@ impl<E: Send + 'static> DeadLetters<'_, E> {
         Ok(Pipe::new(self.finish(place, receptor, care)))
     }
 
-    /// A pipe to the recipe's operators in front of the target, which must be of this circuit. See [`Naming::prepend`].
+    /// Makes a pipe to the recipe's operators in front of the target, which must belong to this
+    /// circuit. See [`Naming::prepend`].
     ///
-    /// The operators' own failures lose values; what the target fails with is the target's.
+    /// Only failures of the operators lose values here; the target handles its own failures.
     pub fn prepend<R>(&self, target: &Pipe<R::Out>, recipe: &R) -> Result<Pipe<E>, Fault>
     where
         R: Recipe<In = E>,
@@ -137,7 +140,7 @@ impl<E: Send + 'static, R: Receptor<E>> Receptor<E> for Copying<E, R> {
         let kept = match catch_unwind(AssertUnwindSafe(|| (self.copy)(&value))) {
             Ok(kept) => kept,
             Err(panic) => {
-                // There is no copy, but nobody else needs the value any more.
+                // There is no copy, but the value itself is not needed any more.
                 self.dead.emit(value);
                 resume_unwind(panic);
             }

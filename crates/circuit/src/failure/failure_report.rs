@@ -1,4 +1,4 @@
-//! Failures of user code that were kept from spreading: what is known of one.
+//! Report of a failure of user code that was caught.
 
 use std::any::Any;
 use std::fmt;
@@ -8,10 +8,10 @@ use crate::failure::supervision::Remedy;
 use crate::failure::thrown::message_of;
 use crate::identity::subject::Subject;
 
-/// A panic in a callback, which cost the value that the callback was given, and what was done about it.
+/// A panic in a callback, which cost the value that was being handled, and the remedy.
 ///
-/// Its text says everything, for a log: `cortex:cortex/circuit:plant/pipe:valve#5 failed to receive: 7 is too much (2 times,
-/// restarted)`.
+/// Its text has all fields, for a log: `cortex:cortex/circuit:plant/pipe:valve#5 failed to receive:
+/// 7 is too much (2 times, restarted)`.
 #[derive(Clone, Debug)]
 pub struct Failure {
     subject: Subject,
@@ -26,7 +26,7 @@ impl Failure {
         Self { subject, operation, message: message_of(panic), count: 1, remedy: Remedy::Resumed }
     }
 
-    /// That something could not be made anew, and why.
+    /// Reports that a restart failed, and why.
     pub(crate) fn of_restart(subject: Subject, count: u32, trouble: Trouble) -> Self {
         let operation = "restart";
         let failure = match trouble {
@@ -38,7 +38,7 @@ impl Failure {
         failure.was(count, Remedy::Quarantined)
     }
 
-    /// The failure with how many there were and what was done about it.
+    /// Sets the number of failures and the remedy.
     pub(crate) fn was(mut self, count: u32, remedy: Remedy) -> Self {
         assert!(count > 0, "this failure of {} is counted", self.subject);
         self.count = count;
@@ -46,33 +46,35 @@ impl Failure {
         self
     }
 
-    /// Whose callback failed.
+    /// Component whose callback failed.
     pub fn subject(&self) -> &Subject {
         &self.subject
     }
 
-    /// What was being done:
+    /// Operation that failed:
     ///
-    /// - `receive`: a pipe or a receptor was given a value;
-    /// - `clone`: a pipe of a conduit copied a value for one who has subscribed, who goes without;
-    /// - `subscribe`, `close`: a subscriber, or the end of a subscription, was told of a pipe or of the end;
-    /// - `update`: a port was to be changed;
-    /// - `emit`: a receptor emitted to a circuit whose queue was full, and would have waited for room in a circle; the value was dropped,
-    ///   and the subject is the circuit of the receptor. How threads meet decides whether that happens, so a replay does not repeat it;
-    /// - `restart`: what had failed was to be made anew;
-    /// - `record`: a value, or the writer of a [`crate::Recording`], was to tell of an input;
-    /// - `run`: the circuit did something of its own.
+    /// - `receive`: a pipe or a receptor handled a value;
+    /// - `clone`: a pipe of a conduit cloned a value for a subscriber, which does not get it;
+    /// - `subscribe`, `close`: a callback of a subscriber was notified of a pipe, or one of a
+    ///   subscription of its end;
+    /// - `update`: a port was updated;
+    /// - `emit`: a receptor emitted to a circuit whose queue was full, and would have waited for
+    ///   room in a circle; the value was dropped, and the subject is the receptor's circuit. This
+    ///   depends on the timing of threads, so a replay does not repeat it;
+    /// - `restart`: a failed receptor was made again;
+    /// - `record`: a value, or the writer of a [`crate::Recording`], recorded an input;
+    /// - `run`: the circuit did work of its own.
     pub fn operation(&self) -> &'static str {
         self.operation
     }
 
-    /// What the panic said.
+    /// Message of the panic.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// How often this callback has failed until now, this time included. Of `run` and `record`, which are nobody's callbacks: how many
-    /// failures of all kinds the circuit has counted.
+    /// Number of failures of this callback so far, including this one. For `run` and `record`,
+    /// which belong to no callback, the number of all failures of the circuit.
     pub fn count(&self) -> u32 {
         self.count
     }
@@ -91,7 +93,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Why something could not be made anew.
+/// Why a restart failed.
 pub(crate) enum Trouble {
     Panic(Box<dyn Any + Send>),
     Refusal(String),

@@ -10,13 +10,17 @@ use crate::name;
 use crate::structure::conduit::Conduit;
 
 impl Circuit {
-    /// A conduit that emits each failure of a callback in this circuit, to the pipe with the name of whose callback it was.
-    /// It is told for as long as it exists, and a subscription does not keep it: who hears of failures holds the conduit. Without one,
-    /// failures are counted only. When its last handle is dropped is in no
-    /// journal, so in a circuit that is recorded or replayed keep one, or else what its pipes are told may differ.
+    /// Returns a conduit that emits each failure of a callback in this circuit, to the pipe named
+    /// as the component that failed.
     ///
-    /// Once one failure was heard of here, what the same input fails with after that is counted but not emitted: it may come of
-    /// the hearing, and who fails on hearing of failures would otherwise be told of its own failure, and so on without end.
+    /// It emits for as long as it exists. A subscription does not keep it, so hold the conduit to
+    /// be notified of failures; without one they are only counted. No journal records when its last
+    /// handle is dropped: in a circuit that is recorded or replayed keep a handle, or its emissions
+    /// may differ.
+    ///
+    /// After it has emitted one failure, further failures of the same input are counted but not
+    /// emitted. They may be caused by the subscribers, and a subscriber that fails on failures
+    /// would otherwise be notified of its own failures without end.
     ///
     /// ```
     /// use tidemark_circuit::{Circuit, Failure, Registrar, Subject};
@@ -42,7 +46,7 @@ impl Circuit {
             let Some(faults) = weak.upgrade() else { return false };
             Machine::with_inside(|machine| {
                 let Some(machine) = machine.filter(|machine| !machine.has_told_of_failure()) else { return };
-                // Directly in front of the failure: what failed before that is no consequence of it.
+                // Submitted directly before the failure: failures before that are not caused by it.
                 machine.submit(Event::Other, || {
                     Machine::with_inside(|machine| {
                         machine.iter().for_each(|machine| machine.tells_of_failure());

@@ -1,4 +1,4 @@
-//! Failures of user code: caught where they would spread, counted, and acted upon.
+//! Failures of user code: caught before they spread, counted, and remedied.
 
 pub(crate) mod account;
 pub(crate) mod care;

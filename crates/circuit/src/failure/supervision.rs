@@ -1,13 +1,14 @@
-//! What is done about callbacks that fail: how circuits and pipes are supervised.
+//! Supervision of circuits and pipes: what is done about callbacks that fail.
 
 use std::collections::VecDeque;
 use std::fmt;
 use std::time::Duration;
 
-/// What is done about a receptor that panics, or a chain of operators in front of one. Whatever it is, the value that was being
-/// handled is lost, and the circuit goes on.
+/// What is done about a receptor that panics, or a chain of operators in front of one. In any case
+/// the value that was being handled is lost, and the circuit goes on.
 ///
-/// A circuit has one for all ([`CircuitBuilder::supervision`](crate::CircuitBuilder::supervision)), and pipes and subscribers may
+/// A circuit has one by default
+/// ([`CircuitBuilder::supervision`](crate::CircuitBuilder::supervision)); pipes and subscribers may
 /// have their own ([`Circuit::supervised`](crate::Circuit::supervised)).
 ///
 /// ```
@@ -35,26 +36,27 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Supervision {
-    /// It is given the next value, with the state that it has.
+    /// The receptor gets the next value, with its current state.
     #[default]
     Resume,
-    /// After this many failures it is dropped, and the pipe loses what it is given from then on.
+    /// The receptor is dropped after this many failures, and the pipe loses all later values.
     Quarantine {
-        /// How many failures are enough, at least one.
+        /// Number of failures, at least one.
         after: u32,
     },
-    /// It is dropped and made anew, with fresh state, before the next value. If it fails more often than is allowed, or cannot be
-    /// made anew, it is dropped for good, as in quarantine.
+    /// The receptor is dropped and made again, with fresh state, before the next value. If it fails
+    /// more often than allowed, or cannot be made again, it is dropped for good, as in quarantine.
     ///
-    /// Operators ([`Pipe::prepend`](crate::Pipe::prepend)) are made anew from their recipe, and what was made by a function
-    /// ([`Circuit::pipe_from`](crate::Circuit::pipe_from), [`Registrar::receptor_from`](crate::Registrar::receptor_from)) by that
-    /// function. Nobody knows how to make a plain receptor anew: it resumes.
+    /// Operators ([`Pipe::prepend`](crate::Pipe::prepend)) are made again from their recipe, and
+    /// receptors that a function made ([`Circuit::pipe_from`](crate::Circuit::pipe_from),
+    /// [`Registrar::receptor_from`](crate::Registrar::receptor_from)) by that function. A plain
+    /// receptor cannot be made again: it resumes.
     ///
-    /// Time is that of the circuit's inputs, so that a replay restarts where the original did.
+    /// Uses the time of the circuit's inputs, so that a replay restarts where the original did.
     Restart {
-        /// How many restarts are allowed `within` any such time. The times of that many are remembered.
+        /// Number of restarts allowed `within` any such time. The times of that many are stored.
         at_most: u16,
-        /// The time in which restarts are counted.
+        /// Length of the sliding window.
         within: Duration,
     },
 }
@@ -63,17 +65,17 @@ pub enum Supervision {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Remedy {
-    /// Who failed goes on with the state that it has.
+    /// The receptor goes on with its current state.
     #[default]
     Resumed,
-    /// Who failed was made anew.
+    /// The receptor was made again.
     Restarted,
-    /// Who failed was dropped.
+    /// The receptor was dropped.
     Quarantined,
 }
 
 impl Remedy {
-    /// The word for it, in lower case.
+    /// The remedy as a word, in lower case.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Resumed => "resumed",
@@ -90,13 +92,13 @@ impl fmt::Display for Remedy {
 }
 
 impl Supervision {
-    /// Whether who fails may be made anew.
+    /// Returns whether this may make a receptor again.
     pub(crate) fn restarts(self) -> bool {
         matches!(self, Self::Restart { .. })
     }
 
-    /// What is to be done about the failure that is the one of this number, of who has these restarts behind it; none if it cannot
-    /// be made anew. A restart counts as done.
+    /// Decides about failure number `failures`, given the recent restarts; none if the receptor
+    /// cannot be made again. A restart is counted as done.
     pub(crate) fn remedy(
         self,
         failures: u32,
@@ -117,12 +119,12 @@ impl Supervision {
     }
 }
 
-/// When somebody was made anew lately: the nanoseconds of the circuit's time, the oldest first.
+/// Times of the recent restarts: nanoseconds of the circuit's time, the oldest first.
 #[derive(Default)]
 pub(crate) struct Restarts(VecDeque<u64>);
 
 impl Restarts {
-    /// Whether one more is allowed now, which then counts as done.
+    /// Returns whether one more restart is allowed now, and counts it as done.
     fn allow(&mut self, at_most: u16, within: Duration, now: u64) -> bool {
         let within = u64::try_from(within.as_nanos()).unwrap_or(u64::MAX);
         while self.0.front().is_some_and(|oldest| now.saturating_sub(*oldest) > within) {
@@ -160,8 +162,8 @@ mod tests {
     }
 
     proptest! {
-        /// However far apart failures come, no window of time ever has more restarts than are allowed, and none is refused that
-        /// would have been allowed.
+        /// However failures are spread, no window of time has more restarts than allowed, and no
+        /// allowed restart is refused.
         #[test]
         fn restarts_are_as_many_as_are_allowed_in_any_window(
             at_most in 0_u16..5,

@@ -1,18 +1,18 @@
-//! What code of users throws: caught where it would spread, and read.
+//! Panics of user code: caught before they spread, and read.
 
 use std::any::Any;
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// Calls code of users whose failure nobody is told of: `drop`, above all. Never unwinds.
+/// Calls user code whose panics are not reported, such as `drop`. Never unwinds.
 pub(crate) fn shielded(call: impl FnOnce()) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(call)) {
         drop_payload(panic);
     }
 }
 
-/// What a panic has said.
+/// Returns the message of a panic.
 pub(crate) fn message_of(panic: Box<dyn Any + Send>) -> Arc<str> {
     let message = match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
         (Some(text), _) => (*text).into(),
@@ -23,10 +23,10 @@ pub(crate) fn message_of(panic: Box<dyn Any + Send>) -> Arc<str> {
     message
 }
 
-/// Drops what a panic has thrown, which may throw again.
+/// Drops the payload of a panic, which may panic again.
 fn drop_payload(panic: Box<dyn Any + Send>) {
     if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
-        // There is no end to this but here.
+        // Dropping it could panic again and again.
         mem::forget(again);
     }
 }

@@ -1,29 +1,30 @@
-//! How much memory the reading of a journal may take, which may be anybody's.
+//! Limits the memory that reading an untrusted journal may take.
 
 use std::cell::Cell;
 
 use crate::identity::name::Name;
 
 thread_local! {
-    /// What is left to the journal that is being read on this thread.
+    /// The rest of the allowance of the journal that is being read on this thread.
     static LEFT: Cell<Option<Allowance>> = const { Cell::new(None) };
 }
 
-/// What may still be taken.
+/// What reading may still take.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Allowance {
-    /// In the memory of values, beyond the bytes that they are read from.
+    /// Memory of values, beyond the bytes that they are read from.
     pub(super) bytes: u64,
-    /// Of texts, and of names that are new to the process: what stays for as long as the journal is read, or longer.
+    /// Memory of texts and of names that are new to the process: kept while the journal is read, or
+    /// longer.
     pub(super) kept: u64,
-    /// Of the names that are new to the process, which are never freed.
+    /// Number of names that are new to the process, which are never freed.
     pub(super) names: u64,
-    /// Of those whom the numbers of captures stand for.
+    /// Number of subjects that captures refer to by number.
     pub(super) subjects: u64,
     pub(super) exceeded: Option<Limit>,
 }
 
-/// What was asked for in vain.
+/// The limit that was exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Limit {
     Bytes,
@@ -32,14 +33,14 @@ pub(super) enum Limit {
 }
 
 impl Allowance {
-    /// Has what is read meanwhile take from this.
+    /// Counts what `read` takes against this allowance.
     pub(super) fn during<R>(&mut self, read: impl FnOnce() -> R) -> R {
         let _within = Within { outer: LEFT.replace(Some(*self)), allowance: self };
         read()
     }
 }
 
-/// The time within which something takes from an allowance.
+/// Scope in which an allowance is active.
 struct Within<'a> {
     outer: Option<Allowance>,
     allowance: &'a mut Allowance,
@@ -53,22 +54,24 @@ impl Drop for Within<'_> {
     }
 }
 
-/// Takes so much memory for values; none if that is more than is left. What is read from elsewhere than a journal has no limit.
+/// Takes memory for values; none if that exceeds the rest. Without an active allowance there is no
+/// limit.
 pub(super) fn take_bytes(bytes: usize) -> Option<()> {
     take(Limit::Bytes, |left| &mut left.bytes, bytes as u64)
 }
 
-/// As [`take_bytes`], for what stays.
+/// As [`take_bytes`], for memory that is kept.
 pub(super) fn keep_bytes(bytes: usize) -> Option<()> {
     take(Limit::Bytes, |left| &mut left.kept, bytes as u64)
 }
 
-/// Takes a subject, which stays; none if there are too many.
+/// Takes a subject, which is kept; none if there are too many.
 pub(super) fn take_subject() -> Option<()> {
     take(Limit::Subjects, |left| &mut left.subjects, 1)
 }
 
-/// The name of this path; none if it is none, or would take more new names, or more for their text, than is left.
+/// Returns the name of this path; none if it is invalid, or exceeds the allowance for new names or
+/// their text.
 pub(super) fn name(path: &str) -> Option<Name> {
     if LEFT.get().is_some() && Name::is_valid(path) {
         let missing = Name::count_missing(path);
@@ -78,7 +81,7 @@ pub(super) fn name(path: &str) -> Option<Name> {
     Name::new(path).ok()
 }
 
-/// Takes so much of what this limit is about; none if that is more than is left.
+/// Takes `number` from this limit; none if that exceeds the rest.
 fn take(limit: Limit, of: impl Fn(&mut Allowance) -> &mut u64, number: u64) -> Option<()> {
     let Some(mut left) = LEFT.get() else { return Some(()) };
     let rest = of(&mut left).checked_sub(number);

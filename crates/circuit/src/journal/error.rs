@@ -9,53 +9,60 @@ use super::frame::VERSION;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ReplayError {
-    /// What was read is no journal.
+    /// The input is not a journal.
     NotAJournal,
-    /// The journal has this version, of which nothing is known here.
+    /// The journal has this version, which is not supported.
     OtherVersion(char),
     /// The journal is damaged in the frame that begins at this byte.
     Damaged(u64),
-    /// An input has a label that the replay does not know; label its counterpart before the replay is run.
+    /// An input has a label that the replay does not have; label its counterpart before the replay
+    /// runs.
     UnknownLabel(String),
-    /// Subscriptions had something to call when they ended; give it with [`Replay::on_close`](crate::Replay::on_close).
+    /// Subscriptions had a callback for their end; set it with
+    /// [`Replay::on_close`](crate::Replay::on_close).
     NoCallback {
-        /// The label of what they are to.
+        /// Label of the conduit subscribed to.
         conduit: String,
-        /// The label of whose they are.
+        /// Label of the subscriber.
         subscriber: String,
     },
-    /// The recording saw an input that it could not write down, most often to something without a label; label it before the next
-    /// recording.
+    /// The recording saw an input that it could not record, usually of a component without a label;
+    /// label it before the next recording.
     Unlabelled(String),
-    /// A value of the journal is none of the type that the label has here. Only the form is looked at: what was recorded as another type
-    /// of the same form, a `u64` for an `i64` or a struct with the same fields, is taken for a value of this one.
+    /// A value of the journal is not of the type that the label has here. Only the encoding is
+    /// checked: a value of another type with the same encoding, such as `u64` for `i64` or a struct
+    /// with the same fields, is read as this type.
     WrongType(String),
-    /// The frame that begins at this byte says of a subject, by its number, something else than a frame before it: the journal was
-    /// changed after it was recorded, or put together.
+    /// The frame that begins at this byte contradicts an earlier frame about a subject: the journal
+    /// was changed after it was recorded, or put together.
     Contradiction {
         /// Where the frame begins.
         position: u64,
-        /// The number of the subject.
+        /// Number of the subject.
         subject: u64,
     },
-    /// The frame that begins at this byte has a value that takes more bytes than these, or with it the texts and new names of the journal
-    /// do; see [`Replay::limit_value`](crate::Replay::limit_value).
+    /// The value in the frame that begins at this byte exceeds this number of bytes, or the texts
+    /// and new names of the journal do with it; see
+    /// [`Replay::limit_value`](crate::Replay::limit_value).
     TooLarge {
         /// Where the frame begins.
         position: u64,
         /// The limit.
         bytes_max: u64,
     },
-    /// The journal has more new names than these; see [`Replay::limit_names`](crate::Replay::limit_names).
+    /// The journal has more new names than this; see
+    /// [`Replay::limit_names`](crate::Replay::limit_names).
     TooManyNames(u32),
-    /// The journal has captures of more subjects than these, or more subscriptions; see
+    /// The journal has captures of more subjects than this, or more subscriptions; see
     /// [`Replay::limit_subjects`](crate::Replay::limit_subjects).
     TooManySubjects(u32),
-    /// This label was given to two things, or to something of another circuit than the one that is to do the same again.
+    /// This label was given to two components, or to one of another circuit than the one that
+    /// replays.
     Mislabelled(String),
     /// The circuit is not run by its owner, is closed, or has another seed than the journal.
     WrongCircuit(&'static str),
-    /// The replay has been run already, and its journal was read; make another one of the journal for another run.
+    /// The replay has run already and has read its journal; make another one of the journal to run
+    /// it again.
     HasRun,
     /// Reading the journal failed.
     Io(io::Error),

@@ -1,18 +1,19 @@
-//! Frames: how inputs are told apart and damage is noticed.
+//! Frames: how inputs are delimited and damage is detected.
 
 use std::io::{self, ErrorKind, Read, Write};
 
 use super::recorded::write_number;
 
-/// What a journal begins with, before the digit of its version and the end of the line.
+/// Start of a journal, before the digit of its version and a newline.
 const MAGIC: &[u8] = b"tidemark circuit journal ";
 
-/// The version that is written. All from the first on are read: each has had the frames of the one before.
+/// The version that is written. All versions from 1 on are read: each has all frames of the one
+/// before.
 pub(super) const VERSION: u8 = 4;
 
 const _: () = assert!(VERSION < 10, "a version is one digit");
 
-/// The beginning of a journal: what it is, the seed, and a checksum of both.
+/// Returns the header of a journal: magic, version, seed, and a checksum of these.
 pub(super) fn header(seed: u64) -> Vec<u8> {
     header_of(VERSION, seed)
 }
@@ -25,21 +26,22 @@ fn header_of(version: u8, seed: u64) -> Vec<u8> {
 
 pub(super) const HEADER_BYTES: usize = MAGIC.len() + 2 + 8 + 4;
 
-/// No frame is longer: a length beyond it is damage.
+/// Longer lengths are treated as damage.
 const FRAME_BYTES_MAX: u64 = 1 << 30;
 
-/// What the beginning of something says.
+/// Result of reading a header.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Beginning {
-    /// That it is a journal with this seed.
+    /// A journal with this seed.
     Journal(u64),
-    /// That it is a journal of this version, which is none of ours.
+    /// A journal of this unsupported version.
     OtherVersion(char),
-    /// That it is something else.
+    /// Not a journal.
     NoJournal,
 }
 
-/// Reads a journal's beginning. That of versions to come is laid out alike, or else taken for damage.
+/// Reads a journal's header. Later versions must have the same layout, or they are reported as
+/// damaged.
 pub(super) fn read_header(from: &mut impl Read) -> Result<Beginning, NoFrame> {
     let mut bytes = [0; HEADER_BYTES];
     match from.read_exact(&mut bytes) {
@@ -58,7 +60,7 @@ pub(super) fn read_header(from: &mut impl Read) -> Result<Beginning, NoFrame> {
     })
 }
 
-/// What a frame is about.
+/// Kind of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Kind {
@@ -76,23 +78,26 @@ pub(super) enum Kind {
     CloseSubscriber = 6,
     /// Time.
     CloseCircuit = 7,
-    /// Time, text: an input that was not recorded because nobody had labelled it.
+    /// Time, text: an input that was not recorded because its component had no label.
     Unlabelled = 8,
-    /// How many inputs there were. Nothing follows.
+    /// Number of inputs. Nothing follows.
     End = 9,
-    /// Time, label of the port, value: a port is given a value, or an update has made this one.
+    /// Time, label of the port, value: the port is set to a value, or an update has made this one.
     Replace = 10,
-    /// Time, label of the port, text itself: an update has panicked, saying this.
+    /// Time, label of the port, text itself: an update has panicked with this message.
     Fail = 11,
-    /// Time, label of the port or basin, label of the target, name or nothing: it is asked for what it has.
+    /// Time, label of the port or basin, label of the target, name or nothing: its content is
+    /// requested.
     Send = 12,
-    /// As `Subscribe`, for one with something to call when it ends.
+    /// As `Subscribe`, with a callback for its end.
     SubscribeWith = 13,
-    /// Time, label: the close of a subscription that there was before the recording.
+    /// Time, label: the close of a subscription that existed before the recording.
     CloseSubscription = 14,
-    /// Time, label of the conduit, number of the subscription, capacity: a reservoir, or a stream, that begins.
+    /// Time, label of the conduit, number of the subscription, capacity: a reservoir, or a stream,
+    /// begins.
     Reservoir = 15,
-    /// Label of a sink, its number and that of the circuit's own context in what is captured from here on. Not an input.
+    /// Label of a sink, its number and that of the circuit's own context in the captures that
+    /// follow. Not an input.
     Origin = 16,
     /// Time, label.
     CloseBank = 17,
@@ -138,7 +143,7 @@ pub(super) fn write(content: &[u8], to: &mut impl Write) -> io::Result<()> {
     to.write_all(&crc32(content).to_le_bytes())
 }
 
-/// What came instead of a frame.
+/// Why no frame was read.
 #[derive(Debug)]
 pub(super) enum NoFrame {
     /// The journal ends here, between two frames.
@@ -146,7 +151,7 @@ pub(super) enum NoFrame {
     /// The journal ends within a frame.
     Torn,
     Damaged,
-    /// A frame that is longer than was allowed.
+    /// The frame is longer than allowed.
     TooLong,
     Io(io::Error),
 }
@@ -157,7 +162,8 @@ impl From<io::Error> for NoFrame {
     }
 }
 
-/// Reads the content of the next frame into `content`, at most as many bytes as are allowed, and returns how many the frame took.
+/// Reads the content of the next frame into `content`, up to `bytes_max` bytes, and returns the
+/// size of the frame.
 pub(super) fn read(from: &mut impl Read, content: &mut Vec<u8>, bytes_max: u64) -> Result<u64, NoFrame> {
     let (length, length_bytes) = read_length(from)?;
     if length == 0 || length > FRAME_BYTES_MAX {
@@ -167,7 +173,7 @@ pub(super) fn read(from: &mut impl Read, content: &mut Vec<u8>, bytes_max: u64) 
         return Err(NoFrame::TooLong);
     }
     content.clear();
-    // As much memory as there are bytes, whatever the length says.
+    // Reserves only as much memory as there are bytes, whatever the length says.
     if from.by_ref().take(length).read_to_end(content)? as u64 != length {
         return Err(NoFrame::Torn);
     }
@@ -200,7 +206,7 @@ fn read_length(from: &mut impl Read) -> Result<(u64, u64), NoFrame> {
     }
 }
 
-/// The checksum of IEEE 802.3.
+/// CRC-32 of IEEE 802.3.
 fn crc32(bytes: &[u8]) -> u32 {
     const TABLE: [u32; 256] = {
         let mut table = [0; 256];

@@ -1,4 +1,4 @@
-//! What a replay gives inputs to, whatever its type.
+//! Targets of replayed inputs, independent of their type.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -18,9 +18,10 @@ use crate::structure::tap::Tap;
 use crate::subscription::membership::{OnClose, Subscription};
 use crate::subscription::subscriber::Subscriber;
 
-/// Something with a label. Whatever it cannot do, or not with what it is given, returns none.
+/// A component with a label. Operations that it does not have, or not with these arguments, return
+/// none.
 pub(super) trait Input: Send {
-    /// Whether the circuit is its own.
+    /// Returns whether it belongs to the circuit.
     fn is_of(&self, machine: &Machine) -> bool;
 
     /// Emits a recorded value.
@@ -28,33 +29,33 @@ pub(super) trait Input: Send {
         None
     }
 
-    /// Gives a port a recorded value.
+    /// Sets a port to a recorded value.
     fn replace(&self, _value: &[u8]) -> Option<()> {
         None
     }
 
-    /// Has a port do what it does about an update that panics with this message.
+    /// Makes a port handle an update that panics with this message.
     fn fail(&self, _message: &str) -> Option<()> {
         None
     }
 
-    /// Sends what is there to this pipe.
+    /// Emits its content to this pipe.
     fn send(&self, _target: &dyn Any) -> Option<()> {
         None
     }
 
-    /// The pipe that values are sent to, if they are sent here.
+    /// The pipe that values for this component are emitted to, if it has one.
     fn target(&self, _name: Option<Name>) -> Option<Box<dyn Any>> {
         None
     }
 
-    /// Begins a subscription, and returns what ends it.
+    /// Begins a subscription, and returns the means to end it.
     fn subscribe(&self, _subscriber: &dyn Any, _on_close: Option<&dyn Any>) -> Option<Box<dyn Closing>> {
         None
     }
 
-    /// Begins a reservoir for so many captures, gives it to who is to have it, and returns what ends it. If nobody is, it keeps
-    /// nothing.
+    /// Begins a reservoir for this many captures, passes it to the callback, and returns the means
+    /// to end it. Without a callback it keeps nothing.
     fn reserve(&self, _capacity: usize, _given: Option<&dyn Any>) -> Option<Box<dyn Closing>> {
         None
     }
@@ -64,25 +65,25 @@ pub(super) trait Input: Send {
     }
 }
 
-/// What can be closed, and no more.
+/// A component that can only be closed.
 pub(super) trait Closing: Send {
     fn close(&self);
 
-    /// Whether the circuit is its own.
+    /// Returns whether it belongs to the circuit.
     fn is_of(&self, machine: &Machine) -> bool;
 }
 
-/// What is called when a subscription has ended.
+/// Callback for the end of a subscription.
 pub(super) struct OnEnd<E>(pub(super) Arc<Callback<E>>);
 
-/// Who is given reservoirs.
+/// Callback that gets the reservoirs.
 pub(super) struct OnReservoir<E: Clone + Send + 'static>(
     pub(super) RefCell<Box<dyn FnMut(Reservoir<E>) + Send>>,
 );
 
 type Callback<E> = dyn Fn(&Subscription<E>) + Send + Sync;
 
-/// The value that these bytes are.
+/// Decodes a value that takes all of the bytes.
 fn read_whole<E: Recorded>(mut bytes: &[u8]) -> Option<E> {
     let value = E::read(&mut bytes)?;
     bytes.is_empty().then_some(value)
@@ -130,7 +131,7 @@ impl<E: Recorded + Clone + Send + 'static> Input for Conduit<E> {
     }
 }
 
-/// A conduit that is not emitted to from outside: that of a tap. Its values need not be written down.
+/// A conduit that is not emitted to from outside: that of a tap. Its values need not be `Recorded`.
 pub(super) struct Mirror<O>(pub(super) Conduit<O>);
 
 impl<O: Clone + Send + 'static> Input for Mirror<O> {
@@ -168,7 +169,8 @@ fn subscribe<E: Clone + Send + 'static>(
             Some(Box::new(move |subscription: &Subscription<E>| on_close(subscription)) as OnClose<E>)
         }
     };
-    // It was accepted when it was recorded, though the circuit may have closed either before it came to it.
+    // It was accepted when it was recorded, although the circuit may have closed either before it
+    // was handled.
     let subscription = conduit.prepare(subscriber, on_close);
     let hearer = Hearer::Subscriber { id: subscriber.subject().id(), has_on_close };
     conduit.begin_prepared(&subscription, hearer);
@@ -182,7 +184,7 @@ fn reserve<E: Clone + Send + 'static>(
     given: Option<&dyn Any>,
 ) -> Option<Box<dyn Closing>> {
     let Some(given) = given else {
-        // Hears of everything all the same: values may do something when they are copied.
+        // It subscribes all the same: cloning values may have effects.
         return Some(Box::new(conduit.reservoir_anyway(0).ok()?));
     };
     let OnReservoir::<E>(given) = given.downcast_ref()?;
@@ -194,14 +196,14 @@ fn reserve<E: Clone + Send + 'static>(
 
 /// A tap that begins in its place in the order.
 pub(super) trait Tapping: Send {
-    /// Begins it, once, and returns what ends it.
+    /// Begins it, once, and returns the means to end it.
     fn begin(&self) -> Option<Box<dyn Closing>>;
 
-    /// Whether the circuit is its own.
+    /// Returns whether it belongs to the circuit.
     fn is_of(&self, machine: &Machine) -> bool;
 }
 
-/// A conduit and the tap of it that is to begin.
+/// A conduit and a tap of it that begins later.
 pub(super) struct ToTap<E, O> {
     source: Conduit<E>,
     tap: Tap<E, O>,

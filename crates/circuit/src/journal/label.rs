@@ -1,4 +1,4 @@
-//! Labels: what inputs are known by, and how a recording looks at values on their way from the queue to their node.
+//! Labels of inputs, and how a recording reads values on their way from the queue to their node.
 #![allow(unsafe_code, reason = "values are looked at where they lie, which has no type and no alignment")]
 
 use std::mem::ManuallyDrop;
@@ -9,7 +9,7 @@ use crate::identity::subject::Subject;
 use crate::structure::pipe::Pipe;
 use crate::structure::port::Request;
 
-/// What the subject with this label is.
+/// Label and role of a subject.
 pub(super) struct Labelled {
     pub(super) label: String,
     pub(super) role: Role,
@@ -17,46 +17,47 @@ pub(super) struct Labelled {
 
 #[derive(Clone, Copy)]
 pub(super) enum Role {
-    /// Something that is given values.
+    /// A component that receives values.
     Node(Look),
-    /// A conduit, whose pipes are given values.
+    /// A conduit, whose pipes receive values.
     Conduit(Look),
-    /// Something that begins and ends only.
+    /// A component that only begins and ends.
     Life,
 }
 
-/// Looks at the value that lies there, appends to the bytes what a journal has to have of it, and says what it is about.
+/// Reads the value at the address, appends its recorded form to the bytes, and returns what the
+/// input requests.
 pub(super) type Look = unsafe fn(*mut u8, &mut Vec<u8>) -> Asked;
 
-/// What an input asks for.
+/// What an input requests.
 pub(super) enum Asked {
-    /// To be handled by the receptor. The bytes are the value's.
+    /// The receptor handles it. The bytes are the value.
     Receive,
-    /// To be a port's value. The bytes are the value's.
+    /// It becomes a port's value. The bytes are the value.
     Replace,
-    /// To have a port report an update that panicked with this message.
+    /// A port reports an update that panicked with this message.
     Fail(Arc<str>),
-    /// To have what is there sent to the pipe with this subject.
+    /// The content is emitted to the pipe with this subject.
     Send(Subject),
-    /// Something that is known only when it was done; it will be told of again then.
+    /// The outcome is not known before it is handled; it is recorded then.
     Later,
 }
 
-/// Looks at a pipe's value.
+/// Reads a pipe's value.
 pub(super) unsafe fn look_at_value<E: Recorded>(value: *mut u8, bytes: &mut Vec<u8>) -> Asked {
-    // SAFETY: the caller says that an `E` lies there.
+    // SAFETY: the caller guarantees an `E` at the address.
     let lent = unsafe { Lent::<E>::take(value) };
     lent.value.write(bytes);
     Asked::Receive
 }
 
-/// Looks at a port's request.
+/// Reads a port's request.
 pub(super) unsafe fn look_at_request<E: Recorded>(value: *mut u8, bytes: &mut Vec<u8>) -> Asked {
-    // SAFETY: the caller says that a request lies there.
+    // SAFETY: the caller guarantees a request at the address.
     let mut lent = unsafe { Lent::<Request<E>>::take(value) };
     let request = &mut *lent.value;
     if let Request::Update(transform) = request {
-        // Has no content: it is there only for the moment.
+        // A placeholder, replaced in the next line.
         let transform = std::mem::replace(transform, Box::new(|_| None));
         *request = Request::Noted(transform);
     }
@@ -71,14 +72,14 @@ pub(super) unsafe fn look_at_request<E: Recorded>(value: *mut u8, bytes: &mut Ve
     }
 }
 
-/// Looks at what a basin is asked to be drained to.
+/// Reads the pipe that a basin is drained to.
 pub(super) unsafe fn look_at_target<E>(value: *mut u8, _: &mut Vec<u8>) -> Asked {
-    // SAFETY: the caller says that a pipe lies there.
+    // SAFETY: the caller guarantees a pipe at the address.
     let lent = unsafe { Lent::<Pipe<E>>::take(value) };
     Asked::Send(lent.value.node().subject().clone())
 }
 
-/// A value while it is away from its place, which need not be aligned for it.
+/// A value that was moved out of its address, which may be unaligned.
 struct Lent<E> {
     place: *mut E,
     value: ManuallyDrop<E>,
@@ -87,7 +88,7 @@ struct Lent<E> {
 impl<E> Lent<E> {
     /// # Safety
     ///
-    /// An `E` lies there, and nobody else looks at it before this is dropped.
+    /// There is an `E` at the address, and nothing else accesses it before this is dropped.
     unsafe fn take(place: *mut u8) -> Self {
         let place = place.cast::<E>();
         // SAFETY: as the caller says.
@@ -97,7 +98,7 @@ impl<E> Lent<E> {
 
 impl<E> Drop for Lent<E> {
     fn drop(&mut self) {
-        // SAFETY: the value goes back to where it came from, also if looking at it has changed it or panicked.
+        // SAFETY: the value returns to its address, also if reading it has changed it or panicked.
         unsafe { self.place.write_unaligned(ManuallyDrop::take(&mut self.value)) };
     }
 }

@@ -1,20 +1,22 @@
-//! The journal of a circuit's inputs: written by a [`Recording`], run again by a [`Replay`].
+//! The journal of a circuit's inputs: written by a [`Recording`], replayed by a [`Replay`].
 //!
-//! What a circuit does is a function of its inputs in their order: emissions from outside, requests to ports and basins,
-//! subscriptions, those of taps and reservoirs among them, and closes, each with the time at which it was handled, and the seed of its random numbers. The journal has
-//! these and nothing else: what the circuit sends to itself, it sends again. An update of a port is a function, which cannot be
-//! written down; the value that it has made can, and stands for it.
+//! What a circuit does is a function of its seed and of its inputs in their order, each with the
+//! time at which it was handled. Inputs are emissions from outside, requests to ports and basins,
+//! subscriptions (including those of taps and reservoirs), and closes. The journal has these and
+//! nothing else: what the circuit emits to itself, it emits again. An update of a port is a
+//! function, which cannot be recorded; the value that it made is recorded instead.
 //!
 //! ```text
-//! "tidemark circuit journal 3\n"   seed (8 bytes)   CRC32 of both
+//! "tidemark circuit journal 4\n"   seed (8 bytes)   CRC32 of both
 //! ┌────────┬──────┬──────────────────────┬───────┐
 //! │ length │ kind │ content              │ CRC32 │  one frame per input, text or end; numbers are LEB128
 //! └────────┴──────┴──────────────────────┴───────┘
 //! ```
 //!
-//! Texts are written once, when they are first needed, and are referred to by their number from then on. Versions 1 and 2
-//! are still read: version 1 had no frames for ports, basins, subscriptions of before the recording, and what is called when one ends,
-//! and version 2 none for reservoirs and captures.
+//! Texts are written once, when they are first needed, and referred to by number from then on. Older
+//! versions are still read: version 1 had no frames for ports, basins, subscriptions from before the
+//! recording, and callbacks for the end of one; version 2 had none for reservoirs and captures, and
+//! version 3 none for banks.
 
 mod allowance;
 mod error;

@@ -1,7 +1,8 @@
-//! Captures as bytes: values with who emitted them, where.
+//! Captures as bytes: values with where they were emitted and by which context.
 //!
-//! Whose they are is written as the path of kinds and names from the cortex on, each with its number in the process that recorded
-//! it. A replay makes one subject for each number, so that what was equal is equal again; and what has a label in it is itself.
+//! Subjects are written as the path of kinds and names below the cortex, each with its number in
+//! the process that recorded it. A replay makes one subject for each number, so subjects that were
+//! equal are equal again. A labelled sink stands for itself.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -15,35 +16,36 @@ use crate::identity::subject::{Kind, Subject};
 use crate::structure::capture::Capture;
 use crate::structure::sink::Sink;
 
-/// No path of a capture is longer: a pipe, what it is of, its circuit and the cortex are four.
+/// Maximum length of a path: a pipe, its component, its circuit and the cortex are four.
 const PARTS_MAX: u64 = 16;
 
 thread_local! {
-    /// Of the journal that is being read on this thread.
+    /// The origins of the journal that is being read on this thread.
     static KNOWN: RefCell<Option<Origins>> = const { RefCell::new(None) };
 }
 
-/// What a subject and its place among the numbers take in memory, at most.
+/// Upper bound of the memory for a subject and its entry by number.
 const SUBJECT_BYTES: usize = 192;
 
-/// Who the numbers of a journal stand for. Each stands for one subject, of which nothing else is said later.
+/// The subjects that the numbers of a journal stand for. Each number stands for one subject, and
+/// later frames must agree.
 #[derive(Default)]
 pub(super) struct Origins {
     subjects: HashMap<u64, Known>,
     sinks: HashMap<String, LabelledSink>,
-    /// The labels of the sinks with these numbers.
+    /// Labels of the sinks with these numbers.
     labels: HashMap<u64, String>,
-    /// The number of the circuit's own context.
+    /// Number of the circuit's own context.
     context: Option<u64>,
-    /// The number of which something else was said.
+    /// A number that a frame has contradicted.
     contradicted: Option<u64>,
 }
 
 /// The subject of a number.
 struct Known {
     subject: Subject,
-    /// Its name and the number of what is around it, as the first path said that it was in; none if there was none so far. Those of a
-    /// sink with a label, and of the circuit's context, may be others in the replay.
+    /// Its name and the number of its enclosure, from the first path that had it; none if there was
+    /// none yet. In the replay, those of a labelled sink and of the circuit's context may differ.
     said: Option<(Name, Option<u64>)>,
 }
 
@@ -57,7 +59,7 @@ struct LabelledSink {
 pub(super) enum NoLink {
     /// There is no sink with the label.
     Unknown,
-    /// This number, or the one in its place, stands for something else.
+    /// This number, or the one linked before, stands for something else.
     Contradiction(u64),
 }
 
@@ -68,7 +70,7 @@ pub(super) trait Origin: Send {
     /// The subject of its pipe of this name.
     fn pipe(&self, name: Name) -> Subject;
 
-    /// Whether the circuit is its own.
+    /// Returns whether it belongs to the circuit.
     fn is_of(&self, machine: &Machine) -> bool;
 }
 
@@ -87,20 +89,19 @@ impl<E: Send + 'static> Origin for Sink<E> {
 }
 
 impl Origins {
-    /// Gives a sink a label; false if it is another one's.
+    /// Gives a sink a label; returns false if the label was given before.
     pub(super) fn label(&mut self, label: &str, sink: Box<dyn Origin>) -> bool {
         self.sinks.insert(label.to_owned(), LabelledSink { sink, number: None }).is_none()
     }
 
-    /// The label of a sink that is of another circuit.
+    /// Returns the label of a sink of another circuit, if there is one.
     pub(super) fn stranger(&self, machine: &Machine) -> Option<&String> {
         self.sinks.iter().find(|(_, labelled)| !labelled.sink.is_of(machine)).map(|(label, _)| label)
     }
 
-    /// Has the numbers stand for the sink with the label and for the circuit's own context. What the sink's number stood for so far,
-    /// when it had no label, is forgotten, and so is what was in that: the pipes are the sink's own from here on.
-    ///
-    /// That is looked for once for each label.
+    /// Links the numbers to the sink with the label and to the circuit's own context. Removes what
+    /// the sink's number enclosed while it had no label: from now on the pipes are the sink's own.
+    /// That scan is done once for each label.
     pub(super) fn link(&mut self, label: &str, number: u64, context: (u64, &Subject)) -> Result<(), NoLink> {
         let Self { subjects, sinks, labels, context: own, .. } = self;
         let LabelledSink { sink, number: known } = sinks.get_mut(label).ok_or(NoLink::Unknown)?;
@@ -121,20 +122,20 @@ impl Origins {
         Ok(())
     }
 
-    /// The number of which something else was said than before, once.
+    /// Removes and returns the number that a frame has contradicted.
     pub(super) fn take_contradiction(&mut self) -> Option<u64> {
         self.contradicted.take()
     }
 
-    /// Has what is read meanwhile be of these.
+    /// Resolves the numbers that `read` meets with these origins.
     pub(super) fn during<R>(&mut self, read: impl FnOnce() -> R) -> R {
         let outer = KNOWN.replace(Some(std::mem::take(self)));
         let _within = Within { outer, origins: self };
         read()
     }
 
-    /// The subject of a part of a path, within what is around it. None if that is not what was said of its number, or there are too
-    /// many.
+    /// Returns the subject of a part of a path, within its enclosure. None if it contradicts what
+    /// the number stands for, or if there are too many subjects.
     fn resolve(&mut self, part: &Part, around: Option<u64>, enclosure: Subject) -> Option<Subject> {
         let said = (part.name, around);
         if let Some(known) = self.subjects.get_mut(&part.number) {
@@ -156,7 +157,7 @@ impl Origins {
     }
 }
 
-/// Has a number stand for this subject, if what was said of it so far is of the same kind.
+/// Makes a number stand for this subject, if it stood for one of the same kind or for none.
 fn stand_for(subjects: &mut HashMap<u64, Known>, number: u64, subject: &Subject) -> Result<(), NoLink> {
     let known = subjects.entry(number).or_insert_with(|| Known { subject: subject.clone(), said: None });
     if known.subject.kind() != subject.kind() {
@@ -166,7 +167,7 @@ fn stand_for(subjects: &mut HashMap<u64, Known>, number: u64, subject: &Subject)
     Ok(())
 }
 
-/// The time within which what is read is of some origins.
+/// Scope in which some origins are active.
 struct Within<'a> {
     outer: Option<Origins>,
     origins: &'a mut Origins,
@@ -180,8 +181,9 @@ impl Drop for Within<'_> {
     }
 }
 
-/// Some fifty bytes and those of the names, besides the value. Read back, it is of subjects with the same kinds and names; within one
-/// replay they are equal where they were when it was recorded, and those of a sink with a label are the sink's own.
+/// Takes some fifty bytes and the names, besides the value. Read back, it has subjects of the same
+/// kinds and names. Within one replay they are equal where they were equal when recorded, and those
+/// of a labelled sink are the sink's own.
 ///
 /// ```
 /// use tidemark_circuit::{Capture, Circuit, Recorded, name};
@@ -219,7 +221,7 @@ struct Part {
     name: Name,
 }
 
-/// Appends the subjects that enclose this one, from below the cortex on, and itself.
+/// Appends the path of this subject: its enclosures below the cortex, then itself.
 fn write_path(subject: &Subject, bytes: &mut Vec<u8>) {
     let enclosures = std::iter::successors(Some(subject), |subject| subject.enclosure());
     let path: Vec<&Subject> = enclosures.take_while(|subject| subject.kind() != Kind::Cortex).collect();
@@ -248,7 +250,7 @@ fn read_path(bytes: &mut &[u8]) -> Option<Subject> {
     Some(subject)
 }
 
-/// What stands for a kind, see [`Kind::ALL`].
+/// Encodes a kind, see [`Kind::ALL`].
 fn number_of(kind: Kind) -> u8 {
     let index = Kind::ALL.iter().skip(1).position(|known| *known == kind);
     index.expect("paths begin below the cortex") as u8

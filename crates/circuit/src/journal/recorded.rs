@@ -1,12 +1,13 @@
-//! Values as bytes.
+//! Encoding of values as bytes.
 
 use super::allowance;
 use crate::identity::name::Name;
 
-/// A value that can be written into a journal and read back, the same in every bit.
+/// A value that can be written into a journal and read back, bit for bit.
 ///
-/// What is written does not say of which type it is: it is read as the type that its label has in the replay. A form that other types
-/// do not have by chance, as by a first byte of its own, has a mistake noticed.
+/// The encoding does not include the type: it is read as the type that its label has in the replay.
+/// To detect a mismatch, use an encoding that differs from those of other types, for example with a
+/// distinct first byte.
 ///
 /// ```
 /// use tidemark_circuit::Recorded;
@@ -41,10 +42,10 @@ pub trait Recorded: Sized {
     fn read(bytes: &mut &[u8]) -> Option<Self>;
 }
 
-/// How many values that take no memory one vector may have.
+/// Maximum number of zero-sized values in one vector.
 const ZERO_SIZED_MAX: usize = 1 << 26;
 
-/// Appends a number: seven bits to a byte, the lowest first.
+/// Appends a number as LEB128: seven bits to a byte, the lowest first.
 pub(super) fn write_number(mut number: u64, bytes: &mut Vec<u8>) {
     while number >= 0x80 {
         bytes.push(number as u8 | 0x80);
@@ -159,7 +160,7 @@ impl<T: Recorded> Recorded for Vec<T> {
 
     fn read(bytes: &mut &[u8]) -> Option<Self> {
         let length = usize::read(bytes)?;
-        // A length that lies must not have memory reserved for it, nor time spent on it.
+        // A false length must not reserve memory, nor take time.
         let most = if size_of::<T>() > 0 { bytes.len() } else { ZERO_SIZED_MAX };
         if length > most {
             return None;
@@ -259,7 +260,8 @@ mod tests {
         }
     }
 
-    /// That a value which is read from the front of these bytes is the same once it was written, and needs each byte that it took.
+    /// Checks that a value read from the front of these bytes is the same after it was written, and
+    /// needs each byte that it took.
     fn comes_back<T: Recorded>(bytes: &[u8]) -> Result<(), TestCaseError> {
         let mut rest = bytes;
         let Some(value) = T::read(&mut rest) else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! Writing a journal.
+//! Writes journals.
 #![allow(unsafe_code, reason = "values are looked at on their way from the queue to their node")]
 
 use std::collections::HashMap;
@@ -31,20 +31,23 @@ use crate::sync::unpoisoned;
 
 /// Writes the inputs of a circuit into a journal while they are handled.
 ///
-/// Inputs are known by labels, under which a [`Replay`](crate::Replay) finds their counterparts: whatever is emitted to, asked,
-/// subscribed or closed from outside of the circuit is to be labelled, and the targets of ports and basins too. What happens to
-/// something without a label is noted as a gap, which a replay reports. Cells have a pipe to be labelled ([`crate::Cell::pipe`]),
-/// and tickers their target; pins cannot be reached from outside. A label stands for one thing, of this circuit; what is made while
-/// the recording goes on is labelled then.
+/// A [`Replay`](crate::Replay) finds the counterparts of components by their labels. So label each
+/// component that is emitted to, requested from, subscribed to or closed from outside the circuit,
+/// and the targets of ports and basins. An input of a component without a label is recorded as a
+/// gap, which a replay reports. For a cell, label its pipe ([`crate::Cell::pipe`]); for a ticker,
+/// its target; pins cannot be reached from outside. A label stands for one component of this
+/// circuit. Components made during the recording are labelled when they are made.
 ///
-/// Taps and reservoirs that are made meanwhile need no label of their own: they are known by that of their conduit, see
-/// [`Replay::tapped`](crate::Replay::tapped) and [`Replay::on_reservoir`](crate::Replay::on_reservoir). So are the streams of conduits
-/// (feature `stream`), which a replay has reservoirs for. The conduit of the first tap of
-/// what has the label `a` is known as `a#1`, and so on, unless it is given a label.
+/// Taps and reservoirs made during the recording need no label of their own: they are identified by
+/// the label of their conduit, see [`Replay::tapped`](crate::Replay::tapped) and
+/// [`Replay::on_reservoir`](crate::Replay::on_reservoir). So are the streams of conduits (feature
+/// `stream`), for which a replay has reservoirs. The conduit of the first tap of the component
+/// labelled `a` has the label `a#1`, and so on, unless it is given another.
 ///
-/// The writer is called in the circuit's context: one that is slow slows the circuit down. It must not emit to the circuit, which would
-/// be in no journal, nor label anything of this recording, which would wait for itself. When it fails or panics, recording
-/// ends, and [`Recording::finish`] says so; the circuit goes on. A recording that is dropped ends there, without a word.
+/// The writer is called in the circuit's context: a slow one slows the circuit down. It must not
+/// emit to the circuit, which would be in no journal, nor label anything of this recording, which
+/// would deadlock. If it fails or panics, recording ends and [`Recording::finish`] returns the
+/// error; the circuit goes on. A recording that is dropped ends there, and its errors are lost.
 ///
 /// ```
 /// use std::sync::mpsc;
@@ -85,31 +88,33 @@ pub struct Recording<W: Write + Send + 'static> {
 struct Journal<W>(Mutex<State<W>>);
 
 struct State<W> {
-    /// Gone when the recording has ended.
+    /// None once the recording has ended.
     writer: Option<W>,
     failed: Option<io::Error>,
     phase: Phase,
     /// Numbers of texts.
     texts: HashMap<String, u64>,
-    /// What labels stand for.
+    /// The subjects of labels.
     subjects: HashMap<String, Subject>,
     labels: HashMap<Id, Labelled>,
-    /// Numbers of the subscriptions that have begun meanwhile and were not closed one by one.
+    /// Numbers of the subscriptions that began during the recording and were not closed
+    /// individually.
     subscriptions: HashMap<Id, u64>,
-    /// How many subscriptions have begun.
+    /// Number of subscriptions that have begun.
     begun: u64,
-    /// What the conduits of taps are known by that were made meanwhile, unless they have a label.
+    /// Labels of the conduits of taps made during the recording, unless they were given one.
     taps: HashMap<Id, String>,
-    /// How many taps were made meanwhile of what is known by each label.
+    /// Number of taps made during the recording, by the label of their source.
     tapped: HashMap<String, u64>,
-    /// The labels and numbers of sinks, with the number of the circuit's own context, that are to be written when it begins.
+    /// Labels and numbers of sinks, with the number of the circuit's own context, to be written
+    /// when recording begins.
     sinks: Vec<(String, [u64; 2])>,
     inputs: u64,
-    /// The time of the input before, in nanoseconds.
+    /// Time of the last input, in nanoseconds.
     time: u64,
-    /// The frame that is being made.
+    /// The frame that is being built.
     content: Vec<u8>,
-    /// The value that is to be in it.
+    /// The value for it.
     value: Vec<u8>,
 }
 
@@ -124,7 +129,8 @@ enum Phase {
 }
 
 impl<W: Write + Send + 'static> Recording<W> {
-    /// A recording that has not begun: label first what has inputs already.
+    /// Makes a recording that has not begun. Label the components that already get inputs before it
+    /// begins.
     pub fn new(circuit: &Circuit, writer: W) -> Self {
         let state = State {
             writer: Some(writer),
@@ -146,8 +152,8 @@ impl<W: Write + Send + 'static> Recording<W> {
         Self { journal: Arc::new(Journal(Mutex::new(state))), circuit: circuit.clone() }
     }
 
-    /// Begins to record what the circuit handles from now on: what the caller emitted before is not in the journal. Fails if the
-    /// circuit is closed, or recorded already.
+    /// Begins to record what the circuit handles from now on; the journal does not have what the
+    /// caller emitted before. Fails if the circuit is closed, or is already recorded.
     pub fn begin(&self) -> Result<(), Fault> {
         let machine = self.circuit.machine();
         machine.check_open("record")?;
@@ -155,14 +161,15 @@ impl<W: Write + Send + 'static> Recording<W> {
             let message = "the circuit is being recorded already";
             return Err(Fault::new(self.circuit.subject().clone(), "record", message));
         }
-        // Written first: the circuit may come to its first input at once.
+        // Written first: the circuit may handle its first input immediately.
         self.journal.lock().begin(machine.seed());
         machine.begin_recording(Arc::<Journal<W>>::clone(&self.journal));
         Ok(())
     }
 
-    /// Labels a conduit: what is emitted to its pipes, its subscriptions and its close are recorded. Fails, as all of these, if the
-    /// label stands for something else, or this has another label or is of another circuit.
+    /// Labels a conduit: emissions to its pipes, its subscriptions and its close are recorded.
+    /// Fails, as do the methods below, if the label stands for something else, or if the conduit
+    /// has another label or belongs to another circuit.
     pub fn conduit<E: Recorded + Clone + Send + 'static>(
         &self,
         label: &str,
@@ -171,14 +178,15 @@ impl<W: Write + Send + 'static> Recording<W> {
         self.label(conduit.subject(), label, Role::Conduit(look_at_value::<E>))
     }
 
-    /// Labels a pipe: what is emitted to it is recorded.
+    /// Labels a pipe: emissions to it are recorded.
     pub fn pipe<E: Recorded + Send + 'static>(&self, label: &str, pipe: &Pipe<E>) -> Result<(), Fault> {
         self.label(pipe.subject(), label, Role::Node(look_at_value::<E>))
     }
 
-    /// Labels a port: what it is asked for is recorded, updates as the value that they make, or the message with which they
-    /// panic. An update that does more than that to the circuit, such as emitting, is a gap; what it does elsewhere, or to a
-    /// [`crate::Pin`], is not noticed, and does not happen again in a replay.
+    /// Labels a port: requests to it are recorded, updates as the value that they make or the
+    /// message of their panic. An update with another effect on the circuit, such as an emission,
+    /// is a gap. Effects elsewhere, or on a [`crate::Pin`], are not detected and do not happen
+    /// again in a replay.
     pub fn port<E>(&self, label: &str, port: &Port<E>) -> Result<(), Fault>
     where
         E: Recorded + Clone + Send + 'static,
@@ -186,7 +194,7 @@ impl<W: Write + Send + 'static> Recording<W> {
         self.label(port.subject(), label, Role::Node(look_at_request::<E>))
     }
 
-    /// Labels a basin: what is emitted to its pipe, and to where it is drained, is recorded.
+    /// Labels a basin: emissions to its pipe, and the targets it is drained to, are recorded.
     pub fn basin<E: Recorded + Send + 'static>(&self, label: &str, basin: &Basin<E>) -> Result<(), Fault> {
         let (pipe, role) = (basin.pipe().subject(), Role::Node(look_at_value::<E>));
         self.label_all(
@@ -209,7 +217,8 @@ impl<W: Write + Send + 'static> Recording<W> {
         self.label(subscriber.subject(), label, Role::Life)
     }
 
-    /// Labels a subscription of before the recording: its close is recorded. Those that begin meanwhile are known by themselves.
+    /// Labels a subscription from before the recording: its close is recorded. Later ones need no
+    /// label.
     pub fn subscription<E>(&self, label: &str, subscription: &Subscription<E>) -> Result<(), Fault>
     where
         E: Clone + Send + 'static,
@@ -217,8 +226,9 @@ impl<W: Write + Send + 'static> Recording<W> {
         self.label(subscription.subject(), label, Role::Life)
     }
 
-    /// Labels a tap of before the recording: its close, and subscriptions to its conduit, are recorded. What is emitted to its conduit
-    /// from outside is, too, if that is given the same label with [`Recording::conduit`].
+    /// Labels a tap from before the recording: its close, and subscriptions to its conduit, are
+    /// recorded. To record emissions from outside to its conduit too, give that the same label with
+    /// [`Recording::conduit`].
     pub fn tap<E, O>(&self, label: &str, tap: &Tap<E, O>) -> Result<(), Fault>
     where
         E: Clone + Send + 'static,
@@ -228,7 +238,7 @@ impl<W: Write + Send + 'static> Recording<W> {
         self.label_all(label, mirror, &[(mirror, Role::Life), (subscription, Role::Life)])
     }
 
-    /// Labels a reservoir of before the recording: its close is recorded.
+    /// Labels a reservoir from before the recording: its close is recorded.
     pub fn reservoir<E>(&self, label: &str, reservoir: &Reservoir<E>) -> Result<(), Fault>
     where
         E: Clone + Send + 'static,
@@ -236,15 +246,16 @@ impl<W: Write + Send + 'static> Recording<W> {
         self.label(reservoir.subscription().subject(), label, Role::Life)
     }
 
-    /// Labels a sink: what it captures is of its own pipes again in a replay, not only of some with the same names. What it captures
-    /// outside of the circuit is recorded if its endpoint has a label, of its own or as a basin.
+    /// Labels a sink: in a replay its captures are of its own pipes, not only of pipes with the
+    /// same names. What it captures outside the circuit is recorded if its endpoint has a label, of
+    /// its own or as a basin.
     pub fn sink<E: Send + 'static>(&self, label: &str, sink: &Sink<E>) -> Result<(), Fault> {
         self.label(sink.subject(), label, Role::Life)?;
         let context = self.circuit.current().subject().id();
         let mut state = self.journal.lock();
         state.sinks.push((label.to_owned(), [sink.subject().id().number(), context.number()]));
         if state.phase == Phase::Open {
-            // What is thrown has made it fail.
+            // A panic is stored in `failed`.
             shielded(|| state.write_sinks());
         }
         Ok(())
@@ -254,7 +265,7 @@ impl<W: Write + Send + 'static> Recording<W> {
         self.label_all(label, subject, &[(subject, role)])
     }
 
-    /// Labels what belongs to this subject, and is known together.
+    /// Labels the parts of this subject, which share the label.
     fn label_all(&self, label: &str, subject: &Subject, parts: &[(&Subject, Role)]) -> Result<(), Fault> {
         let refuse = |message: String| Err(Fault::new(subject.clone(), "label", message));
         if !subject.within(self.circuit.subject()) {
@@ -275,7 +286,7 @@ impl<W: Write + Send + 'static> Recording<W> {
         for (part, role) in parts {
             let labelled = Labelled { label: label.to_owned(), role: *role };
             if matches!(role, Role::Life) {
-                // What was labelled with more keeps that.
+                // A part that was labelled with another role keeps that.
                 state.labels.entry(part.id()).or_insert(labelled);
             } else {
                 state.labels.insert(part.id(), labelled);
@@ -284,12 +295,13 @@ impl<W: Write + Send + 'static> Recording<W> {
         Ok(())
     }
 
-    /// Waits for what the caller emitted before, and for the end of the circuit if that had it closed; ends the journal and gives the
-    /// writer back. Fails if writing failed at some time, and if the recording has not [begun](Recording::begin): then nothing was
-    /// written.
+    /// Waits for what the caller emitted before, and for the end of the circuit if that closed it.
+    /// Then ends the journal and returns the writer. Fails if writing has failed, and if the
+    /// recording has not [begun](Recording::begin): then nothing was written.
     ///
-    /// Where waiting would be for ever, it ends the journal at once: inside of the circuit, whose own emissions are no inputs, and
-    /// for a circuit that is run by its owner or a [`crate::Simulation`]. What these have not run yet is not in the journal.
+    /// Where waiting would not end, it ends the journal immediately: inside the circuit, whose own
+    /// emissions are no inputs, and for a circuit that its owner or a [`crate::Simulation`] runs.
+    /// What these have not run yet is not in the journal.
     pub fn finish(self) -> io::Result<W> {
         if self.journal.lock().phase == Phase::Before {
             let message =
@@ -297,8 +309,9 @@ impl<W: Write + Send + 'static> Recording<W> {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         }
         if !matches!(self.circuit.run_by(), RunBy::Owner) {
-            // Refused inside of the circuit, see above. Who closes the circuit from inside does so behind what is waited for here, and
-            // what ends then is heard of: it must not be heard by some and be in the journal of others.
+            // Waiting is refused inside the circuit, see above. If an input waited for here closes
+            // the circuit, the ends that follow notify callbacks: wait for those too, so that the
+            // journal has all that they cause.
             let machine = self.circuit.machine();
             let _ = machine
                 .settle()
@@ -307,7 +320,7 @@ impl<W: Write + Send + 'static> Recording<W> {
         self.end().unwrap_or_else(|| Err(io::Error::other("the recording is finished already")))
     }
 
-    /// Ends the journal where the circuit is. None if it has ended before.
+    /// Ends the journal at the circuit's current position. None if it has ended before.
     fn end(&self) -> Option<io::Result<W>> {
         let has_begun = self.journal.lock().phase != Phase::Before;
         let ended = self.journal.finish()?;
@@ -320,7 +333,8 @@ impl<W: Write + Send + 'static> Recording<W> {
     }
 }
 
-/// Ends a recording that was not finished, where the circuit is. Nobody is told whether writing has failed.
+/// Ends a recording that was not finished, at the circuit's current position. Write errors are
+/// lost.
 impl<W: Write + Send + 'static> Drop for Recording<W> {
     fn drop(&mut self) {
         shielded(|| drop(self.end()));
@@ -338,10 +352,10 @@ impl<W: Write + Send> Journal<W> {
         unpoisoned(self.0.lock())
     }
 
-    /// Writes the end, and gives the writer back. None if that was done before.
+    /// Writes the end and returns the writer. None if that was done before.
     fn finish(&self) -> Option<io::Result<W>> {
         let mut state = self.lock();
-        // What is thrown has made it fail.
+        // A panic is stored in `failed`.
         shielded(|| state.end());
         let writer = state.writer.take()?;
         let failed = state.failed.take();
@@ -428,14 +442,14 @@ impl<W: Write> State<W> {
         assert_eq!(self.phase, Phase::Before, "a circuit that is recorded is not recorded again");
         self.phase = Phase::Open;
         self.content = frame::header(seed);
-        // What is thrown has made it fail.
+        // A panic is stored in `failed`.
         shielded(|| {
             self.attempt(W::write_all);
             self.write_sinks();
         });
     }
 
-    /// Writes what is not known yet of sinks with labels.
+    /// Writes the sinks with labels that were not written yet.
     fn write_sinks(&mut self) {
         for (label, numbers) in std::mem::take(&mut self.sinks) {
             let label = self.text(&label);
@@ -448,7 +462,7 @@ impl<W: Write> State<W> {
         }
     }
 
-    /// Notes that something begins to hear of a source.
+    /// Records the begin of a subscription, tap or reservoir.
     fn subscribe(&mut self, time: u64, source: Id, subscription: Id, hearer: Hearer) {
         let (what, known) = match hearer {
             Hearer::Subscriber { id, .. } => ("a subscription", self.label_of(id)),
@@ -469,8 +483,8 @@ impl<W: Write> State<W> {
         self.input(kind, time, &numbers, &[]);
     }
 
-    /// What a tap is known by that begins: its conduit's label and which of that conduit's it is. None if that has no label, or
-    /// something else has this one.
+    /// Returns the label of a tap that begins: its conduit's label and the tap's number there. None
+    /// if the conduit has no label, or something else has this one.
     fn name_tap(&mut self, source: Id, mirror: Id) -> Option<u64> {
         let label = self.label_text(source)?.to_owned();
         let count = self.tapped.entry(label.clone()).or_default();
@@ -484,7 +498,7 @@ impl<W: Write> State<W> {
         Some(number)
     }
 
-    /// The number of a text, which is written if it is new.
+    /// Returns the number of a text, which is written if it is new.
     fn text(&mut self, text: &str) -> u64 {
         if let Some(number) = self.texts.get(text) {
             return *number;
@@ -508,8 +522,9 @@ impl<W: Write> State<W> {
         label.or_else(|| self.taps.get(&id)).map(String::as_str)
     }
 
-    /// The label of something that is given values, or else of its conduit with one more than the number of its name, and how its
-    /// values are looked at. Only a conduit answers for what it encloses: all of its pipes are of its type.
+    /// Finds the label of a pipe, or else that of its conduit with one more than the number of its
+    /// name, and how its values are read. Only a conduit stands for what it encloses: all its pipes
+    /// have its type.
     fn find(&mut self, pipe: &Subject) -> Option<(u64, u64, Look)> {
         let by_itself = match self.labels.get(&pipe.id()) {
             Some(Labelled { label, role: Role::Node(look) }) => Some((label.clone(), None, *look)),
@@ -555,8 +570,8 @@ impl<W: Write> State<W> {
         self.attempt(|writer, content| frame::write(content, writer));
     }
 
-    /// Has the writer do something, unless it has failed before. What it throws is its failure too, and is thrown on: then a frame
-    /// may be there in part.
+    /// Calls the writer, unless it has failed before. A panic counts as a failure too and is
+    /// propagated; a partial frame may have been written.
     fn attempt(&mut self, work: impl FnOnce(&mut W, &[u8]) -> io::Result<()>) {
         let (None, Some(writer)) = (&self.failed, &mut self.writer) else { return };
         match catch_unwind(AssertUnwindSafe(|| work(writer, &self.content))) {
@@ -582,7 +597,8 @@ impl<W: Write> State<W> {
     }
 }
 
-/// What the conduit of a tap is known by if it has no label: of the taps of what has this label it is the one of this number.
+/// The label of a tap's conduit without one of its own: tap number `number` of the component with
+/// this label.
 pub(super) fn tap_name(label: &str, number: u64) -> String {
     format!("{label}#{number}")
 }

@@ -1,4 +1,4 @@
-//! Running a journal again.
+//! Replays journals.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -39,58 +39,61 @@ const NAMES_MAX: u32 = 1 << 16;
 /// See [`Replay::limit_subjects`].
 const SUBJECTS_MAX: u32 = 1 << 18;
 
-/// Gives the inputs of a journal to a circuit with the same structure as the one that was recorded, so that it does the same
-/// again. See [`Recording`](crate::Recording) for an example.
+/// Replays the inputs of a journal in a circuit with the same structure as the recorded one, so
+/// that it does the same again. See [`Recording`](crate::Recording) for an example.
 ///
-/// The circuit must be run by its owner, and must have been made with [`Replay::seed`]. Its clock is the journal's.
+/// The circuit must be run by its owner, and made with [`Replay::seed`]. Its clock is the
+/// journal's.
 pub struct Replay<R> {
     reader: BufReader<R>,
     seed: u64,
-    /// Where in the journal the next frame begins.
+    /// Position of the next frame in the journal.
     position: u64,
     texts: Vec<String>,
     inputs: HashMap<String, Box<dyn Input>>,
     /// The conduits of taps, which may be among the inputs too.
     mirrors: HashMap<String, Box<dyn Input>>,
-    /// The taps that are to be made, each once.
+    /// The taps that are to begin, each once.
     taps: HashMap<String, Box<dyn Tapping>>,
-    /// How many of them there are of what has a label.
+    /// Number of taps, by the label of their source.
     tapped: HashMap<String, u64>,
-    /// Who is given the reservoirs of a conduit, by its label: an [`OnReservoir`].
+    /// Callbacks that get the reservoirs of a conduit, by its label: an [`OnReservoir`].
     on_reservoir: HashMap<String, Box<dyn Any + Send>>,
     origins: Origins,
     subscribers: HashMap<String, Box<dyn Subscribing>>,
-    /// What is called when a subscription ends, by the labels of its conduit and its subscriber: an [`OnEnd`].
+    /// Callbacks for the end of subscriptions, by the labels of the conduit and the subscriber: an
+    /// [`OnEnd`].
     on_close: HashMap<(String, String), Box<dyn Any + Send>>,
     banks: HashMap<String, Box<dyn Closing>>,
-    /// The subscriptions of before the replay.
+    /// Subscriptions from before the replay.
     labelled_subscriptions: HashMap<String, Box<dyn Closing>>,
-    /// The subscriptions of the journal.
+    /// Subscriptions of the journal.
     subscriptions: HashMap<u64, Box<dyn Closing>>,
     /// A label that was given twice.
     twice: Option<String>,
     value_bytes_max: u64,
     names_max: u32,
     subjects_max: u32,
-    /// What is left of these.
+    /// The rest of these limits.
     allowance: Allowance,
     time: u64,
-    /// Whether it was run, and has read its journal.
+    /// Whether it has run, and so has read its journal.
     has_run: bool,
 }
 
-/// What a replay has done.
+/// Result of a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Replayed {
-    /// How many inputs were given to the circuit.
+    /// Number of inputs given to the circuit.
     pub inputs: u64,
-    /// Whether the journal was ended properly. Otherwise its recording was cut off, and so may be its last input.
+    /// Whether the journal has an end. Otherwise its recording was cut off, and its last input may
+    /// be too.
     pub complete: bool,
 }
 
 impl<R: Read> Replay<R> {
-    /// A replay of the journal that is read from here. Reads its beginning.
+    /// Makes a replay of the journal that `reader` reads. Reads the header.
     pub fn new(reader: R) -> Result<Self, ReplayError> {
         let mut reader = BufReader::new(reader);
         let seed = match frame::read_header(&mut reader) {
@@ -132,23 +135,25 @@ impl<R: Read> Replay<R> {
         })
     }
 
-    /// Refuses values that take more bytes than these: in the journal, or in memory for the elements of their vectors and for who was
-    /// captured. The labels and other texts of the journal, together with the names that are new to the process, may take as much once
-    /// more. It is 64 MiB unless set otherwise; a journal has at most 1 GiB for one value.
+    /// Limits the bytes of a value: in the journal, and in memory for the elements of its vectors
+    /// and the subjects of its captures. The labels and other texts of the journal, together with
+    /// names that are new to the process, may take the same amount again. Default: 64 MiB. A
+    /// journal has at most 1 GiB for one value.
     pub fn limit_value(&mut self, bytes_max: u64) {
         self.value_bytes_max = bytes_max;
         self.allowance.kept = bytes_max;
     }
 
-    /// Refuses more names than these that are new to the process, because names are never freed. It is 65,536 unless set otherwise.
+    /// Limits the names that are new to the process, because names are never freed. Default:
+    /// 65,536.
     pub fn limit_names(&mut self, names_max: u32) {
         self.names_max = names_max;
         self.allowance.names = u64::from(names_max);
     }
 
-    /// Refuses captures of more subjects than these, all in all: pipes, threads, and what is around them. There may be as many
-    /// subscriptions, taps and reservoirs too that were made during the recording and have not been closed, each by itself. It is 262,144 unless
-    /// set otherwise: some 50 MiB for subjects, and more for subscriptions.
+    /// Limits the total number of subjects of captures: pipes, threads, and their enclosures. Also
+    /// limits, separately, the open subscriptions, taps and reservoirs that were made during the
+    /// recording. Default: 262,144, which is about 50 MiB for subjects, and more for subscriptions.
     pub fn limit_subjects(&mut self, subjects_max: u32) {
         self.subjects_max = subjects_max;
         self.allowance.subjects = u64::from(subjects_max);
@@ -185,7 +190,7 @@ impl<R: Read> Replay<R> {
         }
     }
 
-    /// Labels a tap of before the replay, as the recording did with its counterpart.
+    /// Labels a tap from before the replay, as the recording did with its counterpart.
     pub fn tap<E, O>(&mut self, label: &str, tap: &Tap<E, O>)
     where
         E: Clone + Send + 'static,
@@ -201,11 +206,12 @@ impl<R: Read> Replay<R> {
         }
     }
 
-    /// Has a tap of this conduit ready for when the recorded circuit's was made during the recording: the first call with a label
-    /// stands for the first tap of what has it, and so on. A recipe cannot be written down, so it is to be given again.
+    /// Prepares a tap of this conduit for one that was made during the recording: the first call
+    /// with a label stands for the first tap of the component with that label, and so on. A recipe
+    /// cannot be recorded, so it must be given again.
     ///
-    /// Until then the tap has not begun. Its conduit is known as `label#1`, and so on: what was subscribed to it, or tapped, meanwhile
-    /// is so again. Fails if the circuit is closed.
+    /// The tap begins where the recorded one did. Its conduit has the label `label#1`, and so on:
+    /// its subscriptions and taps are repeated. Fails if the circuit is closed.
     ///
     /// ```
     /// # use tidemark_circuit::{Circuit, Flow, Recording, Replay, RunBy, name};
@@ -250,17 +256,19 @@ impl<R: Read> Replay<R> {
         Ok(tap)
     }
 
-    /// Labels a reservoir of before the replay, as the recording did with its counterpart.
+    /// Labels a reservoir from before the replay, as the recording did with its counterpart.
     pub fn reservoir<E: Clone + Send + 'static>(&mut self, label: &str, reservoir: &Reservoir<E>) {
         self.subscription(label, reservoir.subscription());
     }
 
-    /// Who is given the reservoirs that are made of the conduit with this label, each when it is made, with the capacity that the
-    /// recorded circuit's had. Draining is no input: what the original's were drained of, all in all, ends with what one of these has
-    /// at last. One that is dropped hears no more. There is one for each stream of the conduit too (feature `stream`); it has what the stream
-    /// was given, and what would have come after that was dropped.
+    /// Sets the callback that gets the reservoirs of the conduit with this label, each when it is
+    /// made, with the capacity of the recorded one. Draining is no input: all that the original was
+    /// drained of, taken together, ends with the final content of the replayed reservoir. Dropping
+    /// one ends it. Each stream of the conduit (feature `stream`) has a reservoir too, with what
+    /// the stream received and what arrived after it was dropped.
     ///
-    /// If nobody is given them, they keep nothing. A journal that may be anybody's can have many reservoirs of any capacity.
+    /// Without a callback the reservoirs keep nothing: an untrusted journal can have many, of any
+    /// capacity.
     pub fn on_reservoir<E, F>(&mut self, conduit: &str, given: F)
     where
         E: Clone + Send + 'static,
@@ -291,7 +299,7 @@ impl<R: Read> Replay<R> {
         }
     }
 
-    /// Labels a subscription of before the replay, as the recording did with its counterpart.
+    /// Labels a subscription from before the replay, as the recording did with its counterpart.
     pub fn subscription<E: Clone + Send + 'static>(&mut self, label: &str, subscription: &Subscription<E>) {
         let subscription = Box::new(subscription.clone());
         if self.labelled_subscriptions.insert(label.to_owned(), subscription).is_some() {
@@ -299,9 +307,9 @@ impl<R: Read> Replay<R> {
         }
     }
 
-    /// What the recorded circuit's subscriptions of the subscriber with this label to the conduit with that one were given to call
-    /// when they end, see [`Conduit::subscribe_with`]. If several were given something else each, it is for this to tell them
-    /// apart, by their order.
+    /// Sets the callback for the end of the subscriptions of this subscriber to this conduit, see
+    /// [`Conduit::subscribe_with`]. If the recorded ones had different callbacks, this one must
+    /// distinguish them by their order.
     pub fn on_close<E, F>(&mut self, conduit: &str, subscriber: &str, on_close: F)
     where
         E: Clone + Send + 'static,
@@ -313,9 +321,10 @@ impl<R: Read> Replay<R> {
 
     /// Gives the journal's inputs to the circuit, each with all that it causes before the next.
     ///
-    /// The journal is read to its end, behind which there must be nothing. On an error the inputs before it have been given, and
-    /// the circuit is as they left it; none have been if the circuit or a label is the wrong one. Then this may be called again, with the
-    /// right one; once inputs have been given it fails, because a journal is read once.
+    /// Reads the journal to its end, after which there must be nothing. On an error, the inputs
+    /// before it have been handled, and the circuit stays as they left it. If the circuit or a
+    /// label is wrong, no input was given, and this may be called again with the right one; once
+    /// inputs were given it fails, because a journal is read once.
     pub fn run(&mut self, circuit: &Circuit) -> Result<Replayed, ReplayError> {
         if self.has_run {
             return Err(ReplayError::HasRun);
@@ -339,7 +348,7 @@ impl<R: Read> Replay<R> {
         self.run_frames(circuit)
     }
 
-    /// The label of something that is of another circuit.
+    /// Returns the label of a component of another circuit, if there is one.
     fn stranger(&self, machine: &Machine) -> Option<&String> {
         let inputs = self.inputs.iter().chain(&self.mirrors);
         let input = inputs.into_iter().find(|(_, input)| !input.is_of(machine)).map(|(label, _)| label);
@@ -360,7 +369,7 @@ impl<R: Read> Replay<R> {
         let mut content = Vec::new();
         let mut given = circuit.machine().has_work();
         loop {
-            // What is there from making the structure, and then what each input causes.
+            // First what making the structure left in the queues, then what each input causes.
             while given && circuit.run(usize::MAX) {}
             match frame::read(&mut self.reader, &mut content, self.value_bytes_max) {
                 Ok(bytes) => {
@@ -387,7 +396,7 @@ impl<R: Read> Replay<R> {
         }
     }
 
-    /// Behind the end there is nothing.
+    /// Checks that nothing follows the end.
     fn expect_nothing(&mut self) -> Result<(), ReplayError> {
         match frame::read(&mut self.reader, &mut Vec::new(), self.value_bytes_max) {
             Err(NoFrame::End) => Ok(()),
@@ -398,7 +407,7 @@ impl<R: Read> Replay<R> {
         }
     }
 
-    /// As `take`, unless that takes more memory than is allowed.
+    /// As `take`, within the allowance.
     fn take_within_limits(
         &mut self,
         kind: Kind,
@@ -421,7 +430,7 @@ impl<R: Read> Replay<R> {
         }
     }
 
-    /// Learns which sink a number is of.
+    /// Links a number to a sink.
     fn link(&mut self, rest: &[u8], circuit: &Circuit) -> Result<(), ReplayError> {
         let mut fields = Fields { rest, texts: &self.texts, position: self.position };
         let (label, sink, context) = (fields.text()?, fields.number()?, fields.number()?);
@@ -436,7 +445,7 @@ impl<R: Read> Replay<R> {
         ReplayError::TooLarge { position: self.position, bytes_max: self.value_bytes_max }
     }
 
-    /// Takes what the frame says. False if it was a text, which is no input.
+    /// Handles a frame. Returns false if it was a text, which is no input.
     fn take(&mut self, kind: Kind, rest: &[u8], circuit: &Circuit) -> Result<bool, ReplayError> {
         let damaged = || ReplayError::Damaged(self.position);
         if kind == Kind::Text {
@@ -451,7 +460,8 @@ impl<R: Read> Replay<R> {
         circuit.machine().set_time(self.time);
         let mut fields = Fields { rest, texts: &self.texts, position: self.position };
         match kind {
-            // None is an input: texts were dealt with above, origins ahead of this, and an end is not given.
+            // None of these is an input: texts were handled above, and origins and the end before
+            // this was called.
             Kind::Text | Kind::End | Kind::Origin => return Err(damaged()),
             Kind::CloseCircuit => {
                 fields.end()?;
@@ -484,7 +494,7 @@ impl<R: Read> Replay<R> {
         Ok(true)
     }
 
-    /// Whether a subscription may begin with this number.
+    /// Checks that a subscription may begin with this number.
     fn check_new(&self, number: u64, fields: &Fields<'_>) -> Result<(), ReplayError> {
         if self.subscriptions.contains_key(&number) {
             return Err(fields.damaged());
@@ -519,7 +529,7 @@ impl<R: Read> Replay<R> {
         Ok((number, subscription.ok_or_else(|| ReplayError::WrongType(label.to_owned()))?))
     }
 
-    /// Begins a reservoir, and returns what ends it with its number.
+    /// Begins a reservoir, and returns its number and the means to end it.
     fn reserve(&self, fields: &mut Fields<'_>) -> Result<(u64, Box<dyn Closing>), ReplayError> {
         let (label, number, capacity) = (fields.text()?, fields.number()?, fields.number()?);
         fields.end()?;
@@ -533,7 +543,7 @@ impl<R: Read> Replay<R> {
         Ok((number, reservoir.ok_or_else(|| ReplayError::WrongType(label.to_owned()))?))
     }
 
-    /// What has this label, or is a tap's conduit that is known by it.
+    /// Returns the component with this label, or the tap's conduit with it.
     fn known_input(&self, label: &str) -> Result<&dyn Input, ReplayError> {
         match self.inputs.get(label) {
             Some(input) => Ok(&**input),
@@ -541,7 +551,7 @@ impl<R: Read> Replay<R> {
         }
     }
 
-    /// Gives something to what has this label.
+    /// Gives an input to the component with this label.
     fn give(&self, kind: Kind, fields: &mut Fields<'_>) -> Result<(), ReplayError> {
         let label = fields.text()?;
         let input = self.known_input(label)?;
@@ -568,7 +578,7 @@ impl<R: Read> Replay<R> {
     }
 }
 
-/// A circuit for as long as it gets its inputs from a journal.
+/// A circuit while its inputs come from a journal.
 struct InReplay<'a>(&'a Machine);
 
 impl<'a> InReplay<'a> {
@@ -584,13 +594,13 @@ impl Drop for InReplay<'_> {
     }
 }
 
-/// What is known by a label.
+/// Returns the component with this label.
 fn known<'a, T: ?Sized>(all: &'a HashMap<String, Box<T>>, label: &str) -> Result<&'a T, ReplayError> {
     let found = all.get(label).ok_or_else(|| ReplayError::UnknownLabel(label.to_owned()))?;
     Ok(found)
 }
 
-/// What is left of a frame.
+/// The rest of a frame.
 struct Fields<'a> {
     rest: &'a [u8],
     texts: &'a [String],
@@ -616,19 +626,19 @@ impl<'a> Fields<'a> {
         self.text_of(number)
     }
 
-    /// A text, behind which there is nothing.
+    /// Takes a text, after which nothing may follow.
     fn last_text(&mut self) -> Result<&'a str, ReplayError> {
         let text = self.text()?;
         self.end()?;
         Ok(text)
     }
 
-    /// Behind what was taken there is nothing.
+    /// Checks that nothing follows.
     fn end(&self) -> Result<(), ReplayError> {
         if self.rest.is_empty() { Ok(()) } else { Err(self.damaged()) }
     }
 
-    /// A name, or nothing.
+    /// Takes a name, or nothing.
     fn name(&mut self) -> Result<Option<Name>, ReplayError> {
         match self.number()? {
             0 => Ok(None),

@@ -1,4 +1,4 @@
-//! Circuits that are to be reported, by their names, without keeping them.
+//! Circuits to be reported, by name, without keeping them alive.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -12,17 +12,18 @@ use crate::observe::followers::Follower;
 use crate::observe::stats::Stats;
 use crate::sync::unpoisoned;
 
-/// What circuits have done so far, summed up by their names.
+/// Statistics of circuits, summed by name.
 ///
-/// Circuits are not kept. What those have counted that are gone stays in the sums as long as another one of the name is there, and
-/// until the sums are taken, so that sums do not fall.
+/// It does not keep circuits alive. Counts of dropped circuits stay in the sums as long as another
+/// circuit of the name exists, and until the sums are taken, so that sums do not decrease.
 #[derive(Default)]
 pub(crate) struct Census(Mutex<Groups>);
 
 impl Census {
-    /// Has the circuit counted for as long as it exists. Registering it twice makes no difference.
+    /// Includes the circuit in the sums for as long as it exists. Registering it twice has no
+    /// effect.
     ///
-    /// Takes constant time on average, however many there are and were.
+    /// Amortised O(1), however many circuits there are and were.
     pub(crate) fn register(&self, circuit: &Circuit) {
         let (machine, subject) = (circuit.machine(), circuit.subject());
         let mut groups = unpoisoned(self.0.lock());
@@ -35,7 +36,7 @@ impl Census {
         groups.count_one();
     }
 
-    /// The sums of all names that there is a circuit of.
+    /// Returns the sums of all names that have a circuit.
     pub(crate) fn take(&self) -> Vec<(&'static str, Stats)> {
         let mut groups = unpoisoned(self.0.lock());
         groups.forget_gone();
@@ -43,7 +44,7 @@ impl Census {
         groups.by_name.iter().map(|(name, group)| (*name, group.sum())).collect()
     }
 
-    /// The names of what was registered, in order.
+    /// Returns the registered names, in order.
     pub(crate) fn names(&self) -> Vec<&'static str> {
         unpoisoned(self.0.lock()).by_name.keys().copied().collect()
     }
@@ -52,14 +53,15 @@ impl Census {
 #[derive(Default)]
 struct Groups {
     by_name: BTreeMap<&'static str, Group>,
-    /// How many groups and watches there were when those gone were last forgotten.
+    /// Number of groups and watches after the last cleanup.
     kept: usize,
-    /// How many watches were added since.
+    /// Number of watches added since.
     added: usize,
 }
 
 impl Groups {
-    /// Nobody might ever take the sums. So those gone are looked for as often as there are twice as many as were left.
+    /// Counts an added watch. The sums may never be taken, so this cleans up each time the number
+    /// has doubled.
     fn count_one(&mut self) {
         self.added += 1;
         if self.added > self.kept {
@@ -79,7 +81,7 @@ impl Groups {
 struct Group {
     /// By the identities of the circuits.
     watches: HashMap<Id, Arc<Watch>>,
-    /// What those have counted that are forgotten.
+    /// Counts of the circuits that were removed.
     gone: Stats,
 }
 
@@ -110,26 +112,27 @@ fn add(left: Stats, right: Stats) -> Stats {
     }
 }
 
-/// A look at a circuit that does not keep it.
+/// A reference to a circuit that does not keep it alive.
 struct Watch(Mutex<Watched>);
 
 enum Watched {
     There(At),
-    /// The last numbers of a circuit that is gone.
+    /// Last numbers of a circuit that was dropped.
     Gone(Stats),
 }
 
-/// Where a machine is. It is there as long as this is: `gone` replaces this under the lock before the machine is freed.
+/// Address of a machine. The machine exists for as long as this: `gone` replaces this under the
+/// lock before the machine is freed.
 struct At(NonNull<Machine>);
 
 #[allow(unsafe_code, reason = "a machine may be looked at from any thread")]
-// SAFETY: all that is done with it is looking at a machine, which is `Sync`.
+// SAFETY: the machine is only read, and is `Sync`.
 unsafe impl Send for At {}
 
 impl At {
     #[allow(unsafe_code, reason = "see the type")]
     fn stats(&self) -> Stats {
-        // SAFETY: see the type; whoever has a reference to this holds the lock.
+        // SAFETY: see the type; a caller with a reference to this holds the lock.
         Stats::of(unsafe { self.0.as_ref() })
     }
 }
@@ -158,7 +161,7 @@ mod tests {
     use super::*;
     use crate::{Name, RunBy};
 
-    /// How many circuits come and go.
+    /// Number of circuits that are made and dropped.
     const MANY: u64 = 10_000;
 
     fn circuit(name: &str) -> Circuit {
@@ -166,13 +169,13 @@ mod tests {
         Circuit::builder().run_by(RunBy::Owner).name(name).build().expect("no thread")
     }
 
-    /// A circuit of this name that is gone when this returns, and has counted three entries.
+    /// Makes and drops a circuit of this name, which has counted three entries.
     fn register_and_drop(census: &Census, name: &str) {
         let circuit = circuit(name);
         census.register(&circuit);
         let pipe = circuit.discard().expect("open");
         (0..2).for_each(|value| pipe.emit(value));
-        // The handle's release is an entry of its own.
+        // The release of the handle is the third entry.
         drop(pipe);
     }
 

@@ -1,4 +1,5 @@
-//! Who is to be told of a circuit's end without keeping the circuit. Takes no room where no feature has followers.
+//! Components that are notified of a circuit's end without keeping it. Zero-sized where no feature
+//! needs it.
 
 #[cfg(any(feature = "stream", feature = "metrics", feature = "opentelemetry"))]
 pub(crate) use with::{Follower, Followers};
@@ -12,16 +13,16 @@ mod with {
 
     use crate::sync::unpoisoned;
 
-    /// Who is told.
+    /// A component that is notified.
     pub(crate) trait Follower: Send + Sync {
         /// The circuit has ended: it will never run a receptor again.
         fn ended(&self) {}
 
-        /// Nobody refers to the circuit any more, and its memory is given back when this returns.
+        /// There are no references to the circuit any more; its memory is freed after this returns.
         fn gone(&self) {}
     }
 
-    /// Most circuits have no followers, and then this should be small.
+    /// Small while a circuit has no followers, as most have none.
     #[derive(Default)]
     pub(crate) struct Followers(OnceLock<Box<List>>);
 
@@ -33,7 +34,7 @@ mod with {
             if all.len() == all.capacity() {
                 let looked_at = all.len();
                 all.retain(|follower| follower.strong_count() > 0);
-                // Before they are looked at again, half as many have to come as there were.
+                // At least half as many must be added as were scanned before the next scan.
                 all.reserve(looked_at / 2 + 1);
             }
             all.push(follower);
@@ -47,7 +48,7 @@ mod with {
             self.all().iter().for_each(|follower| follower.gone());
         }
 
-        /// Not told under the lock: who is told may drop what else follows.
+        /// Cloned, so that followers are called without the lock: they may drop what else follows.
         fn all(&self) -> Vec<Arc<dyn Follower>> {
             let Some(all) = self.0.get() else { return Vec::new() };
             let all = unpoisoned(all.lock());

@@ -1,4 +1,4 @@
-//! The stats of circuits as metrics of OpenTelemetry.
+//! Statistics of circuits as metrics of OpenTelemetry.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -12,7 +12,7 @@ use crate::observe::census::Census;
 use crate::observe::stats::Stats;
 use crate::sync::unpoisoned;
 
-/// Reports the [`Stats`] of circuits by instruments of a meter, whenever these are read.
+/// Reports the [`Stats`] of circuits through instruments of a meter, whenever these are read.
 ///
 /// | instrument | kind | unit | what |
 /// |---|---|---|---|
@@ -22,15 +22,16 @@ use crate::sync::unpoisoned;
 /// | `tidemark.circuit.failures` | counter | `{failure}` | callbacks that have failed |
 /// | `tidemark.circuit.emissions.dropped` | counter | `{emission}` | emissions dropped because a queue was full |
 ///
-/// Instruments that are read one after the other report numbers of the same time: the first has them taken, and the others report the
-/// same, unless that was longer ago than a tenth of a second.
+/// Instruments that are read one after the other report numbers of the same time: the first takes
+/// them, and the others report the same ones unless they are older than a tenth of a second.
 ///
-/// Each has the attribute `tidemark.circuit.name`. Circuits are not kept: one that is dropped is reported no more. Circuits of the
-/// same name are reported as one, with the sums of their numbers; what those among them have counted that are gone stays in the
-/// sums as long as another one of the name is there, so that counters do not fall.
+/// Each has the attribute `tidemark.circuit.name`. Circuits are not kept alive: a dropped circuit
+/// is not reported any more. Circuits of the same name are reported as one, with the sums of their
+/// numbers. Counts of dropped circuits stay in the sums as long as another circuit of the name
+/// exists, so that counters do not decrease.
 ///
-/// Clones register with the same instruments. They report as long as the meter's provider reads them, also when all clones are
-/// dropped.
+/// Clones register with the same instruments. These report as long as the meter's provider reads
+/// them, even when all clones are dropped.
 ///
 /// ```
 /// use opentelemetry::metrics::{MeterProvider, NoopMeterProvider};
@@ -47,10 +48,10 @@ pub struct CircuitMeter {
     census: Arc<Census>,
 }
 
-/// An instrument's name, unit and description, and what it reports.
+/// An instrument's name, unit and description, and the function that reads its value.
 type Counter = (&'static str, &'static str, &'static str, fn(&Stats) -> u64);
 
-/// What only grows.
+/// Values that only increase.
 const COUNTERS: [Counter; 4] = [
     ("tidemark.circuit.entries.admitted", "{entry}", "Entries put into the queues of circuits.", |stats| {
         stats.admitted
@@ -90,7 +91,8 @@ impl CircuitMeter {
         Self { census }
     }
 
-    /// Has the circuit reported from now on, for as long as it exists. Registering it twice makes no difference.
+    /// Reports the circuit from now on, for as long as it exists. Registering it twice has no
+    /// effect.
     pub fn register(&self, circuit: &Circuit) {
         self.census.register(circuit);
     }
@@ -102,7 +104,7 @@ impl fmt::Debug for CircuitMeter {
     }
 }
 
-/// What an instrument of this name calls when it is read.
+/// Returns the callback that is called when the instrument of this name is read.
 fn callback<T: 'static>(
     shared: &Arc<Shared>,
     name: &'static str,
@@ -116,13 +118,13 @@ fn callback<T: 'static>(
     }
 }
 
-/// What all instruments report.
+/// State shared by all instruments.
 struct Shared {
     census: Arc<Census>,
     last: Mutex<Last>,
 }
 
-/// What was taken last, for those who have not reported it yet.
+/// The numbers taken last, for the instruments that have not reported them yet.
 #[derive(Default)]
 struct Last {
     taken: Option<Instant>,
@@ -132,11 +134,13 @@ struct Last {
 
 type Numbers = Arc<[(&'static str, Stats)]>;
 
-/// How old may be what an instrument reports. More than reading all instruments takes, and less than the time between two readings.
+/// Maximum age of reported numbers: more than reading all instruments takes, less than the time
+/// between two readings.
 const AGE_MAX: Duration = Duration::from_millis(100);
 
 impl Shared {
-    /// The numbers that this instrument is to report now: those that others have just reported, but none twice.
+    /// Returns the numbers that this instrument reports now: those that others have just reported,
+    /// but none twice.
     fn numbers(&self, instrument: &'static str, now: Instant) -> Numbers {
         let mut last = unpoisoned(self.last.lock());
         let is_fresh = last.taken.is_some_and(|taken| now.saturating_duration_since(taken) <= AGE_MAX);
@@ -174,10 +178,10 @@ mod tests {
         assert_eq!(admitted("admitted", now), 1);
         assert_eq!(admitted("handled", now), 1);
         assert_eq!(admitted("backlog", now + AGE_MAX), 1);
-        // The first one again: all are read once more.
+        // The first one again: all numbers are taken again.
         assert_eq!(admitted("admitted", now), 4);
         assert_eq!(admitted("handled", now), 4);
-        // What nobody has asked for in a while is not reported any more.
+        // Numbers that are too old are not reported any more.
         assert_eq!(admitted("backlog", now + 2 * AGE_MAX), 6);
     }
 }

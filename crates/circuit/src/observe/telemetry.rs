@@ -1,16 +1,18 @@
-//! What circuits tell `tracing`, if the feature of that name is on. Without it every function here is empty.
+//! Spans and events for `tracing`, if the feature of that name is on. Otherwise all functions here
+//! are empty.
 //!
 //! | what | level | target | fields |
 //! |---|---|---|---|
 //! | span `circuit`: one run of a circuit that has something to do | debug | `tidemark_circuit` | `name` |
 //! | event `failure`: a callback panicked | error | `tidemark_circuit` | `subject`, `operation`, `message` |
-//! | event `restart`: what failed was made anew | debug | `tidemark_circuit` | `subject`, `failures` |
+//! | event `restart`: a failed receptor was made again | debug | `tidemark_circuit` | `subject`, `failures` |
 //! | event `quarantine`: a pipe's receptor was dropped for its failures | debug | `tidemark_circuit` | `subject`, `failures` |
 //! | event `overflow`: an emission was dropped because the queue was full | debug | `tidemark_circuit` | `subject` |
 //! | event `close`: a circuit was closed | debug | `tidemark_circuit` | `subject` |
 //!
-//! What a subscriber of `tracing` does is not the circuit's: what it emits is an input, and its panics are kept from the circuit, as
-//! those of all other code of users are. Of what circuits do meanwhile on its thread it is not told, as that would have no end.
+//! A `tracing` subscriber is outside code: what it emits to the circuit is input, and its panics
+//! are caught, as those of all user code. It is not notified of what circuits do on its thread
+//! during a notification, which would not end.
 
 #[cfg(feature = "tracing")]
 pub(crate) use with::{Listener, closed, failed, overflowed, quarantined, restarted, run};
@@ -31,11 +33,11 @@ mod with {
     use crate::identity::subject::Subject;
 
     thread_local! {
-        /// Whether a subscriber is being told of something.
+        /// Whether this thread is inside a notification of a subscriber.
         static TELLING: Cell<bool> = const { Cell::new(false) };
     }
 
-    /// Calls a subscriber, unless it is one that has come here.
+    /// Calls a subscriber, unless this runs inside such a call.
     fn tell(call: impl FnOnce()) {
         if !TELLING.replace(true) {
             call_outside(call);
@@ -43,7 +45,7 @@ mod with {
         }
     }
 
-    /// The span of a run, until it is dropped.
+    /// The span of a run; ends when dropped.
     pub(crate) struct Span(Option<EnteredSpan>);
 
     impl Drop for Span {
@@ -54,21 +56,22 @@ mod with {
         }
     }
 
-    /// Who hears of what a thread does: for another one that works in its place.
+    /// The subscriber of a thread, to be passed to a thread that works for it.
     pub(crate) struct Listener {
-        /// The subscriber, and the span that the thread is in. None while the subscriber is being told of something.
+        /// The subscriber, and the span that the thread is in. None inside a notification of the
+        /// subscriber.
         subscriber: Option<(Dispatch, tracing::Span)>,
     }
 
     impl Listener {
-        /// Who hears of this thread.
+        /// Returns the subscriber of this thread.
         pub(crate) fn here() -> Self {
             let mut subscriber = None;
             tell(|| subscriber = Some((dispatcher::get_default(Clone::clone), tracing::Span::current())));
             Self { subscriber }
         }
 
-        /// Does this on a thread that nobody else is told of yet.
+        /// Runs `work` with this subscriber, on a thread that has none of its own yet.
         pub(crate) fn hears<R>(self, work: impl FnOnce() -> R) -> R {
             let Some((subscriber, span)) = self.subscriber else {
                 TELLING.set(true);
@@ -86,7 +89,7 @@ mod with {
     pub(crate) fn run(circuit: &Subject, has_work: impl FnOnce() -> bool) -> Span {
         let mut span = None;
         tell(|| {
-            // Drivers look into empty queues often.
+            // Drivers often check empty queues.
             if enabled!(target: "tidemark_circuit", Level::DEBUG) && has_work() {
                 let name = circuit.name();
                 span =

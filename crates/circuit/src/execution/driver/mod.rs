@@ -1,7 +1,7 @@
-//! Who runs a circuit, and when.
+//! Drivers: what runs a circuit, and when.
 //!
-//! A machine has its driver, which knows by its head the machine that is to be run; what runs machines is above both, in `thread`
-//! and `workers`.
+//! A machine has its driver, which refers to the machine by its head. The code that runs machines
+//! is above both, in `thread` and `workers`.
 
 mod pace;
 mod parker;
@@ -15,21 +15,21 @@ use crate::execution::ticker::SimulatedClock;
 use parker::Parker;
 pub use pool::ThreadPool;
 
-/// Who runs a circuit. What a circuit does, and in which order, is the same for all of them.
+/// What runs a circuit. What the circuit does, and in which order, is the same for all drivers.
 pub(crate) enum Driver {
-    /// The owner, by calling for it; if that is a simulation, by its clock.
+    /// The owner, by calling for it; for a simulation, with its clock.
     Owner(Option<Arc<SimulatedClock>>),
-    /// Whoever waits for it.
+    /// The threads that wait for it.
     Waiters,
     /// A thread of its own.
     Thread(Arc<Parker>),
     /// The threads of a pool.
     Pool(ThreadPool),
-    /// Those of the pool that all share, which nobody has to count.
+    /// The threads of the shared pool, which lives for ever and needs no counted reference.
     SharedPool(&'static ThreadPool),
 }
 
-/// What is still to be said to a driver when a reference to its circuit is gone.
+/// A notification that a driver still gets after a reference to its circuit is gone.
 pub(crate) struct LastWords(Arc<Parker>);
 
 impl LastWords {
@@ -39,7 +39,8 @@ impl LastWords {
 }
 
 impl Driver {
-    /// Whether somebody sleeps who has to be told of work, and comes for it also after the circuit's end.
+    /// Returns whether the driver needs a notification for work to begin with, and runs the circuit
+    /// also after its end.
     pub(crate) fn must_be_told(&self) -> bool {
         matches!(self, Self::Pool(_) | Self::SharedPool(_))
     }
@@ -57,14 +58,15 @@ impl Driver {
         }
     }
 
-    /// The circuit has ended without its driver.
+    /// Notifies the driver that the circuit has ended without it.
     pub(crate) fn on_ended(&self) {
         if let Self::Thread(parker) = self {
             parker.unpark();
         }
     }
 
-    /// What has to be told if the reference that is about to be dropped was the last but the driver's own.
+    /// The notification to send if the reference about to be dropped is the last except the
+    /// driver's own.
     #[inline]
     pub(crate) fn on_abandoned(&self) -> Option<LastWords> {
         match self {

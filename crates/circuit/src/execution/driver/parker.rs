@@ -1,10 +1,10 @@
-//! How a circuit's own thread is reached, which may sleep.
+//! Wakes a circuit's own thread when it sleeps.
 
 use std::sync::OnceLock;
 
 use crate::sync::thread::Thread;
 
-/// How to reach a circuit's thread.
+/// Handle to wake a circuit's thread.
 #[derive(Default)]
 pub(crate) struct Parker(OnceLock<Thread>);
 
@@ -16,9 +16,9 @@ impl Parker {
         }
     }
 
-    /// Says which thread it is, once it has started.
+    /// Sets the thread, once it has started.
     pub(super) fn set(&self, thread: Thread) {
-        // The thread does not need to know: whoever finds it asleep finds this set.
+        // The thread itself does not need this: a caller that finds it asleep finds this set.
         let _ = self.0.set(thread);
     }
 }

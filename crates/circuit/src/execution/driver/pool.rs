@@ -1,4 +1,4 @@
-//! The circuits that wait for one of the threads of a pool, in their order.
+//! Circuits that wait for a thread of a pool, in order.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -6,10 +6,11 @@ use std::fmt;
 use crate::execution::machine::HandedOver;
 use crate::sync::{Arc, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, hint, lock, wait};
 
-/// How often a thread looks for work before it sleeps: some ten microseconds.
+/// How often a thread polls for work before it sleeps: about ten microseconds.
 pub(super) const LOOKS: u32 = if cfg!(loom) { 0 } else { 400 };
 
-/// Threads that run circuits. Clones are the same pool; its threads end when no clone and no circuit uses it any more.
+/// Threads that run circuits. Clones are the same pool; its threads end when no clone and no
+/// circuit uses it any more.
 ///
 /// ```
 /// use tidemark_circuit::ThreadPool;
@@ -21,14 +22,14 @@ pub(super) const LOOKS: u32 = if cfg!(loom) { 0 } else { 400 };
 #[derive(Clone)]
 pub struct ThreadPool(Arc<Owner>);
 
-/// What the users of a pool share; its threads have only what is inside.
+/// Shared by the users of a pool; its threads have only the inner part.
 struct Owner(Arc<Shared>);
 
-/// What the threads of a pool take their work from.
+/// Work queue of a pool's threads.
 pub(super) struct Shared {
     queue: Mutex<Queue>,
     work: Condvar,
-    /// How many circuits are queued, for a look without the lock.
+    /// Number of queued circuits, for checks without the lock.
     queued: AtomicUsize,
 }
 
@@ -40,25 +41,27 @@ impl Default for Shared {
 
 #[derive(Default)]
 struct Queue {
-    /// Empty when it is dropped: a circuit that waits keeps its pool, whose threads do not end while one waits.
+    /// Empty when dropped: a queued circuit keeps its pool, whose threads do not end while one is
+    /// queued.
     circuits: VecDeque<HandedOver>,
     sleeping: usize,
     ended: bool,
 }
 
 impl ThreadPool {
-    /// The pool whose threads take their work from there.
+    /// The pool whose threads take their work from `shared`.
     pub(super) fn of(shared: Arc<Shared>) -> Self {
         Self(Arc::new(Owner(shared)))
     }
 
-    /// Has the circuit run. It is in the queue at most once: only who ends its idleness comes here.
+    /// Schedules the circuit. It is queued at most once: only the thread that clears its idle flag
+    /// calls this.
     pub(crate) fn schedule(&self, machine: HandedOver) {
         self.0.0.push(machine);
     }
 }
 
-/// Whether both are the same pool.
+/// Two are equal if they are the same pool.
 impl PartialEq for ThreadPool {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -97,7 +100,7 @@ impl Shared {
         }
     }
 
-    /// The next circuit with work; none when the pool has ended.
+    /// Waits for the next circuit with work; none when the pool has ended.
     pub(super) fn next(&self) -> Option<HandedOver> {
         for _ in 0..LOOKS {
             if self.is_wanted() {
@@ -120,7 +123,7 @@ impl Shared {
         }
     }
 
-    /// Whether another circuit waits for a thread.
+    /// Returns whether another circuit waits for a thread.
     pub(super) fn is_wanted(&self) -> bool {
         self.queued.load(Ordering::Relaxed) > 0
     }

@@ -8,12 +8,13 @@ use crate::execution::machine::{MachineRef, Progress};
 use crate::sync::hint;
 use crate::sync::thread;
 
-/// How often the thread looks for work before it parks: some twenty microseconds.
+/// How often the thread polls for work before it parks: about twenty microseconds.
 const LOOKS: u32 = if cfg!(loom) { 0 } else { 800 };
 
-/// Starts the thread of a circuit. It ends when the circuit has ended, or nobody else has a reference to it.
+/// Starts the thread of a circuit. It ends when the circuit has ended, or when it has the only
+/// reference.
 pub(crate) fn start(machine: MachineRef, parker: &Parker) -> io::Result<()> {
-    // The name of a circuit may have what that of a thread may not.
+    // The name of a circuit may contain a NUL, that of a thread may not.
     let name = machine.subject().name().path().replace('\0', "?");
     let handle = thread::Builder::new().name(name).spawn(move || drive(machine))?;
     parker.set(handle.thread().clone());
@@ -49,7 +50,7 @@ fn wait_for_work(machine: &MachineRef) {
         running.shrink();
     }
     if !machine.go_idle() {
-        // Perhaps somebody is between claiming a place and filling it.
+        // A producer may be between claiming a ticket and filling its slot.
         hint::spin_loop();
         return;
     }

@@ -1,4 +1,4 @@
-//! A few threads for any number of circuits. A circuit without work costs them nothing.
+//! A few threads that run any number of circuits. A circuit without work costs them nothing.
 
 use std::io;
 use std::num::NonZeroUsize;
@@ -10,11 +10,12 @@ use crate::error::{ArgumentError, Error};
 use crate::execution::machine::{MachineRef, Progress};
 use crate::sync::{Arc, hint, thread};
 
-/// How many entries a circuit may handle before others get their turn.
+/// How many entries a circuit may handle before the next circuit gets its turn.
 const TURN: usize = 1024;
 
 impl ThreadPool {
-    /// A pool with this many threads. Fails if that is none, or the system gives no thread.
+    /// Makes a pool with this many threads. Fails if `threads` is zero, or the system cannot start
+    /// a thread.
     pub fn new(threads: usize) -> Result<Self, Error> {
         if threads == 0 {
             let message = "the number of threads is 0; it must be at least 1";
@@ -33,7 +34,7 @@ impl ThreadPool {
         Ok(pool)
     }
 
-    /// The pool of circuits that were given no driver: a thread for each processor.
+    /// The default pool: one thread for each processor.
     pub(crate) fn global() -> io::Result<&'static Self> {
         static GLOBAL: OnceLock<ThreadPool> = OnceLock::new();
         if let Some(pool) = GLOBAL.get() {
@@ -54,7 +55,8 @@ impl Shared {
     fn run(&self, machine: MachineRef) {
         loop {
             let Some(mut running) = machine.enter() else {
-                // A receptor that waits for it runs it in its place, for however long, or somebody closes it.
+                // A waiting receptor runs it in this driver's place, for however long, or a caller
+                // closes it.
                 if machine.put_off() {
                     return;
                 }
@@ -64,7 +66,7 @@ impl Shared {
             let progress = running.run_published(TURN);
             let batch = running.handled().wrapping_sub(before);
             drop(running);
-            // A lane's producer may have more at any time: that is no reason to keep the others waiting.
+            // A lane's producer may always have more, which must not keep other circuits waiting.
             let is_wanted = self.is_wanted();
             let has_more = progress == Progress::More || is_wanted && machine.has_work();
             if has_more && is_wanted {
@@ -85,7 +87,8 @@ impl Shared {
             if machine.go_idle() {
                 return;
             }
-            // Perhaps somebody is between claiming a place and filling it, and the system has taken its processor away.
+            // A producer may be between claiming a ticket and filling its slot, preempted by the
+            // system.
             if self.is_wanted() {
                 return self.push(machine.hand_over());
             }
@@ -93,8 +96,8 @@ impl Shared {
         }
     }
 
-    /// Looks for a while whether more comes for this circuit: who has just waited for it often goes on, and then need not wake
-    /// anybody.
+    /// Polls for a while whether more arrives for this circuit: a caller that has just waited for
+    /// it often continues, and then need not wake a thread.
     fn linger(&self, machine: &MachineRef) -> bool {
         for _ in 0..LOOKS {
             if machine.has_work() {

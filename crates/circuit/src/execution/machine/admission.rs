@@ -1,4 +1,4 @@
-//! How values and other things come into a machine, and how its driver is told of them.
+//! How values and other entries enter a machine, and how its driver is notified.
 #![allow(unsafe_code, reason = "see the parent module")]
 
 use super::stack::on_one_stack;
@@ -18,12 +18,12 @@ use crate::sync::{Ordering, hint};
 use tidemark_barrier as barrier;
 
 impl Machine {
-    /// Gives a value to a node of this circuit: to the back of the transit queue from inside, of the ingress queue from
-    /// outside. Dropped if the circuit is closed.
+    /// Emits a value to a node of this circuit: to the back of the transit queue from inside, of
+    /// the ingress queue from outside. Drops it if the circuit is closed.
     ///
     /// # Safety
     ///
-    /// The node belongs to this machine, takes an `E`, and the caller has a handle of it.
+    /// The node belongs to this machine and takes an `E`, and the caller has a handle of it.
     #[inline]
     pub(crate) unsafe fn emit<E: Send>(&self, node: *mut Header, value: E) {
         if self.is_inside() {
@@ -35,7 +35,7 @@ impl Machine {
         }
     }
 
-    /// Gives a value to a node from inside of the context, which always has room for it.
+    /// Emits a value to a node from inside the context, where there is always room.
     ///
     /// # Safety
     ///
@@ -46,7 +46,7 @@ impl Machine {
         unsafe { (*self.inside.get()).transit.push(Token::emission(node), value) };
     }
 
-    /// Gives a value to a node from outside of the context.
+    /// Emits a value to a node from outside the context.
     ///
     /// # Safety
     ///
@@ -77,9 +77,11 @@ impl Machine {
         self.tell_driver();
     }
 
-    /// As [`Machine::emit`], but gives a value back that is not taken. A caller that may not wait for room is refused instead.
+    /// As [`Machine::emit`], but returns a value that is not accepted. A caller that may not wait
+    /// for room is refused instead.
     ///
-    /// A value that is taken reaches its node, unless the bound drops and counts it or nothing can run the circuit any more.
+    /// An accepted value reaches its node, unless the bound drops and counts it or nothing can run
+    /// the circuit any more.
     ///
     /// # Safety
     ///
@@ -91,8 +93,8 @@ impl Machine {
         may_wait: bool,
     ) -> Result<(), Refused<E>> {
         if self.is_inside() {
-            // The circuit drops its receptors, or has dropped them: none is left to handle the value.
-            // SAFETY: in the context.
+            // The circuit drops its receptors, or has dropped them: none is left to handle the
+            // value. SAFETY: in the context.
             if unsafe { (*self.inside.get()).over } {
                 return Err(Refused::Closed(value));
             }
@@ -104,11 +106,13 @@ impl Machine {
         unsafe { self.try_admit(node, value, may_wait) }
     }
 
-    /// Puts a value into the ingress queue, unless the circuit is closed or the bound refuses the value.
+    /// Puts a value into the ingress queue, unless the circuit is closed or the bound refuses the
+    /// value.
     ///
-    /// The caller takes the value's place in the order first, and then reads the flag that decides. A close sets the flag first, and
-    /// then takes its place from the same counter. So the caller that takes a place behind the close sees the flag, and a value whose
-    /// caller does not see it is ahead of the close and is handled.
+    /// The caller takes the value's ticket first, then reads the `CLOSED` flag. A close sets the
+    /// flag first, then takes its ticket from the same counter. So a caller whose ticket follows
+    /// the close sees the flag; and a value whose caller does not see the flag precedes the close
+    /// and is handled.
     ///
     /// # Safety
     ///
@@ -120,7 +124,8 @@ impl Machine {
         value: E,
         may_wait: bool,
     ) -> Result<(), Refused<E>> {
-        // Checked ahead of the place too: a place costs an entry in the queue, also in a circuit that has ended.
+        // Checked before the ticket is taken too: each ticket costs an entry in the queue, even in
+        // a circuit that has ended.
         if self.is_closed() {
             return Err(Refused::Closed(value));
         }
@@ -131,20 +136,21 @@ impl Machine {
         };
         if let Some(latest) = bounds.latest() {
             let mut latest = latest.lock();
-            // A close takes its place under this lock too.
+            // A close takes its ticket under this lock too.
             if self.is_closed() {
                 return Err(Refused::Closed(value));
             }
-            // SAFETY: the node takes an `E`. The ticket is taken under the lock, so entries are in the order of their tickets.
+            // SAFETY: the node takes an `E`. The ticket is taken under the lock, so entries are in
+            // the order of their tickets.
             let oldest = unsafe { latest.push(self.ingress.claim(), token, value) };
             // Under the lock, because the release of the entry's node may be next in the queue.
-            // SAFETY: the node exists: its release, if there is one, is behind the entry.
+            // SAFETY: the node exists: its release, if there is one, follows the entry.
             let oldest = oldest.map(|entry| (unsafe { discarder(entry.token) }, entry));
             drop(latest);
             self.tell_driver();
             if let Some((discard, mut entry)) = oldest {
                 bounds.count_dropped();
-                // SAFETY: the entry's value is of its node's type, and is in nobody's hands but ours.
+                // SAFETY: the value is of its node's type, and only this thread has the entry.
                 unsafe { discard(entry.value()) };
                 telemetry::overflowed(&self.subject);
             }
@@ -155,7 +161,8 @@ impl Machine {
                 // SAFETY: as the caller says.
                 let outcome = unsafe { self.push_unless_closed(token, value) };
                 if outcome.is_err() {
-                    // The consumer makes room only for emissions, and this entry is none.
+                    // The consumer releases room only for emissions, and these slots now hold
+                    // barriers.
                     bounds.release();
                 }
                 outcome
@@ -170,11 +177,13 @@ impl Machine {
         }
     }
 
-    /// Appends a value to the ingress queue, or gives it back if the circuit is closed by the time that the value has its place.
+    /// Appends a value to the ingress queue, or returns it if the circuit is closed once the value
+    /// has its ticket.
     ///
     /// # Safety
     ///
-    /// The token is an emission's to a node of this machine that takes an `E`, and the caller has a handle of the node.
+    /// The token is an emission to a node of this machine that takes an `E`, and the caller has a
+    /// handle of the node.
     unsafe fn push_unless_closed<E: Send>(&self, token: Token, value: E) -> Result<(), Refused<E>> {
         // SAFETY: as the caller says.
         let outcome = unsafe { self.ingress.push_if(token, value, || !self.is_closed()) };
@@ -204,12 +213,13 @@ impl Machine {
         self.tell_driver();
     }
 
-    /// A lane of this machine.
+    /// Opens a lane of this machine.
     pub(crate) fn open_lane(&self) -> Writer {
         self.lanes.open()
     }
 
-    /// Says that a lane was closed. An ended circuit takes no more of them, and keeps those that it has until it is freed.
+    /// Notifies the circuit that a lane was closed. An ended circuit needs no notification: it
+    /// keeps its lanes until it is freed.
     pub(crate) fn lane_closed(&self) {
         if !self.has_ended() {
             self.push_bare(Token::barrier());
@@ -218,7 +228,7 @@ impl Machine {
 
     /// Puts an entry without a value into the ingress queue.
     pub(super) fn push_bare(&self, token: Token) {
-        // SAFETY: there is no value behind a token that is no emission.
+        // SAFETY: a token that is no emission has no value.
         unsafe {
             match self.bounds.as_ref().and_then(|bounds| bounds.latest()) {
                 Some(latest) => {
@@ -231,10 +241,11 @@ impl Machine {
         self.tell_driver();
     }
 
-    /// Has something done in its place in the order: behind what the caller emitted before. Dropped if the circuit is closed.
+    /// Runs `work` in its place in the order: after what the caller emitted before. Dropped if the
+    /// circuit is closed.
     pub(crate) fn submit(&self, event: Event, work: impl FnOnce() + Send + 'static) {
         let is_inside = self.is_inside();
-        // What the circuit does itself, it does in a replay too.
+        // A replay repeats what the circuit does itself, so that is not recorded.
         let event = if is_inside { Event::Other } else { event };
         let job = Job { event, work: Box::new(work) };
         if is_inside {
@@ -245,19 +256,19 @@ impl Machine {
         }
     }
 
-    /// Says that a node has no handles any more. It is freed in its place in the order: everything that was emitted to it
-    /// before is handled first.
+    /// Releases a node that has no handles any more. It is freed in its place in the order:
+    /// everything emitted to it before is handled first.
     pub(crate) fn release(&self, node: *mut Header) {
         self.push_bare(Token::release(node));
     }
 
-    /// Ends the circuit after everything that was accepted so far. Does not wait.
+    /// Ends the circuit after everything accepted so far. Does not wait.
     pub(crate) fn close(&self) {
         if self.is_inside() {
             self.head.flags.fetch_or(CLOSED_INSIDE, Ordering::AcqRel);
             // SAFETY: in the context.
             if unsafe { (*self.inside.get()).replayed } {
-                // What was admitted before is still to come from the journal, and then the close.
+                // Values admitted before still come from the journal, and then the close.
                 return;
             }
         }
@@ -269,17 +280,19 @@ impl Machine {
             bounds.wake();
         }
         match if self.is_inside() { None } else { self.enter() } {
-            // It has nothing to do, to end, to drop or to tell, and does not need its driver for that.
+            // Nothing is left to handle, end, drop or notify, so the circuit ends here without its
+            // driver.
             Some(running) if running.end_untouched() => {
                 drop(running);
                 self.driver.on_ended();
             }
             running => {
-                // Before we leave, which calls code of others: they may wait for the end from the flag on.
+                // Before the context is left: leaving runs outside code, which may wait for the end
+                // as soon as the flag is set.
                 self.push_bare(Token::close());
                 if let Some(running) = running {
                     drop(running);
-                    // Whoever found the machine running while we looked has left what it wanted done to us.
+                    // A waiter that found the machine running relies on this thread to wake it.
                     self.waiters.wake(u64::MAX);
                 }
             }
@@ -287,8 +300,8 @@ impl Machine {
         telemetry::closed(&self.subject);
     }
 
-    /// Asks for room for one emission. Who is to wait for it and has to run the circuit for that, does; who would for ever is
-    /// refused.
+    /// Requests room for one emission. Waits for it if the policy says so, and runs the circuit
+    /// meanwhile where the caller has to. Refuses a wait that would never end.
     fn ask_for_room(&self, bounds: &Bounds, may_wait: bool) -> Admission {
         if !bounds.blocks() || !may_wait || !context::is_within_any() {
             return bounds.admit(may_wait, || self.is_closed(), || false);
@@ -304,7 +317,7 @@ impl Machine {
         on_one_stack(|| self.run_for_room(bounds, is_in_circle))
     }
 
-    /// Runs the circuit for the caller, which waits for room, until there is.
+    /// Runs the circuit for the caller, which waits for room, until there is room.
     fn run_for_room(&self, bounds: &Bounds, is_in_circle: impl Fn() -> bool) -> Admission {
         loop {
             let admission = bounds.admit(true, || self.is_closed() || self.is_left(), &is_in_circle);
@@ -312,13 +325,13 @@ impl Machine {
                 return admission;
             }
             if self.run_for_caller(1, u64::MAX) == Some(Progress::Idle) {
-                // Somebody is between getting room and filling it.
+                // Another thread may have claimed room that it has not filled yet.
                 hint::spin_loop();
             }
         }
     }
 
-    /// Tells the driver that there is something in the queues, if it has gone to sleep over them.
+    /// Notifies the driver that the queues have entries, if it went idle.
     #[inline]
     fn tell_driver(&self) {
         if self.head.flags.load(Ordering::SeqCst) & (IDLE | ENDED) != 0 {
@@ -336,7 +349,7 @@ impl Machine {
         }
     }
 
-    /// Has the driver run the machine soon, on another thread.
+    /// Schedules the driver to run the machine, on another thread.
     pub(super) fn wake_driver(&self) {
         match &self.driver {
             Driver::Owner(_) | Driver::Waiters => {}
@@ -346,8 +359,9 @@ impl Machine {
         }
     }
 
-    /// For a driver that found the queues empty: from now on it is told when something comes. False if something has come
-    /// meanwhile and it is the caller who has to look; then nobody was told.
+    /// Marks the driver idle, for a driver that found the queues empty: the next producer notifies
+    /// it. Returns false if an entry has arrived meanwhile and no producer has notified the driver,
+    /// which must then check the queues again itself.
     pub(crate) fn go_idle(&self) -> bool {
         self.head.flags.fetch_or(IDLE, Ordering::SeqCst);
         if !self.lanes.is_empty() {
@@ -363,7 +377,7 @@ impl Machine {
         self.head.flags.load(Ordering::SeqCst) & IDLE != 0
     }
 
-    /// Whether anything is claimed that is not done.
+    /// Returns whether any claimed entry is not done.
     #[inline]
     pub(crate) fn has_work(&self) -> bool {
         self.done.load(Ordering::Acquire) != self.ingress.tail() || self.lanes.have_work()

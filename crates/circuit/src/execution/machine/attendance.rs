@@ -1,4 +1,4 @@
-//! What is done with each input of a circuit that is recorded or replayed.
+//! Recording and replaying the inputs of a circuit.
 #![allow(unsafe_code, reason = "see the parent module")]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,7 +12,8 @@ use crate::journal::Recorder;
 use crate::sync::Ordering;
 
 impl Machine {
-    /// The time that the next inputs have, instead of the clock's. For circuits that their owner runs, between two runs.
+    /// Sets the time of the next inputs, instead of the clock's. For circuits that their owner
+    /// runs, between two runs.
     pub(crate) fn set_time(&self, nanos: u64) {
         if let Some(running) = self.enter() {
             // SAFETY: we are in the context.
@@ -23,25 +24,26 @@ impl Machine {
         }
     }
 
-    /// Reserves the circuit for a journal, which [`Machine::begin_recording`] is given next; false if one is told already.
+    /// Reserves the circuit for a recorder, which is passed to [`Machine::begin_recording`] next.
+    /// Returns false if there is one.
     pub(crate) fn reserve_recording(&self) -> bool {
         !self.recorded.swap(true, Ordering::AcqRel)
     }
 
-    /// Has the journal that the circuit is reserved for told of inputs from here on.
+    /// Attaches the recorder that the circuit is reserved for: it records inputs from then on.
     pub(crate) fn begin_recording(&self, recorder: Arc<dyn Recorder>) {
         self.set_recorder(|_| true, Some(recorder));
     }
 
-    /// Has this journal, which is the one that is told, be told of nothing from here on.
+    /// Detaches this recorder, which is the active one.
     pub(crate) fn end_recording(&self, recorder: Arc<dyn Recorder>) {
-        // Another one may have begun inside of the circuit, ahead of this.
+        // Another recorder may have been attached inside the circuit before this job runs.
         let is_told = move |told: &Arc<dyn Recorder>| ptr::addr_eq(Arc::as_ptr(told), Arc::as_ptr(&recorder));
         self.set_recorder(is_told, None);
         self.recorded.store(false, Ordering::Release);
     }
 
-    /// Has this journal told from here on, if none is or `gives_way` says so of the one that is.
+    /// Replaces the recorder if there is none, or if `gives_way` returns true for the active one.
     fn set_recorder(
         &self,
         gives_way: impl FnOnce(&Arc<dyn Recorder>) -> bool + Send + 'static,
@@ -50,7 +52,7 @@ impl Machine {
         self.submit(Event::Other, move || {
             Self::with_inside(|machine| {
                 let machine = machine.expect("jobs run in the circuit's context");
-                // SAFETY: in the context; recorders are dropped outside of the borrow.
+                // SAFETY: in the context; recorders are dropped after the borrow.
                 let before = unsafe {
                     let place = &mut (*machine.inside.get()).attendance;
                     let attendance = place.get_or_insert_default();
@@ -76,18 +78,21 @@ impl Machine {
         self.record(|recorder, time| unsafe { recorder.emission(time, pipe, ptr::from_mut(value).cast()) });
     }
 
-    /// Tells the journal, if there is one, of an input that it cannot have. In the context only.
+    /// Reports to the recorder, if there is one, an input that cannot be recorded. In the context
+    /// only.
     pub(crate) fn record_gap(&self, what: &str) {
         self.record(|recorder, time| recorder.gap(time, what));
     }
 
-    /// Tells the journal, if there is one, of the input that is being handled. In the context only.
+    /// Reports the input that is being handled to the recorder, if there is one. In the context
+    /// only.
     ///
-    /// This calls code of users, writers and values. What they throw is reported and goes no further: an input is handled
-    /// whether it could be recorded or not.
+    /// This calls user code: writers and values. Its panics are reported and caught here, so an
+    /// input is handled whether it could be recorded or not.
     pub(super) fn record(&self, tell: impl FnOnce(&dyn Recorder, u64)) {
         debug_assert!(self.is_inside());
-        // SAFETY: in the context. Another handle, because what is called may change ours.
+        // SAFETY: in the context. The recorder is cloned, because the called code may change the
+        // circuit's.
         let attendance = unsafe { &(*self.inside.get()).attendance };
         let recorder = attendance.as_ref().and_then(|attendance| attendance.recorder.clone());
         let Some(recorder) = recorder else { return };
@@ -97,15 +102,16 @@ impl Machine {
         }
     }
 
-    /// Whether the input that is being handled has had the circuit send something to itself. In the context only.
+    /// Returns whether the input that is being handled made the circuit emit to itself. In the
+    /// context only.
     pub(crate) fn has_caused(&self) -> bool {
         debug_assert!(self.is_inside());
         // SAFETY: in the context.
         unsafe { !(*self.inside.get()).transit.is_empty() }
     }
 
-    /// Whether the circuit's own close is left to a journal that is run again. For circuits that their owner runs, between two
-    /// runs; false if it is being run.
+    /// Sets whether the circuit's own close is left to the journal that is replayed. For circuits
+    /// that their owner runs, between two runs; returns false if the circuit is running.
     pub(crate) fn set_replayed(&self, replayed: bool) -> bool {
         let running = self.enter();
         if running.is_some() {

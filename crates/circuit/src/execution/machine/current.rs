@@ -10,7 +10,7 @@ impl Machine {
 }
 
 impl Current {
-    /// The context that this code runs in: the circuit's inside of a circuit, the thread's otherwise.
+    /// The context that this code runs in: the circuit's inside a circuit, otherwise the thread's.
     pub fn here() -> Self {
         Machine::with_inside(|machine| {
             machine.map_or_else(Self::of_thread, |machine| machine.current().clone())

@@ -1,4 +1,4 @@
-//! In the contexts of which machines a thread is, and what time it is there.
+//! Which machines' contexts a thread is in, and what time it is there.
 #![allow(unsafe_code, reason = "see the parent module")]
 
 use std::ptr::{self, NonNull};
@@ -8,7 +8,7 @@ use super::state::Machine;
 use crate::execution::context;
 
 impl Machine {
-    /// The machine with the head that a context is known by, if that is one.
+    /// The machine with this head, or none if the head is null.
     ///
     /// # Safety
     ///
@@ -26,28 +26,32 @@ impl Machine {
 
     /// The machine in whose context the caller runs.
     pub(crate) fn with_inside<R>(f: impl FnOnce(Option<&Self>) -> R) -> R {
-        // SAFETY: whoever runs a machine has a reference to it.
+        // SAFETY: the thread that runs a machine has a reference to it.
         f(unsafe { Self::at(context::inside()) })
     }
 
-    /// The machine in whose context the caller runs, or has stepped out of.
+    /// The machine in whose context the caller runs, or that it has stepped out of.
     pub(super) fn entered_here<'a>() -> Option<&'a Self> {
-        // SAFETY: whoever runs a machine has a reference to it, until the caller has returned.
+        // SAFETY: the thread that runs a machine has a reference to it until the caller has
+        // returned.
         unsafe { Self::at(context::without_mark(context::entered())) }
     }
 
-    /// Whether this thread is in the machine's context, or in that of another machine which is run inside of it.
+    /// Returns whether this thread is in the machine's context, or in that of another machine which
+    /// runs inside it.
     #[inline]
     pub(crate) fn is_entered_here(&self) -> bool {
-        // Nearly always it is in none.
+        // Usually the thread is in no context.
         !context::entered().is_null() && Self::each_entered_here(|machine| ptr::eq(machine, self))
     }
 
-    /// Shows the machines in whose context this thread is, the innermost first, until one is the right one; false if none is.
+    /// Visits the machines in whose context this thread is, innermost first, until `is_right`
+    /// accepts one; false if it accepts none.
     #[cold]
     pub(super) fn each_entered_here(mut is_right: impl FnMut(&Self) -> bool) -> bool {
         let mut at = context::entered();
-        // SAFETY: this thread is in the context of all that it comes across, and whoever runs a machine has a reference to it.
+        // SAFETY: this thread is in the context of every machine visited, and the thread that runs
+        // a machine has a reference to it.
         while let Some(machine) = unsafe { Self::at(context::without_mark(at)) } {
             if is_right(machine) {
                 return true;
@@ -58,7 +62,7 @@ impl Machine {
         false
     }
 
-    /// The time of the input that is being handled. In the context only.
+    /// Time of the input that is being handled. In the context only.
     pub(crate) fn stimulus_nanos(&self) -> u64 {
         debug_assert!(self.is_inside());
         // SAFETY: in the context, and no borrow is kept.
@@ -72,8 +76,8 @@ impl Machine {
     }
 }
 
-/// Nanoseconds on a clock that only grows. Inside a circuit it stands still while one input and all that it causes are
-/// handled, so that every operator reads the same time.
+/// Nanoseconds on a monotonic clock. Inside a circuit it is constant while one input and everything
+/// it causes are handled, so that every operator reads the same time.
 pub(crate) fn now_nanos() -> u64 {
     Machine::with_inside(|machine| machine.map_or_else(context::clock_nanos, Machine::stimulus_nanos))
 }

@@ -1,4 +1,4 @@
-//! What a machine does about failures in its context, and what it says of them.
+//! How a machine handles and reports failures in its context.
 #![allow(unsafe_code, reason = "see the parent module")]
 
 use std::any::Any;
@@ -11,28 +11,28 @@ use crate::identity::subject::Subject;
 use crate::observe::telemetry;
 
 impl Machine {
-    /// Whether somebody in the circuit was told already of a failure that the input led to which is being handled. In the
-    /// context only.
+    /// Returns whether a component of the circuit was already notified of a failure that the
+    /// current input led to. In the context only.
     pub(crate) fn has_told_of_failure(&self) -> bool {
         debug_assert!(self.is_inside());
         // SAFETY: in the context.
         unsafe { (*self.inside.get()).has_told }
     }
 
-    /// Somebody in the circuit is told of a failure next. In the context only.
+    /// Marks that a component of the circuit is notified of a failure next. In the context only.
     pub(crate) fn tells_of_failure(&self) {
         debug_assert!(self.is_inside());
         // SAFETY: in the context, and the borrow ends here.
         unsafe { (*self.inside.get()).has_told = true };
     }
 
-    /// Does about a receptor's panic what its supervision says, and reports it.
+    /// Applies the receptor's supervision to its panic, and reports it.
     ///
     /// # Safety
     ///
     /// In the context; the node exists and is not being run.
     pub(crate) unsafe fn report_panic(&self, node: *mut Header, panic: Box<dyn Any + Send>) {
-        // SAFETY: the node exists, and no borrow is held while code of users runs.
+        // SAFETY: the node exists, and no borrow is held while user code runs.
         let (count, subject, supervision) =
             unsafe { ((*node).count_failure(), (*node).subject().clone(), (*node).supervision()) };
         let failure = Failure::of_panic(subject, "receive", panic);
@@ -54,7 +54,7 @@ impl Machine {
         self.report_remedied(failure.was(count, remedy), trouble);
     }
 
-    /// What to do about somebody's failure that is the one of this number. See [`Supervision::remedy`].
+    /// Decides what to do about failure number `count` of a component. See [`Supervision::remedy`].
     pub(crate) fn remedy(
         &self,
         own: Option<Supervision>,
@@ -64,12 +64,12 @@ impl Machine {
         self.supervises(own).remedy(count, restarts, || self.stimulus_nanos())
     }
 
-    /// The supervision of who has this for its own.
+    /// The supervision of a component whose own is `own`.
     pub(crate) fn supervises(&self, own: Option<Supervision>) -> Supervision {
         own.unwrap_or_else(|| self.failures.supervision())
     }
 
-    /// Reports a failure about which something was done, and why it could not be done, if so.
+    /// Reports a failure and its remedy, and why the remedy failed, if it did.
     pub(crate) fn report_remedied(&self, failure: Failure, trouble: Option<Trouble>) {
         self.failures.report(&failure);
         if let Some(trouble) = trouble {
@@ -83,8 +83,8 @@ impl Machine {
         }
     }
 
-    /// Reports what a callback's panic said that goes on as it is, in the context that this runs in, or has stepped out of. It is
-    /// the one of this number.
+    /// Reports panic number `count` of a callback that continues unchanged, to the circuit in whose
+    /// context this runs, or that it has stepped out of.
     #[cold]
     pub(crate) fn report_inside(
         subject: &Subject,
@@ -97,7 +97,7 @@ impl Machine {
         machine.failures.report(&failure.was(count, Remedy::Resumed));
     }
 
-    /// Reports a panic in what the circuit does for itself.
+    /// Reports a panic in the circuit's own work.
     pub(super) fn report(&self, operation: &'static str, panic: Box<dyn Any + Send>) {
         let count = u32::try_from(self.failures.count().saturating_add(1)).unwrap_or(u32::MAX);
         let failure = Failure::of_panic(self.subject.clone(), operation, panic);

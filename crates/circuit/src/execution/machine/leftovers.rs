@@ -1,4 +1,4 @@
-//! What is left in the queues of a machine when it goes.
+//! Drops what is left in the queues of a machine.
 #![allow(unsafe_code, reason = "see the parent module")]
 
 use super::state::Machine;
@@ -20,7 +20,7 @@ impl Drop for Machine {
             Entry::Job(job) => shielded(|| drop(unsafe { Box::from_raw(job) })),
             Entry::Close | Entry::Barrier => {}
         };
-        // SAFETY: this is the only thread that knows the machine.
+        // SAFETY: no other thread has a reference to the machine.
         unsafe {
             if !self.lanes.is_empty() {
                 let readers = inside.readers.get_or_insert_default();

@@ -1,9 +1,12 @@
-//! The state machine of a circuit: two queues, one context, one order. Drivers decide when and on which thread it runs.
+//! The state machine of a circuit: two queues, one context, one order. Drivers decide when and on
+//! which thread it runs.
 //!
-//! `Running::run` is the whole of it: the transit queue is emptied, then one entry of the ingress queue is taken, and so on.
-//! What is in the ingress queue was put there by anybody; what is in the transit queue by the circuit's own receptors.
+//! `Running::run` is the loop: it empties the transit queue, then takes one entry of the ingress
+//! queue, and so on. Any thread puts entries into the ingress queue; only the circuit's own
+//! receptors put them into the transit queue.
 //!
-//! What a machine consists of is in `state`, `head` is what it is known by, and each of the other files has one part of what it does.
+//! `state` has the fields of a machine, `head` the part by which others refer to it; each other
+//! file has one part of its behaviour.
 #![allow(
     unsafe_code,
     reason = "what the one context owns is reached without a lock; `running` says who has it"

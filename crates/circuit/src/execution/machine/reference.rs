@@ -1,10 +1,12 @@
 //! Counted references to machines: a machine ends with the last one.
 //!
-//! Nodes that have handles keep their machine too, and are counted apart: handles of nodes may be held by receptors of the very
-//! machine. So when the last reference that is no node's goes, nobody is left who could wait for the circuit. If it is run by who
-//! waits, it is run one last time then, and what only its own receptors held is gone.
+//! Nodes that have handles also keep their machine. They are counted separately, because receptors
+//! of the same machine may hold handles of nodes. When the last reference that is not a node's is
+//! dropped, no thread can wait for the circuit any more. A circuit that its waiters run is then run
+//! one last time, which drops what only its own receptors held.
 //!
-//! A circuit that its owner runs ends earlier: with the last handle that it could be run with, whoever else refers to it.
+//! A circuit that its owner runs ends earlier: with the last handle that it could be run with,
+//! whatever else refers to it.
 #![allow(unsafe_code, reason = "see the parent module")]
 
 use std::cell::UnsafeCell;
@@ -28,16 +30,16 @@ use crate::identity::subject::Subject;
 use crate::observe::followers::Followers;
 use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering, hint};
 
-/// The part of the count that is not of nodes.
+/// The part of the count that is not nodes.
 const HANDLES: u64 = NODE - 1;
 
-/// A node in the count.
+/// One node in the count.
 const NODE: u64 = 1 << 32;
 
 /// A counted reference to a machine.
 pub(crate) struct MachineRef(pub(super) NonNull<Machine>);
 
-// SAFETY: a machine may be used and dropped from any thread.
+// SAFETY: a machine may be used and dropped on any thread.
 unsafe impl Send for MachineRef {}
 // SAFETY: as above.
 unsafe impl Sync for MachineRef {}
@@ -48,30 +50,31 @@ impl MachineRef {
         Machine::with_inside(|machine| machine.expect("in a circuit's context").to_ref())
     }
 
-    /// The reference of a node, which it gave up its own for.
+    /// Converts a node's part of the count into a reference.
     ///
     /// # Safety
     ///
-    /// The pointer came from [`Machine::hold_for_node`], and this is its one way back.
+    /// The pointer came from [`Machine::hold_for_node`], and is converted back only once.
     pub(crate) unsafe fn of_node(machine: NonNull<Head>) -> Self {
-        // SAFETY: the node's part of the count has kept the machine until now, and this part does from now on.
+        // SAFETY: the node's part of the count has kept the machine until now; the reference keeps
+        // it from now on.
         unsafe { machine.as_ref() }.references.fetch_sub(NODE - 1, Ordering::AcqRel);
         Self(machine.cast())
     }
 
-    /// This reference, for somebody who knows no machines.
+    /// Passes this reference on as a head.
     pub(crate) fn hand_over(self) -> HandedOver {
         HandedOver(ManuallyDrop::new(self).0.cast())
     }
 
-    /// The reference that was handed over.
+    /// Takes a reference back that was handed over.
     pub(crate) fn take_over(reference: HandedOver) -> Self {
         Self(reference.0.cast())
     }
 }
 
 impl Machine {
-    /// A new machine, to which the caller has the only reference.
+    /// Makes a machine and returns the only reference to it.
     #[allow(clippy::new_ret_no_self, reason = "a machine is known by references only")]
     pub(crate) fn new(
         subject: Subject,
@@ -114,21 +117,22 @@ impl Machine {
         MachineRef(itself)
     }
 
-    /// One more reference to this machine.
+    /// Returns one more reference to this machine.
     pub(crate) fn to_ref(&self) -> MachineRef {
         let before = self.head.references.fetch_add(1, Ordering::Relaxed);
         assert!(before & HANDLES < HANDLES / 2, "too many references to one circuit");
         MachineRef(self.itself)
     }
 
-    /// The machine, which a node keeps from now on.
+    /// Counts one more node, which keeps the machine from now on.
     pub(crate) fn hold_for_node(&self) -> NonNull<Head> {
         let before = self.head.references.fetch_add(NODE, Ordering::Relaxed);
         assert!(before < u64::MAX / 2, "too many pipes in one circuit");
         self.itself.cast()
     }
 
-    /// One more handle that the circuit could be run with, by a caller that keeps a reference to it.
+    /// Counts one more handle that the circuit could be run with. The caller keeps a reference to
+    /// it.
     pub(crate) fn add_owner(&self) {
         if matches!(self.driver, Driver::Owner(_)) {
             let before = self.head.owners.fetch_add(1, Ordering::Relaxed);
@@ -136,22 +140,24 @@ impl Machine {
         }
     }
 
-    /// One handle less. With the last the circuit ends, because nothing that it accepts would ever be handled.
+    /// Removes one such handle. With the last the circuit ends, because nothing that it accepts
+    /// would ever be handled.
     pub(crate) fn give_up_owner(&self) {
         if !matches!(self.driver, Driver::Owner(_)) || self.head.owners.fetch_sub(1, Ordering::AcqRel) > 1 {
             return;
         }
-        // From within, it is its end that drops what its receptors held.
+        // If this thread is inside the circuit, the end that is under way drops what its receptors
+        // held.
         while !self.has_ended() && !self.is_entered_here() {
             if let Some(mut running) = self.enter() {
                 return running.end_unhandled();
             }
-            // Nobody can run it any more, so who is in it only looks.
+            // No caller can run it any more, so the thread inside is only checking and leaves soon.
             hint::spin_loop();
         }
     }
 
-    /// Whether only one reference is left.
+    /// Returns whether only one reference is left.
     pub(crate) fn is_abandoned(&self) -> bool {
         self.head.references.load(Ordering::Acquire) == 1
     }
@@ -175,11 +181,12 @@ impl Clone for MachineRef {
 
 impl Drop for MachineRef {
     fn drop(&mut self) {
-        // What the driver has to be told after this reference is gone must outlive the machine.
+        // The driver is notified after this reference is gone, so the means must outlive the
+        // machine.
         let last_words = self.driver.on_abandoned();
         let before = match self.driver {
             Driver::Waiters => self.give_up_handle(),
-            // Nobody else is left who could make another.
+            // This is the only reference, so no other thread can make another.
             _ if self.head.references.load(Ordering::Acquire) == 1 => 1,
             Driver::Owner(_) | Driver::Thread(_) | Driver::Pool(_) | Driver::SharedPool(_) => {
                 self.head.references.fetch_sub(1, Ordering::AcqRel)
@@ -198,14 +205,15 @@ impl Drop for MachineRef {
 }
 
 impl MachineRef {
-    /// Gives this reference up and returns the count before. The last that is no node's first does for the nodes what nobody could
-    /// do any more.
+    /// Gives this reference up and returns the count before. The last one that is not a node's
+    /// first does what only a waiter could have done.
     fn give_up_handle(&self) -> u64 {
         let mut tended = None;
         let mut count = self.head.references.load(Ordering::Acquire);
         loop {
-            // Who lets go of a node puts its release into the queue first. So if the count is the same as before we looked into
-            // the queue, nothing has come that we would have to do.
+            // A node pushes its release into the queue before it gives up its part of the count. So
+            // if the count is the same as before the queue was emptied, no further work has arrived
+            // that this thread must do.
             if count & HANDLES == 1 && count > NODE && tended != Some(count) {
                 if self.tend() {
                     tended = Some(count);
@@ -225,18 +233,20 @@ impl MachineRef {
         }
     }
 
-    /// Does what is left to be done in a circuit that is run by who waits. False if somebody else is in it, for a moment.
+    /// Handles what is left in a circuit that its waiters run. Returns false if another thread is
+    /// in it for a moment.
     #[cold]
     fn tend(&self) -> bool {
         if self.has_ended() || self.is_entered_here() {
             return true;
         }
-        // What was accepted is handled. Pipes that somebody else holds go on accepting, and this comes again with the last.
+        // Handles what was accepted so far. Pipes held elsewhere still accept values; the last of
+        // them runs this again.
         if on_one_stack(|| self.run_for_caller(usize::MAX, self.ingress.tail())).is_none() {
             hint::spin_loop();
             return false;
         }
-        // Whoever waits and found the machine running while we were in it has left what it wanted done to us.
+        // A waiter that found the machine running meanwhile relies on this thread to wake it.
         self.waiters.wake(u64::MAX);
         true
     }
@@ -244,7 +254,8 @@ impl MachineRef {
     #[cold]
     fn free(&self) {
         if self.driver.is_run_by_waiters() && self.has_work() && !self.has_ended() {
-            // Nobody will wait any more, so what was accepted is handled now; then it is closed, and this comes again.
+            // No waiter is left, so what was accepted is handled now. Then the circuit is closed,
+            // and dropping `again` frees it.
             self.head.references.store(1, Ordering::Relaxed);
             let again = Self(self.0);
             return on_one_stack(|| {
@@ -254,7 +265,7 @@ impl MachineRef {
             });
         }
         self.followers.gone();
-        // SAFETY: this was the last reference, so nobody else is here, and no node has handles.
+        // SAFETY: this was the last reference, so no other thread is here, and no node has handles.
         drop(unsafe { Box::from_raw(self.0.as_ptr()) });
     }
 }

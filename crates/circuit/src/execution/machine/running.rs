@@ -1,4 +1,4 @@
-//! The loop: what is handled next, and how.
+//! The loop of a machine: what is handled next, and how.
 #![allow(unsafe_code, reason = "see the parent module")]
 
 use std::mem;
@@ -18,9 +18,10 @@ use crate::observe::telemetry;
 use crate::sync::{Ordering, thread};
 
 impl Machine {
-    /// Enters the context, unless somebody is in it.
+    /// Enters the context, unless another thread is in it.
     pub(crate) fn enter(&self) -> Option<Running<'_>> {
-        // Writes nothing where it fails: who is in it leaves by an ordinary store.
+        // A failed exchange writes nothing, so it cannot disturb the runner, which leaves with a
+        // plain store.
         if self.running.compare_exchange(false, true, Ordering::SeqCst, Ordering::SeqCst).is_err() {
             return None;
         }
@@ -30,40 +31,43 @@ impl Machine {
         Some(Running { machine: self })
     }
 
-    /// Drops what was accepted before the circuit ended and came into its queues only afterwards: nobody runs the circuit for that
-    /// any more, and it may keep the circuit. Who brings something looks then whether the circuit has ended, and who leaves an ended
-    /// circuit whether something has come, so one of them sees the other. Only for drivers that do not come any more by themselves.
+    /// Drops entries that were accepted before the circuit ended but reached its queues only
+    /// afterwards: no thread runs the circuit for them any more, and they may keep it alive. A
+    /// producer pushes first, then checks whether the circuit has ended; a runner of an ended
+    /// circuit leaves first, then checks for entries. So one of them sees the other. Only for
+    /// drivers that no longer run a circuit after its end.
     #[cold]
     pub(super) fn drop_late(&self) {
         while self.has_work() {
             let Some(mut running) = self.enter() else {
                 barrier::heavy();
                 if self.running.load(Ordering::SeqCst) {
-                    // Who is in it comes here when leaving.
+                    // The runner drops the entries when it leaves.
                     return;
                 }
                 continue;
             };
-            // It is no run of the circuit that anybody is told of.
+            // Without a span: this is no run of the circuit that is reported.
             let progress = running.run_in_span(Edge::Written, usize::MAX, u64::MAX);
             running.leave();
             mem::forget(running);
             if progress == Progress::Idle {
-                // Perhaps somebody is between claiming a place and filling it.
+                // A producer may be between claiming a ticket and filling its slot.
                 thread::yield_now();
             }
         }
     }
 
-    /// The next entry of a bounded queue, which from then on is as good as gone from it.
+    /// Returns the next entry of a bounded queue, whose room is free from then on.
     ///
     /// # Safety
     ///
-    /// In the context, or alone. No reference into [`Inside`] is in use.
+    /// In the context, or without any other thread. No reference into [`Inside`] is in use.
     #[cold]
     unsafe fn peek_bounded(&self, bounds: &Bounds) -> Option<(Token, *mut u8)> {
         if let Some(latest) = bounds.latest() {
-            // SAFETY: the context, or who is alone, is the only consumer, and was done with an entry when it passed that.
+            // SAFETY: this is the only consumer, and it was done with an entry when it advanced
+            // past that.
             return unsafe { latest.take() };
         }
         // Not through a reference to all of `Inside`: the caller may have one to its readers.
@@ -75,13 +79,14 @@ impl Machine {
         Some(next)
     }
 
-    /// Passes the entry that was peeked.
+    /// Advances past the entry that was peeked.
     ///
     /// # Safety
     ///
-    /// In the context, or alone; the entry was handled. No reference into [`Inside`] is in use.
+    /// In the context, or without any other thread; the entry was handled. No reference into
+    /// [`Inside`] is in use.
     unsafe fn advance(&self) {
-        // SAFETY: as the caller says. The context, or who is alone, is the only consumer.
+        // SAFETY: as the caller says. This is the only consumer.
         unsafe {
             let cursor = &raw mut (*self.inside.get()).cursor;
             match self.bounds.as_ref().and_then(|bounds| bounds.latest()) {
@@ -96,22 +101,23 @@ impl Machine {
     }
 }
 
-/// Where the next input comes from.
+/// Source of the next input.
 enum Source {
     /// An entry of the shared queue.
     Shared(Token, *mut u8),
-    /// So many entries of a lane.
+    /// This many entries of a lane.
     Lane(*mut Reader, usize),
     Nothing,
 }
 
-/// What became of the look at what is next.
+/// Outcome of one step.
 enum Step {
-    /// It was handled with all that it caused, or is looked for anew; so much is left of the budget.
+    /// An input was handled with everything it caused, or the check must be repeated; this much of
+    /// the budget is left.
     Done(usize),
     /// The budget was used up before.
     Unfinished,
-    /// There is nothing.
+    /// There was no input.
     Nothing,
 }
 
@@ -122,19 +128,20 @@ impl From<Option<usize>> for Step {
     }
 }
 
-/// The right to run a machine: whoever has it is in its context.
+/// The right to run a machine: its holder is in the context.
 pub(crate) struct Running<'a> {
     pub(super) machine: &'a Machine,
 }
 
 impl Running<'_> {
-    /// Handles entries until there are none, everything below the ticket `until` is done, or `budget` entries were handled.
+    /// Handles entries until there are none, everything below the ticket `until` is done, or
+    /// `budget` entries were handled.
     pub(crate) fn run(&mut self, budget: usize, until: u64) -> Progress {
         self.run_to(Edge::Written, budget, until)
     }
 
-    /// As [`Running::run`], but may leave what lanes have not published yet once it has handled something: for a driver that
-    /// looks again before it sleeps.
+    /// As [`Running::run`], but once it has handled something it may leave entries that lanes have
+    /// not published yet: for a driver that checks again before it sleeps.
     pub(crate) fn run_published(&mut self, budget: usize) -> Progress {
         self.run_to(Edge::Published, budget, u64::MAX)
     }
@@ -150,12 +157,13 @@ impl Running<'_> {
         let inside = self.machine.inside.get();
         let mut next_edge = Edge::Written;
         let Some(mut left) = self.drain_transit(budget) else { return Progress::More };
-        // What was begun in the last run has ended only now.
-        // SAFETY: we are in the context, and this borrow ends here.
+        // Entries that the last run began are done only now. SAFETY: in the context, and this
+        // borrow ends here.
         unsafe { (*inside).readers.iter().for_each(|readers| readers.consume()) };
         loop {
             if self.finish() {
-                // Those whom it woke may have failed, of which the circuit is told as part of the input that they waited for.
+                // Woken tasks may have failed, which the circuit handles as part of the input that
+                // they waited for.
                 let Some(rest) = self.drain_transit(left) else { return Progress::More };
                 left = rest;
             }
@@ -189,18 +197,19 @@ impl Running<'_> {
         }
     }
 
-    /// Handles what is next in a circuit of which no lane is known and whose queue is not bounded.
+    /// Handles the next entry of a circuit without known lanes and without a bound.
     #[inline]
     fn step(&self, left: usize) -> Step {
         // SAFETY: we are in the context, which has the machine's only cursor, and the borrow ends here.
         let next =
             unsafe { self.machine.ingress.peek(&mut (*self.machine.inside.get()).cursor, value_bytes) };
         let Some((token, value)) = next else { return Step::Nothing };
-        // A lane may have been opened after the look at them, and be older than this token. Having seen the token, we see it.
+        // A lane may have been opened since the check, and may be older than this token. A lane
+        // opened before the token was pushed is visible now that the token is.
         if token.is_behind_lanes() && !self.machine.lanes.is_empty() {
             return Step::Done(left);
         }
-        // SAFETY: the queue gave a token with its value, which stays at its place until `advance`.
+        // SAFETY: the queue returned a token with its value, which stays in place until `advance`.
         unsafe {
             self.begin_input(token, value);
             self.handle(token, value);
@@ -209,12 +218,12 @@ impl Running<'_> {
         self.drain_transit(left - 1).into()
     }
 
-    /// As [`Running::step`], in any other circuit, of whose lanes it looks at what is written up to `edge`.
+    /// As [`Running::step`], for any other circuit. Reads its lanes up to `edge`.
     ///
-    /// Apart from the loop, so that what that does for most circuits stays in registers.
+    /// Separate from the loop, so that the loop's state stays in registers for most circuits.
     #[inline(never)]
     fn step_with_care(&self, has_lanes: bool, edge: Edge, left: usize) -> Step {
-        // SAFETY: we are in the context, and borrows end before code of users runs.
+        // SAFETY: we are in the context, and borrows end before user code runs.
         unsafe {
             let next = if has_lanes {
                 self.next_source(edge)
@@ -234,14 +243,15 @@ impl Running<'_> {
         }
     }
 
-    /// Handles what the circuit has sent itself, and tells what is left of the budget; nothing if that was used up before.
+    /// Handles what the circuit has emitted to itself. Returns what is left of the budget; none if
+    /// it was used up before.
     #[inline]
     fn drain_transit(&self, mut left: usize) -> Option<usize> {
         let inside = self.machine.inside.get();
-        // SAFETY: we are in the context, and these borrows end before code of users runs.
+        // SAFETY: we are in the context, and these borrows end before user code runs.
         while unsafe { !(*inside).transit.is_empty() } {
             left = left.checked_sub(1)?;
-            // SAFETY: as above. The queue gives a token with its value, which is moved out first of all.
+            // SAFETY: as above. The queue returns a token with its value, which is moved out first.
             unsafe {
                 let (token, value) = (*inside).transit.take(value_words);
                 self.handle(token, value);
@@ -250,12 +260,12 @@ impl Running<'_> {
         Some(left)
     }
 
-    /// Handles up to `count` entries of a lane, each with all that it causes, and tells what is left of the budget; nothing if that
-    /// was used up before.
+    /// Handles up to `count` entries of a lane, each with everything it causes. Returns what is
+    /// left of the budget; none if it was used up before.
     ///
     /// # Safety
     ///
-    /// The reader is one of the context's, and knows of as many entries.
+    /// The reader is one of the context's, and has at least `count` known entries.
     unsafe fn handle_lane(&self, reader: *mut Reader, count: usize, mut left: usize) -> Option<usize> {
         // SAFETY: we are in the context, and this borrow ends here.
         let from_lanes = unsafe { &mut (*self.machine.inside.get()).from_lanes };
@@ -275,7 +285,7 @@ impl Running<'_> {
         Some(left)
     }
 
-    /// The next entry of the shared queue.
+    /// Returns the next entry of the shared queue.
     ///
     /// # Safety
     ///
@@ -293,7 +303,7 @@ impl Running<'_> {
         }
     }
 
-    /// What is next where there are lanes, up to this edge of each.
+    /// Chooses the next source where there are lanes, reading each up to `edge`.
     ///
     /// # Safety
     ///
@@ -317,7 +327,7 @@ impl Running<'_> {
                     }
                     readers.pass();
                 } else {
-                    // The whole turn is taken at once.
+                    // A turn is taken as a whole.
                     let turn = readers.take_turn(look);
                     readers.pass();
                     if let Some((index, count)) = turn {
@@ -333,7 +343,7 @@ impl Running<'_> {
         Source::Nothing
     }
 
-    /// What is to be done ahead of each input: the clock may be looked at anew.
+    /// Prepares for the next input: its time is read anew when needed.
     ///
     /// # Safety
     ///
@@ -351,7 +361,7 @@ impl Running<'_> {
         }
     }
 
-    /// Gives an input the time of a replay, and tells the journal of it.
+    /// Sets the time of a replayed input, and records the input.
     ///
     /// # Safety
     ///
@@ -379,11 +389,12 @@ impl Running<'_> {
 
     /// # Safety
     ///
-    /// The value belongs to the token, and is forgotten by the caller.
+    /// The value belongs to the token, and the caller does not use it again.
     #[inline]
     unsafe fn handle(&self, token: Token, value: *mut u8) {
         match token.as_emission() {
-            // SAFETY: a node exists until its release is handled, which comes behind everything that was emitted to it.
+            // SAFETY: a node exists until its release is handled, which follows everything emitted
+            // to it.
             Some(node) => unsafe { node::deliver(node, value) },
             None => self.handle_other(token.entry()),
         }
@@ -395,7 +406,7 @@ impl Running<'_> {
             Entry::Emission(_) => unreachable!("emissions are delivered"),
             Entry::Release(node) => {
                 self.machine.nodes.remove(node);
-                // SAFETY: nobody has a handle of the node, and what was emitted to it has been handled.
+                // SAFETY: the node has no handles, and everything emitted to it has been handled.
                 unsafe { node::free_node(node) };
             }
             Entry::Job(job) => {
@@ -415,14 +426,16 @@ impl Running<'_> {
         }
     }
 
-    /// What was taken so far is done with all that it caused: who has waited for that is woken. Whether anybody was.
+    /// Marks everything taken so far as done, with all that it caused, and wakes its waiters.
+    /// Returns whether any were due.
     #[inline]
     fn finish(&self) -> bool {
         let inside = self.machine.inside.get();
         // SAFETY: we are in the context.
         let ticket = unsafe { (*inside).cursor.ticket() };
-        // The next entry may take long, so this is said after each. Said first, then looked: in one order with who registers
-        // first and then looks.
+        // After each entry, because the next may take long. Stored first, then checked for waiters;
+        // a waiter registers first, then checks `finished`. The asymmetric barrier on both sides
+        // orders these, so one sees the other.
         self.machine.finished.store(ticket, Ordering::Release);
         barrier::light();
         let is_due = self.machine.waiters.is_due(ticket);
@@ -435,7 +448,7 @@ impl Running<'_> {
         is_due
     }
 
-    /// Shows everybody how far we are.
+    /// Publishes the progress in `done`.
     fn publish(&self) {
         let ticket = self.machine.finished.load(Ordering::Relaxed);
         if self.machine.done.load(Ordering::Relaxed) != ticket {
@@ -443,8 +456,8 @@ impl Running<'_> {
         }
     }
 
-    /// Ends the circuit, once everything that is open in it has ended: one after the other, each with all that it causes, as if
-    /// each had been closed by an input of its own.
+    /// Ends the circuit after everything that is open in it: one after the other, each with all
+    /// that it causes, as if each had been closed by its own input.
     fn close(&self) {
         let inside = self.machine.inside.get();
         // SAFETY: we are in the context, and borrows end before code of users runs.
@@ -459,41 +472,44 @@ impl Running<'_> {
             unsafe { (*inside).has_told = false };
             // SAFETY: as above.
             match unsafe { (*inside).endings.next() } {
-                // SAFETY: we are in the context, between two entries. Its end may drop what it was the last to know.
+                // SAFETY: in the context, between two entries. The end may drop what only this
+                // held.
                 Some(open) => shielded(|| unsafe { open.end() }),
                 None => return self.end(),
             }
         }
-        // Comes again behind what is to be handled before.
-        // SAFETY: as above.
+        // Repeated after what must be handled before. SAFETY: as above.
         unsafe { (*inside).transit.push_token(Token::close()) };
     }
 
-    /// Handles everything that there is, and ends the circuit.
+    /// Handles all entries and ends the circuit.
     pub(super) fn run_to_end(&mut self) {
         self.run(usize::MAX, u64::MAX);
         self.machine.head.flags.fetch_or(CLOSED, Ordering::SeqCst);
         if !self.machine.has_ended() {
             self.close();
         }
-        // The close is in there until the circuit has ended.
+        // The transit queue holds a close entry until the circuit has ended.
         while self.drain_transit(usize::MAX).is_none() {}
         assert!(self.machine.has_ended(), "{} is closed and has nothing left to do", self.machine.subject);
     }
 
-    /// Ends a circuit that nobody can run any more: what it has accepted is dropped, and who has something open hears nothing.
+    /// Ends a circuit that no caller can run any more: drops what it has accepted, and does not
+    /// notify what is open in it.
     pub(super) fn end_unhandled(&mut self) {
         self.end();
-        // SAFETY: we are in the context, and borrows end before code of users runs.
+        // SAFETY: we are in the context, and borrows end before user code runs.
         while let Some(open) = unsafe { (*self.machine.inside.get()).endings.next() } {
             // SAFETY: as above.
             shielded(|| unsafe { open.forget() });
         }
-        // All of it now: what is in there may keep the circuit. It is no run of the circuit that anybody is told of.
+        // Drops all entries now, because they may keep the circuit alive. Without a span: this is
+        // no run that is reported.
         self.run_in_span(Edge::Written, usize::MAX, u64::MAX);
     }
 
-    /// Ends the circuit if nothing has to be handled, ended, dropped or told of before; false if something has.
+    /// Ends the circuit if nothing has to be handled, ended, dropped or notified before. Returns
+    /// false otherwise.
     pub(super) fn end_untouched(&self) -> bool {
         let Machine { ingress, nodes, lanes, inside, .. } = self.machine;
         // SAFETY: we are in the context, and borrows end here.
@@ -513,51 +529,53 @@ impl Running<'_> {
         is_untouched
     }
 
-    /// Drops all receptors. From now on whatever arrives is dropped.
+    /// Drops all receptors. Whatever arrives later is dropped.
     pub(super) fn end(&self) {
         self.machine.head.flags.fetch_or(CLOSED | CLOSED_INSIDE, Ordering::SeqCst);
         // SAFETY: we are in the context, and the borrow ends here.
         unsafe { (*self.machine.inside.get()).over = true };
         for node in self.machine.nodes.end() {
-            // SAFETY: we are in the context, between two entries: no receptor is running. A node leaves the list only here.
+            // SAFETY: in the context, between two entries: no receptor is running. A node leaves
+            // the list only here.
             unsafe { node::end_node(node) };
         }
         self.tell_of_end();
     }
 
-    /// Says that the circuit has ended. Only now: who waits may rely on the receptors being gone.
+    /// Announces the end. Done last: waiters may rely on the receptors being gone.
     fn tell_of_end(&self) {
         self.machine.head.flags.fetch_or(CLOSED | CLOSED_INSIDE | ENDED, Ordering::SeqCst);
         self.machine.followers.ended();
         self.machine.waiters.wake(u64::MAX);
     }
 
-    /// Whether anything is left to be handled.
+    /// Returns whether anything is left to handle.
     pub(crate) fn has_more(&self) -> bool {
         // SAFETY: we are in the context, and the borrow ends here.
         self.machine.has_work() || unsafe { !(*self.machine.inside.get()).transit.is_empty() }
     }
 
-    /// How many inputs were handled so far, about: good for the difference between two looks.
+    /// Approximate number of inputs handled so far; meant for differences.
     pub(crate) fn handled(&self) -> u64 {
         let inside = self.machine.inside.get();
         // SAFETY: we are in the context.
         unsafe { (*inside).cursor.ticket() + u64::from((*inside).from_lanes) }
     }
 
-    /// Leaves the context. The caller does nothing with this any more.
+    /// Leaves the context. The caller must not use this any more.
     #[inline]
     fn leave(&mut self) {
         // SAFETY: we are in the context.
         let outer = unsafe { (*self.machine.inside.get()).outer };
         context::replace(outer);
-        // Left first, then looked: in one order with who says or brings something first and then looks whether somebody is in here,
-        // behind a heavy barrier, see `is_left`, `put_off`, `poll_settled` and `drop_late`.
+        // Released first, then checked by the caller. Another thread announces itself first (a
+        // flag, a registration or an entry), then checks `running` behind a heavy barrier: see
+        // `is_left`, `put_off`, `poll_settled` and `drop_late`. So one sees the other.
         self.machine.running.store(false, Ordering::Release);
         barrier::light();
     }
 
-    /// Gives back memory that a backlog needed, if there is none any more.
+    /// Frees memory that a backlog needed, if the backlog is gone.
     pub(crate) fn shrink(&mut self) {
         // SAFETY: we are in the context.
         unsafe {
@@ -577,7 +595,8 @@ impl Drop for Running<'_> {
             self.machine.call_others();
         }
         if flags & ENDED != 0 && !self.machine.driver.must_be_told() {
-            // Of whoever has not seen that it has ended, we see what that one has brought.
+            // A producer that has not seen `ENDED` has pushed before this check, so its entry is
+            // seen here. Lanes need the barrier for that.
             if !self.machine.lanes.is_empty() {
                 barrier::heavy();
             }

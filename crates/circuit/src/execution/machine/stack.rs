@@ -1,4 +1,4 @@
-//! How many circuits are run inside of each other on one stack.
+//! Limits how many circuits run nested on one stack.
 #![allow(unsafe_code, reason = "see the parent module")]
 
 use std::mem;
@@ -13,17 +13,18 @@ use crate::execution::context;
 use crate::execution::making::Made;
 use crate::observe::telemetry;
 
-/// How many circuits are run inside of each other on one stack.
+/// Number of nested circuits on one stack.
 const DEPTH_MAX: u32 = 32;
 
-/// Does what may run a circuit for the caller. That one may have the next one run, and so on: after a number of them this goes on with
-/// the stack of another thread, if one can be had.
+/// Calls `run`, which may run a circuit for the caller. Its receptors may run the next circuit, and
+/// so on: after `DEPTH_MAX` nested circuits the call moves to the stack of another thread, if the
+/// system gives one.
 #[inline]
 pub(super) fn on_one_stack<R: Send + 'static>(run: impl Fn() -> R + Sync) -> R {
     if has_deep_stack() { apart(run) } else { run() }
 }
 
-/// Whether the thread runs as many circuits inside of each other as are to be on one stack.
+/// Returns whether as many nested circuits run on this stack as are allowed.
 #[inline]
 fn has_deep_stack() -> bool {
     if !context::is_within_any() {
@@ -37,22 +38,23 @@ fn has_deep_stack() -> bool {
     depth.is_multiple_of(DEPTH_MAX)
 }
 
-/// Runs this on another thread as if it were this one, which waits for it: in the context of the same circuits, in the middle of making
-/// the same, and heard by the same subscriber of `tracing`. On this one where the system gives no thread.
+/// Runs `run` on another thread as if it were this one, which waits: in the contexts of the same
+/// circuits, with the same values being made, and with the same `tracing` subscriber. Runs it on
+/// this thread if the system gives none.
 #[cold]
 fn apart<R: Send + 'static>(run: impl Fn() -> R + Sync) -> R {
     /// What this thread lends until it has its answer.
     struct Lent<'a, R> {
-        /// What the thread is in the context of.
+        /// The context that the thread is in.
         entered: *const Head,
         run: *const (dyn Fn() -> R + Sync + 'a),
     }
-    // SAFETY: what it may do on another thread says `Sync`, and those that the thread is in the context of stay as they are until it has
-    // its answer, touched by the other thread only.
+    // SAFETY: `run` is `Sync`. The machines that the thread is in the context of do not change
+    // until it has its answer; only the other thread touches them.
     unsafe impl<R> Send for Lent<'_, R> {}
 
     impl<R> Lent<'_, R> {
-        /// Runs it there. What the thread drops when it ends is not there any more.
+        /// Runs it there. The thread-locals that are dropped when that thread ends are its own.
         ///
         /// # Safety
         ///
@@ -68,15 +70,16 @@ fn apart<R: Send + 'static>(run: impl Fn() -> R + Sync) -> R {
 
     let (answer, answered) = mpsc::channel();
     let lent = Lent { entered: context::entered(), run: ptr::from_ref::<dyn Fn() -> R + Sync + '_>(&run) };
-    // SAFETY: nothing of it is used any more when there is an answer, or nobody is left to give one, and until then we wait. Not for
-    // the end of the thread: what is dropped then is its own, and may wait for circuits that we hold.
+    // SAFETY: this thread waits until there is an answer, or until no sender is left to give one;
+    // nothing lent is used after that. It does not wait for the end of the thread: what is dropped
+    // then belongs to that thread, and may wait for circuits that this one is in.
     let lent = unsafe { mem::transmute::<Lent<'_, R>, Lent<'static, R>>(lent) };
     let (listener, made) = (telemetry::Listener::here(), Made::here());
     let work = move || {
         made.take_over();
         // SAFETY: see above.
         let outcome = listener.hears(|| unsafe { lent.run() });
-        // Nobody waits for it if nobody is there.
+        // Fails only if no receiver waits.
         let _ = answer.send(outcome);
     };
     let thread = thread::Builder::new().name("circuits-apart".to_owned()).spawn(work);
@@ -84,7 +87,7 @@ fn apart<R: Send + 'static>(run: impl Fn() -> R + Sync) -> R {
     if let Ok(outcome) = answered.recv() {
         return outcome;
     }
-    // What circuits run does not unwind, unless an invariant is broken.
+    // Running a circuit does not unwind, unless an invariant is broken.
     match thread.join() {
         Err(panic) => resume_unwind(panic),
         Ok(()) => unreachable!("it has given no answer"),

@@ -1,4 +1,4 @@
-//! What a machine consists of. What it does is in the files beside this one.
+//! The fields of a machine. Its behaviour is in the files next to this one.
 #![allow(unsafe_code, reason = "see the parent module")]
 
 use std::cell::UnsafeCell;
@@ -24,22 +24,25 @@ use crate::journal::Recorder;
 use crate::observe::followers::Followers;
 use crate::sync::{AtomicBool, AtomicU64, LINE_BYTES, Ordering};
 
-/// Emissions are dropped: the circuit is closed, or being closed.
+/// The circuit is closed or being closed: emissions are dropped.
 pub(super) const CLOSED: u32 = 1;
-/// Nobody will look into the queues until the driver is told to.
+/// The driver checks the queues only after a notification.
 pub(super) const IDLE: u32 = 2;
-/// What was accepted before the close is done, and nothing will be any more.
+/// What was accepted before the close is done; nothing else will be.
 pub(super) const ENDED: u32 = 4;
-/// The ingress queue is bounded: admission asks first.
+/// The ingress queue is bounded: admission requests room first.
 pub(super) const BOUNDED: u32 = 8;
-/// The context has closed the circuit itself, or has come to the close in its order. Set there only.
+/// The context has closed the circuit itself, or has reached the close in its order. Set only in
+/// the context.
 pub(super) const CLOSED_INSIDE: u32 = 16;
-/// A receptor of another circuit waits for this one, and runs it as soon as nobody else does.
+/// A receptor of another circuit waits for this one, and runs it as soon as no other thread does.
 pub(super) const HELPED: u32 = 32;
-/// The driver came for it while somebody else ran it, who has the driver come again when leaving.
+/// The driver arrived while another thread ran the circuit; that thread reschedules the driver when
+/// it leaves.
 pub(super) const PUT_OFF: u32 = 64;
 
-/// How many slots are passed before everybody can see it, at the latest. Who has registered for one of them is told at once.
+/// Number of tickets after which progress is published at the latest. Registered waiters are woken
+/// immediately.
 pub(super) const PUBLISH_EVERY: u64 = 32;
 
 /// How a call of `Running::run` ended.
@@ -55,40 +58,41 @@ pub(crate) enum Progress {
 
 /// A circuit without its driver's threads. See the module.
 ///
-/// The fields are in this order: what is seldom touched keeps apart what different threads touch often, see below. Padding would do
-/// that as well, and make an idle circuit larger.
+/// The order of the fields matters: rarely used fields separate those that different threads use
+/// often, see below. Padding would do so too, and make an idle circuit larger.
 #[repr(C)]
 pub(crate) struct Machine {
-    // What who brings something looks at, and seldom anybody changes.
+    // Read by producers, rarely changed.
     pub(super) head: Head,
     pub(crate) bounds: Option<Box<Bounds>>,
     pub(super) lanes: Lanes,
-    // Ends with the word that all who bring something write.
+    // Ends with the word that all producers write.
     pub(super) ingress: Ingress,
     pub(crate) failures: Failures,
     pub(crate) nodes: Nodes,
     pub(super) seed: u64,
     pub(crate) followers: Followers,
-    // What those poll who wait.
-    /// How many tickets are done with all that they caused, as others see who look often: so it is not written for each.
+    // Polled by waiters.
+    /// Number of tickets done with all that they caused, as published for polling: not updated for
+    /// each ticket.
     pub(super) done: AtomicU64,
     pub(super) driver: Driver,
     pub(super) subject: Subject,
     pub(super) current: OnceLock<Current>,
     pub(super) recorded: AtomicBool,
-    /// Where this is, as it was allocated: a reference to it could not be used to free it.
+    /// Pointer to this, as allocated: one derived from a reference could not be used to free it.
     pub(super) itself: NonNull<Self>,
-    // What who runs it writes, most of it for each entry. Ends with what is seldom touched.
+    // Written by the runner, most of it for each entry. Ends with rarely used fields.
     pub(super) running: AtomicBool,
-    /// How many tickets are done, exactly. For who is about to sleep.
+    /// Exact number of tickets done. For threads about to sleep.
     pub(super) finished: AtomicU64,
     pub(super) inside: UnsafeCell<Inside>,
-    // Begins with what those write who wait.
+    // Begins with the words that waiters write.
     pub(crate) waiters: Waiters,
 }
 
-/// Who brings something, who waits and the context do not take cache lines from each other. Where locks and pointers are smaller they
-/// may: that costs no more than time.
+/// Producers, waiters and the context do not share cache lines. On targets with smaller locks and
+/// pointers they may, which costs only time.
 const _: () = {
     const IS_USUAL: bool = cfg!(all(not(loom), target_os = "linux", target_pointer_width = "64"));
     const HINT: usize = offset_of!(Machine, ingress) + Ingress::HINT;
@@ -103,42 +107,44 @@ const _: () = {
     assert!(!IS_USUAL || TAIL + LINE_BYTES <= DONE);
     assert!(!IS_USUAL || DONE + LINE_BYTES <= RUNNING);
     assert!(!IS_USUAL || CHUNKS + LINE_BYTES - size_of::<u64>() <= WAITERS);
-    // With a pipe that was used an idle circuit is to take 1 KiB at most, see the test of its footprint.
+    // An idle circuit with a pipe that was used is to take at most 1 KiB, see the test of its
+    // footprint.
     assert!(!IS_USUAL || size_of::<Machine>() <= 512);
 };
 
-/// What belongs to the context.
+/// The part of a machine that only its context accesses.
 #[derive(Default)]
 #[repr(C)]
 pub(super) struct Inside {
-    /// In whose context the thread was before it came here.
+    /// The context that the thread was in before it entered this one.
     pub(super) outer: *const Head,
     pub(super) cursor: Cursor,
-    /// The time of the input that is being handled, once somebody has asked.
+    /// Time of the input that is being handled, once it was read.
     pub(super) time: u64,
     pub(super) has_time: bool,
-    /// Whether the input that is being handled has led to a failure of which somebody in the circuit was told.
+    /// Whether a component of the circuit was notified of a failure that the current input led to.
     pub(super) has_told: bool,
     /// Whether inputs come from a journal, which also has the circuit's close in its place.
     pub(super) replayed: bool,
-    /// How many inputs came through lanes, about; begins anew after a while.
+    /// Approximate number of inputs that came through lanes; wraps around.
     pub(super) from_lanes: u32,
-    /// There once the context knows of a lane.
+    /// Set once the context has seen a lane.
     pub(super) readers: Option<Box<Readers>>,
-    /// There if there is a given time or a recorder.
+    /// Set while there is a given time or a recorder.
     pub(super) attendance: Option<Box<Attendance>>,
     pub(super) endings: Endings,
     pub(super) transit: Fifo,
-    /// Whether the circuit is ending what is still open, on its way to its own end.
+    /// Whether the circuit is ending its open components, on the way to its own end.
     pub(super) closing: bool,
-    /// Whether the circuit drops its receptors, or has dropped them. What its queues have from then on is dropped.
+    /// Whether the circuit drops its receptors, or has dropped them. Later entries of its queues
+    /// are dropped.
     pub(super) over: bool,
 }
 
-/// What is done with each input of a circuit that is recorded, or whose clock somebody else sets.
+/// Recorder and time of a circuit that is recorded, or whose clock is set from outside.
 #[derive(Default)]
 pub(super) struct Attendance {
-    /// The time that inputs have in a replay.
+    /// Time of inputs in a replay or simulation.
     pub(super) given_time: Option<u64>,
     pub(super) recorder: Option<Arc<dyn Recorder>>,
 }
@@ -156,30 +162,32 @@ impl Inside {
     }
 }
 
-// SAFETY: `inside` is reached only by the thread that has set `running`; everything else is synchronised by itself.
+// SAFETY: only the thread that has set `running` accesses `inside`; everything else is `Sync` or
+// constant.
 unsafe impl Sync for Machine {}
 // SAFETY: all parts may be dropped on any thread.
 unsafe impl Send for Machine {}
 
-/// A pointer to a head is one to its machine.
+/// A pointer to a head is a pointer to its machine.
 const _: () = assert!(offset_of!(Machine, head) == 0);
 
 impl Machine {
-    /// The machine with this head.
+    /// Converts a head into its machine.
     ///
     /// # Safety
     ///
-    /// The pointer came from a machine, which is there for as long as the borrow.
+    /// The pointer came from a machine, which exists for as long as the borrow.
     #[inline]
     pub(crate) unsafe fn of<'a>(head: NonNull<Head>) -> &'a Self {
-        // SAFETY: a machine begins with its head, so this is where it is; the rest as the caller says.
+        // SAFETY: a machine begins with its head, so they have the same address; the rest as the
+        // caller says.
         unsafe { head.cast().as_ref() }
     }
 
-    /// What others know of it.
+    /// The head, by which others refer to the machine.
     #[inline]
     pub(crate) fn head(&self) -> *const Head {
-        // Not by a reference to the head, which would not lead to the machine.
+        // Not derived from a reference to the head, which would not be valid for the whole machine.
         ptr::from_ref(self).cast()
     }
 
@@ -191,16 +199,17 @@ impl Machine {
         &self.driver
     }
 
-    /// A seed for the random numbers of what is attached to something of this name, for the first time, the second, and so on.
-    /// It does not depend on what else was made before, nor on which thread asks.
+    /// Returns a seed for the random numbers of the first, second and so on attachment to a
+    /// component of this name. It does not depend on what else was made before, nor on the calling
+    /// thread.
     pub(crate) fn seed_for(&self, name: Name, attachment: u32) -> u64 {
-        // FNV-1a: it only has to tell names apart, and to stay the same.
+        // FNV-1a: it only has to be stable and distinguish names.
         let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3);
         let hash = name.path().bytes().chain(attachment.to_le_bytes()).fold(0xCBF2_9CE4_8422_2325, step);
         hash ^ self.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15)
     }
 
-    /// The seed that all others come from.
+    /// The seed from which all others are derived.
     pub(crate) fn seed(&self) -> u64 {
         self.seed
     }
@@ -210,14 +219,14 @@ impl Machine {
         self.head.flags.load(Ordering::Acquire) & CLOSED != 0
     }
 
-    /// Whether it is closed to the caller: inside of the context from the place of the close in the order on, so that what is
-    /// decided by it is decided alike in a replay.
+    /// Returns whether it is closed for the caller. Inside the context this holds from the close's
+    /// place in the order on, so that decisions based on it are the same in a replay.
     pub(crate) fn is_closed_here(&self) -> bool {
         let closed = if self.is_inside() { CLOSED_INSIDE } else { CLOSED };
         self.head.flags.load(Ordering::Acquire) & closed != 0
     }
 
-    /// Refuses what a closed circuit does not do.
+    /// Returns a fault if the circuit is closed.
     pub(crate) fn check_open(&self, operation: &'static str) -> Result<(), Fault> {
         if self.is_closed_here() {
             return Err(Fault::new(self.subject.clone(), operation, "the circuit is closed"));
@@ -229,7 +238,8 @@ impl Machine {
         self.head.flags.load(Ordering::Acquire) & ENDED != 0
     }
 
-    /// Has this ended before the circuit ends, behind all that were said before. In the context only.
+    /// Registers a component that ends before the circuit does, after those registered earlier. In
+    /// the context only.
     pub(crate) fn ends_with(&self, open: Weak<dyn Ending>) {
         assert!(self.is_inside(), "the caller is in the context of {}", self.subject);
         // SAFETY: in the context, and the borrow ends here.

@@ -1,10 +1,12 @@
-//! Who waits for whom: a wait that would close a circle is refused, because it would never end.
+//! Deadlock detection: a wait that would close a circle is refused, because it would never end.
 //!
-//! A receptor that waits keeps its circuit from going on. So does everything that its thread is in the middle of: a receptor may have
-//! had another circuit run on its own thread, whose receptor waits. What waits from inside of circuits is noted here for as long as
-//! it does; what waits from outside keeps no circuit from anything and never comes here.
+//! A receptor that waits blocks its circuit. It also blocks every circuit whose context its thread
+//! is in further out: a receptor may run another circuit on its own thread, whose receptor waits.
+//! Waits from inside circuits are recorded here while they last. Waits from outside block no
+//! circuit and are not recorded.
 //!
-//! All is done under one lock, so of those that would close a circle at the same time the last one finds it.
+//! One lock guards everything. So of several waits that close a circle concurrently, the last one
+//! detects it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ptr::{self, NonNull};
@@ -24,28 +26,28 @@ loom::lazy_static! {
 
 /// All waits of the process.
 struct Waits {
-    /// The circuits that threads are in the context of which wait, by their addresses.
+    /// The circuits in whose contexts waiting threads are, by address.
     held: BTreeMap<usize, Held>,
-    /// The number of the next wait.
+    /// Number of the next wait.
     next: u64,
 }
 
-/// What keeps a circuit from going on.
+/// What blocks a circuit.
 #[derive(Default)]
 struct Held {
-    /// The circuit that the same thread has gone on to from inside of this one, if it waits in there.
+    /// The circuit that the same thread runs inside this one, if it waits in there.
     within: Option<usize>,
-    /// What the thread waits for in this very context: most often one thing. While it does it may be called back, and wait for
-    /// another.
+    /// What the thread waits for in this very context: usually one thing. During a wait the thread
+    /// may be called back and begin another.
     waits: Vec<Wait>,
 }
 
-/// What is waited for.
+/// Condition of a wait.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Until {
-    /// That everything below this ticket is done.
+    /// Everything below this ticket is done.
     Done(u64),
-    /// That there is room for one more emission.
+    /// There is room for one more emission.
     Room,
 }
 
@@ -55,13 +57,14 @@ struct Wait {
     until: Until,
 }
 
-// SAFETY: a machine may be looked at from any thread.
+// SAFETY: a machine may be read on any thread.
 unsafe impl Send for Wait {}
 
 impl Wait {
-    /// Whether it goes on, as far as anybody knows: the awaited circuit may just have got there.
+    /// Returns whether the wait continues. May be stale: the awaited circuit may have just got
+    /// there.
     fn goes_on(&self) -> bool {
-        // SAFETY: who waits borrows the machine for as long as the wait is in the list.
+        // SAFETY: the waiting thread borrows the machine for as long as the wait is in the list.
         let awaited = unsafe { self.awaited.as_ref() };
         match self.until {
             Until::Done(ticket) => !awaited.is_finished(ticket),
@@ -77,8 +80,9 @@ impl Waits {
         Self { held: BTreeMap::new(), next: 0 }
     }
 
-    /// Notes for each circuit that this thread is in the context of, but the innermost, where it has gone on to. Those behind one of
-    /// which that is known are known too. Returns of how many it was not.
+    /// Links each circuit that this thread is in the context of to the one inside it. Stops at the
+    /// first that is already linked: those further out are linked too. Returns the number of new
+    /// links.
     fn link_here(&mut self) -> usize {
         let (mut inner, mut links) = (None, 0);
         Machine::each_entered_here(|machine| {
@@ -98,7 +102,7 @@ impl Waits {
         links
     }
 
-    /// Takes back what [`Waits::link_here`] has noted in the same context.
+    /// Removes the links that [`Waits::link_here`] made in the same context.
     fn unlink_here(&mut self, links: usize) {
         let mut left = links;
         let mut is_outer = false;
@@ -112,7 +116,7 @@ impl Waits {
         assert_eq!(left, 0, "of {links} links, the context in which they were made is the same");
     }
 
-    /// Changes what is known of a circuit, and forgets it if that is nothing.
+    /// Changes the entry of a circuit, and removes it when it is empty.
     fn change(&mut self, circuit: usize, change: impl FnOnce(&mut Held)) {
         let held = self.held.get_mut(&circuit).expect("a circuit is known as long as it waits");
         change(held);
@@ -121,12 +125,13 @@ impl Waits {
         }
     }
 
-    /// Whether this thread is waited for by the circuit, directly or not. Where it is in was noted.
+    /// Returns whether the awaited circuit waits for this thread, directly or not. This thread must
+    /// be linked.
     fn closes_circle(&self, awaited: &Machine) -> bool {
         innermost_here().is_some_and(|own| self.is_kept_by(address(awaited), own))
     }
 
-    /// Whether the circuit cannot go on before the other one does.
+    /// Returns whether the circuit is blocked until the other one continues.
     fn is_kept_by(&self, circuit: usize, other: usize) -> bool {
         let (mut reached, mut next) = (BTreeSet::new(), vec![circuit]);
         while let Some(at) = next.pop() {
@@ -154,7 +159,7 @@ fn innermost_here() -> Option<usize> {
     Machine::entered_here().map(address)
 }
 
-/// A wait, for as long as this is there: in the context that it was begun in.
+/// A recorded wait. Dropped in the context in which it began.
 pub(super) struct Waiting<'a> {
     awaited: &'a Machine,
     number: u64,
@@ -162,7 +167,8 @@ pub(super) struct Waiting<'a> {
 }
 
 impl<'a> Waiting<'a> {
-    /// Notes that the caller waits from here on. None if it does from outside of all circuits; an error if it would for ever.
+    /// Records that the caller waits. None if it waits from outside all circuits; an error if the
+    /// wait would never end.
     #[inline]
     pub(super) fn begin(awaited: &'a Machine, until: Until) -> Result<Option<Self>, ContextError> {
         if context::is_within_any() { Self::begin_inside(awaited, until).map(Some) } else { Ok(None) }
@@ -184,12 +190,12 @@ impl<'a> Waiting<'a> {
         Ok(Self { awaited, number, links })
     }
 
-    /// Whether others have closed a circle meanwhile, at a moment when it did not look like one.
+    /// Returns whether other waits have closed a circle since this one began.
     pub(super) fn is_in_circle(&self) -> bool {
         lock(&WAITS).closes_circle(self.awaited)
     }
 
-    /// Refuses what would be a wait for ever, before anything is done.
+    /// Refuses a wait that would never end, before anything is done.
     pub(super) fn check(awaited: &Machine) -> Result<(), ContextError> {
         if !context::is_within_any() {
             return Ok(());
@@ -202,7 +208,7 @@ impl<'a> Waiting<'a> {
     }
 }
 
-/// Takes the wait out of the list, also if it ends by a panic.
+/// Removes the wait from the list, also when it ends by a panic.
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         let mut waits = lock(&WAITS);
@@ -220,7 +226,7 @@ mod tests {
     use crate::circuit::{Circuit, RunBy};
     use crate::execution::bounds::Overflow;
 
-    /// Here, because nobody else can tell what is noted.
+    /// A unit test because the list is private.
     #[test]
     fn a_wait_is_noted_until_it_ends_also_by_a_panic() {
         let built = || Circuit::builder().run_by(RunBy::Owner).build().expect("valid");
@@ -277,7 +283,7 @@ mod tests {
         awaited.discard().expect("open").emit(1);
         let running = waits.machine().enter().expect("nobody else is here");
         let waiting = Waiting::begin(awaited.machine(), Until::Room).expect("no circle");
-        // The awaited circuit's context is no more than a place to ask from, so one thread will do for both.
+        // The awaited circuit's context is only a place to ask from, so one thread serves for both.
         let asks_from_awaited =
             || lock(&WAITS).is_kept_by(address(waits.machine()), address(awaited.machine()));
         assert!(asks_from_awaited());

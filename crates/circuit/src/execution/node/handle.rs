@@ -1,4 +1,4 @@
-//! Handles of nodes, which keep them, and those that do not.
+//! Strong and weak handles of nodes.
 #![allow(unsafe_code, reason = "see the parent module")]
 
 use std::ptr::NonNull;
@@ -14,15 +14,15 @@ use crate::sync::{Ordering, fence};
 /// A counted handle of a node.
 pub(crate) struct NodeRef(pub(super) NonNull<Header>);
 
-/// A handle that keeps neither the node nor its circuit: only the node's memory.
+/// A handle that keeps neither the node nor its circuit, only the node's memory.
 pub(crate) struct WeakNodeRef(NonNull<Header>);
 
-// SAFETY: a handle gives access to the header's immutable parts and atomics only; what is behind it runs in the circuit's
-// context. Values and receptors are `Send`, which `NodeRef::make` demands.
+// SAFETY: a handle gives access only to the header's immutable parts and atomics; the receptor runs
+// only in the circuit's context. Values and receptors are `Send`, which `NodeRef::make` requires.
 unsafe impl Send for NodeRef {}
 // SAFETY: as above.
 unsafe impl Sync for NodeRef {}
-// SAFETY: as above; it gives access to the counts and the table only.
+// SAFETY: as above; it gives access only to the counts and the table.
 unsafe impl Send for WeakNodeRef {}
 // SAFETY: as above.
 unsafe impl Sync for WeakNodeRef {}
@@ -54,7 +54,7 @@ impl NodeRef {
         &self.header().subject
     }
 
-    /// The number of one more pipe in front of this one.
+    /// Returns the number of the next pipe attached in front of this one.
     pub(crate) fn next_attachment(&self) -> u32 {
         self.header().attachments.fetch_add(1, Ordering::Relaxed)
     }
@@ -63,7 +63,7 @@ impl NodeRef {
         self.header().depth
     }
 
-    /// What is done about failures, if that is not what the circuit does.
+    /// How failures are handled, if not as the circuit does.
     pub(crate) fn supervision(&self) -> Option<Supervision> {
         self.header().supervision()
     }
@@ -100,18 +100,18 @@ impl Drop for NodeRef {
 
 impl WeakNodeRef {
     pub(crate) fn subject(&self) -> &Subject {
-        // SAFETY: a weak handle keeps the memory, with who the node was.
+        // SAFETY: a weak handle keeps the memory, including the subject.
         unsafe { (*self.0.as_ptr()).subject() }
     }
 
-    /// The node, if it has handles.
+    /// Returns the node, if it has handles.
     pub(crate) fn upgrade(&self) -> Option<NodeRef> {
         // SAFETY: a weak handle keeps the memory.
         let handles = unsafe { &(*self.0.as_ptr()).handles };
         let mut before = handles.load(Ordering::Relaxed);
         while before > 0 && before != GONE {
             assert!(before < usize::MAX / 2, "too many handles of one pipe");
-            // Acquired so that what made the node is seen, should it have been another thread.
+            // Acquire: the node may have been made by another thread.
             match handles.compare_exchange_weak(before, before + 1, Ordering::Acquire, Ordering::Relaxed) {
                 Ok(_) => return Some(NodeRef(self.0)),
                 Err(now) => before = now,
@@ -122,8 +122,9 @@ impl WeakNodeRef {
 }
 
 impl WeakNodeRef {
-    /// Gives the node a value. From inside of its circuit until the node is gone, and from elsewhere while it has handles: what a
-    /// circuit does must not depend on when somebody lets go of a handle, but on when the release is handled.
+    /// Emits a value to the node: from inside its circuit until the node is freed, from elsewhere
+    /// while it has handles. Inside, the outcome must depend on when the release is handled, not on
+    /// when another thread drops a handle.
     ///
     /// # Safety
     ///
@@ -133,13 +134,15 @@ impl WeakNodeRef {
         // SAFETY: a weak handle keeps the memory. The machine is only compared.
         let (machine, handles) = unsafe { ((*node).machine, &(*node).handles) };
         if is_inside(machine.as_ptr()) {
-            // A node is gone before its machine is, so this is no other machine in the same place.
+            // A node is freed before its machine is, so this is no other machine at the same
+            // address.
             if handles.load(Ordering::Acquire) != GONE {
-                // SAFETY: we are in the machine's context, where nodes go; what is emitted now is handled before that.
+                // SAFETY: in the machine's context, the only place where nodes are freed; this
+                // value is handled before that.
                 unsafe { Machine::of(machine).emit(node, value) };
             }
         } else if let Some(strong) = self.upgrade() {
-            // SAFETY: as the caller says; this is a handle.
+            // SAFETY: as the caller says; `strong` is a handle.
             unsafe { strong.machine().emit(node, value) };
         }
     }

@@ -1,4 +1,4 @@
-//! What is known of a node whatever its type is, and what can be done with it so.
+//! The part of a node that is independent of its type, and the operations on it.
 #![allow(unsafe_code, reason = "see the parent module")]
 
 use std::cell::Cell;
@@ -12,51 +12,52 @@ use crate::failure::supervision::Supervision;
 use crate::identity::subject::Subject;
 use crate::sync::{AtomicU32, AtomicUsize, Ordering, fence};
 
-/// What the queues and the circuit need of a node, whatever its type.
+/// What the queues and the circuit need of a node of any type.
 #[repr(C)]
 pub(crate) struct Header {
-    /// Moves the value out and gives it to the receptor. Never unwinds.
+    /// Moves the value out and passes it to the receptor. Never unwinds.
     pub(super) run: unsafe fn(*mut Header, *mut u8),
     pub(super) value_bytes: u32,
     pub(super) value_words: u32,
     pub(super) table: &'static Table,
     pub(super) machine: NonNull<Head>,
-    /// Handles that exist. While there are any, the node keeps its circuit alive. [`GONE`] once the node is gone, which is later
-    /// than when it has none: its release has its place in the order.
+    /// Number of handles. While there are any, the node keeps its circuit alive. [`GONE`] once the
+    /// node is freed, which is later than when the count reaches zero: its release has its place in
+    /// the order.
     pub(super) handles: AtomicUsize,
-    /// How many pipes were put in front of this one.
+    /// Number of pipes attached in front of this one.
     pub(super) attachments: AtomicU32,
     pub(super) depth: Depth,
-    /// Handles that do not keep the node, and one more while there is a node.
+    /// Number of weak handles, plus one while the node exists.
     pub(super) weak_handles: AtomicU32,
-    /// Failures so far; touched in the circuit's context only.
+    /// Failures so far; accessed in the circuit's context only.
     pub(super) failures: Cell<u32>,
-    /// Whether the receptor is gone; touched in the circuit's context only.
+    /// Whether the receptor was dropped; accessed in the circuit's context only.
     pub(super) emptied: Cell<bool>,
-    /// Whether the receptor is the circuit's own, which goes on whatever values do to it.
+    /// Whether the receptor is the circuit's own, which always resumes after a failure.
     pub(super) built_in: bool,
-    /// What is done about failures beyond what the circuit does about all.
+    /// How failures are handled, where that differs from the circuit's way.
     pub(super) care: Option<Box<Kept>>,
     pub(super) links: Cell<Links>,
     pub(super) subject: Subject,
 }
 
-/// The number of handles of a node of which there is only memory.
+/// Number of handles of a freed node, of which only the memory is left.
 pub(super) const GONE: usize = usize::MAX;
 
-/// What is particular to a type of node.
+/// The functions and offsets of a type of node.
 pub(super) struct Table {
-    /// Drops a value that nobody will receive.
+    /// Drops a value that no receptor will receive.
     pub(super) discard: unsafe fn(*mut u8),
     /// Drops the receptor.
     pub(super) empty: unsafe fn(*mut Header),
     /// Frees the node, whose receptor was dropped.
     pub(super) free: unsafe fn(*mut Header),
-    /// How far behind the header the receptor begins.
+    /// Offset of the receptor from the header.
     pub(super) receptor: usize,
 }
 
-/// Neighbours in the circuit's list of nodes, which that list's lock guards.
+/// Neighbours in the circuit's list of nodes, guarded by the lock of that list.
 #[derive(Clone, Copy)]
 pub(super) struct Links {
     pub(super) before: *mut Header,
@@ -74,7 +75,7 @@ impl Header {
         &self.subject
     }
 
-    /// Counts one more failure and returns how many there were.
+    /// Counts one more failure and returns the number of failures.
     pub(crate) fn count_failure(&self) -> u32 {
         self.failures.set(self.failures.get().saturating_add(1));
         self.failures.get()
@@ -93,18 +94,18 @@ impl Header {
     }
 }
 
-/// The bytes of a value for this node.
+/// Size in bytes of a value for this node.
 ///
 /// # Safety
 ///
 /// The node exists.
 #[inline]
 pub(crate) unsafe fn value_bytes(node: *const Header) -> usize {
-    // SAFETY: the caller says that it exists.
+    // SAFETY: as the caller says.
     unsafe { (*node).value_bytes as usize }
 }
 
-/// The words of a value for this node.
+/// Size in words of a value for this node.
 ///
 /// # Safety
 ///
@@ -115,11 +116,12 @@ pub(crate) unsafe fn value_words(node: *const Header) -> usize {
     unsafe { (*node).value_words as usize }
 }
 
-/// Moves the value out and gives it to the node's receptor. A panic there is reported to the circuit.
+/// Moves the value out and passes it to the node's receptor. A panic there is reported to the
+/// circuit.
 ///
 /// # Safety
 ///
-/// In the circuit's context; the node exists and is not being run already; `value` is one of its type.
+/// In the circuit's context; the node exists and is not running already; `value` is of its type.
 #[inline]
 pub(crate) unsafe fn deliver(node: *mut Header, value: *mut u8) {
     // SAFETY: as the caller says.
@@ -130,13 +132,13 @@ pub(crate) unsafe fn deliver(node: *mut Header, value: *mut u8) {
 ///
 /// # Safety
 ///
-/// The node exists, and `value` is one of its type, which the caller forgets.
+/// The node exists, and `value` is of its type; the caller does not use it again.
 pub(crate) unsafe fn discard_value(node: *mut Header, value: *mut u8) {
     // SAFETY: as the caller says.
     unsafe { ((*node).table.discard)(value) }
 }
 
-/// What drops values for this node, also after it is gone.
+/// Returns the function that drops values for this node, also after it is freed.
 ///
 /// # Safety
 ///
@@ -146,11 +148,11 @@ pub(crate) unsafe fn discarder(node: *mut Header) -> unsafe fn(*mut u8) {
     unsafe { (*node).table.discard }
 }
 
-/// Drops the receptor, unless that was done before. What comes from now on is lost.
+/// Drops the receptor, unless it was dropped before. Later values are lost.
 ///
 /// # Safety
 ///
-/// In the circuit's context, or alone; the node exists and is not being run.
+/// In the circuit's context, or without any other thread; the node exists and is not running.
 pub(crate) unsafe fn empty_node(node: *mut Header) {
     // SAFETY: as the caller says.
     unsafe {
@@ -161,7 +163,7 @@ pub(crate) unsafe fn empty_node(node: *mut Header) {
     }
 }
 
-/// Drops the receptor and all that the node knows besides. What comes from now on is dropped.
+/// Drops the receptor and the node's other callbacks. Later values are dropped.
 ///
 /// # Safety
 ///
@@ -176,16 +178,16 @@ pub(crate) unsafe fn end_node(node: *mut Header) {
     }
 }
 
-/// Replaces the receptor by a fresh one. If none can be made, the node is empty from now on.
+/// Replaces the receptor by a fresh one. If none can be made, the node stays empty.
 ///
 /// # Safety
 ///
 /// As for [`empty_node`].
 pub(crate) unsafe fn renew_node(node: *mut Header) -> Result<(), Trouble> {
-    // SAFETY: as the caller says; the care was kept for the node's own receptor, which is gone.
+    // SAFETY: as the caller says; the care was made for the node's own receptor, which was dropped.
     unsafe {
         let Some(care) = (*node).care() else { return Ok(()) };
-        // First, so that what it has for itself is there for the next.
+        // First, so that the fresh receptor can use what the old one held.
         drop_receptor(node);
         care.renew(node.byte_add((*node).table.receptor).cast())?;
         (*node).emptied.set(false);
@@ -205,7 +207,7 @@ unsafe fn drop_receptor(node: *mut Header) {
     }
 }
 
-/// Drops the receptor and frees the node, except for its memory while there are weak handles.
+/// Drops the receptor and frees the node. Its memory stays while there are weak handles.
 ///
 /// # Safety
 ///
@@ -213,20 +215,20 @@ unsafe fn drop_receptor(node: *mut Header) {
 pub(crate) unsafe fn free_node(node: *mut Header) {
     // SAFETY: as the caller says.
     unsafe {
-        // First, so that what is dropped emits nothing to it any more.
+        // First, so that the drops emit nothing more to this node.
         (*node).handles.store(GONE, Ordering::Release);
         end_node(node);
         forget_node(node);
     }
 }
 
-/// Gives the memory back if nobody else counts on it.
+/// Gives up one part of the weak count, and frees the memory with the last.
 ///
 /// # Safety
 ///
-/// The caller is counted, once, and forgets the node.
+/// The caller has one part of the count, and does not use the node again.
 pub(super) unsafe fn forget_node(node: *mut Header) {
-    // SAFETY: as the caller says; who is the last is alone.
+    // SAFETY: as the caller says; the last one has the node alone.
     unsafe {
         if (*node).weak_handles.fetch_sub(1, Ordering::Release) == 1 {
             fence(Ordering::Acquire);

@@ -1,4 +1,4 @@
-//! The nodes that a circuit has, as a list through the nodes themselves.
+//! The nodes of a circuit, as an intrusive list.
 #![allow(unsafe_code, reason = "nodes are linked by bare pointers, under one lock")]
 
 use std::ptr;
@@ -7,15 +7,16 @@ use std::sync::{Mutex, MutexGuard};
 use super::header::{Header, Links};
 use crate::sync::unpoisoned;
 
-/// The nodes of a circuit that exist, until it ends: from then on who makes one ends it.
+/// The existing nodes of a circuit, until it ends. A caller that makes a node later has to end it.
 pub(crate) struct Nodes(Mutex<First>);
 
 struct First(*mut Header);
 
-/// In place of the first: the circuit has ended its nodes, and their links mean nothing any more.
+/// Replaces the first node once the circuit has ended its nodes; their links have no meaning any
+/// more.
 const ENDED: *mut Header = ptr::dangling_mut();
 
-// SAFETY: the list only links nodes, which are reached under its lock.
+// SAFETY: the list only links nodes, which are accessed under its lock.
 unsafe impl Send for First {}
 
 impl Nodes {
@@ -23,14 +24,15 @@ impl Nodes {
         Self(Mutex::new(First(ptr::null_mut())))
     }
 
-    /// Adds a node. False if the circuit has ended its nodes already, and so will not end this one.
+    /// Adds a node. Returns false if the circuit has already ended its nodes, and so will not end
+    /// this one.
     #[must_use]
     pub(super) fn insert(&self, node: *mut Header) -> bool {
         let mut first = self.lock();
         if first.0 == ENDED {
             return false;
         }
-        // SAFETY: nodes in the list exist, and their links are touched under this lock only.
+        // SAFETY: nodes in the list exist, and their links are accessed under this lock only.
         unsafe {
             (*node).links.set(Links { before: ptr::null_mut(), behind: first.0 });
             if let Some(second) = first.0.as_ref() {
@@ -59,7 +61,7 @@ impl Nodes {
         }
     }
 
-    /// As [`Nodes::end`] if there are no nodes; false if there are.
+    /// As [`Nodes::end`] if there are no nodes; returns false if there are.
     pub(crate) fn end_none(&self) -> bool {
         let mut first = self.lock();
         let is_empty = first.0.is_null() || first.0 == ENDED;
@@ -69,14 +71,15 @@ impl Nodes {
         is_empty
     }
 
-    /// All nodes that there are, for the circuit to end them. None if it was given them before.
+    /// Returns all nodes, for the circuit to end them. Empty if this was called before.
     pub(crate) fn end(&self) -> Vec<*mut Header> {
         let mut next = std::mem::replace(&mut self.lock().0, ENDED);
         let mut all = Vec::new();
         if next == ENDED {
             return all;
         }
-        // SAFETY: nodes go in the circuit's context only, where the caller is, and nobody touches links any more.
+        // SAFETY: nodes are freed only in the circuit's context, where the caller is, and links are
+        // not changed any more.
         while let Some(node) = unsafe { next.as_ref() } {
             all.push(next);
             next = node.links.get().behind;

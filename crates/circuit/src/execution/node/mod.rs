@@ -1,7 +1,7 @@
-//! A pipe's insides: what runs when a value arrives, behind one pointer whatever the types are.
+//! Nodes: the receptor behind a pipe, as one pointer for all types.
 //!
-//! Queues and machines know nodes by their headers; what has the types, and the handles that keep a node and its machine, are above
-//! the machine.
+//! Queues and machines use nodes through their headers. The typed part, and the handles that keep a
+//! node and its machine, are above the machine.
 #![allow(
     unsafe_code,
     reason = "one pointer stands for nodes of any type; the table of each node knows which"

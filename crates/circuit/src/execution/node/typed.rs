@@ -1,4 +1,4 @@
-//! A node with its receptor, of the types that its values and the receptor have.
+//! A node with its receptor, with the types of the receptor and its values.
 #![allow(unsafe_code, reason = "see the parent module")]
 
 use std::any::Any;
@@ -34,13 +34,13 @@ impl Table {
 #[repr(C)]
 struct Node<R> {
     header: Header,
-    /// Dropped by `empty`. Reached in the circuit's context only.
+    /// Dropped by `empty`. Accessed in the circuit's context only.
     receptor: UnsafeCell<ManuallyDrop<R>>,
 }
 
 impl NodeRef {
-    /// A node with a receptor of the circuit's own. It always resumes: when it fails, that is a value's doing, which is not to
-    /// cost all the others.
+    /// Makes a node with a receptor of the circuit's own. It always resumes: a failure is caused by
+    /// a value, and must not cost the others.
     pub(crate) fn built_in<E, R>(
         machine: &Machine,
         subject: Subject,
@@ -55,7 +55,7 @@ impl NodeRef {
         Self::make::<E, R>(machine, subject, depth, receptor, Care::default(), true)
     }
 
-    /// A node with a receptor of users, and what is to be done about its failures.
+    /// Makes a node with a user's receptor, and with how its failures are handled.
     pub(crate) fn with_care<E, R>(
         machine: &Machine,
         subject: Subject,
@@ -102,47 +102,49 @@ impl NodeRef {
         let node = Box::new(Node { header, receptor: UnsafeCell::new(ManuallyDrop::new(receptor)) });
         let node = NonNull::from(Box::leak(node)).cast::<Header>();
         if !machine.nodes.insert(node.as_ptr()) {
-            // The circuit has ended since the caller looked, and nobody but us knows of the node.
-            // SAFETY: we are alone with it.
+            // The circuit has ended since the caller checked, and no other thread has the node yet.
+            // SAFETY: the caller has the node alone.
             unsafe { end_node(node.as_ptr()) };
         }
         Self(node)
     }
 }
 
-/// The size of a type, which must not need more than half of what a `u32` counts.
+/// Returns the size of a type, at compile time. Fails from two gigabytes on.
 const fn value_size<E>() -> u32 {
     assert!(size_of::<E>() < i32::MAX as usize, "values of two gigabytes cannot be emitted");
     size_of::<E>() as u32
 }
 
 unsafe fn run<E, R: Receptor<E>>(node: *mut Header, value: *mut u8) {
-    // SAFETY: the caller of `deliver` answers for the value's type.
+    // SAFETY: the caller of `deliver` guarantees the value's type.
     let value = unsafe { value.cast::<E>().read_unaligned() };
     // SAFETY: the node exists.
     if unsafe { (*node).emptied.get() } {
         // SAFETY: as above.
         return unsafe { lose(node, value) };
     }
-    // SAFETY: the receptor is there, and nobody else uses it: one context, and nodes are not re-entered.
+    // SAFETY: the receptor exists, and nothing else uses it: there is one context, and nodes are
+    // not re-entered.
     let receptor = unsafe { &mut **(*node.cast::<Node<R>>()).receptor.get() };
     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| receptor.receive(value))) {
-        // SAFETY: the node exists, and its receptor has just been left.
+        // SAFETY: the node exists, and its receptor has just returned.
         unsafe { failed(node, panic) };
     }
 }
 
 #[cold]
 unsafe fn failed(node: *mut Header, panic: Box<dyn Any + Send>) {
-    // SAFETY: the node is being run by its circuit, which exists.
+    // SAFETY: the node's circuit runs it, and so exists.
     unsafe { Machine::of((*node).machine).report_panic(node, panic) };
 }
 
-/// A value for a node without a receptor goes to whom lost values are given.
+/// Passes a value for a node without a receptor to the dead letters, or drops it.
 #[cold]
 unsafe fn lose<E>(node: *mut Header, value: E) {
     let mut value = ManuallyDrop::new(value);
-    // SAFETY: the node is being run by its circuit, and takes an `E`, which is moved out or dropped, once.
+    // SAFETY: the node's circuit runs it, and the node takes an `E`, which is moved out or dropped,
+    // once.
     unsafe {
         let given = (*node).care().is_some_and(|care| care.lose((&raw mut value).cast()));
         if !given {
@@ -152,7 +154,7 @@ unsafe fn lose<E>(node: *mut Header, value: E) {
 }
 
 unsafe fn discard<E>(value: *mut u8) {
-    // SAFETY: the caller of `discard_value` answers for the value's type.
+    // SAFETY: the caller of `discard_value` guarantees the value's type.
     let value = unsafe { value.cast::<E>().read_unaligned() };
     drop_value(value);
 }
@@ -163,9 +165,10 @@ fn drop_value<E>(value: E) {
 }
 
 unsafe fn empty<R>(node: *mut Header) {
-    // SAFETY: `NodeRef::make` made the node with an `R`, and `drop_receptor` comes here when nothing else borrows it.
+    // SAFETY: `NodeRef::make` made the node with an `R`, and `drop_receptor` calls this when
+    // nothing else borrows it.
     let receptor = unsafe { &mut *(*node.cast::<Node<R>>()).receptor.get() };
-    // SAFETY: `drop_receptor` comes here once for each receptor.
+    // SAFETY: `drop_receptor` calls this once for each receptor.
     shielded(|| unsafe { ManuallyDrop::drop(receptor) });
 }
 

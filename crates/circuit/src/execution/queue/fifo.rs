@@ -1,4 +1,4 @@
-//! A queue of values of any types, for one thread at a time: the transit queue of a circuit.
+//! A queue of values of any types, used by one thread at a time: the transit queue of a circuit.
 //!
 //! ```text
 //!   front chunk                       back chunk
@@ -8,7 +8,8 @@
 //!         ▲ read          read_end ▲                 ▲ write
 //! ```
 //!
-//! Entries are never split and never moved. While the queue is emptied again and again, it stays in one chunk.
+//! Entries are never split and never moved. A queue that is emptied again and again stays in one
+//! chunk.
 #![allow(
     unsafe_code,
     reason = "values of any types are moved in and out as words; each function says what it relies on"
@@ -24,13 +25,14 @@ use super::words::{Word, Words, words_for};
 const FIRST_CHUNK_WORDS: usize = 64;
 const CHUNK_WORDS_MAX: usize = 2048;
 
-/// A growing queue of entries. Keeps one chunk in reserve; [`Fifo::shrink`] gives memory back.
+/// A growing queue of entries. Keeps one chunk in reserve; [`Fifo::shrink`] frees memory.
 ///
-/// Invariants: `read <= write` in the back chunk if that is also the front chunk, and then `read_end` is null; otherwise
-/// `read <= read_end` in the front chunk. A chunk behind the front holds at least one entry. The last word of a chunk holds
-/// none, so that no entry ends where another allocation may begin: `read == write` only if both are in one chunk.
+/// Invariants: `read <= write` in the back chunk if that is also the front chunk, and then
+/// `read_end` is null; otherwise `read <= read_end` in the front chunk. Each chunk after the front
+/// holds at least one entry. The last word of a chunk stays unused, so that no entry ends where
+/// another allocation may begin: `read == write` only if both are in one chunk.
 ///
-/// What each entry changes comes first, and what only a chunk does last.
+/// Fields that each entry changes come first, fields that only a chunk changes last.
 #[repr(C)]
 pub(crate) struct Fifo {
     read: *mut Word,
@@ -43,11 +45,11 @@ pub(crate) struct Fifo {
 
 struct Chunk {
     words: Words,
-    /// How many words hold entries; set when the next chunk is begun.
+    /// Number of words that hold entries; set when the next chunk is begun.
     filled: usize,
 }
 
-// SAFETY: the queue owns what it holds, and what it holds is `Send`, which `push` asks of its caller.
+// SAFETY: the queue owns its entries, and they are `Send`, which `push` requires of its caller.
 unsafe impl Send for Fifo {}
 
 impl Default for Fifo {
@@ -64,7 +66,7 @@ impl Default for Fifo {
 }
 
 impl Fifo {
-    /// Where in it that begins which only a chunk changes.
+    /// Offset of the fields that only a chunk changes.
     pub(crate) const CHUNKS: usize = offset_of!(Self, chunks);
 
     #[inline]
@@ -72,15 +74,15 @@ impl Fifo {
         self.read == self.write
     }
 
-    /// Appends an entry, which from now on owns the value.
+    /// Appends an entry, which owns the value from then on.
     ///
     /// # Safety
     ///
-    /// `E` is `Send`, and what takes the entry out reads an `E`.
+    /// `E` is `Send`, and the code that takes the entry out reads an `E`.
     #[inline]
     pub(crate) unsafe fn push<E>(&mut self, token: Token, value: E) {
         let place = self.reserve(token, const { words_for(size_of::<E>()) });
-        // SAFETY: `reserve` gives room for the words of an `E`; nothing is assumed about alignment.
+        // SAFETY: `reserve` makes room for the words of an `E`; alignment is not assumed.
         unsafe { place.cast::<E>().write_unaligned(value) };
     }
 
@@ -98,7 +100,7 @@ impl Fifo {
         if (self.write_end.addr() - self.write.addr()) / 8 < needed {
             self.make_room(needed);
         }
-        // SAFETY: there is room for `needed` words, if not before then since `make_room`.
+        // SAFETY: there is room for `needed` words, at the latest since `make_room`.
         unsafe {
             let place = self.write;
             place.cast::<*mut ()>().write(token.into_raw());
@@ -107,12 +109,12 @@ impl Fifo {
         }
     }
 
-    /// Takes the first entry out: its token, and where its value lies until the next `push`.
+    /// Takes the first entry out. Returns its token, and where its value is until the next `push`.
     ///
     /// # Safety
     ///
-    /// The queue is not empty. `value_words` tells the words that `push` gave the value of this token. The caller moves the value
-    /// out before it calls anything else on this queue.
+    /// The queue is not empty. `value_words` returns the words that `push` used for the value of
+    /// this token. The caller moves the value out before it calls anything else on this queue.
     #[inline]
     pub(crate) unsafe fn take(&mut self, value_words: impl FnOnce(Token) -> usize) -> (Token, *mut u8) {
         debug_assert!(!self.is_empty());
@@ -147,7 +149,7 @@ impl Fifo {
         let words = self.new_chunk(needed);
         self.chunks.push_back(Chunk { words, filled: 0 });
         if was_empty {
-            // What is in front of the new chunk holds nothing.
+            // The chunks before the new one are empty.
             self.chunks.drain(..self.chunks.len() - 1);
             self.begin_at_front();
         } else {
@@ -168,7 +170,7 @@ impl Fifo {
         }
     }
 
-    /// Reads and writes start over in the only chunk.
+    /// Restarts reading and writing at the beginning of the only chunk.
     fn begin_at_front(&mut self) {
         assert_eq!(self.chunks.len(), 1, "nothing is read from another chunk");
         let words = &self.chunks[0].words;
@@ -192,7 +194,7 @@ impl Fifo {
         self.read_end = if single { ptr::null_mut() } else { unsafe { start.add(front.filled) } };
     }
 
-    /// Gives memory back, down to the smallest chunk. Only an empty queue has any to give.
+    /// Frees memory, down to the smallest chunk, if the queue is empty.
     pub(crate) fn shrink(&mut self) {
         if self.is_empty() && self.chunks.front().is_some_and(|chunk| chunk.words.len() > FIRST_CHUNK_WORDS) {
             *self = Self::default();
@@ -201,7 +203,7 @@ impl Fifo {
     }
 }
 
-/// Where the entries of a chunk end at the latest.
+/// Upper bound of where the entries of a chunk end.
 fn end_of_entries(words: &Words) -> *mut Word {
     assert!(words.len() > 0, "a chunk has room for a token");
     // SAFETY: within the allocation.
@@ -214,7 +216,7 @@ mod tests {
 
     use super::*;
 
-    /// A token that tells how many words follow.
+    /// A token that encodes how many words follow.
     fn token(words: usize) -> Token {
         Token::from_raw(ptr::without_provenance_mut((words + 1) * 8))
     }
@@ -252,7 +254,7 @@ mod tests {
             let mut model = VecDeque::new();
             for step in steps {
                 match step {
-                    // SAFETY: `token` tells the words of the value.
+                    // SAFETY: `token` encodes the words of the value.
                     Step::Push(value) => unsafe {
                         fifo.push(token(1), value);
                         model.push_back(vec![value]);
@@ -279,7 +281,8 @@ mod tests {
                     Step::Shrink => fifo.shrink(),
                 }
                 prop_assert_eq!(fifo.is_empty(), model.is_empty());
-                // What lies behind an allocation may be the beginning of another: places in two chunks are not to be equal.
+                // Another allocation may begin where one ends: positions in two chunks must not be
+                // equal.
                 for chunk in &fifo.chunks {
                     prop_assert_ne!(fifo.write, chunk.words.end());
                     prop_assert_ne!(fifo.read, chunk.words.end());

@@ -1,4 +1,4 @@
-//! The queue into a circuit that everybody shares: any number of producers, one consumer, one order.
+//! The shared queue into a circuit: any number of producers, one consumer, one order.
 //!
 //! ```text
 //!  producer: ticket = tail++                 hint ──┐
@@ -7,15 +7,19 @@
 //!            ▲ cursor of the consumer
 //! ```
 //!
-//! A producer takes a ticket, which is its place in the order, and then writes the slot of that ticket; a slot is full as soon
-//! as its token is not null. The consumer takes slots in the order of tickets, and waits at one that is claimed but not full
-//! yet. So producers never wait for each other, except for the short lock under which a segment is added.
+//! A producer takes a ticket, which is its place in the order, and then writes the slot of that
+//! ticket. A slot is full once its token is not null. The consumer takes slots in the order of
+//! tickets, and waits at one that is claimed but not yet full. So producers never wait for each
+//! other, except for the short lock under which a segment is added.
 //!
-//! **Why segments can be reused safely.** A producer that holds a ticket may look at any segment that `hint` ever pointed to. Two
-//! facts make this sound. The segment of its own ticket cannot be reused, because the consumer has not passed the ticket; so
-//! if a segment's range contains the ticket, it is the right one and stays so. And no segment is freed unless
-//! the consumer has seen, after it withdrew the hint, that every ticket taken so far is consumed ([`Ingress::settle`]): then no
-//! producer is between its ticket and its slot, and who takes a ticket later reads the hint that was withdrawn.
+//! **Why segments can be reused safely.** A producer that holds a ticket may read any segment that
+//! `hint` ever pointed to. Two facts make this sound:
+//!
+//! 1. The segment of its own ticket is not reused, because the consumer has not passed the ticket.
+//!    So if a segment's range contains the ticket, it is the right segment and stays so.
+//! 2. A segment is freed only if the consumer has seen, after it withdrew the hint, that every
+//!    ticket taken so far is consumed ([`Ingress::settle`]). Then no producer is between its ticket
+//!    and its slot, and a producer that takes a later ticket sees the hint withdrawn.
 #![allow(unsafe_code, reason = "slots are shared without a lock, see above")]
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
@@ -25,7 +29,7 @@ use std::ptr;
 use super::token::Token;
 use crate::sync::{AtomicPtr, AtomicU64, Mutex, Ordering, UnsafeCell, lock};
 
-/// Words of a value that a slot has room for. A larger value takes several slots.
+/// Words of a value that fit into a slot. A larger value takes several slots.
 pub(crate) const SLOT_WORDS: usize = 3;
 /// The same in bytes.
 const SLOT_BYTES: usize = SLOT_WORDS * 8;
@@ -34,7 +38,7 @@ const SLOT_BYTES: usize = SLOT_WORDS * 8;
 const FIRST_SLOTS: usize = 8;
 #[cfg(not(loom))]
 const SLOTS_MAX: usize = if cfg!(miri) { 32 } else { 1024 };
-// Small enough that the models reach the end of a segment, and so is what Miri sees.
+// Small enough that the loom models, and Miri above, reach the end of a segment.
 #[cfg(loom)]
 const FIRST_SLOTS: usize = 2;
 #[cfg(loom)]
@@ -42,16 +46,16 @@ const SLOTS_MAX: usize = 2;
 
 type Payload = [MaybeUninit<u64>; SLOT_WORDS];
 
-/// The slots that a value of this many bytes takes.
+/// Number of slots for a value of this many bytes.
 pub(crate) const fn slots_for(bytes: usize) -> usize {
     let slots = bytes.div_ceil(SLOT_BYTES);
     if slots == 0 { 1 } else { slots }
 }
 
-/// Aligned so that no slot lies on two cache lines.
+/// Aligned so that no slot spans two cache lines.
 #[repr(align(32))]
 struct Slot {
-    /// Null while the slot is free; for all but the first slot of a large value it stays null.
+    /// Null while the slot is free. Stays null for all but the first slot of a large value.
     token: AtomicPtr<()>,
     payload: UnsafeCell<Payload>,
 }
@@ -65,22 +69,23 @@ impl Slot {
     }
 }
 
-/// A row of slots, which lie behind this in the same allocation.
+/// Header of a row of slots, which follow it in the same allocation.
 ///
-/// Others read it while it is linked, moved and freed, so it is known by pointers to the whole allocation only: a reference would
-/// end where the slots begin, and promise that nobody links it anew.
+/// Other threads read it while it is linked, moved between lists and freed, so it is used only
+/// through pointers to the whole allocation. A reference would not cover the slots, and would
+/// promise that the links do not change.
 #[repr(C)]
 struct Segment {
-    /// The ticket of the first slot. Changes only when the segment is put to use again.
+    /// Ticket of the first slot. Changes only when the segment is reused.
     base: AtomicU64,
     count: usize,
-    /// Its neighbours in a list of the directory, whose lock guards both.
+    /// Neighbours in a list of the directory, whose lock guards both.
     before: *mut Segment,
     behind: *mut Segment,
     slots: [Slot; 0],
 }
 
-/// Nothing lies between it and its slots. Loom's atomics are larger.
+/// Nothing lies between a segment and its slots. Loom's atomics are larger.
 const _: () = assert!(cfg!(loom) || size_of::<Segment>() == size_of::<Slot>());
 
 impl Segment {
@@ -93,13 +98,13 @@ impl Segment {
     #[allow(clippy::cast_ptr_alignment, reason = "the layout has the alignment")]
     fn with_slots(count: usize) -> *mut Self {
         let layout = Self::layout(count);
-        // SAFETY: it has a size.
+        // SAFETY: the layout has a non-zero size.
         let segment = unsafe { alloc(layout) }.cast::<Self>();
         if segment.is_null() {
             handle_alloc_error(layout);
         }
         let (before, behind) = (ptr::null_mut(), ptr::null_mut());
-        // SAFETY: there is room for the segment and for as many slots.
+        // SAFETY: there is room for the segment and for this many slots.
         unsafe {
             segment.write(Self { base: AtomicU64::new(0), count, before, behind, slots: [] });
             let slots = Self::slots(segment).cast_mut();
@@ -110,12 +115,12 @@ impl Segment {
 
     /// # Safety
     ///
-    /// The segment was made by [`Segment::with_slots`], and nobody looks at it any more.
+    /// The segment was made by [`Segment::with_slots`], and no thread uses it any more.
     unsafe fn free(segment: *mut Self) {
         // SAFETY: as the caller says.
         unsafe {
             let count = (*segment).count;
-            // Loom's have something to drop.
+            // Loom's slots have drop glue.
             ptr::slice_from_raw_parts_mut(Self::slots(segment).cast_mut(), count).drop_in_place();
             segment.drop_in_place();
             dealloc(segment.cast(), Self::layout(count));
@@ -127,15 +132,16 @@ impl Segment {
     /// The segment exists.
     #[inline]
     unsafe fn slots(segment: *const Self) -> *const Slot {
-        // SAFETY: as the caller says. The pointer to no slots may be used for those that are there, as the segment's may.
+        // SAFETY: as the caller says. The pointer to the empty array may be used for the slots,
+        // because the segment's pointer may.
         unsafe { (&raw const (*segment).slots).cast() }
     }
 
-    /// The slot of this ticket, if there is a segment and that has it.
+    /// Returns the slot of this ticket, if there is a segment and it has the ticket.
     ///
     /// # Safety
     ///
-    /// The segment exists as long as the slot is used, or is null.
+    /// The segment is null, or exists for as long as the slot is used.
     #[inline]
     unsafe fn of<'a>(segment: *const Self, ticket: u64) -> Option<&'a Slot> {
         if segment.is_null() {
@@ -151,28 +157,30 @@ impl Segment {
         }
     }
 
-    /// The ticket behind the last slot.
+    /// The ticket after the last slot.
     ///
     /// # Safety
     ///
-    /// The segment exists, and is not put to use again meanwhile.
+    /// The segment exists, and is not reused meanwhile.
     unsafe fn end(segment: *const Self) -> u64 {
         // SAFETY: as the caller says.
         unsafe { (*segment).base.load(Ordering::Relaxed) + (*segment).count as u64 }
     }
 }
 
-/// The segments, for who has to find, add or remove one. It owns all that are in its lists, which are linked by `behind`.
+/// The segments, for finding, adding and removing them. Owns all that are in its lists, which are
+/// linked by `behind`.
 struct Directory {
-    /// The oldest of those that are in use, which are in the order of their tickets, without gaps, and linked by `before` as well.
+    /// The oldest segment in use. Those in use are in the order of their tickets, without gaps, and
+    /// linked by `before` as well.
     first: *mut Segment,
-    /// The newest of them. Means nothing if there is none.
+    /// The newest in use. Meaningless if there is none.
     last: *mut Segment,
-    /// Consumed and full-sized: used again for the next tickets.
+    /// Consumed and full-sized: reused for the next tickets.
     spare: *mut Segment,
-    /// Consumed and small, the largest first: kept only because a producer may still look at them.
+    /// Consumed and small, the largest first: kept only because a producer may still read them.
     retired: *mut Segment,
-    /// The ticket behind the last slot of the last segment in use.
+    /// The ticket after the last slot of the last segment in use.
     end: u64,
 }
 
@@ -185,17 +193,18 @@ impl Directory {
         Self { first: none, last: none, spare: none, retired: none, end: 0 }
     }
 
-    /// The segment in use that contains the ticket, adding segments up to it.
+    /// Returns the segment in use that contains the ticket, after adding segments up to it.
     fn reach(&mut self, ticket: u64) -> *mut Segment {
         while self.end <= ticket {
             self.append();
         }
         assert!(!self.first.is_null(), "a ticket that is not consumed has its segment");
-        // SAFETY: segments in the directory exist, and their links are touched under its lock only.
+        // SAFETY: segments in the directory exist, and their links are accessed only under its
+        // lock.
         unsafe {
             let start = (*self.first).base.load(Ordering::Relaxed);
             assert!(start <= ticket, "a ticket that is not consumed has its segment");
-            // The consumer comes for one of the oldest, and producers for one of the newest.
+            // The consumer looks for one of the oldest, producers for one of the newest.
             let is_old = ticket - start < self.end - ticket;
             let mut at = if is_old { self.first } else { self.last };
             while is_old && Segment::end(at) <= ticket {
@@ -208,7 +217,7 @@ impl Directory {
         }
     }
 
-    /// Puts one more segment to use.
+    /// Puts one more segment into use.
     fn append(&mut self) {
         let before = if self.first.is_null() { ptr::null_mut() } else { self.last };
         let largest = if before.is_null() { self.retired } else { before };
@@ -228,7 +237,7 @@ impl Directory {
         }
     }
 
-    /// Puts the segments whose tickets are all below `ticket` aside.
+    /// Retires the segments whose tickets are all below `ticket`.
     fn retire_before(&mut self, ticket: u64) {
         // SAFETY: as in `reach`.
         unsafe {
@@ -247,7 +256,7 @@ impl Directory {
     }
 }
 
-/// Takes the first segment out of a list, which is under its directory's lock.
+/// Takes the first segment out of a list, under its directory's lock.
 fn pop(list: &mut *mut Segment) -> Option<*mut Segment> {
     let first = *list;
     if first.is_null() {
@@ -261,7 +270,7 @@ fn pop(list: &mut *mut Segment) -> Option<*mut Segment> {
 impl Drop for Directory {
     fn drop(&mut self) {
         while let Some(segment) = self.pop_any() {
-            // SAFETY: who drops the queue is the last to know it.
+            // SAFETY: the queue is being dropped, so no other thread has it.
             unsafe { Segment::free(segment) };
         }
     }
@@ -270,29 +279,32 @@ impl Drop for Directory {
 /// See the module.
 #[repr(C)]
 pub(crate) struct Ingress {
-    /// A segment that was the last one not long ago, or null.
+    /// A recently last segment, or null.
     hint: AtomicPtr<Segment>,
-    /// Where the consumer puts a value together that spans several slots. Most queues never have one, and should be small.
+    /// Where the consumer assembles a value that spans several slots. Most queues never have one,
+    /// and should be small.
     #[allow(clippy::box_collection, reason = "two words less in queues without large values")]
     scratch: UnsafeCell<Option<Box<Vec<u64>>>>,
-    // Seldom touched, so it keeps apart what all producers read and what each of them writes.
+    // Rarely used, so it separates what all producers read from what each of them writes.
     directory: Mutex<Directory>,
     /// The next ticket.
     tail: AtomicU64,
 }
 
-/// Where the consumer is. There is one per queue.
+/// Position of the consumer. There is one per queue.
 pub(crate) struct Cursor {
-    /// The slot of the next ticket, if it is not `end`: then there is none yet in its segment, or no segment.
+    /// Slot of the next ticket. Equal to `end` if its segment has no more slots, or if there is no
+    /// segment.
     next: *const Slot,
-    /// Where the slots of the segment end.
+    /// End of the segment's slots.
     end: *const Slot,
     /// The ticket at `next`: everything below it is consumed.
     ticket: u64,
 }
 
-// SAFETY: slots hand values from one thread to another, which `push` demands to be `Send`; a slot's payload is written only
-// by the holder of its ticket and read only by the consumer, after the token was stored with release and loaded with acquire.
+// SAFETY: slots move values between threads, which `push` requires to be `Send`. Only the holder of
+// its ticket writes a slot's payload, and only the consumer reads it, after the token was stored
+// with release and loaded with acquire.
 unsafe impl Send for Ingress {}
 // SAFETY: as above.
 unsafe impl Sync for Ingress {}
@@ -306,16 +318,16 @@ impl Default for Cursor {
 }
 
 impl Cursor {
-    /// Ahead of this ticket, whose segment is not known.
+    /// A cursor before this ticket, with no segment yet.
     fn between(ticket: u64) -> Self {
         Self { next: ptr::null(), end: ptr::null(), ticket }
     }
 
-    /// Ahead of this ticket, which has a slot in this segment.
+    /// A cursor before this ticket, which has a slot in this segment.
     ///
     /// # Safety
     ///
-    /// The segment exists, and is not put to use again before the cursor has passed it.
+    /// The segment exists, and is not reused before the cursor has passed it.
     unsafe fn within(segment: *const Segment, ticket: u64) -> Self {
         // SAFETY: as the caller says.
         unsafe {
@@ -326,18 +338,19 @@ impl Cursor {
         }
     }
 
-    /// How many slots the segment has from the next ticket on.
+    /// Number of slots that the segment has from the next ticket on.
     fn left(&self) -> usize {
         (self.end.addr() - self.next.addr()) / size_of::<Slot>()
     }
 
-    /// How many slots were consumed.
+    /// Number of slots consumed.
     #[inline]
     pub(crate) fn ticket(&self) -> u64 {
         self.ticket
     }
 
-    /// Everything below the ticket is consumed, in a queue whose entries are kept elsewhere.
+    /// Marks everything below the ticket as consumed, in a queue whose entries are stored
+    /// elsewhere.
     pub(crate) fn skip_to(&mut self, ticket: u64) {
         assert!(self.next.is_null() && ticket > self.ticket, "{ticket} is consumed behind {}", self.ticket);
         self.ticket = ticket;
@@ -345,9 +358,9 @@ impl Cursor {
 }
 
 impl Ingress {
-    /// Where in it the hint is, which producers read.
+    /// Offset of the hint, which producers read.
     pub(crate) const HINT: usize = offset_of!(Self, hint);
-    /// Where in it the word is that each producer writes.
+    /// Offset of the word that each producer writes.
     pub(crate) const TAIL: usize = offset_of!(Self, tail);
 
     pub(crate) fn new() -> Self {
@@ -359,30 +372,31 @@ impl Ingress {
         }
     }
 
-    /// Takes a place in the order for an entry that is kept elsewhere.
+    /// Takes a ticket for an entry that is stored elsewhere.
     pub(crate) fn claim(&self) -> u64 {
         self.tail.fetch_add(1, Ordering::SeqCst)
     }
 
-    /// How many slots were ever claimed.
+    /// Number of slots ever claimed.
     #[inline]
     pub(crate) fn tail(&self) -> u64 {
         self.tail.load(Ordering::SeqCst)
     }
 
-    /// Appends an entry, which from now on owns the value. Allocates only where a segment begins that was not used before.
+    /// Appends an entry, which owns the value from then on. Allocates only where a new segment
+    /// begins.
     ///
     /// # Safety
     ///
-    /// `E` is `Send`, and what takes the entry out reads an `E`.
+    /// `E` is `Send`, and the code that takes the entry out reads an `E`.
     #[inline]
     pub(crate) unsafe fn push<E>(&self, token: Token, value: E) {
         // SAFETY: the tickets are the caller's; the rest as the caller says.
         unsafe { self.fill(self.claim_for::<E>(), token, value) };
     }
 
-    /// As [`Ingress::push`] if `is_open` holds after the tickets are taken. Otherwise gives the value back, and fills its slots with
-    /// barriers: a ticket cannot be given back.
+    /// As [`Ingress::push`] if `is_open` returns true after the tickets are taken. Otherwise
+    /// returns the value and fills its slots with barriers, because a ticket cannot be returned.
     ///
     /// # Safety
     ///
@@ -404,11 +418,12 @@ impl Ingress {
         Err(value)
     }
 
-    /// Takes the tickets of a value, and gives the first of them.
+    /// Takes the tickets of a value and returns the first.
     #[inline]
     fn claim_for<E>(&self) -> u64 {
         let count = const { slots_for(size_of::<E>()) };
-        // In one order with the consumer's going to sleep: either it sees this ticket, or the caller sees it sleep.
+        // SeqCst: ordered with a consumer that goes idle. Either it sees this ticket, or the caller
+        // sees it idle.
         self.tail.fetch_add(count as u64, Ordering::SeqCst)
     }
 
@@ -416,11 +431,13 @@ impl Ingress {
     ///
     /// # Safety
     ///
-    /// As for [`Ingress::push`]; the ticket is from [`Ingress::claim_for`] of this type, and nothing was written there.
+    /// As for [`Ingress::push`]; the ticket is from [`Ingress::claim_for`] of this type, and its
+    /// slots were not written yet.
     #[inline]
     unsafe fn fill<E>(&self, ticket: u64, token: Token, value: E) {
         if const { slots_for(size_of::<E>()) } > 1 {
-            // Forgotten ahead of the copy: once the entry is there, not even moving the value is allowed, as it is the consumer's.
+            // Before the copy: once the entry is in the queue the consumer owns the value, and not
+            // even moving it is allowed.
             let value = ManuallyDrop::new(value);
             // SAFETY: the tickets are ours.
             unsafe { self.write_large(token, ticket, (&raw const value).cast(), size_of::<E>()) };
@@ -436,12 +453,13 @@ impl Ingress {
     #[cold]
     fn fill_with_barriers(&self, ticket: u64, count: usize) {
         for part in 0..count {
-            // From the first on: the segments of those that are still empty stay, see the module.
+            // In ascending order: the segments of the slots that are still empty stay, see the
+            // module.
             self.slot(ticket + part as u64).token.store(Token::barrier().into_raw(), Ordering::Release);
         }
     }
 
-    /// Copies a value over several slots. The token makes all of them known, so it is written last.
+    /// Copies a value into several slots. The token publishes all of them, so it is written last.
     #[cold]
     unsafe fn write_large(&self, token: Token, ticket: u64, value: *const u8, bytes: usize) {
         let first = self.slot(ticket);
@@ -458,7 +476,8 @@ impl Ingress {
 
     #[inline]
     fn slot(&self, ticket: u64) -> &Slot {
-        // SAFETY: a segment is freed only while no producer holds a ticket, see the module; we hold one.
+        // SAFETY: a segment is freed only while no producer holds a ticket, see the module; this
+        // one holds a ticket.
         let slot = unsafe { Segment::of(self.hint.load(Ordering::Acquire), ticket) };
         slot.unwrap_or_else(|| self.slot_in_directory(ticket))
     }
@@ -468,7 +487,8 @@ impl Ingress {
         let mut directory = lock(&self.directory);
         let segment = directory.reach(ticket);
         let hint = self.hint.load(Ordering::Relaxed);
-        // SAFETY: as in `slot`. Under the lock the hint is compared with segments that are still there.
+        // SAFETY: as in `slot`. Under the lock, the hint and the segment that it is compared with
+        // both exist.
         unsafe {
             let base = |segment: *mut Segment| (*segment).base.load(Ordering::Relaxed);
             if hint.is_null() || base(hint) < base(segment) {
@@ -478,12 +498,13 @@ impl Ingress {
         }
     }
 
-    /// The next entry if it is there: its token, and where its value lies until [`Ingress::advance`]. May be called again before
-    /// that if the entry is small.
+    /// Returns the next entry if it is there: its token, and where its value is until
+    /// [`Ingress::advance`]. May be called again before that if the entry is small.
     ///
     /// # Safety
     ///
-    /// The cursor is the only one of this queue. `bytes` tells the size of the value that was pushed with this token.
+    /// The cursor is the only one of this queue. `bytes` returns the size of the value that was
+    /// pushed with this token.
     #[inline]
     pub(crate) unsafe fn peek(
         &self,
@@ -504,24 +525,25 @@ impl Ingress {
         if bytes <= SLOT_BYTES {
             return Some((token, slot.payload.with_mut(<*mut Payload>::cast)));
         }
-        // SAFETY: the token of the first slot was stored after the other slots had been written.
+        // SAFETY: the token of the first slot was stored after the other slots were written.
         Some((token, unsafe { self.read_large(cursor, bytes) }))
     }
 
-    /// Puts a value together, and goes on to its last slot.
+    /// Assembles a value, and advances to its last slot.
     #[cold]
     unsafe fn read_large(&self, cursor: &mut Cursor, bytes: usize) -> *mut u8 {
         let count = slots_for(bytes);
         let to = self.scratch.with_mut(|scratch| {
-            // SAFETY: only the consumer comes here, of which there is one.
+            // SAFETY: only the consumer calls this, and there is one.
             let scratch = unsafe { &mut *scratch }.get_or_insert_default();
             scratch.clear();
             scratch.reserve(count * SLOT_WORDS);
             scratch.as_mut_ptr()
         });
         for part in 0..count {
-            // SAFETY: there is room for the payload of every part; words that were not written are copied as such. The slots are
-            // in segments that are there, as they were written to, and only the consumer passes them.
+            // SAFETY: there is room for the payload of every part; words that were not written are
+            // copied as uninitialised. The slots were written, so their segments exist, and only
+            // the consumer passes them.
             unsafe {
                 if part > 0 {
                     self.advance(cursor);
@@ -536,25 +558,26 @@ impl Ingress {
         to.cast()
     }
 
-    /// Passes the entry that [`Ingress::peek`] gave, whose value was moved out.
+    /// Advances past the entry that [`Ingress::peek`] returned, whose value was moved out.
     ///
     /// # Safety
     ///
-    /// The cursor is the only one of this queue, and `peek` gave an entry.
+    /// The cursor is the only one of this queue, and `peek` returned an entry.
     #[inline]
     #[allow(clippy::unused_self, reason = "the cursor is of this queue")]
     pub(crate) unsafe fn advance(&self, cursor: &mut Cursor) {
         debug_assert!(cursor.next != cursor.end);
         // SAFETY: the cursor is at a slot.
         unsafe {
-            // A producer of a later use of this slot reads the segment's new base first, with acquire.
+            // Relaxed suffices: a producer that reuses this slot first loads the segment's new
+            // base, with acquire.
             (*cursor.next).token.store(ptr::null_mut(), Ordering::Relaxed);
             cursor.next = cursor.next.add(1);
         }
         cursor.ticket += 1;
     }
 
-    /// Goes on to the segment of the next ticket, if that was taken.
+    /// Advances to the segment of the next ticket, if that was taken.
     #[cold]
     fn enter_segment(&self, cursor: &mut Cursor) -> bool {
         if self.tail.load(Ordering::Acquire) == cursor.ticket {
@@ -562,29 +585,32 @@ impl Ingress {
         }
         let mut directory = lock(&self.directory);
         directory.retire_before(cursor.ticket);
-        // SAFETY: only the consumer retires segments, and does not before the cursor has passed them.
+        // SAFETY: only the consumer retires segments, and not before the cursor has passed them.
         *cursor = unsafe { Cursor::within(directory.reach(cursor.ticket), cursor.ticket) };
         true
     }
 
-    /// Gives memory back, down to one small segment, if everything that was claimed is consumed; otherwise only what large values
-    /// needed.
+    /// Frees memory, down to one small segment, if everything claimed is consumed; otherwise only
+    /// the memory of large values.
     ///
     /// # Safety
     ///
     /// The cursor is the only one of this queue.
     pub(crate) unsafe fn settle(&self, cursor: &mut Cursor) {
         self.scratch.with_mut(|scratch| {
-            // SAFETY: only the consumer touches it, of which there is one; what was put together there is handled.
+            // SAFETY: only the consumer accesses it, and there is one; the value assembled there is
+            // handled.
             let scratch = unsafe { &mut *scratch };
-            // Not written without need: producers read what lies beside it.
+            // Written only if needed: producers read the words next to it.
             if scratch.is_some() {
                 *scratch = None;
             }
         });
-        // Where the cursor is in the newest segment, and that is a small one with room, nothing is to be given back.
+        // There is nothing to free if the newest segment is small, the cursor is in it, and it has
+        // room.
         let newest = self.hint.load(Ordering::Acquire);
-        // SAFETY: only the consumer frees segments. No reference to it: who adds one behind it may be about to link that.
+        // SAFETY: only the consumer frees segments. No reference to it: a producer may be about to
+        // link a segment behind it.
         let is_small = || unsafe {
             let count = (*newest).count;
             count == FIRST_SLOTS && cursor.end == Segment::slots(newest).add(count)
@@ -595,16 +621,17 @@ impl Ingress {
         }
         let mut directory = lock(&self.directory);
         self.hint.store(ptr::null_mut(), Ordering::Release);
-        // A read-modify-write, so that whoever takes a later ticket sees the hint withdrawn.
+        // A read-modify-write on the ticket counter, so that a producer that takes a later ticket
+        // sees the hint withdrawn.
         if self.tail.fetch_add(0, Ordering::SeqCst) != cursor.ticket {
             return;
         }
         let mut kept: *mut Segment = ptr::null_mut();
         while let Some(segment) = directory.pop_any() {
-            // SAFETY: no producer looks at any, see the module.
+            // SAFETY: no producer uses any, see the module.
             unsafe {
                 if kept.is_null() && (*segment).count == FIRST_SLOTS {
-                    // Those that were behind it go.
+                    // The segments that it was linked to are freed.
                     (*segment).behind = ptr::null_mut();
                     kept = segment;
                 } else {
@@ -639,7 +666,7 @@ mod tests {
         }
     }
 
-    /// What is there in order, up to a place that is claimed and not filled.
+    /// Takes out what is there, in order, up to a slot that is claimed but not filled.
     fn drain(ingress: &Ingress, cursor: &mut Cursor) -> Vec<u64> {
         let mut found = Vec::new();
         // SAFETY: the cursor is the only one, and every value is a number.
@@ -652,7 +679,7 @@ mod tests {
         found
     }
 
-    /// Miri sees here whether both touch the same without order.
+    /// Miri detects here whether both threads access the same memory without ordering.
     #[test]
     fn memory_is_given_back_while_more_comes() {
         const VALUES: u64 = if cfg!(miri) { 60 } else { 50_000 };
@@ -668,7 +695,7 @@ mod tests {
         assert!(seen.into_iter().eq(0..VALUES));
     }
 
-    /// The system may stop a thread anywhere: here it does between the halves of an emission.
+    /// The system may preempt a thread anywhere: here between the two halves of an emission.
     #[test]
     fn memory_is_given_back_also_behind_a_value_that_ran_over_the_end_of_a_segment() {
         type Large = [u64; 5 * FIRST_SLOTS * SLOT_WORDS];
@@ -700,7 +727,7 @@ mod tests {
             push(&ingress, 0..OTHERS);
             assert!(drain(&ingress, &mut cursor).into_iter().eq(0..OTHERS));
             push(&ingress, 0..round);
-            // It has looked where the segment may be, and stops.
+            // The producer has read where its segment may be, and pauses.
             let ticket = ingress.claim();
             let hint = ingress.hint.load(Ordering::Acquire);
             push(&ingress, 0..OTHERS);
@@ -708,8 +735,8 @@ mod tests {
             // SAFETY: the cursor is the only one.
             unsafe { ingress.settle(&mut cursor) };
             assert_eq!(drain(&ingress, &mut cursor), []);
-            // It goes on with what it has seen.
-            // SAFETY: a segment is freed only while no producer holds a ticket.
+            // The producer continues with what it has read. SAFETY: a segment is freed only while
+            // no producer holds a ticket.
             let seen = unsafe { Segment::of(hint, ticket) };
             let slot = seen.unwrap_or_else(|| ingress.slot(ticket));
             // SAFETY: the slot is the ticket's, and a number fits.
@@ -717,8 +744,7 @@ mod tests {
             slot.token.store(token().into_raw(), Ordering::Release);
             assert!(drain(&ingress, &mut cursor).into_iter().eq([LATE].into_iter().chain(0..OTHERS)));
             if round % 3 == 0 {
-                // Otherwise the segments are used again.
-                // SAFETY: the cursor is the only one.
+                // In other rounds the segments are reused. SAFETY: the cursor is the only one.
                 unsafe { ingress.settle(&mut cursor) };
             }
         }

@@ -5,15 +5,16 @@
 //!   ▲ reader             ▲ writer
 //! ```
 //!
-//! The producer counts what it has written in `written`, and every so many entries also in `published`. A consumer that is
-//! busy looks at `published` only, so that the cache line that the producer writes for each entry stays with the producer;
-//! one that has nothing else to do looks at `written`, so nothing stays unseen.
+//! The producer counts its entries in `written`, and every [`PUBLISH_EVERY`] entries also in
+//! `published`. A busy consumer reads only `published`, so the cache line that the producer writes
+//! for each entry stays with the producer. A consumer with nothing else to do reads `written`, so
+//! no entry stays unseen.
 //!
-//! A producer is as fast as its stores, and a store to a cache line that the consumer has read waits until the line is the
-//! producer's again: several nanoseconds for each entry if that happens line by line, in between the stores to what the
-//! producer keeps for itself. So chunks are small, and each is filled with zeros before it is written: stores to one line
-//! after the other do not wait for each other, and after them the whole chunk is in the producer's cache. That halves what
-//! an entry costs both ends, and more.
+//! A producer is as fast as its stores. A store to a cache line that the consumer has read waits
+//! until the producer owns the line again: several nanoseconds per entry if that happens line by
+//! line, between stores to the producer's own data. So chunks are small, and each is zeroed before
+//! it is written: stores to consecutive lines do not wait for each other, and after them the whole
+//! chunk is in the producer's cache. That at least halves the cost of an entry at both ends.
 #![allow(
     unsafe_code,
     reason = "values of any types are moved through shared chunks; each function says what it relies on"
@@ -30,7 +31,7 @@ const CHUNK_WORDS: usize = 256;
 #[cfg(loom)]
 const CHUNK_WORDS: usize = 4;
 
-/// Up to where a consumer looks into a lane.
+/// Up to where a consumer reads a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Edge {
     /// What was published: all but the last few entries.
@@ -39,10 +40,11 @@ pub(crate) enum Edge {
     Written,
 }
 
-/// How many chunks that were read are kept for the writer, about: as much as fits into a first-level cache.
+/// Approximate number of consumed chunks kept for the writer: as much as fits into a first-level
+/// cache.
 const SPARES_MAX: usize = 16;
 
-/// After how many entries a busy consumer is told.
+/// Number of entries after which they are published to a busy consumer.
 pub(crate) const PUBLISH_EVERY: u64 = 32;
 
 struct Chunk {
@@ -57,20 +59,22 @@ impl Chunk {
     }
 }
 
-/// What the two ends of a lane share.
+/// State shared by the two ends of a lane.
 pub(crate) struct Lane {
-    /// How many entries were written, plus [`CLOSED`] once there will be no more.
+    /// Number of entries written, plus [`CLOSED`] once there will be no more.
     written: Apart<AtomicU64>,
     published: Apart<AtomicU64>,
     consumed: Apart<AtomicU64>,
-    /// Chunks that were read to their end, for the writer to use again, linked by `next`. The reader puts single ones here, and
-    /// the writer takes all at once, so that none comes back while somebody looks at it.
+    /// Chunks that were read to their end, for the writer to reuse, linked by `next`. The reader
+    /// pushes single chunks and the writer takes all of them, so no chunk can return while a thread
+    /// uses it (no ABA problem).
     spares: AtomicPtr<Chunk>,
-    /// How many there are, about: a chunk that is put here while the writer takes all may not be counted.
+    /// Approximate length of `spares`: a chunk that is pushed while the writer takes all may not be
+    /// counted.
     spares_count: AtomicUsize,
 }
 
-/// The bit of `written` that says that the writer is gone.
+/// Bit of `written` that marks that the writer is gone.
 const CLOSED: u64 = 1 << 63;
 
 /// The producer's end.
@@ -80,7 +84,7 @@ pub(crate) struct Writer {
     write: *mut Word,
     end: *mut Word,
     written: u64,
-    /// Chunks to use again, linked by `next`.
+    /// Chunks to reuse, linked by `next`.
     spares: *mut Chunk,
 }
 
@@ -91,17 +95,17 @@ pub(crate) struct Reader {
     read: *mut Word,
     end: *mut Word,
     consumed: u64,
-    /// As much of `written` or `published` as was seen.
+    /// The value of `written` or `published` that was read last.
     seen: u64,
 }
 
-// SAFETY: one writer and one reader; what goes through is `Send`, which `Writer::push` demands; entries are read only after
-// they were counted with release and the count was loaded with acquire.
+// SAFETY: there is one writer and one reader; the values are `Send`, which `Writer::push` requires;
+// entries are read only after they were counted with release and the count was loaded with acquire.
 unsafe impl Send for Writer {}
 // SAFETY: as above.
 unsafe impl Send for Reader {}
 
-/// A new lane's two ends.
+/// Makes a lane and returns its two ends.
 pub(crate) fn lane() -> (Writer, Reader) {
     let lane = Arc::new(Lane {
         written: Apart::new(AtomicU64::new(0)),
@@ -119,25 +123,26 @@ pub(crate) fn lane() -> (Writer, Reader) {
 }
 
 impl Lane {
-    /// How many entries were written, and how many of them were consumed.
+    /// Number of entries written, and how many of them were consumed.
     pub(crate) fn counts(&self) -> (u64, u64) {
-        // Consumed first: it never overtakes what was written.
+        // `consumed` is read first, so that it never exceeds `written`.
         let consumed = self.consumed.load(Ordering::Acquire);
         (self.written.load(Ordering::Acquire) & !CLOSED, consumed)
     }
 
-    /// Whether there are entries that were not consumed.
+    /// Returns whether there are entries that were not consumed.
     pub(crate) fn has_work(&self) -> bool {
         self.written.load(Ordering::Acquire) & !CLOSED != self.consumed.load(Ordering::Acquire)
     }
 }
 
 impl Writer {
-    /// Appends an entry, which from now on owns the value. Allocates only where a chunk begins and none was read to its end.
+    /// Appends an entry, which owns the value from then on. Allocates only where a chunk begins and
+    /// no spare one is left.
     ///
     /// # Safety
     ///
-    /// `E` is `Send`, and what takes the entry out reads an `E`.
+    /// `E` is `Send`, and the code that takes the entry out reads an `E`.
     #[inline]
     pub(crate) unsafe fn push<E>(&mut self, token: Token, value: E) {
         let needed = 1 + const { words_for(size_of::<E>()) };
@@ -160,13 +165,14 @@ impl Writer {
     #[cold]
     fn next_chunk(&mut self, needed: usize) {
         if self.write != self.end {
-            // SAFETY: there is at least a word. A null token says that the reader is to go on in the next chunk.
+            // SAFETY: there is at least one word. A null token sends the reader to the next chunk.
             unsafe { self.write.cast::<*mut ()>().write(ptr::null_mut()) };
         }
         let chunk = self.take_spare(needed).unwrap_or_else(|| Chunk::with_words(CHUNK_WORDS.max(needed)));
-        // SAFETY: the new chunk is ours; the old one is not freed before the reader has seen its successor.
+        // SAFETY: the new chunk is the writer's; the old one is not freed before the reader has
+        // seen its successor.
         unsafe {
-            // For the sake of the cache alone, see the module.
+            // Only for the cache, see the module.
             ptr::write_bytes((*chunk).words.start(), 0, CHUNK_WORDS);
             (*chunk).next.store(ptr::null_mut(), Ordering::Relaxed);
             (self.write, self.end) = ((*chunk).words.start(), (*chunk).words.end());
@@ -175,7 +181,7 @@ impl Writer {
         self.chunk = chunk;
     }
 
-    /// A chunk that was read before, if there is one and so many words fit.
+    /// Returns a consumed chunk, if there is one and `needed` words fit.
     fn take_spare(&mut self, needed: usize) -> Option<*mut Chunk> {
         if needed > CHUNK_WORDS {
             return None;
@@ -185,14 +191,14 @@ impl Writer {
             self.lane.spares_count.store(0, Ordering::Relaxed);
         }
         let chunk = self.spares;
-        // SAFETY: spare chunks belong to who took them.
+        // SAFETY: spare chunks belong to the writer once it has taken them.
         let spare = unsafe { chunk.as_ref() }?;
         self.spares = spare.next.load(Ordering::Relaxed);
         assert_eq!(spare.words.len(), CHUNK_WORDS, "larger chunks are not kept");
         Some(chunk)
     }
 
-    /// The other view of this lane.
+    /// The shared state of this lane.
     pub(crate) fn lane(&self) -> &Arc<Lane> {
         &self.lane
     }
@@ -207,28 +213,29 @@ impl Drop for Writer {
 }
 
 impl Reader {
-    /// How many entries were consumed.
+    /// Number of entries consumed.
     pub(crate) fn consumed(&self) -> u64 {
         self.consumed
     }
 
-    /// How many entries were written when this looked.
+    /// Reads the number of entries written.
     pub(crate) fn written(&mut self) -> u64 {
         self.seen = self.lane.written.load(Ordering::Acquire) & !CLOSED;
         self.seen
     }
 
-    /// Whether there will never be another entry.
+    /// Returns whether there will never be another entry.
     pub(crate) fn is_exhausted(&self) -> bool {
         self.lane.written.load(Ordering::Acquire) == self.consumed | CLOSED
     }
 
-    /// How many entries are known of, after a look up to this edge of the lane if there were none.
+    /// Number of known entries. If there are none, reads the count up to this edge of the lane
+    /// first.
     #[inline]
     pub(crate) fn known(&mut self, edge: Edge) -> usize {
         if self.consumed == self.seen {
             self.seen = match edge {
-                // It may be behind what was seen as written.
+                // `published` may be less than what was seen of `written`.
                 Edge::Published => self.lane.published.load(Ordering::Acquire).max(self.seen),
                 Edge::Written => self.lane.written.load(Ordering::Acquire) & !CLOSED,
             };
@@ -236,15 +243,17 @@ impl Reader {
         (self.seen - self.consumed) as usize
     }
 
-    /// Takes the next entry, of which [`Reader::known`] knew: its token, and where its value lies until this is called
-    /// again or [`Reader::consume`] is.
+    /// Takes the next known entry. Returns its token, and where its value is until the next call of
+    /// this or of [`Reader::consume`].
     ///
     /// # Safety
     ///
-    /// `known` or `written` has counted it, and `value_words` tells the words that `push` gave the value of this token.
+    /// `known` or `written` has counted it, and `value_words` returns the words that `push` used
+    /// for the value of this token.
     #[inline]
     pub(crate) unsafe fn next(&mut self, value_words: impl FnOnce(Token) -> usize) -> (Token, *mut u8) {
-        // SAFETY: an entry was counted, so it is here, or here is the end of the chunk and it is in the next.
+        // SAFETY: an entry was counted, so it is here, or the chunk ends here and it is in the
+        // next.
         unsafe {
             if self.read == self.end || self.read.cast::<*mut ()>().read().is_null() {
                 self.next_chunk();
@@ -257,14 +266,15 @@ impl Reader {
         }
     }
 
-    /// Says that all entries taken so far are done.
+    /// Marks all entries taken so far as done.
     pub(crate) fn consume(&self) {
         self.lane.consumed.store(self.consumed, Ordering::Release);
     }
 
     #[cold]
     unsafe fn next_chunk(&mut self) {
-        // SAFETY: the writer has left this chunk, and set its successor before it counted an entry there.
+        // SAFETY: the writer has left this chunk, and set its successor before it counted an entry
+        // there.
         unsafe {
             let next = (*self.chunk).next.load(Ordering::Acquire);
             assert!(!next.is_null(), "entry {} has no chunk", self.consumed);
@@ -274,9 +284,9 @@ impl Reader {
         }
     }
 
-    /// Gives a chunk that was read to its end to the writer, or frees it if that has enough.
+    /// Passes a chunk that was read to its end to the writer, or frees it if there are enough.
     fn give_back(&self, chunk: *mut Chunk) {
-        // SAFETY: the reader has it.
+        // SAFETY: the reader owns it.
         let is_large = unsafe { (*chunk).words.len() } > CHUNK_WORDS;
         if is_large || self.lane.spares_count.load(Ordering::Relaxed) >= SPARES_MAX {
             return free(chunk);
@@ -284,7 +294,8 @@ impl Reader {
         self.lane.spares_count.fetch_add(1, Ordering::Relaxed);
         let mut first = self.lane.spares.load(Ordering::Relaxed);
         loop {
-            // SAFETY: the writer has left the chunk and the reader too, so it is the reader's until the exchange.
+            // SAFETY: writer and reader have both left the chunk, so the reader owns it until the
+            // exchange.
             unsafe { (*chunk).next.store(first, Ordering::Relaxed) };
             match self.lane.spares.compare_exchange_weak(first, chunk, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => return,
@@ -293,14 +304,14 @@ impl Reader {
         }
     }
 
-    /// Which lane it is of.
+    /// The lane that this reads.
     pub(crate) fn lane(&self) -> *const Lane {
         Arc::as_ptr(&self.lane)
     }
 }
 
 impl Drop for Reader {
-    /// The writer must be gone, and all entries taken: what is left is memory.
+    /// The writer must be gone, and all entries taken: only memory is left to free.
     fn drop(&mut self) {
         assert!(self.is_exhausted(), "entries behind {} were not taken", self.consumed);
         free_all(self.lane.spares.swap(ptr::null_mut(), Ordering::Acquire));
@@ -320,7 +331,7 @@ fn free_all(mut chunk: *mut Chunk) {
 
 fn free(chunk: *mut Chunk) {
     if !chunk.is_null() {
-        // SAFETY: chunks are made as boxes, and given here by whoever owns them alone.
+        // SAFETY: chunks are made as boxes, and the caller is the only owner.
         drop(unsafe { Box::from_raw(chunk) });
     }
 }

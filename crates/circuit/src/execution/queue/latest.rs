@@ -1,7 +1,8 @@
-//! A bounded queue that makes room by dropping its oldest emission, for circuits that are asked for this.
+//! A bounded queue that drops its oldest emission to make room, for circuits with
+//! `Overflow::DropOldest`.
 //!
-//! It is behind a lock, because here producers take out of the queue as well. Entries that are no emissions are never dropped. What
-//! the consumer has taken out lies beside the lock while it is handled.
+//! It has a lock, because here producers take entries out as well. Entries that are no emissions
+//! are never dropped. The entry that the consumer handles is stored outside the lock.
 #![allow(
     unsafe_code,
     reason = "values of any types are moved in and out as words; each function says what it relies on"
@@ -19,10 +20,10 @@ type Word = MaybeUninit<u64>;
 
 const SMALL_WORDS: usize = 3;
 
-/// The queue as all share it.
+/// The queue as shared by all threads.
 pub(crate) struct SharedLatest {
     queue: Mutex<Latest>,
-    /// The entry that is being handled. Only the consumer touches it.
+    /// The entry that is being handled. Only the consumer accesses it.
     taken: UnsafeCell<Option<Entry>>,
 }
 
@@ -33,7 +34,7 @@ pub(crate) struct Latest {
     capacity: usize,
 }
 
-/// An entry with its place in the order.
+/// An entry with its ticket.
 pub(crate) struct Entry {
     ticket: u64,
     pub(crate) token: Token,
@@ -45,11 +46,11 @@ enum Value {
     Large(Box<[Word]>),
 }
 
-// SAFETY: the queue owns what it holds, and what it holds is `Send`, which `push` asks of its caller.
+// SAFETY: the queue owns its entries, and they are `Send`, which `push` requires of its caller.
 unsafe impl Send for Latest {}
 // SAFETY: as above.
 unsafe impl Send for SharedLatest {}
-// SAFETY: who takes an entry out says that it is the only one to do so.
+// SAFETY: callers of `take` and `drop_taken` guarantee that they are the only consumer.
 unsafe impl Sync for SharedLatest {}
 
 impl SharedLatest {
@@ -62,11 +63,12 @@ impl SharedLatest {
         lock(&self.queue)
     }
 
-    /// Takes out the first entry: its token, and where its value lies until [`SharedLatest::drop_taken`].
+    /// Takes out the first entry. Returns its token, and where its value is until
+    /// [`SharedLatest::drop_taken`].
     ///
     /// # Safety
     ///
-    /// The caller is the only consumer, and is done with what it took before.
+    /// The caller is the only consumer, and is done with the entry taken before.
     pub(crate) unsafe fn take(&self) -> Option<(Token, *mut u8)> {
         let entry = self.lock().pop()?;
         self.taken.with_mut(|taken| {
@@ -76,7 +78,8 @@ impl SharedLatest {
         })
     }
 
-    /// Forgets the entry that was taken out, whose value was moved: its ticket, if there is one.
+    /// Drops the entry that was taken out, whose value was moved. Returns its ticket, if there is
+    /// one.
     ///
     /// # Safety
     ///
@@ -88,7 +91,7 @@ impl SharedLatest {
 }
 
 impl Entry {
-    /// Where the value lies.
+    /// Pointer to the value.
     pub(crate) fn value(&mut self) -> *mut u8 {
         match &mut self.value {
             Value::Small(words) => words.as_mut_ptr().cast(),
@@ -98,17 +101,17 @@ impl Entry {
 }
 
 impl Latest {
-    /// A queue for this many emissions, at least one.
+    /// Makes a queue for this many emissions, at least one.
     fn new(capacity: usize) -> Self {
         assert!(capacity > 0, "a queue has room for an emission");
         Self { entries: VecDeque::new(), emissions: 0, capacity }
     }
 
-    /// Appends an entry, and takes out the oldest emission if there is no room for this one.
+    /// Appends an entry, and returns the oldest emission if it had to make room.
     ///
     /// # Safety
     ///
-    /// `E` is `Send`, and what takes the entry out reads an `E`.
+    /// `E` is `Send`, and the code that takes the entry out reads an `E`.
     pub(crate) unsafe fn push<E>(&mut self, ticket: u64, token: Token, value: E) -> Option<Entry> {
         let words = words_for(size_of::<E>());
         let value = std::mem::ManuallyDrop::new(value);
@@ -120,7 +123,7 @@ impl Latest {
             Value::Small(words) => words.as_mut_ptr(),
             Value::Large(words) => words.as_mut_ptr(),
         };
-        // SAFETY: there is room for the bytes of an `E`, which is forgotten.
+        // SAFETY: there is room for the bytes of an `E`, and the original is not dropped.
         unsafe { ptr::copy_nonoverlapping((&raw const value).cast::<u8>(), to.cast::<u8>(), size_of::<E>()) };
         let dropped = if token.as_emission().is_some() { self.make_room() } else { None };
         self.entries.push_back(Entry { ticket, token, value: place });

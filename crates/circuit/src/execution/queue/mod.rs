@@ -1,4 +1,5 @@
-//! Where values wait: what comes from outside in [`ingress`] and [`lane`], what a circuit sends itself in [`fifo`].
+//! Queues: [`ingress`] and [`lane`] for entries from outside, [`fifo`] for what a circuit emits to
+//! itself.
 
 pub(crate) mod fifo;
 pub(crate) mod ingress;

@@ -1,6 +1,7 @@
-//! Every interleaving of small programs, as far as loom explores them: what tests can only hope to meet.
+//! Loom models: the interleavings of small programs, which ordinary tests meet only by chance.
 //!
-//! `./check models` runs them. Under `cfg(loom)` segments and chunks are tiny, and who waits does not look before it parks.
+//! `./check models` runs them. Under `cfg(loom)` segments and chunks are tiny, and waiters do not
+//! poll before they park.
 #![allow(unsafe_code, reason = "the queues are used as the circuit uses them")]
 
 use std::ptr;
@@ -28,9 +29,9 @@ fn bytes(token: Token) -> usize {
     token.into_raw().addr() >> 2
 }
 
-/// Takes the next entry out, if there is one: its first word.
+/// Takes the next entry out, if there is one, and returns its first word.
 fn take(queue: &Ingress, cursor: &mut Cursor) -> Option<u64> {
-    // SAFETY: there is one cursor, and tokens tell the bytes of their values.
+    // SAFETY: there is one cursor, and tokens encode the bytes of their values.
     unsafe {
         let (token, value) = queue.peek(cursor, bytes)?;
         let words = bytes(token) / 8;
@@ -42,16 +43,16 @@ fn take(queue: &Ingress, cursor: &mut Cursor) -> Option<u64> {
 }
 
 fn push(queue: &Ingress, value: u64) {
-    // SAFETY: the token tells the size.
+    // SAFETY: the token encodes the size.
     unsafe { queue.push(token(WORD), value) };
 }
 
 fn push_large(queue: &Ingress, value: u64) {
-    // SAFETY: the token tells the size.
+    // SAFETY: the token encodes the size.
     unsafe { queue.push(token(LARGE), [value; 5]) };
 }
 
-/// Takes as many entries as there will be, giving memory back now and then.
+/// Takes out `count` entries, and frees memory after each if `settles`.
 fn drain(queue: &Ingress, cursor: &mut Cursor, count: usize, settles: bool) -> Vec<u64> {
     let mut seen = Vec::new();
     while seen.len() < count {
@@ -68,7 +69,7 @@ fn drain(queue: &Ingress, cursor: &mut Cursor, count: usize, settles: bool) -> V
     seen
 }
 
-/// What the producer of this hundred brought, in the order in which it came.
+/// Values of the producer with this hundred, in the order in which they arrived.
 fn of(producer: u64, seen: &[u64]) -> Vec<u64> {
     seen.iter().copied().filter(|value| value / 100 == producer).collect()
 }
@@ -110,7 +111,7 @@ fn loom_large_values_go_over_the_end_of_a_segment() {
 fn loom_segments_are_freed_only_where_no_producer_looks() {
     explore(PREEMPTIONS, || {
         let queue = Arc::new(Ingress::new());
-        // The queue has segments, and a hint, before the producers come.
+        // The queue has segments and a hint before the producers start.
         push(&queue, 0);
         push(&queue, 0);
         let producers = [1, 2].map(|producer| {
@@ -143,13 +144,13 @@ fn loom_large_values_and_freed_segments() {
     });
 }
 
-/// Reads so many entries of a lane, and checks their order.
+/// Reads these values from a lane, and checks their order.
 fn read(reader: &mut Reader, values: std::ops::Range<u64>) {
     let mut next = values.start;
     while next < values.end {
         let known = reader.known(Edge::Written);
         for _ in 0..known {
-            // SAFETY: so many are known, and the token tells the words.
+            // SAFETY: this many are known, and the token encodes the words.
             unsafe {
                 let (token, value) = reader.next(|token| bytes(token) / 8);
                 assert_eq!(value.cast::<u64>().read(), next);
@@ -164,13 +165,13 @@ fn read(reader: &mut Reader, values: std::ops::Range<u64>) {
     }
 }
 
-/// Entries of two words and of six, which need a chunk of their own, in turns.
+/// Alternates entries of two words and of six, which need a chunk of their own.
 fn size(value: u64) -> usize {
     if value % 3 == 2 { LARGE } else { WORD }
 }
 
 fn write(writer: &mut Writer, value: u64) {
-    // SAFETY: the token tells the size.
+    // SAFETY: the token encodes the size.
     unsafe {
         match size(value) {
             LARGE => writer.push(token(LARGE), [value; 5]),

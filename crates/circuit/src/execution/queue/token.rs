@@ -1,4 +1,4 @@
-//! What an entry of a queue is for: one pointer, whose two lowest bits say what it points to.
+//! What an entry of a queue is for: one pointer, tagged in its two lowest bits.
 
 use crate::execution::event::Event;
 use crate::execution::node::Header;
@@ -9,7 +9,7 @@ const CLOSE: usize = 3;
 const BARRIER: usize = 7;
 const TAGS: usize = 3;
 
-/// What runs once, in its place in the order, in the circuit's context.
+/// A closure that runs once, in its place in the order, in the circuit's context.
 pub(crate) struct Job {
     pub(crate) event: Event,
     pub(crate) work: Box<dyn FnOnce() + Send>,
@@ -20,17 +20,17 @@ pub(crate) struct Job {
 #[repr(transparent)]
 pub(crate) struct Token(*mut ());
 
-/// What a token stands for.
+/// A decoded token.
 pub(crate) enum Entry {
     /// A value for this node follows.
     Emission(*mut Header),
-    /// Nobody has a handle of this node any more.
+    /// This node has no handles any more.
     Release(*mut Header),
-    /// Something else to do.
+    /// Runs a job.
     Job(*mut Job),
-    /// The circuit ends here.
+    /// Ends the circuit here.
     Close,
-    /// Nothing but a place in the order: everything that was written into lanes before is handled before it.
+    /// Only a place in the order: everything written into lanes before is handled before it.
     Barrier,
 }
 
@@ -44,7 +44,7 @@ impl Token {
         Self(node.cast::<()>().map_addr(|address| address | RELEASE))
     }
 
-    /// The token owns the job: [`Token::entry`] gives its pointer back, once.
+    /// Makes a token that owns the job: [`Token::entry`] returns its pointer, to be freed once.
     pub(crate) fn job(job: Job) -> Self {
         Self(Box::into_raw(Box::new(job)).cast::<()>().map_addr(|address| address | JOB))
     }
@@ -57,7 +57,7 @@ impl Token {
         Self(std::ptr::without_provenance_mut(BARRIER))
     }
 
-    /// Whether what is in the lanes must be handled first.
+    /// Returns whether entries of the lanes must be handled first.
     pub(crate) fn is_behind_lanes(self) -> bool {
         self.as_emission().is_none() && self.0.addr() & TAGS != JOB
     }
@@ -70,7 +70,7 @@ impl Token {
         self.0
     }
 
-    /// The node for which a value follows, if one does: most tokens are emissions.
+    /// The node that a value follows for, if this is an emission, as most tokens are.
     #[inline]
     pub(crate) fn as_emission(self) -> Option<*mut Header> {
         if self.0.addr() & TAGS == 0 { Some(self.0.cast()) } else { None }

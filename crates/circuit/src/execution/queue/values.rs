@@ -1,4 +1,4 @@
-//! What is known of the value that comes with a token.
+//! Size and drop function of the value that belongs to a token.
 #![allow(unsafe_code, reason = "a node says it, which exists while there are entries for it")]
 
 use super::token::Token;
@@ -16,7 +16,7 @@ pub(crate) fn value_words(token: Token) -> usize {
     token.as_emission().map_or(0, |node| unsafe { node::value_words(node) })
 }
 
-/// What drops a value that came with this token, also after the node is gone.
+/// Returns the function that drops a value of this token, also after the node is gone.
 ///
 /// # Safety
 ///

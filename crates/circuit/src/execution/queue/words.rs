@@ -1,7 +1,7 @@
-//! Memory for entries of any types: words that are reached through raw pointers, and by nobody otherwise.
+//! Memory for entries of any types: words that are accessed only through raw pointers.
 //!
-//! A box would claim to be the only way to what it owns, each time it is moved or looked through, while the pointers that the
-//! ends of a queue keep are in use.
+//! A `Box` would claim unique access to its content whenever it is moved or dereferenced, while the
+//! pointers that the ends of a queue keep are in use.
 #![allow(unsafe_code, reason = "owns an allocation by its pointer")]
 
 use std::mem::MaybeUninit;
@@ -13,7 +13,7 @@ pub(crate) type Word = MaybeUninit<u64>;
 /// An allocation of words.
 pub(crate) struct Words(NonNull<[Word]>);
 
-// SAFETY: memory may be freed on any thread. What is in it is the business of the queue.
+// SAFETY: memory may be freed on any thread. The queue is responsible for its content.
 unsafe impl Send for Words {}
 
 impl Words {

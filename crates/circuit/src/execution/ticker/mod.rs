@@ -1,4 +1,4 @@
-//! Tickers: numbers at a fixed rate.
+//! Tickers: consecutive numbers at a fixed rate.
 
 mod simulated;
 mod ticking;
@@ -26,20 +26,24 @@ const INTERVAL_MAX: Duration = Duration::from_hours(100 * 365 * 24);
 /// How many ticks may wait for their circuit.
 const OUTSTANDING_MAX: u64 = 1024;
 
-/// Gives 0, 1, 2, ... to a pipe at a fixed rate, the first after one interval, in the context of its circuit.
+/// Emits 0, 1, 2, ... to a pipe at a fixed rate, the first after one interval, in the context of
+/// its circuit.
 ///
-/// No number is left out or comes twice. A circuit that is busy for a while gets the ticks that it missed when it comes to them,
-/// unless there are 1024 already: further ones are not made before it has caught up, and the next one then has the next number.
-/// The same after a time in which the process did not run: no more than eight missed ticks are made up for.
+/// No number is skipped or repeated. A circuit that is busy for a while handles the missed ticks
+/// later, up to 1024: beyond that no tick is made until the circuit has caught up, and the next one
+/// has the next number. Likewise after the process was suspended: at most eight missed ticks are
+/// made up for.
 ///
-/// Where a [`crate::Simulation`] runs its circuit, its clock is the simulation's: as that has time pass, what is due by then waits
-/// for the circuit, in the order in which it was due, up to 1024 ticks. No other clock matters there.
+/// If a [`crate::Simulation`] runs the circuit, the ticker uses only the simulation's clock. When
+/// that advances, the ticks that are due wait for the circuit, in the order in which they were due,
+/// up to 1024.
 ///
-/// In the journal of a [`crate::Recording`] ticks are emissions to the target, which is to be labelled. A replay gives them to
-/// the target's counterpart; no ticker is to be made there.
+/// In the journal of a [`crate::Recording`] ticks are emissions to the target, which must have a
+/// label. A replay emits them to the target's counterpart; do not make a ticker there.
 ///
-/// It ends with [`Ticker::close`], with its circuit, and when its last handle is dropped. One thread of the process serves all
-/// tickers; it exists while there are any. Clones are the same ticker.
+/// It ends with [`Ticker::close`], with its circuit, and when its last handle is dropped. One
+/// thread of the process serves all tickers; it exists while there are any. Clones are the same
+/// ticker.
 ///
 /// ```
 /// use std::sync::mpsc;
@@ -59,9 +63,11 @@ pub struct Ticker {
     inner: Arc<Held>,
 }
 
-/// What the handles of a ticker share. With the last of them it ends, and the timer is not the last to let go of its circuit: the
-/// receptors of a circuit that is run by who waits would otherwise run on the timer's thread. Unless the last handle itself is
-/// dropped on that thread, in a value that the timer has to drop while it sends the ticker's tick: it cannot wait for itself.
+/// Shared by the handles of a ticker. Dropping it ends the ticker, and waits until the timer has
+/// released the ticker: otherwise the timer's reference to the circuit could be the last, and the
+/// receptors of a circuit that its waiters run would run on the timer's thread. It does not wait on
+/// the timer's thread itself, which can drop the last handle in a value that it drops while it
+/// sends the ticker's tick.
 struct Held(Arc<Inner>);
 
 struct Inner {
@@ -69,17 +75,18 @@ struct Inner {
     subject: Subject,
     target: Pipe<u64>,
     closed: AtomicBool,
-    /// The number of the next tick. Changed by who has the time only.
+    /// Number of the next tick. Changed only by the thread that advances the clock.
     next: AtomicU64,
-    /// How many ticks were given to the target.
+    /// Number of ticks emitted to the target.
     given: AtomicU64,
 }
 
 impl Circuit {
-    /// A ticker of this circuit. The target may be of another circuit; it is emitted to from this one then.
+    /// Makes a ticker of this circuit. The target may belong to another circuit; this one then
+    /// emits to it.
     ///
-    /// Fails if the circuit is closed, if the interval is zero or above a hundred years, or with [`Error::Io`] if the system gives no
-    /// thread. See [`Ticker`].
+    /// Fails if the circuit is closed, if the interval is zero or above a hundred years, or with
+    /// [`Error::Io`] if the system cannot start a thread. See [`Ticker`].
     pub fn ticker(&self, interval: Duration, target: &Pipe<u64>) -> Result<Ticker, Error> {
         self.unnamed().ticker(interval, target)
     }
@@ -111,19 +118,21 @@ impl Naming<'_> {
 }
 
 impl Ticker {
-    /// Who this ticker is.
+    /// Identity of the ticker.
     pub fn subject(&self) -> &Subject {
         &self.inner.0.subject
     }
 
-    /// Ends it: the target is given no tick any more, those that wait for the circuit neither.
+    /// Ends the ticker: the target gets no more ticks, not even those that wait for the circuit.
     pub fn close(&self) {
         self.inner.0.close();
     }
 
-    /// Closes the ticker and waits for its circuit, as [`Circuit::settle`] does: the target is given no tick any more, and one of this
-    /// circuit has handled those that it was given. A target of another circuit may still have some before it; that circuit is to be
-    /// settled for them. Fails where waiting for the circuit is refused, and does nothing then, but where others come to wait in a circle meanwhile.
+    /// Closes the ticker and waits for its circuit, as [`Circuit::settle`] does: the target gets no
+    /// more ticks, and a target of this circuit has handled those that it got. A target of another
+    /// circuit may still have some in its queue; settle that circuit to wait for them. Fails, and
+    /// does nothing, where waiting for the circuit is refused; but if other waits close a circle
+    /// meanwhile, it fails after closing the ticker.
     pub fn close_and_settle(&self) -> Result<(), ContextError> {
         let machine = &self.inner.0.machine;
         machine.check_can_close_and_wait()?;
@@ -132,7 +141,7 @@ impl Ticker {
     }
 }
 
-/// The ticker as what its clock knows of it.
+/// The ticker in the form that its clock uses.
 fn ticking(inner: &Arc<Inner>) -> Arc<dyn Ticking> {
     Arc::<Inner>::clone(inner)
 }
@@ -164,7 +173,7 @@ impl Ticking for Inner {
 }
 
 impl Inner {
-    /// Gives a tick to the target, in the circuit's context.
+    /// Emits a tick to the target, in the circuit's context.
     fn give(&self, mut number: u64) {
         if !self.closed.load(Ordering::Acquire) {
             self.given.store(number + 1, Ordering::Relaxed);
@@ -183,7 +192,7 @@ impl Inner {
         }
     }
 
-    /// The clock that it goes by, if that is not the system's.
+    /// The simulated clock of the ticker, if it uses one.
     fn simulated_clock(&self) -> Option<&SimulatedClock> {
         self.machine.driver().simulated_clock()
     }
@@ -192,7 +201,8 @@ impl Inner {
 impl Drop for Held {
     fn drop(&mut self) {
         self.0.close();
-        // Who has a simulation's time pass drops what it has in its hands itself, where the circuit is run.
+        // The thread that advances a simulation drops its references itself, where the circuit
+        // runs.
         if self.0.simulated_clock().is_none() {
             timer::wait_for(self.0.id());
         }

@@ -1,4 +1,4 @@
-//! The clock of a simulation, which has its tickers tick.
+//! The clock of a simulation, which drives its tickers.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
@@ -8,7 +8,7 @@ use super::ticking::Ticking;
 use crate::identity::subject::Id;
 use crate::sync::unpoisoned;
 
-/// A clock that moves when it is told to, and the tickers that go by it.
+/// A clock that moves only when it is advanced, and its tickers.
 #[derive(Default)]
 pub(crate) struct SimulatedClock {
     schedule: Mutex<Schedule>,
@@ -17,9 +17,9 @@ pub(crate) struct SimulatedClock {
 #[derive(Default)]
 struct Schedule {
     nanos: u64,
-    /// By the time at which they are due next; of those with the same time the older one is first.
+    /// By the time at which they are due next; the older one first if equal.
     entries: BTreeMap<(u64, Id), Entry>,
-    /// When each of them is due.
+    /// When each ticker is due.
     due: HashMap<Id, u64>,
 }
 
@@ -33,7 +33,8 @@ impl SimulatedClock {
         self.lock().nanos
     }
 
-    /// Has time pass, and sends the ticks that are due by then, in the order in which they were.
+    /// Advances the clock, and sends the ticks that are due by then, in the order in which they are
+    /// due.
     pub(crate) fn advance(&self, time: Duration) {
         let mut schedule = self.lock();
         schedule.nanos = schedule.nanos.saturating_add(nanos_of(time));
@@ -43,7 +44,7 @@ impl SimulatedClock {
         }
     }
 
-    /// Has the ticker called at each interval from now on.
+    /// Schedules the ticker at each interval from now on.
     pub(super) fn add(&self, ticker: &Arc<dyn Ticking>, interval: Duration) {
         let mut schedule = self.lock();
         let entry = Entry { ticker: Arc::downgrade(ticker), interval_nanos: nanos_of(interval) };
@@ -51,7 +52,7 @@ impl SimulatedClock {
         schedule.plan(due, ticker.id(), entry);
     }
 
-    /// Has the ticker not called any more.
+    /// Unschedules the ticker.
     pub(super) fn remove(&self, id: Id) {
         let mut schedule = self.lock();
         if let Some(due) = schedule.due.remove(&id) {
@@ -69,7 +70,8 @@ impl SimulatedClock {
         Some((due, entry))
     }
 
-    /// Has a ticker send the tick that was due, and plans the next. Without the lock: this may be the last to know the ticker.
+    /// Sends the tick that was due, and schedules the next. Without the lock: this may drop the
+    /// last reference to the ticker.
     fn serve(&self, due: u64, entry: Entry) {
         let Some(ticker) = entry.ticker.upgrade().filter(|ticker| !ticker.is_over()) else { return };
         let is_sent = Arc::clone(&ticker).send();
@@ -77,7 +79,8 @@ impl SimulatedClock {
         let next = if is_sent {
             due.checked_add(entry.interval_nanos)
         } else {
-            // So many wait already that none is made before the circuit has caught up, which it cannot before time has passed.
+            // Too many ticks wait: the circuit must catch up first, which it cannot do before time
+            // has passed.
             due_after(due, entry.interval_nanos, schedule.nanos)
         };
         schedule.plan(next, ticker.id(), entry);
@@ -89,7 +92,7 @@ impl SimulatedClock {
 }
 
 impl Schedule {
-    /// Never, if that is behind the end of time.
+    /// Schedules the entry, unless the time overflows.
     fn plan(&mut self, due: Option<u64>, id: Id, entry: Entry) {
         if let Some(due) = due {
             self.entries.insert((due, id), entry);
@@ -102,7 +105,7 @@ fn nanos_of(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// The first of the times behind `due`, each one interval behind the one before, that is behind `now`.
+/// Returns the first of `due + interval`, `due + 2 * interval`, and so on that is after `now`.
 fn due_after(due: u64, interval: u64, now: u64) -> Option<u64> {
     assert!(due <= now && interval > 0, "due at {due} ns, each {interval} ns, and served at {now} ns");
     let passed = (now - due) / interval + 1;

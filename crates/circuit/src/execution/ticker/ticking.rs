@@ -1,17 +1,18 @@
-//! What a clock has tick, whichever clock that is.
+//! Interface between tickers and clocks of either kind.
 
 use std::sync::Arc;
 
 use crate::identity::subject::Id;
 
-/// Somebody whose time comes again and again.
+/// A component that a clock calls periodically.
 pub(super) trait Ticking: Send + Sync {
-    /// Who that is.
+    /// Identity of the ticker.
     fn id(&self) -> Id;
 
-    /// Whether no tick will come any more.
+    /// Returns whether no tick will be sent any more.
     fn is_over(&self) -> bool;
 
-    /// Sends the next tick, unless too many wait already: then false. Called by who has the time only.
+    /// Sends the next tick. Returns false if too many wait already. Called only by the thread that
+    /// advances the clock.
     fn send(self: Arc<Self>) -> bool;
 }

@@ -1,4 +1,4 @@
-//! The thread that serves all tickers: started with the first, ended with the last.
+//! The thread that serves all tickers: starts with the first, ends with the last.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;
@@ -10,7 +10,7 @@ use super::ticking::Ticking;
 use crate::identity::subject::Id;
 use crate::sync::unpoisoned;
 
-/// How many ticks that were missed are made up for; after a longer pause the rate starts anew.
+/// Number of missed ticks that are made up for; after a longer pause the rate starts over.
 const MISSED_MAX: u32 = 8;
 
 #[derive(Default)]
@@ -18,16 +18,16 @@ struct Timer {
     schedule: Mutex<Schedule>,
     /// The schedule has changed.
     changed: Condvar,
-    /// The timer has let go of a ticker.
+    /// The timer has released a ticker.
     served: Condvar,
 }
 
 #[derive(Default)]
 struct Schedule {
-    /// Who is next.
+    /// Tickers in the order in which they are due.
     order: BTreeSet<(Instant, Id)>,
     entries: HashMap<Id, Entry>,
-    /// The ticker that the timer has in its hands, without the lock.
+    /// The ticker that the timer serves without the lock.
     serving: Option<Id>,
     /// The timer's thread, while there is one.
     thread: Option<ThreadId>,
@@ -39,7 +39,7 @@ struct Entry {
     due: Instant,
 }
 
-/// Has the ticker called at each interval from now on. Fails if the system gives no thread.
+/// Schedules the ticker at each interval from now on. Fails if the system cannot start a thread.
 pub(super) fn add(ticker: &Arc<dyn Ticking>, interval: Duration) -> io::Result<()> {
     let timer = Timer::of_process();
     let mut schedule = timer.lock();
@@ -53,16 +53,16 @@ pub(super) fn add(ticker: &Arc<dyn Ticking>, interval: Duration) -> io::Result<(
     Ok(())
 }
 
-/// Has the ticker not called any more, but for a call that has begun.
+/// Unschedules the ticker. A call that has begun continues.
 pub(super) fn remove(id: Id) {
     let timer = Timer::of_process();
     timer.lock().remove(id);
-    // It may have been the last, and then the thread ends.
+    // If it was the last, the thread ends.
     timer.changed.notify_one();
 }
 
-/// Waits until the timer has let go of a ticker that was removed: a moment, in which it sends a tick. Returns at once on the
-/// timer's own thread.
+/// Waits until the timer has released a ticker that was removed, which takes as long as sending one
+/// tick. Returns immediately on the timer's own thread.
 pub(super) fn wait_for(id: Id) {
     Timer::of_process().wait_for(id);
 }
@@ -96,7 +96,7 @@ impl Timer {
                 Turn::Over => break,
             };
             schedule.serving = Some(id);
-            // Without the lock: others come and go meanwhile.
+            // Without the lock: tickers are added and removed meanwhile.
             drop(schedule);
             if let Some(ticker) = ticker.filter(|ticker| !ticker.is_over()) {
                 ticker.send();
@@ -111,15 +111,15 @@ impl Timer {
 
 /// What the timer does next.
 enum Turn {
-    /// Has this ticker send its tick, if there are handles of it.
+    /// Sends the tick of this ticker, if it has handles.
     Serve(Id, Option<Arc<dyn Ticking>>),
     Wait(Duration),
-    /// Ends: there are no tickers.
+    /// Ends the thread: there are no tickers.
     Over,
 }
 
 impl Schedule {
-    /// The ticker's first tick is due one interval from now.
+    /// Adds a ticker, whose first tick is due one interval from now.
     fn add(&mut self, ticker: &Arc<dyn Ticking>, interval: Duration, now: Instant) {
         let (id, due) = (ticker.id(), now + interval);
         self.order.insert((due, id));
@@ -140,7 +140,7 @@ impl Schedule {
         }
     }
 
-    /// The ticker whose turn it is, if there are handles of it. It is scheduled anew, or forgotten if it is over.
+    /// Returns the ticker, if it has handles. Schedules its next tick, or removes it if it is over.
     fn take_turn(&mut self, id: Id, now: Instant) -> Option<Arc<dyn Ticking>> {
         let entry = self.entries.get_mut(&id).expect("what is in the order has an entry");
         let ticker = entry.ticker.upgrade();
@@ -155,7 +155,7 @@ impl Schedule {
     }
 }
 
-/// When it is due next, having been due at `due` and come to at `now`.
+/// Returns when the next tick is due, if the last was due at `due` and served at `now`.
 fn due_after(due: Instant, interval: Duration, now: Instant) -> Instant {
     let is_far_behind = (now - due) / MISSED_MAX > interval;
     if is_far_behind { now + interval } else { due + interval }
@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(next(41).as_millis(), 46);
     }
 
-    /// Counts how often it is called.
+    /// Counts calls.
     struct Counter(Id, AtomicU32);
 
     impl Ticking for Counter {
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn a_ticker_is_served_once_in_each_interval_of_a_clock_that_is_moved() {
-        // Also where the timer's thread comes late, by up to the given milliseconds.
+        // Also if the timer's thread is late by up to this many milliseconds.
         for late in [1, 3, 5, 40] {
             let (start, interval) = (Instant::now(), Duration::from_millis(5));
             let counter = Arc::new(Counter(Id::fresh(), AtomicU32::new(0)));
