@@ -1,4 +1,4 @@
-//! Circuits that are to be reported, by their names, without keeping them.
+//! Registry of reported circuits by name, without keeping them alive.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -12,17 +12,18 @@ use crate::observe::followers::Follower;
 use crate::observe::stats::Stats;
 use crate::sync::unpoisoned;
 
-/// What circuits have done so far, summed up by their names.
+/// The stats of registered circuits, summed by name.
 ///
-/// Circuits are not kept. What those have counted that are gone stays in the sums as long as another one of the name is there, and
-/// until the sums are taken, so that sums do not fall.
+/// Circuits are not kept alive. The counts of a dropped circuit stay in its name's sum until the
+/// sums are taken, and beyond that while another circuit of the name exists. So counters do not
+/// decrease.
 #[derive(Default)]
 pub(crate) struct Census(Mutex<Groups>);
 
 impl Census {
-    /// Has the circuit counted for as long as it exists. Registering it twice makes no difference.
+    /// Registers the circuit for as long as it exists. Repeated registrations have no effect.
     ///
-    /// Takes constant time on average, however many there are and were.
+    /// Takes amortised constant time, regardless of the number of circuits.
     pub(crate) fn register(&self, circuit: &Circuit) {
         let (machine, subject) = (circuit.machine(), circuit.subject());
         let mut groups = unpoisoned(self.0.lock());
@@ -35,7 +36,7 @@ impl Census {
         groups.count_one();
     }
 
-    /// The sums of all names that there is a circuit of.
+    /// Returns the sums of all names that have a circuit.
     pub(crate) fn take(&self) -> Vec<(&'static str, Stats)> {
         let mut groups = unpoisoned(self.0.lock());
         groups.forget_gone();
@@ -43,7 +44,7 @@ impl Census {
         groups.by_name.iter().map(|(name, group)| (*name, group.sum())).collect()
     }
 
-    /// The names of what was registered, in order.
+    /// Returns the names of the registered circuits, in order.
     pub(crate) fn names(&self) -> Vec<&'static str> {
         unpoisoned(self.0.lock()).by_name.keys().copied().collect()
     }
@@ -52,14 +53,15 @@ impl Census {
 #[derive(Default)]
 struct Groups {
     by_name: BTreeMap<&'static str, Group>,
-    /// How many groups and watches there were when those gone were last forgotten.
+    /// Number of groups and watches after the last removal of dropped circuits.
     kept: usize,
-    /// How many watches were added since.
+    /// Number of watches added since then.
     added: usize,
 }
 
 impl Groups {
-    /// Nobody might ever take the sums. So those gone are looked for as often as there are twice as many as were left.
+    /// The sums may never be taken. So dropped circuits are removed whenever the number of watches
+    /// has doubled since the last removal.
     fn count_one(&mut self) {
         self.added += 1;
         if self.added > self.kept {
@@ -77,9 +79,9 @@ impl Groups {
 /// The circuits of one name.
 #[derive(Default)]
 struct Group {
-    /// By the identities of the circuits.
+    /// By the circuits' ids.
     watches: HashMap<Id, Arc<Watch>>,
-    /// What those have counted that are forgotten.
+    /// Sum of the counts of removed circuits.
     gone: Stats,
 }
 
@@ -110,26 +112,27 @@ fn add(left: Stats, right: Stats) -> Stats {
     }
 }
 
-/// A look at a circuit that does not keep it.
+/// A weak reference to a circuit.
 struct Watch(Mutex<Watched>);
 
 enum Watched {
     There(At),
-    /// The last numbers of a circuit that is gone.
+    /// The last stats of a dropped circuit.
     Gone(Stats),
 }
 
-/// Where a machine is. It is there as long as this is: `gone` replaces this under the lock before the machine is freed.
+/// Address of a machine. It is valid as long as this exists: `gone` replaces it under the lock
+/// before the machine is freed.
 struct At(NonNull<Machine>);
 
 #[allow(unsafe_code, reason = "a machine may be looked at from any thread")]
-// SAFETY: all that is done with it is looking at a machine, which is `Sync`.
+// SAFETY: it is only used to read a machine, which is `Sync`.
 unsafe impl Send for At {}
 
 impl At {
     #[allow(unsafe_code, reason = "see the type")]
     fn stats(&self) -> Stats {
-        // SAFETY: see the type; whoever has a reference to this holds the lock.
+        // SAFETY: see the type; a reference to this exists only under the lock.
         Stats::of(unsafe { self.0.as_ref() })
     }
 }
@@ -147,7 +150,7 @@ impl Follower for Watch {
     fn gone(&self) {
         let mut watched = unpoisoned(self.0.lock());
         if let Watched::There(at) = &*watched {
-            // Nothing waits any more, whatever was left.
+            // A dropped circuit has no backlog, even if values were left.
             *watched = Watched::Gone(Stats { backlog: 0, ..at.stats() });
         }
     }
@@ -158,7 +161,7 @@ mod tests {
     use super::*;
     use crate::{Name, RunBy};
 
-    /// How many circuits come and go.
+    /// Number of circuits that are made and dropped.
     const MANY: u64 = 10_000;
 
     fn circuit(name: &str) -> Circuit {
@@ -166,13 +169,13 @@ mod tests {
         Circuit::builder().run_by(RunBy::Owner).name(name).build().expect("no thread")
     }
 
-    /// A circuit of this name that is gone when this returns, and has counted three entries.
+    /// Registers a circuit of this name and drops it after it has counted three entries.
     fn register_and_drop(census: &Census, name: &str) {
         let circuit = circuit(name);
         census.register(&circuit);
         let pipe = circuit.discard().expect("open");
         (0..2).for_each(|value| pipe.emit(value));
-        // The handle's release is an entry of its own.
+        // The release of the handle is an entry of its own.
         drop(pipe);
     }
 

@@ -1,4 +1,4 @@
-//! Who is to be told of a circuit's end without keeping the circuit. Takes no room where no feature has followers.
+//! Weak observers of a circuit's end. Takes no memory if no feature uses them.
 
 #[cfg(any(feature = "stream", feature = "metrics", feature = "opentelemetry"))]
 pub(crate) use with::{Follower, Followers};
@@ -12,16 +12,16 @@ mod with {
 
     use crate::sync::unpoisoned;
 
-    /// Who is told.
+    /// An observer of a circuit's end.
     pub(crate) trait Follower: Send + Sync {
         /// The circuit has ended: it will never run a receptor again.
         fn ended(&self) {}
 
-        /// Nobody refers to the circuit any more, and its memory is given back when this returns.
+        /// The last reference to the circuit was dropped. Its memory is freed when this returns.
         fn gone(&self) {}
     }
 
-    /// Most circuits have no followers, and then this should be small.
+    /// Small while empty, because most circuits have no followers.
     #[derive(Default)]
     pub(crate) struct Followers(OnceLock<Box<List>>);
 
@@ -33,7 +33,7 @@ mod with {
             if all.len() == all.capacity() {
                 let looked_at = all.len();
                 all.retain(|follower| follower.strong_count() > 0);
-                // Before they are looked at again, half as many have to come as there were.
+                // The next scan happens after half as many additions as were scanned now.
                 all.reserve(looked_at / 2 + 1);
             }
             all.push(follower);
@@ -47,7 +47,7 @@ mod with {
             self.all().iter().for_each(|follower| follower.gone());
         }
 
-        /// Not told under the lock: who is told may drop what else follows.
+        /// The followers are called without the lock, because they may drop others.
         fn all(&self) -> Vec<Arc<dyn Follower>> {
             let Some(all) = self.0.get() else { return Vec::new() };
             let all = unpoisoned(all.lock());

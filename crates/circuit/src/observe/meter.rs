@@ -1,4 +1,4 @@
-//! The stats of circuits as metrics of OpenTelemetry.
+//! Stats of circuits as OpenTelemetry metrics.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -14,23 +14,23 @@ use crate::sync::unpoisoned;
 
 /// Reports the [`Stats`] of circuits by instruments of a meter, whenever these are read.
 ///
-/// | instrument | kind | unit | what |
+/// | instrument | kind | unit | value |
 /// |---|---|---|---|
 /// | `tidemark.circuit.entries.admitted` | counter | `{entry}` | entries put into the queues |
 /// | `tidemark.circuit.entries.handled` | counter | `{entry}` | entries handled |
-/// | `tidemark.circuit.backlog` | up-down counter | `{entry}` | entries that wait |
-/// | `tidemark.circuit.failures` | counter | `{failure}` | callbacks that have failed |
-/// | `tidemark.circuit.emissions.dropped` | counter | `{emission}` | emissions dropped because a queue was full |
+/// | `tidemark.circuit.backlog` | up-down counter | `{entry}` | waiting entries |
+/// | `tidemark.circuit.failures` | counter | `{failure}` | failed callbacks |
+/// | `tidemark.circuit.emissions.dropped` | counter | `{emission}` | emissions dropped by a full queue |
 ///
-/// Instruments that are read one after the other report numbers of the same time: the first has them taken, and the others report the
-/// same, unless that was longer ago than a tenth of a second.
+/// Instruments that are read one after the other report numbers of the same time: the first one
+/// takes them, and the others report the same for a tenth of a second.
 ///
-/// Each has the attribute `tidemark.circuit.name`. Circuits are not kept: one that is dropped is reported no more. Circuits of the
-/// same name are reported as one, with the sums of their numbers; what those among them have counted that are gone stays in the
-/// sums as long as another one of the name is there, so that counters do not fall.
+/// Each has the attribute `tidemark.circuit.name`. Circuits are not kept alive; dropped ones are
+/// not reported. Circuits of the same name are reported as one, with the sums of their numbers. The
+/// sum includes dropped ones while another circuit of the name exists, so counters do not decrease.
 ///
-/// Clones register with the same instruments. They report as long as the meter's provider reads them, also when all clones are
-/// dropped.
+/// Clones register with the same instruments. These report as long as the meter's provider reads
+/// them, even after all clones are dropped.
 ///
 /// ```
 /// use opentelemetry::metrics::{MeterProvider, NoopMeterProvider};
@@ -47,10 +47,10 @@ pub struct CircuitMeter {
     census: Arc<Census>,
 }
 
-/// An instrument's name, unit and description, and what it reports.
+/// Name, unit and description of an instrument, and its value.
 type Counter = (&'static str, &'static str, &'static str, fn(&Stats) -> u64);
 
-/// What only grows.
+/// Monotonic values.
 const COUNTERS: [Counter; 4] = [
     ("tidemark.circuit.entries.admitted", "{entry}", "Entries put into the queues of circuits.", |stats| {
         stats.admitted
@@ -70,7 +70,7 @@ const COUNTERS: [Counter; 4] = [
 ];
 
 impl CircuitMeter {
-    /// Makes the instruments, which report no circuits yet.
+    /// Creates the instruments, without circuits.
     pub fn new(meter: &Meter) -> Self {
         let census = Arc::new(Census::default());
         let shared = Arc::new(Shared { census: Arc::clone(&census), last: Mutex::default() });
@@ -90,7 +90,7 @@ impl CircuitMeter {
         Self { census }
     }
 
-    /// Has the circuit reported from now on, for as long as it exists. Registering it twice makes no difference.
+    /// Reports the circuit for as long as it exists. Repeated registrations have no effect.
     pub fn register(&self, circuit: &Circuit) {
         self.census.register(circuit);
     }
@@ -102,7 +102,7 @@ impl fmt::Debug for CircuitMeter {
     }
 }
 
-/// What an instrument of this name calls when it is read.
+/// Returns the callback of the instrument of this name.
 fn callback<T: 'static>(
     shared: &Arc<Shared>,
     name: &'static str,
@@ -116,13 +116,13 @@ fn callback<T: 'static>(
     }
 }
 
-/// What all instruments report.
+/// State shared by all instruments.
 struct Shared {
     census: Arc<Census>,
     last: Mutex<Last>,
 }
 
-/// What was taken last, for those who have not reported it yet.
+/// The numbers taken last, and the instruments that have reported them.
 #[derive(Default)]
 struct Last {
     taken: Option<Instant>,
@@ -132,11 +132,13 @@ struct Last {
 
 type Numbers = Arc<[(&'static str, Stats)]>;
 
-/// How old may be what an instrument reports. More than reading all instruments takes, and less than the time between two readings.
+/// Maximum age of reported numbers: longer than one pass over all instruments, shorter than the
+/// time between two passes.
 const AGE_MAX: Duration = Duration::from_millis(100);
 
 impl Shared {
-    /// The numbers that this instrument is to report now: those that others have just reported, but none twice.
+    /// Returns the numbers for this instrument: those of the current pass, or new ones if they are
+    /// too old or it has reported them already.
     fn numbers(&self, instrument: &'static str, now: Instant) -> Numbers {
         let mut last = unpoisoned(self.last.lock());
         let is_fresh = last.taken.is_some_and(|taken| now.saturating_duration_since(taken) <= AGE_MAX);
@@ -174,10 +176,10 @@ mod tests {
         assert_eq!(admitted("admitted", now), 1);
         assert_eq!(admitted("handled", now), 1);
         assert_eq!(admitted("backlog", now + AGE_MAX), 1);
-        // The first one again: all are read once more.
+        // The first one again: a new pass.
         assert_eq!(admitted("admitted", now), 4);
         assert_eq!(admitted("handled", now), 4);
-        // What nobody has asked for in a while is not reported any more.
+        // Numbers older than `AGE_MAX` are taken again.
         assert_eq!(admitted("backlog", now + 2 * AGE_MAX), 6);
     }
 }

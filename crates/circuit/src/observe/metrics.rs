@@ -1,4 +1,4 @@
-//! The stats of circuits as metrics of Prometheus.
+//! Stats of circuits as Prometheus metrics.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,11 +13,13 @@ use crate::circuit::Circuit;
 use crate::observe::census::Census;
 use crate::observe::stats::Stats;
 
-/// Reports the [`Stats`] of circuits, labelled by the circuits' names, whenever metrics are collected.
+/// Reports the [`Stats`] of circuits, labelled by the circuits' names, whenever metrics are
+/// collected.
 ///
-/// Circuits are not kept: one that is dropped is reported no more. Circuits of the same name are reported as one, with the sums of
-/// their numbers; what those among them have counted that are gone stays in the sums as long as another one of the name is there,
-/// so that counters do not fall. Clones are the same collector.
+/// Circuits are not kept alive; dropped ones are not reported. Circuits of the same name are
+/// reported as one, with the sums of their numbers. The sum includes dropped ones while another
+/// circuit of the name exists, so counters do not decrease. Clones are handles of the same
+/// collector.
 ///
 /// ```
 /// use prometheus_client::encoding::text::encode;
@@ -43,12 +45,12 @@ pub struct CircuitMetrics {
 }
 
 impl CircuitMetrics {
-    /// A collector without circuits.
+    /// Creates a collector without circuits.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Has the circuit reported from now on, for as long as it exists. Registering it twice makes no difference.
+    /// Reports the circuit for as long as it exists. Repeated registrations have no effect.
     pub fn register(&self, circuit: &Circuit) {
         self.census.register(circuit);
     }

@@ -1,4 +1,4 @@
-//! What a circuit has done, and who is told: stats, metrics, traces.
+//! Observation of circuits: stats, metrics, traces.
 
 #[cfg(any(feature = "metrics", feature = "opentelemetry"))]
 pub(crate) mod census;

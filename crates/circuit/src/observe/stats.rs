@@ -1,35 +1,36 @@
-//! What a circuit has done so far, in numbers.
+//! Counters of a circuit.
 
 use crate::circuit::Circuit;
 use crate::execution::machine::Machine;
 
-/// What a circuit has done so far. Made by [`Circuit::stats`], with an example there.
+/// Counters of a circuit. Made by [`Circuit::stats`], which has an example.
 ///
-/// Admitted, handled and backlog count *entries* of the circuit's queues. An emission from outside of up to 24 bytes is one entry;
-/// a larger one that goes through the shared queue is one for each 24 bytes or part of them. Beginning and ending a
-/// subscription, dropping the last handle of a pipe and the like are one entry each. What a circuit sends itself is not
-/// counted: it is part of the entry that caused it.
+/// Admitted, handled and backlog count *entries* of the circuit's queues. An emission from outside
+/// of up to 24 bytes is one entry. A larger one that goes through the shared queue counts one entry
+/// per 24 bytes, rounded up. The begin or end of a subscription, the drop of a pipe's last handle
+/// and the like are one entry each. Emissions of the circuit to itself are not counted: they are
+/// part of the entry that caused them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Entries that were ever put into the queues. Never decreases.
+    /// Entries put into the queues so far. Never decreases.
     pub admitted: u64,
-    /// Entries that were handled with all that they caused; all of them once the circuit has ended. Never decreases, and is up to
-    /// some dozen entries late while the circuit runs.
+    /// Entries handled with all that they caused; equal to `admitted` once the circuit has ended.
+    /// Never decreases. Lags by up to some dozen entries while the circuit runs.
     pub handled: u64,
-    /// Entries that wait: those admitted less those handled.
+    /// Waiting entries: `admitted` minus `handled`.
     pub backlog: u64,
-    /// Callbacks that have failed.
+    /// Failed callbacks.
     pub failures: u64,
-    /// Emissions that were dropped because the queue was full.
+    /// Emissions dropped because the queue was full.
     pub dropped: u64,
 }
 
 impl Circuit {
-    /// What the circuit has done so far. May be called from anywhere.
+    /// Returns the circuit's counters. May be called from anywhere.
     ///
-    /// Costs a few loads, and a lock while there are lanes; the circuit is neither stopped nor slowed. The numbers are of about
-    /// the same time, not of one.
+    /// Costs a few loads, and a lock if there are lanes. Does not stop or slow the circuit. The
+    /// numbers are read at slightly different times.
     ///
     /// ```
     /// use tidemark_circuit::{Circuit, RunBy};

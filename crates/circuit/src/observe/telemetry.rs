@@ -1,16 +1,18 @@
-//! What circuits tell `tracing`, if the feature of that name is on. Without it every function here is empty.
+//! Spans and events for `tracing`, with the feature of that name. Without it every function here is
+//! empty.
 //!
-//! | what | level | target | fields |
+//! | span or event | level | target | fields |
 //! |---|---|---|---|
 //! | span `circuit`: one run of a circuit that has something to do | debug | `tidemark_circuit` | `name` |
 //! | event `failure`: a callback panicked | error | `tidemark_circuit` | `subject`, `operation`, `message` |
-//! | event `restart`: what failed was made anew | debug | `tidemark_circuit` | `subject`, `failures` |
-//! | event `quarantine`: a pipe's receptor was dropped for its failures | debug | `tidemark_circuit` | `subject`, `failures` |
-//! | event `overflow`: an emission was dropped because the queue was full | debug | `tidemark_circuit` | `subject` |
+//! | event `restart`: a failed receptor was replaced by a fresh one | debug | `tidemark_circuit` | `subject`, `failures` |
+//! | event `quarantine`: a pipe's receptor was dropped after failures | debug | `tidemark_circuit` | `subject`, `failures` |
+//! | event `overflow`: an emission was dropped by a full queue | debug | `tidemark_circuit` | `subject` |
 //! | event `close`: a circuit was closed | debug | `tidemark_circuit` | `subject` |
 //!
-//! What a subscriber of `tracing` does is not the circuit's: what it emits is an input, and its panics are kept from the circuit, as
-//! those of all other code of users are. Of what circuits do meanwhile on its thread it is not told, as that would have no end.
+//! The code of a `tracing` subscriber runs outside the circuit's context: its emissions are inputs,
+//! and its panics do not reach the circuit, as with all user code. What circuits do on the thread
+//! during such a call is not reported, as this could recurse without end.
 
 #[cfg(feature = "tracing")]
 pub(crate) use with::{Listener, closed, failed, overflowed, quarantined, restarted, run};
@@ -31,11 +33,11 @@ mod with {
     use crate::identity::subject::Subject;
 
     thread_local! {
-        /// Whether a subscriber is being told of something.
+        /// Whether a subscriber is being called on this thread.
         static TELLING: Cell<bool> = const { Cell::new(false) };
     }
 
-    /// Calls a subscriber, unless it is one that has come here.
+    /// Calls a subscriber, unless one is being called already.
     fn tell(call: impl FnOnce()) {
         if !TELLING.replace(true) {
             call_outside(call);
@@ -54,21 +56,21 @@ mod with {
         }
     }
 
-    /// Who hears of what a thread does: for another one that works in its place.
+    /// The `tracing` context of a thread, for another thread that works on its behalf.
     pub(crate) struct Listener {
-        /// The subscriber, and the span that the thread is in. None while the subscriber is being told of something.
+        /// The subscriber, and the thread's current span. None during a call of the subscriber.
         subscriber: Option<(Dispatch, tracing::Span)>,
     }
 
     impl Listener {
-        /// Who hears of this thread.
+        /// Returns the context of this thread.
         pub(crate) fn here() -> Self {
             let mut subscriber = None;
             tell(|| subscriber = Some((dispatcher::get_default(Clone::clone), tracing::Span::current())));
             Self { subscriber }
         }
 
-        /// Does this on a thread that nobody else is told of yet.
+        /// Runs `work` with this context, on a thread without one.
         pub(crate) fn hears<R>(self, work: impl FnOnce() -> R) -> R {
             let Some((subscriber, span)) = self.subscriber else {
                 TELLING.set(true);
@@ -86,7 +88,7 @@ mod with {
     pub(crate) fn run(circuit: &Subject, has_work: impl FnOnce() -> bool) -> Span {
         let mut span = None;
         tell(|| {
-            // Drivers look into empty queues often.
+            // Drivers often find empty queues.
             if enabled!(target: "tidemark_circuit", Level::DEBUG) && has_work() {
                 let name = circuit.name();
                 span =
