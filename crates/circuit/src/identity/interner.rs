@@ -32,7 +32,6 @@ const _: () =
 const _: () = assert!(Name::PATH_BYTES_MAX <= u16::MAX as usize, "offsets into a path fit 16 bits");
 const _: () = assert!(Name::DEPTH_MAX <= u16::MAX as usize, "depths fit 16 bits");
 
-/// The table of all names.
 pub(crate) struct Interner {
     count_max: u32,
     text_bytes_max: u64,
@@ -197,7 +196,6 @@ impl Interner {
     }
 }
 
-/// Returns the number of parts in the rest of a valid path.
 fn count_parts(rest: &str) -> u32 {
     rest.split('.').filter(|part| !part.is_empty()).count() as u32
 }
@@ -226,7 +224,6 @@ impl Generation {
         Self { seed: self.seed, paths: self.paths.doubled(), parts: self.parts.doubled() }
     }
 
-    /// Returns the seed for the parts below this name.
     #[inline]
     fn seed_of(&self, parent: Name) -> u64 {
         self.seed ^ u64::from(parent.id() + 1).wrapping_mul(MIX[1])

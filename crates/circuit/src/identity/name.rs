@@ -10,7 +10,7 @@ use crate::identity::extent::Extent;
 
 /// A path of non-empty parts separated by single dots, such as `orders.eu.filled`.
 ///
-/// Each path has one name in the process, so names are compared and hashed as single numbers. A
+/// Each path has one name in the process, so equality and hashing cost as much as for one number. A
 /// name is one pointer and `Copy`. Names are ordered by their parts; a name is less than those that
 /// it encloses.
 ///
@@ -57,8 +57,8 @@ impl Name {
         flaw(path).is_none()
     }
 
-    /// Returns the number of this name. Names are numbered densely from 0, in the order of their
-    /// creation.
+    /// Returns the number of this name. Names are numbered from 0, without gaps, in the order of
+    /// their creation.
     #[inline]
     pub const fn id(self) -> u32 {
         self.0.id

@@ -39,7 +39,6 @@ struct Table<T> {
     slots: Box<[AtomicPtr<Entry<T>>]>,
 }
 
-/// See the module.
 pub(crate) struct NameMap<T> {
     table: AtomicPtr<Table<T>>,
     /// Every table so far, the current one last, and the number of its entries.
@@ -149,7 +148,6 @@ impl<T> NameMap<T> {
         self.table.store(table, Ordering::Release);
     }
 
-    /// Returns all values made so far.
     pub(crate) fn values(&self) -> Vec<&T> {
         let tables = lock(&self.tables);
         let slots = tables.all.last().into_iter().flat_map(|table| &table.slots);

@@ -76,7 +76,6 @@ impl Groups {
     }
 }
 
-/// The circuits of one name.
 #[derive(Default)]
 struct Group {
     /// By the circuits' ids.

@@ -116,7 +116,6 @@ fn callback<T: 'static>(
     }
 }
 
-/// State shared by all instruments.
 struct Shared {
     census: Arc<Census>,
     last: Mutex<Last>,

@@ -7,7 +7,7 @@ use crate::execution::machine::Machine;
 ///
 /// Admitted, handled and backlog count *entries* of the circuit's queues. An emission from outside
 /// of up to 24 bytes is one entry. A larger one that goes through the shared queue counts one entry
-/// per 24 bytes, rounded up. The begin or end of a subscription, the drop of a pipe's last handle
+/// per 24 bytes, rounded up. The start or end of a subscription, the drop of a pipe's last handle
 /// and the like are one entry each. Emissions of the circuit to itself are not counted: they are
 /// part of the entry that caused them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -13,7 +13,7 @@ impl<E: Send + 'static, R: Plan<E, Out = E>> Fiber<E, R> {
     /// Passes the first value in each interval after the first interval, and drops the others.
     ///
     /// The first interval starts with the first value, which is dropped. The intervals have a fixed
-    /// length: a late value does not shift later ones. State: two numbers. Cost: one reading of the
+    /// length: a late value does not shift later ones. State: two times. Cost: one reading of the
     /// clock per value.
     ///
     /// ```

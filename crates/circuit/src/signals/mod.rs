@@ -180,7 +180,7 @@ pub trait Sign: Symbol {
     }
 }
 
-/// A sign of episodes, which have a begin and an end: work, the use of a resource, a promise.
+/// A sign of episodes, which have a beginning and an end: work, the use of a resource, a promise.
 ///
 /// Vocabularies without such an order do not implement this, nor do those with nested episodes.
 pub trait Episodic: Sign {

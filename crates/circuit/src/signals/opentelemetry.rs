@@ -114,7 +114,6 @@ const STATUS: &str = "tidemark.signal.status";
 const SUBJECT: &str = "tidemark.signal.subject";
 const VOCABULARY: &str = "tidemark.signal.vocabulary";
 
-/// Counts the signals of one instrument.
 struct Counts {
     signals: Counter<u64>,
     subject: Name,
@@ -153,7 +152,6 @@ fn attributes_of<O: Observation>(subject: Name, observation: O) -> Box<[KeyValue
         .collect()
 }
 
-/// Follows one gauge.
 struct Level {
     levels: UpDownCounter<i64>,
     attributes: [KeyValue; 1],

@@ -43,8 +43,8 @@ const NOTHING: f64 = 1e-12;
 
 const STATUSES: usize = <statuses::Sign as Symbol>::ALL.len();
 
-/// Emits the winner after each vote. `ballot` returns the status that a value votes for. If it
-/// returns none, nothing is emitted. State: eight numbers.
+/// Returns a flow that emits the winner after each vote. `ballot` returns the status that a value
+/// votes for. If it returns none, nothing is emitted. State: eight numbers.
 ///
 /// Later votes count more: each one reduces the weight of earlier votes by a twentieth. So a
 /// subject that has recovered gets a good status after some dozen votes. The first five votes are
@@ -84,7 +84,6 @@ pub fn score<E: Copy>(
     (total > 0.0).then(|| winner(&weights, total))
 }
 
-/// The stage of [`flow`].
 #[derive(Clone)]
 struct Scorecard<F> {
     ballot: F,

@@ -1,7 +1,7 @@
 //! Sequencers: the status of a subject by the order of its signs. For example, a release without an
 //! acquisition is a defect, whatever the signs mean alone.
 //!
-//! There are two flows. [`episodes`] is for episodes with a begin and an end; it needs only a
+//! There are two flows. [`episodes`] is for episodes with a beginning and an end; it needs only a
 //! vocabulary that maps its signs to their parts ([`Episodic`]). [`machine`] is for everything
 //! else: a state machine over signs.
 //!
@@ -75,7 +75,6 @@ where
     Flow::new().then(Episodes { operation, status, is_open: false })
 }
 
-/// The stage of [`episodes_by`].
 #[derive(Clone)]
 struct Episodes<O, T> {
     operation: O,
@@ -213,7 +212,6 @@ impl<O> fmt::Debug for State<O> {
     }
 }
 
-/// The stage of [`machine`].
 #[derive(Clone)]
 struct Walk {
     /// A row of moves for each state, indexed by the observation's ordinal. The first row is that

@@ -132,7 +132,6 @@ pub fn recurrences<S: Sign>() -> Flow<S, cycles::Signal<S>, impl Plan<S, Out = c
 /// Maximum number of signs in a vocabulary.
 const SIGNS_MAX: usize = 256;
 
-/// The stage of [`cycles::flow`].
 #[derive(Clone)]
 struct Recurrences<S> {
     /// A bit for each sign that has occurred, by its index.

@@ -141,7 +141,7 @@ impl<E: Clone + Send + 'static> Inner<E> {
         Ok(())
     }
 
-    /// Returns all conduits in the order of their names.
+    /// Returns all conduits, sorted by name.
     fn conduits(&self) -> Vec<&Conduit<E>> {
         let making = unpoisoned(self.making.lock());
         let mut conduits = self.conduits.values();

@@ -22,8 +22,8 @@ impl Closed {
     /// Requests the close, which `put` puts into the circuit's order. A request from outside does
     /// not replace one from inside, whose place in the order may be earlier.
     ///
-    /// If another thread has requested the close before, this waits until that thread has put it
-    /// into the order, so that a settle after this call includes the close.
+    /// Outside the circuit, if another thread has requested the close before, this waits until that
+    /// thread has put it into the order. So a settle after this call includes the close.
     pub(crate) fn ask(&self, machine: &Machine, put: impl FnOnce()) {
         let is_inside = machine.is_inside();
         let (asked, known) = if is_inside { (ASKED | INSIDE, INSIDE) } else { (ASKED, ASKED) };

@@ -279,7 +279,6 @@ impl<E> Conduit<E> {
         &self.inner.machine
     }
 
-    /// Returns a handle that does not keep the conduit alive.
     pub(crate) fn downgrade(&self) -> WeakConduit<E> {
         WeakConduit(Arc::downgrade(&self.inner))
     }
@@ -331,7 +330,6 @@ impl<E: Clone + Send + 'static> Hub<E> {
     }
 }
 
-/// The receptor of a conduit's pipe.
 struct Channel<E> {
     subject: Subject,
     hub: Arc<Hub<E>>,

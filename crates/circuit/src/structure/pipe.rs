@@ -165,7 +165,6 @@ impl<E: Send + 'static> Pipe<E> {
         self.node.machine()
     }
 
-    /// Returns whether this pipe belongs to the circuit.
     pub(crate) fn is_of(&self, machine: &Machine) -> bool {
         std::ptr::eq(self.machine(), machine)
     }

@@ -40,7 +40,6 @@ pub struct Port<E> {
 
 pub(crate) type Transform<E> = Box<dyn FnOnce(&E) -> Option<E> + Send>;
 
-/// A request to a port.
 pub(crate) enum Request<E> {
     Replace(E),
     Update(Transform<E>),
@@ -104,7 +103,6 @@ impl<E: Clone + Send + 'static> Port<E> {
         self.requests.emit(Request::Emit(target.clone()));
     }
 
-    /// Returns whether this port belongs to the circuit.
     pub(crate) fn is_of(&self, machine: &Machine) -> bool {
         self.requests.is_of(machine)
     }

@@ -93,7 +93,6 @@ impl<E: Send + 'static> Sink<E> {
         &self.inner.subject
     }
 
-    /// Returns whether this sink belongs to the circuit.
     pub(crate) fn is_of(&self, machine: &Machine) -> bool {
         std::ptr::eq(&raw const *self.inner.machine, machine)
     }

@@ -14,7 +14,6 @@ use crate::subscription::receptor::Receptor;
 /// Where operators are attached.
 pub(crate) struct Attachment<'a> {
     pub(crate) machine: &'a Machine,
-    /// Subject of the new node.
     pub(crate) subject: Subject,
     pub(crate) site: Site<'a>,
     /// Includes what the new node calls directly.
@@ -23,7 +22,6 @@ pub(crate) struct Attachment<'a> {
     pub(crate) supervision: Option<Supervision>,
 }
 
-/// Where a node is made, and its subject.
 pub(crate) struct Place<'a> {
     pub(crate) machine: &'a Machine,
     pub(crate) subject: Subject,
@@ -32,7 +30,6 @@ pub(crate) struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// Creates the node of this receptor.
     pub(crate) fn node<E, R>(self, receptor: R, care: Care<E, R>) -> NodeRef
     where
         E: Send + 'static,

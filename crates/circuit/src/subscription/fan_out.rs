@@ -202,7 +202,6 @@ fn give_all<E: Clone, R: Receptor<E>>(receptors: &mut [R], value: E) {
     failed.go_on();
 }
 
-/// The first panic among several receptors.
 struct Failed(Option<Box<dyn Any + Send>>);
 
 impl Failed {

@@ -1,4 +1,4 @@
-//! The begin and end of subscriptions.
+//! Lifetime of subscriptions.
 #![allow(unsafe_code, reason = "state of the circuit's context is reached in jobs, which run there")]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -61,7 +61,6 @@ impl<E: Clone + Send + 'static> Subscription<E> {
         });
     }
 
-    /// Returns whether this subscription belongs to the circuit.
     pub(crate) fn is_of(&self, machine: &Machine) -> bool {
         std::ptr::eq(&raw const *self.machine, machine)
     }

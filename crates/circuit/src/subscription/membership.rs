@@ -15,7 +15,6 @@ use crate::subscription::registrar::Registrar;
 
 pub(crate) type Callback<E> = Box<dyn FnMut(&Subject, &mut Registrar<'_, E>) + Send>;
 
-/// The subscriptions of a conduit.
 pub(crate) struct Hub<E> {
     pub(crate) closed: Closed,
     pub(crate) subscriptions: ContextCell<Subscriptions<E>>,
@@ -46,14 +45,14 @@ pub(crate) struct SubscriberInner<E> {
 /// Called when a subscription has ended.
 pub(crate) type OnClose<E> = Box<dyn FnOnce(&Subscription<E>) + Send>;
 
-/// One subscriber's interest in one source. It covers exactly the emissions between its begin and
+/// One subscriber's interest in one source. It covers exactly the emissions between its start and
 /// its end in the circuit's order.
 ///
 /// Clones are handles of the same subscription. Dropping them does not end it. It ends with
 /// [`Subscription::close`], and with the close of its subscriber, its source or a scope that it is
 /// registered with.
 ///
-/// Its begin and its end are an entry each in the circuit's queue. After either, each pipe of the
+/// Its start and its end are an entry each in the circuit's queue. After either, each pipe of the
 /// source rebuilds its list of receivers when it next emits.
 ///
 /// ```

@@ -12,7 +12,6 @@ use crate::subscription::receptor::Receptor;
 
 /// A receptor with an account of its failures.
 pub(crate) trait Registered<E>: Receptor<E> {
-    /// Returns the account of its failures.
     fn account(&mut self) -> &mut Account;
 
     /// Drops the receptor and returns a replacement made afterwards.

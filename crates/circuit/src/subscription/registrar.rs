@@ -37,7 +37,6 @@ pub struct Registrar<'a, E> {
 pub(crate) enum Receiver<E> {
     /// Runs as part of the emission.
     Receptor(Box<dyn Registered<E>>),
-    /// Is emitted to.
     Pipe(Pipe<E>),
 }
 

@@ -13,7 +13,6 @@ use crate::structure::pipe::Pipe;
 /// Number of consecutive attempts before the sink yields to other tasks.
 const ATTEMPTS: u32 = 8;
 
-/// Error of a flush from inside the circuit.
 const INSIDE: &str = "Cannot flush an inlet from within its circuit's context";
 
 /// A pipe as a `futures_sink::Sink`. Made by [`Pipe::inlet`].

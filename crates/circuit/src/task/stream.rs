@@ -211,7 +211,6 @@ impl<E: Clone + Send + 'static> Conduit<E> {
     }
 }
 
-/// The buffer between a circuit and a task.
 struct Buffer<T> {
     capacity: usize,
     state: Mutex<State<T>>,

@@ -72,7 +72,6 @@ enum Member {
     Scope(Weak<Inner>),
 }
 
-/// A [`Closure`] of any resource.
 type AnyClosure = Box<dyn Any + Send + Sync>;
 
 impl Scope {
