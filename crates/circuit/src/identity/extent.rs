@@ -1,13 +1,14 @@
-//! What is enclosed by something of its own kind: names, subjects, scopes.
+//! Nested components of one type: names, subjects, scopes.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::fmt::{self, Write};
 use std::iter::FusedIterator;
 
-/// A part of a whole: it has a text of its own, and lies in an enclosure of its own type unless it is the outermost.
+/// A component with a text of its own, enclosed by another one of its type unless it is the
+/// outermost.
 ///
-/// Two methods make an extent; the rest follows from them.
+/// Implementors provide two methods; the rest are derived from them.
 ///
 /// ```
 /// use std::borrow::Cow;
@@ -34,16 +35,16 @@ use std::iter::FusedIterator;
 /// assert_eq!(music.extremity().name, "home");
 /// ```
 pub trait Extent: Sized {
-    /// What stands between two parts of a [`path`](Self::path).
+    /// Separator between two parts of a [`path`](Self::path).
     const SEPARATOR: char = '/';
 
-    /// The text of this extent alone.
+    /// Returns the text of this extent alone.
     fn part(&self) -> Cow<'_, str>;
 
-    /// What this one lies in directly; none if it is the outermost.
+    /// Returns the direct enclosure; none for the outermost.
     fn enclosure(&self) -> Option<&Self>;
 
-    /// How many extents there are from this one to the outermost, both counted.
+    /// Returns the number of extents from this one to the outermost, both included.
     ///
     /// ```
     /// use tidemark_circuit::{Extent, name};
@@ -54,7 +55,7 @@ pub trait Extent: Sized {
         self.iter().count()
     }
 
-    /// The outermost enclosure: this one itself if it has none.
+    /// Returns the outermost enclosure, or this extent if it has none.
     ///
     /// ```
     /// use tidemark_circuit::{Extent, name};
@@ -65,7 +66,7 @@ pub trait Extent: Sized {
         self.iter().last().unwrap_or(self)
     }
 
-    /// This one, its enclosure, and so on to the outermost.
+    /// Iterates over this extent and its enclosures, ending with the outermost.
     ///
     /// ```
     /// use tidemark_circuit::{Extent, name};
@@ -77,7 +78,7 @@ pub trait Extent: Sized {
         Enclosures { next: Some(self) }
     }
 
-    /// Combines from this one to the outermost: `first` takes this one, `next` each enclosure.
+    /// Folds from this extent to the outermost: `first` takes this one, `next` each enclosure.
     ///
     /// ```
     /// use tidemark_circuit::{Extent, name};
@@ -91,7 +92,7 @@ pub trait Extent: Sized {
         all.fold(first(self), next)
     }
 
-    /// Combines from the outermost to this one: `first` takes the outermost, `next` each one inside of it.
+    /// Folds from the outermost to this extent: `first` takes the outermost, `next` each inner one.
     ///
     /// ```
     /// use tidemark_circuit::{Extent, name};
@@ -105,7 +106,8 @@ pub trait Extent: Sized {
         inner.into_iter().rev().fold(first(outermost), next)
     }
 
-    /// The parts from the outermost to this one, with the [separator](Self::SEPARATOR) of the type between them.
+    /// Joins the parts from the outermost to this one with the [separator](Self::SEPARATOR) of the
+    /// type.
     ///
     /// ```
     /// use tidemark_circuit::{Extent, Subject, name};
@@ -117,7 +119,7 @@ pub trait Extent: Sized {
         Cow::Owned(self.path_with(Self::SEPARATOR))
     }
 
-    /// The parts from the outermost to this one, with a separator between them.
+    /// Joins the parts from the outermost to this one with the given separator.
     ///
     /// ```
     /// use tidemark_circuit::{Extent, name};
@@ -129,7 +131,8 @@ pub trait Extent: Sized {
         self.path_map(|extent| extent.part(), separator)
     }
 
-    /// What `text` makes of each extent from the outermost to this one, with a separator between.
+    /// Joins what `text` makes of each extent from the outermost to this one with the given
+    /// separator.
     ///
     /// ```
     /// use tidemark_circuit::{Extent, name};
@@ -150,7 +153,8 @@ pub trait Extent: Sized {
         path
     }
 
-    /// Whether `enclosure` is one of the enclosures of this one, at any distance. Nothing lies within itself.
+    /// Returns whether `enclosure` is a direct or indirect enclosure of this one. No extent is
+    /// within itself.
     ///
     /// ```
     /// use tidemark_circuit::{Extent, name};
@@ -165,7 +169,8 @@ pub trait Extent: Sized {
         self.iter().skip(1).any(|extent| extent == enclosure)
     }
 
-    /// The order by the texts of the parts from the outermost on; what encloses comes before what it encloses.
+    /// Compares the texts of the parts, starting with the outermost. An enclosure is less than what
+    /// it encloses.
     ///
     /// ```
     /// use std::cmp::Ordering;
@@ -185,7 +190,7 @@ fn outermost_last<E: Extent>(extent: &E) -> Vec<&E> {
     extent.iter().collect()
 }
 
-/// An extent and its enclosures, from the inside out. Made by [`Extent::iter`].
+/// Iterator over an extent and its enclosures, innermost first. Made by [`Extent::iter`].
 #[derive(Debug)]
 pub struct Enclosures<'a, E> {
     next: Option<&'a E>,

@@ -1,4 +1,4 @@
-//! How paths come to their names: found in the one table of the process, or made.
+//! Creation of names: looked up in the table of the process, or interned.
 
 use std::any;
 use std::str::FromStr;
@@ -10,11 +10,12 @@ use crate::identity::name::{Name, flaw};
 static INTERNER: Interner = Interner::new(Name::COUNT_MAX, Name::TEXT_BYTES_MAX);
 
 impl Name {
-    /// The name of this path.
+    /// Returns the name of this path.
     ///
-    /// Fails if a part is empty, if the path is longer than [`PATH_BYTES_MAX`](Self::PATH_BYTES_MAX) or deeper than
-    /// [`DEPTH_MAX`](Self::DEPTH_MAX), or if there are too many names already. A known name costs one hash of the path
-    /// and no lock; a new one takes a lock and is kept for ever, as are its ancestors.
+    /// Fails if a part is empty, if the path is longer than
+    /// [`PATH_BYTES_MAX`](Self::PATH_BYTES_MAX) or deeper than [`DEPTH_MAX`](Self::DEPTH_MAX), or
+    /// if a limit on all names is reached. An existing name costs one hash of the path and no lock.
+    /// A new one takes a lock, and is never freed, nor are its ancestors.
     #[inline]
     pub fn new(path: &str) -> Result<Self, ArgumentError> {
         match INTERNER.find(path) {
@@ -23,9 +24,9 @@ impl Name {
         }
     }
 
-    /// The name of these parts in a row. Each may itself be a path.
+    /// Returns the name of these parts joined. Each may itself be a path.
     ///
-    /// Fails as [`new`](Self::new) does, also if there is no part, and makes no name then.
+    /// Fails as [`new`](Self::new) does, and if there are no parts. Makes no names if it fails.
     ///
     /// ```
     /// # use tidemark_circuit::{ArgumentError, Name};
@@ -41,9 +42,10 @@ impl Name {
         Self::walk(None, parts)
     }
 
-    /// The name of a type: its path with dots, and what is generic about it as it is written.
+    /// Returns the name of a type: its path with dots. Generic arguments are unchanged.
     ///
-    /// It is meant for people, like [`std::any::type_name`], and costs an allocation: keep it if it is needed often.
+    /// It is meant for display, like [`std::any::type_name`], and costs an allocation: cache it if
+    /// it is used often.
     ///
     /// ```
     /// # use tidemark_circuit::Name;
@@ -54,7 +56,8 @@ impl Name {
     ///
     /// # Panics
     ///
-    /// If it is a new name and there are too many already, or if the type's name is longer than a name can be.
+    /// If it is a new name and a limit is reached, or if the type's name is longer than a name can
+    /// be.
     pub fn of<T: ?Sized>() -> Self {
         match Self::new(&dotted(any::type_name::<T>())) {
             Ok(name) => name,
@@ -62,14 +65,14 @@ impl Name {
         }
     }
 
-    /// How many names would have to be made for this valid path.
+    /// Returns the number of names that would have to be made for this valid path.
     pub(crate) fn count_missing(path: &str) -> u32 {
         INTERNER.count_missing(path)
     }
 
-    /// The name of this path below this one.
+    /// Returns the name of this path below this name.
     ///
-    /// Fails as [`new`](Self::new) does. A known name costs one hash of what is added.
+    /// Fails as [`new`](Self::new) does. An existing name costs one hash of the suffix.
     #[inline]
     pub fn extend(self, suffix: &str) -> Result<Self, ArgumentError> {
         match self.find_below(suffix) {
@@ -78,7 +81,7 @@ impl Name {
         }
     }
 
-    /// The name of these parts in a row below this one: this one itself if there are none.
+    /// Returns the name of these parts joined, below this name: this name itself if there are none.
     ///
     /// ```
     /// # use tidemark_circuit::{ArgumentError, Name};
@@ -94,7 +97,7 @@ impl Name {
         Self::walk(Some(self), parts)
     }
 
-    /// The name of the path of `other` below this one.
+    /// Returns the name of the path of `other` below this name.
     ///
     /// ```
     /// # use tidemark_circuit::{ArgumentError, Name};
@@ -108,7 +111,7 @@ impl Name {
 
     #[cold]
     fn make(path: &str) -> Result<Self, ArgumentError> {
-        /// What is longer is not repeated in a message.
+        /// Longer paths are not repeated in error messages.
         const SHOWN_BYTES_MAX: usize = 200;
         match flaw(path) {
             None => INTERNER.add(path),
@@ -121,7 +124,7 @@ impl Name {
 
     #[inline]
     fn find_below(self, suffix: &str) -> Option<Self> {
-        // No single part has a dot, so a dotted suffix is never found at once.
+        // A part has no dot, so a dotted suffix is never found by the first lookup.
         match INTERNER.find_below(self, suffix) {
             None if suffix.contains('.') => {
                 suffix.split('.').try_fold(self, |parent, part| INTERNER.find_below(parent, part))
@@ -130,8 +133,8 @@ impl Name {
         }
     }
 
-    /// Follows the parts while they lead to known names; the rest becomes one text, so that nothing is made before all
-    /// of it is known to be valid.
+    /// Follows the parts as long as they are existing names, and joins the rest into one text. So
+    /// nothing is interned before all of it is validated.
     fn walk<I>(mut known: Option<Self>, parts: I) -> Result<Self, ArgumentError>
     where
         I: IntoIterator<Item: AsRef<str>>,
@@ -165,9 +168,9 @@ impl Name {
     }
 }
 
-/// A [`Name`] from a literal: found once, then read from a static.
+/// Returns the [`Name`] of a literal. It is looked up once and then read from a static.
 ///
-/// A literal that is not valid does not compile.
+/// An invalid literal does not compile.
 ///
 /// ```
 /// use tidemark_circuit::{Name, name};
@@ -207,8 +210,8 @@ impl TryFrom<&str> for Name {
     }
 }
 
-/// A type's name with dots between the parts of its own path. What stands in brackets stays as it is, and so does a type
-/// that has no path of its own, such as a slice.
+/// Replaces `::` by dots in a type's own path. Text in brackets is unchanged, and so are types
+/// without a path, such as slices.
 fn dotted(type_name: &str) -> String {
     let is_path = type_name.starts_with(|first: char| first.is_alphabetic() || first == '_')
         && !type_name.split(['<', '(', '[', '{']).next().is_some_and(|head| head.contains(' '))
@@ -227,7 +230,7 @@ fn dotted(type_name: &str) -> String {
             }
             _ => {}
         }
-        // A dot of the type's own would end a part: that of a function with any number of arguments.
+        // A dot in the type name, as in `...` of a variadic function, would end a part.
         path.push(if next == '.' { '…' } else { next });
     }
     path
@@ -300,7 +303,8 @@ mod tests {
     }
 
     fn parts() -> impl Strategy<Value = Vec<String>> {
-        // Few letters, so that prefixes and equal names are frequent; some bytes before the dot, some after it.
+        // Few letters, so that prefixes and equal names are frequent; some bytes sort before the
+        // dot, some after it.
         prop::collection::vec("[-!ab/é]{1,9}", 1..6)
     }
 

@@ -6,12 +6,13 @@
 //! ("a.b", "c") ───▶ parts ─┘      └ id, depth, where "c" starts
 //! ```
 //!
-//! Two hash tables lead to the same nodes: by the whole path, and by parent and last part, so that extending a known name
-//! costs the hash of the new part only. A slot is empty or has half of the hash and the node. Readers probe without a
-//! lock. Writers hold the one lock.
+//! Two hash tables lead to the same nodes: by whole path, and by parent and last part. So extending
+//! an existing name costs only the hash of the new part. A slot is empty or has the node and half
+//! of its hash. Readers probe without a lock; writers share one lock.
 //!
-//! A full table is copied to one of twice the size, and the old one stays: a reader may still be in it. It misses there
-//! what came later, and asks again under the lock. All old tables together are smaller than the current one.
+//! A full table is copied to one of twice the size. The old table stays, because readers may still
+//! be in it. A reader that misses a newer name there looks again under the lock. All old tables
+//! together are smaller than the current one.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,7 +22,7 @@ use crate::ArgumentError;
 use crate::identity::name::{Name, Node};
 use crate::sync::unpoisoned;
 
-/// The slots of the first generation; each further one has twice as many. A table is at most half full.
+/// Slots of the first generation; each further one has twice as many. A table is at most half full.
 const FIRST_SLOTS: usize = 1 << 11;
 /// Generations up to the limit of [`Name::COUNT_MAX`] names.
 const GENERATIONS: usize = (2 * Name::COUNT_MAX as usize / FIRST_SLOTS).ilog2() as usize + 1;
@@ -31,24 +32,23 @@ const _: () =
 const _: () = assert!(Name::PATH_BYTES_MAX <= u16::MAX as usize, "offsets into a path fit 16 bits");
 const _: () = assert!(Name::DEPTH_MAX <= u16::MAX as usize, "depths fit 16 bits");
 
-/// The table of all names.
 pub(crate) struct Interner {
     count_max: u32,
     text_bytes_max: u64,
     generations: [OnceLock<Generation>; GENERATIONS],
-    /// The generation that has every name.
+    /// Index of the generation that has all names.
     current: AtomicUsize,
     writer: Mutex<Writer>,
 }
 
-/// What only the holder of the lock may change.
+/// State that requires the lock.
 struct Writer {
     count: u32,
     text_bytes: u64,
 }
 
 impl Interner {
-    /// A table without names that takes at most `count_max` of them, with at most `text_bytes_max` bytes of text.
+    /// Creates an empty table for at most `count_max` names and `text_bytes_max` bytes of text.
     pub(crate) const fn new(count_max: u32, text_bytes_max: u64) -> Self {
         assert!(count_max <= Name::COUNT_MAX, "the last generation has no room for more");
         Self {
@@ -60,7 +60,7 @@ impl Interner {
         }
     }
 
-    /// The name of this path, if there is one.
+    /// Returns the name of this path, if it exists.
     #[inline]
     pub(crate) fn find(&self, path: &str) -> Option<Name> {
         let generation = self.generation()?;
@@ -68,7 +68,7 @@ impl Interner {
         generation.paths.find(hash, |node| equal(node.path.as_bytes(), path.as_bytes()))
     }
 
-    /// The name of this one part below `parent`, if there is one.
+    /// Returns the name of this single part below `parent`, if it exists.
     #[inline]
     pub(crate) fn find_below(&self, parent: Name, part: &str) -> Option<Name> {
         let generation = self.generation()?;
@@ -76,12 +76,12 @@ impl Interner {
         generation.parts.find(hash, |node| is_part_of(node, parent, part))
     }
 
-    /// The name of this valid path, made if it is new, and so are its ancestors. Fails, and makes none of them, if that
-    /// is beyond a limit.
+    /// Returns the name of this valid path. Makes it and its ancestors if they are new. Fails, and
+    /// makes none of them, if that would exceed a limit.
     #[cold]
     pub(crate) fn add(&self, path: &str) -> Result<Name, ArgumentError> {
         assert!(Name::is_valid(path), "{path:?} was checked before");
-        // No step below panics, so a lock is never left behind with half of a name.
+        // No step below panics, so the lock is never released with a partly added name.
         let mut writer = unpoisoned(self.writer.lock());
         let (mut known, start) = self.longest_known(path);
         let missing = count_parts(&path[start..]);
@@ -110,13 +110,15 @@ impl Interner {
         Ok(known.expect("a valid path has a part"))
     }
 
-    /// How many names would have to be made for this valid path: itself and its unknown ancestors.
+    /// Returns the number of names that would have to be made for this valid path: itself and its
+    /// missing ancestors.
     pub(crate) fn count_missing(&self, path: &str) -> u32 {
         debug_assert!(Name::is_valid(path));
         count_parts(&path[self.longest_known(path).1..])
     }
 
-    /// The longest known ancestor (or the name itself), and where the part behind it starts.
+    /// Returns the longest existing ancestor (or the name itself), and the start of the part after
+    /// it.
     fn longest_known(&self, path: &str) -> (Option<Name>, usize) {
         let mut known = None;
         let mut start = 0;
@@ -160,7 +162,7 @@ impl Interner {
         Ok(())
     }
 
-    /// A generation that is at most half full with `count` names.
+    /// Ensures that the current generation is at most half full with `count` names.
     fn make_room(&self, count: u32) {
         let mut at = self.current.load(Ordering::Relaxed);
         if self.generations[at].get().is_none() {
@@ -176,7 +178,7 @@ impl Interner {
         self.current.store(at, Ordering::Release);
     }
 
-    /// The name of a new node, in both tables.
+    /// Adds the node to both tables and returns its name.
     fn insert(&self, node: Node) -> Name {
         let node: &'static Node = Box::leak(Box::new(node));
         if let Some(generation) = self.generation() {
@@ -194,12 +196,11 @@ impl Interner {
     }
 }
 
-/// How many parts this rest of a valid path has.
 fn count_parts(rest: &str) -> u32 {
     rest.split('.').filter(|part| !part.is_empty()).count() as u32
 }
 
-/// Whether this is the node of that part below the parent.
+/// Returns whether this is the node of that part below the parent.
 #[inline]
 fn is_part_of(node: &Node, parent: Name, part: &str) -> bool {
     node.parent == Some(parent)
@@ -208,7 +209,7 @@ fn is_part_of(node: &Node, parent: Name, part: &str) -> bool {
 
 /// Both tables at one size.
 struct Generation {
-    /// Not to be guessed from outside, lest somebody choose names that collide.
+    /// Random, so that clients cannot choose names that collide.
     seed: u64,
     paths: Table,
     parts: Table,
@@ -223,21 +224,22 @@ impl Generation {
         Self { seed: self.seed, paths: self.paths.doubled(), parts: self.parts.doubled() }
     }
 
-    /// The seed for the parts below this name.
     #[inline]
     fn seed_of(&self, parent: Name) -> u64 {
         self.seed ^ u64::from(parent.id() + 1).wrapping_mul(MIX[1])
     }
 }
 
-/// An open-addressing table of nodes. Its length is a power of two and it is at most half full, so a probe ends.
+/// An open-addressing table of nodes. Its length is a power of two and it is at most half full, so
+/// every probe ends.
 struct Table {
     slots: Box<[OnceLock<Entry>]>,
-    /// A tag shifted right by this is where its probe starts, so a table is copied without a look at the nodes.
+    /// A probe starts at the tag shifted right by this. Tags are in the slots, so a table is copied
+    /// without reading nodes.
     shift: u32,
 }
 
-/// Packed, so that it fits 16 bytes together with the state of its `OnceLock`.
+/// Packed to fit 16 bytes together with the state of its `OnceLock`.
 #[derive(Clone, Copy)]
 #[repr(Rust, packed(4))]
 struct Entry {
@@ -267,7 +269,7 @@ impl Table {
         }
     }
 
-    /// By the holder of the lock only.
+    /// Requires the writer lock.
     fn insert(&self, hash: u64, node: &'static Node) {
         self.fill(Entry { tag: (hash >> 32) as u32, node });
     }
@@ -286,10 +288,11 @@ impl Table {
     }
 }
 
-/// Odd numbers without a pattern in their bits.
+/// Odd numbers without a bit pattern.
 const MIX: [u64; 2] = [0x9E37_79B9_7F4A_7C15, 0xD6E8_FEB8_6659_FD93];
 
-/// A hash in which every bit depends on every byte, fast for the short texts that names are.
+/// Computes a hash in which every bit depends on every byte. Optimised for short texts, as names
+/// are.
 #[inline]
 fn hash(seed: u64, bytes: &[u8]) -> u64 {
     let mut state = seed ^ (bytes.len() as u64).wrapping_mul(MIX[0]);
@@ -305,7 +308,7 @@ fn hash(seed: u64, bytes: &[u8]) -> u64 {
     fold(first ^ state, last ^ MIX[1])
 }
 
-/// Whether two texts are the same: without a call, as names are short.
+/// Compares two texts inline: names are short, and a call would cost more.
 #[inline]
 fn equal(left: &[u8], right: &[u8]) -> bool {
     left.len() == right.len()
@@ -320,11 +323,11 @@ fn equal(left: &[u8], right: &[u8]) -> bool {
         }
 }
 
-/// All bytes of a text in pieces of a fixed size, which may overlap.
+/// All bytes of a text in pieces of fixed size, which may overlap.
 enum Ends<'a> {
     /// Up to 16 bytes: the first and the last eight.
     Same(u64, u64),
-    /// More: whole blocks from the first byte on, and the last 16 bytes.
+    /// More: whole blocks from the start, and the last 16 bytes.
     Blocks(&'a [[u8; 16]], &'a [u8; 16]),
 }
 
@@ -351,7 +354,7 @@ fn halves(block: &[u8; 16]) -> (u64, u64) {
     (both as u64, (both >> 64) as u64)
 }
 
-/// The two halves of the product, combined.
+/// Combines the two halves of the product.
 #[inline]
 fn fold(left: u64, right: u64) -> u64 {
     let product = u128::from(left) * u128::from(right);
@@ -390,7 +393,7 @@ mod tests {
         static INTERNER: Interner = Interner::new(10_000, 1 << 20);
         let make = |thread: usize| {
             move || -> Vec<(usize, Name)> {
-                // Each thread walks all the names, with a stride of its own.
+                // Each thread visits all names, with its own stride.
                 let order = (0..NAMES).map(|i| (i * [1, 7, 11, 13, 17, 19, 23, 29][thread]) % NAMES);
                 order
                     .map(|i| {

@@ -1,4 +1,4 @@
-//! Who is who, and what is said of it: names, subjects, and the states that they carry.
+//! Identity of components: names, subjects, and the states that they carry.
 
 pub(crate) mod extent;
 pub(crate) mod interned;

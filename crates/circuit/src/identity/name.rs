@@ -1,4 +1,4 @@
-//! Dotted names: what one is. How paths come to theirs is in `interned`.
+//! Dotted names. Their creation is in `interned`.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -8,13 +8,14 @@ use std::ptr;
 
 use crate::identity::extent::Extent;
 
-/// A path of non-empty parts with one dot between them, such as `orders.eu.filled`.
+/// A path of non-empty parts separated by single dots, such as `orders.eu.filled`.
 ///
-/// There is one name per path in the process: names of equal text are the same, and comparing or hashing them is
-/// comparing or hashing one number. A name is one pointer and is copied freely. It is ordered by its parts, and comes
-/// before what it encloses.
+/// Each path has one name in the process, so equality and hashing cost as much as for one number. A
+/// name is one pointer and `Copy`. Names are ordered by their parts; a name is less than those that
+/// it encloses.
 ///
-/// What is behind a name is never freed, so [their number](Self::COUNT_MAX) and [text](Self::TEXT_BYTES_MAX) are limited.
+/// Names are never freed, so [their number](Self::COUNT_MAX) and [text](Self::TEXT_BYTES_MAX) are
+/// limited.
 ///
 /// ```
 /// use tidemark_circuit::{ArgumentError, Name};
@@ -35,16 +36,16 @@ use crate::identity::extent::Extent;
 pub struct Name(pub(crate) &'static Node);
 
 impl Name {
-    /// How many names there can be in one process. One takes about 200 bytes and its text.
+    /// Maximum number of names in a process. A name takes about 200 bytes and its text.
     pub const COUNT_MAX: u32 = 1 << 24;
-    /// How many bytes the text of all names of one process may have, counted once per made path.
+    /// Maximum bytes of text of all names in a process, counted once per interned path.
     pub const TEXT_BYTES_MAX: u64 = 1 << 32;
-    /// How many bytes a path may have.
+    /// Maximum bytes of a path.
     pub const PATH_BYTES_MAX: usize = 65_535;
-    /// How many parts a path may have.
+    /// Maximum number of parts of a path.
     pub const DEPTH_MAX: usize = 1024;
 
-    /// Whether this is the path of a name, or could be.
+    /// Returns whether this is a valid path of a name.
     ///
     /// ```
     /// # use tidemark_circuit::Name;
@@ -56,51 +57,53 @@ impl Name {
         flaw(path).is_none()
     }
 
-    /// The number of this name: names are numbered from 0, without gaps, in the order in which they were made.
+    /// Returns the number of this name. Names are numbered from 0, without gaps, in the order of
+    /// their creation.
     #[inline]
     pub const fn id(self) -> u32 {
         self.0.id
     }
 
-    // What the trait `Extent` has as well is by reference: by value, a reference to a name would lead to the trait.
+    // Methods that `Extent` has too take `&self`: with `self`, a call on a reference would resolve
+    // to the trait.
 
-    /// The whole text, with dots.
+    /// Returns the whole text, with dots.
     #[inline]
     pub const fn path(&self) -> &'static str {
         self.0.path
     }
 
-    /// The last part.
+    /// Returns the last part.
     #[inline]
     pub fn part(&self) -> &'static str {
         self.0.part()
     }
 
-    /// The number of parts.
+    /// Returns the number of parts.
     #[inline]
     pub fn depth(&self) -> usize {
         usize::from(self.0.depth)
     }
 
-    /// The name without its last part; none if it has but one.
+    /// Returns the name without its last part; none if it has a single part.
     #[inline]
     pub const fn enclosure(&self) -> Option<Self> {
         self.0.parent
     }
 }
 
-/// What is known of one name.
+/// The data of one name.
 pub(crate) struct Node {
     pub(crate) path: &'static str,
     pub(crate) parent: Option<Name>,
     pub(crate) id: u32,
-    /// Where the last part starts in the path, in bytes.
+    /// Byte offset of the last part in the path.
     pub(crate) part_start: u16,
     pub(crate) depth: u16,
 }
 
 impl Node {
-    /// The last part.
+    /// Returns the last part.
     #[inline]
     pub(crate) fn part(&self) -> &'static str {
         &self.path[usize::from(self.part_start)..]
@@ -173,7 +176,7 @@ impl fmt::Debug for Name {
     }
 }
 
-/// Why a text is not a path.
+/// The reason why a text is not a path.
 #[derive(Clone, Copy)]
 pub(crate) enum Flaw {
     EmptyPart,
@@ -193,7 +196,7 @@ impl fmt::Display for Flaw {
     }
 }
 
-/// Why this is not a path, if it is none.
+/// Returns why this is not a path, or none if it is one.
 pub(crate) const fn flaw(path: &str) -> Option<Flaw> {
     let path = path.as_bytes();
     if path.len() > Name::PATH_BYTES_MAX {
@@ -221,7 +224,8 @@ pub(crate) const fn flaw(path: &str) -> Option<Flaw> {
     }
 }
 
-/// The order of two different paths by their parts: a dot ends a part, so it comes before every other byte.
+/// Compares two different paths by their parts: a dot ends a part, so it is less than every other
+/// byte.
 fn compare(left: &[u8], right: &[u8]) -> Ordering {
     let (left_blocks, right_blocks) = (left.as_chunks::<8>().0, right.as_chunks::<8>().0);
     let skip = 8 * left_blocks.iter().zip(right_blocks).take_while(|(left, right)| left == right).count();

@@ -1,11 +1,11 @@
-//! A map from names to what there is one of per name. Grows only; looking up takes no lock.
+//! A map with one value per name. It only grows; lookups take no lock.
 //!
 //! ```text
 //!  table ──► [ ∅ | entry 7 | ∅ | entry 12 | entry 4 | ... ]     open addressing by the name's number, at most half full
 //! ```
 //!
-//! Growth makes a larger table and keeps the old one until the map is dropped, for those who are looking into it. All tables
-//! together are at most twice as large as the last.
+//! Growth makes a larger table. The old one is kept until the map is dropped, for concurrent
+//! readers. All tables together are at most twice as large as the last.
 #![allow(unsafe_code, reason = "tables and entries are read without a lock, and freed only with the map")]
 
 use std::ptr;
@@ -13,11 +13,12 @@ use std::ptr;
 use crate::identity::name::Name;
 use crate::sync::{AtomicPtr, Mutex, OnceLock, Ordering, UnsafeCell, lock};
 
-/// How many slots the first table has: a power of two.
+/// Slots of the first table: a power of two.
 const FIRST_SLOTS: usize = if cfg!(loom) { 2 } else { 8 };
 
 struct Entry<T> {
-    /// Never changes. In a cell so that models notice who reads it without having been told of the entry.
+    /// Never changes. In a cell so that loom detects a reader that has not synchronised with the
+    /// entry's creation.
     name: UnsafeCell<Name>,
     value: OnceLock<T>,
 }
@@ -29,7 +30,7 @@ impl<T> Entry<T> {
 
     #[inline]
     fn name(&self) -> Name {
-        // SAFETY: nobody changes it.
+        // SAFETY: the name is never changed.
         self.name.with(|name| unsafe { *name })
     }
 }
@@ -38,10 +39,9 @@ struct Table<T> {
     slots: Box<[AtomicPtr<Entry<T>>]>,
 }
 
-/// See the module.
 pub(crate) struct NameMap<T> {
     table: AtomicPtr<Table<T>>,
-    /// Every table that there was, the last one in use, and how many entries it has.
+    /// Every table so far, the current one last, and the number of its entries.
     tables: Mutex<Tables<T>>,
 }
 
@@ -51,7 +51,8 @@ struct Tables<T> {
     entries: usize,
 }
 
-// SAFETY: the pointers are to tables and entries that the map owns; values are reached by shared references from any thread.
+// SAFETY: the pointers are to tables and entries that the map owns; values are accessed by shared
+// references from any thread.
 unsafe impl<T: Send> Send for NameMap<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send + Sync> Sync for NameMap<T> {}
@@ -70,11 +71,11 @@ impl<T> Table<T> {
         Box::new(Self { slots: (0..count).map(|_| AtomicPtr::new(ptr::null_mut())).collect() })
     }
 
-    /// The name's entry, or the slot where it would be.
+    /// Returns the name's entry, or the slot where it would be.
     #[inline]
     fn find(&self, name: Name) -> Result<&Entry<T>, &AtomicPtr<Entry<T>>> {
         let mask = self.slots.len() - 1;
-        // Numbers are handed out one after the other: they spread by themselves.
+        // Ids are consecutive, so they need no hash.
         let mut index = name.id() as usize & mask;
         loop {
             let slot = &self.slots[index];
@@ -82,7 +83,7 @@ impl<T> Table<T> {
             match unsafe { slot.load(Ordering::Acquire).as_ref() } {
                 Some(entry) if entry.name() == name => return Ok(entry),
                 Some(_) => index = (index + 1) & mask,
-                // A table is never full.
+                // Always reached: a table is never full.
                 None => return Err(slot),
             }
         }
@@ -90,7 +91,7 @@ impl<T> Table<T> {
 }
 
 impl<T> NameMap<T> {
-    /// What there is for the name, if there is something.
+    /// Returns the value of the name, if there is one.
     #[inline]
     pub(crate) fn get(&self, name: Name) -> Option<&T> {
         // SAFETY: tables live as long as the map.
@@ -98,12 +99,13 @@ impl<T> NameMap<T> {
         table.find(name).ok()?.value.get()
     }
 
-    /// What there is for the name, made by `make` if there is nothing; at most one caller makes it, the others wait.
+    /// Returns the value of the name, made by `make` if there is none. At most one caller makes it;
+    /// concurrent callers wait.
     #[inline]
     pub(crate) fn get_or_make(&self, name: Name, make: impl FnOnce() -> T) -> &T {
         match self.get(name) {
             Some(value) => value,
-            // Not under the lock, so that making one may look up others.
+            // Not under the lock, so `make` may look up other names.
             None => self.entry(name).value.get_or_init(make),
         }
     }
@@ -141,12 +143,11 @@ impl<T> NameMap<T> {
             }
         }
         tables.all.push(table);
-        // From where it stays: a box that is moved must be the only way to what is in it.
+        // The pointer is taken after the push: moving a box invalidates pointers into it.
         let table = tables.all.last().map_or(ptr::null_mut(), |table| ptr::from_ref(&**table).cast_mut());
         self.table.store(table, Ordering::Release);
     }
 
-    /// Everything that was made so far.
     pub(crate) fn values(&self) -> Vec<&T> {
         let tables = lock(&self.tables);
         let slots = tables.all.last().into_iter().flat_map(|table| &table.slots);
@@ -160,11 +161,11 @@ impl<T> NameMap<T> {
 impl<T> Drop for NameMap<T> {
     fn drop(&mut self) {
         let tables = lock(&self.tables);
-        // The last table has all entries; the others had some of them.
+        // The last table has all entries.
         for slot in tables.all.last().iter().flat_map(|table| &table.slots) {
             let entry = slot.load(Ordering::Relaxed);
             if !entry.is_null() {
-                // SAFETY: the map is dropped, so nobody looks at its entries.
+                // SAFETY: the map is being dropped, so there are no references to its entries.
                 drop(unsafe { Box::from_raw(entry) });
             }
         }

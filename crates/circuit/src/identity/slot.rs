@@ -1,4 +1,4 @@
-//! Slots with their types: which types there are, and how a value is one of them.
+//! Types of slot values, and conversions between them and [`Value`].
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,14 +7,14 @@ use crate::Name;
 use crate::identity::value::{Slot, State, Value, ValueKind};
 
 impl<T: sealed::Typed> Slot<T> {
-    /// The type of the value.
+    /// Returns the type of the value.
     pub fn kind(&self) -> ValueKind {
         self.value.type_of()
     }
 }
 
 impl<T: Valued> Slot<T> {
-    /// This slot with its value as one of any type.
+    /// Returns this slot with its value as a [`Value`].
     ///
     /// ```
     /// use tidemark_circuit::{Slot, Value, name};
@@ -32,7 +32,7 @@ impl<T: Valued> From<Slot<T>> for Slot {
     }
 }
 
-/// Same name, same type, same value; floating point numbers by their bits.
+/// Compares name, type and value; floating-point numbers by their bits.
 impl PartialEq for Slot {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name && self.value == other.value
@@ -80,10 +80,10 @@ impl fmt::Display for Value {
     }
 }
 
-/// A type whose values a state can hold: `bool`, `i32`, `i64`, `f32`, `f64`, text as `Arc<str>` or `String`, [`Name`] and
-/// [`State`].
+/// A type of values that a state can hold: `bool`, `i32`, `i64`, `f32`, `f64`, text as `Arc<str>`
+/// or `String`, [`Name`] and [`State`].
 ///
-/// A `String` is copied on its way in and out; an `Arc<str>` is shared. They are one type to a state.
+/// A `String` is copied on conversion; an `Arc<str>` is shared. Both have the same type in a state.
 ///
 /// ```
 /// use tidemark_circuit::{Value, Valued};
@@ -99,15 +99,15 @@ impl fmt::Display for Value {
 /// State::empty().with(name!("bytes"), vec![1_u8, 2]);
 /// ```
 pub trait Valued: Clone + Into<Value> + sealed::Typed {
-    /// The type as a value.
+    /// The type, as a value.
     const KIND: ValueKind;
 
-    /// The value, if it has this type.
+    /// Returns the value, if it has this type.
     fn from_value(value: &Value) -> Option<Self>;
 }
 
 mod sealed {
-    /// What has a type: a value of a known type, or one of any type. No other crate can add to it.
+    /// A value of one known type or of any type. Sealed.
     pub trait Typed {
         fn type_of(&self) -> crate::ValueKind;
     }

@@ -1,4 +1,4 @@
-//! An immutable set of slots; what changes it makes another one.
+//! Immutable sets of slots. A change makes a new set.
 
 use std::fmt;
 use std::iter::FusedIterator;
@@ -9,19 +9,19 @@ use crate::identity::slot::Valued;
 use crate::identity::value::{Link, Slot, State, ValueKind};
 
 impl State {
-    /// The state without slots.
+    /// Returns the state without slots.
     pub const fn empty() -> Self {
         Self(None)
     }
 
-    /// This state with a value under a name: the new slot comes first and replaces the one of the same name and type. If
-    /// that has the same value, the result is this very state.
+    /// Returns this state with a value under a name. The new slot comes first and replaces one of
+    /// the same name and type. If the value is equal, the result is this same state.
     #[must_use = "a state does not change; the result is another one"]
     pub fn with<T: Valued>(&self, name: Name, value: T) -> Self {
         self.with_slot(Slot::new(name, value))
     }
 
-    /// This state with a slot, as [`with`](Self::with).
+    /// Returns this state with a slot, as [`with`](Self::with).
     ///
     /// ```
     /// use tidemark_circuit::{Slot, State, name};
@@ -39,7 +39,7 @@ impl State {
         }
     }
 
-    /// The value of this type under this name.
+    /// Returns the value of this type under this name.
     ///
     /// ```
     /// use tidemark_circuit::{State, name};
@@ -53,12 +53,12 @@ impl State {
         T::from_value(self.find(name, T::KIND)?.value())
     }
 
-    /// The value of the template's name and type; the template's own if there is none.
+    /// Returns the value of the template's name and type, or the template's own if there is none.
     pub fn value<T: Valued>(&self, template: &Slot<T>) -> T {
         self.get(template.name()).unwrap_or_else(|| template.value().clone())
     }
 
-    /// The slots, newest first.
+    /// Iterates over the slots, newest first.
     ///
     /// ```
     /// use tidemark_circuit::{State, ValueKind, name};
@@ -71,17 +71,17 @@ impl State {
         Slots { next: self }
     }
 
-    /// The number of slots. Costs one read.
+    /// Returns the number of slots. Costs one read.
     pub fn len(&self) -> usize {
         self.0.as_ref().map_or(0, |link| link.length)
     }
 
-    /// Whether there are no slots.
+    /// Returns whether there are no slots.
     pub const fn is_empty(&self) -> bool {
         self.0.is_none()
     }
 
-    /// Whether this is the very same state, not only one of equal slots. Costs the comparison of two pointers.
+    /// Returns whether both are the same state, not only equal. Compares two pointers.
     pub fn same(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
             (None, None) => true,
@@ -98,7 +98,7 @@ impl State {
         Self(Some(Arc::new(Link { slot, length: self.len() + 1, older: self.clone() })))
     }
 
-    /// This state without one of its slots; what is older than that is shared.
+    /// Returns this state without one of its slots; slots older than that are shared.
     fn without(&self, slot: &Slot) -> Self {
         let mut newer = Vec::new();
         let mut rest = self;
@@ -113,7 +113,7 @@ impl State {
     }
 }
 
-/// Equal slots in the same order. States that share their slots are found equal without a look at them.
+/// Compares slots in order. Shared tails compare as equal without being read.
 impl PartialEq for State {
     fn eq(&self, other: &Self) -> bool {
         let (mut left, mut right) = (self, other);
@@ -163,7 +163,7 @@ impl fmt::Debug for State {
     }
 }
 
-/// The slots of a state, newest first. Made by [`State::iter`].
+/// Iterator over the slots of a state, newest first. Made by [`State::iter`].
 #[derive(Clone, Debug)]
 pub struct Slots<'a> {
     next: &'a State,
@@ -198,7 +198,7 @@ mod tests {
     fn long_and_deep_states_are_dropped_without_recursion() {
         let size = if cfg!(miri) { 300 } else { 200_000 };
         let name = name!("nested");
-        // Built from links, as `with` looks for the key among all slots.
+        // Built from links, because `with` searches all slots for the key.
         let long = (0..size).fold(State::empty(), |state, i| state.push(Slot::new(name, Value::from(i))));
         assert_eq!(long.iter().count(), size as usize);
         drop(long);
@@ -220,7 +220,7 @@ mod tests {
     fn older_slots_are_shared() {
         let base = State::empty().with(name!("a"), 1).with(name!("b"), 2);
         let changed = base.with(name!("c"), 3).with(name!("d"), 4).with(name!("c"), 5);
-        // c and d are new links, the rest is the base itself.
+        // c and d are new links; the rest is the base itself.
         let older = changed.0.as_ref().and_then(|link| link.older.0.as_ref()).map(|link| &link.older);
         assert!(older.is_some_and(|older| older.same(&base)));
     }
@@ -259,7 +259,7 @@ mod tests {
                 state = next;
                 prop_assert_eq!(state.len(), model.len());
                 prop_assert!(state.iter().eq(&model));
-                // The same slots from the oldest on make an equal state, but not the same one.
+                // The same slots, added oldest first, make an equal state, but not the same one.
                 let again: State = model.iter().rev().cloned().collect();
                 prop_assert_eq!(&again, &state);
                 prop_assert!(state.is_empty() || !again.same(&state));

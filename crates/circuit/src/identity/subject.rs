@@ -1,4 +1,4 @@
-//! Who is who: the identity of every component, and which component encloses it.
+//! Subjects: the identity of every component, and its enclosing component.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -12,7 +12,7 @@ use crate::Name;
 use crate::State;
 use crate::name;
 
-/// An identity: equal only to itself. One that was made later by the same thread is greater.
+/// An identity, equal only to itself. Of two made by the same thread, the later one is greater.
 ///
 /// ```
 /// use tidemark_circuit::{Current, Subject};
@@ -41,7 +41,7 @@ impl fmt::Display for Id {
     }
 }
 
-/// What kind of component a subject stands for.
+/// The kind of component that a subject identifies.
 ///
 /// ```
 /// use tidemark_circuit::{Kind, Subject};
@@ -71,8 +71,8 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All of them. The order is part of the format of journals, in which a kind is its number here, less one as the cortex is never
-    /// written: new ones come last, and none goes.
+    /// All kinds. The order is part of the journal format, in which a kind is its index here minus
+    /// one, as the cortex is never written. Append new kinds; remove none.
     pub(crate) const ALL: [Self; 15] = [
         Self::Cortex,
         Self::Bank,
@@ -91,7 +91,7 @@ impl Kind {
         Self::Ticker,
     ];
 
-    /// The word for it, in lower case.
+    /// Returns the name of the kind, in lower case.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Cortex => "cortex",
@@ -119,11 +119,11 @@ impl fmt::Display for Kind {
     }
 }
 
-/// The identity of a component: what it is called, what it is, and what encloses it.
+/// The identity of a component: its name, its kind, and the subject that encloses it.
 ///
-/// A subject is equal only to itself, however many there are of its name. An enclosing subject comes before all that it
-/// encloses; those with the same enclosure are ordered by name, then by age. As text it is the path of `kind:name` from
-/// the cortex on; cloning it counts a reference.
+/// A subject is equal only to itself, even if others have the same name. An enclosing subject is
+/// less than those that it encloses. Subjects in the same enclosure are ordered by name, then by
+/// age. It prints as the path of `kind:name` from the cortex. Cloning it counts a reference.
 ///
 /// ```
 /// use tidemark_circuit::{Current, Kind, Subject};
@@ -154,43 +154,44 @@ impl Subject {
         Self(Arc::new(Data { id: Id::fresh(), name, kind, depth, state: State::empty(), enclosure }))
     }
 
-    /// The subject that encloses all others, directly or not.
+    /// Returns the subject that encloses all others, directly or not.
     pub fn cortex() -> &'static Self {
         static CORTEX: OnceLock<Subject> = OnceLock::new();
         CORTEX.get_or_init(|| Self::new(Kind::Cortex, name!("cortex"), None))
     }
 
-    /// The identity token.
+    /// Returns the identity.
     pub fn id(&self) -> Id {
         self.0.id
     }
 
-    /// The name.
+    /// Returns the name.
     pub fn name(&self) -> Name {
         self.0.name
     }
 
-    /// What kind of component it is.
+    /// Returns the kind of the component.
     pub fn kind(&self) -> Kind {
         self.0.kind
     }
 
-    /// What is said about the component beyond its name: nothing, unless its maker did.
+    /// Returns the state of the component: empty, unless its creator has set one.
     pub fn state(&self) -> &State {
         &self.0.state
     }
 
-    /// The subject of the component that encloses this one; none for the cortex.
+    /// Returns the subject of the enclosing component; none for the cortex.
     pub fn enclosure(&self) -> Option<&Subject> {
         self.0.enclosure.as_ref()
     }
 
-    /// How many subjects there are from this one to the outermost, both counted. Costs one read.
+    /// Returns the number of subjects from this one to the outermost, both included. Costs one
+    /// read.
     pub fn depth(&self) -> usize {
         self.0.depth as usize
     }
 
-    /// This one or the one of its enclosures that has this depth.
+    /// Returns this subject or its enclosure of this depth.
     fn at_depth(&self, depth: u32) -> &Self {
         let mut subject = self;
         while subject.0.depth > depth
@@ -220,7 +221,7 @@ impl Extent for Subject {
     }
 }
 
-/// The name of a subject.
+/// Returns the name of the subject.
 impl From<&Subject> for Name {
     fn from(subject: &Subject) -> Self {
         subject.name()
@@ -249,7 +250,7 @@ impl Ord for Subject {
         if left == right {
             return self.0.depth.cmp(&other.0.depth);
         }
-        // Up to where their enclosures are the same, or both are outermost.
+        // Ascends until both have the same enclosure, or both are outermost.
         while let (Some(left_next), Some(right_next)) = (left.enclosure(), right.enclosure())
             && left_next != right_next
         {
@@ -271,7 +272,8 @@ impl fmt::Display for Subject {
     }
 }
 
-/// The path and the id. Names may come from anywhere and logs go to terminals, so control characters are escaped.
+/// Prints the path and the id. Names may be untrusted and logs go to terminals, so control
+/// characters are escaped.
 impl fmt::Debug for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for character in self.path().chars() {
@@ -286,7 +288,7 @@ impl fmt::Debug for Subject {
 }
 
 impl Drop for Data {
-    /// Lets go of the enclosures in a loop: a chain of any length must not take a stack of that depth.
+    /// Drops the enclosures in a loop: recursion could overflow the stack on a long chain.
     fn drop(&mut self) {
         let mut enclosure = self.enclosure.take();
         while let Some(Subject(data)) = enclosure {
@@ -361,7 +363,7 @@ mod tests {
         assert_ne!(first, second);
         assert!(first < second);
         assert_eq!(first, first.clone());
-        // Their enclosures decide, whatever the names inside.
+        // The enclosures decide, not the names inside.
         assert!(below(&first, name!("z")) < below(&second, name!("a")));
     }
 
@@ -377,7 +379,7 @@ mod tests {
         drop(innermost);
     }
 
-    /// Subjects that enclose each other as the numbers say: each lies in one of those before it, or in none.
+    /// Makes subjects with the given enclosures: each is in one of those before it, or in none.
     fn forest(shape: &[(usize, usize)]) -> Vec<Subject> {
         let names = [name!("a"), name!("a.b"), name!("a-b"), name!("b")];
         let mut all: Vec<Subject> = Vec::new();

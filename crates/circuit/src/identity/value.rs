@@ -1,4 +1,5 @@
-//! What a state is made of: slots, their values, and the links between them. A value may be a state, so all are here together.
+//! Slots, their values, and the states that link them. A value may be a state, so they are declared
+//! together.
 
 use std::mem;
 use std::sync::Arc;
@@ -7,8 +8,8 @@ use crate::Name;
 
 /// A name with a value of one type.
 ///
-/// `Slot<i32>` knows its type at compile time and serves as a template for [`State::value`]; plain `Slot` is what a state
-/// holds, with a value of any of the types.
+/// `Slot<i32>` has its type at compile time and serves as a template for [`State::value`]. A plain
+/// `Slot` has a value of any of the types; a state consists of these.
 ///
 /// ```
 /// use tidemark_circuit::{Slot, ValueKind, name};
@@ -25,23 +26,23 @@ pub struct Slot<T = Value> {
 }
 
 impl<T> Slot<T> {
-    /// A value under a name.
+    /// Creates a slot with a value under a name.
     pub const fn new(name: Name, value: T) -> Self {
         Self { name, value }
     }
 
-    /// The name.
+    /// Returns the name.
     pub const fn name(&self) -> Name {
         self.name
     }
 
-    /// The value.
+    /// Returns the value.
     pub const fn value(&self) -> &T {
         &self.value
     }
 }
 
-/// The types that a value can have.
+/// The types of values.
 ///
 /// ```
 /// use tidemark_circuit::{Value, ValueKind};
@@ -63,8 +64,8 @@ pub enum ValueKind {
 
 /// A value of one of the types that a state can hold.
 ///
-/// Two are equal if they have the same type and the same value. Floating point numbers are compared by their bits, so a
-/// value is equal to itself even if it is not a number, and zero is not minus zero.
+/// Two values are equal if they have the same type and content. Floating-point numbers are compared
+/// by their bits: NaN is equal to itself, and zero is not equal to minus zero.
 ///
 /// ```
 /// use tidemark_circuit::Value;
@@ -87,7 +88,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// The type.
+    /// Returns the type.
     pub const fn kind(&self) -> ValueKind {
         match self {
             Self::Bool(_) => ValueKind::Bool,
@@ -102,11 +103,12 @@ impl Value {
     }
 }
 
-/// Slots with different keys, newest first. A key is a name and a type, so one name may stand for an `i32` and a text.
+/// Slots with different keys, newest first. A key is a name and a type, so a name may have both an
+/// `i32` and a text.
 ///
-/// A state never changes: [`with`](Self::with) gives another one, which shares what is the same. A state is one
-/// pointer, and the empty one allocates nothing. Finding and writing go through the slots one by one, so states are meant
-/// to be small.
+/// A state is immutable: [`with`](Self::with) returns a new one, which shares the unchanged slots.
+/// A state is one pointer; an empty one allocates nothing. Reads and changes search the slots
+/// linearly, so keep states small.
 ///
 /// ```
 /// use tidemark_circuit::{Slot, State, name};
@@ -124,7 +126,7 @@ impl Value {
 #[derive(Clone, Default)]
 pub struct State(pub(crate) Option<Arc<Link>>);
 
-/// The newest slot, and the state without it.
+/// The newest slot, and the state before it.
 pub(crate) struct Link {
     pub(crate) slot: Slot,
     pub(crate) length: usize,
@@ -132,8 +134,8 @@ pub(crate) struct Link {
 }
 
 impl Drop for Link {
-    /// Lets go of older slots and of states within values in a loop: a state of any length or depth must not take a stack
-    /// to match.
+    /// Drops older slots and nested states in a loop: recursion could overflow the stack on a long
+    /// or deep state.
     fn drop(&mut self) {
         let mut nested = Vec::new();
         let mut next = self.take_apart(&mut nested);
@@ -150,7 +152,7 @@ impl Drop for Link {
 }
 
 impl Link {
-    /// What is older, and into `nested` the state that is the value, if it is one.
+    /// Takes the older state out and returns it. If the value is a state, moves it to `nested`.
     fn take_apart(&mut self, nested: &mut Vec<State>) -> State {
         if let Value::State(state) = &mut self.slot.value {
             nested.push(mem::take(state));

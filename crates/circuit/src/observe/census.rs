@@ -1,4 +1,4 @@
-//! Circuits to be reported, by name, without keeping them alive.
+//! Registry of reported circuits by name, without keeping them alive.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -12,18 +12,18 @@ use crate::observe::followers::Follower;
 use crate::observe::stats::Stats;
 use crate::sync::unpoisoned;
 
-/// Statistics of circuits, summed by name.
+/// The stats of registered circuits, summed by name.
 ///
-/// It does not keep circuits alive. Counts of dropped circuits stay in the sums as long as another
-/// circuit of the name exists, and until the sums are taken, so that sums do not decrease.
+/// Circuits are not kept alive. The counts of a dropped circuit stay in its name's sum until the
+/// sums are taken, and beyond that while another circuit of the name exists. So counters do not
+/// decrease.
 #[derive(Default)]
 pub(crate) struct Census(Mutex<Groups>);
 
 impl Census {
-    /// Includes the circuit in the sums for as long as it exists. Registering it twice has no
-    /// effect.
+    /// Registers the circuit for as long as it exists. Repeated registrations have no effect.
     ///
-    /// Amortised O(1), however many circuits there are and were.
+    /// Takes amortised constant time, regardless of the number of circuits.
     pub(crate) fn register(&self, circuit: &Circuit) {
         let (machine, subject) = (circuit.machine(), circuit.subject());
         let mut groups = unpoisoned(self.0.lock());
@@ -44,7 +44,7 @@ impl Census {
         groups.by_name.iter().map(|(name, group)| (*name, group.sum())).collect()
     }
 
-    /// Returns the registered names, in order.
+    /// Returns the names of the registered circuits, in order.
     pub(crate) fn names(&self) -> Vec<&'static str> {
         unpoisoned(self.0.lock()).by_name.keys().copied().collect()
     }
@@ -53,15 +53,15 @@ impl Census {
 #[derive(Default)]
 struct Groups {
     by_name: BTreeMap<&'static str, Group>,
-    /// Number of groups and watches after the last cleanup.
+    /// Number of groups and watches after the last removal of dropped circuits.
     kept: usize,
-    /// Number of watches added since.
+    /// Number of watches added since then.
     added: usize,
 }
 
 impl Groups {
-    /// Counts an added watch. The sums may never be taken, so this cleans up each time the number
-    /// has doubled.
+    /// The sums may never be taken. So dropped circuits are removed whenever the number of watches
+    /// has doubled since the last removal.
     fn count_one(&mut self) {
         self.added += 1;
         if self.added > self.kept {
@@ -76,12 +76,11 @@ impl Groups {
     }
 }
 
-/// The circuits of one name.
 #[derive(Default)]
 struct Group {
-    /// By the identities of the circuits.
+    /// By the circuits' ids.
     watches: HashMap<Id, Arc<Watch>>,
-    /// Counts of the circuits that were removed.
+    /// Sum of the counts of removed circuits.
     gone: Stats,
 }
 
@@ -112,27 +111,27 @@ fn add(left: Stats, right: Stats) -> Stats {
     }
 }
 
-/// A reference to a circuit that does not keep it alive.
+/// A weak reference to a circuit.
 struct Watch(Mutex<Watched>);
 
 enum Watched {
     There(At),
-    /// Last numbers of a circuit that was dropped.
+    /// The last stats of a dropped circuit.
     Gone(Stats),
 }
 
-/// Address of a machine. The machine exists for as long as this: `gone` replaces this under the
-/// lock before the machine is freed.
+/// Address of a machine. It is valid as long as this exists: `gone` replaces it under the lock
+/// before the machine is freed.
 struct At(NonNull<Machine>);
 
 #[allow(unsafe_code, reason = "a machine may be looked at from any thread")]
-// SAFETY: the machine is only read, and is `Sync`.
+// SAFETY: it is only used to read a machine, which is `Sync`.
 unsafe impl Send for At {}
 
 impl At {
     #[allow(unsafe_code, reason = "see the type")]
     fn stats(&self) -> Stats {
-        // SAFETY: see the type; a caller with a reference to this holds the lock.
+        // SAFETY: see the type; a reference to this exists only under the lock.
         Stats::of(unsafe { self.0.as_ref() })
     }
 }
@@ -150,7 +149,7 @@ impl Follower for Watch {
     fn gone(&self) {
         let mut watched = unpoisoned(self.0.lock());
         if let Watched::There(at) = &*watched {
-            // Nothing waits any more, whatever was left.
+            // A dropped circuit has no backlog, even if values were left.
             *watched = Watched::Gone(Stats { backlog: 0, ..at.stats() });
         }
     }
@@ -169,13 +168,13 @@ mod tests {
         Circuit::builder().run_by(RunBy::Owner).name(name).build().expect("no thread")
     }
 
-    /// Makes and drops a circuit of this name, which has counted three entries.
+    /// Registers a circuit of this name and drops it after it has counted three entries.
     fn register_and_drop(census: &Census, name: &str) {
         let circuit = circuit(name);
         census.register(&circuit);
         let pipe = circuit.discard().expect("open");
         (0..2).for_each(|value| pipe.emit(value));
-        // The release of the handle is the third entry.
+        // The release of the handle is an entry of its own.
         drop(pipe);
     }
 

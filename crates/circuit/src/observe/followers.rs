@@ -1,5 +1,4 @@
-//! Components that are notified of a circuit's end without keeping it. Zero-sized where no feature
-//! needs it.
+//! Weak observers of a circuit's end. Takes no memory if no feature uses them.
 
 #[cfg(any(feature = "stream", feature = "metrics", feature = "opentelemetry"))]
 pub(crate) use with::{Follower, Followers};
@@ -13,16 +12,16 @@ mod with {
 
     use crate::sync::unpoisoned;
 
-    /// A component that is notified.
+    /// An observer of a circuit's end.
     pub(crate) trait Follower: Send + Sync {
         /// The circuit has ended: it will never run a receptor again.
         fn ended(&self) {}
 
-        /// There are no references to the circuit any more; its memory is freed after this returns.
+        /// The last reference to the circuit was dropped. Its memory is freed when this returns.
         fn gone(&self) {}
     }
 
-    /// Small while a circuit has no followers, as most have none.
+    /// Small while empty, because most circuits have no followers.
     #[derive(Default)]
     pub(crate) struct Followers(OnceLock<Box<List>>);
 
@@ -34,7 +33,7 @@ mod with {
             if all.len() == all.capacity() {
                 let looked_at = all.len();
                 all.retain(|follower| follower.strong_count() > 0);
-                // At least half as many must be added as were scanned before the next scan.
+                // The next scan happens after half as many additions as were scanned now.
                 all.reserve(looked_at / 2 + 1);
             }
             all.push(follower);
@@ -48,7 +47,7 @@ mod with {
             self.all().iter().for_each(|follower| follower.gone());
         }
 
-        /// Cloned, so that followers are called without the lock: they may drop what else follows.
+        /// The followers are called without the lock, because they may drop others.
         fn all(&self) -> Vec<Arc<dyn Follower>> {
             let Some(all) = self.0.get() else { return Vec::new() };
             let all = unpoisoned(all.lock());

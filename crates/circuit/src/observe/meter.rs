@@ -1,4 +1,4 @@
-//! Statistics of circuits as metrics of OpenTelemetry.
+//! Stats of circuits as OpenTelemetry metrics.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -12,26 +12,25 @@ use crate::observe::census::Census;
 use crate::observe::stats::Stats;
 use crate::sync::unpoisoned;
 
-/// Reports the [`Stats`] of circuits through instruments of a meter, whenever these are read.
+/// Reports the [`Stats`] of circuits by instruments of a meter, whenever these are read.
 ///
-/// | instrument | kind | unit | what |
+/// | instrument | kind | unit | value |
 /// |---|---|---|---|
 /// | `tidemark.circuit.entries.admitted` | counter | `{entry}` | entries put into the queues |
 /// | `tidemark.circuit.entries.handled` | counter | `{entry}` | entries handled |
-/// | `tidemark.circuit.backlog` | up-down counter | `{entry}` | entries that wait |
-/// | `tidemark.circuit.failures` | counter | `{failure}` | callbacks that have failed |
-/// | `tidemark.circuit.emissions.dropped` | counter | `{emission}` | emissions dropped because a queue was full |
+/// | `tidemark.circuit.backlog` | up-down counter | `{entry}` | waiting entries |
+/// | `tidemark.circuit.failures` | counter | `{failure}` | failed callbacks |
+/// | `tidemark.circuit.emissions.dropped` | counter | `{emission}` | emissions dropped by a full queue |
 ///
-/// Instruments that are read one after the other report numbers of the same time: the first takes
-/// them, and the others report the same ones unless they are older than a tenth of a second.
+/// Instruments that are read one after the other report numbers of the same time: the first one
+/// takes them, and the others report the same for a tenth of a second.
 ///
-/// Each has the attribute `tidemark.circuit.name`. Circuits are not kept alive: a dropped circuit
-/// is not reported any more. Circuits of the same name are reported as one, with the sums of their
-/// numbers. Counts of dropped circuits stay in the sums as long as another circuit of the name
-/// exists, so that counters do not decrease.
+/// Each has the attribute `tidemark.circuit.name`. Circuits are not kept alive; dropped ones are
+/// not reported. Circuits of the same name are reported as one, with the sums of their numbers. The
+/// sum includes dropped ones while another circuit of the name exists, so counters do not decrease.
 ///
 /// Clones register with the same instruments. These report as long as the meter's provider reads
-/// them, even when all clones are dropped.
+/// them, even after all clones are dropped.
 ///
 /// ```
 /// use opentelemetry::metrics::{MeterProvider, NoopMeterProvider};
@@ -48,10 +47,10 @@ pub struct CircuitMeter {
     census: Arc<Census>,
 }
 
-/// An instrument's name, unit and description, and the function that reads its value.
+/// Name, unit and description of an instrument, and its value.
 type Counter = (&'static str, &'static str, &'static str, fn(&Stats) -> u64);
 
-/// Values that only increase.
+/// Monotonic values.
 const COUNTERS: [Counter; 4] = [
     ("tidemark.circuit.entries.admitted", "{entry}", "Entries put into the queues of circuits.", |stats| {
         stats.admitted
@@ -71,7 +70,7 @@ const COUNTERS: [Counter; 4] = [
 ];
 
 impl CircuitMeter {
-    /// Makes the instruments, which report no circuits yet.
+    /// Creates the instruments, without circuits.
     pub fn new(meter: &Meter) -> Self {
         let census = Arc::new(Census::default());
         let shared = Arc::new(Shared { census: Arc::clone(&census), last: Mutex::default() });
@@ -91,8 +90,7 @@ impl CircuitMeter {
         Self { census }
     }
 
-    /// Reports the circuit from now on, for as long as it exists. Registering it twice has no
-    /// effect.
+    /// Reports the circuit for as long as it exists. Repeated registrations have no effect.
     pub fn register(&self, circuit: &Circuit) {
         self.census.register(circuit);
     }
@@ -104,7 +102,7 @@ impl fmt::Debug for CircuitMeter {
     }
 }
 
-/// Returns the callback that is called when the instrument of this name is read.
+/// Returns the callback of the instrument of this name.
 fn callback<T: 'static>(
     shared: &Arc<Shared>,
     name: &'static str,
@@ -118,13 +116,12 @@ fn callback<T: 'static>(
     }
 }
 
-/// State shared by all instruments.
 struct Shared {
     census: Arc<Census>,
     last: Mutex<Last>,
 }
 
-/// The numbers taken last, for the instruments that have not reported them yet.
+/// The numbers taken last, and the instruments that have reported them.
 #[derive(Default)]
 struct Last {
     taken: Option<Instant>,
@@ -134,13 +131,13 @@ struct Last {
 
 type Numbers = Arc<[(&'static str, Stats)]>;
 
-/// Maximum age of reported numbers: more than reading all instruments takes, less than the time
-/// between two readings.
+/// Maximum age of reported numbers: longer than one pass over all instruments, shorter than the
+/// time between two passes.
 const AGE_MAX: Duration = Duration::from_millis(100);
 
 impl Shared {
-    /// Returns the numbers that this instrument reports now: those that others have just reported,
-    /// but none twice.
+    /// Returns the numbers for this instrument: those of the current pass, or new ones if they are
+    /// too old or it has reported them already.
     fn numbers(&self, instrument: &'static str, now: Instant) -> Numbers {
         let mut last = unpoisoned(self.last.lock());
         let is_fresh = last.taken.is_some_and(|taken| now.saturating_duration_since(taken) <= AGE_MAX);
@@ -178,10 +175,10 @@ mod tests {
         assert_eq!(admitted("admitted", now), 1);
         assert_eq!(admitted("handled", now), 1);
         assert_eq!(admitted("backlog", now + AGE_MAX), 1);
-        // The first one again: all numbers are taken again.
+        // The first one again: a new pass.
         assert_eq!(admitted("admitted", now), 4);
         assert_eq!(admitted("handled", now), 4);
-        // Numbers that are too old are not reported any more.
+        // Numbers older than `AGE_MAX` are taken again.
         assert_eq!(admitted("backlog", now + 2 * AGE_MAX), 6);
     }
 }

@@ -1,4 +1,4 @@
-//! Statistics of circuits as metrics of Prometheus.
+//! Stats of circuits as Prometheus metrics.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,12 +13,13 @@ use crate::circuit::Circuit;
 use crate::observe::census::Census;
 use crate::observe::stats::Stats;
 
-/// Reports the [`Stats`] of circuits, labelled with their names, whenever metrics are collected.
+/// Reports the [`Stats`] of circuits, labelled by the circuits' names, whenever metrics are
+/// collected.
 ///
-/// Circuits are not kept alive: a dropped circuit is not reported any more. Circuits of the same
-/// name are reported as one, with the sums of their numbers. Counts of dropped circuits stay in the
-/// sums as long as another circuit of the name exists, so that counters do not decrease. Clones are
-/// the same collector.
+/// Circuits are not kept alive; dropped ones are not reported. Circuits of the same name are
+/// reported as one, with the sums of their numbers. The sum includes dropped ones while another
+/// circuit of the name exists, so counters do not decrease. Clones are handles of the same
+/// collector.
 ///
 /// ```
 /// use prometheus_client::encoding::text::encode;
@@ -44,13 +45,12 @@ pub struct CircuitMetrics {
 }
 
 impl CircuitMetrics {
-    /// Makes a collector without circuits.
+    /// Creates a collector without circuits.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Reports the circuit from now on, for as long as it exists. Registering it twice has no
-    /// effect.
+    /// Reports the circuit for as long as it exists. Repeated registrations have no effect.
     pub fn register(&self, circuit: &Circuit) {
         self.census.register(circuit);
     }

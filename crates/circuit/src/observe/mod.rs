@@ -1,4 +1,4 @@
-//! Observation of circuits: statistics, metrics, traces.
+//! Observation of circuits: stats, metrics, traces.
 
 #[cfg(any(feature = "metrics", feature = "opentelemetry"))]
 pub(crate) mod census;

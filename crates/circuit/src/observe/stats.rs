@@ -1,36 +1,36 @@
-//! Statistics of a circuit.
+//! Counters of a circuit.
 
 use crate::circuit::Circuit;
 use crate::execution::machine::Machine;
 
-/// Statistics of a circuit. Returned by [`Circuit::stats`], which has an example.
+/// Counters of a circuit. Made by [`Circuit::stats`], which has an example.
 ///
 /// Admitted, handled and backlog count *entries* of the circuit's queues. An emission from outside
-/// of up to 24 bytes is one entry; a larger one through the shared queue is one for each 24 bytes
-/// or part of them. The begin or end of a subscription, the drop of a pipe's last handle and the
-/// like are one entry each. Emissions of the circuit to itself are not counted: they are part of
-/// the entry that caused them.
+/// of up to 24 bytes is one entry. A larger one that goes through the shared queue counts one entry
+/// per 24 bytes, rounded up. The start or end of a subscription, the drop of a pipe's last handle
+/// and the like are one entry each. Emissions of the circuit to itself are not counted: they are
+/// part of the entry that caused them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Entries ever put into the queues. Never decreases.
+    /// Entries put into the queues so far. Never decreases.
     pub admitted: u64,
-    /// Entries handled with all that they caused; all of them once the circuit has ended. Never
-    /// decreases. May lag by a few dozen entries while the circuit runs.
+    /// Entries handled with all that they caused; equal to `admitted` once the circuit has ended.
+    /// Never decreases. Lags by up to some dozen entries while the circuit runs.
     pub handled: u64,
-    /// Entries that wait: admitted minus handled.
+    /// Waiting entries: `admitted` minus `handled`.
     pub backlog: u64,
-    /// Callbacks that have failed.
+    /// Failed callbacks.
     pub failures: u64,
     /// Emissions dropped because the queue was full.
     pub dropped: u64,
 }
 
 impl Circuit {
-    /// Returns the circuit's statistics. May be called from anywhere.
+    /// Returns the circuit's counters. May be called from anywhere.
     ///
-    /// Costs a few loads, and a lock while there are lanes; it neither stops nor slows the circuit.
-    /// The numbers are not an atomic snapshot.
+    /// Costs a few loads, and a lock if there are lanes. Does not stop or slow the circuit. The
+    /// numbers are read at slightly different times.
     ///
     /// ```
     /// use tidemark_circuit::{Circuit, RunBy};

@@ -1,18 +1,18 @@
-//! Spans and events for `tracing`, if the feature of that name is on. Otherwise all functions here
-//! are empty.
+//! Spans and events for `tracing`, with the feature of that name. Without it every function here is
+//! empty.
 //!
-//! | what | level | target | fields |
+//! | span or event | level | target | fields |
 //! |---|---|---|---|
 //! | span `circuit`: one run of a circuit that has something to do | debug | `tidemark_circuit` | `name` |
 //! | event `failure`: a callback panicked | error | `tidemark_circuit` | `subject`, `operation`, `message` |
-//! | event `restart`: a failed receptor was made again | debug | `tidemark_circuit` | `subject`, `failures` |
-//! | event `quarantine`: a pipe's receptor was dropped for its failures | debug | `tidemark_circuit` | `subject`, `failures` |
-//! | event `overflow`: an emission was dropped because the queue was full | debug | `tidemark_circuit` | `subject` |
+//! | event `restart`: a failed receptor was replaced by a fresh one | debug | `tidemark_circuit` | `subject`, `failures` |
+//! | event `quarantine`: a pipe's receptor was dropped after failures | debug | `tidemark_circuit` | `subject`, `failures` |
+//! | event `overflow`: an emission was dropped by a full queue | debug | `tidemark_circuit` | `subject` |
 //! | event `close`: a circuit was closed | debug | `tidemark_circuit` | `subject` |
 //!
-//! A `tracing` subscriber is outside code: what it emits to the circuit is input, and its panics
-//! are caught, as those of all user code. It is not notified of what circuits do on its thread
-//! during a notification, which would not end.
+//! The code of a `tracing` subscriber runs outside the circuit's context: its emissions are inputs,
+//! and its panics do not reach the circuit, as with all user code. What circuits do on the thread
+//! during such a call is not reported, as this could recurse without end.
 
 #[cfg(feature = "tracing")]
 pub(crate) use with::{Listener, closed, failed, overflowed, quarantined, restarted, run};
@@ -33,11 +33,11 @@ mod with {
     use crate::identity::subject::Subject;
 
     thread_local! {
-        /// Whether this thread is inside a notification of a subscriber.
+        /// Whether a subscriber is being called on this thread.
         static TELLING: Cell<bool> = const { Cell::new(false) };
     }
 
-    /// Calls a subscriber, unless this runs inside such a call.
+    /// Calls a subscriber, unless one is being called already.
     fn tell(call: impl FnOnce()) {
         if !TELLING.replace(true) {
             call_outside(call);
@@ -45,7 +45,7 @@ mod with {
         }
     }
 
-    /// The span of a run; ends when dropped.
+    /// The span of a run, until it is dropped.
     pub(crate) struct Span(Option<EnteredSpan>);
 
     impl Drop for Span {
@@ -56,22 +56,21 @@ mod with {
         }
     }
 
-    /// The subscriber of a thread, to be passed to a thread that works for it.
+    /// The `tracing` context of a thread, for another thread that works on its behalf.
     pub(crate) struct Listener {
-        /// The subscriber, and the span that the thread is in. None inside a notification of the
-        /// subscriber.
+        /// The subscriber, and the thread's current span. None during a call of the subscriber.
         subscriber: Option<(Dispatch, tracing::Span)>,
     }
 
     impl Listener {
-        /// Returns the subscriber of this thread.
+        /// Returns the context of this thread.
         pub(crate) fn here() -> Self {
             let mut subscriber = None;
             tell(|| subscriber = Some((dispatcher::get_default(Clone::clone), tracing::Span::current())));
             Self { subscriber }
         }
 
-        /// Runs `work` with this subscriber, on a thread that has none of its own yet.
+        /// Runs `work` with this context, on a thread without one.
         pub(crate) fn hears<R>(self, work: impl FnOnce() -> R) -> R {
             let Some((subscriber, span)) = self.subscriber else {
                 TELLING.set(true);
@@ -89,7 +88,7 @@ mod with {
     pub(crate) fn run(circuit: &Subject, has_work: impl FnOnce() -> bool) -> Span {
         let mut span = None;
         tell(|| {
-            // Drivers often check empty queues.
+            // Drivers often find empty queues.
             if enabled!(target: "tidemark_circuit", Level::DEBUG) && has_work() {
                 let name = circuit.name();
                 span =

@@ -1,8 +1,8 @@
-//! Operators that compute a value from several.
+//! Operators that combine several values into one.
 //!
-//! The functions see what is held and the value by reference. Each operator comes in two forms: one whose
-//! function always gives a result, and one, named `filter_`, whose function may give none. What comes to be
-//! absent then is held as absent, is not emitted, and is what the function sees next.
+//! The functions take the held result and the value by reference. Each operator has two forms. The
+//! function of the plain form always returns a result. The function of the `filter_` form may
+//! return none, which is held as absent, is not emitted, and is what the function gets next.
 
 use std::collections::VecDeque;
 
@@ -12,9 +12,9 @@ use crate::Fiber;
 use crate::structure::newest::push_newest;
 
 impl<E: Part, R: Plan<E, Out = E>> Fiber<E, R> {
-    /// Emits the running result of combining all values so far, beginning with `initial`.
+    /// Emits the running result of combining all values, starting with `initial`.
     ///
-    /// State: the result. A function that panics leaves it as it is. Cost: one copy of the result a value.
+    /// State: the result, unchanged if the function panics. Cost: one copy of the result per value.
     ///
     /// ```
     /// # use tidemark_circuit::{Fault, Fiber};
@@ -28,7 +28,7 @@ impl<E: Part, R: Plan<E, Out = E>> Fiber<E, R> {
         self.then(Reduce { held: Some(initial), combine: Always(combine) })
     }
 
-    /// [`reduce`](Self::reduce) with a result that may be absent.
+    /// [`reduce`](Self::reduce) with an optional result.
     ///
     /// ```
     /// # use tidemark_circuit::{Fault, Fiber};
@@ -48,9 +48,10 @@ impl<E: Part, R: Plan<E, Out = E>> Fiber<E, R> {
         self.then(Reduce { held: initial, combine: Maybe(combine) })
     }
 
-    /// Emits what the function makes of each value and the one before it, at first `initial`.
+    /// Emits the result of the function for each value and the previous one, which is `initial` at
+    /// first.
     ///
-    /// State: one value. Each value becomes the one before, also one with which the function panics. Cost: no
+    /// State: one value. A value becomes the previous one even if the function panics. Cost: no
     /// copies.
     ///
     /// ```
@@ -66,8 +67,7 @@ impl<E: Part, R: Plan<E, Out = E>> Fiber<E, R> {
         self.then(Relate::new(Some(initial), Always(function)))
     }
 
-    /// [`relate`](Self::relate) with a function that may give nothing, and maybe nothing before the first
-    /// value.
+    /// [`relate`](Self::relate) with an optional result and an optional initial value.
     ///
     /// ```
     /// # use tidemark_circuit::{Fault, Fiber};
@@ -82,11 +82,11 @@ impl<E: Part, R: Plan<E, Out = E>> Fiber<E, R> {
         self.then(Relate::new(initial, Maybe(function)))
     }
 
-    /// Combines values, beginning with `initial`, until the result fulfils `fire`; emits it then and begins
-    /// again.
+    /// Combines values, starting with `initial`, until the result satisfies `fire`. Then emits it
+    /// and starts again.
     ///
-    /// State: the result. If `accumulate` panics it is as before; if `fire` panics the value is in it, and
-    /// nothing is emitted. Cost: one copy of `initial` a result.
+    /// State: the result. It is unchanged if `accumulate` panics. If `fire` panics, it includes the
+    /// value, and nothing is emitted. Cost: one copy of `initial` per emitted result.
     ///
     /// ```
     /// # use tidemark_circuit::{Fault, Fiber};
@@ -108,7 +108,7 @@ impl<E: Part, R: Plan<E, Out = E>> Fiber<E, R> {
         self.then(Integrate { held: initial.clone(), initial, accumulate: Always(accumulate), fire })
     }
 
-    /// [`integrate`](Self::integrate) with a result that may be absent, which never fires.
+    /// [`integrate`](Self::integrate) with an optional result. An absent one never fires.
     ///
     /// ```
     /// # use tidemark_circuit::{Fault, Fiber};
@@ -130,11 +130,11 @@ impl<E: Part, R: Plan<E, Out = E>> Fiber<E, R> {
         self.then(Integrate { held: initial.clone(), initial, accumulate: Maybe(accumulate), fire })
     }
 
-    /// Emits for each value the result of combining the last `size` values, the oldest first, beginning with
-    /// `identity`; nothing before there are so many.
+    /// Emits for each value the result of combining the last `size` values, oldest first, starting
+    /// with `identity`. Emits nothing before there are `size` values.
     ///
-    /// State: `size` values. A value stays among them if the function panics. Cost: `size` calls of the
-    /// function a value; for a cheaper way over a large window see [`Flow::scan`](crate::Flow::scan).
+    /// State: `size` values, including a value on which the function panics. Cost: `size` calls of
+    /// the function per value. [`Flow::scan`](crate::Flow::scan) is cheaper over a large window.
     ///
     /// ```
     /// # use tidemark_circuit::{ArgumentError, Fiber};
@@ -155,7 +155,7 @@ impl<E: Part, R: Plan<E, Out = E>> Fiber<E, R> {
         Ok(self.then(Rolling { size, identity, values: VecDeque::new(), combine: Always(combine) }))
     }
 
-    /// [`rolling`](Self::rolling) with a result that may be absent.
+    /// [`rolling`](Self::rolling) with an optional result.
     ///
     /// ```
     /// # use tidemark_circuit::{ArgumentError, Fiber};
@@ -177,10 +177,11 @@ impl<E: Part, R: Plan<E, Out = E>> Fiber<E, R> {
         Ok(self.then(Rolling { size, identity, values: VecDeque::new(), combine: Maybe(combine) }))
     }
 
-    /// Emits the result of combining `size` values, beginning with `identity`, once for each `size` values.
+    /// Emits the result of combining `size` values, starting with `identity`, once for every `size`
+    /// values.
     ///
-    /// State: the result and one number. A value with which the function panics is not counted. Cost: one
-    /// copy of `identity` a result.
+    /// State: the result and one number. A value on which the function panics does not count. Cost:
+    /// one copy of `identity` per emitted result.
     ///
     /// ```
     /// # use tidemark_circuit::{ArgumentError, Fiber};
@@ -207,7 +208,7 @@ impl<E: Part, R: Plan<E, Out = E>> Fiber<E, R> {
         }))
     }
 
-    /// [`tumble`](Self::tumble) with a result that may be absent.
+    /// [`tumble`](Self::tumble) with an optional result.
     ///
     /// ```
     /// # use tidemark_circuit::{ArgumentError, Fiber};
@@ -236,7 +237,7 @@ impl<E: Part, R: Plan<E, Out = E>> Fiber<E, R> {
     }
 }
 
-/// A function of what is held, if anything, and a value.
+/// A function of the held result, if there is one, and a value.
 pub trait Combine<E>: Part {
     /// The result.
     type Out;
@@ -245,7 +246,7 @@ pub trait Combine<E>: Part {
     fn combine(&mut self, held: Option<&E>, value: &E) -> Option<Self::Out>;
 }
 
-/// A function that always gives a result, and that is only used where something is held.
+/// A function that always returns a result. Used only where a result is always held.
 #[derive(Clone)]
 pub struct Always<F>(pub(crate) F);
 
@@ -259,7 +260,7 @@ impl<E, O, F: FnMut(&E, &E) -> O + Part> Combine<E> for Always<F> {
     }
 }
 
-/// A function that may give no result.
+/// A function that may return no result.
 #[derive(Clone)]
 pub struct Maybe<F>(pub(crate) F);
 

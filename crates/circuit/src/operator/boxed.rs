@@ -1,4 +1,4 @@
-//! Chains whose type is forgotten, to be named in structs and kept in collections.
+//! Chains with erased types, for struct fields and collections.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ impl<I: 'static, O: 'static> Plan<I> for Boxed<I, O> {
     }
 }
 
-/// The stage of [`Boxed`]: one call through a pointer for the whole chain.
+/// The stage of [`Boxed`]: one indirect call for the whole chain.
 pub struct BoxedStage<I, O>(Box<dyn Stage<I, Out = O>>);
 
 impl<I: 'static, O: 'static> Stage<I> for BoxedStage<I, O> {
@@ -47,7 +47,7 @@ impl<I: 'static, O: 'static> Stage<I> for BoxedStage<I, O> {
     }
 }
 
-/// [`Plan`] without the type of its stage.
+/// A [`Plan`] with the type of its stage erased.
 trait Starter<I, O>: Send + Sync {
     fn start_boxed(&self, site: &Site<'_>) -> Result<Box<dyn Stage<I, Out = O>>, Fault>;
 

@@ -1,4 +1,4 @@
-//! Operators that compare a value with those before it.
+//! Operators that compare a value with previous ones.
 
 use std::collections::{HashSet, VecDeque};
 use std::hash::Hash;
@@ -8,12 +8,12 @@ use crate::ArgumentError;
 use crate::Fiber;
 use crate::structure::newest::push_newest;
 
-/// How many values [`Fiber::distinct`] remembers.
+/// Capacity of [`Fiber::distinct`].
 const DISTINCT_CAPACITY: usize = 65_536;
 
 impl<E: Send + 'static, R: Plan<E, Out = E>> Fiber<E, R> {
-    /// Drops a value that is equal to the one before it. State: one value; cost: a comparison, and a copy of
-    /// each value that passes.
+    /// Drops a value that is equal to the previous one. State: one value. Cost: a comparison, and a
+    /// copy of each value that passes.
     ///
     /// ```
     /// # use tidemark_circuit::{Fault, Fiber};
@@ -27,7 +27,7 @@ impl<E: Send + 'static, R: Plan<E, Out = E>> Fiber<E, R> {
         self.then(Diff { last: None })
     }
 
-    /// [`diff`](Self::diff) as if `initial` had passed already.
+    /// [`diff`](Self::diff) as if `initial` had already passed.
     ///
     /// ```
     /// # use tidemark_circuit::{Fault, Fiber};
@@ -41,9 +41,9 @@ impl<E: Send + 'static, R: Plan<E, Out = E>> Fiber<E, R> {
         self.then(Diff { last: Some(initial) })
     }
 
-    /// Drops a value whose key is equal to the key of the one before it.
+    /// Drops a value whose key is equal to the previous key.
     ///
-    /// State: one key. A key function that panics changes nothing.
+    /// State: one key, unchanged if the key function panics.
     ///
     /// ```
     /// # use tidemark_circuit::{Fault, Fiber};
@@ -59,11 +59,11 @@ impl<E: Send + 'static, R: Plan<E, Out = E>> Fiber<E, R> {
         self.then(KeyChange { last: None, key })
     }
 
-    /// Drops a value that is equal to one of the last 65,536 different values that passed.
+    /// Drops a value that is equal to one of the last 65,536 values that passed.
     ///
-    /// State: these values, twice. To remember another number of them, or all:
-    /// [`distinct_last`](Self::distinct_last), [`distinct_unbounded`](Self::distinct_unbounded). Cost: a hash
-    /// look-up, and two copies of each value that passes.
+    /// State: these values, twice. For other capacities use [`distinct_last`](Self::distinct_last)
+    /// or [`distinct_unbounded`](Self::distinct_unbounded). Cost: a hash lookup, and two copies of
+    /// each value that passes.
     ///
     /// ```
     /// # use tidemark_circuit::{Fault, Fiber};
@@ -77,8 +77,8 @@ impl<E: Send + 'static, R: Plan<E, Out = E>> Fiber<E, R> {
         self.then(Distinct::last(DISTINCT_CAPACITY))
     }
 
-    /// Drops a value that is equal to one of the last `capacity` values that passed. State: these values,
-    /// twice.
+    /// Drops a value that is equal to one of the last `capacity` values that passed. State: these
+    /// values, twice.
     ///
     /// ```
     /// # use tidemark_circuit::{ArgumentError, Fiber};
@@ -93,8 +93,8 @@ impl<E: Send + 'static, R: Plan<E, Out = E>> Fiber<E, R> {
         Ok(self.then(Distinct::last(positive("distinct_last", capacity)?)))
     }
 
-    /// Drops a value that is equal to any that passed before. The state grows with every new value, for ever:
-    /// meant for types with few values, or attachments with short lives.
+    /// Drops a value that is equal to any value that passed before. The state grows with every new
+    /// value, without limit: use it for types with few values, or for short-lived attachments.
     ///
     /// ```
     /// # use tidemark_circuit::{Fault, Fiber};
@@ -108,9 +108,9 @@ impl<E: Send + 'static, R: Plan<E, Out = E>> Fiber<E, R> {
         self.then(Distinct { seen: HashSet::new(), order: None })
     }
 
-    /// Emits for each value the one that came `depth` values earlier, for the first ones `initial`.
+    /// Emits for each value the one `depth` values earlier; `initial` for the first `depth` values.
     ///
-    /// State: `depth` values, of which memory is taken as they come.
+    /// State: `depth` values. Memory grows with the values.
     ///
     /// ```
     /// # use tidemark_circuit::{ArgumentError, Fiber};
@@ -172,7 +172,7 @@ pub struct Distinct<E> {
     order: Option<Order<E>>,
 }
 
-/// What is forgotten first, and when.
+/// Eviction order of [`Distinct`], and its capacity.
 #[derive(Clone)]
 struct Order<E> {
     capacity: usize,

@@ -1,11 +1,11 @@
-//! Operators that count.
+//! Operators that count values.
 
 use super::{And, Part, Plan, Stage, positive};
 use crate::ArgumentError;
 use crate::Fiber;
 
 impl<E: Send + 'static, R: Plan<E, Out = E>> Fiber<E, R> {
-    /// Lets the first `count` values pass and drops the rest. State: one number.
+    /// Passes the first `count` values and drops the rest. State: one number.
     ///
     /// ```
     /// # use tidemark_circuit::{Fault, Fiber};
@@ -16,7 +16,7 @@ impl<E: Send + 'static, R: Plan<E, Out = E>> Fiber<E, R> {
         self.then(Limit { left: count })
     }
 
-    /// Drops the first `count` values and lets the rest pass. State: one number.
+    /// Drops the first `count` values and passes the rest. State: one number.
     ///
     /// ```
     /// # use tidemark_circuit::{Fault, Fiber};
@@ -27,7 +27,8 @@ impl<E: Send + 'static, R: Plan<E, Out = E>> Fiber<E, R> {
         self.then(Skip { left: count })
     }
 
-    /// Lets each `interval`-th value pass, counted from one, and drops the others. State: one number.
+    /// Passes every `interval`-th value and drops the others; the first to pass is value number
+    /// `interval`. State: one number.
     ///
     /// ```
     /// # use tidemark_circuit::{ArgumentError, Fiber};
@@ -38,7 +39,7 @@ impl<E: Send + 'static, R: Plan<E, Out = E>> Fiber<E, R> {
         Ok(self.then(Every { interval: positive("every", interval)?, seen: 0 }))
     }
 
-    /// Lets a value pass, then drops the next `count`, and begins again. State: one number.
+    /// Passes a value, drops the next `count`, and repeats. State: one number.
     ///
     /// ```
     /// # use tidemark_circuit::{Fault, Fiber};
@@ -49,10 +50,11 @@ impl<E: Send + 'static, R: Plan<E, Out = E>> Fiber<E, R> {
         self.then(Inhibit { count, left: 0 })
     }
 
-    /// Lets the value pass with which `count` values in succession fulfilled the predicate, then counts anew.
+    /// Passes the value that completes `count` consecutive values for which the predicate holds,
+    /// then restarts the count.
     ///
-    /// A value that does not fulfil it ends the run. State: one number. A predicate that panics decides
-    /// nothing: the run is neither longer nor over.
+    /// A value for which it does not hold resets the count. State: one number, unchanged if the
+    /// predicate panics.
     ///
     /// ```
     /// # use tidemark_circuit::{ArgumentError, Fiber};
@@ -67,9 +69,9 @@ impl<E: Send + 'static, R: Plan<E, Out = E>> Fiber<E, R> {
         Ok(self.then(Streak { count: positive("streak", count)?, run: 0, predicate }))
     }
 
-    /// Lets the value pass that is the `count`-th of a run of equal values; the rest of the run is dropped.
+    /// Passes the `count`-th value of a run of equal values, and drops the rest of the run.
     ///
-    /// State: one value and one number. Cost: a comparison, and a copy at the begin of each run.
+    /// State: one value and one number. Cost: a comparison, and a copy at the start of each run.
     ///
     /// ```
     /// # use tidemark_circuit::{ArgumentError, Fiber};
@@ -86,10 +88,10 @@ impl<E: Send + 'static, R: Plan<E, Out = E>> Fiber<E, R> {
         self.steady_as("steady", count, |first: &E, value: &E| first == value)
     }
 
-    /// [`steady`](Self::steady) with `same` in place of equality: it is given the first value of the run, and
-    /// the value.
+    /// [`steady`](Self::steady) with `same` in place of equality. Its arguments are the first value
+    /// of the run and the current value.
     ///
-    /// A function that panics decides nothing.
+    /// The state is unchanged if the function panics.
     ///
     /// ```
     /// # use tidemark_circuit::{ArgumentError, Fiber};

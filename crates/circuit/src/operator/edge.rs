@@ -1,4 +1,4 @@
-//! Operators that look for a turning point.
+//! Operators that detect transitions.
 
 use std::mem;
 
@@ -6,11 +6,11 @@ use super::{And, Part, Plan, Stage};
 use crate::Fiber;
 
 impl<E: Send + 'static, R: Plan<E, Out = E>> Fiber<E, R> {
-    /// Lets a value pass if the transition to it from the value before, at first `initial`, fulfils the
-    /// predicate.
+    /// Passes a value if the predicate holds for the previous value, which is `initial` at first,
+    /// and this one.
     ///
-    /// State: one value. Every value becomes the one before, also one that is dropped, and one with which the
-    /// predicate panics. Cost: one copy of each value that passes.
+    /// State: one value. A value becomes the previous one even if it is dropped or the predicate
+    /// panics. Cost: one copy of each value that passes.
     ///
     /// ```
     /// # use tidemark_circuit::{Fault, Fiber};
@@ -26,9 +26,9 @@ impl<E: Send + 'static, R: Plan<E, Out = E>> Fiber<E, R> {
         self.then(Edge { before: initial, transition })
     }
 
-    /// Lets a value pass if the predicate holds for it and did not hold for the one before.
+    /// Passes a value if the predicate holds for it and did not hold for the previous one.
     ///
-    /// State: one flag, at first that it did not hold. A predicate that panics decides nothing.
+    /// State: one flag, false at first, and unchanged if the predicate panics.
     ///
     /// ```
     /// # use tidemark_circuit::{Fault, Fiber};
@@ -42,10 +42,11 @@ impl<E: Send + 'static, R: Plan<E, Out = E>> Fiber<E, R> {
         self.then(Pulse { held: false, predicate })
     }
 
-    /// Lets values pass from the one for which `enter` holds up to the one for which `exit` holds; that one
-    /// is dropped.
+    /// Passes values starting with one for which `enter` holds, until one for which `exit` holds.
+    /// That one is dropped.
     ///
-    /// State: one flag. Only one of the predicates is asked at a time; one that panics decides nothing.
+    /// State: one flag, unchanged if a predicate panics. Only one of the predicates is called per
+    /// value.
     ///
     /// ```
     /// # use tidemark_circuit::{Fault, Fiber};

@@ -1,4 +1,4 @@
-//! Operators that are chosen when a flow is attached, for the subject it is attached to.
+//! Operators chosen at attachment, by the subject that a flow is attached to.
 
 use super::{Part, Plan, Then};
 use crate::Error;
@@ -9,10 +9,10 @@ use crate::Site;
 use crate::Subject;
 
 impl<I: Send + 'static, O: Send + 'static, R: Plan<I, Out = O>> Flow<I, O, R> {
-    /// These operators, and then those of the fiber that the factory makes for the subject of the receptor
+    /// Appends the operators of the fiber that the factory makes for the subject of the receptor
     /// behind them.
     ///
-    /// The factory is called once for each attachment, which fails if it fails.
+    /// The factory is called once for each attachment, which fails if the factory fails.
     ///
     /// ```
     /// # use tidemark_circuit::{Fault, Fiber, Flow};
@@ -34,10 +34,10 @@ impl<I: Send + 'static, O: Send + 'static, R: Plan<I, Out = O>> Flow<I, O, R> {
         self.with(Factory(move |subject: &Subject| factory(subject).map(Fiber::into_plan)))
     }
 
-    /// These operators, and then those of the flow that the factory makes for the subject of the receptor
+    /// Appends the operators of the flow that the factory makes for the subject of the receptor
     /// behind them.
     ///
-    /// The factory is called once for each attachment, which fails if it fails.
+    /// The factory is called once for each attachment, which fails if the factory fails.
     ///
     /// ```
     /// # use tidemark_circuit::{Fault, Flow};

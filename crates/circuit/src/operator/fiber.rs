@@ -10,8 +10,8 @@ use crate::Site;
 use crate::operator::recipe::Sealed;
 use crate::operator::{And, Attached, Boxed, Fresh, Identity, Part, Plan, Stage, Then};
 
-/// A chain of operators from `E` to `E`: a value, which can be copied, shared between threads, and attached
-/// any number of times. Each attachment remembers on its own.
+/// A chain of operators from `E` to `E`. It can be cloned, shared between threads, and attached any
+/// number of times. Each attachment has its own state.
 ///
 /// ```
 /// use tidemark_circuit::{Fault, Fiber, Receptor};
@@ -32,25 +32,27 @@ use crate::operator::{And, Attached, Boxed, Fresh, Identity, Part, Plan, Stage, 
 /// - decide by the value: [`guard`](Self::guard), [`guard_from`](Self::guard_from),
 ///   [`take_while`](Self::take_while), [`drop_while`](Self::drop_while), [`chance`](Self::chance)
 /// - compare with a bound: [`above`](Self::above), [`below`](Self::below), [`min`](Self::min),
-///   [`max`](Self::max), [`range`](Self::range), [`deadband`](Self::deadband), [`clamp`](Self::clamp),
-///   [`high`](Self::high), [`low`](Self::low), each also with `_by` for an order of one's own
-/// - compare with what was before: [`diff`](Self::diff), [`diff_from`](Self::diff_from),
-///   [`change`](Self::change), [`distinct`](Self::distinct), [`distinct_last`](Self::distinct_last),
-///   [`distinct_unbounded`](Self::distinct_unbounded), [`edge`](Self::edge), [`pulse`](Self::pulse),
-///   [`hysteresis`](Self::hysteresis), [`steady`](Self::steady), [`steady_by`](Self::steady_by),
-///   [`streak`](Self::streak), [`delay`](Self::delay)
-/// - count: [`limit`](Self::limit), [`skip`](Self::skip), [`every`](Self::every), [`inhibit`](Self::inhibit)
+///   [`max`](Self::max), [`range`](Self::range), [`deadband`](Self::deadband),
+///   [`clamp`](Self::clamp), [`high`](Self::high), [`low`](Self::low), each also with `_by` for a
+///   custom order
+/// - compare with previous values: [`diff`](Self::diff), [`diff_from`](Self::diff_from),
+///   [`change`](Self::change), [`distinct`](Self::distinct),
+///   [`distinct_last`](Self::distinct_last), [`distinct_unbounded`](Self::distinct_unbounded),
+///   [`edge`](Self::edge), [`pulse`](Self::pulse), [`hysteresis`](Self::hysteresis),
+///   [`steady`](Self::steady), [`steady_by`](Self::steady_by), [`streak`](Self::streak),
+///   [`delay`](Self::delay)
+/// - count: [`limit`](Self::limit), [`skip`](Self::skip), [`every`](Self::every),
+///   [`inhibit`](Self::inhibit)
 /// - time: [`every_duration`](Self::every_duration), [`heartbeat`](Self::heartbeat)
 /// - compute: [`replace`](Self::replace), [`reduce`](Self::reduce), [`relate`](Self::relate),
-///   [`integrate`](Self::integrate), [`rolling`](Self::rolling), [`tumble`](Self::tumble), each also with
-///   `filter_` in front for functions that may give nothing
-/// - other ways: [`peek`](Self::peek), [`tee`](Self::tee), [`route`](Self::route), [`when`](Self::when),
+///   [`integrate`](Self::integrate), [`rolling`](Self::rolling), [`tumble`](Self::tumble), each
+///   also with the prefix `filter_` for functions that may return none
+/// - route: [`peek`](Self::peek), [`tee`](Self::tee), [`route`](Self::route), [`when`](Self::when),
 ///   [`fiber`](Self::fiber), [`then`](Self::then)
 ///
-/// Functions given to operators see values by reference, except those that make another value of it. They are
-/// copied for every attachment, with the state they captured at the time; the values that an operator
-/// remembers are `Clone` and `Sync` for the same reason. What an operator costs is said for a value of a few
-/// bytes.
+/// Functions take values by reference, unless they replace them. Each attachment clones the
+/// functions with the state that they captured at the time. So the values in an operator's state
+/// are `Clone` and `Sync`. The documented costs are for values of a few bytes.
 #[must_use = "a fiber does nothing before it is attached"]
 pub struct Fiber<E, R = Identity> {
     plan: R,
@@ -63,18 +65,18 @@ impl<E, R> fmt::Debug for Fiber<E, R> {
     }
 }
 
-/// A fiber whose operators are forgotten by its type: see [`Fiber::boxed`].
+/// A fiber with the type of its operators erased: see [`Fiber::boxed`].
 pub type BoxedFiber<E> = Fiber<E, Boxed<E, E>>;
 
 impl<E: Send + 'static> Fiber<E> {
-    /// No operators: every value passes.
+    /// Creates a fiber without operators: every value passes.
     pub fn new() -> Self {
         Self::of(Identity)
     }
 }
 
 impl<E: Send + 'static, R: Plan<E, Out = E>> Fiber<E, R> {
-    /// These operators, and then those of `next`.
+    /// Appends the operators of `next`.
     ///
     /// ```
     /// # use tidemark_circuit::{Fault, Fiber};
@@ -87,14 +89,13 @@ impl<E: Send + 'static, R: Plan<E, Out = E>> Fiber<E, R> {
         self.with(next.plan)
     }
 
-    /// These operators, and then a stage of one's own: see [`Stage`]. Each attachment starts with a copy of
-    /// it.
+    /// Appends a custom stage: see [`Stage`]. Each attachment starts with a copy of it.
     pub fn then<S: Stage<E, Out = E> + Part>(self, stage: S) -> Fiber<E, And<R, S>> {
         self.with(Fresh(stage))
     }
 
-    /// The same operators behind a pointer, of a type that can be named: the whole chain so far becomes one
-    /// call through it, about 1 ns a value. Each attachment allocates once.
+    /// Erases the type of the chain. It becomes one indirect call, about 1 ns per value. Each
+    /// attachment allocates once.
     ///
     /// ```
     /// # use tidemark_circuit::{ArgumentError, BoxedFiber, Fiber};
@@ -111,21 +112,21 @@ impl<E: Send + 'static, R: Plan<E, Out = E>> Fiber<E, R> {
         Fiber::of(Boxed::new(self.plan))
     }
 
-    /// The operators with fresh state ahead of `next`, outside of any circuit.
+    /// Attaches the operators, with fresh state, in front of `next`, outside any circuit.
     ///
-    /// All such attachments draw the same random numbers; [`attach`](Recipe::attach) takes another seed.
-    /// Fails if a factory among the operators fails.
+    /// All such attachments draw the same random numbers; [`attach`](Recipe::attach) takes another
+    /// seed. Fails if a factory among the operators fails.
     pub fn receptor<N: Receptor<E>>(&self, next: N) -> Result<Attached<R::Stage, N>, Fault> {
         Ok(Attached { stage: self.plan.start(&Site::detached())?, next })
     }
 
-    /// What comes out when these values go in, outside of any circuit: for tests and examples.
+    /// Returns the outputs for these inputs, outside any circuit: for tests and examples.
     pub fn trace(&self, values: impl IntoIterator<Item = E>) -> Result<Vec<E>, Fault> {
         let mut stage = self.plan.start(&Site::detached())?;
         Ok(values.into_iter().filter_map(|value| stage.apply(value)).collect())
     }
 
-    /// These operators, and then those of another plan.
+    /// Appends the operators of another plan.
     pub(crate) fn with<P: Plan<E, Out = E>>(self, plan: P) -> Fiber<E, Then<R, P>> {
         Fiber::of(Then { first: self.plan, second: plan })
     }

@@ -1,10 +1,10 @@
-//! Operators that decide by what a function says of the value.
+//! Operators that pass or drop values by a predicate.
 
 use super::{And, Part, Plan, Stage};
 use crate::Fiber;
 
 impl<E: Send + 'static, R: Plan<E, Out = E>> Fiber<E, R> {
-    /// Lets the values pass for which the predicate holds. No state; cost: that of the predicate.
+    /// Passes the values for which the predicate holds. No state. Cost: that of the predicate.
     ///
     /// ```
     /// # use tidemark_circuit::{Fault, Fiber};
@@ -18,10 +18,11 @@ impl<E: Send + 'static, R: Plan<E, Out = E>> Fiber<E, R> {
         self.then(Guard { predicate })
     }
 
-    /// Lets the values pass for which the predicate holds together with the last one that passed, at first
-    /// `initial`.
+    /// Passes a value if the predicate holds for the last value that passed, which is `initial` at
+    /// first, and this one.
     ///
-    /// State: one value. A predicate that panics changes nothing. Cost: one copy of each value that passes.
+    /// State: one value, unchanged if the predicate panics. Cost: one copy of each value that
+    /// passes.
     ///
     /// ```
     /// # use tidemark_circuit::{Fault, Fiber};
@@ -37,10 +38,10 @@ impl<E: Send + 'static, R: Plan<E, Out = E>> Fiber<E, R> {
         self.then(GuardFrom { last: initial, predicate })
     }
 
-    /// Lets values pass until the predicate does not hold for one; that one and all later ones are dropped.
+    /// Passes values until the predicate does not hold for one. Drops that one and all later ones.
     ///
-    /// State: one flag. The predicate is not called any more after it has failed once; one that panics
-    /// decides nothing.
+    /// State: one flag, unchanged if the predicate panics. The predicate is not called again after
+    /// it has returned false.
     ///
     /// ```
     /// # use tidemark_circuit::{Fault, Fiber};
@@ -54,10 +55,10 @@ impl<E: Send + 'static, R: Plan<E, Out = E>> Fiber<E, R> {
         self.then(TakeWhile { predicate, over: false })
     }
 
-    /// Drops values until the predicate does not hold for one; that one and all later ones pass.
+    /// Drops values until the predicate does not hold for one. Passes that one and all later ones.
     ///
-    /// State: one flag. The predicate is not called any more after it has failed once; one that panics
-    /// decides nothing.
+    /// State: one flag, unchanged if the predicate panics. The predicate is not called again after
+    /// it has returned false.
     ///
     /// ```
     /// # use tidemark_circuit::{Fault, Fiber};

@@ -11,8 +11,8 @@ use crate::Site;
 use crate::operator::recipe::Sealed;
 use crate::operator::{And, Attached, Boxed, Fresh, Identity, Part, Plan, Stage, Then};
 
-/// A chain of operators from `I` to `O`: a value, which can be copied, shared between threads, and attached
-/// any number of times. Each attachment remembers on its own.
+/// A chain of operators from `I` to `O`. It can be cloned, shared between threads, and attached any
+/// number of times. Each attachment has its own state.
 ///
 /// ```
 /// use tidemark_circuit::{Fault, Fiber, Flow};
@@ -29,7 +29,7 @@ use crate::operator::{And, Attached, Boxed, Fresh, Identity, Part, Plan, Stage, 
 /// The operators, each a method:
 ///
 /// - each value: [`map`](Self::map), [`filter_map`](Self::filter_map)
-/// - a value and those before it: [`relate`](Self::relate), [`filter_relate`](Self::filter_relate),
+/// - a value and previous ones: [`relate`](Self::relate), [`filter_relate`](Self::filter_relate),
 ///   [`change`](Self::change), [`run`](Self::run)
 /// - all values: [`scan`](Self::scan), [`scan_map`](Self::scan_map),
 ///   [`scan_filter_map`](Self::scan_filter_map)
@@ -37,8 +37,8 @@ use crate::operator::{And, Attached, Boxed, Fresh, Identity, Part, Plan, Stage, 
 /// - other chains: [`fiber`](Self::fiber), [`fiber_for`](Self::fiber_for), [`flow`](Self::flow),
 ///   [`flow_for`](Self::flow_for), [`then`](Self::then)
 ///
-/// Operators that keep the type are those of [`Fiber`]; [`fiber`](Self::fiber) puts them into a flow, and
-/// every fiber can be made a flow by [`From`].
+/// Operators that keep the type are methods of [`Fiber`]. [`fiber`](Self::fiber) appends them to a
+/// flow, and [`From`] converts a fiber into a flow.
 #[must_use = "a flow does nothing before it is attached"]
 pub struct Flow<I, O = I, R = Identity> {
     plan: R,
@@ -51,38 +51,38 @@ impl<I, O, R> fmt::Debug for Flow<I, O, R> {
     }
 }
 
-/// A flow whose operators are forgotten by its type: see [`Flow::boxed`].
+/// A flow with the type of its operators erased: see [`Flow::boxed`].
 pub type BoxedFlow<I, O> = Flow<I, O, Boxed<I, O>>;
 
-/// A value that is followed by another one: what [`Flow::change`] emits.
+/// A change from one value to another: the output of [`Flow::change`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Change<E> {
-    /// The value that was.
+    /// The old value.
     pub from: E,
-    /// The value that followed.
+    /// The new value.
     pub to: E,
-    /// How many times in succession the value came that was.
+    /// Number of consecutive occurrences of the old value.
     pub length: u64,
 }
 
-/// A value and how often it came in succession until now: what [`Flow::run`] emits.
+/// A value and the length of its current run: the output of [`Flow::run`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Run<E> {
     /// The value.
     pub value: E,
-    /// How many times in succession it came, this time included.
+    /// Number of consecutive occurrences, including this one.
     pub length: u64,
 }
 
 impl<I: Send + 'static> Flow<I> {
-    /// No operators: every value passes.
+    /// Creates a flow without operators: every value passes.
     pub fn new() -> Self {
         Self::of(Identity)
     }
 }
 
 impl<I: Send + 'static, O: Send + 'static, R: Plan<I, Out = O>> Flow<I, O, R> {
-    /// These operators, and then those of `next`.
+    /// Appends the operators of `next`.
     ///
     /// ```
     /// # use tidemark_circuit::{Fault, Flow};
@@ -99,7 +99,7 @@ impl<I: Send + 'static, O: Send + 'static, R: Plan<I, Out = O>> Flow<I, O, R> {
         self.with(next.plan)
     }
 
-    /// These operators, and then those of a fiber.
+    /// Appends the operators of a fiber.
     ///
     /// ```
     /// # use tidemark_circuit::{Fault, Fiber, Flow};
@@ -111,8 +111,7 @@ impl<I: Send + 'static, O: Send + 'static, R: Plan<I, Out = O>> Flow<I, O, R> {
         self.with(next.into_plan())
     }
 
-    /// These operators, and then a stage of one's own: see [`Stage`]. Each attachment starts with a copy of
-    /// it.
+    /// Appends a custom stage: see [`Stage`]. Each attachment starts with a copy of it.
     pub fn then<S>(self, stage: S) -> Flow<I, S::Out, And<R, S>>
     where
         S: Stage<O> + Part,
@@ -121,8 +120,8 @@ impl<I: Send + 'static, O: Send + 'static, R: Plan<I, Out = O>> Flow<I, O, R> {
         self.with(Fresh(stage))
     }
 
-    /// The same operators behind a pointer, of a type that can be named: the whole chain so far becomes one
-    /// call through it, about 1 ns a value. Each attachment allocates once.
+    /// Erases the type of the chain. It becomes one indirect call, about 1 ns per value. Each
+    /// attachment allocates once.
     ///
     /// ```
     /// # use tidemark_circuit::{BoxedFlow, Fault, Flow};
@@ -137,10 +136,10 @@ impl<I: Send + 'static, O: Send + 'static, R: Plan<I, Out = O>> Flow<I, O, R> {
         Flow::of(Boxed::new(self.plan))
     }
 
-    /// The operators with fresh state ahead of `next`, outside of any circuit.
+    /// Attaches the operators, with fresh state, in front of `next`, outside any circuit.
     ///
-    /// All such attachments draw the same random numbers; [`attach`](Recipe::attach) takes another seed.
-    /// Fails if a factory among the operators fails.
+    /// All such attachments draw the same random numbers; [`attach`](Recipe::attach) takes another
+    /// seed. Fails if a factory among the operators fails.
     ///
     /// ```
     /// # use tidemark_circuit::{Fault, Flow, Receptor};
@@ -156,13 +155,13 @@ impl<I: Send + 'static, O: Send + 'static, R: Plan<I, Out = O>> Flow<I, O, R> {
         Ok(Attached { stage: self.plan.start(&Site::detached())?, next })
     }
 
-    /// What comes out when these values go in, outside of any circuit: for tests and examples.
+    /// Returns the outputs for these inputs, outside any circuit: for tests and examples.
     pub fn trace(&self, values: impl IntoIterator<Item = I>) -> Result<Vec<O>, Fault> {
         let mut stage = self.plan.start(&Site::detached())?;
         Ok(values.into_iter().filter_map(|value| stage.apply(value)).collect())
     }
 
-    /// These operators, and then those of another plan.
+    /// Appends the operators of another plan.
     pub(crate) fn with<P: Plan<O>>(self, plan: P) -> Flow<I, P::Out, Then<R, P>> {
         Flow::of(Then { first: self.plan, second: plan })
     }

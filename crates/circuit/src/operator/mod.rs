@@ -1,20 +1,20 @@
-//! What operators are made of: stages, which handle values, and plans, which make stages.
+//! Building blocks of operators: stages, which handle values, and plans, which make stages.
 //!
-//! A [`Stage`] turns one value into at most one other value and may remember what it needs. A [`Plan`] makes
-//! stages with fresh state, as often as it is asked to. [`Fiber`](crate::Fiber) and [`Flow`](crate::Flow)
-//! wrap plans; each of their methods puts one more stage behind those that are already there, so that a chain
-//! is one type, and handling a value is one call that the compiler can see through:
+//! A [`Stage`] turns one value into at most one other value and may keep state. A [`Plan`] makes
+//! any number of stages, each with fresh state. [`Fiber`](crate::Fiber) and [`Flow`](crate::Flow)
+//! wrap plans, and each of their methods appends one stage. A chain is one type, so the compiler
+//! can inline the handling of a value:
 //!
 //! ```text
 //! Fiber<i32, Then<Then<Identity, Fresh<Guard<..>>>, Fresh<Diff<i32>>>>
 //!   attach:  Linked<Linked<Identity, Guard<..>>, Diff<i32>>, ahead of the receptor
 //! ```
 //!
-//! A stage that panics loses the value it was given, and is called again with the next one. Each operator
-//! says what it remembers then; the rule is that a decision which was not made changes nothing, while a
-//! history of inputs goes on.
+//! A stage that panics loses its value, and is called again with the next one. Each operator
+//! documents its state after a panic. As a rule, a decision that panicked changes nothing, while a
+//! history of inputs includes the value.
 //!
-//! An operator of one's own is a type that implements [`Stage`], put into a chain with
+//! A custom operator is a type that implements [`Stage`], added to a chain with
 //! [`Fiber::then`](crate::Fiber::then) or [`Flow::then`](crate::Flow::then):
 //!
 //! ```
@@ -87,42 +87,42 @@ pub use time::{EveryDuration, Heartbeat};
 pub use transform::{FilterMap, Map};
 pub use window::{Windowed, Windowing, Windows};
 
-/// What a plan may hold: it is copied for every attachment, and shared and sent between threads.
+/// Bounds of the parts of a plan, which is cloned for every attachment and shared between threads.
 ///
-/// Every type that can do this does it; closures do if all that they capture does.
+/// Implemented for every type that satisfies the bounds, which includes closures whose captures do.
 pub trait Part: Clone + Send + Sync + 'static {}
 
 impl<T: Clone + Send + Sync + 'static> Part for T {}
 
-/// An operator at work: turns a value into another one, or drops it.
+/// A running operator: turns a value into another one, or drops it.
 pub trait Stage<I>: Send + 'static {
-    /// What comes out.
+    /// Type of the output values.
     type Out;
 
-    /// Handles one value: the one that goes on in its place, or none.
+    /// Handles one value. Returns its replacement, or none to drop it.
     fn apply(&mut self, value: I) -> Option<Self::Out>;
 }
 
 /// Makes stages, each with its own fresh state.
 pub trait Plan<I>: Part {
-    /// What comes out of the stages.
+    /// Type of the stages' output values.
     type Out;
-    /// The stage that it makes.
+    /// Type of the stages.
     type Stage: Stage<I, Out = Self::Out>;
 
-    /// How many bytes the values have that the stages make, all together.
+    /// Total bytes of the values that the stages make.
     const BYTES: usize = size_of::<Self::Out>();
 
-    /// [`Plan::BYTES`], also of what is behind a pointer.
+    /// Returns [`Plan::BYTES`], including the stages behind a pointer.
     fn bytes(&self) -> usize {
         Self::BYTES
     }
 
-    /// A stage with fresh state. Fails if a factory refuses the site.
+    /// Creates a stage with fresh state. Fails if a factory refuses the site.
     fn start(&self, site: &Site<'_>) -> Result<Self::Stage, Fault>;
 }
 
-/// The plan of no operators, and its stage: every value passes.
+/// The plan without operators, and its stage: every value passes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Identity;
 
@@ -144,7 +144,7 @@ impl<I> Stage<I> for Identity {
     }
 }
 
-/// The plan of a stage that has not handled any value yet: each attachment gets a copy of it.
+/// The plan of an unused stage: each attachment gets a copy of it.
 #[derive(Clone)]
 pub struct Fresh<S>(pub(crate) S);
 
@@ -157,7 +157,7 @@ impl<I, S: Stage<I> + Part> Plan<I> for Fresh<S> {
     }
 }
 
-/// The plan of what comes out of the first, given to the second.
+/// The plan that passes the output of the first plan to the second.
 #[derive(Clone)]
 pub struct Then<A, B> {
     pub(crate) first: A,
@@ -181,7 +181,7 @@ impl<I, A: Plan<I>, B: Plan<A::Out>> Plan<I> for Then<A, B> {
     }
 }
 
-/// The plan of one more stage behind a plan.
+/// The plan that appends one stage to a plan.
 pub type And<R, S> = Then<R, Fresh<S>>;
 
 /// The stage of [`Then`].
@@ -200,7 +200,7 @@ impl<I, A: Stage<I>, B: Stage<A::Out>> Stage<I> for Linked<A, B> {
     }
 }
 
-/// A stage ahead of a receptor.
+/// A stage in front of a receptor.
 pub struct Attached<S, N> {
     pub(crate) stage: S,
     pub(crate) next: N,
@@ -215,7 +215,7 @@ impl<I, S: Stage<I>, N: Receptor<S::Out>> Receptor<I> for Attached<S, N> {
     }
 }
 
-/// Which part of a plan a site is narrowed to.
+/// The part of a plan that a site is narrowed to.
 #[derive(Clone, Copy)]
 pub(crate) enum Branch {
     First = 1,
@@ -224,7 +224,7 @@ pub(crate) enum Branch {
 }
 
 impl Site<'_> {
-    /// The same site for one part of a plan: its seed depends on the path to the part, so that no two
+    /// Returns the site for one part of a plan. Its seed depends on the path to the part, so no two
     /// operators of a chain draw the same random numbers.
     pub(crate) fn part(&self, branch: Branch) -> Self {
         Self {
@@ -234,7 +234,7 @@ impl Site<'_> {
     }
 }
 
-/// The given count if it is not zero, else what `operation` has to say.
+/// Returns the count, or an error of `operation` if it is zero.
 fn positive<C: Default + PartialEq>(operation: &'static str, count: C) -> Result<C, ArgumentError> {
     if count == C::default() {
         return Err(ArgumentError::new(operation, "must be at least 1"));
@@ -242,7 +242,8 @@ fn positive<C: Default + PartialEq>(operation: &'static str, count: C) -> Result
     Ok(count)
 }
 
-/// The given time in nanoseconds if it is neither zero nor more than a clock can count (584 years).
+/// Returns the duration in nanoseconds, or an error if it is zero or exceeds the range of a clock
+/// (584 years).
 fn nanos(operation: &'static str, time: Duration) -> Result<u64, ArgumentError> {
     let nanos = u64::try_from(time.as_nanos())
         .map_err(|_| ArgumentError::new(operation, "must be less than 584 years"))?;

@@ -1,8 +1,8 @@
 //! Operators that compare values by their order.
 //!
-//! Each comes in two forms: by the natural order of the type, which may be partial, and, with `_by`, by a
-//! comparison that is given. A value that the natural order cannot compare (a float that is not a number) is
-//! dropped, except by `clamp`, which lets it pass as it is.
+//! Each has two forms: by the natural order of the type, which may be partial, and, with `_by`, by
+//! a given comparison. A value that the natural order cannot compare (such as NaN) is dropped,
+//! except by `clamp`, which passes it unchanged.
 
 use std::cmp::Ordering;
 
@@ -11,7 +11,7 @@ use crate::ArgumentError;
 use crate::Fiber;
 
 impl<E: Send + 'static, R: Plan<E, Out = E>> Fiber<E, R> {
-    /// Lets the values pass that are greater than the bound. No state.
+    /// Passes the values greater than the bound. No state.
     ///
     /// ```
     /// # use tidemark_circuit::{Fault, Fiber};
@@ -45,7 +45,7 @@ impl<E: Send + 'static, R: Plan<E, Out = E>> Fiber<E, R> {
         self.guard(move |value: &E| compare(value, &bound).is_gt())
     }
 
-    /// Lets the values pass that are less than the bound. No state.
+    /// Passes the values less than the bound. No state.
     ///
     /// ```
     /// # use tidemark_circuit::{Fault, Fiber};
@@ -78,7 +78,7 @@ impl<E: Send + 'static, R: Plan<E, Out = E>> Fiber<E, R> {
         self.guard(move |value: &E| compare(value, &bound).is_lt())
     }
 
-    /// Lets the values pass that are at least the bound. No state.
+    /// Passes the values greater than or equal to the bound. No state.
     ///
     /// ```
     /// # use tidemark_circuit::{Fault, Fiber};
@@ -107,7 +107,7 @@ impl<E: Send + 'static, R: Plan<E, Out = E>> Fiber<E, R> {
         self.guard(move |value: &E| compare(value, &bound).is_ge())
     }
 
-    /// Lets the values pass that are at most the bound. No state.
+    /// Passes the values less than or equal to the bound. No state.
     ///
     /// ```
     /// # use tidemark_circuit::{Fault, Fiber};
@@ -136,7 +136,7 @@ impl<E: Send + 'static, R: Plan<E, Out = E>> Fiber<E, R> {
         self.guard(move |value: &E| compare(value, &bound).is_le())
     }
 
-    /// Lets the values pass from `lower` to `upper`, both included. No state.
+    /// Passes the values from `lower` to `upper`, both included. No state.
     ///
     /// ```
     /// # use tidemark_circuit::{ArgumentError, Fiber};
@@ -178,7 +178,7 @@ impl<E: Send + 'static, R: Plan<E, Out = E>> Fiber<E, R> {
         Ok(self.guard(move |value: &E| compare(value, &lower).is_ge() && compare(value, &upper).is_le()))
     }
 
-    /// Drops the values from `lower` to `upper`, both included, and lets those outside pass. No state.
+    /// Drops the values from `lower` to `upper`, both included, and passes those outside. No state.
     ///
     /// ```
     /// # use tidemark_circuit::{ArgumentError, Fiber};
@@ -219,7 +219,7 @@ impl<E: Send + 'static, R: Plan<E, Out = E>> Fiber<E, R> {
         Ok(self.guard(move |value: &E| compare(value, &lower).is_lt() || compare(value, &upper).is_gt()))
     }
 
-    /// Puts the nearer bound in the place of a value outside of `lower` to `upper`. No state; drops nothing.
+    /// Replaces a value outside `lower` to `upper` by the nearer bound. No state; drops nothing.
     ///
     /// ```
     /// # use tidemark_circuit::{ArgumentError, Fiber};
@@ -268,7 +268,7 @@ impl<E: Send + 'static, R: Plan<E, Out = E>> Fiber<E, R> {
         }))
     }
 
-    /// Lets a value pass that is greater than all before it; the first one passes.
+    /// Passes a value that is greater than all previous ones. The first one passes.
     ///
     /// State: one value. Cost: a comparison, and a copy of each value that passes.
     ///
@@ -284,7 +284,7 @@ impl<E: Send + 'static, R: Plan<E, Out = E>> Fiber<E, R> {
         self.guard(record(|value: &E, highest: &E| value.partial_cmp(highest)))
     }
 
-    /// [`high`](Self::high) by a given order. A comparison that panics changes nothing.
+    /// [`high`](Self::high) by a given order. The state is unchanged if the comparison panics.
     ///
     /// ```
     /// # use tidemark_circuit::{Fault, Fiber};
@@ -299,7 +299,7 @@ impl<E: Send + 'static, R: Plan<E, Out = E>> Fiber<E, R> {
         self.guard(record(move |value: &E, highest: &E| Some(compare(value, highest))))
     }
 
-    /// Lets a value pass that is less than all before it; the first one passes.
+    /// Passes a value that is less than all previous ones. The first one passes.
     ///
     /// State: one value. Cost: a comparison, and a copy of each value that passes.
     ///
@@ -315,7 +315,7 @@ impl<E: Send + 'static, R: Plan<E, Out = E>> Fiber<E, R> {
         self.guard(record(|value: &E, lowest: &E| lowest.partial_cmp(value)))
     }
 
-    /// [`low`](Self::low) by a given order. A comparison that panics changes nothing.
+    /// [`low`](Self::low) by a given order. The state is unchanged if the comparison panics.
     ///
     /// ```
     /// # use tidemark_circuit::{Fault, Fiber};
@@ -331,8 +331,8 @@ impl<E: Send + 'static, R: Plan<E, Out = E>> Fiber<E, R> {
     }
 }
 
-/// Whether a value is beyond the one that was furthest so far, and takes its place. A value that cannot be
-/// compared, even with itself, never takes it.
+/// Returns a predicate that holds for each new record, by `compare`, and keeps it. A value that
+/// cannot be compared, even with itself, is never a record.
 fn record<E: Part>(
     mut compare: impl FnMut(&E, &E) -> Option<Ordering> + Part,
 ) -> impl FnMut(&E) -> bool + Part {
@@ -349,7 +349,7 @@ fn record<E: Part>(
     }
 }
 
-/// Refuses a lower bound that is above the upper one, or cannot be compared with it.
+/// Returns an error if the lower bound is above the upper one or cannot be compared with it.
 fn in_order(operation: &'static str, lower_to_upper: Option<Ordering>) -> Result<(), ArgumentError> {
     match lower_to_upper {
         None => Err(ArgumentError::new(
@@ -363,8 +363,8 @@ fn in_order(operation: &'static str, lower_to_upper: Option<Ordering>) -> Result
     }
 }
 
-/// What does not compile: values without an order, and bounds of another type than the values. Each beside one that differs only in
-/// that, and compiles.
+/// Code that must not compile: values without an order, and bounds of another type than the values.
+/// Each one is next to a variant that differs only in that and compiles.
 #[cfg(doctest)]
 mod refused {
     macro_rules! refused {

@@ -1,4 +1,4 @@
-//! Chance, with draws that a seed decides.
+//! Random operators, whose draws are determined by a seed.
 
 use super::{Plan, Stage, Then};
 use crate::ArgumentError;
@@ -8,10 +8,10 @@ use crate::Site;
 use crate::random::Generator;
 
 impl<E: Send + 'static, R: Plan<E, Out = E>> Fiber<E, R> {
-    /// Lets each value pass with this probability, between 0 and 1.
+    /// Passes each value with this probability, between 0 and 1.
     ///
-    /// The draws are decided by the seed of the [`Site`] and the place of the operator in the chain, so that
-    /// a run can be repeated. State: one number. Cost: a few nanoseconds.
+    /// The seed of the [`Site`] and the position of the operator in the chain determine the draws,
+    /// so runs are reproducible. State: one number. Cost: a few nanoseconds.
     ///
     /// ```
     /// # use tidemark_circuit::{ArgumentError, Fiber};
@@ -21,7 +21,7 @@ impl<E: Send + 'static, R: Plan<E, Out = E>> Fiber<E, R> {
     /// # Ok::<(), ArgumentError>(())
     /// ```
     pub fn chance(self, probability: f64) -> Result<Fiber<E, Then<R, Chance>>, ArgumentError> {
-        // Written so that a value that is not a number is refused as well.
+        // Written so that NaN is refused as well.
         if !(0.0..=1.0).contains(&probability) {
             return Err(ArgumentError::new("chance", format!("{probability} is not between 0 and 1")));
         }
@@ -55,7 +55,7 @@ impl<I> Stage<I> for Chances {
 
     #[inline]
     fn apply(&mut self, value: I) -> Option<I> {
-        // The upper 53 bits are all that a float between 0 and 1 can tell apart; the draw is always less than 1.
+        // A double has 53 bits of precision; the draw is always less than 1.
         let draw = (self.generator.next() >> 11) as f64 / (1_u64 << 53) as f64;
         (draw < self.probability).then_some(value)
     }

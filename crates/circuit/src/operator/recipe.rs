@@ -1,10 +1,10 @@
-//! A description of operators, which can be turned into running operators any number of times.
+//! Recipes: descriptions of operators, which can be attached any number of times.
 
 use crate::Fault;
 use crate::Receptor;
 use crate::Subject;
 
-/// Where a recipe is being attached.
+/// Where a recipe is attached.
 ///
 /// ```
 /// use tidemark_circuit::{Fiber, Receptor, Recipe, Site};
@@ -20,21 +20,23 @@ use crate::Subject;
 pub struct Site<'a> {
     /// The subject of the receptor behind the operators.
     pub subject: &'a Subject,
-    /// The seed of the random numbers that the operators may draw: equal seeds give equal draws.
+    /// Seed of the operators' random numbers: equal seeds give equal draws.
     pub seed: u64,
 }
 
 impl Site<'static> {
-    /// The site of operators outside of any circuit.
+    /// Returns the site of operators outside any circuit.
     pub fn detached() -> Self {
         Self { subject: Subject::cortex(), seed: 0 }
     }
 }
 
-/// What turns values of one type into values of another, any number of times: each attachment has its own state.
+/// A description of operators. It can be attached any number of times; each attachment has its own
+/// state.
 ///
-/// A chain of operators is one type, so the compiler sees all of them at once. Fibers and flows are recipes, and nothing else
-/// can be one: what is behind a pipe's operators is called directly, and must not get to where it could call itself.
+/// A chain of operators is one type, so the compiler can optimise it as a whole. Only fibers and
+/// flows are recipes. The receptor behind a pipe's operators is called directly, and custom recipes
+/// could make it call itself.
 ///
 /// ```compile_fail
 /// use tidemark_circuit::{Fault, Receptor, Recipe, Site};
@@ -59,21 +61,23 @@ impl Site<'static> {
 /// }
 /// ```
 pub trait Recipe: Sealed + Clone + Send + Sync + 'static {
-    /// What goes in.
+    /// Type of the input values.
     type In: Send + 'static;
-    /// What comes out.
+    /// Type of the output values.
     type Out: Send + 'static;
 
-    /// How many bytes the values have that the operators make, all together: a circuit calls on by its queue where these are many, to
-    /// keep its stack small. What the operators of one pipe need is up to whoever chains them. Of a boxed chain that a factory makes only
-    /// what comes out is known.
+    /// Returns the total bytes of the values that the operators make. A circuit bounds its stack
+    /// with this: beyond a limit it calls through its queue. The stack that the operators of one
+    /// pipe need is the responsibility of their author. A boxed chain made by a factory counts only
+    /// its output.
     fn bytes(&self) -> usize;
 
-    /// The operators with fresh state, ahead of `next`. Fails if a factory among them refuses the site.
+    /// Attaches the operators, with fresh state, in front of `next`. Fails if a factory among them
+    /// refuses the site.
     fn attach<N>(&self, site: &Site<'_>, next: N) -> Result<impl Receptor<Self::In> + use<Self, N>, Fault>
     where
         N: Receptor<Self::Out> + 'static;
 }
 
-/// Keeps [`Recipe`] to this crate.
+/// Seals [`Recipe`].
 pub trait Sealed {}

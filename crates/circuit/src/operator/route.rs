@@ -1,4 +1,4 @@
-//! Operators that look at values on their way, or send them other ways.
+//! Operators that observe or divert values.
 
 use super::{And, Branch, Part, Plan, Stage, Then};
 use crate::Fault;
@@ -7,7 +7,8 @@ use crate::Receptor;
 use crate::Site;
 
 impl<E: Send + 'static, R: Plan<E, Out = E>> Fiber<E, R> {
-    /// Shows each value to the function and lets it pass. A function that panics stops the value.
+    /// Calls the function with each value and passes the value. If the function panics, the value
+    /// is lost.
     ///
     /// ```
     /// # use tidemark_circuit::{Fault, Fiber};
@@ -22,7 +23,8 @@ impl<E: Send + 'static, R: Plan<E, Out = E>> Fiber<E, R> {
         self.then(Peek(function))
     }
 
-    /// Gives a copy of each value to `side`, then lets the value pass. Each attachment has a copy of `side`.
+    /// Gives a copy of each value to `side`, then passes the value. Each attachment has a copy of
+    /// `side`.
     ///
     /// ```
     /// # use std::sync::mpsc;
@@ -41,7 +43,7 @@ impl<E: Send + 'static, R: Plan<E, Out = E>> Fiber<E, R> {
         self.then(Tee(side))
     }
 
-    /// Gives the values for which the predicate holds to `side`, and lets only the others pass. Each
+    /// Diverts the values for which the predicate holds to `side`, and passes the others. Each
     /// attachment has a copy of `side`.
     ///
     /// ```
@@ -61,8 +63,8 @@ impl<E: Send + 'static, R: Plan<E, Out = E>> Fiber<E, R> {
         self.then(Route { predicate, side })
     }
 
-    /// Sends the values for which the predicate holds through the operators of `fiber`; the others go on as
-    /// they are.
+    /// Applies the operators of `fiber` to the values for which the predicate holds. The others
+    /// pass unchanged.
     ///
     /// ```
     /// # use tidemark_circuit::{Fault, Fiber};

@@ -6,10 +6,10 @@ use crate::Flow;
 use crate::Run;
 
 impl<I: Send + 'static, O: Part + PartialEq, R: Plan<I, Out = O>> Flow<I, O, R> {
-    /// Emits the transition from a value to another one, with the length of the run that ended; equal values
-    /// and the first one emit nothing.
+    /// Emits each change of the value, with the length of the run that ended. The first value and
+    /// equal ones emit nothing.
     ///
-    /// State: one value and one number. Cost: a comparison, and a copy a change.
+    /// State: one value and one number. Cost: a comparison, and a copy per change.
     ///
     /// ```
     /// # use tidemark_circuit::{Change, Fault, Flow};
@@ -21,9 +21,9 @@ impl<I: Send + 'static, O: Part + PartialEq, R: Plan<I, Out = O>> Flow<I, O, R> 
         self.then(Changes { run: None })
     }
 
-    /// Emits each value together with how often it came in succession until now.
+    /// Emits each value with the length of its current run.
     ///
-    /// State: one value and one number. Cost: a comparison, and a copy at the begin of each run.
+    /// State: one value and one number. Cost: a comparison, and a copy at the start of each run.
     ///
     /// ```
     /// # use tidemark_circuit::{Fault, Flow};

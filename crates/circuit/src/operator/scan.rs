@@ -1,4 +1,4 @@
-//! Operators with a state of any type.
+//! Operators with state of any type.
 
 use super::{Part, Plan, Stage, Then};
 use crate::Fault;
@@ -6,11 +6,11 @@ use crate::Flow;
 use crate::Site;
 
 impl<I: Send + 'static, O: Send + 'static, R: Plan<I, Out = O>> Flow<I, O, R> {
-    /// Lets each value change a state, and emits a copy of the state.
+    /// Updates a state with each value, and emits a copy of the state.
     ///
-    /// `seed` makes the state, once for each attachment. A step that panics keeps the state, with what the step
-    /// has changed in it by then, and nothing is emitted: a step that must change all or nothing panics before it
-    /// changes anything. State: the given one. Cost: one copy of it a value.
+    /// `seed` makes the state, once for each attachment. If a step panics, its changes to the state
+    /// up to that point remain, and nothing is emitted. A step that must be atomic must panic
+    /// before it changes anything. State: the given one. Cost: one copy of it per value.
     ///
     /// ```
     /// # use tidemark_circuit::{Fault, Flow};
@@ -37,11 +37,11 @@ impl<I: Send + 'static, O: Send + 'static, R: Plan<I, Out = O>> Flow<I, O, R> {
         self.scan_filter_map(seed, step, |state: &S, _| Some(state.clone()))
     }
 
-    /// Lets each value change a state, and emits what `emit` makes of the state and the value.
+    /// Updates a state with each value, and emits the result of `emit` for the state and the value.
     ///
-    /// `seed` makes the state, once for each attachment. A step that panics keeps the state, with what the step
-    /// has changed in it by then; if `emit` panics, the step is done. Either way nothing is emitted. State: the
-    /// given one.
+    /// `seed` makes the state, once for each attachment. If a step panics, its changes to the state
+    /// up to that point remain; if `emit` panics, the step has been applied. Either way nothing is
+    /// emitted. State: the given one.
     ///
     /// ```
     /// # use tidemark_circuit::{Fault, Flow};
@@ -66,7 +66,7 @@ impl<I: Send + 'static, O: Send + 'static, R: Plan<I, Out = O>> Flow<I, O, R> {
         self.scan_filter_map(seed, step, move |state: &S, value| Some(emit(state, value)))
     }
 
-    /// [`scan_map`](Self::scan_map), but nothing is emitted if `emit` gives nothing.
+    /// [`scan_map`](Self::scan_map), but emits nothing if `emit` returns none.
     ///
     /// ```
     /// # use tidemark_circuit::{Fault, Flow};

@@ -1,6 +1,6 @@
-//! Operators that look at the clock.
+//! Operators that read the clock.
 //!
-//! Inside a circuit the clock stands still while an input and all that it causes are handled.
+//! Inside a circuit the clock does not advance while an input and all that it causes are handled.
 
 use std::time::Duration;
 
@@ -10,10 +10,11 @@ use crate::Fiber;
 use crate::execution::machine::now_nanos;
 
 impl<E: Send + 'static, R: Plan<E, Out = E>> Fiber<E, R> {
-    /// Lets the first value pass that comes in each interval after the first, and drops the others.
+    /// Passes the first value in each interval after the first interval, and drops the others.
     ///
-    /// The intervals follow each other from the time of the first value, which is dropped: a value that comes
-    /// late does not move those after it. State: two times. Cost: one reading of the clock a value.
+    /// The first interval starts with the first value, which is dropped. The intervals have a fixed
+    /// length: a late value does not shift later ones. State: two times. Cost: one reading of the
+    /// clock per value.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -29,12 +30,12 @@ impl<E: Send + 'static, R: Plan<E, Out = E>> Fiber<E, R> {
         Ok(self.then(EveryDuration { interval: nanos("every_duration", interval)?, due: None }))
     }
 
-    /// Drops a value that is equal to the one before it, but not for longer than `silence`: then what was
-    /// emitted last is emitted again, in place of the equal value that came.
+    /// Drops values equal to the previous one, but for at most `silence`. After that, an equal
+    /// value emits the held value again.
     ///
-    /// The silence is counted from the first value that is dropped, and from each repetition. Without values
-    /// there are no repetitions: it looks at the clock only when an equal value comes. State: one value and
-    /// one time.
+    /// The silence is counted from the first dropped value, and from each repetition. The clock is
+    /// read only when an equal value arrives, so without values there are no repetitions. State:
+    /// one value and one time.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -55,7 +56,7 @@ impl<E: Send + 'static, R: Plan<E, Out = E>> Fiber<E, R> {
 #[derive(Clone)]
 pub struct EveryDuration {
     interval: u64,
-    /// The begin of the next interval from which no value has passed.
+    /// Start of the next interval from which no value has passed.
     due: Option<u64>,
 }
 
@@ -88,7 +89,7 @@ impl EveryDuration {
 pub struct Heartbeat<E> {
     silence: u64,
     held: Option<E>,
-    /// Since when equal values are dropped.
+    /// Time of the first dropped value or of the last repetition.
     since: Option<u64>,
 }
 

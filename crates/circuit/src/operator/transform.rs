@@ -5,7 +5,7 @@ use crate::Fiber;
 use crate::Flow;
 
 impl<E: Send + 'static, R: Plan<E, Out = E>> Fiber<E, R> {
-    /// Puts what the function makes of a value in its place. No state; drops nothing.
+    /// Replaces each value by the result of the function. No state; drops nothing.
     ///
     /// ```
     /// # use tidemark_circuit::{Fault, Fiber};
@@ -19,8 +19,7 @@ impl<E: Send + 'static, R: Plan<E, Out = E>> Fiber<E, R> {
         self.then(Map(function))
     }
 
-    /// Puts what the function makes of a value in its place, or drops it if the function gives nothing. No
-    /// state.
+    /// Replaces each value by the result of the function, and drops it if there is none. No state.
     ///
     /// ```
     /// # use tidemark_circuit::{Fault, Fiber};
@@ -37,7 +36,7 @@ impl<E: Send + 'static, R: Plan<E, Out = E>> Fiber<E, R> {
 }
 
 impl<I: Send + 'static, O: Send + 'static, R: Plan<I, Out = O>> Flow<I, O, R> {
-    /// Emits what the function makes of each value. No state; drops nothing.
+    /// Emits the result of the function for each value. No state; drops nothing.
     ///
     /// ```
     /// # use tidemark_circuit::{Fault, Flow};
@@ -52,7 +51,7 @@ impl<I: Send + 'static, O: Send + 'static, R: Plan<I, Out = O>> Flow<I, O, R> {
         self.then(Map(function))
     }
 
-    /// Emits what the function makes of each value, if it makes something of it. No state.
+    /// Emits the result of the function for each value, if there is one. No state.
     ///
     /// ```
     /// # use tidemark_circuit::{Fault, Flow};
@@ -68,9 +67,10 @@ impl<I: Send + 'static, O: Send + 'static, R: Plan<I, Out = O>> Flow<I, O, R> {
         self.then(FilterMap(function))
     }
 
-    /// Emits what the function makes of each value and the one before it, at first `initial`.
+    /// Emits the result of the function for each value and the previous one, which is `initial` at
+    /// first.
     ///
-    /// State: one value. Each value becomes the one before, also one with which the function panics. Cost: no
+    /// State: one value. A value becomes the previous one even if the function panics. Cost: no
     /// copies.
     ///
     /// ```
@@ -88,8 +88,7 @@ impl<I: Send + 'static, O: Send + 'static, R: Plan<I, Out = O>> Flow<I, O, R> {
         self.then(Relate::new(Some(initial), Always(function)))
     }
 
-    /// [`relate`](Self::relate) with a function that may give nothing, and maybe nothing before the first
-    /// value.
+    /// [`relate`](Self::relate) with an optional result and an optional initial value.
     ///
     /// ```
     /// # use tidemark_circuit::{Fault, Flow};

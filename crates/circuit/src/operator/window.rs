@@ -13,10 +13,10 @@ use crate::execution::machine::now_nanos;
 use crate::structure::newest::push_newest;
 
 impl<I: Send + 'static, O: Send + 'static, R: Plan<I, Out = O>> Flow<I, O, R> {
-    /// The last `count` values, or as many as there are yet, seen with each value by the function that is
-    /// given next.
+    /// Starts a window of the last `count` values, or of all if there are fewer. The next call
+    /// gives the function that is applied to the window with each value.
     ///
-    /// State: `count` values, of which memory is taken as they come. Cost: one move a value; no copies.
+    /// State: `count` values. Memory grows with the values. Cost: one move per value; no copies.
     ///
     /// ```
     /// # use tidemark_circuit::{ArgumentError, Flow};
@@ -28,11 +28,11 @@ impl<I: Send + 'static, O: Send + 'static, R: Plan<I, Out = O>> Flow<I, O, R> {
         Ok(Windows { flow: self, bounds: Bounds { count: positive("window", count)?, age: None } })
     }
 
-    /// The values of the last `age`, but at most `count`, seen with each value by the function that is given
-    /// next.
+    /// Starts a window of the values of the last `age`, but at most `count`. The next call gives
+    /// the function that is applied to the window with each value.
     ///
-    /// Values become too old only when another one comes. State: `count` values and their times, of which
-    /// memory is taken as they come. Cost: one reading of the clock a value.
+    /// Values expire only when another one arrives. State: `count` values and their times. Memory
+    /// grows with the values. Cost: one reading of the clock per value.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -47,7 +47,7 @@ impl<I: Send + 'static, O: Send + 'static, R: Plan<I, Out = O>> Flow<I, O, R> {
     }
 }
 
-/// A flow with a window, which waits for a function that looks through it.
+/// A flow with a window that has no function yet.
 #[must_use = "a window does nothing before a function looks through it"]
 #[derive(Clone)]
 pub struct Windows<I, O, R> {
@@ -56,7 +56,8 @@ pub struct Windows<I, O, R> {
 }
 
 impl<I: Send + 'static, O: Send + 'static, R: Plan<I, Out = O>> Windows<I, O, R> {
-    /// Emits what the function makes of the window. If it panics, the value is in the window nevertheless.
+    /// Emits the result of the function for the window. If the function panics, the value stays in
+    /// the window.
     ///
     /// ```
     /// # use tidemark_circuit::{ArgumentError, Flow};
@@ -75,8 +76,8 @@ impl<I: Send + 'static, O: Send + 'static, R: Plan<I, Out = O>> Windows<I, O, R>
         self.filter_map(move |window: Window<'_, O>| Some(function(window)))
     }
 
-    /// Emits what the function makes of the window, if it makes something of it. If it panics, the value is
-    /// in the window nevertheless.
+    /// Emits the result of the function for the window, if there is one. If the function panics,
+    /// the value stays in the window.
     ///
     /// ```
     /// # use tidemark_circuit::{ArgumentError, Flow};
@@ -98,7 +99,7 @@ impl<I: Send + 'static, O: Send + 'static, R: Plan<I, Out = O>> Windows<I, O, R>
 #[derive(Clone, Copy)]
 struct Bounds {
     count: usize,
-    /// From how many nanoseconds on a value is too old, if there is such a bound.
+    /// Age in nanoseconds at which a value expires, if there is such a bound.
     age: Option<u64>,
 }
 
@@ -134,7 +135,7 @@ impl<E: Send + 'static, P, F: FnMut(Window<'_, E>) -> Option<P> + Part> Stage<E>
     }
 }
 
-/// The values within the bounds, the oldest first, and when each came if that matters.
+/// The values within the bounds, oldest first, and their times if there is an age bound.
 struct Recent<E> {
     bounds: Bounds,
     values: VecDeque<E>,

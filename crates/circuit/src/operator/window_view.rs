@@ -1,10 +1,10 @@
-//! The view of the last values of a flow.
+//! Views of the last values of a flow.
 
 use std::collections::{VecDeque, vec_deque};
 use std::fmt;
 
-/// The last values of a flow, in the order of their coming, as [`Flow::window`](crate::Flow::window) shows
-/// them to a function: a view, which is copied for nothing and narrowed in constant time.
+/// The last values of a flow, oldest first, as passed to the function after
+/// [`Flow::window`](crate::Flow::window). The view is `Copy` and is narrowed in constant time.
 ///
 /// ```
 /// use tidemark_circuit::{ArgumentError, Flow};
@@ -15,7 +15,8 @@ use std::fmt;
 /// # Ok::<(), ArgumentError>(())
 /// ```
 ///
-/// It can be used only in the function that it is shown to. What it has can be kept, and to keep itself does not compile:
+/// It is valid only during the call of the function. Results computed from it can be kept, but
+/// keeping the view does not compile:
 ///
 /// ```
 /// # use tidemark_circuit::{ArgumentError, Flow};
@@ -41,7 +42,7 @@ use std::fmt;
 /// ```
 pub struct Window<'a, E> {
     values: &'a VecDeque<E>,
-    /// The indices of the values in view: from `start` up to, but not including, `end`.
+    /// Indices of the values in view: from `start`, included, to `end`, excluded.
     start: usize,
     end: usize,
     reversed: bool,
@@ -52,28 +53,28 @@ impl<'a, E> Window<'a, E> {
         Self { values, start: 0, end: values.len(), reversed: false }
     }
 
-    /// How many values are in view.
+    /// Returns the number of values in view.
     pub fn len(&self) -> usize {
         debug_assert!(self.start <= self.end && self.end <= self.values.len());
         self.end - self.start
     }
 
-    /// Whether no value is in view.
+    /// Returns whether no value is in view.
     pub fn is_empty(&self) -> bool {
         self.start == self.end
     }
 
-    /// The first value in view.
+    /// Returns the first value in view.
     pub fn first(&self) -> Option<&'a E> {
         self.get(0)
     }
 
-    /// The last value in view.
+    /// Returns the last value in view.
     pub fn last(&self) -> Option<&'a E> {
         self.get(self.len().checked_sub(1)?)
     }
 
-    /// The value at this place, counted from zero.
+    /// Returns the value at this index, counted from zero.
     pub fn get(&self, index: usize) -> Option<&'a E> {
         if index >= self.len() {
             return None;
@@ -81,25 +82,25 @@ impl<'a, E> Window<'a, E> {
         self.values.get(if self.reversed { self.end - 1 - index } else { self.start + index })
     }
 
-    /// The first `count` values, or all if there are fewer.
+    /// Narrows the view to the first `count` values, or all if there are fewer.
     #[must_use]
     pub fn prefix(self, count: usize) -> Self {
         self.trim(self.len().saturating_sub(count))
     }
 
-    /// The last `count` values, or all if there are fewer.
+    /// Narrows the view to the last `count` values, or all if there are fewer.
     #[must_use]
     pub fn suffix(self, count: usize) -> Self {
         self.skip(self.len().saturating_sub(count))
     }
 
-    /// At most `count` values from the place `offset` on.
+    /// Narrows the view to at most `count` values, starting at index `offset`.
     #[must_use]
     pub fn slice(self, offset: usize, count: usize) -> Self {
         self.skip(offset).prefix(count)
     }
 
-    /// All but the first `count` values.
+    /// Removes the first `count` values from the view.
     #[must_use]
     pub fn skip(self, count: usize) -> Self {
         let count = count.min(self.len());
@@ -110,19 +111,19 @@ impl<'a, E> Window<'a, E> {
         }
     }
 
-    /// All but the last `count` values.
+    /// Removes the last `count` values from the view.
     #[must_use]
     pub fn trim(self, count: usize) -> Self {
         self.reverse().skip(count).reverse()
     }
 
-    /// The same values from the last to the first.
+    /// Reverses the order of the values.
     #[must_use]
     pub fn reverse(self) -> Self {
         Self { reversed: !self.reversed, ..self }
     }
 
-    /// The values in view, in order.
+    /// Iterates over the values in view, in order.
     pub fn iter(&self) -> WindowIter<'a, E> {
         WindowIter { values: self.values.range(self.start..self.end), reversed: self.reversed }
     }
@@ -132,32 +133,32 @@ impl<'a, E> Window<'a, E> {
         self.iter().for_each(function);
     }
 
-    /// Whether the predicate holds for all values; it does if there are none.
+    /// Returns whether the predicate holds for all values; true if there are none.
     pub fn all(&self, predicate: impl FnMut(&'a E) -> bool) -> bool {
         self.iter().all(predicate)
     }
 
-    /// Whether the predicate holds for at least one value.
+    /// Returns whether the predicate holds for at least one value.
     pub fn any(&self, predicate: impl FnMut(&'a E) -> bool) -> bool {
         self.iter().any(predicate)
     }
 
-    /// Whether the predicate holds for no value; it does if there are none.
+    /// Returns whether the predicate holds for no value; true if there are none.
     pub fn none(&self, predicate: impl FnMut(&'a E) -> bool) -> bool {
         !self.any(predicate)
     }
 
-    /// For how many values the predicate holds.
+    /// Returns the number of values for which the predicate holds.
     pub fn count(&self, mut predicate: impl FnMut(&'a E) -> bool) -> usize {
         self.iter().filter(|value| predicate(value)).count()
     }
 
-    /// The result of combining all values, in order, beginning with `initial`.
+    /// Folds all values, in order, starting with `initial`.
     pub fn fold<A>(&self, initial: A, function: impl FnMut(A, &'a E) -> A) -> A {
         self.iter().fold(initial, function)
     }
 
-    /// The result of combining copies of all values, in order, beginning with `identity`.
+    /// Folds copies of all values, in order, starting with `identity`.
     pub fn reduce(&self, identity: E, mut function: impl FnMut(E, E) -> E) -> E
     where
         E: Clone,
@@ -206,13 +207,13 @@ impl<'a, E> IntoIterator for &Window<'a, E> {
     }
 }
 
-/// The values of a [`Window`], in its order.
+/// Iterator over the values of a [`Window`], in its order.
 pub struct WindowIter<'a, E> {
     values: vec_deque::Iter<'a, E>,
     reversed: bool,
 }
 
-/// Those that are still to come.
+/// Prints the remaining values.
 impl<E: fmt::Debug> fmt::Debug for WindowIter<'_, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rest = Self { values: self.values.clone(), reversed: self.reversed };
@@ -232,7 +233,7 @@ impl<'a, E> Iterator for WindowIter<'a, E> {
         self.values.size_hint()
     }
 
-    // Asks for the direction once, and not for each value.
+    // Checks the direction once, not for each value.
     #[inline]
     fn fold<A, F: FnMut(A, &'a E) -> A>(self, initial: A, function: F) -> A {
         if self.reversed { self.values.rfold(initial, function) } else { self.values.fold(initial, function) }
@@ -254,7 +255,7 @@ mod tests {
 
     use super::*;
 
-    /// One narrowing of a window, and of a plain list.
+    /// One narrowing of a window and of a plain list.
     #[derive(Clone, Debug)]
     enum Narrow {
         Prefix(usize),
@@ -310,7 +311,7 @@ mod tests {
             narrows in prop::collection::vec(narrow(), 0..6),
         ) {
             let mut deque = VecDeque::from(values);
-            // Turned so that the values wrap around in their memory.
+            // Rotated so that the values wrap around in the deque's memory.
             let turn = turn % (deque.len() + 1);
             deque.rotate_left(turn);
             let mut list: Vec<u8> = deque.iter().copied().collect();

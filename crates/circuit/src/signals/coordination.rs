@@ -1,9 +1,9 @@
-//! Vocabularies of those who act together.
+//! Vocabularies of cooperation.
 
 vocabulary! {
-    /// Promises, and what becomes of them.
+    /// The life cycle of promises.
     agents Agent {
-        /// A promise can be had.
+        /// A promise was offered.
         Offer offer Operation;
         /// A promise was made.
         Promise promise Operation;
@@ -11,13 +11,13 @@ vocabulary! {
         Accept accept Operation;
         /// A promise was kept.
         Fulfill fulfill Outcome => Stable;
-        /// A promise was taken back.
+        /// A promise was withdrawn.
         Retract retract Operation;
         /// A promise was broken.
         Breach breach Outcome => Degraded;
-        /// It was asked what promises can be had.
+        /// The available promises were requested.
         Inquire inquire Operation;
-        /// A promise is being watched.
+        /// A promise is being observed.
         Observe observe Operation;
         /// A promise is being relied on.
         Depend depend Operation;
@@ -25,9 +25,9 @@ vocabulary! {
         Validate validate Operation;
     }
     ordered false {
-        /// As who promises sees it.
+        /// As the promiser sees it.
         Promiser;
-        /// As who is promised sees it.
+        /// As the promisee sees it.
         Promisee;
     }
     episodes {
@@ -42,39 +42,39 @@ vocabulary! {
 }
 
 vocabulary! {
-    /// What is said between those who work together.
+    /// Speech acts between cooperating actors.
     actors Actor {
-        /// A question.
+        /// A question was asked.
         Ask ask Operation;
-        /// A claim.
+        /// A claim was made.
         Affirm affirm Operation;
-        /// A reason.
+        /// A reason was given.
         Explain explain Operation;
-        /// A fact.
+        /// A fact was reported.
         Report report Operation;
-        /// A request between equals.
+        /// A request was made to a peer.
         Request request Operation;
-        /// An order.
+        /// A command was given.
         Command command Operation;
-        /// It was heard and understood.
+        /// A message was understood.
         Acknowledge acknowledge Operation;
-        /// A disagreement.
+        /// A statement was rejected.
         Deny deny Operation;
-        /// What was meant.
+        /// A statement was clarified.
         Clarify clarify Operation;
-        /// A commitment.
+        /// A commitment was made.
         Promise promise Operation;
-        /// What was promised is here.
+        /// A promised result was delivered.
         Deliver deliver Operation;
     }
 }
 
 vocabulary! {
-    /// Who belongs to a group, and who leads it.
+    /// Group membership and leadership.
     members Member {
-        /// A member came.
+        /// A member joined.
         Join join Operation;
-        /// A member went.
+        /// A member left.
         Leave leave Operation;
         /// A member may have failed.
         Suspect suspect Outcome => Degraded;
@@ -88,9 +88,9 @@ vocabulary! {
         Resign resign Operation;
     }
     ordered false {
-        /// As the member itself says.
+        /// As the member itself reports it.
         Own;
-        /// As another member says.
+        /// As another member reports it.
         Peer;
     }
 }

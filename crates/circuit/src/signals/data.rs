@@ -1,107 +1,107 @@
-//! Vocabularies of what keeps data and passes it on.
+//! Vocabularies of storage and transfer of data.
 
 vocabulary! {
-    /// What happens to a queue.
+    /// Operations of a queue.
     queues Queue {
-        /// Something was put in.
+        /// An item was added.
         Enqueue enqueue Operation => Stable;
-        /// Something was taken out.
+        /// An item was removed.
         Dequeue dequeue Operation;
-        /// It was full.
+        /// The queue was full.
         Overflow overflow Outcome => Degraded;
-        /// It was empty.
+        /// The queue was empty.
         Underflow underflow Outcome;
     }
 }
 
 vocabulary! {
-    /// What happens to a stack.
+    /// Operations of a stack.
     stacks Stack {
-        /// Something was put on top.
+        /// An item was pushed.
         Push push Operation => Stable;
-        /// Something was taken from the top.
+        /// An item was popped.
         Pop pop Operation;
-        /// It was full.
+        /// The stack was full.
         Overflow overflow Outcome => Degraded;
-        /// It was empty.
+        /// The stack was empty.
         Underflow underflow Outcome;
     }
 }
 
 vocabulary! {
-    /// What happens to a cache.
+    /// Operations of a cache.
     caches Cache {
-        /// An entry was looked for.
+        /// An entry was looked up.
         Lookup lookup Operation;
-        /// It was there.
+        /// The entry was found.
         Hit hit Outcome => Stable;
-        /// It was not there.
+        /// The entry was not found.
         Miss miss Outcome => Degraded;
         /// An entry was added or replaced.
         Store store Operation;
-        /// An entry had to make room.
+        /// An entry was evicted to make space.
         Evict evict Outcome;
-        /// An entry was too old.
+        /// An entry expired.
         Expire expire Outcome;
-        /// An entry was taken out on purpose.
+        /// An entry was removed explicitly.
         Remove remove Operation;
     }
 }
 
 vocabulary! {
-    /// Stages that data passes.
+    /// Stages of data processing.
     pipelines Pipeline {
-        /// Data came in.
+        /// Data arrived.
         Input input Operation;
-        /// Data went out.
+        /// Data was emitted.
         Output output Operation => Stable;
-        /// Data was changed.
+        /// Data was transformed.
         Transform transform Operation;
-        /// Data was left out.
+        /// Data was filtered out.
         Filter filter Operation;
-        /// Data was put together.
+        /// Data was aggregated.
         Aggregate aggregate Operation;
-        /// Data was kept for later.
+        /// Data was buffered.
         Buffer buffer Operation;
-        /// Who sends was slowed down.
+        /// The sender was slowed down.
         Backpressure backpressure Operation;
         /// A buffer was full.
         Overflow overflow Outcome => Degraded;
-        /// What was done so far is safe.
+        /// Progress was saved.
         Checkpoint checkpoint Operation;
-        /// The time of events went on.
+        /// The event-time watermark advanced.
         Watermark watermark Operation;
         /// Processing is behind.
         Lag lag Outcome => Degraded;
-        /// Data was passed over.
+        /// Data was skipped.
         Skip skip Outcome;
     }
 }
 
 vocabulary! {
-    /// A message on its way through a broker.
+    /// The life cycle of a message in a broker.
     messages Message {
-        /// It was handed in for delivery.
+        /// It was published.
         Publish publish Operation;
-        /// It was handed to a receiver.
+        /// It was delivered to a consumer.
         Deliver deliver Operation;
-        /// The receiver has confirmed it.
+        /// The consumer acknowledged it.
         Ack ack Outcome => Stable;
-        /// The receiver has refused it, or failed.
+        /// The consumer rejected it, or failed.
         Nack nack Outcome => Degraded;
-        /// It was delivered once more.
+        /// It was delivered again.
         Redeliver redeliver Operation;
-        /// It was delivered often enough, and set aside.
+        /// It reached the delivery limit and was set aside.
         Exhaust exhaust Outcome => Defective;
-        /// It was too old to be delivered.
+        /// It expired before delivery.
         Expire expire Outcome => Degraded;
     }
     ordered false {
-        /// As who sends it sees it.
+        /// As the producer sees it.
         Producer;
-        /// As who keeps it sees it.
+        /// As the broker sees it.
         Broker;
-        /// As who receives it sees it.
+        /// As the consumer sees it.
         Consumer;
     }
 }

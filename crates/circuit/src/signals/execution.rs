@@ -1,29 +1,29 @@
-//! Vocabularies of work that is done.
+//! Vocabularies of the execution of work.
 
 vocabulary! {
-    /// A piece of work and its stages.
+    /// The life cycle of a task.
     tasks Task {
-        /// It was handed in.
+        /// It was submitted.
         Submit submit Operation;
-        /// It was not accepted.
+        /// It was rejected.
         Reject reject Outcome => Degraded;
-        /// It was given its turn.
+        /// It was scheduled.
         Schedule schedule Operation;
-        /// It began.
+        /// It started.
         Start start Operation;
-        /// It is getting on.
+        /// It made progress.
         Progress progress Operation;
-        /// It was paused.
+        /// It was suspended.
         Suspend suspend Operation;
-        /// It goes on after a pause.
+        /// It was resumed.
         Resume resume Operation;
-        /// It is done.
+        /// It completed.
         Complete complete Outcome => Stable;
-        /// It ended with an error.
+        /// It failed.
         Fail fail Outcome => Degraded;
-        /// It was called off.
+        /// It was cancelled.
         Cancel cancel Operation;
-        /// It took longer than it may.
+        /// It exceeded its time limit.
         Timeout timeout Outcome => Degraded;
     }
     episodes {
@@ -38,69 +38,69 @@ vocabulary! {
 }
 
 vocabulary! {
-    /// What services do for each other.
+    /// Calls between services.
     services Service {
-        /// Work began.
+        /// Work started.
         Start start Operation;
-        /// Work ended, well or not.
+        /// Work ended, successfully or not.
         Stop stop Operation;
-        /// Another service was asked.
+        /// Another service was called.
         Call call Operation;
         /// The work succeeded.
         Success success Outcome => Stable;
         /// The work failed.
         Fail fail Outcome => Degraded;
-        /// A lesser way was taken after a failure.
+        /// A fallback was used after a failure.
         Recourse recourse Operation => Degraded;
-        /// The work was passed on to another service.
+        /// The work was redirected to another service.
         Redirect redirect Operation;
-        /// The work took longer than it may.
+        /// The work exceeded its time limit.
         Expire expire Outcome => Degraded;
-        /// The work was tried again.
+        /// The work was retried.
         Retry retry Operation;
-        /// The work was not accepted.
+        /// The work was rejected.
         Reject reject Outcome => Degraded;
-        /// The work was thrown away on purpose.
+        /// The work was discarded.
         Discard discard Operation;
-        /// The work was put off.
+        /// The work was delayed.
         Delay delay Operation;
-        /// The work was queued for later.
+        /// The work was scheduled for later.
         Schedule schedule Operation;
-        /// The work was paused.
+        /// The work was suspended.
         Suspend suspend Operation;
-        /// The work goes on after a pause.
+        /// The work was resumed.
         Resume resume Operation;
         /// The service could not be reached.
         Disconnect disconnect Outcome => Degraded;
     }
     ordered false {
-        /// As who asks sees it.
+        /// As the caller sees it.
         Caller;
-        /// As who is asked sees it.
+        /// As the callee sees it.
         Callee;
     }
 }
 
 vocabulary! {
-    /// The life of a process.
+    /// The life cycle of a process.
     processes Process {
-        /// It was made.
+        /// It was created.
         Spawn spawn Operation;
-        /// It began to run.
+        /// It started to run.
         Start start Operation;
-        /// It ended well.
+        /// It stopped normally.
         Stop stop Outcome => Stable;
         /// It ended with an error.
         Fail fail Outcome => Degraded;
-        /// It ended as no program should.
+        /// It crashed.
         Crash crash Outcome => Defective;
-        /// It was made to end.
+        /// It was killed.
         Kill kill Operation => Degraded;
-        /// It is being started again.
+        /// It is being restarted.
         Restart restart Operation;
-        /// It was paused.
+        /// It was suspended.
         Suspend suspend Operation;
-        /// It goes on after a pause.
+        /// It was resumed.
         Resume resume Operation;
     }
     episodes {
@@ -115,29 +115,29 @@ vocabulary! {
 }
 
 vocabulary! {
-    /// The life of a transaction.
+    /// The life cycle of a transaction.
     transactions Transaction {
-        /// It began.
+        /// It started.
         Start start Operation;
-        /// The parties were asked whether they can commit.
+        /// The participants were asked to prepare the commit.
         Prepare prepare Operation;
-        /// It took effect.
+        /// It was committed.
         Commit commit Outcome => Stable;
-        /// It was undone.
+        /// It was rolled back.
         Rollback rollback Outcome => Degraded;
-        /// It was made to end.
+        /// It was aborted.
         Abort abort Outcome => Defective;
-        /// It took longer than it may.
+        /// It exceeded its time limit.
         Expire expire Outcome => Degraded;
-        /// It met another one, or broke a rule.
+        /// It conflicted with another one, or violated a constraint.
         Conflict conflict Outcome => Degraded;
-        /// What had taken effect is being made good.
+        /// A committed effect is being compensated.
         Compensate compensate Operation;
     }
     ordered false {
-        /// As who leads it sees it.
+        /// As the coordinator sees it.
         Coordinator;
-        /// As who takes part sees it.
+        /// As a participant sees it.
         Participant;
     }
     episodes {
@@ -153,35 +153,35 @@ vocabulary! {
 }
 
 vocabulary! {
-    /// Whether something was in time.
+    /// Compliance with time constraints.
     timers Timer {
-        /// It was.
+        /// The constraint was met.
         Meet meet Outcome => Stable;
-        /// It was not.
+        /// The constraint was missed.
         Miss miss Outcome => Degraded;
     }
     ordered false {
-        /// By a point in time.
+        /// A point in time.
         Deadline;
-        /// Within a duration.
+        /// A maximum duration.
         Threshold;
     }
 }
 
 vocabulary! {
-    /// A change to a system, as it is rolled out.
+    /// The rollout of a change to a system.
     changes Change {
-        /// It began.
+        /// It started.
         Start start Operation;
-        /// It took effect.
+        /// It was applied.
         Apply apply Outcome => Stable;
         /// It could not be applied.
         Fail fail Outcome => Degraded;
-        /// It was refused by a rule.
+        /// It was rejected by a policy.
         Reject reject Outcome;
-        /// It was taken back before it had taken effect.
+        /// It was reverted before it had taken effect.
         Revert revert Outcome => Degraded;
-        /// It reached another stage.
+        /// It reached the next stage.
         Progress progress Operation;
     }
     episodes {

@@ -1,99 +1,99 @@
-//! Vocabularies of what lets things pass.
+//! Vocabularies of traffic and its control.
 
 vocabulary! {
-    /// What passes through stages.
+    /// Items that pass through stages.
     flows Flow {
-        /// It has passed the stage.
+        /// The item passed the stage.
         Success success Outcome => Stable;
-        /// It has not.
+        /// The item did not pass the stage.
         Fail fail Outcome => Degraded;
     }
     ordered false {
-        /// Where it comes in.
+        /// The entry stage.
         Ingress;
-        /// On the way.
+        /// An intermediate stage.
         Transit;
-        /// Where it goes out.
+        /// The exit stage.
         Egress;
     }
 }
 
 vocabulary! {
-    /// Packets and where they go.
+    /// Packets and their routes.
     routers Router {
         /// A packet was sent.
         Send send Operation;
-        /// A packet came in.
+        /// A packet was received.
         Receive receive Operation;
-        /// A packet went on to the next hop.
+        /// A packet was forwarded to the next hop.
         Forward forward Operation => Stable;
-        /// It was decided where a packet goes.
+        /// A route was chosen for a packet.
         Route route Operation;
-        /// A packet was thrown away.
+        /// A packet was dropped.
         Drop dropped Operation => Degraded;
-        /// A packet was cut into pieces.
+        /// A packet was fragmented.
         Fragment fragment Operation;
-        /// Pieces were put together.
+        /// A packet was reassembled.
         Reassemble reassemble Operation;
-        /// A packet was damaged.
+        /// A packet was corrupted.
         Corrupt corrupt Outcome => Defective;
-        /// A packet came out of order.
+        /// A packet arrived out of order.
         Reorder reorder Outcome;
     }
 }
 
 vocabulary! {
-    /// How much is let through.
+    /// Admission control of requests.
     valves Valve {
-        /// A request was let through.
+        /// A request was admitted.
         Pass pass Outcome => Stable;
-        /// A request was held back.
+        /// A request was denied.
         Deny deny Outcome => Degraded;
-        /// More may pass.
+        /// The limit was raised.
         Expand expand Operation;
-        /// Less may pass.
+        /// The limit was lowered.
         Contract contract Operation;
-        /// A request was thrown away, there were too many.
+        /// A request was dropped because of overload.
         Drop dropped Operation => Defective;
-        /// What has piled up is let through.
+        /// The backlog is being drained.
         Drain drain Operation;
     }
 }
 
 vocabulary! {
-    /// A breaker that keeps calls from what fails.
+    /// A circuit breaker, which stops calls to a failing target.
     breakers Breaker {
         /// Calls pass.
         Close close Outcome => Stable;
-        /// Calls are held back.
+        /// Calls are blocked.
         Open open Outcome => Defective;
-        /// A few calls may try.
+        /// A few calls may test the target.
         HalfOpen half_open Outcome;
-        /// Too much has failed.
+        /// The failure threshold was reached.
         Trip trip Outcome => Degraded;
-        /// A call tries.
+        /// A call tests the target.
         Probe probe Operation;
-        /// Somebody has closed it by hand.
+        /// The breaker was reset manually.
         Reset reset Operation;
     }
 }
 
 vocabulary! {
-    /// Who is let in.
+    /// Access control.
     guards Guard {
-        /// Somebody wants in.
+        /// Access was attempted.
         Attempt attempt Operation;
-        /// More proof was asked for.
+        /// More proof was requested.
         Challenge challenge Operation;
-        /// They were let in.
+        /// Access was granted.
         Grant grant Outcome => Stable;
-        /// They were not.
+        /// Access was denied.
         Deny deny Outcome => Degraded;
     }
     ordered false {
-        /// Who they are.
+        /// Authentication.
         Identity;
-        /// What they may do.
+        /// Authorisation.
         Permission;
     }
     verdicts {

@@ -1,4 +1,4 @@
-//! Values that are worked out once for each observation of a vocabulary.
+//! Values precomputed for each observation of a vocabulary.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -12,12 +12,12 @@ use crate::operator::flow::Flow;
 /// A value for each sign of a vocabulary.
 pub type SignMap<S, T> = Map<S, T>;
 
-/// A value for each signal of a vocabulary: for each sign in each dimension.
+/// A value for each signal of a vocabulary: each sign in each dimension.
 pub type SignalMap<S, D, T> = Map<Signal<S, D>, T>;
 
-/// A value for each observation of a vocabulary, worked out beforehand: looking one up is one load.
+/// A precomputed value for each observation of a vocabulary. A lookup is one load.
 ///
-/// It is the way to read a vocabulary otherwise than it reads itself. Clones share the values.
+/// Defines a reading of a vocabulary other than its own. Clones share the values.
 ///
 /// ```
 /// use tidemark_circuit::signals::{Map, Sign, SignalMap, statuses, timers};
@@ -39,33 +39,35 @@ pub struct Map<O, T> {
 }
 
 impl<O: Observation, T> Map<O, T> {
-    /// A map of what the function gives, which is called once for each observation, in the order of their ordinals.
+    /// Creates a map of the results of the function. It is called once for each observation, in the
+    /// order of their ordinals.
     pub fn new(value: impl FnMut(O) -> T) -> Self {
         let values: Arc<[T]> = O::all().map(value).collect();
         assert_eq!(values.len(), O::COUNT, "each observation has an ordinal");
         Self { values, observations: PhantomData }
     }
 
-    /// The observations and their values, in the order of their ordinals.
+    /// Iterates over the observations and their values, in the order of their ordinals.
     pub fn iter(&self) -> impl Iterator<Item = (O, &T)> {
         O::all().zip(&*self.values)
     }
 }
 
 impl<O, T> Map<O, T> {
-    /// Where the values are, which clones share and no other map that is there at the same time.
+    /// Returns the address of the values. Clones share it; it is unique among existing maps.
     pub(super) fn address(&self) -> *const T {
         self.values.as_ptr()
     }
 
-    /// The values, in the order of the observations' ordinals, if no clone has them too.
+    /// Returns the values, in the order of the ordinals, if no clone shares them.
     pub(super) fn own_values(&mut self) -> Option<&mut [T]> {
         Arc::get_mut(&mut self.values)
     }
 }
 
 impl<O: Observation, T: Copy + Send + Sync + 'static> Map<O, Option<T>> {
-    /// Emits the value of each observation that has one, and drops the others. No state.
+    /// Returns a flow that emits the value of each observation that has one, and drops the others.
+    /// No state.
     ///
     /// ```
     /// use tidemark_circuit::signals::{SignMap, counters, situations};

@@ -1,11 +1,13 @@
-//! Vocabularies for saying what a system does and how it is: typed signals instead of numbers and texts.
+//! Vocabularies for the actions and conditions of systems: typed signals instead of numbers and
+//! texts.
 //!
-//! A *sign* is one of the few things that can be said about a kind of subject: a cache says [`Hit`](caches::Sign::Hit) or
-//! [`Miss`](caches::Sign::Miss). Where the same sign means something else depending on a point of view, it is qualified by a
-//! *dimension*, and the two make a [`Signal`]: a service's failure as the [`Caller`](services::Dimension::Caller) saw it, or the
-//! [`Callee`](services::Dimension::Callee). A sign takes one byte and a signal two. *Instruments* are what code says them
-//! with, one method per sign; each is a pipe of a conduit, so whoever subscribes to the conduit hears all instruments of
-//! the kind, by name and in order.
+//! A *sign* is one of the few observations that a kind of subject can have: a cache has
+//! [`Hit`](caches::Sign::Hit) or [`Miss`](caches::Sign::Miss). If the meaning of a sign depends on
+//! a point of view, a *dimension* qualifies it, and the two make a [`Signal`]: a service's failure
+//! as the [`Caller`](services::Dimension::Caller) or the [`Callee`](services::Dimension::Callee)
+//! sees it. A sign takes one byte and a signal two. Code emits them through *instruments*, which
+//! have one method per sign. An instrument is a pipe of a conduit, so a subscriber to the conduit
+//! receives the signs of all instruments of the kind, with their names and in order.
 //!
 //! ```
 //! use std::sync::mpsc;
@@ -37,16 +39,18 @@
 //!
 //! # Lifting
 //!
-//! Signs of a kind of subject are lifted to a common language. What a sign alone tells is a table and costs as much:
-//! [`Sign::status`] is how its subject is, if it tells, [`Sign::situation`] how urgent that is, [`Sign::outcome`] what was decided, and
-//! [`Episodic::operation`] which part of an episode it is. Other readings of a vocabulary are a [`Map`]. What follows from many signs is
-//! for flows to find out, each put in front of a conduit's pipes by [`Conduit::pool`](crate::Conduit::pool):
+//! Signs of different kinds of subjects are lifted to common vocabularies. For a single sign this
+//! is a table lookup: [`Sign::status`] is the condition of its subject, if it implies one,
+//! [`Sign::situation`] the urgency of that, [`Sign::outcome`] the decision, and
+//! [`Episodic::operation`] its part of an episode. A [`Map`] defines other readings of a
+//! vocabulary. Flows evaluate series of signs; [`Conduit::pool`](crate::Conduit::pool) puts one in
+//! front of each of a conduit's pipes:
 //!
-//! | flow | question | what comes out |
+//! | flow | question | output |
 //! |---|---|---|
-//! | [`scorecards::flow`], [`scorecards::score`] | which status has the most signs for it? | a status and how sure it is |
-//! | [`sequencers::episodes`], [`sequencers::machine`] | what does their order prove? | a status |
-//! | [`cycles::flow`] | does a sign come back? | the sign and how |
+//! | [`scorecards::flow`], [`scorecards::score`] | which status has the most signs? | a status and its confidence |
+//! | [`sequencers::episodes`], [`sequencers::machine`] | what does their order imply? | a status |
+//! | [`cycles::flow`] | does a sign recur? | the sign and how it recurs |
 //!
 //! ```
 //! use std::sync::mpsc;
@@ -80,27 +84,32 @@
 //!
 //! # The vocabularies
 //!
-//! They are those of Humainary's Serventis, version 3.6: the same vocabularies, signs, dimensions, kinds of signs, readings as a
-//! status, an operation and an outcome, and the same scorecards, sequencers and cycles with the same constants. Names are written as
-//! Rust writes them; of its keywords, `await` and `yield` are the methods `awaits` and `yields`, and `DROP` is `dropped`; the dimension
-//! `SELF` of [`members`] is `Own`. These are this crate's own choice: which situation a status makes (Serventis leaves it open);
-//! that signs of [`statuses`], [`operations`] and [`outcomes`] are lifted to themselves; and the kinds of the universal signs.
+//! They are those of Humainary's Serventis, version 3.6: the same vocabularies, signs, dimensions,
+//! kinds of signs, readings as a status, an operation and an outcome, and the same scorecards,
+//! sequencers and cycles with the same constants. Names follow Rust's conventions. Of its keywords,
+//! `await` and `yield` are the methods `awaits` and `yields`. `DROP` is `dropped`, and the
+//! dimension `SELF` of [`members`] is `Own`.
 //!
-//! | of what | vocabularies |
+//! Three things are choices of this crate: the situation of each status (Serventis leaves it open);
+//! that signs of [`statuses`], [`operations`] and [`outcomes`] are lifted to themselves; and the
+//! kinds of the universal signs.
+//!
+//! | subject | vocabularies |
 //! |---|---|
 //! | anything | [`statuses`], [`situations`], [`operations`], [`outcomes`], [`systems`], [`trends`], [`surveys`], [`cycles`] |
 //! | execution | [`tasks`], [`services`], [`processes`], [`transactions`], [`timers`], [`changes`] |
 //! | synchronisation | [`locks`], [`latches`], [`atomics`] |
-//! | what is scarce | [`resources`], [`leases`], [`pools`], [`exchanges`] |
+//! | limited resources | [`resources`], [`leases`], [`pools`], [`exchanges`] |
 //! | data | [`queues`], [`stacks`], [`caches`], [`pipelines`], [`messages`] |
-//! | what passes | [`flows`], [`routers`], [`valves`], [`breakers`], [`guards`] |
+//! | traffic | [`flows`], [`routers`], [`valves`], [`breakers`], [`guards`] |
 //! | instruments | [`counters`], [`gauges`], [`probes`], [`sensors`], [`logs`], [`evals`] |
-//! | who acts together | [`agents`], [`actors`], [`members`] |
+//! | cooperation | [`agents`], [`actors`], [`members`] |
 //!
 //! # Export
 //!
-//! With the feature `tracing` too, `trace` has everything that a conduit's instruments say go to `tracing`, as events. With the feature
-//! `opentelemetry`, `opentelemetry::Exporter` counts it for OpenTelemetry.
+//! With the feature `tracing` as well, `trace` sends the emissions of a conduit's instruments to
+//! `tracing`, as events. With the feature `opentelemetry`, `opentelemetry::Exporter` counts them
+//! for OpenTelemetry.
 
 #[macro_use]
 mod vocabulary;
@@ -137,69 +146,69 @@ pub use tool::{counters, evals, gauges, logs, probes, sensors};
 pub use trace::trace;
 pub use universal::{operations, outcomes, situations, statuses, systems, trends};
 
-/// One of a fixed set of words: a sign or a dimension.
+/// A member of a fixed set: a sign or a dimension.
 pub trait Symbol: Copy + Eq + Ord + Hash + fmt::Debug + fmt::Display + Send + Sync + 'static {
-    /// All of the set, in the order of their indexes.
+    /// All members, in the order of their indexes.
     const ALL: &'static [Self];
 
-    /// The word.
+    /// Returns the name of the member.
     fn name(self) -> &'static str;
 
-    /// The place in [`Symbol::ALL`].
+    /// Returns the index in [`Symbol::ALL`].
     fn index(self) -> usize;
 }
 
-/// What can be said of a kind of subject.
+/// An observation of a kind of subject.
 pub trait Sign: Symbol {
-    /// What the vocabulary is called.
+    /// Name of the vocabulary.
     const VOCABULARY: &'static str;
 
-    /// Whether the sign says what was done, or what came of it.
+    /// Returns whether the sign is an action or a result.
     fn kind(self) -> Kind;
 
-    /// What the sign alone says of its subject's condition, if anything.
+    /// Returns the condition that the sign alone implies, if it implies one.
     fn status(self) -> Option<statuses::Sign>;
 
-    /// How urgent that condition is.
+    /// Returns the urgency of that condition.
     fn situation(self) -> Option<situations::Sign> {
         self.status().map(statuses::Sign::urgency)
     }
 
-    /// What the sign says was decided, if anything was.
+    /// Returns the decision that the sign implies, if it implies one.
     fn outcome(self) -> Option<outcomes::Sign> {
         None
     }
 }
 
-/// A sign of what has a beginning and an end: of work, of something that is asked for and given back, of a promise.
+/// A sign of episodes, which have a beginning and an end: work, the use of a resource, a promise.
 ///
-/// Vocabularies whose signs are not in such an order do not have this, nor those whose episodes are within each other.
+/// Vocabularies without such an order do not implement this, nor do those with nested episodes.
 pub trait Episodic: Sign {
-    /// Which part of an episode the sign is.
+    /// Returns the sign's part of an episode.
     fn operation(self) -> operations::Sign;
 }
 
-/// What qualifies a sign.
+/// A qualifier of signs.
 pub trait Dimension: Symbol {
-    /// Whether the members are steps from less to more, rather than peers. Then their order is that of their indexes.
+    /// Whether the members are steps from less to more, in the order of their indexes, or peers.
     const ORDERED: bool;
 }
 
-/// What a sign is about.
+/// The kind of a sign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
-    /// Something was done.
+    /// An action.
     Operation,
-    /// Something came of it.
+    /// The result of an action.
     Outcome,
 }
 
 /// A sign, qualified by a dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Signal<S, D> {
-    /// What is said.
+    /// The sign.
     pub sign: S,
-    /// In what respect.
+    /// The qualifier of the sign.
     pub dimension: D,
 }
 
@@ -209,24 +218,25 @@ impl<S: Symbol, D: Symbol> fmt::Display for Signal<S, D> {
     }
 }
 
-/// What instruments emit: a sign, or a signal.
+/// What an instrument emits: a sign or a signal.
 pub trait Observation: Copy + Eq + fmt::Debug + fmt::Display + Send + Sync + 'static {
     /// The signs of the vocabulary.
     type Sign: Sign;
 
-    /// How many there are in the vocabulary.
+    /// Number of observations of the vocabulary.
     const COUNT: usize;
 
-    /// All of the vocabulary, in the order of their ordinals.
+    /// Iterates over all observations of the vocabulary, in the order of their ordinals.
     fn all() -> impl Iterator<Item = Self>;
 
-    /// The place among all of the vocabulary, less than [`Observation::COUNT`].
+    /// Returns the index among all observations of the vocabulary, less than
+    /// [`Observation::COUNT`].
     fn ordinal(self) -> usize;
 
-    /// What is said.
+    /// Returns the sign.
     fn sign(self) -> Self::Sign;
 
-    /// In what respect, if the vocabulary has dimensions.
+    /// Returns the name of the dimension, if the vocabulary has dimensions.
     fn dimension(self) -> Option<&'static str>;
 }
 
@@ -253,7 +263,7 @@ impl<S: Sign, D: Dimension> Observation for Signal<S, D> {
 }
 
 impl statuses::Sign {
-    /// How urgent the condition is.
+    /// Returns the urgency of the condition.
     pub const fn urgency(self) -> situations::Sign {
         match self {
             Self::Converging | Self::Stable => situations::Sign::Normal,

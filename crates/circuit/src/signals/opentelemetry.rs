@@ -1,7 +1,7 @@
-//! Signals for OpenTelemetry.
+//! Export of signals to OpenTelemetry.
 //!
-//! What goes out are numbers: how often each thing was said. What a single signal was, when, and after which other one, is for
-//! `trace`, whose events an appender takes to OpenTelemetry as logs.
+//! Exports counts of signals. For individual signals and their order, use `trace`; an appender can
+//! export its events to OpenTelemetry as logs.
 
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Counter, Meter, UpDownCounter};
@@ -16,26 +16,28 @@ use crate::subscription::membership::Subscription;
 use crate::subscription::receptor::Receptor;
 use crate::subscription::registrar::Registrar;
 
-/// Has what a conduit's instruments say go to instruments of a meter.
+/// Exports the emissions of a conduit's instruments to instruments of a meter.
 ///
-/// | instrument | kind | unit | what |
+/// | instrument | kind | unit | value |
 /// |---|---|---|---|
-/// | `tidemark.signals` | counter | `{signal}` | how often something was said: [`Exporter::count_signals`] |
-/// | `tidemark.gauge` | up-down counter | `1` | where a gauge stands: [`Exporter::follow_gauges`] |
+/// | `tidemark.signals` | counter | `{signal}` | number of signals: [`Exporter::count_signals`] |
+/// | `tidemark.gauge` | up-down counter | `1` | level of a gauge: [`Exporter::follow_gauges`] |
 ///
-/// | attribute | what | example |
+/// | attribute | value | example |
 /// |---|---|---|
-/// | `tidemark.signal.subject` | the name of the instrument that says it | `web.sessions` |
+/// | `tidemark.signal.subject` | the name of the instrument | `web.sessions` |
 /// | `tidemark.signal.vocabulary` | the vocabulary | `services` |
 /// | `tidemark.signal.sign` | the sign | `Fail` |
-/// | `tidemark.signal.dimension` | the dimension, if the vocabulary has some | `Caller` |
-/// | `tidemark.signal.status` | what the sign alone tells of the subject's condition, if it does | `Degraded` |
+/// | `tidemark.signal.dimension` | the dimension, if the vocabulary has dimensions | `Caller` |
+/// | `tidemark.signal.status` | the status that the sign alone implies, if any | `Degraded` |
 ///
-/// `tidemark.gauge` has only the first one. The attributes are made when a subject first says a sign; from then on, a signal costs
-/// what the meter's provider takes for adding to a counter, and no memory. Providers bound how many sets of attributes they tell
-/// apart; the SDK counts those beyond 2000, unless a view says otherwise, as one.
+/// `tidemark.gauge` has only the first one. The attributes are allocated on the first emission of a
+/// sign by a subject. After that a signal costs an addition to a counter of the provider, and no
+/// memory. Providers limit the number of attribute sets; the SDK aggregates those beyond 2000 into
+/// one, unless a view is configured otherwise.
 ///
-/// The provider's code runs in the circuit's context. A panic of it is kept from the circuit, and is no failure.
+/// The provider's code runs in the circuit's context. Its panics are caught and do not count as
+/// failures.
 ///
 /// ```
 /// use opentelemetry::metrics::{MeterProvider, NoopMeterProvider};
@@ -59,7 +61,7 @@ pub struct Exporter {
 }
 
 impl Exporter {
-    /// Makes the instruments. They report nothing before there is something.
+    /// Creates the instruments. They report nothing until there is a value.
     pub fn new(meter: &Meter) -> Self {
         let signals = meter
             .u64_counter("tidemark.signals")
@@ -72,8 +74,9 @@ impl Exporter {
         Self { signals: signals.build(), levels: levels.build() }
     }
 
-    /// Counts what the conduit's instruments say from here on, until the subscription is closed. With
-    /// [`Routing::Stem`](crate::Routing::Stem), what is said of a subject counts for those that enclose it too.
+    /// Counts the emissions of the conduit's instruments from now on, until the subscription is
+    /// closed. With [`Routing::Stem`](crate::Routing::Stem) they also count for the enclosing
+    /// subjects.
     ///
     /// Fails if the conduit is closed.
     pub fn count_signals<O: Observation>(&self, conduit: &Conduit<O>) -> Result<Subscription<O>, Fault> {
@@ -85,8 +88,9 @@ impl Exporter {
         conduit.subscribe(&subscriber)
     }
 
-    /// Reports where the conduit's gauges stand: how much more was incremented than decremented, from here on or from the last reset.
-    /// A gauge that is heard of no more, because the subscription is closed or the circuit has ended, stands at nothing.
+    /// Reports the levels of the conduit's gauges: increments minus decrements, from now on or
+    /// since the last reset. The level returns to 0 when the subscription is closed or the circuit
+    /// has ended.
     ///
     /// Fails if the conduit is closed.
     pub fn follow_gauges(
@@ -110,11 +114,10 @@ const STATUS: &str = "tidemark.signal.status";
 const SUBJECT: &str = "tidemark.signal.subject";
 const VOCABULARY: &str = "tidemark.signal.vocabulary";
 
-/// Counts what one instrument says.
 struct Counts {
     signals: Counter<u64>,
     subject: Name,
-    /// The attributes of what was said so far, by its ordinal.
+    /// The attributes of each observation so far, by its ordinal.
     attributes: Vec<Option<Box<[KeyValue]>>>,
 }
 
@@ -136,7 +139,7 @@ impl<O: Observation> Receptor<O> for Counts {
     }
 }
 
-/// In the order of their keys, so that the SDK need not look for another order.
+/// Returns the attributes sorted by their keys, so that the SDK need not reorder them.
 fn attributes_of<O: Observation>(subject: Name, observation: O) -> Box<[KeyValue]> {
     let sign = observation.sign();
     let dimension = observation.dimension().map(|name| KeyValue::new(DIMENSION, name));
@@ -149,7 +152,6 @@ fn attributes_of<O: Observation>(subject: Name, observation: O) -> Box<[KeyValue
         .collect()
 }
 
-/// Follows one gauge.
 struct Level {
     levels: UpDownCounter<i64>,
     attributes: [KeyValue; 1],

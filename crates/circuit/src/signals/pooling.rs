@@ -1,19 +1,19 @@
-//! Vocabularies of what there is not enough of for everybody at once.
+//! Vocabularies of shared, limited resources.
 
 vocabulary! {
-    /// Requests for units of something.
+    /// Requests for units of a resource.
     resources Resource {
-        /// Units were asked for, without waiting.
+        /// Units were requested, without waiting.
         Attempt attempt Operation;
-        /// Units were asked for, and are waited for.
+        /// Units were requested, and the requester waits.
         Acquire acquire Operation;
-        /// They were given.
+        /// Units were granted.
         Grant grant Outcome => Stable;
-        /// There were not enough.
+        /// Units were denied, because too few are available.
         Deny deny Outcome => Degraded;
-        /// They were waited for longer than is allowed.
+        /// The wait exceeded its time limit.
         Timeout timeout Outcome => Degraded;
-        /// They were given back.
+        /// Units were released.
         Release release Operation;
     }
     episodes {
@@ -28,31 +28,31 @@ vocabulary! {
 }
 
 vocabulary! {
-    /// What is held for a time.
+    /// Resources held for a limited time.
     leases Lease {
-        /// It was asked for.
+        /// A lease was requested.
         Acquire acquire Operation;
-        /// It was not given.
+        /// The lease was denied.
         Deny deny Outcome => Degraded;
-        /// It was made to last longer.
+        /// The lease was extended.
         Extend extend Outcome => Stable;
-        /// Its time is over.
+        /// The lease expired.
         Expire expire Outcome => Degraded;
-        /// It was given.
+        /// The lease was granted.
         Grant grant Outcome => Stable;
-        /// It was asked whether it still holds.
+        /// The lease was checked for validity.
         Probe probe Operation;
-        /// It was given back before its time.
+        /// The lease was released early.
         Release release Operation;
-        /// It was asked for longer.
+        /// An extension was requested.
         Renew renew Operation;
-        /// It was taken away.
+        /// The lease was revoked.
         Revoke revoke Operation => Defective;
     }
     ordered false {
-        /// As who gives it sees it.
+        /// As the lessor sees it.
         Lessor;
-        /// As who holds it sees it.
+        /// As the lessee sees it.
         Lessee;
     }
     episodes {
@@ -67,31 +67,31 @@ vocabulary! {
 }
 
 vocabulary! {
-    /// A pool of things to be borrowed.
+    /// A pool of reusable resources.
     pools Pool {
-        /// It has become larger.
+        /// The pool was enlarged.
         Expand expand Operation;
-        /// It has become smaller.
+        /// The pool was reduced.
         Contract contract Operation;
-        /// Something was borrowed.
+        /// A resource was borrowed.
         Borrow borrow Operation;
-        /// Something came back.
+        /// A resource was returned.
         Reclaim reclaim Operation;
     }
 }
 
 vocabulary! {
-    /// Two who give each other something.
+    /// An exchange between two parties.
     exchanges Exchange {
-        /// A party has committed itself.
+        /// A party committed itself.
         Contract contract Operation;
-        /// Something changes hands.
+        /// The goods were transferred.
         Transfer transfer Operation;
     }
     ordered false {
-        /// As who gives sees it.
+        /// As the provider sees it.
         Provider;
-        /// As who is given sees it.
+        /// As the receiver sees it.
         Receiver;
     }
 }

@@ -1,11 +1,14 @@
-//! How a subject is by the weight of what is said of it: each sign is a vote for a status, and the status with most of them wins.
+//! Scorecards: the status of a subject by weighted votes. Each sign is a vote for a status, and the
+//! status with the most weight wins.
 //!
-//! A scorecard says where most of the evidence is, not what the worst of it is: a single [`Down`](statuses::Sign::Down) among many
-//! votes for [`Stable`](statuses::Sign::Stable) is outvoted. If two statuses have equally much, it is the one that comes first
-//! among the signs of [`statuses`].
+//! A scorecard reflects the bulk of the evidence, not the worst of it: a single
+//! [`Down`](statuses::Sign::Down) among many votes for [`Stable`](statuses::Sign::Stable) is
+//! outvoted. In a tie, the status that comes first among the signs of [`statuses`] wins.
 //!
-//! The wins are qualified by the winner's share of the votes: [`Tentative`](statuses::Dimension::Tentative) below a half of them,
-//! [`Confirmed`](statuses::Dimension::Confirmed) from four fifths on, and [`Measured`](statuses::Dimension::Measured) between.
+//! The winner's share of the votes sets the confidence:
+//! [`Tentative`](statuses::Dimension::Tentative) below one half,
+//! [`Measured`](statuses::Dimension::Measured) below four fifths, and
+//! [`Confirmed`](statuses::Dimension::Confirmed) from there.
 //!
 //! ```
 //! use tidemark_circuit::Flow;
@@ -24,27 +27,28 @@ use crate::operator::flow::Flow;
 use crate::operator::window_view::Window;
 use crate::operator::{Part, Plan, Stage};
 
-/// What is left of a vote after each later one.
+/// Factor by which each later vote reduces the weight of a vote.
 const DECAY: f64 = 0.95;
-/// What a vote weighs, so that all votes together weigh at most one.
+/// Weight of a vote. The total weight is at most 1.
 const GAIN: f64 = 1.0 - DECAY;
-/// With less weight than this, of all votes together, nothing is more than tentative: six votes.
+/// Total weight below which every winner is tentative. It is reached with six votes.
 const WARM: f64 = 0.25;
-/// A winner with a smaller share is tentative.
+/// Share below which a winner is tentative.
 const WEAK: f64 = 0.5;
-/// A winner with this share is confirmed.
+/// Share from which a winner is confirmed.
 const STRONG: f64 = 0.8;
-/// Weights less than this are none. No winner's is: of the last vote, a twentieth is left. It keeps weights of what is not voted for
-/// any more from becoming so small that processors are slow with them.
+/// Smaller weights are set to 0, as subnormal numbers are slow. This never affects the winner: the
+/// last vote alone has a weight of 0.05.
 const NOTHING: f64 = 1e-12;
 
 const STATUSES: usize = <statuses::Sign as Symbol>::ALL.len();
 
-/// Emits who wins after each vote. What `ballot` gives for a value is the status that the value votes for, if it votes: if not,
-/// nothing is emitted. State: eight numbers.
+/// Returns a flow that emits the winner after each vote. `ballot` returns the status that a value
+/// votes for. If it returns none, nothing is emitted. State: eight numbers.
 ///
-/// Later votes count for more: each takes a twentieth of the weight of those before it, so that a subject which has recovered is
-/// said to be well after some dozen votes. The first five votes are tentative, whatever they say.
+/// Later votes count more: each one reduces the weight of earlier votes by a twentieth. So a
+/// subject that has recovered gets a good status after some dozen votes. The first five votes are
+/// always tentative.
 ///
 /// ```
 /// use tidemark_circuit::signals::{Sign, resources, scorecards};
@@ -64,10 +68,10 @@ where
     Flow::new().then(Scorecard { ballot, weights: [0.0; STATUSES], total: 0.0 })
 }
 
-/// Who wins among the votes in view, each of which counts as much; nobody if there are none. What `ballot` gives for a value is
-/// the status that the value votes for, if it votes.
+/// Returns the winner of the votes in view, with equal weights, or none without votes. `ballot`
+/// returns the status that a value votes for, if it votes.
 ///
-/// A single vote is a confirmed win: to ask for more, ask how many values are in view.
+/// A single vote is a confirmed win; check the window's length to require more.
 pub fn score<E: Copy>(
     window: &Window<'_, E>,
     mut ballot: impl FnMut(E) -> Option<statuses::Sign>,
@@ -80,7 +84,6 @@ pub fn score<E: Copy>(
     (total > 0.0).then(|| winner(&weights, total))
 }
 
-/// The stage of [`flow`].
 #[derive(Clone)]
 struct Scorecard<F> {
     ballot: F,
@@ -156,7 +159,7 @@ mod tests {
     fn later_votes_outweigh_many_earlier_ones() {
         let signals = votes([Stable; 100].into_iter().chain([Degraded; 100]));
         let changed = signals.iter().position(|signal| signal.sign == Degraded).expect("some time");
-        // Half of the weight is that of the last 14 votes or so: ln 0.5 / ln 0.95.
+        // The last 14 votes or so have half of the weight: ln 0.5 / ln 0.95.
         assert_eq!(changed, 100 + 13);
         assert_eq!(signals[changed], said(Degraded, Measured));
         assert_eq!(signals[199], said(Degraded, Confirmed));

@@ -1,12 +1,13 @@
-//! How a subject is by the order of what is said of it: to release what was never asked for is a defect, whatever each sign says by
-//! itself.
+//! Sequencers: the status of a subject by the order of its signs. For example, a release without an
+//! acquisition is a defect, whatever the signs mean alone.
 //!
-//! Two flows tell. [`episodes`] knows what every episode has, a beginning, an end, and what is between; it needs nothing but a
-//! vocabulary that says which sign is which part ([`Episodic`]). [`machine`] is for all that is not as simple: states, and what each
-//! sign makes of them.
+//! There are two flows. [`episodes`] is for episodes with a beginning and an end; it needs only a
+//! vocabulary that maps its signs to their parts ([`Episodic`]). [`machine`] is for everything
+//! else: a state machine over signs.
 //!
-//! Both follow one episode after the other. What happens at the same time is to be said of subjects of different names. They do not
-//! look at the clock: that something takes too long is a sign of its own (`Timeout`, `Expire`), which somebody else has to give.
+//! Both follow one episode at a time, so concurrent episodes need subjects with different names.
+//! They do not read the clock: a timeout must be a sign (`Timeout`, `Expire`) that another
+//! component emits.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -19,15 +20,17 @@ use crate::operator::{Part, Plan, Stage};
 use operations::Sign::{Advance, Begin, End};
 use statuses::Sign as Status;
 
-/// Emits what the order of signs proves, by the parts of an episode that they are. State: whether an episode is open.
+/// Returns a flow that emits the status implied by the order of signs, according to their parts of
+/// an episode. State: whether an episode is open.
 ///
-/// | the sign | no episode is open | one is |
+/// | sign | no episode is open | an episode is open |
 /// |---|---|---|
-/// | begins | [`Diverging`](Status::Diverging); it is open | [`Defective`](Status::Defective): that one never ended; another is open |
-/// | advances | nothing | what its status says: [`Converging`](Status::Converging) if that is good, nothing if it has none |
-/// | ends | [`Defective`](Status::Defective): it never began | what its status says: [`Stable`](Status::Stable) if that is good, or there is none |
+/// | begins | [`Diverging`](Status::Diverging); opens one | [`Defective`](Status::Defective): the last one never ended; opens another |
+/// | advances | nothing | its status, with [`Converging`](Status::Converging) for good ones; nothing without one |
+/// | ends | [`Defective`](Status::Defective): it never began | its status, with [`Stable`](Status::Stable) for good ones or without one |
 ///
-/// A status that is bad is [`Degraded`](Status::Degraded) or, if the sign's is worse than that, [`Defective`](Status::Defective).
+/// A bad status becomes [`Defective`](Status::Defective) if it is that or [`Down`](Status::Down),
+/// and [`Degraded`](Status::Degraded) otherwise.
 ///
 /// ```
 /// use tidemark_circuit::signals::sequencers::episodes;
@@ -45,7 +48,7 @@ pub fn episodes<S: Episodic>() -> Flow<S, Status, impl Plan<S, Out = Status>> {
     episodes_by(S::operation, S::status)
 }
 
-/// As [`episodes`], with other readings than the vocabulary's own, or of values that are no signs.
+/// Returns a flow as [`episodes`] does, with custom readings of a vocabulary or of other values.
 ///
 /// ```
 /// use tidemark_circuit::signals::sequencers::episodes_by;
@@ -72,7 +75,6 @@ where
     Flow::new().then(Episodes { operation, status, is_open: false })
 }
 
-/// The stage of [`episodes_by`].
 #[derive(Clone)]
 struct Episodes<O, T> {
     operation: O,
@@ -108,7 +110,7 @@ where
     }
 }
 
-/// What a sign's status says within an episode: `good` if it is.
+/// Reduces a sign's status within an episode: to `good`, `Degraded` or `Defective`.
 fn folded(status: Status, good: Status) -> Status {
     match status {
         Status::Stable | Status::Converging => good,
@@ -117,9 +119,10 @@ fn folded(status: Status, good: Status) -> Status {
     }
 }
 
-/// Emits what the order of signs proves, by states and what each sign makes of them. It begins in `start`. State: which it is in.
+/// Returns a flow that runs a state machine over signs and emits the status of each transition. It
+/// begins in `start`. State: the current state.
 ///
-/// All attachments share one table of the states; a value costs one load of it.
+/// All attachments share one transition table; a value costs one load of it.
 ///
 /// ```
 /// use tidemark_circuit::signals::sequencers::{State, Step, machine};
@@ -151,25 +154,25 @@ pub fn machine<O: Observation>(start: &State<O>) -> Flow<O, Status, impl Plan<O,
     Flow::new().then(Walk { moves, row: 0 })
 }
 
-/// A state of a [`machine`]: what each sign, or signal, makes of it. Clones are the same state.
+/// A state of a [`machine`]: its transition for each observation. Clones are the same state.
 ///
-/// A state can only lead to such as were made before it, and back to where the machine begins. Loops are thus only those that go
-/// through the beginning.
+/// A state's transitions lead to states made before it, or restart the machine. So every loop goes
+/// through the start state.
 pub struct State<O>(Map<O, Step<O>>);
 
-/// What a sign makes of a state.
+/// A transition of a state.
 #[derive(Clone, Debug)]
 pub enum Step<O> {
-    /// It stays, and nothing is said.
+    /// Stays in the state and emits nothing.
     Stay,
-    /// The machine is back where it begins, and this is said, if anything.
+    /// Returns to the start state, and emits the status, if there is one.
     Restart(Option<Status>),
-    /// It goes on to this state, and this is said, if anything.
+    /// Goes to the given state, and emits the status, if there is one.
     Next(Option<Status>, State<O>),
 }
 
 impl<O: Observation> State<O> {
-    /// A state with these steps. The function is called once for each sign, or signal.
+    /// Creates a state with these transitions. The function is called once for each observation.
     pub fn new(step: impl FnMut(O) -> Step<O>) -> Self {
         Self(Map::new(step))
     }
@@ -182,7 +185,7 @@ impl<O> Clone for State<O> {
 }
 
 impl<O> State<O> {
-    /// Takes out where the steps lead to, if nobody else has them.
+    /// Moves the target states of the transitions to `next`, if no clone shares them.
     fn take_next(&mut self, next: &mut Vec<Self>) {
         for step in self.0.own_values().unwrap_or_default() {
             if let Step::Next(_, state) = mem::replace(step, Step::Stay) {
@@ -193,7 +196,7 @@ impl<O> State<O> {
 }
 
 impl<O> Drop for State<O> {
-    /// Lets go of the states that it leads to in a loop: a chain of any length must not take a stack of that depth.
+    /// Drops the target states in a loop: recursion could overflow the stack on a long chain.
     fn drop(&mut self) {
         let mut left = Vec::new();
         self.take_next(&mut left);
@@ -209,12 +212,12 @@ impl<O> fmt::Debug for State<O> {
     }
 }
 
-/// The stage of [`machine`].
 #[derive(Clone)]
 struct Walk {
-    /// A row of moves for each state, one for each observation by its ordinal. The first row is that of the beginning.
+    /// A row of moves for each state, indexed by the observation's ordinal. The first row is that
+    /// of the start state.
     moves: Arc<[Move]>,
-    /// Where the row of the present state begins.
+    /// Offset of the current state's row.
     row: u32,
 }
 
@@ -235,12 +238,12 @@ impl<O: Observation> Stage<O> for Walk {
     }
 }
 
-/// The rows of all states that can be reached.
+/// Returns the rows of all reachable states.
 fn moves<O: Observation>(start: &State<O>) -> Arc<[Move]> {
     let mut found = Found { states: vec![start.clone()], numbers: HashMap::from([(start.0.address(), 0)]) };
     let mut moves = Vec::new();
     let mut at = 0;
-    // Each state has its row in the order in which it was found; further ones are found while rows are written.
+    // Rows are in the order in which states are found. Writing a row may find further states.
     while let Some(state) = found.states.get(at).cloned() {
         for (_, step) in state.0.iter() {
             let (says, next) = match step {
@@ -256,10 +259,10 @@ fn moves<O: Observation>(start: &State<O>) -> Arc<[Move]> {
     moves.into()
 }
 
-/// States with the numbers of their rows.
+/// States and the numbers of their rows.
 struct Found<O> {
     states: Vec<State<O>>,
-    /// By where their steps are, which stay there as long as `states` has them.
+    /// By the address of their transitions, which is stable as long as `states` holds them.
     numbers: HashMap<*const Step<O>, usize>,
 }
 
@@ -333,7 +336,7 @@ mod tests {
         let length = if cfg!(miri) { 300 } else { 200_000 };
         let mut state = State::<locks::Sign>::new(|_| Step::Restart(Some(Stable)));
         for _ in 1..length {
-            // Every step leads to the same state: it is found time and again, and has one row.
+            // Every transition leads to the same state, which is found repeatedly and has one row.
             state = State::new(|_| Step::Next(None, state.clone()));
         }
         let flow = machine(&state);
@@ -363,7 +366,7 @@ mod tests {
         }
     }
 
-    /// What a machine says that is walked from state to state as it is written.
+    /// Runs the machine directly on its states, without the table.
     fn walked(start: &State<locks::Sign>, signs: &[locks::Sign]) -> Vec<Status> {
         let mut state = start.clone();
         let mut said = Vec::new();

@@ -1,27 +1,27 @@
-//! Vocabularies of threads that wait for each other.
+//! Vocabularies of thread synchronisation.
 
 vocabulary! {
-    /// What happens to a lock.
+    /// Operations of a lock.
     locks Lock {
-        /// It was asked for, without waiting.
+        /// The lock was requested, without waiting.
         Attempt attempt Operation;
-        /// It was asked for, and is waited for.
+        /// The lock was requested, and the requester waits.
         Acquire acquire Operation;
-        /// It was given.
+        /// The lock was granted.
         Grant grant Outcome => Stable;
-        /// It was not given.
+        /// The lock was denied.
         Deny deny Outcome => Degraded;
-        /// It was waited for longer than is allowed.
+        /// The wait exceeded its time limit.
         Timeout timeout Outcome => Degraded;
-        /// It was given back.
+        /// The lock was released.
         Release release Operation;
-        /// From reading to writing.
+        /// The lock was upgraded from reading to writing.
         Upgrade upgrade Operation;
-        /// From writing to reading.
+        /// The lock was downgraded from writing to reading.
         Downgrade downgrade Operation;
-        /// Others want it at the same time.
+        /// The lock is contended.
         Contest contest Outcome => Degraded;
-        /// Its holder is gone and has not given it back.
+        /// The holder ended without releasing the lock.
         Abandon abandon Outcome => Defective;
     }
     episodes {
@@ -37,19 +37,19 @@ vocabulary! {
 }
 
 vocabulary! {
-    /// What happens to a barrier that threads meet at.
+    /// Operations of a latch or barrier.
     latches Latch {
-        /// Somebody waits at it.
+        /// A thread waits.
         Await awaits Operation;
-        /// Somebody has come.
+        /// A thread arrived.
         Arrive arrive Operation;
-        /// All have come, and go on.
+        /// All threads arrived and were released.
         Release release Outcome => Stable;
-        /// Somebody waited longer than is allowed.
+        /// A wait exceeded its time limit.
         Timeout timeout Outcome => Degraded;
-        /// It can be used again.
+        /// The latch was reset.
         Reset reset Operation;
-        /// Somebody ended who was to come.
+        /// An expected thread ended before it arrived.
         Abandon abandon Outcome => Defective;
     }
     episodes {
@@ -64,23 +64,23 @@ vocabulary! {
 }
 
 vocabulary! {
-    /// Attempts to change what others change too.
+    /// Contended atomic operations.
     atomics Atomic {
-        /// A change was tried.
+        /// An update was attempted.
         Attempt attempt Operation;
-        /// It was made.
+        /// The update succeeded.
         Success success Outcome => Stable;
-        /// Another one came before it.
+        /// A concurrent update came first.
         Fail fail Outcome => Degraded;
-        /// It is tried again at once.
+        /// The update is retried immediately.
         Spin spin Operation;
-        /// Others are let go first.
+        /// The thread yields before it retries.
         Yield yields Operation;
-        /// It is tried again after a while.
+        /// The update is retried after a delay.
         Backoff backoff Operation;
-        /// It is waited for asleep.
+        /// The thread parks before it retries.
         Park park Operation => Degraded;
-        /// It was tried often enough, and given up.
+        /// The retry limit was reached.
         Exhaust exhaust Outcome => Defective;
     }
     episodes {

@@ -1,11 +1,11 @@
-//! Vocabularies whose signs are those of another one: what is said of what was said.
+//! Vocabularies that qualify the signs of other vocabularies.
 
 use super::Sign;
 use crate::operator::flow::Flow;
 use crate::operator::{Plan, Stage};
 
-/// A vocabulary without signs of its own: a module with its dimensions and an instrument for the signs of any vocabulary, and with a
-/// flow if there is one that finds them.
+/// Defines a vocabulary without signs of its own: a module with its dimensions, an instrument for
+/// the signs of any vocabulary, and optionally a flow that derives the dimensions.
 macro_rules! template {
     (
         $(#[$about:meta])*
@@ -22,7 +22,7 @@ macro_rules! template {
             $(pub use crate::signals::template::$flow as flow;)?
 
             symbols! {
-                /// In what respect it can be said.
+                /// Qualifiers of a sign.
                 Dimension { $($(#[$respect])* $Dimension,)+ }
             }
 
@@ -30,32 +30,33 @@ macro_rules! template {
                 const ORDERED: bool = $ordered;
             }
 
-            /// A sign of another vocabulary, and in what respect it is said.
+            /// A sign of another vocabulary with its qualifier.
             pub type Signal<S> = crate::signals::Signal<S, Dimension>;
 
-            /// What says it. Clones say it of the same subject.
+            /// An instrument, which emits signals of a subject. Clones have the same subject.
             #[derive(Clone, Debug, PartialEq, Eq)]
             pub struct $Instrument<S> {
                 pipe: Pipe<Signal<S>>,
             }
 
-            /// One instrument per name, each over the conduit's pipe of that name.
+            /// Returns a pool with one instrument per name, each over the conduit's pipe of that
+            /// name.
             pub fn pool<S: Sign>(conduit: &Conduit<Signal<S>>) -> Pool<$Instrument<S>> {
                 conduit.derive(|pipe| $Instrument::new(pipe.clone()))
             }
 
             impl<S: Sign> $Instrument<S> {
-                /// An instrument over this pipe.
+                /// Creates an instrument over this pipe.
                 pub fn new(pipe: Pipe<Signal<S>>) -> Self {
                     Self { pipe }
                 }
 
-                /// Of whom it says it.
+                /// Returns the subject that the signals are about.
                 pub fn subject(&self) -> &Subject {
                     self.pipe.subject()
                 }
 
-                /// Says what is given.
+                /// Emits the signal.
                 pub fn signal(&self, sign: S, dimension: Dimension) {
                     self.pipe.emit(Signal { sign, dimension });
                 }
@@ -87,31 +88,32 @@ macro_rules! template {
 }
 
 template! {
-    /// How far those agree who observe a subject.
+    /// Degree of agreement between the observers of a subject.
     surveys Survey ordered true {
-        /// They do not.
+        /// They disagree.
         Divided divided;
-        /// Most of them do.
+        /// Most of them agree.
         Majority majority;
-        /// All of them do.
+        /// All of them agree.
         Unanimous unanimous;
     }
 }
 
 template! {
-    /// How a sign comes back in what is said of a subject.
+    /// Recurrence of a sign of a subject.
     cycles Cycle ordered false {
-        /// It was not said before.
+        /// The sign is new.
         Single single;
-        /// It was the last thing said.
+        /// The sign is the same as the previous one.
         Repeat repeat;
-        /// It was said before, but not last.
+        /// The sign occurred before, but not last.
         Return returned;
     }
     and recurrences
 }
 
-/// Emits each sign with how it comes back. State: which signs were said, and which was the last; nothing is forgotten.
+/// Returns a flow that emits each sign with its recurrence. State: the set of signs so far, and the
+/// last one.
 ///
 /// ```
 /// use tidemark_circuit::signals::cycles;
@@ -127,13 +129,12 @@ pub fn recurrences<S: Sign>() -> Flow<S, cycles::Signal<S>, impl Plan<S, Out = c
     Flow::new().then(Recurrences { said: [0; SIGNS_MAX / 64], last: None })
 }
 
-/// How many signs a vocabulary may have.
+/// Maximum number of signs in a vocabulary.
 const SIGNS_MAX: usize = 256;
 
-/// The stage of [`cycles::flow`].
 #[derive(Clone)]
 struct Recurrences<S> {
-    /// A bit for each sign that was said, by its index.
+    /// A bit for each sign that has occurred, by its index.
     said: [u64; SIGNS_MAX / 64],
     last: Option<S>,
 }

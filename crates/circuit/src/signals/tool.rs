@@ -1,29 +1,29 @@
-//! Vocabularies of the usual instruments.
+//! Vocabularies of common instruments.
 
 vocabulary! {
-    /// What only grows.
+    /// A value that only increases.
     counters Counter {
-        /// One more.
+        /// The value was incremented.
         Increment increment Operation;
-        /// It was larger than it can be, and began anew.
+        /// The value exceeded its range and wrapped around.
         Overflow overflow Outcome;
-        /// It was set to zero.
+        /// The value was reset to zero.
         Reset reset Operation;
     }
 }
 
 vocabulary! {
-    /// What grows and shrinks.
+    /// A value that increases and decreases.
     gauges Gauge {
-        /// One more.
+        /// The value was incremented.
         Increment increment Operation;
-        /// One less.
+        /// The value was decremented.
         Decrement decrement Operation;
-        /// It was larger than it can be.
+        /// The value exceeded its maximum.
         Overflow overflow Outcome;
-        /// It was smaller than it can be.
+        /// The value fell below its minimum.
         Underflow underflow Outcome;
-        /// It was set to where it began.
+        /// The value was reset to its initial value.
         Reset reset Operation;
     }
 }
@@ -31,7 +31,7 @@ vocabulary! {
 vocabulary! {
     /// Communication, as one end sees it.
     probes Probe {
-        /// A connection was made.
+        /// A connection was opened.
         Connect connect Operation;
         /// A connection was closed.
         Disconnect disconnect Operation;
@@ -39,15 +39,15 @@ vocabulary! {
         Transfer transfer Operation;
         /// Data was handled.
         Process process Operation;
-        /// It went well.
+        /// An operation succeeded.
         Succeed succeed Outcome => Stable;
-        /// It did not.
+        /// An operation failed.
         Fail fail Outcome => Degraded;
     }
     ordered false {
-        /// From here to there.
+        /// Outgoing.
         Outbound;
-        /// From there to here.
+        /// Incoming.
         Inbound;
     }
     episodes {
@@ -62,69 +62,69 @@ vocabulary! {
 }
 
 vocabulary! {
-    /// A value, compared.
+    /// A measurement compared with a reference.
     sensors Sensor {
-        /// It is less.
+        /// The value is below the reference.
         Below below Outcome;
-        /// It is about the same.
+        /// The value is near the reference.
         Nominal nominal Outcome;
-        /// It is more.
+        /// The value is above the reference.
         Above above Outcome;
     }
     ordered false {
-        /// Than it usually is.
+        /// The usual value.
         Baseline;
-        /// Than it may be.
+        /// A limit.
         Threshold;
-        /// Than it should be.
+        /// The desired value.
         Target;
     }
 }
 
 vocabulary! {
-    /// How much a message matters.
+    /// Severity of a log message.
     logs Log {
-        /// Something serious has failed.
+        /// A serious failure.
         Severe severe Outcome => Defective;
-        /// Something may become a problem.
+        /// A potential problem.
         Warning warning Outcome => Degraded;
-        /// Something happened that is normal.
+        /// A normal event.
         Info info Outcome => Stable;
-        /// Something for who looks for a fault.
+        /// Details for debugging.
         Debug debug Outcome;
     }
 }
 
 vocabulary! {
-    /// Work that was judged by a criterion.
+    /// Evaluation of work by a criterion.
     evals Eval {
-        /// It meets the criterion.
+        /// The criterion is met.
         Pass pass Outcome => Stable;
-        /// It does not.
+        /// The criterion is not met.
         Fail fail Outcome => Degraded;
-        /// It was judged, and it cannot be said.
+        /// The evaluation was inconclusive.
         Unknown unknown Outcome;
-        /// It was not judged, on purpose.
+        /// The evaluation was skipped on purpose.
         Skip skip Outcome;
-        /// Who was to judge it failed.
+        /// The evaluation itself failed.
         Error error Outcome;
     }
     ordered false {
-        /// Whether it is right.
+        /// The result is correct.
         Correctness;
-        /// Whether everything is there.
+        /// The result is complete.
         Completeness;
-        /// Whether there is evidence for it.
+        /// The result is supported by evidence.
         Groundedness;
-        /// Whether it is of use.
+        /// The result is useful.
         Helpfulness;
-        /// Whether it does as it was told.
+        /// The result follows the instructions.
         Adherence;
-        /// Whether tools were used well.
+        /// Tools were used well.
         Tooling;
-        /// Whether work was passed on well.
+        /// Work was delegated well.
         Routing;
-        /// Whether it is safe.
+        /// The result is safe.
         Safety;
     }
     verdicts {

@@ -1,4 +1,4 @@
-//! Signals for `tracing`.
+//! Export of signals to `tracing`.
 
 use tracing::{debug, error, warn};
 
@@ -10,10 +10,11 @@ use crate::structure::conduit::Conduit;
 use crate::subscription::membership::Subscription;
 use crate::subscription::registrar::Registrar;
 
-/// Has everything that a conduit's instruments say from here on go to `tracing`, until the subscription is closed: an event each,
-/// with the target `tidemark_circuit::signals` and the fields `subject` (the instrument's name), `vocabulary`, `sign`, and where
-/// there are any, `dimension` and `status`. Its level follows from the situation: debug, but warn for a warning and error for what
-/// is critical.
+/// Sends the emissions of a conduit's instruments to `tracing` from now on, until the subscription
+/// is closed. Each one is an event with the target `tidemark_circuit::signals` and the fields
+/// `subject` (the instrument's name), `vocabulary` and `sign`, and `dimension` and `status` if
+/// there are any. The level is warn for a warning, error for a critical situation, and debug
+/// otherwise.
 ///
 /// Fails if the conduit is closed.
 ///

@@ -1,29 +1,29 @@
-//! What can be said of anything: the words that the other vocabularies are lifted to.
+//! Universal vocabularies, to which the others are lifted.
 
 vocabulary! {
-    /// The condition of a subject, judged from what was observed of it.
+    /// The condition of a subject, as judged from its observations.
     statuses Status {
-        /// It is becoming reliable, after a start or a recovery.
+        /// It is becoming stable, after a start or a recovery.
         Converging converging Outcome => Converging;
         /// It works as expected.
         Stable stable Outcome => Stable;
-        /// It is becoming unreliable.
+        /// It is becoming unstable.
         Diverging diverging Outcome => Diverging;
         /// It changes between conditions without a pattern.
         Erratic erratic Outcome => Erratic;
-        /// It works in part, or worse than it should.
+        /// It works partly, or worse than expected.
         Degraded degraded Outcome => Degraded;
-        /// Most of what it does fails.
+        /// Most of its operations fail.
         Defective defective Outcome => Defective;
-        /// It does nothing any more.
+        /// It does not work.
         Down down Outcome => Down;
     }
     ordered true {
-        /// A first impression.
+        /// Little evidence.
         Tentative;
-        /// There is good evidence.
+        /// Good evidence.
         Measured;
-        /// There is no doubt.
+        /// Strong evidence.
         Confirmed;
     }
 }
@@ -31,31 +31,31 @@ vocabulary! {
 vocabulary! {
     /// How urgent a condition is.
     situations Situation {
-        /// Nothing has to be done.
+        /// No action is needed.
         Normal normal Outcome;
-        /// Somebody should look at it.
+        /// It should be investigated.
         Warning warning Outcome;
-        /// Somebody has to do something now.
+        /// Immediate action is needed.
         Critical critical Outcome;
     }
     ordered true {
-        /// It stays as it is.
+        /// The condition does not change.
         Constant;
-        /// It changes somewhat.
+        /// The condition changes moderately.
         Variable;
-        /// It changes fast and much.
+        /// The condition changes fast and strongly.
         Volatile;
     }
 }
 
 vocabulary! {
-    /// The parts of something that takes time.
+    /// The parts of an operation that takes time.
     operations Operation {
-        /// It begins.
+        /// It began.
         Begin begin Operation;
-        /// It goes on.
+        /// It advanced.
         Advance advance Operation;
-        /// It ends.
+        /// It ended.
         End end Operation;
     }
     episodes {
@@ -66,13 +66,13 @@ vocabulary! {
 }
 
 vocabulary! {
-    /// What came of something.
+    /// The result of an operation.
     outcomes Outcome {
         /// It succeeded.
         Success success Outcome;
         /// It failed.
         Fail fail Outcome;
-        /// It cannot be said.
+        /// Its result is unknown.
         Unknown unknown Outcome;
     }
     verdicts {
@@ -83,41 +83,41 @@ vocabulary! {
 }
 
 vocabulary! {
-    /// How near a system is to what constrains it.
+    /// How close a system is to its constraints.
     systems System {
-        /// Within what it is made for.
+        /// Within its limits.
         Normal normal Outcome;
         /// At the boundary.
         Limit limit Outcome;
         /// Beyond the boundary.
         Alarm alarm Outcome;
-        /// The constraint has given way.
+        /// A constraint was violated.
         Fault fault Outcome;
     }
     ordered false {
-        /// What fits in.
+        /// Capacity.
         Space;
-        /// How much passes.
+        /// Throughput.
         Flow;
-        /// What is connected.
+        /// Connectivity.
         Link;
-        /// How long it takes.
+        /// Latency.
         Time;
     }
 }
 
 vocabulary! {
-    /// The shape of a series.
+    /// The trend of a series.
     trends Trend {
-        /// No pattern but the usual variation.
+        /// Only the usual variation.
         Stable stable Outcome;
-        /// It moves away for good.
+        /// A lasting change in one direction.
         Drift drift Outcome;
-        /// One extreme value.
+        /// A single extreme value.
         Spike spike Outcome;
-        /// It swings.
+        /// An oscillation.
         Cycle cycle Outcome;
-        /// No pattern at all.
+        /// No pattern.
         Chaos chaos Outcome;
     }
 }

@@ -1,6 +1,6 @@
-//! Vocabularies are tables; this turns a table into the enums, the instrument and the pool.
+//! Macros that turn the table of a vocabulary into its enums, its instrument and its pool.
 
-/// A set of words.
+/// Defines a set of symbols.
 macro_rules! symbols {
     ($(#[$about:meta])* $Set:ident { $($(#[$meaning:meta])* $Word:ident,)+ }) => {
         $(#[$about])*
@@ -32,7 +32,7 @@ macro_rules! symbols {
     };
 }
 
-/// The signs of a vocabulary, with the kind of each, its status if it has one, and its places in the tables that there are.
+/// Defines the signs of a vocabulary, with their kinds, statuses, parts of an episode and verdicts.
 macro_rules! signs {
     (
         $plural:ident { $($(#[$meaning:meta])* $Word:ident $kind:ident $(=> $status:ident)?,)+ }
@@ -40,7 +40,7 @@ macro_rules! signs {
         $(verdicts { $($Verdict:ident: $($WithVerdict:ident)+;)+ })?
     ) => {
         symbols! {
-            /// What can be said.
+            /// The signs of this vocabulary.
             Sign { $($(#[$meaning])* $Word,)+ }
         }
 
@@ -104,27 +104,27 @@ macro_rules! signs {
     };
 }
 
-/// What says the observations of a vocabulary, and the pool of them by name.
+/// Defines the instrument of a vocabulary, and a pool of instruments by name.
 macro_rules! instrument {
     ($Instrument:ident $Observation:ty) => {
-        /// What says it. Clones say it of the same subject.
+        /// An instrument, which emits observations of a subject. Clones have the same subject.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub struct $Instrument {
             pipe: $crate::Pipe<$Observation>,
         }
 
-        /// One instrument per name, each over the conduit's pipe of that name.
+        /// Returns a pool with one instrument per name, each over the conduit's pipe of that name.
         pub fn pool(conduit: &$crate::Conduit<$Observation>) -> $crate::Pool<$Instrument> {
             conduit.derive(|pipe| $Instrument::new(pipe.clone()))
         }
 
         impl $Instrument {
-            /// An instrument over this pipe.
+            /// Creates an instrument over this pipe.
             pub fn new(pipe: $crate::Pipe<$Observation>) -> Self {
                 Self { pipe }
             }
 
-            /// Of whom it says it.
+            /// Returns the subject that the observations are about.
             pub fn subject(&self) -> &$crate::Subject {
                 self.pipe.subject()
             }
@@ -132,12 +132,12 @@ macro_rules! instrument {
     };
 }
 
-/// The dimensions of a vocabulary, and the signals that its signs make with them; nothing if it has none.
+/// Defines the dimensions and the signals of a vocabulary, if it has dimensions.
 macro_rules! dimensions {
     () => {};
     (ordered $ordered:literal { $($(#[$respect:meta])* $Dimension:ident;)+ }) => {
         symbols! {
-            /// In what respect it can be said.
+            /// Qualifiers of the signs.
             Dimension { $($(#[$respect])* $Dimension,)+ }
         }
 
@@ -145,18 +145,19 @@ macro_rules! dimensions {
             const ORDERED: bool = $ordered;
         }
 
-        /// What is said, and in what respect.
+        /// A sign with its qualifier.
         pub type Signal = $crate::signals::Signal<Sign, Dimension>;
     };
 }
 
-/// The methods of an instrument: for signs, or for signals if the vocabulary has dimensions.
+/// Defines the methods of an instrument: for signs, or for signals if the vocabulary has
+/// dimensions.
 macro_rules! methods {
     ($Instrument:ident { $($(#[$meaning:meta])* $Word:ident $method:ident;)+ }) => {
         instrument! { $Instrument Sign }
 
         impl $Instrument {
-            /// Says what is given.
+            /// Emits the sign.
             pub fn sign(&self, sign: Sign) {
                 self.pipe.emit(sign);
             }
@@ -187,7 +188,7 @@ macro_rules! methods {
         instrument! { $Instrument Signal }
 
         impl $Instrument {
-            /// Says what is given.
+            /// Emits the signal.
             pub fn signal(&self, sign: Sign, dimension: Dimension) {
                 self.pipe.emit(Signal { sign, dimension });
             }
@@ -217,11 +218,12 @@ macro_rules! methods {
     };
 }
 
-/// A vocabulary: a module with its signs and its instrument, and with its dimensions if it has some.
+/// Defines a vocabulary: a module with its signs and its instrument, and its dimensions if it has
+/// some.
 ///
-/// Each line is a sign, the method that says it, its kind, and the status that it is a sign of, if it is. Behind that follow, where
-/// the vocabulary has them: the dimensions; the parts of an episode with the signs that are in them, which must be all; the
-/// verdicts with the signs that give them.
+/// Each line is a sign, its method, its kind, and the status that it implies, if any. These
+/// sections may follow: the dimensions; the parts of an episode with their signs, which must cover
+/// all signs; the verdicts with their signs.
 macro_rules! vocabulary {
     (
         $(#[$about:meta])*
@@ -245,7 +247,7 @@ macro_rules! vocabulary {
     };
 }
 
-/// What an instrument of a new conduit emits while `scenario` runs with it.
+/// Returns the emissions of an instrument of a new conduit while `scenario` uses it.
 #[cfg(test)]
 pub(super) fn said_with<O: super::Observation, I: Send + Sync + 'static>(
     pool: fn(&crate::Conduit<O>) -> crate::Pool<I>,
@@ -257,7 +259,7 @@ pub(super) fn said_with<O: super::Observation, I: Send + Sync + 'static>(
     })
 }
 
-/// What is emitted to a new conduit while `scenario` runs.
+/// Returns the emissions of a new conduit's pipes while `scenario` runs.
 #[cfg(test)]
 fn said<O: super::Observation>(scenario: impl FnOnce(&crate::Conduit<O>)) -> Vec<O> {
     let circuit = crate::Circuit::builder().run_by(crate::RunBy::Waiters).build().expect("valid");
@@ -274,7 +276,7 @@ fn said<O: super::Observation>(scenario: impl FnOnce(&crate::Conduit<O>)) -> Vec
     receiver.try_iter().collect()
 }
 
-/// What must be true of every set of words.
+/// Checks the invariants of every set of symbols.
 #[cfg(test)]
 pub(super) fn check_symbols<S: super::Symbol>() {
     for (index, symbol) in S::ALL.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Banks: owners of conduits.
+//! Banks: owners of conduits by name.
 
 use std::ptr;
 use std::sync::{Arc, Mutex};
@@ -17,7 +17,8 @@ use crate::sync::unpoisoned;
 
 /// One conduit per name, all closed with the bank.
 ///
-/// Clones are the same bank; dropping it changes nothing. Asking for a conduit takes a lock the first time only.
+/// Clones are handles of the same bank; dropping them does not close it. Only the first request for
+/// a conduit takes a lock.
 ///
 /// ```
 /// use tidemark_circuit::{Circuit, name};
@@ -39,18 +40,18 @@ struct Inner<E> {
     routing: Routing,
     conduits: NameMap<Conduit<E>>,
     closed: Closed,
-    /// Held while a conduit is made or all are listed, so that none is made behind the back of a close. Nothing of users is called
-    /// meanwhile.
+    /// Held while a conduit is made or all are listed, so that a close misses none. No user code is
+    /// called under it.
     making: Mutex<()>,
 }
 
 impl Circuit {
-    /// A bank. See [`Bank`].
+    /// Creates a bank. See [`Bank`].
     pub fn bank<E: Clone + Send + 'static>(&self) -> Result<Bank<E>, Fault> {
         self.unnamed().bank()
     }
 
-    /// A bank whose conduits have another routing than the default.
+    /// Creates a bank whose conduits have the given routing.
     pub fn bank_with<E: Clone + Send + 'static>(&self, routing: Routing) -> Result<Bank<E>, Fault> {
         self.unnamed().bank_with(routing)
     }
@@ -77,12 +78,13 @@ impl Naming<'_> {
 }
 
 impl<E: Clone + Send + 'static> Bank<E> {
-    /// Who this bank is.
+    /// Returns the subject of the bank.
     pub fn subject(&self) -> &Subject {
         &self.inner.subject
     }
 
-    /// The conduit of a name: always the same for the same name. Fails if the bank or its circuit is closed.
+    /// Returns the conduit of a name, creating it on the first call. Fails if the bank or its
+    /// circuit is closed.
     pub fn get(&self, name: impl Into<Name>) -> Result<&Conduit<E>, Fault> {
         let (inner, name) = (&*self.inner, name.into());
         inner.machine.check_open("get")?;
@@ -98,8 +100,9 @@ impl<E: Clone + Send + 'static> Bank<E> {
         }))
     }
 
-    /// Closes all conduits in the order of their names, behind what the caller emitted before. New ones are refused from now on, to
-    /// the circuit itself, unless it is the caller, from that place in the order on.
+    /// Closes all conduits in the order of their names, after what the caller emitted before. New
+    /// conduits are refused immediately; inside the circuit, unless it is the caller, once it has
+    /// reached the close in its order.
     pub fn close(&self) {
         let Inner { machine, subject, closed, .. } = &*self.inner;
         closed.ask(machine, || {
@@ -130,7 +133,7 @@ impl<E> Bank<E> {
 }
 
 impl<E: Clone + Send + 'static> Inner<E> {
-    /// Refuses what a closed bank does not do.
+    /// Returns a fault if the bank is closed.
     fn check_open(&self) -> Result<(), Fault> {
         if self.closed.is_closed(self.machine.is_inside()) {
             return Err(Fault::new(self.subject.clone(), "get", "the bank is closed"));
@@ -138,7 +141,7 @@ impl<E: Clone + Send + 'static> Inner<E> {
         Ok(())
     }
 
-    /// All that there are, in the order of their names.
+    /// Returns all conduits, sorted by name.
     fn conduits(&self) -> Vec<&Conduit<E>> {
         let making = unpoisoned(self.making.lock());
         let mut conduits = self.conduits.values();

@@ -1,4 +1,4 @@
-//! Basins: the newest values of a pipe, kept until they are asked for.
+//! Basins: the newest values of a pipe, kept until they are drained.
 #![allow(unsafe_code, reason = "state of the circuit's context is reached in receptors, which run there")]
 
 use std::collections::VecDeque;
@@ -13,10 +13,11 @@ use crate::structure::handle::handle;
 use crate::structure::newest::push_newest;
 use crate::structure::pipe::Pipe;
 
-/// Keeps the newest values that come through its pipe, up to its capacity, until they are drained. The oldest makes room.
+/// Keeps the newest values of its pipe, up to its capacity, until they are drained. When it is
+/// full, a new value replaces the oldest.
 ///
-/// A value costs no lock and no allocation once the basin was full. Memory is taken as values come, and kept. Clones are the same
-/// basin.
+/// A value costs no lock, and no allocation once the basin has been full. Memory grows with the
+/// values and is not released. Clones are handles of the same basin.
 ///
 /// ```
 /// use std::sync::mpsc;
@@ -37,14 +38,14 @@ pub struct Basin<E> {
 }
 
 struct Inner<E> {
-    /// What fills the basin. Shares the values with `drains`.
+    /// Fills the basin. Shares the values with `drains`.
     pipe: Pipe<E>,
-    /// Is given the targets of drains. Has the basin's subject.
+    /// Receives the targets of drains. Has the basin's subject.
     drains: Pipe<Pipe<E>>,
 }
 
 impl Circuit {
-    /// A basin for so many values. Fails if that is none. See [`Basin`].
+    /// Creates a basin for `capacity` values. Fails if `capacity` is 0. See [`Basin`].
     pub fn basin<E: Send + 'static>(&self, capacity: usize) -> Result<Basin<E>, Error> {
         self.unnamed().basin(capacity)
     }
@@ -64,7 +65,7 @@ impl Naming<'_> {
         let fill = move |value: E| {
             // SAFETY: receptors run in their circuit's context.
             let oldest = unsafe { kept.with(|values| push_newest(values, capacity, value)) };
-            // Dropping calls code of users.
+            // Dropping calls user code.
             drop(oldest);
         };
         let drain = move |target: Pipe<E>| {
@@ -80,18 +81,19 @@ impl Naming<'_> {
 }
 
 impl<E: Send + 'static> Basin<E> {
-    /// Who this basin is.
+    /// Returns the subject of the basin.
     pub fn subject(&self) -> &Subject {
         self.inner.drains.subject()
     }
 
-    /// What fills the basin: always the same pipe.
+    /// Returns the pipe that fills the basin.
     pub fn pipe(&self) -> &Pipe<E> {
         &self.inner.pipe
     }
 
-    /// Has what is in the basin then, behind what the caller emitted before, emitted to the target, oldest first, and the basin
-    /// emptied. Counts as an emission where the circuit is bounded; dropped if it is closed.
+    /// Emits the basin's values to the target, oldest first, and empties the basin. This happens
+    /// after what the caller emitted before. Counts as an emission in a bounded circuit; dropped if
+    /// the circuit is closed.
     pub fn drain(&self, target: &Pipe<E>) {
         self.inner.drains.emit(target.clone());
     }

@@ -1,12 +1,12 @@
-//! Captures: values with where they came from.
+//! Captures: values with their origin.
 
 use crate::execution::current::Current;
 use crate::identity::name::Name;
 use crate::identity::subject::Subject;
 use crate::identity::value::State;
 
-/// A value, the subject of the pipe that it was emitted to, and the context that it was emitted in. Made by a [`crate::Sink`] and
-/// a [`crate::Reservoir`]; costs two reference counts.
+/// A value, the subject of the pipe that it was emitted to, and the context that it was emitted in.
+/// Made by a [`crate::Sink`] and a [`crate::Reservoir`]; costs two reference counts.
 ///
 /// ```
 /// use tidemark_circuit::{Circuit, name};
@@ -35,32 +35,33 @@ impl<E> Capture<E> {
         Self { emission, subject, current }
     }
 
-    /// The value.
+    /// Returns the value.
     pub fn emission(&self) -> &E {
         &self.emission
     }
 
-    /// The value, without the rest.
+    /// Returns the value and drops the rest.
     pub fn into_emission(self) -> E {
         self.emission
     }
 
-    /// Who the pipe is that it was emitted to.
+    /// Returns the subject of the pipe that the value was emitted to.
     pub fn subject(&self) -> &Subject {
         &self.subject
     }
 
-    /// The name of that pipe.
+    /// Returns the name of that pipe.
     pub fn name(&self) -> Name {
         self.subject.name()
     }
 
-    /// Who emitted it: the circuit whose receptor did, or the thread if it was outside of all circuits.
+    /// Returns the emitter: the circuit whose receptor emitted the value, or the thread if it was
+    /// outside all circuits.
     pub fn current(&self) -> &Current {
         &self.current
     }
 
-    /// What is said about the pipe.
+    /// Returns the state of the pipe's subject.
     pub fn state(&self) -> &State {
         self.subject.state()
     }

@@ -1,4 +1,4 @@
-//! Cells: the last value of a pipe, to be read from anywhere.
+//! Cells: the last value of a pipe, readable from anywhere.
 
 use std::mem;
 use std::sync::{Arc, Mutex};
@@ -11,11 +11,11 @@ use crate::structure::handle::handle;
 use crate::structure::pipe::Pipe;
 use crate::sync::unpoisoned;
 
-/// A value that a pipe changes and anybody reads: always the last one that the circuit has handled, or the one that the cell
-/// began with.
+/// The last value of a pipe that the circuit has handled, readable from any thread. It starts with
+/// an initial value.
 ///
-/// Reading and changing take a lock of the cell's own for as long as copying the value takes, some 10 ns for a small one. A
-/// large value is best put into an `Arc`. Clones are the same cell.
+/// Reads and writes take the cell's lock while they copy the value, some 10 ns for a small one. Put
+/// a large value into an `Arc`. Clones are handles of the same cell.
 ///
 /// ```
 /// use tidemark_circuit::Circuit;
@@ -34,13 +34,13 @@ pub struct Cell<E> {
 
 struct Inner<E> {
     subject: Subject,
-    /// Shared with the receptor of the pipe, which must not hold what holds the pipe.
+    /// Shared with the pipe's receptor, which must not hold anything that holds the pipe.
     value: Arc<Mutex<E>>,
     pipe: Pipe<E>,
 }
 
 impl Circuit {
-    /// A cell with its first value. See [`Cell`].
+    /// Creates a cell with its initial value. See [`Cell`].
     pub fn cell<E: Clone + Send + 'static>(&self, seed: E) -> Result<Cell<E>, Fault> {
         self.unnamed().cell(seed)
     }
@@ -54,7 +54,7 @@ impl Naming<'_> {
         let published = Arc::clone(&value);
         let receptor = move |value: E| {
             let before = mem::replace(&mut *unpoisoned(published.lock()), value);
-            // Dropping calls code of users, which may read the cell.
+            // Dropping calls user code, which may read the cell.
             drop(before);
         };
         let pipe_subject = Subject::new(Kind::Pipe, subject.name(), Some(subject.clone()));
@@ -64,17 +64,18 @@ impl Naming<'_> {
 }
 
 impl<E: Clone + Send + 'static> Cell<E> {
-    /// Who this cell is.
+    /// Returns the subject of the cell.
     pub fn subject(&self) -> &Subject {
         &self.inner.subject
     }
 
-    /// What changes the cell: always the same pipe.
+    /// Returns the pipe that changes the cell.
     pub fn pipe(&self) -> &Pipe<E> {
         &self.inner.pipe
     }
 
-    /// The last value. `E::clone` runs under the cell's lock, so it must not read the same cell.
+    /// Returns the last value. `E::clone` runs under the cell's lock, so it must not read the same
+    /// cell.
     pub fn get(&self) -> E {
         unpoisoned(self.inner.value.lock()).clone()
     }

@@ -1,28 +1,29 @@
-//! Whether something was closed.
+//! The closed flag of components.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use crate::execution::machine::Machine;
 use crate::sync::thread;
 
-/// Somebody has asked for it.
+/// A close was requested.
 const ASKED: u8 = 1;
-/// The circuit has asked for it itself, or has come to a close from outside in its order.
+/// The circuit has requested the close itself, or has reached a close from outside in its order.
 const INSIDE: u8 = 2;
-/// Who has asked for it has put it into the order.
+/// The requesting thread has put the close into the circuit's order.
 const PUT: u8 = 4;
 
-/// Whether something of a circuit was closed: to everybody else from the moment on that somebody asks for it, to the circuit itself
-/// from its place in the order on. So what a circuit decides by it is decided alike in a replay.
+/// Whether a component was closed. Outside the circuit this holds from the first request; inside,
+/// from the close's place in the circuit's order. So a replay takes the same decisions as the
+/// original run.
 #[derive(Default)]
 pub(crate) struct Closed(AtomicU8);
 
 impl Closed {
-    /// Asks for the close, which `put` puts into the order of the circuit. An ask from outside does not stand for one from inside,
-    /// whose place may be ahead.
+    /// Requests the close, which `put` puts into the circuit's order. A request from outside does
+    /// not replace one from inside, whose place in the order may be earlier.
     ///
-    /// If somebody else has asked before, this waits for the moment that that one takes to put it there: who settles the circuit then
-    /// waits for the close as well.
+    /// Outside the circuit, if another thread has requested the close before, this waits until that
+    /// thread has put it into the order. So a settle after this call includes the close.
     pub(crate) fn ask(&self, machine: &Machine, put: impl FnOnce()) {
         let is_inside = machine.is_inside();
         let (asked, known) = if is_inside { (ASKED | INSIDE, INSIDE) } else { (ASKED, ASKED) };
@@ -30,24 +31,25 @@ impl Closed {
             put();
             self.0.fetch_or(PUT, Ordering::AcqRel);
         } else if !is_inside {
-            // A circuit that has ended takes none, and has the one who asked drop what is left, which may ask once more.
+            // An ended circuit takes no entries. The requesting thread then drops what is left,
+            // which may request this close again.
             while self.0.load(Ordering::Acquire) & (PUT | INSIDE) == 0 && !machine.has_ended() {
                 thread::yield_now();
             }
         }
     }
 
-    /// Notes that what was put into the order closes this as well.
+    /// Marks this as closed by an entry that is already in the circuit's order.
     pub(crate) fn expect(&self) {
         self.0.fetch_or(ASKED | PUT, Ordering::AcqRel);
     }
 
-    /// Notes that the circuit has come to the close.
+    /// Marks that the circuit has reached the close.
     pub(crate) fn reach(&self) {
         self.0.fetch_or(INSIDE, Ordering::AcqRel);
     }
 
-    /// Whether it was closed, to whoever asks from there.
+    /// Returns whether this is closed, as seen from inside or outside the circuit.
     pub(crate) fn is_closed(&self, is_inside: bool) -> bool {
         self.0.load(Ordering::Acquire) & if is_inside { INSIDE } else { ASKED } != 0
     }

@@ -1,7 +1,8 @@
-//! Conduits: pipes by name, and a source of what goes through them.
+//! Conduits: pipes by name, and a source of their emissions.
 //!
-//! A conduit's pipes share a [`Hub`], which has the subscriptions. A pipe keeps its own list of receivers and makes it anew when
-//! it emits for the first time after the hub's version has changed; that is also when subscribers' callbacks are called.
+//! The pipes of a conduit share a [`Hub`], which has the subscriptions. Each pipe caches its list
+//! of receivers. It rebuilds the list on its first emission after the hub's version has changed,
+//! and calls the callbacks of new subscribers then.
 #![allow(
     unsafe_code,
     reason = "state of the circuit's context is reached in jobs and deliveries, which run there"
@@ -31,7 +32,7 @@ use crate::subscription::registered;
 use crate::subscription::registrar::{Receiver, ReceiverPool, Registrar};
 use crate::subscription::subscriber::Subscriber;
 
-/// Where an emission goes besides its own pipe.
+/// Further targets of an emission, besides its own pipe.
 ///
 /// ```
 /// use tidemark_circuit::{Circuit, Routing, name};
@@ -47,22 +48,22 @@ use crate::subscription::subscriber::Subscriber;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Routing {
-    /// Nowhere.
+    /// None.
     #[default]
     Pipe,
-    /// To the pipes of all names that enclose its name, the nearest first: `app.orders.eu`, then `app.orders`, then `app`. They are
-    /// part of the emission, but where a name has more parts than are to be on one stack: there every 64th goes by the circuit's own queue,
-    /// and of values above 256 bytes a part counts as many times as they have 256 bytes.
+    /// The pipes of all enclosing names, nearest first: `app.orders.eu`, then `app.orders`, then
+    /// `app`. They run as part of the emission. To bound the stack, every 64th level goes through
+    /// the circuit's queue instead. With values above 256 bytes, a level counts once per 256 bytes.
     Stem,
 }
 
-/// A pool of pipes, one per name, and the source of what is emitted to them.
+/// Pipes by name, and the source of what is emitted to them.
 ///
-/// Clones are the same conduit. The pipes of a conduit that is closed drop what they are given.
+/// Clones are handles of the same conduit. The pipes of a closed conduit drop their values.
 ///
-/// Looking up a pipe takes no lock once it was made; pipes are kept for as long as the conduit. An emission costs a call through a
-/// pointer for each receiver and a clone of the value for each but the last, and little more than that of a bare pipe if nobody has
-/// subscribed.
+/// Looking up an existing pipe takes no lock. Pipes live as long as the conduit. An emission costs
+/// an indirect call per receiver, and a clone of the value for each receiver but the last. Without
+/// subscriptions it costs little more than that of a bare pipe.
 ///
 /// ```
 /// use tidemark_circuit::{Circuit, Name};
@@ -86,12 +87,12 @@ struct Inner<E> {
 }
 
 impl Circuit {
-    /// A conduit. See [`Conduit`].
+    /// Creates a conduit. See [`Conduit`].
     pub fn conduit<E: Clone + Send + 'static>(&self) -> Result<Conduit<E>, Fault> {
         self.unnamed().conduit()
     }
 
-    /// A conduit with another routing than the default.
+    /// Creates a conduit with the given routing.
     pub fn conduit_with<E: Clone + Send + 'static>(&self, routing: Routing) -> Result<Conduit<E>, Fault> {
         self.unnamed().conduit_with(routing)
     }
@@ -123,12 +124,13 @@ impl<E: Clone + Send + 'static> Conduit<E> {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Who this conduit is.
+    /// Returns the subject of the conduit.
     pub fn subject(&self) -> &Subject {
         &self.inner.subject
     }
 
-    /// The pipe of a name: always the same for the same name. Takes no lock if it was asked for before.
+    /// Returns the pipe of a name, creating it on the first call. Later calls return the same pipe
+    /// and take no lock.
     #[inline]
     pub fn get(&self, name: impl Into<Name>) -> &Pipe<E> {
         let name = name.into();
@@ -146,7 +148,7 @@ impl<E: Clone + Send + 'static> Conduit<E> {
         let channel = Channel {
             subject: subject.clone(),
             hub: Arc::clone(&inner.hub),
-            // Another one than the hub ever begins with.
+            // Differs from the first version of any hub.
             version: u64::MAX,
             routes: Vec::new(),
             uncopied: 0,
@@ -155,8 +157,8 @@ impl<E: Clone + Send + 'static> Conduit<E> {
         Pipe::new(NodeRef::built_in(&inner.machine, subject, calls, channel))
     }
 
-    /// The pipe of the enclosing name. Those that enclose it are made from the outermost on, none while another is being made: a deep
-    /// name must not take a deep stack.
+    /// Returns the pipe of the enclosing name. Creates missing enclosing pipes from the outermost
+    /// in, one after the other, so that a deep name does not need a deep stack.
     fn parent(&self, name: Name) -> Option<&Pipe<E>> {
         let is_missing = |name: &Name| self.inner.pipes.get(*name).is_none();
         let missing: Vec<Name> =
@@ -167,7 +169,8 @@ impl<E: Clone + Send + 'static> Conduit<E> {
         name.enclosure().map(|enclosure| self.get(enclosure))
     }
 
-    /// Has the subscriber hear of what is emitted from here on. Its callback is called for each pipe when that first emits.
+    /// Subscribes to the emissions that follow in the circuit's order. The subscriber's callback is
+    /// called for each pipe when that pipe next emits.
     ///
     /// Fails if the conduit or the subscriber is closed, or the subscriber is of another circuit.
     pub fn subscribe(&self, subscriber: &Subscriber<E>) -> Result<Subscription<E>, Fault> {
@@ -175,15 +178,18 @@ impl<E: Clone + Send + 'static> Conduit<E> {
         self.begin(subscriber, None, hearer)
     }
 
-    /// As [`Conduit::subscribe`]; `on_close` is called once in the circuit's context when the subscription has ended, whoever
-    /// ended it: its own close, or that of its subscriber, its source, or its circuit.
+    /// Subscribes as [`Conduit::subscribe`] does. `on_close` is called once, in the circuit's
+    /// context, when the subscription has ended: by its own close, or by that of its subscriber,
+    /// its source or its circuit.
     ///
-    /// A circuit that ends first ends what is subscribed to its conduits, one after the other in the order in which they began,
-    /// and what `on_close` emits to the circuit is still handled, with all that it causes, before the next. `on_close` is dropped
-    /// without being called if the subscription never began, because the circuit was closed meanwhile, and if nobody is left whom
-    /// it could tell anything: once it has begun it goes with the last handle of the conduit, its pipes and the subscription, and
-    /// with a circuit that nobody can run any more. Who relies on it keeps one of them until the circuit is closed and has
-    /// settled.
+    /// A circuit that ends first ends the subscriptions to its conduits, in the order in which they
+    /// began. What `on_close` emits to the circuit is handled, with all that it causes, before the
+    /// next subscription ends.
+    ///
+    /// `on_close` is dropped uncalled if the circuit was closed before the subscription began. It
+    /// is also dropped with the last handle of the conduit, its pipes and the subscription, and
+    /// with a circuit that can no longer be run. A caller that relies on `on_close` keeps one of
+    /// these handles until the circuit is closed and has settled.
     pub fn subscribe_with<F>(&self, subscriber: &Subscriber<E>, on_close: F) -> Result<Subscription<E>, Fault>
     where
         F: FnOnce(&Subscription<E>) + Send + 'static,
@@ -214,7 +220,7 @@ impl<E: Clone + Send + 'static> Conduit<E> {
         Ok(subscription)
     }
 
-    /// A subscription that has yet to begin. The subscriber must be of this circuit.
+    /// Creates a subscription that has not begun. The subscriber must be of this circuit.
     pub(crate) fn prepare(
         &self,
         subscriber: &Subscriber<E>,
@@ -225,21 +231,22 @@ impl<E: Clone + Send + 'static> Conduit<E> {
         Subscription::new(&inner.subject, &inner.hub, subscriber.inner(), on_close, &inner.machine)
     }
 
-    /// Begins what [`Conduit::prepare`] of this conduit has made. If either may be closed by the time, it ends then without having
-    /// begun.
+    /// Begins a subscription made by [`Conduit::prepare`] of this conduit. If the conduit or the
+    /// subscriber is closed by then, the subscription ends without having begun.
     pub(crate) fn begin_prepared(&self, subscription: &Subscription<E>, hearer: Hearer) {
         subscription.begin(&self.inner.subject, &self.inner.hub, hearer);
     }
 
-    /// Whether it was closed, or its circuit was. Inside of the circuit that is up to the place in the order: what somebody else
-    /// asks for at the same time is not known before the circuit comes to it.
+    /// Returns whether the conduit or its circuit was closed. Inside the circuit, a close requested
+    /// from outside counts only once the circuit has reached it in its order.
     pub fn is_closed(&self) -> bool {
         let Inner { hub, machine, .. } = &*self.inner;
         hub.closed.is_closed(machine.is_inside()) || machine.is_closed_here()
     }
 
-    /// Ends all subscriptions, behind what the caller emitted before. New ones are refused from now on, those of the circuit itself,
-    /// unless it is the caller, from that place in the order on; and what is emitted later is dropped.
+    /// Ends all subscriptions, after what the caller emitted before. Later emissions are dropped.
+    /// New subscriptions are refused immediately; inside the circuit, unless it is the caller, once
+    /// it has reached the close in its order.
     pub fn close(&self) {
         let Inner { hub, machine, subject, .. } = &*self.inner;
         hub.closed.ask(machine, || {
@@ -250,7 +257,7 @@ impl<E: Clone + Send + 'static> Conduit<E> {
         });
     }
 
-    /// Notes that what was put into the order closes the conduit as well.
+    /// Marks the conduit as closed by an entry that is already in the circuit's order.
     pub(crate) fn expect_close(&self) {
         self.inner.hub.closed.expect();
     }
@@ -272,13 +279,12 @@ impl<E> Conduit<E> {
         &self.inner.machine
     }
 
-    /// A handle that does not keep the conduit.
     pub(crate) fn downgrade(&self) -> WeakConduit<E> {
         WeakConduit(Arc::downgrade(&self.inner))
     }
 }
 
-/// A handle that does not keep its conduit, nor its circuit.
+/// A handle that keeps neither its conduit nor the circuit alive.
 pub(crate) struct WeakConduit<E>(Weak<Inner<E>>);
 
 impl<E> WeakConduit<E> {
@@ -291,7 +297,8 @@ impl<E> WeakConduit<E> {
     }
 }
 
-/// Mirroring: a subscriber to a conduit has each pipe's emissions go to the conduit's pipe of the same name.
+/// Mirrors: a subscriber to a conduit forwards each pipe's emissions to the conduit's pipe of the
+/// same name.
 impl<E: Clone + Send + 'static> ReceiverPool<E> for Conduit<E> {
     fn register(&mut self, subject: &Subject, registrar: &mut Registrar<'_, E>) {
         registrar.pipe(self.get(subject.name()));
@@ -301,14 +308,15 @@ impl<E: Clone + Send + 'static> ReceiverPool<E> for Conduit<E> {
 handle!(Conduit<E>, |conduit| &conduit.inner.subject);
 
 impl<E: Clone + Send + 'static> Hub<E> {
-    /// Ends all subscriptions, and takes no more.
+    /// Ends all subscriptions and refuses new ones.
     ///
     /// # Safety
     ///
     /// As [`Hub::add`].
     unsafe fn close(&self) {
         self.closed.reach();
-        // SAFETY: as the caller says. The subscriptions are ended after the cell was left, because that comes back to it.
+        // SAFETY: as the caller says. The subscriptions end outside of `with`, because ending one
+        // enters the cell again.
         unsafe {
             let all = self.subscriptions.with(|hub| {
                 hub.closed = true;
@@ -322,27 +330,26 @@ impl<E: Clone + Send + 'static> Hub<E> {
     }
 }
 
-/// The receptor of a conduit's pipe.
 struct Channel<E> {
     subject: Subject,
     hub: Arc<Hub<E>>,
-    /// The hub's version that `routes` is of.
+    /// Version of the hub that `routes` was built for.
     version: u64,
     routes: Vec<Route<E>>,
-    /// How often a value could not be copied for somebody.
+    /// Number of failed clones of a value.
     uncopied: u32,
-    /// The pipe of the enclosing name, which hears of everything too.
+    /// The pipe of the enclosing name, which gets every value too.
     parent: Option<Parent<E>>,
 }
 
-/// The way to the pipe of the enclosing name.
+/// How values reach the pipe of the enclosing name.
 enum Parent<E> {
     Direct(Forward<E>),
-    /// By the transit queue, so that the stack stays small however deep names are.
+    /// Through the transit queue, to bound the stack for deep names.
     Queued(Pipe<E>),
 }
 
-/// What one subscription registered for this pipe.
+/// The receivers that one subscription registered for this pipe.
 struct Route<E> {
     subscription: Arc<SubscriptionInner<E>>,
     receivers: Vec<Receiver<E>>,
@@ -358,7 +365,7 @@ impl<E: Clone + Send + 'static> Receptor<E> for Channel<E> {
         let mut targets = self.routes.iter_mut().flat_map(|route| &mut route.receivers).peekable();
         while let Some(target) = targets.next() {
             if targets.peek().is_none() && self.parent.is_none() {
-                // The last one gets the value itself.
+                // The last receiver gets the value itself.
                 return target.give(&self.subject, value);
             }
             target.give_copy(&self.subject, &value, &mut self.uncopied);
@@ -378,12 +385,13 @@ impl<E: Send + 'static> Parent<E> {
 }
 
 impl<E: Clone + Send + 'static> Channel<E> {
-    /// Forgets what ended subscriptions registered, and has new ones register.
+    /// Drops the receivers of ended subscriptions and calls the callbacks of new ones.
     #[cold]
     fn rewire(&mut self) {
-        // SAFETY: receptors run in their circuit's context; the cell is left before callbacks are called.
+        // SAFETY: receptors run in their circuit's context; no callback is called within `with`.
         let (version, all) = unsafe { self.hub.subscriptions.with(|hub| (hub.version, hub.all.clone())) };
-        // Both are in the order in which subscriptions began, and who is new is behind all others: one walk finds who is left.
+        // Both lists are in the order in which subscriptions began, and new ones are at the end, so
+        // one pass finds the remaining ones.
         let mut before = std::mem::take(&mut self.routes).into_iter();
         let mut gone = Vec::new();
         self.routes.reserve_exact(all.len());
@@ -395,14 +403,14 @@ impl<E: Clone + Send + 'static> Channel<E> {
                 }
             };
             self.routes.push(known.unwrap_or_else(|| {
-                // SAFETY: as above; a callback is not called from within another.
+                // SAFETY: as above; a callback is never called from within another.
                 let receivers = unsafe { subscription.subscriber().discover(&self.subject) };
                 Route { subscription, receivers }
             }));
         }
         gone.extend(before);
         self.version = version;
-        // Dropping receptors calls code of users.
+        // Dropping receptors calls user code.
         shielded(|| drop(gone));
     }
 }
@@ -420,7 +428,8 @@ impl<E: Clone + Send + 'static> Receiver<E> {
         }
     }
 
-    /// Gives a copy. That one cannot be made is not the receiver's failure, and costs nobody else the value.
+    /// Gives the receiver a copy. A failed clone is not the receiver's failure and affects no other
+    /// receiver.
     #[inline]
     fn give_copy(&mut self, pipe: &Subject, value: &E, uncopied: &mut u32) {
         let mut is_copied = false;

@@ -1,10 +1,12 @@
-//! What all handles have in common.
+//! The implementation shared by all handles.
 
-/// Handles of something that lives behind an `Arc` in their field `inner`: a clone is another handle of the same thing, two are
-/// equal if they are of the same thing, which is hashed by its subject, and to people a handle is its type and its subject.
+/// Implements the traits of a handle whose target is in an `Arc` in its field `inner`. Clones are
+/// handles of the same target. Handles are equal if they have the same target, hash by its subject,
+/// and print as their type and subject.
 ///
-/// Named are the type, its fields besides `inner`, and where its subject is. Nothing is asked of the type's parameters, as deriving
-/// would; `Hash` and `Debug` ask what stands behind `where`, for subjects that are not to be had otherwise.
+/// The arguments are the type, its fields besides `inner`, and an expression for the subject.
+/// Unlike with derives, the type's parameters need no bounds. The bounds after `where` apply to
+/// `Hash` and `Debug`, for subjects that need them.
 ///
 /// ```text
 /// handle!(Bank<E>, |bank| &bank.inner.subject);
@@ -23,7 +25,7 @@ macro_rules! handle {
             }
         }
 
-        /// Whether both are handles of the same thing.
+        /// Returns whether both are handles of the same target.
         impl $(<$parameter>)? PartialEq for $Handle $(<$parameter>)? {
             fn eq(&self, other: &Self) -> bool {
                 ::std::sync::Arc::ptr_eq(&self.inner, &other.inner)

@@ -1,4 +1,4 @@
-//! What circuits are made of: pipes, conduits and what keeps values, and when each ends.
+//! Components of a circuit: pipes, conduits, value holders, and the scopes that close them.
 
 pub(crate) mod bank;
 pub(crate) mod basin;

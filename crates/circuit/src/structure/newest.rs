@@ -1,8 +1,9 @@
-//! Queues of the newest values.
+//! Bounded queues that keep the newest values.
 
 use std::collections::VecDeque;
 
-/// Puts a value behind the others, and takes the oldest away if there are more than `capacity` then, which is not zero.
+/// Appends a value, and removes and returns the oldest if the queue was full. `capacity` is not
+/// zero.
 pub(crate) fn push_newest<E>(values: &mut VecDeque<E>, capacity: usize, value: E) -> Option<E> {
     debug_assert!(values.len() <= capacity && capacity > 0);
     let oldest = if values.len() == capacity { values.pop_front() } else { None };

@@ -1,4 +1,4 @@
-//! Pins: state that only its own circuit can reach.
+//! Pins: values that only their own circuit can access.
 #![allow(unsafe_code, reason = "the context stands in for a lock")]
 
 use std::cell::RefCell;
@@ -11,10 +11,11 @@ use crate::execution::machine::MachineRef;
 use crate::identity::subject::{Kind, Subject};
 use crate::structure::handle::handle;
 
-/// A value that is read and changed at once, without a lock, but only in the context of its circuit.
+/// A value that is read and changed directly, without a lock, but only in its circuit's context.
 ///
-/// The handle may travel anywhere: through pipes, to other circuits, to other threads. There it cannot be opened: each method
-/// fails with a [`ContextError`]. Opening one costs a look at whose context this is. Clones are the same pin.
+/// The handle can be sent anywhere: through pipes, to other circuits, to other threads. Outside the
+/// circuit each method fails with a [`ContextError`]. An access costs a check of the current
+/// context. Clones are handles of the same pin.
 ///
 /// ```
 /// use tidemark_circuit::Circuit;
@@ -44,15 +45,17 @@ struct Inner<E> {
     value: Confined<E>,
 }
 
-/// Reached in one circuit's context only. Counts its borrows, as code of users runs while it is borrowed.
+/// Accessed in one circuit's context only. Counts its borrows, because user code runs while it is
+/// borrowed.
 struct Confined<E>(RefCell<E>);
 
-// SAFETY: `Pin::open` gives access in one circuit's context only, where at most one thread is at a time; what one thread did
-// there is seen by the next. The value moves between these threads, which `Send` allows.
+// SAFETY: `Pin::open` gives access in one circuit's context only. At most one thread is in it at a
+// time, and each thread sees what the previous one did there. The value moves between these
+// threads, which `E: Send` allows.
 unsafe impl<E: Send> Sync for Confined<E> {}
 
 impl Circuit {
-    /// A pin with its first value. See [`Pin`].
+    /// Creates a pin with its initial value. See [`Pin`].
     pub fn pin<E: Send + 'static>(&self, seed: E) -> Result<Pin<E>, Fault> {
         self.unnamed().pin(seed)
     }
@@ -68,12 +71,12 @@ impl Naming<'_> {
 }
 
 impl<E: Send + 'static> Pin<E> {
-    /// Who this pin is.
+    /// Returns the subject of the pin.
     pub fn subject(&self) -> &Subject {
         &self.inner.subject
     }
 
-    /// A copy of the value.
+    /// Returns a copy of the value.
     pub fn get(&self) -> Result<E, ContextError>
     where
         E: Clone,
@@ -83,11 +86,11 @@ impl<E: Send + 'static> Pin<E> {
 
     /// Replaces the value.
     pub fn set(&self, value: E) -> Result<(), ContextError> {
-        // What was there is dropped when the borrow has ended: dropping calls code of users.
+        // The old value is dropped after the borrow has ended, because dropping calls user code.
         self.with(|held| mem::replace(held, value)).map(drop)
     }
 
-    /// Calls `change` with the value. Fails also if it is called from within another call for the same pin.
+    /// Calls `change` with the value. Also fails inside another call for the same pin.
     pub fn with<R>(&self, change: impl FnOnce(&mut E) -> R) -> Result<R, ContextError> {
         let mut value = self
             .open()?

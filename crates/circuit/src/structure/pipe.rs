@@ -1,4 +1,4 @@
-//! Pipes: where values are put in.
+//! Pipes: the entries of a circuit.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -18,11 +18,11 @@ use crate::operator::recipe::{Recipe, Site};
 use crate::subscription::attachment::{AsItIs, Attachment, Finish};
 use crate::subscription::receptor::Receptor;
 
-/// A way into a circuit: what is emitted is handled in the circuit's context, in its place in the order.
+/// An entry of a circuit. Values emitted to it are handled in the circuit's context, in order.
 ///
-/// Clones are the same pipe. Pipes may be used from any thread, and from inside of any circuit. A pipe keeps its circuit
-/// alive; so a receptor that holds a pipe of its own circuit keeps it until [`crate::Circuit::close`], unless the pipe is
-/// [weak](Pipe::downgrade).
+/// Clones are handles of the same pipe and may be used from any thread and inside any circuit. A
+/// pipe keeps its circuit alive: a receptor that holds a pipe of its own circuit keeps the circuit
+/// until [`crate::Circuit::close`], unless the pipe is [weak](Pipe::downgrade).
 ///
 /// ```
 /// use std::sync::mpsc;
@@ -47,7 +47,7 @@ impl<E> Clone for Pipe<E> {
     }
 }
 
-/// Whether two handles are of one pipe.
+/// Returns whether both are handles of the same pipe.
 impl<E> PartialEq for Pipe<E> {
     fn eq(&self, other: &Self) -> bool {
         self.node.same(&other.node)
@@ -79,36 +79,40 @@ impl<E: Send + 'static> Pipe<E> {
         Self { node, takes: PhantomData }
     }
 
-    /// Who this pipe is.
+    /// Returns the subject of the pipe.
     pub fn subject(&self) -> &Subject {
         self.node.subject()
     }
 
-    /// Gives the circuit a value. Returns at once: from outside the value waits in the ingress queue, from inside the circuit
-    /// in its transit queue. Dropped if the circuit is closed.
+    /// Emits a value to the pipe. From outside the circuit the value waits in the ingress queue,
+    /// from inside in the transit queue. The value is dropped if the circuit is closed.
     ///
-    /// Does not allocate but where a queue grows, and does not block but for [`Overflow::Block`](crate::Overflow::Block): from
-    /// outside of a circuit that is bounded like this it waits for room. Of a circuit that has just ended, unless a pool ran it, it may
-    /// drop what others have brought too late, on this thread.
+    /// Allocates only when a queue grows. Blocks only outside a circuit bounded with
+    /// [`Overflow::Block`](crate::Overflow::Block), while its queue is full. If the circuit has
+    /// just ended and was not run by a pool, this call may drop values that other threads emitted
+    /// too late.
     #[inline]
     #[allow(unsafe_code, reason = "the type of the pipe is the type of its node")]
     pub fn emit(&self, value: E) {
-        // SAFETY: `Pipe::new` is given a node that takes an `E`, and this is a handle of it.
+        // SAFETY: `Pipe::new` gets a node that takes an `E`, and `self.node` is a handle of that
+        // node.
         unsafe { self.machine().emit(self.node.as_ptr(), value) };
     }
 
-    /// As [`Pipe::emit`], but gives the value back if the circuit is closed, or its queue is bounded, full, and rejects.
+    /// Emits as [`Pipe::emit`] does, but returns the value if the circuit is closed, or if its
+    /// bounded queue is full and rejects.
     ///
-    /// A value that is taken comes to the pipe, also if another thread closes the circuit at the same time. There are two exceptions: a
-    /// bounded circuit may drop and count it ([`Circuit::dropped`](crate::Circuit::dropped)), and a circuit that its owner runs drops
-    /// what it has not handled with the last handle that it could be run with.
+    /// An accepted value reaches the pipe, even if another thread closes the circuit concurrently.
+    /// There are two exceptions. A bounded circuit may drop the value and count it
+    /// ([`Circuit::dropped`](crate::Circuit::dropped)). A circuit run by its owner drops unhandled
+    /// values with the last handle that could run it.
     #[allow(unsafe_code, reason = "the type of the pipe is the type of its node")]
     pub fn try_emit(&self, value: E) -> Result<(), Refused<E>> {
         // SAFETY: as in `emit`.
         unsafe { self.machine().try_emit(self.node.as_ptr(), value, true) }
     }
 
-    /// As [`Pipe::try_emit`], but also gives the value back where that would wait for room.
+    /// Emits as [`Pipe::try_emit`] does, but returns the value instead of waiting for space.
     #[cfg(feature = "stream")]
     #[allow(unsafe_code, reason = "the type of the pipe is the type of its node")]
     pub(crate) fn offer(&self, value: E) -> Result<(), Refused<E>> {
@@ -116,9 +120,9 @@ impl<E: Send + 'static> Pipe<E> {
         unsafe { self.machine().try_emit(self.node.as_ptr(), value, false) }
     }
 
-    /// A new pipe whose values pass the recipe's operators on their way to this one. The operators have their own state,
-    /// and run in this pipe's circuit, supervised as this pipe is. Fails if that circuit is closed, or a factory among the
-    /// operators refuses.
+    /// Returns a new pipe whose values pass the recipe's operators on their way to this one. The
+    /// operators have their own state and run in this pipe's circuit, under the same supervision.
+    /// Fails if that circuit is closed, or if a factory among the operators refuses.
     pub fn prepend<R>(&self, recipe: &R) -> Result<Pipe<R::In>, Fault>
     where
         R: Recipe<Out = E>,
@@ -161,19 +165,19 @@ impl<E: Send + 'static> Pipe<E> {
         self.node.machine()
     }
 
-    /// Whether the circuit is this pipe's.
     pub(crate) fn is_of(&self, machine: &Machine) -> bool {
         std::ptr::eq(self.machine(), machine)
     }
 
-    /// What gives values to this pipe directly, as part of whoever calls it in the same circuit.
+    /// Returns a receptor that runs this pipe directly, as part of its caller in the same circuit.
     pub(crate) fn forward(&self) -> Forward<E> {
         Forward(self.clone())
     }
 }
 
 impl<E: Send + 'static, R: Plan<E, Out = E>> Fiber<E, R> {
-    /// A pipe in front of the target, whose values pass these operators: see [`Pipe::prepend`].
+    /// Returns a pipe in front of the target whose values pass these operators: see
+    /// [`Pipe::prepend`].
     ///
     /// ```
     /// # use tidemark_circuit::{Circuit, Fiber};
@@ -191,7 +195,8 @@ impl<E: Send + 'static, R: Plan<E, Out = E>> Fiber<E, R> {
 }
 
 impl<I: Send + 'static, O: Send + 'static, R: Plan<I, Out = O>> Flow<I, O, R> {
-    /// A pipe in front of the target, whose values pass these operators: see [`Pipe::prepend`].
+    /// Returns a pipe in front of the target whose values pass these operators: see
+    /// [`Pipe::prepend`].
     ///
     /// ```
     /// # use tidemark_circuit::{Circuit, Flow};
@@ -207,7 +212,7 @@ impl<I: Send + 'static, O: Send + 'static, R: Plan<I, Out = O>> Flow<I, O, R> {
     }
 }
 
-/// The name of a pipe.
+/// Returns the name of the pipe.
 impl<E: Send + 'static> From<&Pipe<E>> for Name {
     fn from(pipe: &Pipe<E>) -> Self {
         pipe.subject().name()
@@ -215,8 +220,8 @@ impl<E: Send + 'static> From<&Pipe<E>> for Name {
 }
 
 impl Machine {
-    /// Tells the journal, if there is one, of an input that came as a job, as if it were an emission to this pipe. In the context
-    /// only.
+    /// Records a job's input in the journal, if there is one, as an emission to this pipe. In the
+    /// context only.
     #[allow(unsafe_code, reason = "the type of the pipe is the type of its node")]
     pub(crate) fn record_as_emission<E: Send + 'static>(&self, pipe: &Pipe<E>, value: &mut E) {
         // SAFETY: the pipe takes an `E`.
@@ -224,7 +229,7 @@ impl Machine {
     }
 }
 
-/// Emitting.
+/// Emits each received value to the pipe.
 impl<E: Send + 'static> Receptor<E> for Pipe<E> {
     #[inline]
     fn receive(&mut self, value: E) {
@@ -232,9 +237,10 @@ impl<E: Send + 'static> Receptor<E> for Pipe<E> {
     }
 }
 
-/// Runs a pipe's receptor at once if it is of the circuit that is running, and emits to it otherwise.
+/// Runs a pipe's receptor directly if its circuit is running on this thread, and emits to the pipe
+/// otherwise.
 ///
-/// Nodes that call each other this way never form a circle: a node's targets exist before it does.
+/// Nodes that call each other this way never form a cycle: a node's targets exist before the node.
 pub(crate) struct Forward<E>(Pipe<E>);
 
 impl<E: Send + 'static> Receptor<E> for Forward<E> {
@@ -260,8 +266,8 @@ impl<E: Send + 'static> Forward<E> {
     pub(crate) unsafe fn run(&self, value: E) {
         debug_assert!(self.0.machine().is_inside());
         let mut value = std::mem::ManuallyDrop::new(value);
-        // SAFETY: in its circuit's context; the handle keeps the node; it is not running, as there are no circles; the node
-        // moves the value out.
+        // SAFETY: in its circuit's context. The handle keeps the node alive, the node is not
+        // already running because there are no cycles, and the node moves the value out.
         unsafe { node::deliver(self.0.node.as_ptr(), (&raw mut value).cast()) };
     }
 }

@@ -1,4 +1,4 @@
-//! Pools: one thing per name, made when it is first asked for.
+//! Pools: one value per name, made on first use.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -15,14 +15,15 @@ use crate::structure::handle::handle;
 use crate::structure::pipe::Pipe;
 use crate::subscription::registrar::{ReceiverPool, Registrar};
 
-/// One thing of a kind per name, made by a factory on the first request for that name. At most one call of the factory is made
-/// per name, and its outcome is kept: what it made, and also that it failed or panicked.
+/// One value per name, made by a factory on the first request for that name. The factory is called
+/// at most once per name. Its outcome is kept, also if that is a fault or a panic.
 ///
-/// Pools come from [`Conduit::pool`], [`Conduit::derive`], [`Pool::derive`], [`crate::Sink::pool`] and [`crate::Cortex::pool`].
-/// A pool owns nothing: it cannot be closed, and what it made lives on. Clones are the same pool.
+/// Pools come from [`Conduit::pool`], [`Conduit::derive`], [`Pool::derive`], [`crate::Sink::pool`]
+/// and [`crate::Cortex::pool`]. A pool cannot be closed, and dropping it closes nothing that it
+/// made. Clones are handles of the same pool.
 ///
-/// A factory may ask its pool for other names, but pools whose factories wait for each other in a circle on several threads
-/// wait for ever.
+/// A factory may request other names of its pool. Factories that wait for each other in a cycle on
+/// several threads deadlock.
 ///
 /// ```
 /// use tidemark_circuit::{Circuit, Pipe, name};
@@ -46,7 +47,7 @@ pub struct Pool<T> {
 type Factory<T> = dyn Fn(Name) -> Result<T, Fault> + Send + Sync;
 
 struct Inner<T> {
-    /// Who answers for a factory that panics.
+    /// Subject of the faults of a factory that panics.
     subject: Subject,
     made: NameMap<Result<T, Fault>>,
     factory: Box<Factory<T>>,
@@ -61,10 +62,14 @@ impl<T: Send + Sync + 'static> Pool<T> {
         Self { inner: Arc::new(inner) }
     }
 
-    /// What there is for the name: always the same for the same name. Takes no lock if it was asked for before.
+    /// Returns the value of the name, creating it on the first call. Later calls return the same
+    /// value and take no lock.
     ///
-    /// The fault is what the factory returned, or says what it panicked with. A factory that asks its own pool for the name
-    /// that it is making panics.
+    /// The fault is the one that the factory returned, or has the message of its panic.
+    ///
+    /// # Panics
+    ///
+    /// If a factory requests the name that it is making from its own pool.
     #[inline]
     pub fn get(&self, name: impl Into<Name>) -> Result<&T, &Fault> {
         let name = name.into();
@@ -81,7 +86,8 @@ impl<T: Send + Sync + 'static> Pool<T> {
         })
     }
 
-    /// A pool of what `derive` makes of each thing of this pool. Where there is none here, there is none there.
+    /// Returns a pool of what `derive` makes of each value of this pool. A fault here is the same
+    /// fault there.
     pub fn derive<U, F>(&self, derive: F) -> Pool<U>
     where
         U: Send + Sync + 'static,
@@ -90,7 +96,7 @@ impl<T: Send + Sync + 'static> Pool<T> {
         self.try_derive(move |source| Ok(derive(source)))
     }
 
-    /// As [`Pool::derive`], with a factory that may refuse.
+    /// Derives a pool as [`Pool::derive`] does, with a factory that may refuse.
     pub fn try_derive<U, F>(&self, derive: F) -> Pool<U>
     where
         U: Send + Sync + 'static,
@@ -111,8 +117,8 @@ impl<T: Send + Sync + 'static> Pool<T> {
 }
 
 impl<E: Send + 'static> Pool<Pipe<E>> {
-    /// A pool of pipes whose values pass the recipe's operators on their way to the pipe of the same name here, with their own
-    /// state for each name.
+    /// Returns a pool of pipes whose values pass the recipe's operators on their way to this pool's
+    /// pipe of the same name. The operators have their own state for each name.
     pub fn pool<R>(&self, recipe: &R) -> Pool<Pipe<R::In>>
     where
         R: Recipe<Out = E>,
@@ -123,8 +129,8 @@ impl<E: Send + 'static> Pool<Pipe<E>> {
 }
 
 impl<E: Clone + Send + 'static> Conduit<E> {
-    /// A pool of pipes whose values pass the recipe's operators on their way to the conduit's pipe of the same name, with their
-    /// own state for each name.
+    /// Returns a pool of pipes whose values pass the recipe's operators on their way to the
+    /// conduit's pipe of the same name. The operators have their own state for each name.
     ///
     /// ```
     /// use tidemark_circuit::{Circuit, Flow, name};
@@ -143,7 +149,7 @@ impl<E: Clone + Send + 'static> Conduit<E> {
         self.try_derive(move |pipe| pipe.prepend(&recipe))
     }
 
-    /// A pool of what `derive` makes of each of the conduit's pipes. See [`Pool`].
+    /// Returns a pool of what `derive` makes of each of the conduit's pipes. See [`Pool`].
     pub fn derive<T, F>(&self, derive: F) -> Pool<T>
     where
         T: Send + Sync + 'static,
@@ -152,7 +158,7 @@ impl<E: Clone + Send + 'static> Conduit<E> {
         self.try_derive(move |pipe| Ok(derive(pipe)))
     }
 
-    /// As [`Conduit::derive`], with a factory that may refuse.
+    /// Derives a pool as [`Conduit::derive`] does, with a factory that may refuse.
     pub fn try_derive<T, F>(&self, derive: F) -> Pool<T>
     where
         T: Send + Sync + 'static,
@@ -163,13 +169,13 @@ impl<E: Clone + Send + 'static> Conduit<E> {
     }
 }
 
-/// Mirroring: a subscriber to a pool has each pipe's emissions go to the pool's pipe of the same name. Where there is none, the
-/// fault is reported to the circuit, once per pipe.
+/// Mirrors: a subscriber to a pool forwards each pipe's emissions to the pool's pipe of the same
+/// name. A fault of the pool is reported to the circuit, once per pipe.
 impl<E: Clone + Send + 'static> ReceiverPool<E> for Pool<Pipe<E>> {
     fn register(&mut self, subject: &Subject, registrar: &mut Registrar<'_, E>) {
         match self.get(subject.name()) {
             Ok(pipe) => registrar.pipe(pipe),
-            // Reported as the failure of the subscriber's callback, which this is.
+            // Reported as a failure of the subscriber's callback, which is the caller.
             Err(fault) => resume_unwind(Box::new(fault.to_string())),
         }
     }

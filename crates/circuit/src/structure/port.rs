@@ -1,4 +1,4 @@
-//! Ports: a value that is changed and sent on request, each request in its place in the order.
+//! Ports: values that are changed and sent on request, in the circuit's order.
 #![allow(unsafe_code, reason = "a journal is told of what an update has made")]
 
 use std::fmt;
@@ -15,11 +15,12 @@ use crate::identity::subject::{Kind, Subject};
 use crate::structure::pipe::Pipe;
 use crate::subscription::receptor::Receptor;
 
-/// A value in a circuit that cannot be read, only changed and sent: what is asked for is done in the circuit's context, behind
-/// what the caller emitted and asked for before. Nothing is done at once, inside of the circuit neither.
+/// A value in a circuit that cannot be read, only changed and sent. Requests are executed in the
+/// circuit's context, after what the caller emitted and requested before. Requests from inside the
+/// circuit are queued too.
 ///
-/// Requests count as emissions where the circuit is bounded. After the close of the circuit they are dropped. Clones are the
-/// same port.
+/// Requests count as emissions in a bounded circuit, and are dropped after its close. Clones are
+/// handles of the same port.
 ///
 /// ```
 /// use tidemark_circuit::Circuit;
@@ -39,19 +40,18 @@ pub struct Port<E> {
 
 pub(crate) type Transform<E> = Box<dyn FnOnce(&E) -> Option<E> + Send>;
 
-/// What a port is asked for.
 pub(crate) enum Request<E> {
     Replace(E),
     Update(Transform<E>),
-    /// An update of which a journal wants to know what it has made.
+    /// An update whose result is recorded in a journal.
     Noted(Transform<E>),
-    /// What an update has come to that panicked with this message.
+    /// Result of an update that panicked with this message.
     Fail(Arc<str>),
     Emit(Pipe<E>),
 }
 
 impl Circuit {
-    /// A port with its first value. See [`Port`].
+    /// Creates a port with its initial value. See [`Port`].
     pub fn port<E: Clone + Send + 'static>(&self, seed: E) -> Result<Port<E>, Fault> {
         self.unnamed().port(seed)
     }
@@ -67,27 +67,29 @@ impl Naming<'_> {
 }
 
 impl<E: Clone + Send + 'static> Port<E> {
-    /// Who this port is.
+    /// Returns the subject of the port.
     pub fn subject(&self) -> &Subject {
         self.requests.subject()
     }
 
-    /// Has the value replaced. Does not allocate.
+    /// Requests a replacement of the value. Does not allocate.
     pub fn replace(&self, value: E) {
         self.requests.emit(Request::Replace(value));
     }
 
-    /// Has the value become what `transform` makes of it. If that panics, the value stays and the circuit reports it.
+    /// Requests an update of the value with `transform`. If that panics, the value stays and the
+    /// circuit reports the panic.
     pub fn update(&self, transform: impl FnOnce(&E) -> E + Send + 'static) {
         self.filter_update(move |value| Some(transform(value)));
     }
 
-    /// As [`Port::update`]; the value stays if `transform` gives none.
+    /// Requests an update as [`Port::update`] does. The value stays if `transform` returns none.
     pub fn filter_update(&self, transform: impl FnOnce(&E) -> Option<E> + Send + 'static) {
         self.requests.emit(Request::Update(Box::new(transform)));
     }
 
-    /// As [`Port::update`], with an argument for `transform`: for functions that capture nothing.
+    /// Requests an update as [`Port::update`] does, with an argument for `transform`: for functions
+    /// that capture nothing.
     pub fn update_with<A: Send + 'static>(
         &self,
         argument: A,
@@ -96,17 +98,16 @@ impl<E: Clone + Send + 'static> Port<E> {
         self.update(move |value| transform(value, argument));
     }
 
-    /// Has a copy of the value, as it is then, emitted to the target, which may be of another circuit.
+    /// Requests that a copy of the value be emitted to the target, which may be of another circuit.
     pub fn emit(&self, target: &Pipe<E>) {
         self.requests.emit(Request::Emit(target.clone()));
     }
 
-    /// Whether the circuit is this port's.
     pub(crate) fn is_of(&self, machine: &Machine) -> bool {
         self.requests.is_of(machine)
     }
 
-    /// Has the port do what an update does that panics with this message.
+    /// Requests what an update that panics with this message does.
     pub(crate) fn fail(&self, message: Arc<str>) {
         self.requests.emit(Request::Fail(message));
     }
@@ -144,16 +145,16 @@ impl<E: Clone + Send + 'static> Receptor<Request<E>> for Held<E> {
 }
 
 impl<E: Clone + Send + 'static> Held<E> {
-    /// What the update comes to: another request, which needs no function, or none.
+    /// Runs the update. Returns its result as a request without a function, or none.
     fn update(&self, transform: Transform<E>) -> Option<Request<E>> {
-        // Caught here, so that a port with a bad caller is not put into quarantine for all of them.
+        // Caught here, so that one bad caller does not get the port quarantined for all callers.
         match catch_unwind(AssertUnwindSafe(|| transform(&self.value))) {
             Ok(value) => value.map(Request::Replace),
             Err(panic) => Some(Request::Fail(message_of(panic))),
         }
     }
 
-    /// Tells the journal of what an update has come to, which stands for it in a replay.
+    /// Records the result of an update in the journal. A replay uses it in place of the update.
     #[cold]
     fn note(&self, mut outcome: Option<Request<E>>) -> Option<Request<E>> {
         Machine::with_inside(|machine| {
@@ -176,7 +177,7 @@ impl<E> Clone for Port<E> {
     }
 }
 
-/// Whether two handles are of one port.
+/// Returns whether both are handles of the same port.
 impl<E> PartialEq for Port<E> {
     fn eq(&self, other: &Self) -> bool {
         self.requests == other.requests

@@ -1,4 +1,4 @@
-//! Reservoirs: what a conduit's pipes emitted, to be taken away from anywhere.
+//! Reservoirs: captured emissions of a conduit, drained from anywhere.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -17,12 +17,12 @@ use crate::subscription::registrar::Registrar;
 use crate::subscription::subscriber::Subscriber;
 use crate::sync::unpoisoned;
 
-/// The newest captures of a conduit, up to a capacity, until somebody drains them.
+/// The newest captures of a conduit, up to a capacity, until they are drained.
 ///
-/// Ends when it is closed or dropped, or its conduit is closed. A [`crate::Sink`] with a [`crate::Basin`] does the same inside
-/// of circuits, without a lock.
+/// Ends when it is closed or dropped, or when its conduit is closed. A [`crate::Sink`] with a
+/// [`crate::Basin`] does the same inside circuits, without a lock.
 ///
-/// An emission costs the circuit a lock and a capture; memory is taken as captures come.
+/// An emission costs the circuit a lock and a capture. Memory grows with the captures.
 ///
 /// ```
 /// use tidemark_circuit::{Circuit, name};
@@ -49,7 +49,8 @@ struct Captures<E> {
 }
 
 impl<E: Clone + Send + 'static> Conduit<E> {
-    /// A reservoir for so many captures of what is emitted from here on. Fails if that is none. See [`Reservoir`].
+    /// Creates a reservoir for `capacity` captures of the emissions that follow. Fails if
+    /// `capacity` is 0. See [`Reservoir`].
     pub fn reservoir(&self, capacity: usize) -> Result<Reservoir<E>, Error> {
         if capacity == 0 {
             return Err(ArgumentError::new("reservoir", "the capacity is 0; it must be at least 1").into());
@@ -59,8 +60,8 @@ impl<E: Clone + Send + 'static> Conduit<E> {
         Ok(Reservoir { subscription, captures })
     }
 
-    /// As [`Conduit::reservoir`], though the conduit may be closed by the time. One without capacity hears of everything as any
-    /// other, and keeps nothing.
+    /// Creates a reservoir as [`Conduit::reservoir`] does, even if the conduit is closed by then.
+    /// With a capacity of 0 it receives every emission and keeps none.
     pub(crate) fn reservoir_anyway(&self, capacity: usize) -> Result<Reservoir<E>, Fault> {
         let (subscriber, captures) = self.reservoir_parts(capacity)?;
         let subscription = self.prepare(&subscriber, None);
@@ -78,7 +79,7 @@ impl<E: Clone + Send + 'static> Conduit<E> {
             });
         };
         let circuit = self.circuit();
-        // However values behave, what comes behind them is captured.
+        // A failing value must not keep later values from being captured.
         let naming = circuit.named(self.subject().name()).supervised(Supervision::Resume);
         Ok((naming.subscriber(callback)?, captures))
     }
@@ -89,12 +90,13 @@ impl<E: Clone + Send + 'static> Reservoir<E> {
         &self.subscription
     }
 
-    /// What was captured since the last call, in the order in which the circuit handled it.
+    /// Returns the captures since the last call, in the order in which the circuit handled them.
     pub fn drain(&self) -> Vec<Capture<E>> {
         std::mem::take(&mut *self.captures.lock()).into()
     }
 
-    /// Ends it: what is emitted from here on is not captured. What was captured can still be drained.
+    /// Ends the reservoir: later emissions are not captured. Existing captures can still be
+    /// drained.
     pub fn close(&self) {
         self.subscription.close();
     }
@@ -115,7 +117,7 @@ impl<E> Captures<E> {
             return;
         }
         let oldest = push_newest(&mut self.lock(), self.capacity, capture);
-        // Dropping calls code of users, which may drain.
+        // Dropping calls user code, which may drain.
         drop(oldest);
     }
 }

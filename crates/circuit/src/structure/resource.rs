@@ -1,4 +1,4 @@
-//! What can be closed.
+//! Components that can be closed.
 
 use crate::circuit::Circuit;
 use crate::error::ContextError;
@@ -9,7 +9,8 @@ use crate::structure::conduit::Conduit;
 use crate::subscription::membership::Subscription;
 use crate::subscription::subscriber::Subscriber;
 
-/// What lives until it is closed. Closing does not wait, and may be done from anywhere and more than once.
+/// A component that lives until it is closed. Closing does not wait, and may be repeated and done
+/// from anywhere.
 ///
 /// ```
 /// use tidemark_circuit::{Circuit, Resource};
@@ -25,13 +26,14 @@ use crate::subscription::subscriber::Subscriber;
 /// # Ok::<(), tidemark_circuit::Error>(())
 /// ```
 pub trait Resource: Send + Sync {
-    /// Who it is.
+    /// Returns the subject of the component.
     fn subject(&self) -> &Subject;
 
-    /// Has it end.
+    /// Closes the component.
     fn close(&self);
 
-    /// Closes it and waits until it has ended. Fails in the context of its circuit, which would wait for itself.
+    /// Closes the component and waits until it has ended. Fails in the context of its own circuit,
+    /// which would wait for itself.
     fn close_and_settle(&self) -> Result<(), ContextError>;
 }
 

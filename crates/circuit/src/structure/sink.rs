@@ -1,4 +1,4 @@
-//! Sinks: pipes by name that note where a value comes from.
+//! Sinks: pipes by name that capture the origin of each value.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -20,10 +20,10 @@ use crate::subscription::attachment::{AsItIs, Attachment};
 use crate::subscription::receptor::Receptor;
 use crate::subscription::registrar::{ReceiverPool, Registrar};
 
-/// A pool of pipes, one per name, that turn each value into a [`Capture`] and emit that to one endpoint.
+/// Pipes by name that turn each value into a [`Capture`] and emit it to one endpoint.
 ///
-/// Values are captured on the caller's side, so that a capture says who the caller was; the endpoint may be of another circuit.
-/// Clones are the same sink.
+/// Values are captured on the caller's side, so a capture identifies the caller. The endpoint may
+/// be of another circuit. Clones are handles of the same sink.
 ///
 /// ```
 /// use std::sync::mpsc;
@@ -52,9 +52,10 @@ struct Inner<E> {
     pipes: NameMap<SinkPipe<E>>,
 }
 
-/// A pipe of a [`Sink`]: what is emitted to it is captured at once, and the capture is emitted to the sink's endpoint.
+/// A pipe of a [`Sink`]: captures each value on emission, and emits the capture to the sink's
+/// endpoint.
 ///
-/// Clones are the same pipe.
+/// Clones are handles of the same pipe.
 pub struct SinkPipe<E> {
     inner: Arc<Channel<E>>,
 }
@@ -62,12 +63,12 @@ pub struct SinkPipe<E> {
 struct Channel<E> {
     subject: Subject,
     endpoint: Pipe<Capture<E>>,
-    /// How many recipes were attached, each of which draws its own random numbers.
+    /// Number of recipes attached so far. Each one draws its own random numbers.
     attachments: AtomicU32,
 }
 
 impl Circuit {
-    /// A sink of this circuit with its endpoint. See [`Sink`].
+    /// Creates a sink of this circuit that emits to the endpoint. See [`Sink`].
     pub fn sink<E: Send + 'static>(&self, endpoint: &Pipe<Capture<E>>) -> Result<Sink<E>, Fault> {
         self.unnamed().sink(endpoint)
     }
@@ -87,17 +88,17 @@ impl Naming<'_> {
 }
 
 impl<E: Send + 'static> Sink<E> {
-    /// Who this sink is.
+    /// Returns the subject of the sink.
     pub fn subject(&self) -> &Subject {
         &self.inner.subject
     }
 
-    /// Whether the circuit is this sink's.
     pub(crate) fn is_of(&self, machine: &Machine) -> bool {
         std::ptr::eq(&raw const *self.inner.machine, machine)
     }
 
-    /// The pipe of a name: always the same for the same name. Takes no lock if it was asked for before.
+    /// Returns the pipe of a name, creating it on the first call. Later calls return the same pipe
+    /// and take no lock.
     #[inline]
     pub fn get(&self, name: impl Into<Name>) -> &SinkPipe<E> {
         let name = name.into();
@@ -108,8 +109,9 @@ impl<E: Send + 'static> Sink<E> {
         })
     }
 
-    /// A pool of pipes whose values pass the recipe's operators before they are captured. The operators run in the sink's
-    /// circuit, with their own state for each name; so it is the circuit that is captured as the context.
+    /// Returns a pool of pipes whose values pass the recipe's operators before they are captured.
+    /// The operators run in the sink's circuit, with their own state for each name, so captures
+    /// have that circuit as their context.
     pub fn pool<R>(&self, recipe: &R) -> Pool<Pipe<R::In>>
     where
         R: Recipe<Out = E>,
@@ -139,19 +141,20 @@ impl<E: Send + 'static> Sink<E> {
 }
 
 impl<E: Send + 'static> SinkPipe<E> {
-    /// Who this pipe is.
+    /// Returns the subject of the pipe.
     pub fn subject(&self) -> &Subject {
         &self.inner.subject
     }
 
-    /// Captures the value and emits the capture to the endpoint. Costs two reference counts more than [`Pipe::emit`].
+    /// Captures the value and emits the capture to the endpoint. Costs two reference counts more
+    /// than [`Pipe::emit`].
     pub fn emit(&self, value: E) {
         let capture = Capture::new(value, self.inner.subject.clone(), Current::here());
         self.inner.endpoint.emit(capture);
     }
 }
 
-/// Emitting.
+/// Captures each received value.
 impl<E: Send + 'static> Receptor<E> for SinkPipe<E> {
     #[inline]
     fn receive(&mut self, value: E) {
@@ -159,15 +162,15 @@ impl<E: Send + 'static> Receptor<E> for SinkPipe<E> {
     }
 }
 
-/// Capturing: a subscriber to a sink has each pipe's emissions captured by the sink's pipe of the same name, in the context of
-/// the circuit.
+/// Captures: a subscriber to a sink has each pipe's emissions captured by the sink's pipe of the
+/// same name, in the circuit's context.
 impl<E: Clone + Send + 'static> ReceiverPool<E> for Sink<E> {
     fn register(&mut self, subject: &Subject, registrar: &mut Registrar<'_, E>) {
         registrar.receptor(self.get(subject.name()).clone());
     }
 }
 
-/// The name of a pipe.
+/// Returns the name of the pipe.
 impl<E: Send + 'static> From<&SinkPipe<E>> for Name {
     fn from(pipe: &SinkPipe<E>) -> Self {
         pipe.subject().name()

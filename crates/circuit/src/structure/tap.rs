@@ -1,4 +1,4 @@
-//! Taps: a conduit of what is made of another conduit's emissions.
+//! Taps: conduits derived from another conduit's emissions.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -10,12 +10,13 @@ use crate::structure::conduit::Conduit;
 use crate::subscription::membership::Subscription;
 use crate::subscription::subscriber::Subscriber;
 
-/// A conduit that has, for each pipe of a source, a pipe of the same name with what a recipe makes of the emissions there.
+/// A conduit derived from a source: for each pipe of the source it has a pipe of the same name,
+/// which emits what a recipe makes of the source's emissions.
 ///
-/// It is an ordinary conduit: it can be subscribed to, tapped again, and emitted to. Ends with [`Tap::close`] and with its
-/// source; dropping it changes nothing.
+/// It is an ordinary conduit, which can be subscribed to, tapped and emitted to. It ends with
+/// [`Tap::close`] or with its source. Dropping the handle does not end it.
 ///
-/// An emission of the source costs what its operators cost, and one hop through the transit queue.
+/// An emission of the source costs its operators and one pass through the transit queue.
 ///
 /// ```
 /// use tidemark_circuit::{Circuit, Flow, name};
@@ -37,7 +38,7 @@ pub struct Tap<E, O> {
 }
 
 impl<E: Clone + Send + 'static> Conduit<E> {
-    /// A tap with these operators, which have their own state for each name. See [`Tap`].
+    /// Creates a tap with these operators, which have their own state for each name. See [`Tap`].
     pub fn tap<R>(&self, recipe: &R) -> Result<Tap<E, R::Out>, Fault>
     where
         R: Recipe<In = E>,
@@ -48,7 +49,7 @@ impl<E: Clone + Send + 'static> Conduit<E> {
         Ok(Tap { subscription: self.begin(&subscriber, None, hearer)?, mirror })
     }
 
-    /// A tap that has yet to begin, see [`Tap::begin`].
+    /// Creates a tap that has not begun, see [`Tap::begin`].
     pub(crate) fn prepare_tap<R>(&self, recipe: &R) -> Result<Tap<E, R::Out>, Fault>
     where
         R: Recipe<In = E>,
@@ -71,7 +72,8 @@ impl<E: Clone + Send + 'static> Conduit<E> {
 }
 
 impl<E: Clone + Send + 'static, O: Clone + Send + 'static> Tap<E, O> {
-    /// Begins what this conduit has prepared, though it may be closed by the time.
+    /// Begins a tap made by [`Conduit::prepare_tap`] of this conduit. It ends immediately if the
+    /// conduit is closed by then.
     pub(crate) fn begin(&self, source: &Conduit<E>) {
         source.begin_prepared(&self.subscription, Hearer::Tap { mirror: self.mirror.subject().id() });
     }
@@ -80,12 +82,12 @@ impl<E: Clone + Send + 'static, O: Clone + Send + 'static> Tap<E, O> {
         &self.subscription
     }
 
-    /// The conduit of what the operators make.
+    /// Returns the conduit of the operators' output.
     pub fn conduit(&self) -> &Conduit<O> {
         &self.mirror
     }
 
-    /// Ends it: what the source emits from here on does not come, and the conduit is closed.
+    /// Ends the tap: later emissions of the source do not reach it, and its conduit is closed.
     pub fn close(&self) {
         self.subscription.close();
         self.mirror.close();
@@ -105,7 +107,7 @@ impl<E, O> Clone for Tap<E, O> {
     }
 }
 
-/// Whether two handles are of one tap.
+/// Returns whether both are handles of the same tap.
 impl<E, O> PartialEq for Tap<E, O> {
     fn eq(&self, other: &Self) -> bool {
         self.mirror == other.mirror

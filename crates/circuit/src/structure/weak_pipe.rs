@@ -1,4 +1,4 @@
-//! Handles of pipes that keep nothing.
+//! Weak handles of pipes.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -9,13 +9,16 @@ use crate::identity::subject::Subject;
 use crate::structure::pipe::Pipe;
 use crate::subscription::receptor::Receptor;
 
-/// A handle of a pipe that keeps neither the pipe nor its circuit. Made by [`Pipe::downgrade`].
+/// A handle of a pipe that keeps neither the pipe nor its circuit alive. Made by
+/// [`Pipe::downgrade`].
 ///
-/// For what belongs to a pipe's own circuit and is to emit to it. A receptor that holds a [`Pipe`] of its own circuit keeps that
-/// until it is closed; one that holds a weak pipe does not, and the circuit ends when nobody else holds it.
+/// For receptors that emit to their own circuit. A receptor that holds a [`Pipe`] of its own
+/// circuit keeps the circuit until it is closed. With a weak pipe the circuit ends with its last
+/// outside handle.
 ///
-/// Whether a value arrives may depend on when the last handle of the pipe is dropped, and no journal has that: whoever records a
-/// circuit keeps what weak pipes lead to until the recording is finished, and so in the replay.
+/// Whether a value arrives may depend on when the last handle of the pipe is dropped, which no
+/// journal records. While a circuit is recorded or replayed, keep the pipes of weak handles until
+/// the recording or replay is finished.
 ///
 /// ```
 /// use std::sync::{Arc, OnceLock};
@@ -43,36 +46,36 @@ pub struct WeakPipe<E> {
 }
 
 impl<E: Send + 'static> Pipe<E> {
-    /// A handle that keeps neither the pipe nor its circuit. See [`WeakPipe`].
+    /// Returns a handle that keeps neither the pipe nor its circuit alive. See [`WeakPipe`].
     pub fn downgrade(&self) -> WeakPipe<E> {
         WeakPipe { node: self.node().downgrade(), takes: PhantomData }
     }
 }
 
 impl<E: Send + 'static> WeakPipe<E> {
-    /// Who the pipe is, or was.
+    /// Returns the subject of the pipe, which may be gone.
     pub fn subject(&self) -> &Subject {
         self.node.subject()
     }
 
-    /// The pipe, if anybody has it at this moment.
+    /// Returns the pipe, if it still has a handle.
     pub fn upgrade(&self) -> Option<Pipe<E>> {
         self.node.upgrade().map(Pipe::new)
     }
 
     /// Emits to the pipe; drops the value if the pipe is gone.
     ///
-    /// Inside of its own circuit the pipe is there until everything that was emitted to it is handled, with all that this causes,
-    /// wherever its last handle is dropped meanwhile. Elsewhere it is gone with the last handle; there this costs two reference
-    /// counts more than [`Pipe::emit`].
+    /// Inside its own circuit the pipe exists until everything emitted to it is handled, with all
+    /// that this causes, no matter when its last handle is dropped. Elsewhere it is gone with the
+    /// last handle, and emitting costs two reference counts more than [`Pipe::emit`].
     #[allow(unsafe_code, reason = "the type of the pipe is the type of its node")]
     pub fn emit(&self, value: E) {
-        // SAFETY: this was made of a pipe of `E`.
+        // SAFETY: this handle was made from a pipe of `E`.
         unsafe { self.node.emit(value) };
     }
 }
 
-/// Emitting.
+/// Emits each received value to the pipe.
 impl<E: Send + 'static> Receptor<E> for WeakPipe<E> {
     fn receive(&mut self, value: E) {
         self.emit(value);
@@ -85,7 +88,7 @@ impl<E> Clone for WeakPipe<E> {
     }
 }
 
-/// Whether two handles are of one pipe.
+/// Returns whether both are handles of the same pipe.
 impl<E> PartialEq for WeakPipe<E> {
     fn eq(&self, other: &Self) -> bool {
         self.node.subject() == other.node.subject()

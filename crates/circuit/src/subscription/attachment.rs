@@ -1,4 +1,4 @@
-//! Operators in front of something that receives, as a node.
+//! Nodes of operators in front of a target.
 
 use crate::error::Fault;
 use crate::execution::depth::Depth;
@@ -11,28 +11,25 @@ use crate::operator::recipe::{Recipe, Site};
 use crate::random;
 use crate::subscription::receptor::Receptor;
 
-/// Where operators are to be attached.
+/// Where operators are attached.
 pub(crate) struct Attachment<'a> {
     pub(crate) machine: &'a Machine,
-    /// Who the new node is.
     pub(crate) subject: Subject,
     pub(crate) site: Site<'a>,
-    /// With what the new node calls directly, if it does so.
+    /// Includes what the new node calls directly.
     pub(crate) depth: Depth,
-    /// None if the circuit's holds.
+    /// None for the circuit's own.
     pub(crate) supervision: Option<Supervision>,
 }
 
-/// Where a node is to be made, and who it is.
 pub(crate) struct Place<'a> {
     pub(crate) machine: &'a Machine,
     pub(crate) subject: Subject,
-    /// With what the node calls directly, if it does so.
+    /// Includes what the node calls directly.
     pub(crate) depth: Depth,
 }
 
 impl Place<'_> {
-    /// The node of this receptor.
     pub(crate) fn node<E, R>(self, receptor: R, care: Care<E, R>) -> NodeRef
     where
         E: Send + 'static,
@@ -42,14 +39,14 @@ impl Place<'_> {
     }
 }
 
-/// Makes a node of a receptor, and may put something around the receptor before.
+/// Creates a node of a receptor, and may wrap the receptor first.
 pub(crate) trait Finish<E> {
     fn finish<R>(&self, place: Place<'_>, receptor: R, care: Care<E, R>) -> NodeRef
     where
         R: Receptor<E> + 'static;
 }
 
-/// Makes a node of the receptor as it is.
+/// Creates a node of the receptor unchanged.
 pub(crate) struct AsItIs;
 
 impl<E: Send + 'static> Finish<E> for AsItIs {
@@ -62,7 +59,8 @@ impl<E: Send + 'static> Finish<E> for AsItIs {
 }
 
 impl Attachment<'_> {
-    /// The node of the recipe's operators ahead of what `next` makes of the target. Fails if a factory among the operators refuses.
+    /// Creates the node of the recipe's operators in front of what `next` makes of the target.
+    /// Fails if a factory among the operators refuses.
     pub(crate) fn node<R, T, N>(
         self,
         recipe: &R,
@@ -90,7 +88,7 @@ impl Attachment<'_> {
     }
 }
 
-/// Operators that draw random numbers do not draw the same again: perhaps it was those that they failed with.
+/// A restart draws other random numbers: the previous ones may have caused the failure.
 fn seed_of_restart(seed: u64, restarted: u32) -> u64 {
     seed ^ random::mixed(u64::from(restarted))
 }

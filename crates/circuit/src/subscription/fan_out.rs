@@ -1,4 +1,4 @@
-//! Ways that lead to others: to none, to one, to many.
+//! Fan-out: pipes and receptors with no, one or many targets.
 #![allow(unsafe_code, reason = "targets of the same circuit are run without asking in whose context that is")]
 
 use std::any::Any;
@@ -11,11 +11,12 @@ use crate::identity::subject::Kind;
 use crate::structure::pipe::{Forward, Pipe};
 use crate::subscription::receptor::Receptor;
 
-/// A receptor that gives each value to several others, in order. What it consists of is known to the compiler, so twenty
-/// small receptors cost about as much as one larger one; [`Circuit::fan_out`] takes pipes that are known only at run time.
+/// A receptor that gives each value to several others, in order. Its receptors are known at compile
+/// time, so twenty small ones cost about as much as one larger one. [`Circuit::fan_out`] takes
+/// pipes that are known only at run time.
 ///
-/// Takes an array, a `Vec`, a boxed slice or a pair. If a receptor panics, the others are given the value all the same, and
-/// the first panic goes on afterwards.
+/// Takes an array, a `Vec`, a boxed slice or a pair. If a receptor panics, the others still get the
+/// value, and the first panic is resumed afterwards.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicU64, Ordering};
@@ -35,7 +36,7 @@ use crate::subscription::receptor::Receptor;
 pub struct FanOut<T>(pub T);
 
 impl Circuit {
-    /// A pipe that drops what it is given, in its place in the order.
+    /// Creates a pipe that drops its values, each at its place in the order.
     ///
     /// ```
     /// # use tidemark_circuit::Circuit;
@@ -47,8 +48,8 @@ impl Circuit {
         self.unnamed().discard()
     }
 
-    /// A pipe of this circuit to the target: the target itself if it is of this circuit, a new pipe that emits to it if it is
-    /// of another one. [`Naming::forward`] always makes a new pipe.
+    /// Returns a pipe of this circuit to the target: the target itself if it is of this circuit,
+    /// otherwise a new pipe that emits to it. [`Naming::forward`] always creates a new pipe.
     ///
     /// ```
     /// # use tidemark_circuit::Circuit;
@@ -64,9 +65,10 @@ impl Circuit {
         if target.is_of(self.machine()) { Ok(target.clone()) } else { naming.forward(target) }
     }
 
-    /// A pipe that gives what it is given to all of these, in order, those that are in the list twice twice. Targets of this
-    /// circuit are run as part of the emission, and one that fails keeps no other from its value; those of other circuits are
-    /// emitted to. A single target is treated as by [`Circuit::forward`].
+    /// Creates a pipe that gives its values to all targets, in order. A target that is listed twice
+    /// gets each value twice. Targets of this circuit run as part of the emission, and a failing
+    /// one does not affect the others; those of other circuits are emitted to. A single target is
+    /// treated as by [`Circuit::forward`].
     ///
     /// ```
     /// # use std::sync::mpsc;
@@ -97,7 +99,8 @@ impl Naming<'_> {
         self.pipe(drop::<E>)
     }
 
-    /// A new pipe to the target, which is run as part of the emission if it is of this circuit, and emitted to otherwise.
+    /// Creates a pipe to the target, which runs as part of the emission if it is of this circuit,
+    /// and is emitted to otherwise.
     pub fn forward<E: Send + 'static>(&self, target: &Pipe<E>) -> Result<Pipe<E>, Fault> {
         let subject = self.component(Kind::Pipe, "pipe")?;
         let calls = self.calls(std::slice::from_ref(target));
@@ -109,7 +112,7 @@ impl Naming<'_> {
         Ok(Pipe::new(node))
     }
 
-    /// See [`Circuit::fan_out`]; always a new pipe, also to a single target.
+    /// See [`Circuit::fan_out`]; creates a new pipe even for a single target.
     pub fn fan_out<E: Clone + Send + 'static>(&self, targets: &[Pipe<E>]) -> Result<Pipe<E>, Fault> {
         let subject = self.component(Kind::Pipe, "pipe")?;
         let calls = self.calls(targets);
@@ -123,17 +126,18 @@ impl Naming<'_> {
         Ok(Pipe::new(node))
     }
 
-    /// The depth of the deepest of these, if all may be called directly. Those of other circuits are never called.
+    /// Returns the depth of the deepest target if all may be called directly. Targets of other
+    /// circuits are never called directly and do not count.
     fn calls<E: Send + 'static>(&self, targets: &[Pipe<E>]) -> Option<Depth> {
         let own = targets.iter().filter(|target| target.is_of(self.machine()));
         own.map(|target| target.node().depth()).max()?.called_by(size_of::<E>())
     }
 }
 
-/// Pipes to run in order. A pipe keeps its receptor's panic to itself.
+/// Pipes that run in order. A pipe catches its receptor's panic.
 struct Targets<E> {
     all: Box<[Forward<E>]>,
-    /// Whether all of them are of the circuit that runs this.
+    /// Whether all of them belong to the circuit that runs this.
     own: bool,
 }
 
@@ -142,7 +146,8 @@ impl<E: Clone + Send + 'static> Receptor<E> for Targets<E> {
         let Some((last, others)) = self.all.split_last_mut() else { return };
         if self.own {
             for target in others {
-                // SAFETY: receptors run in the context of their circuit, which is also the target's.
+                // SAFETY: receptors run in the context of their circuit, which is also the
+                // target's.
                 unsafe { target.run(value.clone()) };
             }
             // SAFETY: as above.
@@ -197,7 +202,6 @@ fn give_all<E: Clone, R: Receptor<E>>(receptors: &mut [R], value: E) {
     failed.go_on();
 }
 
-/// The first panic among several receptors.
 struct Failed(Option<Box<dyn Any + Send>>);
 
 impl Failed {

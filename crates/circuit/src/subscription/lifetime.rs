@@ -1,4 +1,4 @@
-//! Subscriptions: from when to when a subscriber hears of a source.
+//! Lifetime of subscriptions.
 #![allow(unsafe_code, reason = "state of the circuit's context is reached in jobs, which run there")]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,7 +15,7 @@ use crate::structure::handle::handle;
 use crate::subscription::membership::{Hub, OnClose, SubscriberInner, Subscription, SubscriptionInner};
 
 impl<E: Clone + Send + 'static> Subscription<E> {
-    /// A subscription that has yet to begin.
+    /// Creates a subscription that has not begun.
     pub(crate) fn new(
         source: &Subject,
         hub: &Arc<Hub<E>>,
@@ -34,21 +34,24 @@ impl<E: Clone + Send + 'static> Subscription<E> {
         Self { inner, machine: machine.clone() }
     }
 
-    /// Begins it at this place in the order, with the source that it was made for.
+    /// Begins the subscription at this place in the order. `source` and `hub` are those that it was
+    /// made for.
     pub(crate) fn begin(&self, source: &Subject, hub: &Arc<Hub<E>>, hearer: Hearer) {
         let event = Event::Subscribe { source: source.id(), subscription: self.inner.subject.id(), hearer };
-        // With the hub: whether it begins must not depend on when somebody lets go of the source.
+        // The job holds the hub: whether the subscription begins must not depend on when the last
+        // handle of the source is dropped.
         let (beginning, hub) = (Arc::clone(&self.inner), Arc::clone(hub));
-        // SAFETY: jobs run in the context of the circuit that they are submitted to, which is the hub's and the subscriber's.
+        // SAFETY: jobs run in the context of the circuit that they are submitted to, which is that
+        // of the hub and the subscriber.
         self.machine.submit(event, move || unsafe { beginning.enter(&hub) });
     }
 
-    /// Who this subscription is.
+    /// Returns the subject of the subscription.
     pub fn subject(&self) -> &Subject {
         &self.inner.subject
     }
 
-    /// Ends it, behind what the caller emitted before.
+    /// Ends the subscription, after what the caller emitted before.
     pub fn close(&self) {
         self.inner.closed.ask(&self.machine, || {
             let event = Event::Unsubscribe { subscription: self.inner.subject.id() };
@@ -58,12 +61,11 @@ impl<E: Clone + Send + 'static> Subscription<E> {
         });
     }
 
-    /// Whether the circuit is this subscription's.
     pub(crate) fn is_of(&self, machine: &Machine) -> bool {
         std::ptr::eq(&raw const *self.machine, machine)
     }
 
-    /// Closes the subscription and waits until it has ended and what is to be called then has returned.
+    /// Closes the subscription and waits until it has ended and its `on_close` has returned.
     pub fn close_and_settle(&self) -> Result<(), ContextError> {
         self.machine.check_can_close_and_wait()?;
         self.close();
@@ -71,7 +73,7 @@ impl<E: Clone + Send + 'static> Subscription<E> {
     }
 }
 
-/// A handle that keeps neither its subscription nor the circuit.
+/// A handle that keeps neither its subscription nor the circuit alive.
 #[cfg(feature = "stream")]
 pub(crate) struct WeakSubscription<E>(Weak<SubscriptionInner<E>>);
 
@@ -84,7 +86,7 @@ impl<E> Subscription<E> {
 
 #[cfg(feature = "stream")]
 impl<E> WeakSubscription<E> {
-    /// The subscription if it is still there. In its circuit's context only.
+    /// Returns the subscription if it still exists. In its circuit's context only.
     pub(crate) fn upgrade_inside(&self) -> Option<Subscription<E>> {
         self.0.upgrade().map(|inner| Subscription { inner, machine: MachineRef::inside() })
     }
@@ -112,7 +114,7 @@ impl<E: Clone + Send + 'static> SubscriptionInner<E> {
         }
     }
 
-    /// Takes the subscription from where it is known, once, and gives what is to be called then.
+    /// Removes the subscription from its hub. Returns its `on_close` the first time.
     ///
     /// # Safety
     ///
@@ -130,7 +132,7 @@ impl<E: Clone + Send + 'static> SubscriptionInner<E> {
         }
     }
 
-    /// Ends the subscription, once, and calls what is to be called then.
+    /// Ends the subscription and calls its `on_close`. Does nothing after the first call.
     ///
     /// # Safety
     ///

@@ -1,5 +1,5 @@
-//! Who hears of whom: sources, subscribers, and the subscriptions between them. They know each other, so their declarations are
-//! one; what they do is said in the files of their names.
+//! The types of subscribers, hubs and subscriptions. They refer to each other, so they are declared
+//! together; their methods are in the files of their names.
 #![allow(unsafe_code, reason = "state of the circuit's context is reached by who is there")]
 
 use std::collections::VecDeque;
@@ -15,7 +15,6 @@ use crate::subscription::registrar::Registrar;
 
 pub(crate) type Callback<E> = Box<dyn FnMut(&Subject, &mut Registrar<'_, E>) + Send>;
 
-/// The subscriptions of a conduit.
 pub(crate) struct Hub<E> {
     pub(crate) closed: Closed,
     pub(crate) subscriptions: ContextCell<Subscriptions<E>>,
@@ -26,34 +25,35 @@ pub(crate) struct Subscriptions<E> {
     pub(crate) version: u64,
     /// In the order in which they began.
     pub(crate) all: VecDeque<Arc<SubscriptionInner<E>>>,
-    /// Whether the close was handled.
+    /// Whether the close was executed.
     pub(crate) closed: bool,
 }
 
-/// What the handles of a subscriber share.
+/// The shared part of a subscriber's handles.
 pub(crate) struct SubscriberInner<E> {
     pub(crate) subject: Subject,
     pub(crate) closed: Closed,
-    /// Of what the callback registers; none if as all others of the circuit.
+    /// Supervision of the registered receptors; none for the circuit's own.
     pub(crate) supervision: Option<Supervision>,
     pub(crate) callback: ContextCell<Callback<E>>,
-    /// How often the callback has failed.
+    /// Number of failures of the callback.
     pub(crate) failures: ContextCell<u32>,
-    /// None once the close was handled.
+    /// None once the close was executed.
     pub(crate) subscriptions: ContextCell<Option<VecDeque<Weak<SubscriptionInner<E>>>>>,
 }
 
-/// What is called when a subscription has ended.
+/// Called when a subscription has ended.
 pub(crate) type OnClose<E> = Box<dyn FnOnce(&Subscription<E>) + Send>;
 
-/// One subscriber's interest in one source. It covers exactly the emissions between its places in the order: that of the
-/// subscribing and that of the close.
+/// One subscriber's interest in one source. It covers exactly the emissions between its start and
+/// its end in the circuit's order.
 ///
-/// Clones are the same subscription. Dropping it changes nothing, so that it need not be kept; [`Subscription::close`] ends it,
-/// as do the close of its subscriber, of its source and of a scope that it was given to.
+/// Clones are handles of the same subscription. Dropping them does not end it. It ends with
+/// [`Subscription::close`], and with the close of its subscriber, its source or a scope that it is
+/// registered with.
 ///
-/// Beginning and ending one is an entry each in the circuit's queue. After either, each pipe of the source makes its list of
-/// receivers anew when it next emits.
+/// Its start and its end are an entry each in the circuit's queue. After either, each pipe of the
+/// source rebuilds its list of receivers when it next emits.
 ///
 /// ```
 /// use std::sync::mpsc;
@@ -75,7 +75,7 @@ pub struct Subscription<E> {
     pub(crate) machine: MachineRef,
 }
 
-/// What the handles of a subscription share.
+/// The shared part of a subscription's handles.
 pub(crate) struct SubscriptionInner<E> {
     pub(crate) subject: Subject,
     pub(crate) subscriber: Arc<SubscriberInner<E>>,
@@ -87,7 +87,7 @@ pub(crate) struct SubscriptionInner<E> {
 }
 
 impl<E> Hub<E> {
-    /// Adds a subscription; false if the conduit is closed.
+    /// Adds a subscription. Returns false if the conduit is closed.
     ///
     /// # Safety
     ///
@@ -105,7 +105,7 @@ impl<E> Hub<E> {
         }
     }
 
-    /// Takes a subscription out.
+    /// Removes a subscription.
     ///
     /// # Safety
     ///
@@ -115,7 +115,7 @@ impl<E> Hub<E> {
         unsafe {
             self.subscriptions.with(|hub| {
                 hub.version += 1;
-                // At the end of the circuit it is the first, time and again.
+                // When the circuit ends, it is always the first one.
                 if hub.all.front().is_some_and(|first| Arc::ptr_eq(first, subscription)) {
                     hub.all.pop_front();
                 } else {
@@ -131,7 +131,8 @@ impl<E> SubscriberInner<E> {
         &self.subject
     }
 
-    /// Remembers a subscription, to end it when the subscriber is closed; false if it is.
+    /// Adds a subscription, which is to end with the subscriber. Returns false if the subscriber is
+    /// closed.
     ///
     /// # Safety
     ///

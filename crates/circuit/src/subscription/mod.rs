@@ -1,4 +1,5 @@
-//! Who hears of what: subscribers, the registrars that they register receptors with, and the ways from sources to receptors.
+//! Subscribers, the registrars that they register receptors with, and the paths from sources to
+//! receptors.
 
 pub(crate) mod attachment;
 pub(crate) mod fan_out;

@@ -1,9 +1,9 @@
-//! The end of a way: what is done with a value.
+//! Receptors: the functions that receive values.
 
-/// What receives values: a closure, a pipe, or the head of a chain of operators.
+/// A receiver of values: a closure, a pipe, or the head of a chain of operators.
 ///
-/// A receptor of a circuit's pipe runs in that circuit's context only, one value at a time, so it may keep state
-/// without locks. If it panics, the value is lost on this way, and the circuit goes on.
+/// The receptor of a circuit's pipe runs only in that circuit's context, one value at a time, so it
+/// may keep state without locks. If it panics, the value is lost to it and the circuit continues.
 ///
 /// ```
 /// use tidemark_circuit::Receptor;
@@ -15,7 +15,7 @@
 /// assert_eq!(sum, 5);
 /// ```
 pub trait Receptor<E>: Send {
-    /// Takes one value.
+    /// Receives one value.
     fn receive(&mut self, value: E);
 }
 

@@ -1,4 +1,4 @@
-//! Receptors that subscribers have registered, and what becomes of those that fail.
+//! Receptors that subscribers have registered, and the handling of their failures.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,12 +10,11 @@ use crate::failure::thrown::shielded;
 use crate::identity::subject::Subject;
 use crate::subscription::receptor::Receptor;
 
-/// A receptor with what is known of its failures.
+/// A receptor with an account of its failures.
 pub(crate) trait Registered<E>: Receptor<E> {
-    /// What is known of its failures.
     fn account(&mut self) -> &mut Account;
 
-    /// The same with a fresh receptor, made after the old one was dropped.
+    /// Drops the receptor and returns a replacement made afterwards.
     fn renew(self: Box<Self>) -> Result<Box<dyn Registered<E>>, Trouble>;
 }
 
@@ -23,14 +22,14 @@ pub(crate) trait Registered<E>: Receptor<E> {
 #[derive(Default)]
 pub(crate) struct Account {
     failures: u32,
-    /// What is done about them, if that is not what the circuit does.
+    /// Overrides the supervision of the circuit.
     supervision: Option<Supervision>,
-    /// When the receptor was made anew, if it can be.
+    /// The times of its restarts, if it can be restarted.
     restarts: Option<Restarts>,
 }
 
-/// Does about the panic of a pipe's registered receptor what its supervision says, and reports it. In the circuit's
-/// context.
+/// Applies the supervision to a panic of a pipe's registered receptor, and reports the panic. In
+/// the circuit's context.
 #[cold]
 pub(crate) fn failed<E: 'static>(
     receptor: &mut Box<dyn Registered<E>>,
@@ -63,7 +62,7 @@ pub(crate) fn failed<E: 'static>(
     });
 }
 
-/// A receptor as it was registered.
+/// A receptor without a factory.
 pub(crate) struct Plain<R> {
     receptor: R,
     account: Account,
@@ -92,7 +91,7 @@ impl<E, R: Receptor<E> + 'static> Registered<E> for Plain<R> {
     }
 }
 
-/// A receptor and what made it.
+/// A receptor and its factory.
 pub(crate) struct Made<R, F> {
     receptor: R,
     make: F,
@@ -135,7 +134,7 @@ where
     }
 }
 
-/// Who is left in quarantine.
+/// Replaces a quarantined receptor: drops all values.
 #[derive(Default)]
 struct Nobody(Account);
 

@@ -1,4 +1,4 @@
-//! What receives the emissions of a source, and how it is registered for them.
+//! Registration of receivers for the emissions of a source.
 
 use std::fmt;
 
@@ -8,8 +8,8 @@ use crate::structure::pipe::Pipe;
 use crate::subscription::receptor::Receptor;
 use crate::subscription::registered::{Made, Plain, Registered};
 
-/// What a subscriber's callback registers receivers with. It ends with the callback. The subject can be kept, and to keep the registrar
-/// does not compile:
+/// Registers receivers for a subscriber's callback. It ends with the callback: the subject can be
+/// kept, but keeping the registrar does not compile:
 ///
 /// ```
 /// use tidemark_circuit::{Circuit, Registrar, Subject};
@@ -33,17 +33,17 @@ pub struct Registrar<'a, E> {
     pub(crate) supervision: Option<Supervision>,
 }
 
-/// Who is given what a pipe emits.
+/// A receiver of a pipe's emissions.
 pub(crate) enum Receiver<E> {
     /// Runs as part of the emission.
     Receptor(Box<dyn Registered<E>>),
-    /// Is emitted to.
     Pipe(Pipe<E>),
 }
 
-/// What gives a receiver per name: with a pool, a subscriber mirrors each pipe of a source into the pool's pipe of that name.
+/// Provides a receiver per name. With a pool, a subscriber mirrors each pipe of a source into the
+/// pool's pipe of that name.
 ///
-/// Conduits, sinks and pools of pipes are such pools.
+/// Implemented by conduits, sinks and pools of pipes.
 ///
 /// ```
 /// use tidemark_circuit::{Circuit, ReceiverPool, Registrar, Subject, name};
@@ -66,18 +66,19 @@ pub(crate) enum Receiver<E> {
 /// # Ok::<(), tidemark_circuit::Error>(())
 /// ```
 pub trait ReceiverPool<E>: Send + 'static {
-    /// Registers what receives the emissions of the pipe with this subject.
+    /// Registers the receivers for the emissions of the pipe with this subject.
     fn register(&mut self, subject: &Subject, registrar: &mut Registrar<'_, E>);
 }
 
 impl<E: Clone + Send + 'static> Registrar<'_, E> {
-    /// Registers a receptor for what the pipe emits from now on, beginning with the emission that led to this call.
+    /// Registers a receptor for the emissions of the pipe, starting with the one that caused this
+    /// call.
     pub fn receptor(&mut self, receptor: impl Receptor<E> + 'static) {
         self.receivers.push(Receiver::Receptor(Box::new(Plain::new(receptor, self.supervision))));
     }
 
-    /// As [`Registrar::receptor`], with a receptor that the function makes: now, and anew in each
-    /// [restart](crate::Supervision::Restart).
+    /// Registers a receptor as [`Registrar::receptor`] does. The function makes it: now, and again
+    /// on each [restart](crate::Supervision::Restart).
     pub fn receptor_from<R, F>(&mut self, mut make: F)
     where
         R: Receptor<E> + 'static,
@@ -87,7 +88,7 @@ impl<E: Clone + Send + 'static> Registrar<'_, E> {
         self.receivers.push(Receiver::Receptor(Box::new(Made::new(receptor, make, self.supervision))));
     }
 
-    /// Registers a pipe, of this circuit or another. One that is registered twice receives everything twice.
+    /// Registers a pipe of this circuit or another. A pipe registered twice gets each value twice.
     pub fn pipe(&mut self, pipe: &Pipe<E>) {
         self.receivers.push(Receiver::Pipe(pipe.clone()));
     }

@@ -1,4 +1,4 @@
-//! Subscribers, and what they register.
+//! Subscribers and their callbacks.
 #![allow(
     unsafe_code,
     reason = "state of the circuit's context is reached in jobs and deliveries, which run there"
@@ -19,12 +19,15 @@ use crate::structure::handle::handle;
 use crate::subscription::membership::SubscriberInner;
 use crate::subscription::registrar::{Receiver, ReceiverPool, Registrar};
 
-/// Who wants to hear of a source's pipes: a callback, called once for each pipe, when the pipe first emits.
+/// A callback that registers receivers for the pipes of a source. It is called once for each pipe,
+/// when the pipe first emits.
 ///
-/// A subscriber belongs to a circuit and subscribes to sources of that circuit. Clones are the same subscriber. Dropping it
-/// changes nothing; [`Subscriber::close`] ends all of its subscriptions.
+/// A subscriber belongs to a circuit and subscribes to sources of that circuit. Clones are handles
+/// of the same subscriber. Dropping them does not end its subscriptions; [`Subscriber::close`]
+/// does.
 ///
-/// The callback runs in the circuit's context, as part of the emission that led to it: what it costs, that emission costs.
+/// The callback runs in the circuit's context, as part of the emission that caused the call, which
+/// pays its cost.
 ///
 /// ```
 /// use tidemark_circuit::{Circuit, Name, Registrar, Subject};
@@ -48,11 +51,13 @@ pub struct Subscriber<E> {
 }
 
 impl Circuit {
-    /// A subscriber with this callback, which is given the subject of a pipe and a registrar for who wants its emissions.
+    /// Creates a subscriber with this callback, which gets the subject of a pipe and a registrar
+    /// for the receivers of its emissions.
     ///
-    /// The receptors that it registers are supervised as the subscriber is; see [`Circuit::supervised`].
+    /// The registered receptors are supervised as the subscriber is; see [`Circuit::supervised`].
     ///
-    /// If the callback panics, what it had registered stays, and it is not called again for this pipe.
+    /// If the callback panics, the receivers registered before the panic stay, and the callback is
+    /// not called again for this pipe.
     pub fn subscriber<E, F>(&self, callback: F) -> Result<Subscriber<E>, Fault>
     where
         E: Clone + Send + 'static,
@@ -61,7 +66,8 @@ impl Circuit {
         self.unnamed().subscriber(callback)
     }
 
-    /// A subscriber that has each pipe's emissions go to the pool's receiver of the same name.
+    /// Creates a subscriber that forwards each pipe's emissions to the pool's receiver of the same
+    /// name.
     pub fn subscriber_to<E, P>(&self, pool: P) -> Result<Subscriber<E>, Fault>
     where
         E: Clone + Send + 'static,
@@ -102,13 +108,14 @@ impl Naming<'_> {
 }
 
 impl<E: Clone + Send + 'static> Subscriber<E> {
-    /// Who this subscriber is.
+    /// Returns the subject of the subscriber.
     pub fn subject(&self) -> &Subject {
         &self.inner.subject
     }
 
-    /// Ends all subscriptions, behind what the caller emitted before, and refuses new ones from now on; those of the circuit itself,
-    /// unless it is the caller, from that place in the order on.
+    /// Ends all subscriptions, after what the caller emitted before. New subscriptions are refused
+    /// immediately; inside the circuit, unless it is the caller, once it has reached the close in
+    /// its order.
     pub fn close(&self) {
         self.inner.closed.ask(&self.machine, || {
             let inner = Arc::clone(&self.inner);
@@ -135,7 +142,7 @@ impl<E: Clone + Send + 'static> Subscriber<E> {
 }
 
 impl<E: Clone + Send + 'static> SubscriberInner<E> {
-    /// Whether it was closed, to whoever asks from there.
+    /// Returns whether the subscriber is closed, as seen from inside or outside the circuit.
     pub(crate) fn is_closed(&self, is_inside: bool) -> bool {
         self.closed.is_closed(is_inside)
     }
@@ -155,11 +162,13 @@ impl<E: Clone + Send + 'static> SubscriberInner<E> {
         }
     }
 
-    /// Calls the callback for a pipe and returns what it registered, if it panics also what it had registered until then.
+    /// Calls the callback for a pipe and returns the receivers that it registered, including those
+    /// registered before a panic.
     ///
     /// # Safety
     ///
-    /// In the circuit's context, and not from within this callback: a delivery never leads to another one directly.
+    /// In the circuit's context, and not from within this callback: a delivery never leads directly
+    /// to another one.
     pub(crate) unsafe fn discover(&self, subject: &Subject) -> Vec<Receiver<E>> {
         let mut receivers = Vec::new();
         // SAFETY: as the caller says.

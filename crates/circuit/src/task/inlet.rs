@@ -1,4 +1,4 @@
-//! Pipes as a [`Sink`]: values of a task go into a circuit.
+//! Pipes as a [`Sink`]: a task sends values into a circuit.
 
 use std::fmt;
 use std::pin::Pin;
@@ -10,42 +10,42 @@ use crate::circuit::{Circuit, Settled};
 use crate::error::{ContextError, Error, Refused};
 use crate::structure::pipe::Pipe;
 
-/// How often a sink tries in a row before it lets other tasks have their turn.
+/// Number of consecutive attempts before the sink yields to other tasks.
 const ATTEMPTS: u32 = 8;
 
-/// Why a sink cannot be waited for by what it feeds.
 const INSIDE: &str = "Cannot flush an inlet from within its circuit's context";
 
 /// A pipe as a `futures_sink::Sink`. Made by [`Pipe::inlet`].
 ///
-/// - It is always ready, unless the circuit is bounded and has its callers wait or rejects what they give it
-///   ([`Overflow::Block`](crate::Overflow::Block), [`Overflow::Reject`](crate::Overflow::Reject)). Then the sink keeps one
-///   value that found the queue full, and is ready again once that has been taken. It never blocks the thread, and tries again
-///   when everything is handled that was in the queue.
-/// - Flushing waits until everything that was sent is handled, with all that it caused.
+/// - It is always ready, unless the circuit is bounded and blocks or rejects when it is full
+///   ([`Overflow::Block`](crate::Overflow::Block), [`Overflow::Reject`](crate::Overflow::Reject)).
+///   Then the sink holds one value that found the queue full, and is ready again once the circuit
+///   has accepted it. It never blocks the thread. It tries again when everything that was in the
+///   queue is handled.
+/// - Flushing waits until everything sent before is handled, with all that it caused.
 /// - Closing flushes. It does not close the circuit.
 #[must_use = "sinks do nothing unless something is sent"]
 pub struct Inlet<E> {
     pipe: Pipe<E>,
-    /// What found the queue full.
+    /// A value that found the queue full.
     held: Option<E>,
-    /// What is being waited for, if anything is.
+    /// The pending wait, if there is one.
     settled: Option<Settled>,
 }
 
 /// Values are moved, never pinned.
 impl<E> Unpin for Inlet<E> {}
 
-/// Why a sink failed.
+/// The reason why a sink failed.
 pub enum InletError<E> {
-    /// The circuit did not take the value, which is in here.
+    /// The circuit did not accept the value, which is returned here.
     Refused(Refused<E>),
-    /// The sink was flushed inside of its own circuit, which would wait for itself.
+    /// The sink was flushed inside its own circuit, which would wait for itself.
     Context(ContextError),
 }
 
 impl<E: Send + 'static> Pipe<E> {
-    /// This pipe as a sink, for tasks. See [`Inlet`].
+    /// Returns this pipe as a sink, for tasks. See [`Inlet`].
     ///
     /// ```
     /// use std::future::poll_fn;
@@ -111,10 +111,10 @@ impl<E: Send + 'static> Sink<E> for Inlet<E> {
 }
 
 impl<E: Send + 'static> Inlet<E> {
-    /// Emits the value, or keeps it if the queue is full.
+    /// Emits the value, or holds it if the queue is full.
     fn offer(&mut self, value: E) -> Result<(), InletError<E>> {
         match self.pipe.offer(value) {
-            // What was waited for until now does not cover this value.
+            // The previous wait does not cover this value.
             Ok(()) => self.settled = None,
             Err(Refused::Full(value)) => self.held = Some(value),
             Err(closed) => return Err(InletError::Refused(closed)),
@@ -122,7 +122,7 @@ impl<E: Send + 'static> Inlet<E> {
         Ok(())
     }
 
-    /// Waits until everything is handled that was in the queue when this waiting began.
+    /// Waits until everything is handled that was in the queue when the wait began.
     fn poll_settled(&mut self, context: &mut Context<'_>) -> Poll<Result<(), InletError<E>>> {
         let settled = match &mut self.settled {
             Some(settled) => settled,

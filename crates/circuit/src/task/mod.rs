@@ -1,4 +1,4 @@
-//! The ends of a circuit that tasks use: `Sink` and `Stream` of the futures crates.
+//! The ends of a circuit for async tasks: `Sink` and `Stream` of the futures crates.
 
 pub(crate) mod inlet;
 pub(crate) mod stream;

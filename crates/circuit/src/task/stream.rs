@@ -1,14 +1,16 @@
-//! Emissions as a [`Stream`]: values leave a circuit for a task.
+//! Emissions as a [`Stream`]: a task receives values from a circuit.
 //!
-//! The circuit never waits for the task. Between them is a buffer of a stated size; when it is full, the oldest value is
-//! dropped and counted. So a task that is slow sees the newest values, and knows how many it has missed.
+//! The circuit never waits for the task. A buffer of a given capacity is between them; when it is
+//! full, the oldest value is dropped and counted. So a slow task gets the newest values, and can
+//! read how many it has missed.
 //!
 //! ```text
 //!  circuit: receptor ──► [ oldest ... newest ] ──► task: poll_next
 //! ```
 //!
-//! A stream does not keep its circuit. It ends, after what is still in the buffer, when the circuit has ended, when the conduit is
-//! closed, and when nothing is left that could emit. Dropping it ends its subscription with the next emission.
+//! A stream does not keep its circuit alive. It ends, after the values in the buffer, when the
+//! circuit ends, when the conduit is closed, or when nothing is left that could emit. Dropping it
+//! ends its subscription with the next emission.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -35,17 +37,18 @@ use crate::subscription::receptor::Receptor;
 use crate::subscription::registrar::Registrar;
 use crate::sync::unpoisoned;
 
-/// What a circuit emits, for a task. Made by [`Circuit::stream`] and [`Conduit::stream`].
+/// Emissions of a circuit as a stream, for a task. Made by [`Circuit::stream`] and
+/// [`Conduit::stream`].
 ///
-/// Implements `futures_core::Stream`, so all the combinators of the async world apply. A poll takes a lock that the circuit takes
-/// for each emission too, for as long as it takes to move a value.
+/// Implements `futures_core::Stream`, so stream combinators apply. Polls and emissions share a
+/// lock, which is held while one value is moved.
 #[must_use = "a stream that is dropped ends"]
 pub struct Emissions<T> {
     buffer: Arc<Buffer<T>>,
 }
 
 impl<T> Emissions<T> {
-    /// How many values were dropped so far because the buffer was full.
+    /// Returns how many values were dropped so far because the buffer was full.
     pub fn dropped(&self) -> u64 {
         self.buffer.lock().dropped
     }
@@ -58,11 +61,11 @@ impl<T> Stream for Emissions<T> {
         if let Poll::Ready(next) = self.buffer.lock().take() {
             return Poll::Ready(next);
         }
-        // Cloning and dropping a waker calls code of users, which must not happen under the lock.
+        // Cloning and dropping a waker calls user code, which must not run under the lock.
         let waker = context.waker().clone();
         let mut state = self.buffer.lock();
         let next = state.take();
-        // Under the lock under which it was found empty, so what comes next sees the waker.
+        // Under the lock under which the buffer was found empty, so the next push sees the waker.
         let before = if next.is_pending() { state.waker.replace(waker) } else { state.waker.take() };
         drop(state);
         drop(before);
@@ -104,8 +107,9 @@ impl<T> fmt::Debug for Emissions<T> {
 }
 
 impl Circuit {
-    /// A pipe whose values come out of the stream, in their order. At most `capacity` of them wait for the task; when there are
-    /// more, the oldest is dropped and counted. Fails if the circuit is closed or the capacity is 0.
+    /// Creates a pipe whose values the stream returns, in order. At most `capacity` of them wait
+    /// for the task; beyond that, the oldest is dropped and counted. Fails if the circuit is closed
+    /// or the capacity is 0.
     ///
     /// ```
     /// use std::future::poll_fn;
@@ -149,11 +153,13 @@ impl Naming<'_> {
 }
 
 impl<E: Clone + Send + 'static> Conduit<E> {
-    /// What is emitted through this conduit from here on, with the name of the pipe. At most `capacity` emissions wait for the
-    /// task; when there are more, the oldest is dropped and counted. Fails if the conduit is closed or the capacity is 0.
+    /// Returns a stream of this conduit's emissions from now on, with the names of their pipes. At
+    /// most `capacity` emissions wait for the task; beyond that, the oldest is dropped and counted.
+    /// Fails if the conduit is closed or the capacity is 0.
     ///
-    /// In the journal of a [`crate::Recording`] it is a reservoir of this conduit: a replay has what the stream was given for whom
-    /// [`crate::Replay::on_reservoir`] says. When it was dropped is not in the journal.
+    /// The journal of a [`crate::Recording`] has the stream as a reservoir of this conduit, and a
+    /// replay provides its emissions through [`crate::Replay::on_reservoir`]. The journal does not
+    /// record when the stream was dropped.
     ///
     /// ```
     /// use std::pin::Pin;
@@ -196,7 +202,8 @@ impl<E: Clone + Send + 'static> Conduit<E> {
         assert!(unwanted.set(subscription.downgrade()).is_ok(), "it is set here and nowhere else");
         let follower: Weak<Buffer<(Name, E)>> = Arc::downgrade(&buffer);
         self.machine().followers.add(follower);
-        // Followed first, then looked: whoever ends the circuit says so first, and then looks who follows.
+        // Register first, then check: the thread that ends the circuit sets the flag first and then
+        // reads the list of followers.
         if self.machine().has_ended() {
             buffer.end();
         }
@@ -204,7 +211,6 @@ impl<E: Clone + Send + 'static> Conduit<E> {
     }
 }
 
-/// What lies between a circuit and a task.
 struct Buffer<T> {
     capacity: usize,
     state: Mutex<State<T>>,
@@ -214,14 +220,14 @@ struct State<T> {
     values: VecDeque<T>,
     waker: Option<Waker>,
     dropped: u64,
-    /// There will be no more values.
+    /// No more values follow.
     ended: bool,
-    /// Nobody will take values any more.
+    /// The stream was dropped.
     deserted: bool,
 }
 
 impl<T> State<T> {
-    /// The next value, or that there will be none; pending if one has to wait.
+    /// Returns the next value, none if there are no more, or pending.
     fn take(&mut self) -> Poll<Option<T>> {
         match self.values.pop_front() {
             None if !self.ended => Poll::Pending,
@@ -246,7 +252,7 @@ impl<T> Buffer<T> {
         unpoisoned(self.state.lock())
     }
 
-    /// Appends a value and wakes the task; false if nobody wants it.
+    /// Appends a value and wakes the task. Returns false if the stream was dropped or has ended.
     fn push(&self, value: T) -> bool {
         let mut state = self.lock();
         if state.deserted || state.ended {
@@ -259,7 +265,7 @@ impl<T> Buffer<T> {
         let waker = state.waker.take();
         drop(state);
         wake(waker);
-        // Code of users; a panic is the circuit's to report.
+        // Calls user code; the circuit reports a panic.
         drop(oldest);
         true
     }
@@ -285,7 +291,7 @@ fn wake(waker: Option<Waker>) {
     }
 }
 
-/// The receptor at the circuit's end of a buffer. The stream ends with the last one.
+/// The receptor that fills a buffer. The stream ends when its last clone is dropped.
 struct Feed<T>(Arc<Ending<T>>);
 
 struct Ending<T>(Arc<Buffer<T>>);

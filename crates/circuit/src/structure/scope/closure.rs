@@ -1,4 +1,4 @@
-//! Closures: to do something with a resource once, and then to close it.
+//! Closures: single uses of a resource that close it afterwards.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -8,9 +8,10 @@ use crate::identity::subject::Id;
 use crate::structure::handle::handle;
 use crate::structure::resource::Resource;
 
-/// A resource of a scope that can be used once. Made by [`crate::Scope::closure`], with an example there.
+/// A resource of a scope that can be used once. Made by [`crate::Scope::closure`], which has an
+/// example.
 ///
-/// Clones are the same closure.
+/// Clones are handles of the same closure.
 pub struct Closure<R> {
     inner: Arc<Once<R>>,
 }
@@ -27,8 +28,9 @@ impl<R: Resource + Clone + 'static> Closure<R> {
         Self { inner: Arc::new(once) }
     }
 
-    /// Runs the block with the resource and closes that, also if the block panics, and returns what the block did. None, with
-    /// nothing run, if the closure was consumed before or its scope is closed.
+    /// Calls the block with the resource, closes the resource, even if the block panics, and
+    /// returns the result of the block. Returns none without calling the block if the closure was
+    /// consumed before or its scope is closed.
     pub fn consume<T>(&self, block: impl FnOnce(&R) -> T) -> Option<T> {
         let once = &*self.inner;
         let scope = once.scope.upgrade()?;
@@ -41,7 +43,8 @@ impl<R: Resource + Clone + 'static> Closure<R> {
 }
 
 impl Inner {
-    /// Takes the closure of this resource out of the scope. False if it was taken before, or the scope is closed.
+    /// Removes the closure of this resource from the scope. Returns false if it was consumed before
+    /// or the scope is closed.
     fn hand_over(&self, id: Id, consumed: &AtomicBool) -> bool {
         let mut state = self.lock();
         if state.closed || consumed.swap(true, Ordering::AcqRel) {
@@ -49,13 +52,14 @@ impl Inner {
         }
         let closure = state.take_closure(id);
         drop(state);
-        // Without the lock, as this may be the last handle of the resource.
+        // Without the lock, as this may drop the last handle of the resource.
         drop(closure);
         true
     }
 }
 
-/// Closes the resource at the end, however that comes. Until then the scope would do it.
+/// Closes the resource when it is dropped, even on a panic. Until then the resource stays in the
+/// scope.
 struct Closing<'a, R: Resource> {
     resource: &'a R,
     scope: &'a Inner,

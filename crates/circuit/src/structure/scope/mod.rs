@@ -1,4 +1,4 @@
-//! Scopes: what is closed together.
+//! Scopes: components that are closed together.
 
 mod closure;
 
@@ -21,13 +21,13 @@ use crate::sync::unpoisoned;
 
 pub use closure::Closure;
 
-/// Closes what was registered with it when it is closed or dropped: each resource once, the last one first.
+/// Closes its registered resources when it is closed or dropped: each one once, the last one first.
 ///
-/// A scope within a scope is closed with it, in its place among the other resources. A panic in a resource's `close` keeps no
-/// other one from being closed.
+/// An inner scope is closed at its place among the other resources. If a resource's `close` panics,
+/// the others are closed nevertheless.
 ///
-/// Each call takes the scope's lock. A resource costs an allocation, and is kept until the scope is closed or the resource's
-/// [`Closure`] is consumed.
+/// Each call takes the scope's lock. A resource costs an allocation, and is kept until the scope is
+/// closed or the resource's [`Closure`] is consumed.
 ///
 /// ```
 /// use tidemark_circuit::{Circuit, Scope};
@@ -42,7 +42,8 @@ pub use closure::Closure;
 #[must_use = "a scope closes what it was given when it is dropped"]
 pub struct Scope {
     inner: Arc<Inner>,
-    /// Whether this is the handle that its maker has; the others are how scopes know what encloses them.
+    /// Whether this is its creator's handle. The other handles are the `enclosure` fields of inner
+    /// scopes.
     is_owner: bool,
 }
 
@@ -55,9 +56,9 @@ struct Inner {
 #[derive(Default)]
 struct State {
     closed: bool,
-    /// In the order in which they came.
+    /// In the order of registration.
     members: BTreeMap<u64, Member>,
-    /// Where a resource or a scope is among them.
+    /// The key in `members` of each resource and scope.
     places: HashMap<Id, u64>,
     next_place: u64,
 }
@@ -65,23 +66,22 @@ struct State {
 enum Member {
     Resource {
         handle: Box<dyn Resource>,
-        /// The [`Closure`] that was handed out for it, until it is consumed.
+        /// The [`Closure`] returned for it, until it is consumed.
         closure: Option<AnyClosure>,
     },
     Scope(Weak<Inner>),
 }
 
-/// A [`Closure`] of any resource.
 type AnyClosure = Box<dyn Any + Send + Sync>;
 
 impl Scope {
-    /// A scope that no other one encloses.
+    /// Creates a scope without an enclosing scope.
     #[allow(clippy::new_without_default, reason = "each scope is one of its own")]
     pub fn new() -> Self {
         Self::named(name!("scope"))
     }
 
-    /// As [`Scope::new`], with a name.
+    /// Creates a scope as [`Scope::new`] does, with a name.
     pub fn named(name: Name) -> Self {
         Self::within(name, None)
     }
@@ -93,17 +93,17 @@ impl Scope {
         Self { inner: Arc::new(inner), is_owner: true }
     }
 
-    /// Who this scope is.
+    /// Returns the subject of the scope.
     pub fn subject(&self) -> &Subject {
         &self.inner.subject
     }
 
-    /// A scope within this one. Fails if this one is closed.
+    /// Creates a scope within this one. Fails if this one is closed.
     pub fn scope(&self) -> Result<Scope, Fault> {
         self.scope_named(name!("scope"))
     }
 
-    /// As [`Scope::scope`], with a name.
+    /// Creates a scope as [`Scope::scope`] does, with a name.
     pub fn scope_named(&self, name: Name) -> Result<Scope, Fault> {
         let mut state = self.open("scope")?;
         let scope = Scope::within(name, Some(self.unowned()));
@@ -111,8 +111,9 @@ impl Scope {
         Ok(scope)
     }
 
-    /// Has the resource closed with the scope, and gives it back. One that is registered already keeps its place. Fails if the
-    /// scope is closed, or the resource has the subject of a scope within this one; the resource is left as it is.
+    /// Registers the resource to be closed with the scope, and returns it. A resource that is
+    /// already registered keeps its place. Fails if the scope is closed, or if the resource has the
+    /// subject of a scope within this one; the resource is not changed then.
     pub fn register<R>(&self, resource: R) -> Result<R, Fault>
     where
         R: Resource + Clone + 'static,
@@ -122,8 +123,9 @@ impl Scope {
         Ok(resource)
     }
 
-    /// Something to do with the resource once, after which it is closed: at the latest with the scope. The same one for the same
-    /// resource until it is consumed. Fails as [`Scope::register`].
+    /// Returns a closure, which uses the resource once and then closes it. The scope closes the
+    /// resource if the closure has not. Returns the same closure for the same resource until it is
+    /// consumed. Fails as [`Scope::register`].
     ///
     /// ```
     /// use tidemark_circuit::{Circuit, Scope};
@@ -150,7 +152,7 @@ impl Scope {
         Ok(closure)
     }
 
-    /// Closes everything that was registered, and refuses more from now on.
+    /// Closes everything that was registered, and refuses further registrations.
     pub fn close(&self) {
         self.inner.close();
     }
@@ -163,7 +165,7 @@ impl Scope {
         Ok(state)
     }
 
-    /// Said to a resource that takes a scope within this one for itself.
+    /// Fault for a resource that returns the subject of a scope within this one.
     fn mistaken(&self, operation: &'static str) -> Fault {
         let message = "the resource has the subject of a scope within this one; it must have its own";
         Fault::new(self.subject().clone(), operation, message)
@@ -186,7 +188,7 @@ impl Inner {
             state.places.clear();
             std::mem::take(&mut state.members)
         };
-        // Without the lock: whoever is closed may come back here.
+        // Without the lock, because closing a member may call this scope.
         for member in members.into_values().rev() {
             shielded(|| member.close());
         }
@@ -195,7 +197,7 @@ impl Inner {
         }
     }
 
-    /// Forgets a scope that is closed, or a resource whose closure was consumed.
+    /// Removes a closed scope, or a resource whose closure was consumed.
     fn forget(&self, id: Id) {
         let member = self.lock().remove(id);
         // Without the lock, as this may drop the last handle of a resource.
@@ -217,8 +219,8 @@ impl State {
         Some(self.members.remove(&place).expect("what has a place is a member"))
     }
 
-    /// Where the closure of this resource is kept. Registers the resource if it is not yet. None if what is known under its
-    /// subject is a scope.
+    /// Returns where the closure of this resource is kept. Registers the resource if necessary.
+    /// None if its subject is that of a scope.
     fn closure_of<R: Resource + Clone + 'static>(&mut self, resource: &R) -> Option<&mut Option<AnyClosure>> {
         let id = resource.subject().id();
         let place = self.places.get(&id).copied().unwrap_or_else(|| {
@@ -230,7 +232,7 @@ impl State {
         }
     }
 
-    /// The closure of this resource, which is not the scope's any more.
+    /// Removes and returns the closure of this resource.
     fn take_closure(&mut self, id: Id) -> Option<AnyClosure> {
         let place = self.places.get(&id)?;
         match self.members.get_mut(place).expect("what has a place is a member") {
@@ -271,7 +273,7 @@ impl Extent for Scope {
     }
 }
 
-/// Whether both are the same scope.
+/// Returns whether both are the same scope.
 impl PartialEq for Scope {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
@@ -292,7 +294,7 @@ impl Ord for Scope {
     }
 }
 
-/// The path of the scopes that enclose it.
+/// Prints the path of the scopes that enclose it.
 impl fmt::Display for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&self.path())
