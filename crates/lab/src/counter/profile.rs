@@ -14,7 +14,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Samples per second and thread. The odd rate avoids lockstep with periodic work.
+/// Samples per second of a thread's processor time.
 const FREQUENCY: &str = "999";
 /// Number of attempts to start `perf`.
 const ATTEMPTS: u32 = 3;

@@ -267,7 +267,7 @@ struct Worker {
     number: usize,
     traffic: Traffic,
     stopwatch: Stopwatch,
-    /// Number of operations to do, or unlimited in a run by time.
+    /// Maximum number of operations, whatever the time.
     operations: u64,
     /// Interval between latency samples in operations; never if no samples are kept.
     sample_every: u64,

@@ -117,8 +117,8 @@ pub(super) fn run(settings: &Settings, caller: &Caller, notes: &mut impl Write) 
     })
 }
 
-/// Returns the stored value of each key. Commits in flight cannot arrive later: opening the store
-/// fences the previous owner of the writer's name.
+/// Returns the stored value of each key. Commits in flight cannot arrive later: claiming the
+/// writer's name fences its previous owner.
 fn durable(settings: &Settings) -> anyhow::Result<Vec<i64>> {
     let mut store = open_durable(&settings.store)?;
     store.claim(WRITER)?;

@@ -18,7 +18,8 @@ impl Units {
     }
 }
 
-/// Distance of the store from the answers. Doubtful operations count in the store's favour.
+/// Distance of the store from the answers. Doubtful operations count whichever way makes it
+/// smaller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Distance {
     /// Answered units that the store does not have: a quota would admit them again.
