@@ -1,28 +1,36 @@
-//! The laboratory: benchmark scenarios and what they measure with.
+//! Benchmark scenarios and the instruments that they measure with.
 //!
-//! A scenario states what it measured and on what, and never counts a failure as work.
+//! A scenario states what it measured and on which machine. A failure never counts as work.
 //!
-//! - [`circuit`]: what circuits cost, each under the name that the original's benchmarks gave it, and beside their peers.
-//! - [`counter`]: what churning counters and limiters cost, and what of them is uncommitted, beside what others do.
-//! - [`counter_cost`]: what counters cost their callers, under the names of the original's benchmarks.
-//! - [`pool`]: what draws, reservations, images and replays of prize pools cost, under the names of the original's benchmarks.
-//! - [`micro`]: how the rows of circuits, of pools and of what counters cost are measured.
-//! - [`kv`]: throughput, latency and emission latency of a key-value load, closed or open loop, one server or two.
-//! - [`reconnect`]: how soon a subscriber that comes back has what it missed, and whether it has all of it, once.
-//! - [`crash`]: whether every acknowledged write is emitted exactly once when a client, the server or both are killed.
-//! - [`fan_out`]: how soon the last of many subscribers of one key has its new value, beside what the system takes to send it.
+//! - [`circuit`]: costs of circuits, under the names of the original's benchmarks, next to peers.
+//! - [`counter`]: costs of counters and limiters under churn, how much stays uncommitted, and
+//!   peers.
+//! - [`counter_cost`]: costs of counters for their callers, under the original's benchmark names.
+//! - [`pool`]: costs of draws, reservations, images and replays, under the original's benchmark
+//!   names.
+//! - [`micro`]: the microbenchmark harness of `circuit`, `pool` and `counter_cost`.
+//! - [`kv`]: throughput, latency and emission latency of a key-value load; closed or open loop; one
+//!   server or two.
+//! - [`reconnect`]: how soon a resumed subscriber has what it missed, and whether each emission
+//!   arrives exactly once.
+//! - [`crash`]: whether every acknowledged write is emitted exactly once when a client, the server
+//!   or both are killed.
+//! - [`fan_out`]: delay until the last of many subscribers of one key has its new value, next to
+//!   the system's floor.
 //! - [`null_server`]: the ceiling: a server that only parses and answers.
-//! - [`options`]: the flags that several of these have.
-//! - [`interrupt`]: Ctrl-C, which ends a run early and loses nothing that was measured.
-//! - [`output`]: printing to who may have stopped reading.
-//! - [`client`] and [`target`]: a blocking client for any server of the Redis protocol, used by the command line too.
+//! - [`options`]: flags that several scenarios share.
+//! - [`interrupt`]: Ctrl-C, which ends a run early and keeps what was measured.
+//! - [`output`]: printing to a reader that may have closed its end.
+//! - [`client`] and [`target`]: a blocking client for any server of the Redis protocol; the command
+//!   line uses it too.
 //!
-//! No two files use each other: what measures (clocks, statistics, clients) stands before what is watched (`watch`), that before the
-//! scenarios; in each of these come options, then who works, then the report, and the scenario's own file last.
+//! No two files use each other. Instruments (clocks, statistics, clients) come first, then `watch`,
+//! then the scenarios. Within a scenario the order is options, workers, report, and last its own
+//! `mod.rs`.
 //!
-//! What needs a server is behind the feature `wire`, and what commits to the log and to other people's servers behind `stores`; both are on
-//! unless they are turned off. Pools with a log need `log` alone, which is a part of `stores`. With `peers` the laboratories measure other
-//! people's channels, actors, limiters and selectors as well.
+//! The feature `wire` enables what needs a server. `stores` enables what commits to the log and to
+//! third-party servers. Both are on by default. Pools with a log need only `log`, a part of
+//! `stores`. `peers` adds third-party channels, actors, limiters and selectors.
 
 pub mod allocations;
 pub mod baseline;

@@ -1,4 +1,4 @@
-//! The form in which what passes a circuit is measured: many emissions and one await, and what arrives is counted.
+//! Standard measurement of a circuit: many emissions, one await, and a count of the arrivals.
 
 use super::rig::{Runner, Way};
 use crate::micro::benchmark::{Benchmark, Work};
@@ -9,27 +9,28 @@ use std::ops::RangeInclusive;
 use std::time::Instant;
 use tidemark_circuit::{Circuit, Fault, Pipe, Recipe};
 
-/// A row of 10,000 emissions by one caller. Unless it says otherwise, a thread runs the circuit on a core of its own, the values
-/// all differ, each arrives once, and the time is that until the await has returned.
+/// A row of 10,000 emissions by one caller. By default a thread runs the circuit on a core of its
+/// own, all values differ, each arrives once, and the time ends when the await returns.
 pub(super) struct Batch<F> {
     name: String,
     what: String,
     wire: F,
     runner: Runner,
-    /// What is added to a value for the next one.
+    /// Difference between consecutive values.
     step: u64,
     arrivals: Arrivals,
     is_awaited: bool,
 }
 
-/// How many values arrive of so many emissions.
+/// Accepted number of arrivals for a number of emissions.
 type Arrivals = Box<dyn Fn(u64) -> RangeInclusive<u64>>;
 
 /// The first value.
 const FIRST: u64 = 42;
 
 impl<W: Way, F: Fn(&Circuit, Counter) -> anyhow::Result<W> + 'static> Batch<F> {
-    /// Emissions by the way that is wired in a circuit, at whose end there is the counter.
+    /// Creates a row of emissions through the topology that `wire` builds, which ends in the
+    /// counter.
     pub(super) fn new(name: impl Into<String>, what: impl Into<String>, wire: F) -> Self {
         Batch {
             name: name.into(),
@@ -42,36 +43,36 @@ impl<W: Way, F: Fn(&Circuit, Counter) -> anyhow::Result<W> + 'static> Batch<F> {
         }
     }
 
-    /// Somebody else runs the circuit.
+    /// Changes how the circuit is run.
     pub(super) fn run_by(mut self, runner: Runner) -> Self {
         self.runner = runner;
         self
     }
 
-    /// The value is always the same.
+    /// Makes all values equal.
     pub(super) fn with_one_value(mut self) -> Self {
         self.step = 0;
         self
     }
 
-    /// Each emission arrives so often.
+    /// Expects `times` arrivals per emission.
     pub(super) fn arriving_times(self, times: u64) -> Self {
         self.arriving(move |count| count * times..=count * times)
     }
 
-    /// Of so many emissions so many arrive.
+    /// Expects the number of arrivals that `arrivals` accepts.
     pub(super) fn arriving(mut self, arrivals: impl Fn(u64) -> RangeInclusive<u64> + 'static) -> Self {
         self.arrivals = Box::new(arrivals);
         self
     }
 
-    /// The time is that until the last emission has returned.
+    /// Ends the time when the last emission returns.
     pub(super) fn until_returned(mut self) -> Self {
         self.is_awaited = false;
         self
     }
 
-    /// The benchmark.
+    /// Returns the benchmark.
     pub(super) fn row(self) -> Benchmark {
         let until = if *(self.arrivals)(Sizes::FULL.batch).end() == 0 {
             "10,000 emissions and one await, each; there is nothing to count"
@@ -108,12 +109,12 @@ impl<W: Way, F: Fn(&Circuit, Counter) -> anyhow::Result<W> + 'static> Batch<F> {
     }
 }
 
-/// A pipe to the counter.
+/// Returns a pipe to the counter.
 pub(super) fn end<E: Send + 'static>(circuit: &Circuit, counter: Counter) -> Result<Pipe<E>, Fault> {
     circuit.pipe(move |value: E| counter.count(value))
 }
 
-/// A pipe with this recipe ahead of the counter.
+/// Returns a pipe with this recipe in front of the counter.
 pub(super) fn ahead<R>(circuit: &Circuit, counter: Counter, recipe: &R) -> anyhow::Result<Pipe<R::In>>
 where
     R: Recipe,

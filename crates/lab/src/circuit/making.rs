@@ -1,4 +1,4 @@
-//! Making components of a circuit that is there.
+//! Creation of components in an existing circuit.
 
 use super::rig::{By, Rig};
 use crate::micro::benchmark::{Benchmark, Work};
@@ -6,10 +6,11 @@ use std::hint::black_box;
 use std::time::Instant;
 use tidemark_circuit::Circuit;
 
-/// How many are made before the circuit is awaited.
+/// Number of components per await of the circuit.
 const MADE: u64 = 1_000;
 
-/// A row of making something and dropping it. `prepare` is called for each circuit, and what it returns for each component.
+/// A row that creates and drops a component. `prepare` runs once per circuit; its result, once per
+/// component.
 pub(super) fn making<T, E, M, P>(name: &str, what: &str, prepare: P) -> Benchmark
 where
     E: Into<anyhow::Error>,

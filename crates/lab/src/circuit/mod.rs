@@ -1,8 +1,8 @@
-//! The laboratory of circuits: every benchmark that the original names, under its name, each with what it really measures;
-//! what those do not measure, beside them; and what others have for the same purpose, in turns.
+//! The laboratory of circuits: every benchmark of the original under its name, each with what it
+//! really measures; further rows for what those do not measure; and peers in turns.
 //!
-//! The suites in `suites/` are lists of rows; how rows are measured is in [`crate::micro`]. What the suites share comes first: `rig`,
-//! `batch` and `making`.
+//! The suites in `suites/` are lists of rows, which [`crate::micro`] measures. `rig`, `batch` and
+//! `making` are shared by the suites.
 
 mod batch;
 mod making;
@@ -18,7 +18,8 @@ use crate::micro;
 use std::io::Write;
 use std::process::ExitCode;
 
-/// Does what the flags say. Writes what is found to `out`, and how far it is to `notes`, which may fail without a consequence.
+/// Runs the laboratory as the flags say. Writes results to `out` and progress to `notes`, whose
+/// errors are ignored.
 pub fn run(
     options: &CircuitOptions,
     caller: &Caller,
@@ -28,7 +29,7 @@ pub fn run(
     micro::run(&benchmarks(), &options.micro, caller, out, notes)
 }
 
-/// Runs the laboratory with the program's arguments, as `cargo bench` has it.
+/// Runs the laboratory with the program's arguments, for `cargo bench`.
 #[must_use]
 pub fn main() -> ExitCode {
     micro::program::main("circuit", "What circuits cost", run)

@@ -1,38 +1,38 @@
-//! A circuit for one scenario, and the ways into it.
+//! A circuit for one scenario, and ways to emit into it.
 
 use crate::micro::cores::{self, Pinned};
 use std::ops::Deref;
 use tidemark_circuit::{Circuit, ContextError, Lane, Pipe, RunBy, SinkPipe, ThreadPool};
 
-/// Who runs the circuit of a scenario.
+/// Kind of runner of a scenario's circuit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum By {
-    /// The pool that circuits share.
+    /// The shared pool.
     Pool,
-    /// A thread of its own.
+    /// A dedicated thread.
     Thread,
-    /// Whoever waits.
+    /// The waiting callers.
     Waiters,
 }
 
-/// A circuit with whoever runs it, and how a row says so.
+/// A runner of a circuit, and its description in rows.
 #[derive(Clone, Copy)]
 pub(super) struct Runner {
-    /// As the last part of what a row measures.
+    /// Last part of a row's description.
     pub(super) who: &'static str,
     pub(super) rig: fn() -> anyhow::Result<Rig>,
 }
 
 impl Runner {
-    /// What a circuit has that is made without a word about it.
+    /// The default runner of a circuit.
     pub(super) const SHARED_POOL: Self =
         Runner { who: "the shared pool runs the circuit", rig: || Rig::new(By::Pool) };
-    /// A pool's thread and the caller do not share a core.
+    /// A pool's thread on another core than the caller.
     pub(super) const POOL: Self = Runner {
         who: "a pool with one thread runs the circuit, on a core of its own",
         rig: || Rig::apart(By::Pool),
     };
-    /// The thread and the caller do not share a core.
+    /// A dedicated thread on another core than the caller.
     pub(super) const THREAD: Self =
         Runner { who: "a thread runs the circuit, on a core of its own", rig: || Rig::apart(By::Thread) };
     /// All on one core.
@@ -43,14 +43,14 @@ impl Runner {
     pub(super) const ALL: [Self; 4] = [Self::SHARED_POOL, Self::POOL, Self::THREAD, Self::WAITERS];
 }
 
-/// A circuit that ends with the scenario.
+/// A circuit that is closed on drop.
 pub(super) struct Rig {
     circuit: Circuit,
     _pinned: Option<Pinned>,
 }
 
 impl Rig {
-    /// A circuit whose threads run where the system likes.
+    /// Creates a circuit whose threads are not pinned.
     pub(super) fn new(by: By) -> anyhow::Result<Self> {
         let run_by = match by {
             By::Pool => RunBy::SharedPool,
@@ -60,8 +60,8 @@ impl Rig {
         Ok(Rig { circuit: Circuit::builder().run_by(run_by).build()?, _pinned: None })
     }
 
-    /// A circuit that runs on one core while the caller stays on another, as long as this exists. A pool is one of its own
-    /// with a single thread. On a machine with one core nothing is pinned.
+    /// Creates a circuit pinned to one core, and pins the caller to another, while this exists. A
+    /// pool is a separate one with a single thread. On a machine with one core nothing is pinned.
     pub(super) fn apart(by: By) -> anyhow::Result<Self> {
         let run_by = match by {
             By::Pool => RunBy::Pool(ThreadPool::new(1)?),
@@ -87,30 +87,30 @@ impl Deref for Rig {
 
 impl Drop for Rig {
     fn drop(&mut self) {
-        // A receptor may hold a pipe of its own circuit, which would keep it for ever.
+        // A receptor may hold a pipe of its own circuit, a cycle that would keep the circuit alive.
         self.circuit.close();
-        // Fails only inside of the circuit, where no scenario drops its rig.
+        // Fails only inside the circuit, where no scenario drops its rig.
         let _ = self.circuit.settle();
     }
 }
 
-/// A way to give a circuit values.
+/// A way to emit values into a circuit.
 pub(super) trait Way: 'static {
     fn emit(&mut self, value: u64);
 
-    /// Waits until what was emitted is handled.
+    /// Waits until all emissions are handled.
     fn settle(&mut self, circuit: &Circuit) -> Result<(), ContextError> {
         circuit.settle()
     }
 
-    /// Has what has arrived counted where that needs to be asked for. `last` was emitted last.
+    /// Makes arrivals count if this takes an extra step. `last` is the last emitted value.
     fn finish(&mut self, circuit: &Circuit, last: u64) -> anyhow::Result<()> {
         let _ = (circuit, last);
         Ok(())
     }
 }
 
-/// A pipe as all threads may use it.
+/// A pipe, which all threads may use.
 impl Way for Pipe<u64> {
     #[inline]
     fn emit(&mut self, value: u64) {
@@ -118,7 +118,7 @@ impl Way for Pipe<u64> {
     }
 }
 
-/// A lane of one's own, to the pipe behind it.
+/// The caller's own lane to the pipe.
 impl Way for (Lane, Pipe<u64>) {
     #[inline]
     fn emit(&mut self, value: u64) {

@@ -1,10 +1,10 @@
-//! Several runs, as the original's scripts make them.
+//! Batches of runs, as in the original's scripts.
 
 use super::settings::Settings;
 use super::variant::Variant;
 use std::time::Duration;
 
-/// The original's three, in its order, and then the others.
+/// The original's three in its order, then ours.
 const BASELINES: &[Variant] = &[
     Variant::Token,
     Variant::Leaky,
@@ -25,7 +25,7 @@ const COMMIT_INTERVALS: [Duration; 3] =
     [Duration::from_millis(1), Duration::from_millis(2), Duration::from_millis(5)];
 const THRESHOLDS: [u64; 3] = [128, 192, 256];
 
-/// Every variant, or the only one that was asked for.
+/// Returns the settings of every variant, or only of the requested one.
 pub(super) fn baselines(settings: &Settings, only: Option<Variant>) -> Vec<Settings> {
     BASELINES
         .iter()
@@ -34,7 +34,8 @@ pub(super) fn baselines(settings: &Settings, only: Option<Variant>) -> Vec<Setti
         .collect()
 }
 
-/// The original's three for each write delay, then vsa for each commit interval with each threshold and half of it as the low one.
+/// Returns the original's three variants for each write delay, then vsa for each commit interval
+/// and threshold; the low threshold is half of the threshold.
 pub(super) fn sweep(settings: &Settings) -> Vec<Settings> {
     let delays = WRITE_DELAYS.into_iter().flat_map(|write_delay| {
         [Variant::Token, Variant::Leaky, Variant::Vsa]

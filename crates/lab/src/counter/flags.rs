@@ -1,4 +1,4 @@
-//! Flags of `tidemark bench counter`: the original's, under its names, and ours beside them.
+//! Flags of `tidemark bench counter`: the original's under its names, and ours.
 
 use super::lookup::Lookup;
 use super::parse;

@@ -1,6 +1,6 @@
-//! What was admitted and given back, counted by those who asked for it.
+//! The callers' account of admitted and returned units.
 
-/// One worker's account of what it was answered. Keys share a line if there are very many of them.
+/// One worker's account of its answers. Very many keys share lines.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ledger {
     net: Vec<i64>,
@@ -10,7 +10,7 @@ pub(super) struct Ledger {
     pub(super) refused: u64,
 }
 
-/// Lines of a ledger at most: so large a run has a ledger for each of many workers.
+/// Maximum number of lines: a large run has a ledger for each of many workers.
 const LINES_MAX: usize = 1 << 16;
 
 impl Ledger {
@@ -18,7 +18,7 @@ impl Ledger {
         Ledger { net: vec![0; keys.min(LINES_MAX)], ..Ledger::default() }
     }
 
-    /// An operation has moved the key by so much.
+    /// Records that an operation moved the key by `moved` units.
     #[inline]
     pub(super) fn note(&mut self, key: usize, moved: i64) {
         self.operations += 1;
@@ -30,7 +30,7 @@ impl Ledger {
         self.net[key % LINES_MAX] += moved;
     }
 
-    /// Adds what another one has.
+    /// Adds another ledger.
     pub(super) fn add(&mut self, other: &Ledger) {
         assert_eq!(self.net.len(), other.net.len(), "ledgers of one run have as many lines");
         self.net.iter_mut().zip(&other.net).for_each(|(sum, net)| *sum += net);
@@ -40,7 +40,8 @@ impl Ledger {
         self.refused += other.refused;
     }
 
-    /// How far these positions are from what was answered: of the sum of all, and of all lines added up without their signs.
+    /// Returns the distance of these positions from the recorded answers: of their sums, and over
+    /// all lines without signs.
     pub(super) fn difference(&self, positions: &[i64]) -> Difference {
         let mut lines = vec![0_i128; self.net.len()];
         for (key, position) in positions.iter().enumerate() {
@@ -53,7 +54,8 @@ impl Ledger {
         })
     }
 
-    /// Units that were admitted beyond a limit of each key. Keys that share a line have their limits in common.
+    /// Returns the units admitted beyond the limit of each key. Keys that share a line pool their
+    /// limits.
     pub(super) fn beyond(&self, keys: usize, limit: i64) -> u64 {
         let lines = self.net.len();
         let of_line = |line: usize| (keys / lines + usize::from(line < keys % lines)) as i128;
@@ -64,7 +66,7 @@ impl Ledger {
     }
 }
 
-/// How far two accounts of the same are apart. Units.
+/// Distance between two accounts. Units.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Difference {
     pub(super) net: i128,

@@ -1,4 +1,4 @@
-//! How an operation comes to its counter.
+//! How an operation finds its counter.
 
 use clap::ValueEnum;
 use serde::Serialize;

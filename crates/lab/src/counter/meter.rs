@@ -1,10 +1,10 @@
-//! What is asked of a store: how often, for how much, and how long it takes.
+//! A meter of calls to a store: their number, their writes and their time.
 
 use serde::Serialize;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// Counts calls to a store and has each take longer.
+/// Counts calls to a store and adds a delay to each.
 #[derive(Debug)]
 pub(super) struct Meter {
     delay: Duration,
@@ -13,25 +13,25 @@ pub(super) struct Meter {
     nanos: AtomicU64,
 }
 
-/// What was counted.
+/// The counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Asked {
     /// Calls.
     pub(super) calls: u64,
-    /// Writes: rows, or single events where each is stored.
+    /// Writes: rows, or single events if each is stored.
     pub(super) writes: u64,
-    /// What the calls took in all.
+    /// Total time of the calls.
     pub(super) nanos: u64,
 }
 
 impl Meter {
-    /// Each call takes so much besides, as near as the system lets a thread sleep.
+    /// Creates a meter that delays each call, as precisely as the system's sleep permits.
     pub(super) fn new(delay: Duration) -> Self {
         Meter { delay, calls: AtomicU64::new(0), writes: AtomicU64::new(0), nanos: AtomicU64::new(0) }
     }
 
-    /// A call that writes so much, and does this.
+    /// Meters a call with so many writes.
     pub(super) fn call<R>(&self, writes: u64, call: impl FnOnce() -> R) -> R {
         self.calls.fetch_add(1, Relaxed);
         self.writes.fetch_add(writes, Relaxed);
@@ -44,7 +44,7 @@ impl Meter {
         result
     }
 
-    /// A call that does nothing but write so much. Without a delay its time is not taken: there is none.
+    /// Meters a call that only writes. Without a delay it takes no time, and none is recorded.
     pub(super) fn write(&self, writes: u64) {
         if self.delay.is_zero() {
             self.calls.fetch_add(1, Relaxed);
@@ -64,7 +64,7 @@ impl Meter {
 }
 
 impl Asked {
-    /// What a call took, if their time was taken.
+    /// Returns the mean time of a call if times were recorded.
     pub(super) fn mean_nanos(&self) -> Option<u64> {
         self.nanos.checked_div(self.calls).filter(|nanos| *nanos > 0)
     }

@@ -1,4 +1,4 @@
-//! A store whose calls are counted.
+//! A store with metered calls.
 
 use super::meter::Meter;
 use super::real_stores;
@@ -6,13 +6,13 @@ use super::target::Target;
 use std::sync::Arc;
 use tidemark_counter::store::{Batch, Claim, Error, Memory, Receipt, Store};
 
-/// Passes everything on, and counts commits: a call each, and a write for every change in it.
+/// Forwards every call and meters commits: one call each, and one write per change.
 pub(super) struct Metered {
     inner: Box<dyn Store>,
     meter: Arc<Meter>,
 }
 
-/// A store that acknowledges everything and has nothing.
+/// A store that acknowledges every commit and stores nothing.
 #[derive(Debug, Default)]
 struct Nowhere {
     last_sequence: u64,
@@ -57,10 +57,10 @@ impl Store for Nowhere {
     }
 }
 
-/// Opens the same store once more.
+/// Opens the same store again.
 pub(super) type Reopen = Box<dyn Fn() -> Result<Box<dyn Store>, Error> + Send + Sync>;
 
-/// A store for who commits, and, where what was committed can be read, how to open it again when he has finished.
+/// A store for commits. If the commits can be read, also a function that opens it again afterwards.
 pub(super) struct Opened {
     pub(super) store: Box<dyn Store>,
     pub(super) reopen: Option<Reopen>,

@@ -1,4 +1,5 @@
-//! The laboratory of counters: what churn costs when only its net is stored, beside what others do, under the original's flags.
+//! The laboratory of counters: costs of churn if only its net is stored, next to peers, under the
+//! original's flags.
 //!
 //! ```text
 //! traffic ─► workers ─► subject ─► meter ─► store
@@ -8,13 +9,16 @@
 //!                               outcome ─► report, table, JSON
 //! ```
 //!
-//! Each file uses only what stands before it: what is asked for (`variant`, `target`, `lookup`, `parse`, `flags`, `settings`), what measures
-//! (`stopwatch`, `sample`, `meter`, `real_stores`, `metered`, `ledger`, `traffic`), what is measured (`subject`, `named`, `ticker`, `subjects`), what is found (`outcome`, `watch`, `profile`, `run`) and how it is said (`text`, `report`, `table`, `batches`), what a kill
-//! leaves (`kill`), and this file.
+//! Each file uses only the ones before it: inputs (`variant`, `target`, `lookup`, `parse`, `flags`,
+//! `settings`), instruments (`stopwatch`, `sample`, `meter`, `real_stores`, `metered`, `ledger`,
+//! `traffic`), subjects (`subject`, `named`, `ticker`, `subjects`), measurement (`outcome`,
+//! `watch`, `profile`, `run`), output (`text`, `report`, `table`, `batches`), the kill scenario
+//! (`kill`), and this file.
 //!
-//! Nothing may flatter: operations are random draws that never come around, the clock's cost is taken off, the final flush is part of
-//! the measured time, and the workers' ledger is compared with what the store has at the end. A counter that has done what it must not
-//! ends the program with an error.
+//! The figures must not flatter. Operations are random draws that never repeat, the clock's cost is
+//! subtracted, the final flush is part of the measured time, and the workers' ledger is compared
+//! with the final content of the store. A counter that breaks its promise ends the program with an
+//! error.
 
 mod batches;
 mod flags;
@@ -60,9 +64,10 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
-/// Does what the flags and the variables of the environment say, which are looked up by `environment`; this program comes back to
-/// this laboratory by the `caller`'s arguments. Writes what is found to `out`,
-/// and how far it is to `notes`, which may fail without a consequence. Returns false if a counter has done what it must not.
+/// Runs the laboratory as the flags and the environment variables say; `environment` looks up the
+/// variables. The `caller`'s arguments start this laboratory again in a new process. Writes results
+/// to `out` and progress to `notes`, whose errors are ignored. Returns false if a counter broke its
+/// promise.
 pub fn run(
     options: &CounterOptions,
     caller: &Caller,
@@ -97,7 +102,7 @@ pub fn run(
             if printing.json {
                 let interrupt = Interrupt::by_signal()?;
                 let run = |settings| run::run(settings, None, &interrupt);
-                // The last one says of itself that it was interrupted.
+                // The last report states that it was interrupted.
                 let runs = runs.iter().take_while(|_| !interrupt.is_asked_for());
                 let outcomes = runs.map(run).collect::<anyhow::Result<Vec<_>>>()?;
                 serde_json::to_writer_pretty(&mut *out, &outcomes)?;
@@ -109,7 +114,7 @@ pub fn run(
         }
         Some(Action::Sweep { out: path, flags }) => {
             let settings = Settings::resolve(flags, environment, Settings::baselines())?;
-            // Before anything takes long: a mistaken name is told at once.
+            // Before anything takes long: an invalid path is reported immediately.
             let mut file = create(path)?;
             let is_right = write_table(&batches::sweep(&settings), &mut file, notes)?;
             file.sync_all().with_context(|| format!("cannot write {}", path.display()))?;
@@ -119,7 +124,8 @@ pub fn run(
     }
 }
 
-/// Makes the runs one after the other, each a line as soon as it is done. Returns whether all have done only what they may.
+/// Makes the runs one after the other, and prints the line of each when it ends. Returns whether
+/// all counters kept their promises.
 fn write_table(runs: &[Settings], out: &mut impl Write, notes: &mut impl Write) -> anyhow::Result<bool> {
     writeln!(out, "{}", header())?;
     let mut is_right = true;
@@ -127,7 +133,7 @@ fn write_table(runs: &[Settings], out: &mut impl Write, notes: &mut impl Write) 
     for (number, settings) in runs.iter().enumerate() {
         let _ = writeln!(notes, "{}/{}: {}", number + 1, runs.len(), settings.variant);
         let outcome = run::run(settings, None, &interrupt).with_context(|| settings.variant.to_string())?;
-        // In a table a part of a run would pass for all of it.
+        // In a table a partial run would pass for a complete one.
         if interrupt.is_asked_for() {
             let _ = writeln!(notes, "interrupted: {number} of {} runs were measured", runs.len());
             break;

@@ -3,7 +3,7 @@
 use foldhash::{HashMap, HashMapExt};
 use std::sync::Arc;
 
-/// A value for every name. It is looked up by the name, as requests bring it.
+/// A value for every name, looked up by name as in requests.
 pub(super) struct Named<T> {
     names: Arc<[String]>,
     values: HashMap<Box<str>, T>,
@@ -18,14 +18,14 @@ impl<T> Named<T> {
         Named { names: Arc::clone(names), values }
     }
 
-    /// The value of the key with this number.
+    /// Returns the value of the key with this number.
     #[inline]
     pub(super) fn get(&self, key: usize) -> &T {
         let name = &self.names[key];
         self.values.get(name.as_str()).expect("every name has a value")
     }
 
-    /// The values in the order of the keys.
+    /// Iterates over the values in the order of the keys.
     pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
         (0..self.names.len()).map(|key| self.get(key))
     }

@@ -1,4 +1,4 @@
-//! What a run has found.
+//! Results of a run.
 
 use super::meter::Asked;
 use super::sample::Latencies;
@@ -9,13 +9,13 @@ use crate::machine::Machine;
 use serde::Serialize;
 use std::time::Duration;
 
-/// Everything that is known of a run.
+/// All results of a run.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Outcome {
-    /// What was asked for.
+    /// Settings of the run.
     pub(super) settings: Settings,
-    /// Whether the run has ended before it was to.
+    /// Whether the run was interrupted.
     #[serde(rename = "interrupted")]
     pub(super) is_interrupted: bool,
     /// Whether an operation may be refused because of a limit.
@@ -23,7 +23,7 @@ pub(super) struct Outcome {
     /// From the first operation until everything is stored.
     #[serde(rename = "durationNs", serialize_with = "as_nanos")]
     pub(super) duration: Duration,
-    /// The part of it behind the last operation.
+    /// The part of it after the last operation.
     #[serde(rename = "finalFlushNs", serialize_with = "as_nanos")]
     pub(super) final_flush: Duration,
     pub(super) operations: u64,
@@ -36,41 +36,43 @@ pub(super) struct Outcome {
     /// Units beyond the limit.
     pub(super) over_admitted: Option<u64>,
     pub(super) latencies: Latencies,
-    /// What was taken off of each latency, in nanoseconds.
+    /// Nanoseconds subtracted from each latency.
     pub(super) timer_ns: u64,
     pub(super) asked: Asked,
     pub(super) exposures: Option<Exposures>,
-    /// Units by which what the store has at the end is off of what was answered, added up over the keys without signs.
+    /// Distance between the store's final content and the answers: units, summed over the keys
+    /// without signs.
     pub(super) durable_minus_truth: Option<u128>,
-    /// Units by which what is in memory at the end is off.
+    /// Distance between memory and the answers at the end. Units.
     pub(super) memory_minus_truth: Option<u128>,
     pub(super) memory: Memory,
-    /// Processor time of the whole process during the run, for each operation.
+    /// Processor time of the whole process during the run, per operation.
     pub(super) cpu_ns_per_operation: f64,
     pub(super) machine: Machine,
 }
 
-/// What was uncommitted, by those who looked again and again.
+/// Uncommitted units, sampled during the run.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Exposures {
-    /// The most of each.
+    /// Maximum of each figure.
     pub(super) most: Exposure,
-    /// The mean of all keys' units together.
+    /// Mean of all keys' units together.
     pub(super) mean_units: f64,
-    /// When everybody had finished, and nothing was flushed yet.
+    /// After the last operation and before the final flush.
     pub(super) at_end: u64,
-    /// Behind the final flush.
+    /// After the final flush.
     pub(super) at_last: u64,
-    /// Looks.
+    /// Number of samples.
     pub(super) looks: u64,
-    /// Units of one key that the promise allows.
+    /// Units of one key that the promise permits.
     pub(super) promised_of_key: u64,
-    /// Looks between which there was a call to the store, and the times between those.
+    /// Intervals between calls to the store.
     pub(super) commits: Intervals,
 }
 
-/// Times between calls to the store, as far as looks tell them apart, in nanoseconds; `None` if there were none.
+/// Times between calls to the store, as resolved by the samples, in nanoseconds; `None` if there
+/// were none.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Intervals {
@@ -80,34 +82,34 @@ pub(super) struct Intervals {
     pub(super) max_ns: Option<u64>,
 }
 
-/// What memory a run has asked for; `None` where the program's allocator does not count.
+/// Memory that a run allocated; `None` if the program's allocator does not count.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Memory {
-    /// Bytes that are left of it at its end.
+    /// Bytes still allocated at its end.
     pub(super) kept_bytes: Option<i64>,
-    /// Bytes in all.
+    /// Total bytes.
     pub(super) total_bytes: Option<u64>,
-    /// How often.
+    /// Number of allocations.
     pub(super) allocations: Option<u64>,
-    /// Of the process, in RAM at the end.
+    /// Resident memory of the process at the end.
     pub(super) resident_bytes: Option<u64>,
-    /// Of one more key, its name not counted.
+    /// Bytes of one more key, without its name.
     pub(super) bytes_per_key: Option<f64>,
 }
 
 impl Outcome {
-    /// Operations per second of the whole run.
+    /// Returns operations per second of the whole run.
     pub(super) fn rate(&self) -> f64 {
         self.per_second(self.operations)
     }
 
-    /// So many of something per second of the run.
+    /// Returns `count` per second of the run.
     pub(super) fn per_second(&self, count: u64) -> f64 {
         count as f64 / self.duration.as_secs_f64().max(1e-9)
     }
 
-    /// What a counter has done that it must not.
+    /// Returns the ways in which a counter broke its promise.
     pub(super) fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
         if self.operations == 0 {

@@ -1,27 +1,27 @@
-//! Reads what flags and variables say, each within its bounds.
+//! Parsing of flags and variables, with their limits.
 
 use super::target::Target;
 use crate::duration;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// Threads of one program at most.
+/// Maximum number of threads.
 const WORKERS_MAX: u64 = 4_096;
-/// Keys at most: their names and the workers' ledgers are held in memory.
+/// Maximum number of keys: their names and the workers' ledgers are in memory.
 const KEYS_MAX: u64 = 50_000_000;
-/// Operations at most.
+/// Maximum number of operations.
 const OPERATIONS_MAX: u64 = 1_000_000_000_000_000;
-/// Latencies that are kept at most, 8 bytes each.
+/// Maximum number of kept latencies, 8 bytes each.
 const SAMPLES_MAX: u64 = 100_000_000;
-/// Replicas at most: each knows of each, for every key.
+/// Maximum number of replicas: each stores an entry of each, for every key.
 const REPLICAS_MAX: u64 = 16;
-/// Operations in a batch at most.
+/// Maximum number of operations in a batch.
 const BATCH_MAX: u64 = 1_000_000;
-/// Units at most: what limits and thresholds may be.
+/// Maximum of limits and thresholds. Units.
 const UNITS_MAX: u64 = 1 << 62;
-/// Units per second at most: below it, a unit takes a nanosecond.
+/// Maximum rate, in units per second: one unit per nanosecond.
 const RATE_MAX: u64 = 1_000_000_000;
-/// No run, and no call of one, is to take longer.
+/// Longest duration of a run, and of a call in one.
 const DURATION_MAX: Duration = Duration::from_hours(24);
 
 pub(super) fn count(text: &str) -> Result<u64, String> {
@@ -88,7 +88,7 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
     Ok(duration)
 }
 
-/// A duration that something is done after again and again.
+/// Parses the interval of a repeated action.
 pub(super) fn interval(text: &str) -> Result<Duration, String> {
     match duration(text)? {
         Duration::ZERO => Err("it must be longer than 0".to_owned()),

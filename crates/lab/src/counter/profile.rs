@@ -1,4 +1,5 @@
-//! Profiles of a run, in a folder: where the processor's time went, by the system's `perf`, and what was asked of the allocator, by sizes.
+//! Profiles of a run, in a folder: processor time from the system's `perf`, and allocations by
+//! size.
 
 use crate::allocations::Allocations;
 use anyhow::{Context, bail};
@@ -13,15 +14,16 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Looks at what every thread is at, so many times in a second of its own.
+/// Samples per second of a thread's processor time.
 const FREQUENCY: &str = "999";
-/// How often `perf` is begun before it is given up.
+/// Number of attempts to start `perf`.
 const ATTEMPTS: u32 = 3;
-/// How long `perf` is waited for.
+/// Timeout for `perf`.
 const PATIENCE: Duration = Duration::from_secs(10);
 const ASK_INTERVAL: Duration = Duration::from_millis(1);
 
-/// `perf` beside this process. It takes nothing down before it is told to, so that what is profiled is what is measured.
+/// A `perf` process next to this one. It records only when instructed to, so that the profile
+/// covers exactly the measured part.
 #[derive(Debug)]
 pub(super) struct Profiler {
     directory: PathBuf,
@@ -31,9 +33,9 @@ pub(super) struct Profiler {
 }
 
 impl Profiler {
-    /// Has `perf` look at this process, and makes the folder if it is missing.
+    /// Attaches `perf` to this process, and creates the folder if it is missing.
     pub(super) fn attach(directory: &Path) -> anyhow::Result<Self> {
-        // A thread of this process that ends while perf looks for them all makes it give up.
+        // `perf` fails if a thread of this process ends while it lists them.
         let tries = (1..ATTEMPTS).find_map(|_| Self::try_attach(directory).ok());
         tries.map_or_else(|| Self::try_attach(directory), Ok)
     }
@@ -61,12 +63,12 @@ impl Profiler {
         Ok(profiler)
     }
 
-    /// From now on.
+    /// Starts recording.
     pub(super) fn begin(&mut self) -> anyhow::Result<()> {
         self.tell("enable")
     }
 
-    /// Until now.
+    /// Stops recording.
     pub(super) fn end(&mut self) -> anyhow::Result<()> {
         self.tell("disable")
     }
@@ -92,7 +94,8 @@ impl Profiler {
         Ok(())
     }
 
-    /// Writes what was found: `cpu.perf.data`, and as a text `cpu.txt`; `heap.tsv` if the program's allocator counts.
+    /// Writes the profiles: `cpu.perf.data` and `cpu.txt`, and `heap.tsv` if the program's
+    /// allocator counts.
     pub(super) fn write(mut self, allocations: Option<&Allocations>) -> anyhow::Result<()> {
         kill_process(Pid::from_child(&self.perf), Signal::INT).context("ending perf")?;
         self.perf.wait()?;
@@ -120,7 +123,8 @@ impl Drop for Profiler {
     }
 }
 
-/// A pipe with a name, open at both ends, so that neither opening it nor reading waits for anybody. It is removed with this value.
+/// A named pipe, open at both ends, so that neither opening nor reading it blocks. It is removed on
+/// drop.
 #[derive(Debug)]
 struct Pipe {
     path: PathBuf,
@@ -129,7 +133,7 @@ struct Pipe {
 
 impl Pipe {
     fn make(path: PathBuf) -> anyhow::Result<Self> {
-        // One may be left from a run that was killed.
+        // A killed run may have left one.
         let _ = fs::remove_file(&path);
         mkfifoat(CWD, &path, Mode::RUSR | Mode::WUSR)
             .with_context(|| format!("cannot create {}", path.display()))?;
@@ -141,12 +145,12 @@ impl Pipe {
 
 impl Drop for Pipe {
     fn drop(&mut self) {
-        // Whoever removes the folder removes what is left.
+        // Best effort: removal of the folder removes the rest.
         let _ = fs::remove_file(&self.path);
     }
 }
 
-/// What was asked for, by sizes, and what is left of it.
+/// Returns allocations by size, and the bytes that remain of them.
 fn heap(allocations: &Allocations) -> String {
     let mut table = "BytesFrom\tBytesTo\tAllocations\tBytes\tBlocksKept\n".to_owned();
     for (class, sizes) in allocations.sizes.iter().enumerate().filter(|(_, sizes)| sizes.count > 0) {

@@ -1,4 +1,4 @@
-//! Stores that outlive the program: the log and other people's servers.
+//! Stores that outlive the program: the log and third-party servers.
 
 use super::target::Target;
 use tidemark_counter::store::{Error, Store};
@@ -7,13 +7,15 @@ use tidemark_stores::{LogOptions, LogStore};
 #[cfg(feature = "stores")]
 use tidemark_stores::{NatsOptions, NatsStore, PostgresOptions, PostgresStore, RedisOptions, RedisStore};
 
-/// What the laboratory's keys, tables and streams are called, apart from those of programs.
+/// Prefix of the laboratory's keys, tables and streams, which separates them from those of
+/// programs.
 #[cfg(feature = "stores")]
 const PREFIX: &str = "tidemark_lab";
 
-/// Opens the store; `None` if it is none that outlives the program. Servers are connected to when they are first asked.
+/// Opens the store; `None` if it does not outlive the program. Servers are connected to on first
+/// use.
 ///
-/// Fails for a store that this program was built without.
+/// Fails for a store that is not compiled into this program.
 pub(super) fn open(target: &Target) -> Result<Option<Box<dyn Store>>, Error> {
     let store: Result<Box<dyn Store>, Error> = match target {
         Target::Simulated | Target::Memory | Target::Nowhere => return Ok(None),
@@ -45,7 +47,7 @@ pub(super) fn open(target: &Target) -> Result<Option<Box<dyn Store>>, Error> {
     store.map(Some)
 }
 
-/// The error for a store of a cargo feature that is off.
+/// Returns the error for a store whose cargo feature is off.
 #[cfg(not(all(feature = "log", feature = "stores")))]
 fn without(target: &Target, feature: &str) -> Error {
     Error::Refused(

@@ -1,4 +1,4 @@
-//! What a run says: to people, and in one line to programs.
+//! The report of a run: text for people, and one line for programs.
 
 use super::outcome::{Exposures, Outcome};
 use super::sample::BOUNDS;
@@ -124,7 +124,8 @@ impl Outcome {
         self.memory.allocations.map(|count| count as f64 / self.operations.max(1) as f64)
     }
 
-    /// One line for programs: the original's fields in their order, then ours. What is not known is `-`.
+    /// Returns one line for programs: the original's fields in their order, then ours. `-` marks an
+    /// unknown value.
     pub(super) fn summary(&self) -> String {
         let settings = &self.settings;
         let latencies = &self.latencies;

@@ -1,4 +1,4 @@
-//! One run: workers who operate, somebody who watches, and what remains when all is stored.
+//! One run: workers, a watch, and the final state after everything is stored.
 
 use super::ledger::Ledger;
 use super::meter::Meter;
@@ -23,18 +23,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// How many keys are made in order to know what one takes.
+/// Number of keys from which the memory per key is measured.
 const KEYS_FOR_MEMORY: usize = 10_000;
-/// Bounds of how often what is uncommitted is looked at: often enough to see what a commit leaves, and seldom enough to be no load.
+/// Shortest and longest interval between samples of uncommitted units: short enough to see the
+/// effect of a commit, long enough to be no load.
 const LOOK_EVERY: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(100));
 
-/// How often whoever waits looks whether the run ends early.
+/// Interval at which a waiter checks for an early end.
 const SUPERVISE_EVERY: Duration = Duration::from_millis(100);
 
 /// The names of a run's keys.
 type Names = Arc<[String]>;
 
-/// Makes what is to be measured and measures it; with profiles of that in a folder, if there is one.
+/// Creates the subject and measures it. Writes profiles to a folder, if there is one.
 pub(super) fn run(
     settings: &Settings,
     profile: Option<&Path>,
@@ -56,7 +57,7 @@ pub(super) fn run(
     }
 }
 
-/// Measures what `make` makes of settings, names and a meter for its calls to a store.
+/// Measures the subject that `make` creates from settings, names and a meter for calls to a store.
 fn measure<S: Subject>(
     settings: &Settings,
     profile: Option<&Path>,
@@ -106,7 +107,7 @@ impl Phase {
     }
 }
 
-/// Says how far the work is until it is over, and ends it early when it is interrupted.
+/// Shows the progress until the work is over, and ends it early on an interrupt.
 fn supervise(settings: &Settings, phase: &Phase, is_worked: &AtomicBool, interrupt: &Interrupt) {
     let (clock, mut progress) = (Instant::now(), Progress::new());
     while !is_worked.load(Relaxed) {
@@ -123,7 +124,8 @@ fn supervise(settings: &Settings, phase: &Phase, is_worked: &AtomicBool, interru
     }
 }
 
-/// Sleeps for so long, or until the work is over because a worker cannot go on or the run is interrupted.
+/// Sleeps for this duration, or until the work is over because a worker failed or the run was
+/// interrupted.
 fn sleep_unless_over(duration: Duration, phase: &Phase) {
     let clock = Instant::now();
     while let Some(left) =
@@ -133,7 +135,7 @@ fn sleep_unless_over(duration: Duration, phase: &Phase) {
     }
 }
 
-/// What is known when all is stored.
+/// Results after everything is stored.
 struct Found {
     is_interrupted: bool,
     duration: Duration,
@@ -260,14 +262,14 @@ impl Found {
     }
 }
 
-/// One thread of those who operate.
+/// A worker thread.
 struct Worker {
     number: usize,
     traffic: Traffic,
     stopwatch: Stopwatch,
-    /// Operations until it is over, whatever the time.
+    /// Maximum number of operations, whatever the time.
     operations: u64,
-    /// Every so many the latency is taken; never if there is no room for any.
+    /// Interval between latency samples in operations; never if no samples are kept.
     sample_every: u64,
     ledger: Ledger,
     reservoir: Reservoir,
@@ -279,7 +281,7 @@ impl Worker {
         let share =
             settings.operations / workers + u64::from((number as u64) < settings.operations % workers);
         let samples = settings.max_latency_samples.div_ceil(settings.workers);
-        // A run that cannot fill its room does not need it.
+        // A run with fewer operations than samples needs less room.
         let room = if settings.duration.is_zero() { samples.min(share as usize) } else { samples };
         Worker {
             number,
@@ -292,7 +294,8 @@ impl Worker {
         }
     }
 
-    /// Operates until it is over. Nothing in the loop asks for memory, and the clock is read for samples alone.
+    /// Performs operations until the work is over. The loop does not allocate, and reads the clock
+    /// only for samples.
     fn work(mut self, subject: &impl Subject, phase: &Phase) -> anyhow::Result<Self> {
         phase.wait();
         let mut until_sample = self.sample_every;
@@ -308,7 +311,7 @@ impl Worker {
             } else {
                 apply()
             };
-            // The others need not go on if one cannot.
+            // If one worker fails, the run is over for all.
             let moved = moved.inspect_err(|_| phase.0.store(OVER, Relaxed))?;
             self.ledger.note(operation.key, moved);
         }
@@ -316,7 +319,8 @@ impl Worker {
     }
 }
 
-/// Bytes that a key takes beside its name, if the program's allocator counts: what many take more than one, for each.
+/// Returns the bytes per key besides its name, if the program's allocator counts: the difference
+/// between many keys and one.
 fn bytes_per_key<S: Subject>(
     settings: &Settings,
     make: &impl Fn(&Settings, &Names, &Arc<Meter>) -> anyhow::Result<S>,
@@ -333,13 +337,13 @@ fn bytes_per_key<S: Subject>(
     Ok(one.zip(many).map(|(one, many)| (many - one) as f64 / (KEYS_FOR_MEMORY - 1) as f64))
 }
 
-/// Processor time that this process has used.
+/// Returns the processor time that this process has used.
 fn process_time() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
 }
 
-/// The process's memory that is in RAM, if the system says so.
+/// Returns the process's resident memory, if the system reports it.
 fn resident_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;

@@ -1,10 +1,10 @@
-//! A fair sample of latencies in bounded memory, and what it says.
+//! An unbiased sample of latencies in bounded memory, and its statistics.
 
 use crate::random::Random;
 use serde::Serialize;
 
-/// Keeps at most so many of the latencies that it is given, each with the same chance (reservoir sampling). It asks for its
-/// memory once.
+/// Keeps a bounded number of latencies, each with the same probability (reservoir sampling). It
+/// allocates its memory once.
 #[derive(Clone, Debug)]
 pub(super) struct Reservoir {
     kept: Vec<u64>,
@@ -13,23 +13,24 @@ pub(super) struct Reservoir {
     random: Random,
 }
 
-/// What latencies say, in nanoseconds; `None` if none was taken.
+/// Statistics of latencies, in nanoseconds; `None` without samples.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Latencies {
-    /// How many were kept.
+    /// Number of kept samples.
     pub(super) samples: usize,
     pub(super) p50_ns: Option<u64>,
     pub(super) p95_ns: Option<u64>,
     pub(super) p99_ns: Option<u64>,
     pub(super) max_ns: Option<u64>,
-    /// How many took longer than [`LONG`] times the median: what waits for others shows here.
+    /// Number of samples above [`LONG`] times the median, which shows waits for other threads.
     pub(super) long: usize,
-    /// How many were below each of [`BOUNDS`] and not below the one before, and then how many were not below the last.
+    /// Number of samples below each of [`BOUNDS`] and not below the previous one, then of those not
+    /// below the last.
     pub(super) histogram: Vec<usize>,
 }
 
-/// An operation is long if it takes so many times the median.
+/// Multiple of the median above which an operation is long.
 const LONG: u64 = 5;
 
 /// Bounds of the histogram, in nanoseconds.
@@ -40,7 +41,7 @@ pub(super) const BOUNDS: [u64; 16] = [
 
 impl Reservoir {
     pub(super) fn new(capacity: usize, seed: u64, worker: usize) -> Self {
-        // A stream that no worker's traffic has.
+        // A stream that no worker's traffic uses.
         let random = Random::new(!seed, worker as u64 + 1);
         Reservoir { kept: Vec::with_capacity(capacity), capacity, seen: 0, random }
     }
@@ -64,7 +65,7 @@ impl Reservoir {
 }
 
 impl Latencies {
-    /// Without quantiles for none.
+    /// Returns the statistics, without quantiles if there are no samples.
     pub(super) fn of(mut samples: Vec<u64>) -> Self {
         samples.sort_unstable();
         let Some(max_ns) = samples.last().copied() else { return Latencies::default() };
@@ -120,7 +121,7 @@ mod tests {
         assert_eq!(reservoir.kept.as_ptr(), memory);
         let samples = reservoir.into_samples();
         assert_eq!(samples.len(), 1_000);
-        // The mean of 1,000 fair draws is within six standard errors of the middle.
+        // The mean of 1,000 unbiased draws is within six standard errors of the middle.
         let mean = samples.iter().sum::<u64>() / 1_000;
         assert!((44_500..55_500).contains(&mean), "{mean}");
         let mut none = Reservoir::new(0, 1, 0);

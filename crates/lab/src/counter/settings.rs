@@ -1,4 +1,4 @@
-//! What a run is to be: flags, before them variables of the environment, before those the defaults.
+//! Settings of a run: flags override environment variables, which override defaults.
 
 use super::flags::Flags;
 use super::lookup::Lookup;
@@ -13,72 +13,72 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Everything that decides a run.
+/// All settings of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Settings {
-    /// What is measured.
+    /// Measured variant.
     pub variant: Variant,
     /// Operations of all workers together, unless there is a duration.
     pub operations: u64,
-    /// How long the workers work; zero: until the operations are done.
+    /// Working time; zero: until the operations are done.
     #[serde(rename = "durationNs", serialize_with = "as_nanos")]
     pub duration: Duration,
-    /// Threads that operate at once.
+    /// Number of worker threads.
     pub workers: usize,
-    /// Keys, all equally likely.
+    /// Number of keys, all equally likely.
     pub keys: usize,
-    /// Of 100 operations so many are negative.
+    /// Percentage of negative operations.
     pub churn: u32,
-    /// Of the stream of operations.
+    /// Seed of the stream of operations.
     pub seed: u64,
-    /// At so many uncommitted units a key is committed at once.
+    /// Uncommitted units at which a key is committed immediately.
     pub threshold: u64,
-    /// With so many uncommitted units a key is committed at the next interval.
+    /// Uncommitted units at which a key is committed at the next interval.
     pub low_threshold: u64,
-    /// More units than this of a key are never uncommitted.
+    /// Limit of the uncommitted units of a key.
     pub cap: u64,
     /// Units that `exact` reserves at once.
     pub block: u64,
-    /// How often there is a look at what is to be committed.
+    /// Interval between checks for changes to commit.
     #[serde(rename = "commitIntervalNs", serialize_with = "as_nanos")]
     pub commit_interval: Duration,
-    /// After so long everything is committed, counted from the first uncommitted change.
+    /// Age of the first uncommitted change at which everything is committed.
     #[serde(rename = "commitMaxAgeNs", serialize_with = "as_nanos")]
     pub commit_max_age: Duration,
-    /// Limit of every key where there is one.
+    /// Limit of every key, for variants with limits.
     pub initial_scalar: u64,
     /// Operations in a batch of `batch`.
     pub batch_size: u64,
-    /// A smaller batch is stored after so long.
+    /// Age at which a smaller batch is stored.
     #[serde(rename = "batchIntervalNs", serialize_with = "as_nanos")]
     pub batch_interval: Duration,
-    /// Replicas of `crdt`.
+    /// Number of replicas of `crdt`.
     pub replicas: usize,
-    /// How often they merge.
+    /// Interval between merges of the replicas.
     #[serde(rename = "mergeIntervalNs", serialize_with = "as_nanos")]
     pub merge_interval: Duration,
-    /// Units per second of the limiters.
+    /// Rate of the limiters, in units per second.
     pub rate: u64,
-    /// Units at once of the limiters.
+    /// Burst of the limiters, in units.
     pub burst: u64,
-    /// What a call to the store takes besides.
+    /// Delay added to each call to the store.
     #[serde(rename = "writeDelayNs", serialize_with = "as_nanos")]
     pub write_delay: Duration,
-    /// Every so many operations the latency is taken.
+    /// Interval between latency samples, in operations.
     pub sample_every: u64,
-    /// Latencies that are kept of all workers together; 0: none are taken.
+    /// Number of latencies kept for all workers together; 0 records none.
     pub max_latency_samples: usize,
-    /// How `vsa`, `quota` and `exact` come to a counter.
+    /// How `vsa`, `quota` and `exact` find a counter.
     pub lookup: Lookup,
-    /// What all keys' names begin with; by themselves, with nothing.
+    /// Prefix of all keys' names; empty by default.
     pub names: String,
-    /// Where commits go.
+    /// Store that receives commits.
     pub store: Target,
 }
 
 impl Settings {
-    /// What the original's program has.
+    /// Returns the defaults of the original's program.
     #[must_use]
     pub fn harness() -> Self {
         Settings {
@@ -111,7 +111,7 @@ impl Settings {
         }
     }
 
-    /// What the original's script for baselines has.
+    /// Returns the defaults of the original's script for baselines.
     #[must_use]
     pub fn baselines() -> Self {
         Settings {
@@ -128,9 +128,11 @@ impl Settings {
         }
     }
 
-    /// The flags; where there is none, what the environment says by this function; where it says nothing, the defaults.
+    /// Resolves each setting: the flag, else the environment variable from this function, else the
+    /// default.
     ///
-    /// A low threshold of 0 is half of the threshold, a cap of 0 the threshold, and a block of 0 the cap.
+    /// A low threshold of 0 is half of the threshold, a cap of 0 the threshold, and a block of 0
+    /// the cap.
     pub fn resolve(
         flags: &Flags,
         environment: &dyn Fn(&str) -> Option<String>,
@@ -145,7 +147,7 @@ impl Settings {
             parse::units_or_zero,
             defaults.low_threshold,
         )?;
-        // Above the threshold it would mean nothing else than the threshold.
+        // Above the threshold it would have the same effect as the threshold.
         let low_threshold = unless_zero(low, (threshold / 2).max(1)).min(threshold);
         let cap =
             unless_zero(from.or(flags.cap, "HARNESS_CAP", parse::units_or_zero, defaults.cap)?, threshold);
@@ -206,7 +208,7 @@ impl Settings {
                 parse::duration,
                 defaults.write_delay,
             )?,
-            // As in the original, where 0 is every one as well.
+            // As in the original, where 0 samples every operation as well.
             sample_every: sample_every.max(1),
             max_latency_samples: from.or(
                 flags.max_latency_samples,
@@ -221,7 +223,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// The same with names that no other run has, where commits stay.
+    /// Returns the same settings with names that no other run uses, for stores that keep commits.
     pub(super) fn apart_from_other_runs(&self) -> Self {
         let mut settings = self.clone();
         if settings.store.is_durable() {
@@ -233,8 +235,8 @@ impl Settings {
         settings
     }
 
-    /// What another process must be told so that it counts as this one would; where commits go is told apart, because addresses have
-    /// passwords.
+    /// Returns flags with which another process counts as this one would. The store is not among
+    /// them: addresses contain passwords.
     pub(super) fn flags(&self) -> Vec<String> {
         [
             ("names", self.names.clone()),
@@ -257,19 +259,19 @@ impl Settings {
         .into()
     }
 
-    /// The names of all keys.
+    /// Returns the names of all keys.
     pub(super) fn names(&self) -> Arc<[String]> {
         (0..self.keys).map(|key| format!("{}key-{key}", self.names)).collect()
     }
 
-    /// What is measured, and everything else as it is.
+    /// Returns the same settings for another variant.
     #[must_use]
     pub fn of(&self, variant: Variant) -> Self {
         Settings { variant, ..self.clone() }
     }
 }
 
-/// A variable of the environment whose value is not accepted.
+/// An environment variable with an invalid value.
 #[derive(Debug, thiserror::Error)]
 #[error("{name}={value}: {reason}")]
 pub struct VariableError {
@@ -281,7 +283,8 @@ pub struct VariableError {
 struct Environment<'a>(&'a dyn Fn(&str) -> Option<String>);
 
 impl Environment<'_> {
-    /// The flag, or the variable, or the default. An empty variable is none, as in a shell's `${NAME:-default}`.
+    /// Returns the flag, else the variable, else the default. An empty variable counts as unset, as
+    /// in a shell's `${NAME:-default}`.
     fn or<T>(
         &self,
         flag: Option<T>,
@@ -301,7 +304,7 @@ impl Environment<'_> {
     }
 }
 
-/// One of what a flag may name.
+/// Parses one of a flag's possible values.
 fn one_of<T: ValueEnum>(text: &str) -> Result<T, String> {
     T::from_str(text, false).map_err(|_| {
         let names: Vec<String> = T::value_variants()

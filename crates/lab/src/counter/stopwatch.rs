@@ -1,30 +1,30 @@
-//! Latencies without what the clock itself takes.
+//! Latencies without the cost of reading the clock.
 
 use std::time::{Duration, Instant};
 
-/// Readings of the clock from which its cost is guessed.
+/// Number of clock readings from which their cost is estimated.
 const READINGS: usize = 10_001;
 
-/// Takes latencies, and takes off what taking them costs.
+/// Measures latencies and subtracts the cost of the measurement.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stopwatch {
     cost_ns: u64,
 }
 
 impl Stopwatch {
-    /// Reads the clock some thousand times. Half of the readings cost no more than what is taken off.
+    /// Reads the clock some thousand times and takes the median as its cost.
     pub(super) fn calibrated() -> Self {
         let mut costs: Vec<u64> = (0..READINGS).map(|_| nanos(Instant::now().elapsed())).collect();
         costs.sort_unstable();
         Stopwatch { cost_ns: costs[READINGS / 2] }
     }
 
-    /// What is taken off of each latency.
+    /// Returns the cost that is subtracted from each latency.
     pub(super) fn cost_ns(self) -> u64 {
         self.cost_ns
     }
 
-    /// How long the work took, at least 0.
+    /// Returns the duration of the work, at least 0.
     #[inline]
     pub(super) fn time<R>(self, work: impl FnOnce() -> R) -> (R, u64) {
         let clock = Instant::now();
@@ -33,12 +33,12 @@ impl Stopwatch {
     }
 }
 
-/// The duration in nanoseconds, or the most that there can be.
+/// Returns the duration in nanoseconds, saturating at `u64::MAX`.
 pub(super) fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Writes a duration as nanoseconds.
+/// Serializes a duration as nanoseconds.
 pub(super) fn as_nanos<S: serde::Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_u64(nanos(*duration))
 }

@@ -1,48 +1,49 @@
-//! What is measured, as those see it who measure.
+//! The measured subject, as its measurement sees it.
 
 use serde::Serialize;
 use std::time::Duration;
 
-/// Counters or limiters under names, which any number of threads move at once.
+/// Named counters or limiters that any number of threads move concurrently.
 pub(super) trait Subject: Sync {
-    /// Does one operation on a key: a unit taken or counted, or, if it is a minus, one given back. Returns by how much the key has
-    /// moved: 0 if it was refused.
+    /// Performs one operation on a key: takes or counts a unit; a minus gives one back. Returns by
+    /// how much the key moved: 0 if the operation was refused.
     fn apply(&self, worker: usize, key: usize, is_minus: bool) -> anyhow::Result<i64>;
 
-    /// What the store does not have yet; nothing where everything is stored at once or not at all.
+    /// Returns what is not stored yet; empty if everything or nothing is stored immediately.
     fn exposure(&self) -> anyhow::Result<Exposure> {
         Ok(Exposure::default())
     }
 
-    /// Stores what is not stored, and ends all threads that work for it.
+    /// Stores the rest and ends all background threads.
     fn finish(&self) -> anyhow::Result<()> {
         Ok(())
     }
 
-    /// What the store has of each key, if it can be asked.
+    /// Returns the stored value of each key, if the store can be read.
     fn stored(&self) -> anyhow::Result<Option<Vec<i64>>> {
         Ok(None)
     }
 
-    /// What is counted of each key, in memory; `None` for limiters, which forget.
+    /// Returns the value of each key in memory; `None` for limiters, which do not keep it.
     fn positions(&self) -> anyhow::Result<Option<Vec<i64>>> {
         Ok(None)
     }
 
-    /// How many units a key may admit, net of what was given back, until so long after the first operation.
+    /// Returns the units that a key may admit until this time after the first operation, net of
+    /// returned units.
     fn limit(&self, _after: Duration) -> Option<i64> {
         None
     }
 }
 
-/// What would be lost, or granted again, if the process ended now.
+/// Units that would be lost or granted again if the process ended now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Exposure {
     /// Units of all keys together.
     pub(super) units: u64,
-    /// Units of the key that has most.
+    /// Largest number of units of a key.
     pub(super) largest: u64,
-    /// Since when the oldest of it has been uncommitted, in nanoseconds.
+    /// Age of the oldest uncommitted change, in nanoseconds.
     pub(super) oldest_ns: u64,
 }

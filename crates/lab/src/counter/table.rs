@@ -3,13 +3,13 @@
 use super::outcome::{Exposures, Outcome};
 use crate::duration;
 
-/// The columns' names, between tabulators. The first fourteen are the original's.
+/// Returns the column names, separated by tabs. The first fourteen are the original's.
 #[must_use]
 pub fn header() -> String {
     COLUMNS.map(|(name, _)| name).join("\t")
 }
 
-/// A run's line.
+/// Returns a run's line.
 pub(super) fn line(outcome: &Outcome) -> String {
     COLUMNS.map(|(_, cell)| cell(outcome)).join("\t")
 }

@@ -1,18 +1,18 @@
-//! Where commits go, as flags say it.
+//! The store of a run, as a flag.
 
 use serde::{Serialize, Serializer};
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// A store by its name.
+/// A store by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// In memory, and every call takes the write delay.
+    /// In memory; every call takes the write delay.
     Simulated,
     /// In memory.
     Memory,
-    /// Nowhere.
+    /// Discards everything.
     Nowhere,
     /// A log in this folder.
     Log(PathBuf),
@@ -25,7 +25,7 @@ pub enum Target {
 }
 
 impl Target {
-    /// Whether it outlives this program, with what others have left there.
+    /// Returns whether it outlives this program, and may have data of earlier runs.
     pub(super) fn is_durable(&self) -> bool {
         match self {
             Target::Simulated | Target::Memory | Target::Nowhere => false,
@@ -33,7 +33,7 @@ impl Target {
         }
     }
 
-    /// As a flag has it, with its secrets.
+    /// Returns the flag's text, including secrets.
     pub(super) fn flag(&self) -> String {
         match self {
             Target::Redis(address) | Target::Postgres(address) | Target::Nats(address) => address.clone(),
@@ -64,7 +64,7 @@ impl FromStr for Target {
     }
 }
 
-/// Without the names and passwords of an address, nor what it says behind a question mark.
+/// Omits an address's user, password and query.
 impl fmt::Display for Target {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,9 +1,9 @@
-//! Numbers and times as reports write them.
+//! Numbers and times in reports.
 
 use crate::duration;
 use std::time::Duration;
 
-/// A duration with three digits behind the point at most.
+/// Formats a duration with at most three decimals.
 pub(super) fn time(duration: Duration) -> String {
     let nanos = duration.as_nanos();
     let unit = match nanos {
@@ -48,7 +48,7 @@ mod tests {
     #[test]
     fn numbers_are_grouped_and_bytes_have_the_unit_that_fits() {
         assert_eq!([0, 999, 1_000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
-        // The original prints 370 MiB where there are 370 KiB.
+        // The original prints 370 MiB for 370 KiB.
         assert_eq!([512, 370 << 10, 370 << 20].map(bytes_text), ["512 B", "370.0 KiB", "370.0 MiB"]);
     }
 

@@ -1,4 +1,4 @@
-//! A thread that does something again and again.
+//! A thread that repeats an action.
 
 use anyhow::anyhow;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{JoinHandle, Thread};
 use std::time::Duration;
 
-/// Acts every so often until it is stopped or dropped.
+/// Repeats an action at an interval until it is stopped or dropped.
 pub(super) struct Ticker {
     is_over: Arc<AtomicBool>,
     thread: Thread,
@@ -14,7 +14,7 @@ pub(super) struct Ticker {
 }
 
 impl Ticker {
-    /// The first time is one interval from now.
+    /// Starts the thread; the first action is one interval from now.
     pub(super) fn start(every: Duration, mut act: impl FnMut() + Send + 'static) -> anyhow::Result<Self> {
         let is_over = Arc::new(AtomicBool::new(false));
         let handle = {
@@ -33,7 +33,7 @@ impl Ticker {
         Ok(Ticker { is_over, thread, handle: Mutex::new(Some(handle)) })
     }
 
-    /// Waits until it has acted for the last time.
+    /// Stops and waits for the last action to end.
     pub(super) fn stop(&self) -> anyhow::Result<()> {
         self.is_over.store(true, Relaxed);
         self.thread.unpark();
@@ -46,7 +46,7 @@ impl Ticker {
 
 impl Drop for Ticker {
     fn drop(&mut self) {
-        // Whoever wants to know of a panic has stopped it.
+        // A caller interested in a panic has called `stop`.
         let _ = self.stop();
     }
 }
@@ -63,7 +63,7 @@ mod tests {
         let never = Duration::from_hours(24);
         let ticker = Ticker::start(never, move || acted.send(()).unwrap()).unwrap();
         ticker.stop().unwrap();
-        // The sender has gone with the thread, and has left nothing.
+        // The sender was dropped with the thread, and the channel is empty.
         assert!(acts.recv().is_err());
     }
 
@@ -72,7 +72,7 @@ mod tests {
         let (acted, acts) = mpsc::channel();
         let ticker = Ticker::start(Duration::from_micros(1), move || acted.send(()).unwrap()).unwrap();
         (0..3).for_each(|_| acts.recv().unwrap());
-        // With nobody to send to, the next act panics.
+        // Without a receiver, the next action panics.
         drop(acts);
         while ticker.handle.lock().unwrap().as_ref().is_some_and(|handle| !handle.is_finished()) {
             std::thread::yield_now();

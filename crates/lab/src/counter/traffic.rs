@@ -2,7 +2,7 @@
 
 use crate::random::Random;
 
-/// What one worker does, operation after operation: independent draws, never the same ones again. It follows from the seed and
+/// The operations of one worker: independent draws that never repeat, determined by the seed and
 /// the worker's number.
 #[derive(Clone, Debug)]
 pub(super) struct Traffic {
@@ -11,11 +11,11 @@ pub(super) struct Traffic {
     churn: u64,
 }
 
-/// One of its operations.
+/// One operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Operation {
     pub(super) key: usize,
-    /// Whether it is a minus, a unit given back.
+    /// Whether it gives a unit back.
     pub(super) is_minus: bool,
 }
 
@@ -25,7 +25,8 @@ impl Traffic {
         Traffic { random: Random::new(seed, worker as u64 + 1), keys: keys as u64, churn: u64::from(churn) }
     }
 
-    /// The next one. One draw decides both: its upper half the key, its lower half the sign.
+    /// Returns the next operation. One draw decides both: the upper half the key, the lower half
+    /// the sign.
     #[inline]
     pub(super) fn next(&mut self) -> Operation {
         let draw = self.random.next();
@@ -53,7 +54,7 @@ mod tests {
 
     #[test]
     fn it_does_not_come_around() {
-        // The original's stream is the same 8,192 operations again and again.
+        // The original repeats the same 8,192 operations.
         let all = draws(1, 0, 4 * 8_192);
         let (first, others) = all.split_at(8_192);
         assert!(others.chunks(8_192).all(|chunk| chunk != first));

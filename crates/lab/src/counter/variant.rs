@@ -1,4 +1,4 @@
-//! What is measured against what.
+//! Measured variants.
 
 use clap::ValueEnum;
 use serde::Serialize;
@@ -32,7 +32,7 @@ pub enum Variant {
 }
 
 impl Variant {
-    /// Its name on the command line.
+    /// Returns its name on the command line.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -50,7 +50,7 @@ impl Variant {
         }
     }
 
-    /// Whether an operation may be refused because of a limit.
+    /// Returns whether an operation may be refused because of a limit.
     #[must_use]
     pub fn is_gated(self) -> bool {
         match self {
@@ -61,7 +61,7 @@ impl Variant {
         }
     }
 
-    /// Whether it commits by itself, so that something may be uncommitted.
+    /// Returns whether it commits in the background, so that units may be uncommitted.
     #[must_use]
     pub fn commits(self) -> bool {
         matches!(self, Variant::Vsa | Variant::Quota | Variant::Exact)

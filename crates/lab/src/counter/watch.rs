@@ -1,4 +1,4 @@
-//! Looks again and again at what is uncommitted while others work.
+//! Periodic sampling of uncommitted units while workers run.
 
 use super::meter::Meter;
 use super::outcome::{Exposures, Intervals};
@@ -7,10 +7,10 @@ use super::subject::{Exposure, Subject};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// Of the time, one look in so many.
+/// Inverse of the largest share of time that samples may take.
 const LOOK_SHARE: u32 = 20;
 
-/// What was seen until now.
+/// The samples so far.
 #[derive(Debug, Default)]
 pub(super) struct Watch {
     seen: Exposures,
@@ -21,7 +21,7 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Looks every so often until it is over, and less often where a look takes long.
+    /// Samples at this interval until the run is over; less often if a sample takes long.
     pub(super) fn until(
         is_over: &AtomicBool,
         subject: &impl Subject,
@@ -33,7 +33,7 @@ impl Watch {
             std::thread::sleep(pause);
             let clock = Instant::now();
             watch.look(subject.exposure()?, meter.asked().calls);
-            // To look at very many keys takes long, and is to be no load.
+            // A sample of very many keys takes long, and must be no load.
             pause = every.max(clock.elapsed() * LOOK_SHARE);
         }
         Ok(watch)
@@ -60,7 +60,7 @@ impl Watch {
         }
     }
 
-    /// What was seen, the last looks included: when everybody had finished, and behind the final flush.
+    /// Returns all samples, including those after the last operation and after the final flush.
     pub(super) fn end(mut self, at_end: Exposure, at_last: Exposure, promised_of_key: u64) -> Exposures {
         self.look(at_end, 0);
         let mean_ns = self.sum_intervals.checked_div(self.seen.commits.count);

@@ -1,4 +1,4 @@
-//! One key that everybody takes from.
+//! Takes from one hot key.
 
 use super::moves::{quota, striped};
 use super::scanned::Scanned;
@@ -11,10 +11,10 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
 const LIMIT: i64 = 1 << 50;
-/// By how many threads at once: each that has a slot of its own has a stripe.
+/// Numbers of concurrent threads: each that has a slot of its own has a stripe.
 const THREADS: [u64; 5] = [2, 4, 8, 16, 32];
 
-/// A word for each of some threads, in a cache line of its own.
+/// A word per thread, in a cache line of its own.
 #[repr(align(128))]
 struct OwnWord(AtomicI64);
 

@@ -1,7 +1,7 @@
-//! Limiters: each alone, and as threads share it.
+//! Limiters, by one thread and shared by threads.
 //!
-//! Rows whose time is given have an argument instead of a clock, a millisecond further every time, in which as much comes back as is taken:
-//! all is admitted.
+//! Rows with given time pass it as an argument instead of reading a clock. Each operation is a
+//! millisecond later, in which as many units are restored as are taken: all are admitted.
 
 use super::threads::by_one_and_two;
 use crate::micro::benchmark::{Benchmark, Work, each};
@@ -14,10 +14,11 @@ use tidemark_counter::limiter::{
 
 const LIMIT: u64 = 1_000;
 const PERIOD: Duration = Duration::from_secs(1);
-/// Where a clock is read, nothing is to be refused for lack of units: one comes back in a nanosecond, and asking takes longer.
+/// Where a clock is read, no request is refused for lack of units: one is restored per nanosecond,
+/// and a request takes longer.
 const PLENTY: u64 = 1_000_000_000;
 
-/// As much in a period as there is at once.
+/// A rate with a period's units as burst.
 fn rate(limit: u64) -> Rate {
     Rate::new(limit, PERIOD).expect("a rate within its range")
 }

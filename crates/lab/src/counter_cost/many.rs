@@ -1,4 +1,4 @@
-//! Many keys, all alike or a few of them hot.
+//! Many keys, equally likely or with a few hot ones.
 
 use super::moves::{plain, quota};
 use super::threads::by_one_and_two;
@@ -12,21 +12,22 @@ use tidemark_counter::counters::{Counters, Error, Handle, Options, Settings};
 use tidemark_counter::store::Memory;
 use tidemark_counter::{Counter, Promise};
 
-/// How many keys are looked up by their names, as in the original.
+/// Number of keys that are looked up by name, as in the original.
 const NAMES: usize = 1_000;
-/// How many there are among which a few are hot, and how hot.
+/// Number of keys with a few hot ones, ...
 const SKEWED: usize = 4_096;
 const EXPONENT: f64 = 1.2;
-/// How many all alike.
+/// Number of equally likely keys.
 const ALIKE: usize = 1_024;
-/// How many of them are asked for in one call.
+/// Number of keys requested in one call.
 const AT_ONCE: usize = 10_000;
 /// Longer than any measurement.
 const NEVER: Duration = Duration::from_hours(24);
-/// Places that keys have in proportion to their shares.
+/// Slots of the table, which keys share in proportion to their probability.
 const PLACES: usize = 1 << 16;
 
-/// Counters under names, as programs have them, and the next one to ask for. Nothing is committed while they are measured.
+/// Named counters, as programs use them, and the next one to request. Nothing is committed during
+/// the measurement.
 struct Store {
     names: Vec<String>,
     counters: Counters,
@@ -47,12 +48,12 @@ impl Store {
             Options { settings: Arc::new(move |_| each), interval: NEVER, idle: None, ..Options::default() };
         let store =
             Store { counters: Counters::open(Memory::default(), options)?, names, next: AtomicUsize::new(0) };
-        // All of them are in memory before anything is measured.
+        // All of them are loaded before the measurement.
         store.handles().try_for_each(|handle| handle.map(drop))?;
         Ok(store)
     }
 
-    /// A handle to each counter, in the order of their names.
+    /// Iterates over a handle to each counter, in the order of their names.
     fn handles(&self) -> impl Iterator<Item = Result<Handle, Error>> {
         self.names.chunks(AT_ONCE).flat_map(|names| {
             let names: Vec<&[u8]> = names.iter().map(String::as_bytes).collect();
@@ -79,13 +80,14 @@ fn names(count: u64) -> Vec<String> {
     (0..count).map(|key| format!("key-{key}")).collect()
 }
 
-/// One of so many for the operation with this number, far from the one before: where they lie in memory is not to be guessed.
+/// Returns an index below `among` for this operation, far from the previous one, so that memory
+/// accesses are not predictable.
 #[inline]
 fn scattered(number: u64, among: usize) -> usize {
     (Random::new(1, number).next() % among as u64) as usize
 }
 
-/// Draws among keys of which a few are hot (Zipf), each independent of all others, and things of which each key has one.
+/// Independent draws among keys of which a few are hot (Zipf), and a value per key.
 struct Skewed<T> {
     places: Vec<u16>,
     things: Vec<T>,
@@ -105,7 +107,7 @@ impl<T> Skewed<T> {
         Skewed { places, things: (0..SKEWED).map(|_| make()).collect() }
     }
 
-    /// The thing of the operation with this number, and an amount of 1 or 2.
+    /// Returns the value of this operation's key, and an amount of 1 or 2.
     #[inline]
     fn draw(&self, number: u64) -> (&T, u64) {
         let draw = Random::new(1, number).next();

@@ -1,7 +1,9 @@
-//! What counters cost their callers: every benchmark that the original names, under its name, by one thread and by two.
+//! Costs of counters for their callers: every benchmark of the original under its name, by one
+//! thread and by two.
 //!
-//! How rows are measured is in [`crate::micro`]; rows by one thread and by two are made in `threads`, what stands beside counters in
-//! `scanned`, and the rows are in `reads`, `hot`, `many`, `moves` and `limiters`.
+//! [`crate::micro`] measures the rows. `threads` creates rows by one and by two threads, `scanned`
+//! is the alternative next to counters, and the rows are in `reads`, `hot`, `many`, `moves` and
+//! `limiters`.
 
 mod hot;
 mod limiters;
@@ -25,7 +27,7 @@ pub struct CounterCostOptions {
     micro: MicroOptions,
 }
 
-/// All benchmarks, in the order in which they run.
+/// Returns all benchmarks, in the order in which they run.
 #[must_use]
 pub fn benchmarks() -> Vec<Benchmark> {
     [moves::rows(), reads::rows(), hot::rows(), many::rows(), limiters::rows()]
@@ -34,7 +36,8 @@ pub fn benchmarks() -> Vec<Benchmark> {
         .collect()
 }
 
-/// Does what the flags say. Writes what is found to `out`, and how far it is to `notes`, which may fail without a consequence.
+/// Runs the laboratory as the flags say. Writes results to `out` and progress to `notes`, whose
+/// errors are ignored.
 pub fn run(
     options: &CounterCostOptions,
     caller: &Caller,
@@ -44,7 +47,7 @@ pub fn run(
     micro::run(&benchmarks(), &options.micro, caller, out, notes)
 }
 
-/// Runs the laboratory with the program's arguments, as `cargo bench` has it.
+/// Runs the laboratory with the program's arguments, for `cargo bench`.
 #[must_use]
 pub fn main() -> ExitCode {
     micro::program::main("counter", "What counters cost", run)

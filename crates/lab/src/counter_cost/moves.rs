@@ -1,4 +1,4 @@
-//! Moving one counter.
+//! Moves of one counter.
 
 use super::threads::by_one_and_two;
 use crate::micro::benchmark::{Benchmark, each};
@@ -6,10 +6,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use tidemark_counter::{Counter, Kind, Promise};
 
-/// Commits are not what is measured: nothing comes near it.
+/// Commits are not measured: the cap is out of reach.
 const PROMISE: Promise = Promise::Relaxed { cap: 1 << 60 };
 const LIMIT: i64 = 1 << 50;
-/// Operations between two commits, where there are some.
+/// Operations between two commits, in rows with commits.
 const COMMIT_EVERY: u64 = 1_024;
 
 pub(super) fn plain() -> Counter {
@@ -20,7 +20,7 @@ pub(super) fn quota() -> Counter {
     Counter::new(Kind::Quota { limit: LIMIT }, PROMISE, 0)
 }
 
-/// A quota in the form that it takes where threads meet.
+/// Returns a quota in its striped form, which contention causes.
 pub(super) fn striped() -> Counter {
     let counter = quota();
     counter.stripe();

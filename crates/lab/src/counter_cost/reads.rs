@@ -1,4 +1,4 @@
-//! Reading one counter.
+//! Reads of one counter.
 
 use super::moves::{plain, quota};
 use super::threads::{OPERATIONS, by_one_and_two};
@@ -6,12 +6,12 @@ use crate::micro::benchmark::Benchmark;
 use crate::micro::threads::beside;
 use tidemark_counter::Counter;
 
-/// Reads between two moves, where the reader moves what it reads.
+/// Reads between two moves by the same reader.
 const MOVE_EVERY: u64 = 64;
-/// By how many threads the original reads at once.
+/// Numbers of concurrent readers in the original.
 const THREADS: [u64; 7] = [1, 2, 4, 8, 16, 20, 32];
 
-/// A plus and a minus.
+/// Adds a unit and takes it back.
 fn up_and_down(counter: &Counter) {
     let _ = counter.add(1);
     let _ = counter.add(-1);

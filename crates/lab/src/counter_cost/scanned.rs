@@ -1,8 +1,8 @@
-//! What the original's counters once were: it stands beside ours.
+//! The original's former counter design, for comparison.
 
 use std::sync::{Mutex, PoisonError};
 
-/// Parts that lie side by side and are added up under a lock for every take.
+/// Adjacent parts that every take sums under a lock.
 pub(super) struct Scanned {
     limit: i64,
     parts: Mutex<[i64; 8]>,

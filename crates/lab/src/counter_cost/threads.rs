@@ -3,11 +3,11 @@
 use crate::micro::benchmark::{Benchmark, each};
 use crate::micro::threads::together;
 
-/// What each of several threads does in a call: some hundred microseconds or more.
+/// Operations of each thread per call: a hundred microseconds or more.
 pub(super) const OPERATIONS: u64 = 50_000;
 
-/// An operation by one thread, as `name` with `_1`, and by two at once, as `name`: then the time is that of all operations together
-/// over their number, so it halves where threads do not hinder each other.
+/// Rows of an operation by one thread, `name` with `_1`, and by two at once, `name`. The latter
+/// divides the time by the operations of both threads, so it halves if the threads do not contend.
 pub(super) fn by_one_and_two<T: Sync + 'static, R: 'static>(
     name: &str,
     measures: &str,

@@ -1,7 +1,7 @@
-//! Two servers in turns: the ratio of their throughput and latency, and how sure it is.
+//! Comparison of two servers: ratios of throughput and latency with their confidence.
 //!
-//! The rounds alternate (A B, then B A), because a machine's speed drifts and whoever always went first would gain or
-//! lose by it.
+//! The rounds alternate (A B, then B A): a machine's speed drifts, and a fixed order would favour
+//! one server.
 
 use super::measurement;
 use super::options::KvOptions;
@@ -16,7 +16,7 @@ use serde::Serialize;
 use std::fmt;
 use std::io::Write;
 
-/// What was measured of one server.
+/// Results of one server.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Side {
@@ -31,7 +31,7 @@ struct Side {
     emit_p50_ms: Option<Spread>,
     emit_p99_ms: Option<Spread>,
     failed_ops: u64,
-    /// Runs whose emissions were not what they have to be.
+    /// Number of runs with wrong emissions.
     runs_with_wrong_emissions: usize,
     runs: Vec<Report>,
 }
@@ -51,7 +51,8 @@ struct Comparison {
     emit_p99_ratio: Option<Ratio>,
 }
 
-/// Runs both servers `--rounds` times and writes the comparison. Returns false if any operation failed, or an emission.
+/// Runs both servers `--rounds` times and writes the comparison. Returns false if an operation or
+/// an emission failed.
 pub(super) fn run(
     options: &KvOptions,
     a: &Target,
@@ -61,7 +62,7 @@ pub(super) fn run(
 ) -> anyhow::Result<bool> {
     let (mut runs_a, mut runs_b) = (Vec::new(), Vec::new());
     for round in 0..options.rounds {
-        // Both servers of a round get the same keys and commands, another round others.
+        // Both servers of a round get the same keys and commands; every round gets different ones.
         let seed = options.seed.map(|seed| seed.wrapping_add(round as u64));
         let options_a = KvOptions { seed, ..options.clone() };
         let options_b = KvOptions { emit_by: options.against_emit_by, ..options_a.clone() };
@@ -78,7 +79,7 @@ pub(super) fn run(
             })
         };
         let both = both();
-        // One server would be compared with a part of the other.
+        // An incomplete round would compare a whole run with a partial one.
         if interrupt.is_asked_for() {
             break;
         }

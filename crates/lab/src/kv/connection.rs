@@ -1,4 +1,4 @@
-//! One connection of the load: requests out, replies in, without ever blocking.
+//! One non-blocking connection of the load.
 
 use super::reply::Reply;
 use super::workload::Operation;
@@ -9,27 +9,28 @@ use std::io::{self, Read, Write};
 /// A socket with its requests in flight.
 pub(super) struct Connection {
     pub(super) stream: TcpStream,
-    /// Requests that may be in flight at once.
+    /// Limit of requests in flight.
     pub(super) slots: usize,
     /// Requests that the socket has not taken yet.
     pub(super) outgoing: Vec<u8>,
-    /// The start of a reply whose rest has not arrived.
+    /// Start of an incomplete reply.
     incomplete: Vec<u8>,
     in_flight: VecDeque<InFlight>,
-    /// Slots in use: a worker may have sent two requests at once, and waits for the second one's reply.
+    /// Slots in use. A worker may send two requests in one turn and waits for the reply to the
+    /// second.
     occupied: usize,
     pub(super) open: bool,
 }
 
-/// A request whose reply is awaited.
+/// A request that awaits its reply.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct InFlight {
     pub(super) operation: Operation,
-    /// When it was sent, or was due in an open loop; nanoseconds on the run's clock.
+    /// Time at which it was sent, or was due in an open loop; nanoseconds on the run's clock.
     pub(super) started: u64,
 }
 
-/// Memory that an incomplete reply may take beyond the largest value.
+/// Size limit of an incomplete reply: the largest value and some overhead.
 const INCOMPLETE_BYTES_MAX: usize = (512 << 20) + (1 << 20);
 
 impl Connection {
@@ -53,14 +54,14 @@ impl Connection {
         self.in_flight.len()
     }
 
-    /// Notes a request that was just appended to `outgoing`.
+    /// Registers a request that was just appended to `outgoing`.
     pub(super) fn sent(&mut self, flight: InFlight) {
         assert!(self.occupied < self.slots, "{} of {} slots are in use", self.occupied, self.slots);
         self.occupied += usize::from(flight.operation.ends_turn());
         self.in_flight.push_back(flight);
     }
 
-    /// Ends the connection; the requests in flight, which it returns, are lost.
+    /// Closes the connection and returns the requests in flight, which are lost.
     pub(super) fn close(&mut self) -> Vec<InFlight> {
         self.open = false;
         self.outgoing.clear();
@@ -68,7 +69,7 @@ impl Connection {
         self.in_flight.drain(..).collect()
     }
 
-    /// Reads what has arrived and hands every whole reply to `each`.
+    /// Reads what has arrived and passes every complete reply to `each`.
     pub(super) fn receive(
         &mut self,
         scratch: &mut [u8],
@@ -99,14 +100,14 @@ impl Connection {
             if self.incomplete.len() > INCOMPLETE_BYTES_MAX {
                 return Err(io::Error::other("a reply exceeds the largest value"));
             }
-            // A short read has emptied the socket; what arrives later raises a new event.
+            // A short read has emptied the socket; later data raises a new event.
             if length < scratch.len() {
                 return Ok(());
             }
         }
     }
 
-    /// Writes as much as the socket takes; a writable event brings the rest.
+    /// Writes as much as the socket accepts; a writable event continues.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         let mut written = 0;
         while written < self.outgoing.len() {
@@ -127,7 +128,8 @@ impl Connection {
     }
 }
 
-/// Matches the replies in `input` with the requests in flight, in order; returns the bytes that they took.
+/// Matches the replies in `input` with the requests in flight, in order. Returns the bytes
+/// consumed.
 fn replies(
     input: &[u8],
     in_flight: &mut VecDeque<InFlight>,

@@ -1,8 +1,8 @@
-//! Emission latency: from the sending of a SET to the arrival of the push that it causes at a watcher.
+//! Emission latency: from sending a SET to the arrival of its push at a watcher.
 //!
-//! Every tracked SET carries a token, so each push can be matched with the SET behind it. With `GET.WATCH` the numbers of
-//! each subscription's emissions are checked as well: what is missing, comes twice or comes too late is counted, and fails
-//! the run.
+//! Every tracked SET carries a token, which matches each push with its SET. With `GET.WATCH` the
+//! numbers of each subscription's emissions are checked as well. Missing, duplicate and late
+//! emissions are counted and fail the run.
 
 use super::clock::Clock;
 use super::options::{EmitBy, KvOptions};
@@ -20,14 +20,14 @@ use std::thread::{Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 use tidemark_server::resp::{Value, encode_request};
 
-/// The SETs whose emission is awaited, by token.
+/// Tracked SETs that await their emission, by token.
 pub(super) struct Board {
     next: AtomicU64,
     awaited: Mutex<HashMap<u64, Awaited>>,
     limit: usize,
 }
 
-/// A SET that was sent and not emitted yet.
+/// A SET that was sent and has not been emitted yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Awaited {
     key: u64,
@@ -39,7 +39,7 @@ impl Board {
         Board { next: AtomicU64::new(1), awaited: Mutex::new(HashMap::new()), limit }
     }
 
-    /// A token for a SET that is sent now, or `None` while too many are outstanding.
+    /// Returns a token for a SET that is sent now, or `None` while too many are outstanding.
     pub(super) fn issue(&self, key: u64, now: u64) -> Option<u64> {
         let mut awaited = self.awaited.lock().unwrap_or_else(PoisonError::into_inner);
         if awaited.len() >= self.limit {
@@ -50,7 +50,7 @@ impl Board {
         Some(token)
     }
 
-    /// The SET of a token that has arrived; `None` if it has arrived before.
+    /// Returns the SET of an arrived token; `None` if the token has arrived before.
     fn arrive(&self, token: u64) -> Option<Awaited> {
         self.awaited.lock().unwrap_or_else(PoisonError::into_inner).remove(&token)
     }
@@ -60,26 +60,26 @@ impl Board {
     }
 }
 
-/// What the watchers saw.
+/// Results of the watchers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Emissions {
     pub(super) latency: LatencySummary,
-    /// Tracked SETs whose push never came.
+    /// Tracked SETs whose push never arrived.
     pub(super) undelivered: u64,
-    /// What was wrong with the numbers, and tokens that came twice.
+    /// Faults in the sequence of emission numbers, and tokens that arrived twice.
     pub(super) faults: SequenceFaults,
-    /// Pushes under another key's subscription.
+    /// Pushes under the subscription of a different key.
     pub(super) misdelivered: u64,
-    /// Subscriptions that the server has ended, because their watcher fell too far behind.
+    /// Subscriptions that the server ended because their watcher fell too far behind.
     pub(super) ended: u64,
 }
 
-/// Clients that are subscribed and wait for the load to begin.
+/// Subscribed clients that wait for the load to begin.
 pub(super) struct Watchers(Vec<Watcher>);
 
-/// Subscriptions requested together.
+/// Subscriptions per batch of requests.
 const SUBSCRIBE_BATCH: usize = 256;
-/// How soon a watcher notices that the run is over.
+/// Interval at which a watcher checks whether the run is over.
 const STOP_CHECK: Duration = Duration::from_millis(50);
 
 impl Watchers {
@@ -119,7 +119,7 @@ impl Watchers {
     }
 }
 
-/// Watchers that are receiving.
+/// Watchers that receive emissions.
 pub(super) struct Watching<'scope, 'env> {
     board: &'env Board,
     stop: Arc<AtomicBool>,
@@ -135,7 +135,7 @@ enum WatcherError {
 }
 
 impl Watching<'_, '_> {
-    /// Waits up to `patience` for outstanding emissions, then stops.
+    /// Waits up to `patience` for outstanding emissions, then stops the watchers.
     pub(super) fn finish(self, patience: Duration) -> anyhow::Result<Emissions> {
         let deadline = Instant::now() + patience;
         while self.board.outstanding() > 0 && Instant::now() < deadline {
@@ -160,7 +160,7 @@ impl Watching<'_, '_> {
 }
 
 impl Emissions {
-    /// Whether every tracked SET came where it belongs, once, and in order.
+    /// Returns whether every tracked SET was emitted to its subscription, once and in order.
     pub(super) fn is_clean(&self) -> bool {
         self.undelivered == 0 && self.faults.is_clean() && self.misdelivered == 0 && self.ended == 0
     }
@@ -200,7 +200,7 @@ impl Watcher {
         Ok(())
     }
 
-    /// The next reply. What is pushed meanwhile by somebody else's changes has its number all the same.
+    /// Returns the next reply. Pushes that other clients' changes cause meanwhile are checked too.
     fn reply_to_subscribe(&mut self, options: &KvOptions) -> anyhow::Result<Value> {
         loop {
             let value =
@@ -225,22 +225,22 @@ impl Watcher {
     }
 }
 
-/// What one watcher has seen.
+/// Observations of one watcher.
 #[derive(Default)]
 struct Seen {
     latencies: Latencies,
-    /// By subscription, or by channel.
+    /// Sources by subscription or channel.
     sources: HashMap<Vec<u8>, Source>,
-    /// Tokens that came again under a number of their own.
+    /// Tokens that arrived again under a different number.
     repeated: u64,
     misdelivered: u64,
     ended: u64,
 }
 
-/// Where pushes of a key come from.
+/// The source of a key's pushes.
 struct Source {
     key: u64,
-    /// Channels have no numbers.
+    /// `None` for channels, which have no numbers.
     sequence: Option<SequenceCheck>,
 }
 
@@ -254,7 +254,8 @@ impl Seen {
         self.sources.insert(watched_key(key), Source { key, sequence: None });
     }
 
-    /// Takes a push: `emission`, subscription, lsn, seq and value, or `message`, channel and value.
+    /// Processes a push: `emission`, subscription, lsn, seq and value, or `message`, channel and
+    /// value.
     fn take(&mut self, push: &Value, board: &Board, clock: &Clock) -> Result<(), AnswerError> {
         let elements = push.as_elements().unwrap_or_default();
         if let [kind, channel, value] = elements
@@ -277,7 +278,7 @@ impl Seen {
         Ok(())
     }
 
-    /// Checks an emission's number; returns whether it has come before.
+    /// Checks an emission's number; returns whether it is a duplicate.
     fn number(&mut self, subscription: &[u8], seq: u64, lsn: u64) -> bool {
         let source = self.sources.get_mut(subscription);
         let Some(sequence) = source.and_then(|source| source.sequence.as_mut()) else { return false };
@@ -331,7 +332,7 @@ mod tests {
         ])
     }
 
-    /// A watcher of the keys 0 and 1 by subscriptions of these names, and of channels of the same keys.
+    /// Creates a watcher of the keys 0 and 1, by subscriptions of these names and by channels.
     fn seen() -> Seen {
         let mut seen = Seen::default();
         for key in 0..2 {

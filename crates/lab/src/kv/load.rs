@@ -1,8 +1,8 @@
-//! The load: threads that drive all connections through an event loop each.
+//! The load: threads that each drive a share of the connections through an event loop.
 //!
-//! Closed loop: a reply makes room for the next request, so a slow server is asked less often. Open loop: requests are
-//! due at fixed times whatever the server does, and latency counts from then; a stall is seen by every request that it
-//! delays, not only by the one in flight.
+//! Closed loop: a reply frees the slot for the next request, so a slow server gets fewer requests.
+//! Open loop: requests are due at fixed times, and latency counts from those times. A stall then
+//! shows in every request that it delays, not only in the one in flight.
 
 use super::clock::{Clock, END_CHECK, nanos};
 use super::connection::{Connection, InFlight};
@@ -19,7 +19,7 @@ use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// What every thread of a run shares.
+/// State shared by all threads of a run.
 pub(super) struct Plan<'a> {
     pub(super) options: &'a KvOptions,
     pub(super) workload: &'a Workload,
@@ -30,7 +30,7 @@ pub(super) struct Plan<'a> {
     pub(super) served: AtomicU64,
 }
 
-/// What was counted in the measured window.
+/// Counts of the measured window.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
     pub(super) succeeded: u64,
@@ -44,7 +44,7 @@ pub(super) struct Outcome {
     pub(super) lost_connections: u64,
     pub(super) first_failure: Option<String>,
     pub(super) latencies: Latencies,
-    /// The busiest driving thread's processor time over wall time.
+    /// Processor time over wall time of the busiest driving thread.
     pub(super) cpu_share: f64,
     pub(super) threads: usize,
 }
@@ -52,15 +52,18 @@ pub(super) struct Outcome {
 const EVENTS_PER_TURN: usize = 1024;
 const READ_BYTES: usize = 64 << 10;
 const WAKE: Token = Token(usize::MAX);
-/// The open loop is woken at most this often; requests that are due within it go out together.
+/// Shortest interval between two wake-ups of the open loop; requests that are due within it go out
+/// together.
 const PACE_NANOS_MIN: u64 = 100_000;
 const NANOS_PER_SECOND: f64 = 1e9;
-/// The longest time behind the window's end in which an open loop may still send what came due within the window ...
+/// Longest time after the window's end in which an open loop may still send what was due within it
+/// ...
 const CATCH_UP_NANOS_MAX: u64 = 100_000_000;
-/// ... and the part of the window that this may be: a rate that is missed by a tenth is not kept, however short the window.
+/// ... and the fraction of the window that limits it: a rate missed by a tenth is not kept, however
+/// short the window.
 const CATCH_UP_DIVISOR: u64 = 10;
 
-/// Drives `streams` until the plan's end, then waits for the replies that are under way.
+/// Drives `streams` until the plan's end, then waits for the outstanding replies.
 pub(super) fn run(plan: &Plan<'_>, streams: Vec<TcpStream>) -> anyhow::Result<Outcome> {
     let threads = plan.options.driving_threads();
     let mut shares: Vec<Vec<(usize, TcpStream)>> = (0..threads).map(|_| Vec::new()).collect();
@@ -176,7 +179,7 @@ impl<'a> Driver<'a> {
             let now = self.plan.clock.now();
             let end = self.plan.clock.end();
             if now >= end {
-                // The last requests may have come due while the loop slept.
+                // The last requests may have become due while the loop slept.
                 self.send_due(end - 1);
                 return Ok(());
             }
@@ -200,7 +203,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Takes a connection's replies and, in a closed loop, sends as many requests.
+    /// Processes a connection's replies and, in a closed loop, sends as many requests.
     fn turn(&mut self, token: Token, scratch: &mut [u8]) {
         let Some(connection) = self.connections.get_mut(token.0).filter(|connection| connection.open) else {
             return;
@@ -246,7 +249,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Open loop: sends every request that is due, as far as connections have room.
+    /// Open loop: sends every due request while connections have free slots.
     fn send_due(&mut self, now: u64) {
         let Some(schedule) = &mut self.schedule else { return };
         let mut touched = Vec::new();
@@ -278,8 +281,8 @@ impl<'a> Driver<'a> {
         self.outcome.fail(lost.max(1), || format!("a connection was lost: {error}"));
     }
 
-    /// Open loop: sends what came due in the window and found no free connection at its end, for a short while. What is
-    /// still unsent then has failed: the rate was not kept.
+    /// Open loop: for a short time after the window, sends due requests that had found no free
+    /// connection. A request that is still unsent has failed: the rate was not kept.
     fn catch_up(&mut self, events: &mut Events, scratch: &mut [u8]) -> anyhow::Result<()> {
         let clock = &self.plan.clock;
         let catch_up = CATCH_UP_NANOS_MAX.min(nanos(clock.measured()) / CATCH_UP_DIVISOR);
@@ -301,7 +304,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Waits for the requests in flight; those without a reply in time have failed.
+    /// Waits for the requests in flight; requests without a reply in time have failed.
     fn drain(&mut self) -> anyhow::Result<()> {
         let mut events = Events::with_capacity(EVENTS_PER_TURN);
         let mut scratch = vec![0; READ_BYTES];
@@ -329,7 +332,7 @@ impl<'a> Driver<'a> {
     }
 }
 
-/// Appends the next request to a connection, or the next two: one turn of a worker.
+/// Appends a worker's turn to a connection: the next request or the next two.
 fn enqueue(connection: &mut Connection, plan: &Plan<'_>, random: &mut Random, started: u64, now: u64) {
     let Some(board) = plan.board else {
         let operation = plan.workload.encode_next(&mut connection.outgoing, random);
@@ -350,7 +353,7 @@ fn enqueue(connection: &mut Connection, plan: &Plan<'_>, random: &mut Random, st
 /// Counts one reply if its request belongs to the measured window.
 fn count(outcome: &mut Outcome, plan: &Plan<'_>, flight: InFlight, reply: &Reply<'_>, now: u64) {
     let verdict = plan.workload.judge(flight.operation, reply);
-    // What announces a SET is a part of it, unless it fails.
+    // The PUBLISH that announces a SET is part of it, unless it fails.
     if flight.operation == Operation::Publish && verdict == Verdict::Success {
         return;
     }
@@ -362,7 +365,8 @@ fn count(outcome: &mut Outcome, plan: &Plan<'_>, flight: InFlight, reply: &Reply
         outcome.fail(1, || reason);
         return;
     }
-    // A closed loop's throughput is that of the window; an open loop asks how each request of the window fared.
+    // A closed loop's throughput counts replies within the window. An open loop follows each
+    // request of the window to its reply.
     if now > plan.clock.end() && plan.options.rate.is_none() {
         return;
     }
@@ -371,7 +375,8 @@ fn count(outcome: &mut Outcome, plan: &Plan<'_>, flight: InFlight, reply: &Reply
     outcome.latencies.record_nanos(now.saturating_sub(flight.started));
 }
 
-/// Open loop: a request without a reply has waited at least until now, and leaving it out would hide the worst.
+/// Open loop: records the time waited so far by each unanswered request. Without it the worst
+/// latencies would be missing.
 fn record_unanswered(outcome: &mut Outcome, plan: &Plan<'_>, in_flight: &[InFlight]) {
     if plan.options.rate.is_none() {
         return;
@@ -382,15 +387,15 @@ fn record_unanswered(outcome: &mut Outcome, plan: &Plan<'_>, in_flight: &[InFlig
     }
 }
 
-/// When an open loop's requests are due: request `n` of a thread at `offset + n * interval`.
+/// Due times of an open loop: request `n` of a thread is due at `offset + n * interval`.
 struct Schedule {
     /// Nanoseconds between two requests of this thread.
     interval: f64,
-    /// Threads take turns instead of sending together.
+    /// Phase of this thread, which spreads the threads over the interval.
     offset: f64,
-    /// The first request that was not sent.
+    /// Number of the first unsent request.
     next: u64,
-    /// A connection's place, once for every free slot.
+    /// Index of a connection, once for every free slot.
     free: VecDeque<usize>,
 }
 
@@ -412,13 +417,13 @@ impl Schedule {
         (self.offset + request as f64 * self.interval) as u64
     }
 
-    /// When the next request was due, if it is.
+    /// Returns the due time of the next request if it has passed.
     fn due(&self, now: u64) -> Option<u64> {
         Some(self.due_at(self.next)).filter(|due| *due <= now)
     }
 
-    /// Counts the requests of the measured window that were due and never sent. Their latency is at least the time that
-    /// they have waited until now: leaving them out would hide the worst.
+    /// Counts the requests of the measured window that were due and never sent. Records the time
+    /// that they have waited so far: without it the worst latencies would be missing.
     fn unsent(&self, clock: &Clock, now: u64, latencies: &mut Latencies) -> u64 {
         let mut unsent = 0;
         let mut request = self.next;
@@ -433,12 +438,12 @@ impl Schedule {
     }
 }
 
-/// Wakes a driver whenever requests become due. A poll's timeout counts in milliseconds, which is too coarse.
+/// Wakes a driver whenever requests become due. A poll's timeout in milliseconds is too coarse.
 fn pace(offset: f64, interval: f64, clock: &Clock, finished: &AtomicBool, waker: &Waker) {
     let step = interval.max(PACE_NANOS_MIN as f64);
     let mut tick = 0_u64;
     while !finished.load(Ordering::Relaxed) {
-        // Late ticks are skipped, not made up for: one wake sends all that is due.
+        // Late ticks are skipped: one wake-up sends everything that is due.
         tick = (tick + 1).max(((clock.now() as f64 - offset) / step) as u64);
         clock.sleep_until((offset + tick as f64 * step) as u64);
         if waker.wake().is_err() {
@@ -447,7 +452,7 @@ fn pace(offset: f64, interval: f64, clock: &Clock, finished: &AtomicBool, waker:
     }
 }
 
-/// Processor time of the calling thread.
+/// Returns the processor time of the calling thread.
 fn thread_cpu() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))

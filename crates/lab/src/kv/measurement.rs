@@ -19,9 +19,9 @@ use anyhow::Context;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-/// Requests sent together while keys are removed and preloaded.
+/// Requests per batch while keys are removed and preloaded.
 const PREPARE_BATCH: u64 = 256;
-/// A server that syncs every write needs long for a batch of them.
+/// Timeout of a batch: a server that syncs every write is slow.
 const PREPARE_PATIENCE: Duration = Duration::from_mins(1);
 
 /// Measures one server with these options.
@@ -90,7 +90,7 @@ pub(super) fn measure(options: &KvOptions, target: &Target, interrupt: &Interrup
     }))
 }
 
-/// Removes the scenario's keys, so that a GET can only find what this run has written, and preloads some.
+/// Removes the scenario's keys, so that a GET finds only what this run wrote, and preloads some.
 fn prepare(
     control: &mut Client,
     options: &KvOptions,
@@ -99,7 +99,7 @@ fn prepare(
 ) -> anyhow::Result<()> {
     in_batches(control, options.keyspace, interrupt, workload::encode_delete)?;
     if options.reactive_bench {
-        // A value that is there already would be no change when it is written again, and nothing to emit.
+        // Writing the value that a key already has is no change and causes no emission.
         in_batches(control, options.reactive_keyspace, interrupt, workload::encode_delete_watched)?;
     }
     in_batches(control, options.preloaded_keys(), interrupt, |requests, key| {
@@ -132,7 +132,7 @@ fn in_batches(
     Ok(())
 }
 
-/// The server's processor time for each request that succeeded: a refusal is no work done.
+/// Returns the server's processor time per successful request; a refusal is not counted as work.
 fn micros_per_op(before: Option<Duration>, after: Option<Duration>, outcome: &Outcome) -> Option<f64> {
     let used = after?.checked_sub(before?)?;
     (outcome.served > 0).then(|| used.as_secs_f64() * 1e6 / outcome.served as f64)

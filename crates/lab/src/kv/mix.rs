@@ -1,4 +1,4 @@
-//! How GET and SET share a load: `80:20`.
+//! Ratio of GET to SET in a load: `80:20`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,13 +12,13 @@ pub struct Mix {
     pub set: u32,
 }
 
-/// Why a text is no mix.
+/// An invalid mix.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid mix {0:?}; write GET:SET as two numbers of which one is not 0, such as 80:20")]
 pub struct MixError(String);
 
 impl Mix {
-    /// All parts together.
+    /// Returns the sum of the parts.
     pub(super) fn total(self) -> u64 {
         u64::from(self.get) + u64::from(self.set)
     }

@@ -31,11 +31,11 @@ use crate::output;
 use std::io::Write;
 use std::time::SystemTime;
 
-/// Runs the scenario and writes its report to `out`: of what was measured until Ctrl-C, if that ends it. Returns false if any
-/// operation failed, or an emission.
+/// Runs the scenario and writes its report to `out`. Ctrl-C ends the run early and reports what was
+/// measured. Returns false if an operation or an emission failed.
 pub fn run(options: &KvOptions, out: &mut impl Write) -> anyhow::Result<bool> {
     options.validate()?;
-    // Decided once: a report states the seed by which its run can be repeated.
+    // Chosen once: the report states the seed by which the run can be repeated.
     let options = &KvOptions { seed: options.seed.or_else(|| Some(seed_from_clock())), ..options.clone() };
     let target = options.server.target();
     let interrupt = Interrupt::by_signal()?;

@@ -115,7 +115,7 @@ pub enum EmitBy {
 }
 
 impl EmitBy {
-    /// The command that reports show.
+    /// Returns the command name that reports show.
     #[must_use]
     pub fn command(self) -> &'static str {
         match self {
@@ -142,7 +142,7 @@ pub enum CommandMix {
     Ping,
 }
 
-/// Which flag makes no sense, and what would.
+/// An invalid combination of flags, and what to use instead.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OptionsError {
@@ -151,18 +151,18 @@ pub enum OptionsError {
     OutOfRange {
         /// The flag's name.
         flag: &'static str,
-        /// What it may be.
+        /// The accepted range.
         expected: &'static str,
     },
 }
 
 const CONNECTIONS_MAX: usize = 50_000;
 const VALUE_BYTES_MAX: usize = 512 << 20;
-/// Requests in flight over all connections.
+/// Limit of requests in flight over all connections.
 const IN_FLIGHT_MAX: usize = 1 << 24;
 
 impl KvOptions {
-    /// Checks what the types cannot.
+    /// Checks the constraints that the types do not express.
     pub fn validate(&self) -> Result<(), OptionsError> {
         let in_flight = self.workers.saturating_mul(self.pipeline);
         let rules = [
@@ -194,7 +194,8 @@ impl KvOptions {
         Ok(())
     }
 
-    /// Threads that drive the load: the server needs the other half of the cores when it is local.
+    /// Returns the number of threads that drive the load: half of the cores, the rest is for a
+    /// local server.
     pub(super) fn driving_threads(&self) -> usize {
         let given = self.threads.unwrap_or_else(|| crate::machine::cores() / 2);
         given.clamp(1, self.conns.max(1))
@@ -205,7 +206,7 @@ impl KvOptions {
         wanted.min(self.keyspace)
     }
 
-    /// Requests that connection `index` keeps in flight.
+    /// Returns the number of requests that connection `index` keeps in flight.
     pub(super) fn slots(&self, index: usize) -> usize {
         let workers = self.workers / self.conns + usize::from(index < self.workers % self.conns);
         workers * self.pipeline

@@ -1,8 +1,9 @@
-//! Replies of GET, SET and PING, read in place: the load generator must cost less than the server.
+//! Replies of GET, SET and PING, parsed in place: the load generator must cost less than the
+//! server.
 
 use std::fmt;
 
-/// A reply that is no aggregate.
+/// A reply that is not an aggregate.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Reply<'a> {
     Simple(&'a [u8]),
@@ -12,7 +13,7 @@ pub(super) enum Reply<'a> {
     Null,
 }
 
-/// The bytes are no reply to GET, SET or PING; where the next reply starts is unknown.
+/// The input is not a reply to GET, SET or PING; the start of the next reply is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the server answered with something that is no reply to GET, SET or PING")]
 pub(super) struct Unexpected;
@@ -21,7 +22,8 @@ const LINE_BYTES_MAX: usize = 64 << 10;
 const BULK_BYTES_MAX: usize = 512 << 20;
 
 impl<'a> Reply<'a> {
-    /// The reply at the start of `input` and the bytes that it takes; `None` until it is whole.
+    /// Returns the reply at the start of `input` and its length in bytes; `None` while it is
+    /// incomplete.
     pub(super) fn read(input: &'a [u8]) -> Result<Option<(Self, usize)>, Unexpected> {
         let Some(line_feed) = input.iter().take(LINE_BYTES_MAX).position(|byte| *byte == b'\n') else {
             return if input.len() < LINE_BYTES_MAX { Ok(None) } else { Err(Unexpected) };

@@ -1,4 +1,4 @@
-//! What a run says: text for people, JSON for programs.
+//! The report of a run: text for people, JSON for programs.
 
 use super::emission::Emissions;
 use super::load::Outcome;
@@ -14,7 +14,8 @@ use serde::Serialize;
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
-/// The result of one run. Latencies are in milliseconds; a figure that was not measured is null in JSON.
+/// Result of one run. Latencies are in milliseconds; a figure that was not measured is null in
+/// JSON.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)] // The names say it, with their unit; they are part of the output's format.
@@ -76,19 +77,19 @@ pub struct Report {
     pub server: ServerFacts,
     pub machine: Machine,
     pub notes: Vec<String>,
-    /// Whether the emissions were what they have to be, if any were measured.
+    /// Whether all measured emissions were correct; true if none were measured.
     #[serde(skip)]
     pub(super) emissions_are_clean: bool,
 }
 
-/// Everything that a report is made of.
+/// The inputs of a report.
 pub(super) struct Parts<'a> {
     pub(super) options: &'a KvOptions,
     pub(super) target: &'a Target,
     pub(super) start_time: SystemTime,
-    /// How long the measured window was.
+    /// Length of the measured window.
     pub(super) measured: Duration,
-    /// Whether it has ended early.
+    /// Whether the window ended early.
     pub(super) is_interrupted: bool,
     pub(super) server: ServerFacts,
     pub(super) machine: Machine,
@@ -98,7 +99,7 @@ pub(super) struct Parts<'a> {
     pub(super) server_micros_per_op: Option<f64>,
 }
 
-/// A driving thread above this share of a core is taken for the bottleneck.
+/// Share of a core above which a driving thread is considered the bottleneck.
 const BUSY_SHARE: f64 = 0.9;
 
 impl Report {
@@ -223,12 +224,13 @@ impl fmt::Display for Report {
 }
 
 impl Report {
-    /// Whether there were operations, every one succeeded, and every awaited emission came once and in order.
+    /// Returns whether there were operations, all succeeded, and every awaited emission arrived
+    /// once and in order.
     pub(super) fn succeeded(&self) -> bool {
         self.success_ops > 0 && self.failed_ops == 0 && self.emissions_are_clean
     }
 
-    /// What the figures above were made on.
+    /// Writes the conditions under which the figures were measured.
     fn write_facts(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let version = self.server.version.as_deref().unwrap_or("does not say its version");
         let durability = self.server.durability.as_deref().unwrap_or("not stated by the server");

@@ -1,4 +1,4 @@
-//! Looks after a run: says how far it is, and ends it early when it is interrupted.
+//! Supervision of a run: shows its progress and ends it early on an interrupt.
 
 use super::load::Plan;
 use crate::interrupt::Interrupt;
@@ -7,12 +7,12 @@ use std::fmt::{self, Display, Formatter};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// How often it looks.
+/// Interval between two checks.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
-/// In so many looks once the terminal is told.
+/// Number of checks per progress line.
 const LOOKS_PER_LINE: u64 = 5;
 
-/// Until `is_over`, which is set by a thread that then unparks this one.
+/// Supervises until `is_over`, which a thread sets before it unparks this one.
 pub(super) fn supervise(
     plan: &Plan<'_>,
     interrupt: &Interrupt,
@@ -48,7 +48,7 @@ pub(super) fn supervise(
     }
 }
 
-/// What is shown of a phase.
+/// Progress line of a phase.
 struct Line {
     seconds: Seconds,
     per_second: f64,

@@ -1,4 +1,4 @@
-//! Reports made up for tests.
+//! Sample reports for tests.
 
 use super::emission::Emissions;
 use super::load::Outcome;
@@ -11,7 +11,7 @@ use crate::target::Target;
 use crate::test_run;
 use std::time::SystemTime;
 
-/// A report of 1500 successes of 1 ms with the given flags.
+/// Returns a report of 1500 successes of 1 ms with the given flags.
 pub(super) fn report(flags: &[&str], change: impl FnOnce(&mut Outcome)) -> Report {
     report_with(flags, change, Emissions::default())
 }

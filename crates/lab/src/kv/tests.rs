@@ -1,4 +1,4 @@
-//! The scenario against servers that behave, misbehave and lie.
+//! The scenario against correct and faulty servers.
 
 use super::{KvOptions, run};
 use crate::null_server::{NullProtocol, NullServer};
@@ -8,17 +8,17 @@ use crate::watch::fake_server::{self, Flaw};
 use std::collections::HashMap;
 use tidemark_server::resp::Value;
 
-/// What a test server answers to the arguments of a request.
+/// Answer of a test server to the arguments of a request.
 type Answer = fn(&mut Store, &[Vec<u8>], &Connection) -> Value;
 
-/// The state that all connections of a test server share.
+/// State shared by all connections of a test server.
 #[derive(Default)]
 struct Store {
     values: HashMap<Vec<u8>, Vec<u8>>,
     position: i64,
 }
 
-/// A server that answers in this way.
+/// A server with this answer function.
 struct Answering {
     answer: Answer,
     store: Store,
@@ -68,7 +68,7 @@ fn an_honest_server_succeeds_in_every_mode() {
         &["--cmd", "PING", "--pipeline", "8"],
         &["--cmd", "GET", "--preload", "50"],
         &["--cmd", "SET", "--durable-set", "--threads", "3"],
-        // Room for all that are due, however seldom the system lets the server run.
+        // Enough slots for all due requests, however rarely the system schedules the server.
         &["--rate", "2000", "--pipeline", "200"],
     ] {
         let (succeeded, report) = bench(port, flags).unwrap();
@@ -88,7 +88,7 @@ fn an_open_loop_sends_what_is_due_and_no_more() {
     let (succeeded, report) = bench(serve(honest), &flags).unwrap();
     assert!(succeeded, "{report}");
     let total = report["totalOps"].as_u64().unwrap();
-    // What is due in the window follows from rate and offset alone, however late it is sent.
+    // The number due in the window follows from rate and offset alone, however late they are sent.
     assert_eq!(total, 300, "300 ms at 1000/s are 300 requests");
 }
 
@@ -103,7 +103,7 @@ fn what_is_due_when_every_connection_waits_at_the_end_is_sent_all_the_same() {
     };
     let flags = ["--cmd", "SET", "--rate", "5", "--workers", "1", "--conns", "1", "--preload", "0"];
     let window = ["--warmup", "0s", "--duration", "1s", "--reactive=false"];
-    // The system may not let the two run when it counts; not every time.
+    // The system may fail to schedule the two at the critical time, but not in every attempt.
     let mut reports = (0..10).map(|_| bench(serve(slow_once), &[&flags[..], &window].concat()).unwrap());
     let (_, report) = reports.find(|(succeeded, _)| *succeeded).expect("nothing is left unsent");
     assert_eq!((&report["totalOps"], &report["unsentOps"]), (&5.into(), &0.into()), "{report}");
@@ -136,7 +136,7 @@ fn a_server_that_stalls_shows_in_every_request_that_it_delayed() {
     };
     let flags = ["--cmd", "SET", "--rate", "2000", "--workers", "1", "--conns", "1", "--preload", "0"];
     let (_, report) = bench(serve(stalling), &[&flags[..], &["--reactive=false"]].concat()).unwrap();
-    // One of 50 requests stalls for the time of 60: more than half of the requests wait behind one.
+    // One of 50 requests stalls for the time of 60: more than half of the requests wait for it.
     assert!(report["latencyP50Ms"].as_f64().unwrap() > 10.0, "{report}");
 }
 
@@ -144,10 +144,10 @@ fn a_server_that_stalls_shows_in_every_request_that_it_delayed() {
 fn requests_without_a_reply_are_among_the_latencies_of_an_open_loop() {
     let flags =
         ["--cmd", "SET", "--rate", "200", "--preload", "0", "--reactive=false", "--op-timeout", "500ms"];
-    // Once nothing is answered until the client has given up, or a connection ends.
+    // Gives no answer once, until the client times out or a connection ends.
     let silent: Answer = |store, arguments, writer| {
         if store.position == 30 {
-            // From the middle of the window beyond its end and the client's patience.
+            // From the middle of the window past its end and past the client's timeout.
             std::thread::sleep(std::time::Duration::from_millis(900));
         }
         honest(store, arguments, writer)
@@ -203,7 +203,7 @@ fn emissions_are_matched_with_their_sets() {
     let open_loop = ["--emit-by", "publish", "--rate", "3000", "--pipeline", "300"];
     for flags in [&["--emit-by", "watch"][..], &open_loop] {
         let port = fake_server::start(Flaw::None);
-        // The second run finds the keys of the first, and their values are no news.
+        // The second run finds the keys of the first; unchanged values would not be emitted.
         for _ in 0..2 {
             let (succeeded, report) = bench(port, &[&EMISSIONS, flags].concat()).unwrap();
             assert!(succeeded, "{report}");

@@ -1,4 +1,4 @@
-//! What is sent, and what a right answer is.
+//! Requests and their expected replies.
 
 use super::mix::Mix;
 use super::options::{CommandMix, KvOptions};
@@ -6,33 +6,33 @@ use super::reply::Reply;
 use crate::random::Random;
 use tidemark_server::resp::encode_request;
 
-/// The scenario's keys, values and expectations; the same for every thread.
+/// Keys, values and expectations of the scenario, shared by all threads.
 pub(super) struct Workload {
     keyspace: u64,
     watched_keys: u64,
     mix: Mix,
     command: CommandMix,
     durable: bool,
-    /// What every SET writes and every GET must find.
+    /// Value that every SET writes and every GET must find.
     value: Vec<u8>,
 }
 
-/// A request in flight, as far as its reply must be judged.
+/// Kind of a request in flight, which decides how its reply is judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operation {
     Get,
     Set,
-    /// A SET with a PUBLISH of its value behind it.
+    /// A SET that is followed by a PUBLISH of its value.
     AnnouncedSet,
     Publish,
     Ping,
 }
 
-/// What a reply means for its operation.
+/// Meaning of a reply for its operation.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Success,
-    /// A GET of a key that nobody has written yet: a right answer that carries no value.
+    /// A GET of a key that was never written: a correct answer without a value.
     Miss,
     Failure(String),
 }
@@ -41,7 +41,7 @@ const KEY_PREFIX: &[u8] = b"bench:key:";
 const WATCHED_KEY_PREFIX: &[u8] = b"bench:watch:key:";
 
 impl Operation {
-    /// Whether the worker that sent it may send the next when it is answered.
+    /// Returns whether the worker may send its next request when this one is answered.
     pub(super) fn ends_turn(self) -> bool {
         self != Operation::AnnouncedSet
     }
@@ -89,8 +89,8 @@ impl Workload {
         random.below(self.watched_keys)
     }
 
-    /// Appends a SET of a watched key whose value starts with `token`, if there is one, and publishes that value to the
-    /// channel of the key's name if it is to be `announced`.
+    /// Appends a SET of a watched key whose value starts with `token`, if any. If `announced`, also
+    /// publishes the value to the channel of the key's name.
     pub(super) fn encode_watched_set(
         &self,
         out: &mut Vec<u8>,
@@ -111,7 +111,7 @@ impl Workload {
         }
     }
 
-    /// Judges a reply. An error is a failure whatever its text; a value must be the one that was written.
+    /// Judges a reply. Every error is a failure; a value must be the one that was written.
     pub(super) fn judge(&self, operation: Operation, reply: &Reply<'_>) -> Verdict {
         match (operation, reply) {
             (Operation::Publish, Reply::Integer(b"0")) => {
@@ -140,12 +140,12 @@ pub(super) fn encode_delete(out: &mut Vec<u8>, key: u64) {
     encode_request(out, &[&b"DEL"[..], Key::new(KEY_PREFIX, key).bytes()]);
 }
 
-/// The name of a watched key.
+/// Returns the name of a watched key.
 pub(super) fn watched_key(index: u64) -> Vec<u8> {
     Key::new(WATCHED_KEY_PREFIX, index).bytes().to_vec()
 }
 
-/// The token at the start of an emitted value.
+/// Returns the token at the start of an emitted value.
 pub(super) fn token_of(value: &[u8]) -> Option<u64> {
     let rest = value.strip_prefix(b"tk=")?;
     let end = rest.iter().position(|byte| *byte == b'|')?;
@@ -160,7 +160,7 @@ fn set(out: &mut Vec<u8>, key: &Key, value: &[u8], durable: bool) {
     }
 }
 
-/// A key's name on the stack: millions are built in a second.
+/// A key's name on the stack: millions are built per second.
 struct Key {
     text: [u8; KEY_BYTES],
     length: usize,

@@ -1,4 +1,4 @@
-//! What a benchmark is: a name, what it measures, and work that can be done any number of times.
+//! A benchmark: a name, what it measures, and work that can be repeated any number of times.
 
 use super::lateness::Late;
 use super::sizes::Sizes;
@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 /// One row of the laboratory.
 pub struct Benchmark {
     name: String,
-    /// What the same was called in other versions of the original's suite.
+    /// Names of the same benchmark in other versions of the original's suite.
     other_names: Vec<String>,
     measures: String,
-    /// What one of its operations is called.
+    /// Name of one operation.
     operation: &'static str,
     group: Option<&'static str>,
     target: Option<f64>,
@@ -23,32 +23,34 @@ pub struct Benchmark {
     start: Start,
 }
 
-/// Makes a benchmark's work.
+/// Creates a benchmark's work.
 type Start = Box<dyn Fn(&Sizes) -> anyhow::Result<Work>>;
 
-/// What a benchmark counts for each of its operations.
+/// What a benchmark measures per operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantity {
     /// Time.
     Time,
-    /// How late each of many values is, of which there are percentiles.
+    /// Latency of each of many values, reported as percentiles.
     Latency,
-    /// Something else, in this unit. It is measured a few times and not for a given time.
+    /// Another amount, in this unit. It is measured a few times instead of for a given time.
     Amount(&'static str),
 }
 
-/// Operations at the ready, everything that they need being there.
+/// Prepared operations with everything that they need.
 ///
-/// It is made anew for every iteration and dropped after it, outside of the measured time.
+/// It is created for every iteration and dropped after it, outside the measured time.
 pub(crate) struct Work {
-    /// How many operations one call does.
+    /// Operations per call.
     pub(crate) operations: u64,
-    /// Does so many calls. Returns what they took in all: nanoseconds, or the unit of the benchmark's [`Quantity`].
+    /// Performs the given number of calls. Returns their total cost: nanoseconds, or the unit of
+    /// the benchmark's [`Quantity`].
     pub(crate) run: Run,
-    /// Of work that takes down latencies: what ends the calls and says how late the values of all of them were. What the calls
-    /// themselves return is then nothing.
+    /// For work that records latencies: waits for outstanding values and returns all latencies. The
+    /// return values of the calls are then ignored.
     pub(crate) end: Option<End>,
-    /// What makes sure, when an iteration is over, that all of it was done, and says what else was found.
+    /// Checks at the end of an iteration that all of its work was done, and returns further
+    /// findings.
     pub(crate) check: Option<Check>,
 }
 
@@ -58,7 +60,7 @@ pub(crate) type End = Box<dyn FnOnce() -> anyhow::Result<Late>>;
 /// See [`Work::check`].
 pub(crate) type Check = Box<dyn FnOnce() -> anyhow::Result<Vec<Found>>>;
 
-/// What else was found of an iteration.
+/// A further finding of an iteration.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Found {
     /// Such as `wal_file_size`.
@@ -70,7 +72,7 @@ pub(crate) struct Found {
 /// See [`Work::run`].
 type Run = Box<dyn FnMut(u64) -> anyhow::Result<f64>>;
 
-/// How many operations a row whose name ends with `_batch` does in one call, if its description says nothing else.
+/// Default number of operations per call of a row whose name ends with `_batch`.
 const BATCH: u64 = 1_000;
 
 impl Benchmark {
@@ -94,7 +96,8 @@ impl Benchmark {
         }
     }
 
-    /// The benchmark, and the same a thousand times in one call under the name with `_batch`.
+    /// Returns the benchmark, and a variant with a thousand operations per call whose name ends
+    /// with `_batch`.
     pub(crate) fn with_batch<F>(name: &str, measures: &str, start: F) -> [Self; 2]
     where
         F: Fn(&Sizes) -> anyhow::Result<Work> + Clone + 'static,
@@ -108,43 +111,43 @@ impl Benchmark {
         [one, batch]
     }
 
-    /// What it should cost at most, in nanoseconds or the benchmark's unit.
+    /// Sets the target: the highest acceptable cost, in nanoseconds or the benchmark's unit.
     pub(crate) fn at_most(mut self, target: f64) -> Self {
         self.target = Some(target);
         self
     }
 
-    /// The same under other names, by which it is found too.
+    /// Adds alternative names, by which the benchmark is found too.
     pub(crate) fn also<N: Into<String>>(mut self, other_names: impl IntoIterator<Item = N>) -> Self {
         self.other_names = other_names.into_iter().map(N::into).collect();
         self
     }
 
-    /// Its operations are called this, in Go's lines.
+    /// Sets the name of an operation in Go's lines.
     pub(crate) fn of(mut self, operation: &'static str) -> Self {
         self.operation = operation;
         self
     }
 
-    /// Measured in turns with all others of this group, and compared with the first of them.
+    /// Adds it to a group, which is measured in turns and compared with its first benchmark.
     pub(crate) fn in_group(mut self, group: &'static str) -> Self {
         self.group = Some(group);
         self
     }
 
-    /// One of the rows that say most.
+    /// Adds it to the summary of the most important rows.
     pub(crate) fn in_summary(mut self) -> Self {
         self.is_in_summary = true;
         self
     }
 
-    /// Takes down how late each value is.
+    /// Measures the latency of each value.
     pub(crate) fn of_latencies(mut self) -> Self {
         self.quantity = Quantity::Latency;
         self
     }
 
-    /// Counts this instead of nanoseconds.
+    /// Measures an amount in this unit instead of nanoseconds.
     pub(crate) fn in_unit(mut self, unit: &'static str) -> Self {
         self.quantity = Quantity::Amount(unit);
         self
@@ -156,25 +159,25 @@ impl Benchmark {
         &self.name
     }
 
-    /// What other versions of the original's suite call it.
+    /// Returns its names in other versions of the original's suite.
     #[must_use]
     pub fn other_names(&self) -> &[String] {
         &self.other_names
     }
 
-    /// What is measured, in a line.
+    /// Returns what is measured, in one line.
     #[must_use]
     pub fn measures(&self) -> &str {
         &self.measures
     }
 
-    /// What it should cost at most, in nanoseconds or the benchmark's unit.
+    /// Returns the highest acceptable cost, in nanoseconds or the benchmark's unit.
     #[must_use]
     pub fn target(&self) -> Option<f64> {
         self.target
     }
 
-    /// Whether it is one of the rows that say most.
+    /// Returns whether it is one of the most important rows.
     #[must_use]
     pub fn is_in_summary(&self) -> bool {
         self.is_in_summary
@@ -198,7 +201,7 @@ impl Benchmark {
 }
 
 impl Work {
-    /// Calls of so many operations that look at the clock themselves and return what they took.
+    /// Creates work whose calls of `operations` measure their time and return it.
     pub(crate) fn calls(
         operations: u64,
         mut call: impl FnMut() -> anyhow::Result<Duration> + 'static,
@@ -206,7 +209,7 @@ impl Work {
         Self::amounts(operations, move || Ok(call()?.as_nanos() as f64))
     }
 
-    /// Calls of so many operations that return an amount of something for all of them.
+    /// Creates work whose calls return an amount for all of their `operations`.
     pub(crate) fn amounts(
         operations: u64,
         mut call: impl FnMut() -> anyhow::Result<f64> + 'static,
@@ -222,7 +225,7 @@ impl Work {
         Ok(Work::new(operations, run))
     }
 
-    /// Calls that take down how late so many values each are, and what ends them.
+    /// Creates work whose calls record the latencies of `operations` values; `end` ends it.
     pub(crate) fn of_latencies(
         operations: u64,
         mut call: impl FnMut() -> anyhow::Result<()> + 'static,
@@ -236,12 +239,12 @@ impl Work {
         Work { operations, run: Box::new(run), end: None, check: None }
     }
 
-    /// The same work, which is looked at when an iteration is over.
+    /// Adds a check at the end of an iteration.
     pub(crate) fn checked(self, check: impl FnOnce() -> anyhow::Result<Vec<Found>> + 'static) -> Self {
         Work { check: Some(Box::new(check)), ..self }
     }
 
-    /// The same work, and how many operations it has done.
+    /// Returns the same work and a counter of its operations.
     pub(crate) fn counted(self) -> (Self, Rc<Cell<u64>>) {
         let (done, operations, mut run) = (Rc::new(Cell::new(0)), self.operations, self.run);
         let counted = Rc::clone(&done);
@@ -252,7 +255,7 @@ impl Work {
         (Work { operations, run: Box::new(run), end: self.end, check: self.check }, done)
     }
 
-    /// The same work with as many operations more in each call.
+    /// Multiplies the operations of each call.
     fn times(self, factor: u64) -> Self {
         let mut run = self.run;
         Work {
@@ -264,13 +267,13 @@ impl Work {
     }
 }
 
-/// Work of single operations, between which nobody looks at the clock. Each is given its number, of which the compiler knows
-/// nothing, and what it returns counts as used.
+/// Creates work of single operations without clock readings between them. Each gets its number,
+/// opaque to the optimizer; its result counts as used.
 pub(crate) fn each<R>(operation: impl FnMut(u64) -> R + 'static) -> anyhow::Result<Work> {
     several(1, operation)
 }
 
-/// As [`each`], for calls that do so many operations.
+/// Like [`each`], for calls of several operations.
 pub(crate) fn several<R>(
     operations: u64,
     mut operation: impl FnMut(u64) -> R + 'static,
@@ -279,7 +282,7 @@ pub(crate) fn several<R>(
     Ok(work)
 }
 
-/// As [`several`], for calls that do something to a state, which can be looked at when they are over.
+/// Like [`several`], for operations on a state, which can be checked after the calls.
 pub(crate) fn on<S: 'static, R>(
     operations: u64,
     state: S,
@@ -290,11 +293,13 @@ pub(crate) fn on<S: 'static, R>(
     let mut idle = Some(operation);
     let run = move |count| {
         let panicked = "the operation has panicked before";
-        // In variables of their own, so that what the operation keeps may be in registers, as in any loop of a program.
+        // In local variables, so that the operation's state can live in registers, as in a
+        // program's loop.
         let (mut state, mut operation) = (at_rest.take().context(panicked)?, idle.take().context(panicked)?);
         let clock = Instant::now();
         for number in 0..count {
-            // By reference: to copy a result of several words just behind their stores takes longer than many an operation.
+            // By reference: copying a result of several words right after its stores takes longer
+            // than many operations.
             black_box(&operation(&mut state, black_box(number)));
         }
         let took = clock.elapsed();
@@ -306,14 +311,14 @@ pub(crate) fn on<S: 'static, R>(
     Ok((Work::new(operations, run), worked))
 }
 
-/// What work is done on.
+/// The state that work operates on.
 pub(crate) struct Worked<S> {
     state: Rc<Cell<Option<S>>>,
     calls: Rc<Cell<u64>>,
 }
 
 impl<S> Worked<S> {
-    /// What it has become, and by how many calls.
+    /// Returns the final state and the number of calls.
     pub(crate) fn finish(self) -> anyhow::Result<(S, u64)> {
         let state = self.state.take().context("the operation has panicked")?;
         Ok((state, self.calls.get()))

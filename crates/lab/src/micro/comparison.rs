@@ -1,4 +1,4 @@
-//! Two result files side by side: how many times longer, and how sure that is.
+//! Comparison of two result files: the ratios and their confidence.
 
 use super::jmh::{Entry, Metric};
 use crate::statistics::{Ratio, geometric_mean};
@@ -8,7 +8,7 @@ use std::fmt;
 use std::fs;
 use std::path::Path;
 
-/// What two runs have in common, and what only one has.
+/// The benchmarks that two runs have in common, and those that only one has.
 pub(crate) struct Comparison {
     pairs: Vec<Pair>,
     only_a: Vec<String>,
@@ -18,7 +18,7 @@ pub(crate) struct Comparison {
 struct Pair {
     name: String,
     unit: String,
-    /// The geometric means, of which [`Pair::ratio`] is the ratio.
+    /// The geometric means; [`Pair::ratio`] is their ratio.
     a: f64,
     b: f64,
     has_zeros: bool,
@@ -47,7 +47,7 @@ impl Comparison {
     }
 }
 
-/// A metric with what it is of.
+/// A metric with its name.
 struct Figure<'a> {
     name: String,
     mode: &'a str,
@@ -81,7 +81,7 @@ impl Pair {
         }
     }
 
-    /// What the ratio says, if it says anything.
+    /// Returns the conclusion from the ratio, if it allows one.
     fn verdict(&self) -> &'static str {
         let more_is_better = self.unit.starts_with("ops/");
         match &self.ratio {
@@ -136,7 +136,7 @@ impl fmt::Display for Comparison {
                 None => (b / a, String::new()),
             };
             let verdict = pair.verdict();
-            // Nothing is no number of times of nothing.
+            // A zero has no ratio to a zero.
             let estimate = if estimate.is_finite() { format!("{estimate:.3}") } else { "-".to_owned() };
             writeln!(
                 out,
@@ -180,7 +180,7 @@ mod tests {
         assert!(line("P.fast").contains(" 2.000  1.9") && line("P.fast").ends_with("A is better"), "{text}");
         assert!(line("P.same").ends_with("no difference shown"), "{text}");
         assert!(text.ends_with("Only in A: P.a (avgt, ns/op)\nOnly in B: P.b (avgt, ns/op)\n"), "{text}");
-        // Twice the time is half the throughput, and that is worse as well.
+        // Twice the time is half the throughput, which is worse as well.
         let text = compare(Mode::Throughput, a, b).unwrap();
         assert!(text.contains(" 0.500  ") && text.contains("A is better"), "{text}");
     }
@@ -194,7 +194,7 @@ mod tests {
         let words = |name: &str| line(name).split_whitespace().map(str::to_owned).collect::<Vec<_>>();
         assert!(line("Benchmark").contains("A, geo. mean    B, geo. mean"), "{text}");
         assert_eq!(words("P.a")[..5], ["P.a", "2.000", "4.000", "ns/op", "2.000"], "{text}");
-        // A zero makes the mean zero, of which nothing is so many times more.
+        // A zero makes the mean zero, and no ratio to it exists.
         assert_eq!(words("P.zero")[..5], ["P.zero", "0.000", "2.000", "ns/op", "-"], "{text}");
         assert_eq!(words("P.gone")[..5], ["P.gone", "2.000", "0.000", "ns/op", "0.000"], "{text}");
         assert!(

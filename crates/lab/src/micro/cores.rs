@@ -1,35 +1,35 @@
-//! Threads on cores of their own, where a scenario says so.
+//! Pinning of threads to cores.
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::sync::OnceLock;
 
-/// The calling thread stays on one core as long as this exists. Threads that it starts meanwhile stay there too.
+/// Pins the calling thread to a core while it exists. Threads started meanwhile inherit the core.
 #[derive(Debug)]
 pub(crate) struct Pinned {
     before: Option<CpuSet>,
 }
 
-/// The core for who consumes: the second that this process may use; none if there is but one.
+/// Returns the consumer's core: the second that this process may use; `None` if there is only one.
 pub(crate) fn consumer() -> Option<usize> {
     usable().get(1).copied()
 }
 
-/// The core for who produces: the first, if there is another one for who consumes.
+/// Returns the producer's core: the first, if the consumer has another one.
 pub(crate) fn producer() -> Option<usize> {
     consumer().and_then(|_| usable().first().copied())
 }
 
-/// Keeps the calling thread on this core for good. Where the system refuses, it runs where it likes.
+/// Pins the calling thread to this core for good. If the system refuses, the thread stays unpinned.
 pub(crate) fn stay_on(core: Option<usize>) {
     if let Some(core) = core {
         let mut set = CpuSet::new();
         set.set(core);
-        // A scenario is still right without its own cores, only less steady.
+        // Without a core of its own a scenario is still correct, only less steady.
         let _ = sched_setaffinity(None, &set);
     }
 }
 
-/// The cores that this process may use, as far as it was not this module that has kept it from more.
+/// Returns the cores that this process may use, regardless of this module's pinning.
 fn usable() -> &'static [usize] {
     static USABLE: OnceLock<Vec<usize>> = OnceLock::new();
     USABLE.get_or_init(|| {
@@ -39,7 +39,7 @@ fn usable() -> &'static [usize] {
 }
 
 impl Pinned {
-    /// Keeps the calling thread on this core.
+    /// Pins the calling thread to this core.
     pub(crate) fn to(core: Option<usize>) -> Self {
         let before = core.and_then(|_| sched_getaffinity(None).ok());
         stay_on(core);

@@ -1,4 +1,4 @@
-//! Measuring in a fresh process, as often as asked for: nothing that one benchmark leaves behind reaches another.
+//! Measurement in fresh processes, so that one benchmark cannot affect another.
 
 use super::options::{MicroOptions, Plan};
 use super::runner::Outcome;
@@ -9,14 +9,14 @@ use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus, Output, Stdio};
 
-/// How this program is called so that it comes back to the same laboratory.
+/// How to start this program so that it runs the same laboratory.
 #[derive(Clone, Debug)]
 pub struct Caller {
     /// The arguments before the laboratory's own.
     pub arguments: Vec<OsString>,
 }
 
-/// Why a fork has no samples, as what it did.
+/// Why a fork has no samples.
 #[derive(Debug, thiserror::Error)]
 enum ForkError {
     #[error("could not be started: {0}")]
@@ -29,8 +29,8 @@ enum ForkError {
     SomethingElse,
 }
 
-/// Measures these benchmarks in fresh processes, one after the other, and puts together what they found. There is an outcome of
-/// each, in their order.
+/// Measures these benchmarks in fresh processes, one after the other, and merges the results.
+/// Returns an outcome for each, in their order.
 pub(crate) fn measure(
     caller: &Caller,
     names: &[&str],
@@ -48,7 +48,7 @@ pub(crate) fn measure(
         }
         match measure_once(caller, &left, options, plan) {
             Ok(found) => add(&mut all, found),
-            // It was asked too, before it could answer.
+            // Ctrl-C interrupted the fork as well, before it could answer.
             Err(ForkError::Ended(how)) if how.signal() == Some(SIGINT) && interrupt.is_asked_for() => break,
             Err(error) => {
                 let turns = match left.len() {
@@ -63,13 +63,13 @@ pub(crate) fn measure(
     all
 }
 
-/// Adds what a fork has found to what those before it have, as far as they had not failed.
+/// Adds a fork's results to the outcomes that have not failed.
 fn add(all: &mut [Outcome], found: Vec<Outcome>) {
     let left = all.iter_mut().filter(|one| one.failure.is_none());
     left.zip(found).for_each(|(sum, fork)| sum.add(fork));
 }
 
-/// Lets all fail that have not yet: nobody says which of them it was.
+/// Marks all remaining outcomes as failed: it is unknown which benchmark caused the failure.
 fn fail(all: &mut [Outcome], why: &str) {
     for one in all.iter_mut().filter(|one| one.failure.is_none()) {
         one.failure = Some(why.to_owned());
@@ -100,7 +100,7 @@ fn measure_once(
     read(&output, names)
 }
 
-/// What a fork has written.
+/// Parses the output of a fork.
 fn read(output: &Output, names: &[&str]) -> Result<Vec<Outcome>, ForkError> {
     if !output.status.success() {
         return Err(ForkError::Ended(output.status));

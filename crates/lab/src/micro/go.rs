@@ -1,10 +1,11 @@
-//! What a run says, in the lines that Go's benchmarks are printed in, for whoever reads those: `--go`.
+//! Output in the format of Go's benchmarks, for tools that read it: `--go`.
 //!
 //! ```text
 //! BenchmarkDrawWithCallback-2     12000000          41.20 ns/op         0.000 allocs/draw  24271845 draws/sec
 //! ```
 //!
-//! There is a line for each iteration, as with `go test -count`: what compares Go's benchmarks wants several.
+//! There is a line for each iteration, as with `go test -count`: tools that compare Go's benchmarks
+//! need several.
 
 use super::benchmark::Quantity;
 use super::report::{Failure, Report};
@@ -13,7 +14,7 @@ use super::runner::Finding;
 use crate::machine::Machine;
 use std::fmt;
 
-/// A report in Go's lines.
+/// A report in Go's format.
 pub(crate) struct GoLines<'a>(pub(crate) &'a Report<'a>);
 
 impl fmt::Display for GoLines<'_> {
@@ -42,12 +43,12 @@ impl fmt::Display for GoLines<'_> {
     }
 }
 
-/// The name without its suite, which Go has no place for.
+/// Returns the name without its suite, which Go's format does not have.
 fn short_name(name: &str) -> &str {
     name.split_once('.').map_or(name, |(_, benchmark)| benchmark)
 }
 
-/// What Go calls the processors that it calls otherwise.
+/// Returns Go's name of the processor architecture.
 fn go_architecture() -> &'static str {
     match std::env::consts::ARCH {
         "x86_64" => "amd64",
@@ -56,13 +57,13 @@ fn go_architecture() -> &'static str {
     }
 }
 
-/// What was found in an iteration, or once for all of a fork.
+/// Returns the finding of an iteration, or the single one of its fork.
 fn value_of(finding: &Finding, fork: usize, number: usize) -> Option<f64> {
     let samples = finding.samples.get(fork)?;
     samples.get(number).or_else(|| samples.last()).copied()
 }
 
-/// Units with values, what the benchmark measures first and the others by their names, as Go has them.
+/// Returns values with units: the benchmark's main metric first, then the others by name, as in Go.
 fn metrics(row: &Row<'_>, sample: f64, found: impl Fn(&Finding) -> Option<f64>) -> Vec<(String, f64)> {
     let (benchmark, operation) = (row.benchmark, row.benchmark.operation());
     let mut others = Vec::new();
@@ -86,7 +87,7 @@ fn metrics(row: &Row<'_>, sample: f64, found: impl Fn(&Finding) -> Option<f64>) 
     std::iter::once((first.to_owned(), sample)).chain(others).collect()
 }
 
-/// A value with four digits or more, and its point where those of other lines have it.
+/// Formats a value with at least four digits, with aligned decimal points.
 fn padded(value: f64) -> String {
     match value.abs() {
         size if size == 0.0 || size >= 999.95 => format!("{value:>10.0}"),

@@ -1,4 +1,4 @@
-//! Results in the shape of JMH's JSON, to be read by what reads that.
+//! Results in the format of JMH's JSON, for tools that read it.
 
 use super::options::Plan;
 use super::report::Report;
@@ -7,11 +7,12 @@ use super::series::{Series, Summary};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// One entry of a result file. Written whole; read only as far as a comparison needs, so that files of JMH are read too.
+/// One entry of a result file. A comparison reads only the fields that it needs, so files of JMH
+/// work too.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Entry {
-    /// `Suite.benchmark`, behind a package in files of JMH.
+    /// `Suite.benchmark`, with a package prefix in files of JMH.
     pub(crate) benchmark: String,
     pub(crate) mode: String,
     #[serde(default)]
@@ -29,12 +30,12 @@ pub(crate) struct Entry {
     pub(crate) primary_metric: Metric,
     #[serde(default)]
     pub(crate) secondary_metrics: BTreeMap<String, Metric>,
-    /// What was measured, in a line. JMH has no such field.
+    /// What was measured, in one line. JMH has no such field.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) measures: String,
 }
 
-/// A score with what it was made of.
+/// A score with its samples.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Metric {
@@ -50,7 +51,7 @@ pub(crate) struct Metric {
     pub(crate) raw_data: Vec<Vec<f64>>,
 }
 
-/// A number, or the word `NaN` where there is none.
+/// A number, or `NaN`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Error {
@@ -64,7 +65,7 @@ impl Default for Error {
     }
 }
 
-/// The entries of a run.
+/// Returns the entries of a run.
 pub(crate) fn entries(report: &Report<'_>, plan: &Plan) -> Vec<Entry> {
     report.rows.iter().map(|row| Entry::new(row, plan)).collect()
 }
@@ -91,7 +92,7 @@ impl Entry {
         }
     }
 
-    /// The primary metric and the others with the names by which they are compared.
+    /// Returns the primary and secondary metrics with the names used in comparisons.
     pub(crate) fn metrics(&self) -> impl Iterator<Item = (String, &Metric)> {
         let name = self.short_name();
         let others = self.secondary_metrics.iter();
@@ -99,7 +100,7 @@ impl Entry {
         std::iter::once((name.to_owned(), &self.primary_metric)).chain(others)
     }
 
-    /// The name without a package in front of it.
+    /// Returns the name without its package.
     pub(crate) fn short_name(&self) -> &str {
         match self.benchmark.rmatch_indices('.').nth(1) {
             Some((dot, _)) => self.benchmark.get(dot + 1..).unwrap_or(&self.benchmark),
@@ -123,7 +124,7 @@ impl Metric {
         }
     }
 
-    /// All samples of all forks; the score alone where a file has none.
+    /// Returns all samples of all forks; only the score if a file has no samples.
     pub(crate) fn samples(&self) -> Vec<f64> {
         let samples = self.raw_data.concat();
         if samples.is_empty() { vec![self.score] } else { samples }

@@ -1,14 +1,15 @@
-//! How much memory what was made keeps.
+//! Memory that a value keeps in use.
 
 use crate::allocations::{self, Allocations};
 use anyhow::Context;
 use std::time::Duration;
 
-/// How many times a rest is taken for others to give back memory, at most.
+/// Maximum number of rests while other threads free memory.
 const QUIET_TRIES: u32 = 50;
 
-/// How many bytes more are in use while what is made exists, and has had a rest in which others tidy up behind it: of the allocator's, or
-/// of the process where the allocator does not count.
+/// Returns the bytes that a value keeps in use after a rest, in which other threads free what they
+/// no longer need. Counted by the allocator if it counts, otherwise by the resident size of the
+/// process.
 pub(crate) fn kept_bytes<T>(rest: Duration, make: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<f64> {
     wait_for_quiet(rest);
     let resident = resident_bytes()?;
@@ -26,11 +27,11 @@ pub(crate) fn kept_bytes<T>(rest: Duration, make: impl FnOnce() -> anyhow::Resul
     Ok(bytes)
 }
 
-/// Waits until what was dropped before is given back, which a pool's threads do in their own time.
+/// Waits until memory of earlier drops is freed, which a pool's threads do asynchronously.
 fn wait_for_quiet(rest: Duration) {
     for _ in 0..QUIET_TRIES {
         let ((), allocated) = allocations::during(|| std::thread::sleep(rest));
-        // Where the allocator does not count there is nothing to wait for.
+        // An allocator that does not count gives nothing to wait for.
         if allocated.is_none_or(|allocated| allocated == Allocations::default()) {
             return;
         }

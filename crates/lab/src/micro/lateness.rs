@@ -1,4 +1,4 @@
-//! How late values arrive, each of which is the time at which it is due.
+//! Latency of values that each carry their due time.
 
 use super::tally::Take;
 use crate::latency::Latencies;
@@ -6,7 +6,7 @@ use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// What takes down how late values arrive. Clones take down for the same.
+/// Recorder of latencies. Clones share its state.
 #[derive(Clone, Debug)]
 pub(crate) struct Lateness {
     begin: Instant,
@@ -16,19 +16,20 @@ pub(crate) struct Lateness {
 #[derive(Debug, Default)]
 struct Found {
     latencies: Latencies,
-    /// The sum of all that `latencies` has.
+    /// Sum of all values in `latencies`.
     nanos: f64,
     count: u64,
-    /// Of what has arrived since it was asked for.
+    /// Number of arrivals since the last query.
     new: u64,
 }
 
-/// How late the values of an iteration were.
+/// Latencies of an iteration's values.
 pub(crate) struct Late {
     pub(crate) latencies: Latencies,
     /// The mean, in nanoseconds.
     pub(crate) nanos: f64,
-    /// How many arrived in a second, from the beginning of the plan until all had; none if it was not planned how many should.
+    /// Arrivals per second, from the start of the plan to the last arrival; `None` without a
+    /// planned rate.
     pub(crate) per_second: Option<f64>,
 }
 
@@ -37,19 +38,19 @@ impl Lateness {
         Lateness { begin: Instant::now(), found: Arc::default() }
     }
 
-    /// Nanoseconds on the clock by which values are due.
+    /// Returns nanoseconds on the clock of the due times.
     pub(crate) fn now(&self) -> u64 {
         self.begin.elapsed().as_nanos() as u64
     }
 
-    /// Fails unless so many have arrived since the last call.
+    /// Fails unless exactly `count` values have arrived since the last call.
     pub(crate) fn expect(&self, count: u64) -> anyhow::Result<()> {
         let new = mem::take(&mut self.lock().new);
         anyhow::ensure!(new == count, "{new} values arrived where {count} should have");
         Ok(())
     }
 
-    /// All that has been found.
+    /// Returns all results.
     pub(crate) fn all(&self) -> Late {
         let found = self.lock();
         Late { latencies: found.latencies.clone(), nanos: found.nanos / found.count as f64, per_second: None }
@@ -60,7 +61,7 @@ impl Lateness {
     }
 }
 
-/// Takes a value for the time at which it was due.
+/// Records a value that is its own due time.
 impl Take for Lateness {
     #[inline]
     fn take(&mut self, due: u64) {

@@ -1,4 +1,4 @@
-//! What a run says, as tables for a document: `--markdown`.
+//! Output as Markdown tables for a document: `--markdown`.
 
 use super::benchmark::Quantity;
 use super::ratios::{RatioLine, Ratios};
@@ -46,7 +46,7 @@ fn in_a_cell(text: &str) -> String {
     text.replace('|', "\\|")
 }
 
-/// Latencies by their percentiles, of which each is the median of the iterations', as are the rates at which values arrived.
+/// Writes percentiles of latency and arrival rates; each is the median of the iterations.
 fn write_latencies(rows: &[&Row<'_>], out: &mut fmt::Formatter<'_>) -> fmt::Result {
     let found: Vec<Vec<Series>> = rows.iter().map(|row| row.series()).collect();
     let mut labels: Vec<&str> = Vec::new();

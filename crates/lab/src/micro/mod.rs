@@ -1,16 +1,17 @@
-//! Small measurements in the manner of JMH: what one operation of something costs, again and again, and how sure that is.
+//! Microbenchmarks in the manner of JMH: the cost of one operation, repeated, with its confidence.
 //!
 //! - [`Benchmark`] is a row; the suites of a laboratory are lists of them.
-//! - `runner.rs` does a benchmark's work for a while and looks at the clock.
-//! - `row.rs` is what was measured of one benchmark, `series.rs` the samples of one thing that was found of it.
-//! - `program.rs` has a laboratory started by `cargo bench`.
-//! - `report.rs`, `ratios.rs`, `markdown.rs`, `go.rs`, `jmh.rs` and `comparison.rs` say what was found, `result_file.rs` keeps it.
+//! - `runner.rs` repeats a benchmark's work for a while and measures the time.
+//! - `row.rs` has the results of one benchmark, `series.rs` the samples of one of its metrics.
+//! - `program.rs` runs a laboratory under `cargo bench`.
+//! - `report.rs`, `ratios.rs`, `markdown.rs`, `go.rs`, `jmh.rs` and `comparison.rs` print results,
+//!   `result_file.rs` stores them.
 //!
-//! Each uses only what stands before it: benchmarks and what they count with (`tally`, `lateness`, `open_loop`, `threads`, `kept`) ─► how they are
-//! measured (`runner`, `fork`) ─► rows ─► what is said of them ─► this file. The suites are those of [`crate::circuit`],
-//! [`crate::counter_cost`] and [`crate::pool`].
+//! Each file uses only the ones before it: benchmarks and their instruments (`tally`, `lateness`,
+//! `open_loop`, `threads`, `kept`) ─► measurement (`runner`, `fork`) ─► rows ─► reports ─► this
+//! file. The suites are in [`crate::circuit`], [`crate::counter_cost`] and [`crate::pool`].
 //!
-//! A scenario whose values do not all arrive is an error, not a figure.
+//! A scenario that loses values is an error, not a figure.
 
 pub(crate) mod benchmark;
 mod comparison;
@@ -59,8 +60,8 @@ use selection::{Run, Selection};
 use signal_hook::consts::SIGINT;
 use std::io::{self, Write};
 
-/// Does with these benchmarks what the flags say. Writes what is found to `out`, and how far it is to `notes`, which may fail without a
-/// consequence.
+/// Lists, compares or measures these benchmarks, as the flags say. Writes results to `out` and
+/// progress to `notes`, whose errors are ignored.
 pub(crate) fn run(
     benchmarks: &[Benchmark],
     options: &MicroOptions,
@@ -90,26 +91,26 @@ pub(crate) fn run(
         "--markdown or --go, and -rff -, would both be standard output; write the results to a file, or leave one out"
     );
     warn(options, notes);
-    // Before anything takes long: a mistaken name is told at once.
+    // Before anything takes long: an invalid path is reported immediately.
     let file = options.results_path().map(ResultFile::at).transpose()?;
     let interrupt = Interrupt::by_signal()?;
     let report = measure(&runs, &How { options, plan: &plan, caller, interrupt: &interrupt }, notes);
     let count = runs.iter().map(|run| run.benchmarks.len()).sum();
     let end = end_of(&report, &interrupt, count);
     if report.rows.is_empty() && end.is_err() {
-        // A file with the results of another run is worth more than one without any.
+        // Keep a file with another run's results rather than replace it with an empty one.
         return end;
     }
     match (write_results(options, file.as_ref(), &report, &plan, out), end) {
         (Ok(()), end) => end,
-        // Whoever has stopped reading does not turn a failure into a success.
+        // A reader that has closed its end does not turn a failure into a success.
         (Err(error), Err(end)) if output::is_closed(&error) => Err(end),
         (Err(error), Err(end)) => Err(end.context(format!("{error:#}"))),
         (Err(error), Ok(())) => Err(error),
     }
 }
 
-/// How a run of so many benchmarks ends.
+/// Returns the result of a run of so many benchmarks.
 fn end_of(report: &Report<'_>, interrupt: &Interrupt, count: usize) -> anyhow::Result<()> {
     let (measured, failed) = (report.rows.len(), report.failures.len());
     let failure = report.failures.first().map(|Failure { name, why }| {
@@ -127,7 +128,7 @@ fn end_of(report: &Report<'_>, interrupt: &Interrupt, count: usize) -> anyhow::R
     }
 }
 
-/// Says what the figures will not be.
+/// Warns about flags that make the figures less reliable.
 fn warn(options: &MicroOptions, notes: &mut impl Write) {
     if cfg!(debug_assertions) && !options.quick {
         let _ = writeln!(notes, "built with assertions: the figures are not those of a release build");
@@ -140,7 +141,7 @@ fn warn(options: &MicroOptions, notes: &mut impl Write) {
     }
 }
 
-/// How a run is made.
+/// Settings of a run.
 #[derive(Clone, Copy)]
 struct How<'a> {
     options: &'a MicroOptions,
@@ -176,7 +177,7 @@ fn measure<'a>(runs: &[Run<'a>], how: &How<'_>, notes: &mut impl Write) -> Repor
     Report { rows, failures, machine: Machine::this(), verbose: options.verbose }
 }
 
-/// Writes the file before anything is printed: to print may fail for want of a reader.
+/// Writes the file before printing, which fails if the reader has closed its end.
 fn write_results(
     options: &MicroOptions,
     file: Option<&ResultFile<'_>>,
@@ -196,11 +197,11 @@ fn write_results(
     } else {
         write!(out, "{report}")
     };
-    // Without the file, what is printed is all that is left of the run.
+    // Without the file, the printed text is the only result of the run.
     kept.map_err(anyhow::Error::from).and(printed(written))
 }
 
-/// Says of an error what it is of.
+/// Adds context to an error of printing.
 fn printed(result: io::Result<()>) -> anyhow::Result<()> {
     result.context("cannot write to standard output")
 }
@@ -235,8 +236,8 @@ fn run_as_fork(
             .with_context(|| format!("no benchmark is called {name}"))
     };
     let run = options.as_fork.iter().map(find).collect::<anyhow::Result<Vec<_>>>()?;
-    // Ctrl-C is for all processes of the terminal: this one gives what it has found until then, which is a success. The run that
-    // has ended early is that of the process that has started it.
+    // Ctrl-C reaches all processes of the terminal. A fork then returns its results so far, which
+    // is a success; the parent process reports that the run ended early.
     let interrupt = Interrupt::default();
     interrupt.also_by(SIGINT)?;
     let found = runner::measure(&run, plan, &interrupt);
@@ -257,7 +258,7 @@ mod tests {
     use std::process::ExitCode;
     use std::time::Duration;
 
-    /// A reader that has seen enough.
+    /// A reader that has closed its end.
     struct Closed;
 
     impl Write for Closed {
@@ -273,11 +274,11 @@ mod tests {
     fn run(benchmarks: &[Benchmark], flags: &[&str], out: &mut impl Write) -> anyhow::Result<()> {
         let short = ["-i", "3", "--wi", "0", "-r", "1us"];
         let options = options::<MicroOptions>(&[&short, flags].concat());
-        // Nobody reads how far it is, either.
+        // The progress has no reader either.
         run_of(benchmarks, &options, &Caller { arguments: Vec::new() }, out, &mut Closed)
     }
 
-    /// A benchmark that loses a value in its iteration of this number.
+    /// A benchmark that loses a value in the iteration of this number.
     fn losing_in(iteration: u32, name: &str) -> Benchmark {
         let begun = Cell::new(0);
         Benchmark::new(name, "", move |_| {
@@ -290,7 +291,7 @@ mod tests {
         })
     }
 
-    /// The benchmarks in a result file, with how many samples there are of each.
+    /// Returns the benchmarks in a result file with their numbers of samples.
     fn results(file: &Path) -> Vec<(String, usize)> {
         let json: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
         let entry = |entry: &serde_json::Value| {
@@ -327,7 +328,7 @@ mod tests {
             "{table}"
         );
         assert!(table.ends_with("\nA.b failed: it did not arrive\n"), "{table}");
-        // Nor is it hidden by a reader that has seen enough.
+        // A reader that has closed its end does not hide it either.
         let result = run(&[benchmark("A.a"), losing_in(1, "A.b")], &[], &mut Closed);
         assert_eq!(exit_code(result), ExitCode::FAILURE);
     }

@@ -1,9 +1,9 @@
-//! Values that are emitted at times which are fixed before, and how late they arrive.
+//! Open loop: values are emitted at times that are fixed in advance, and their latency is measured.
 //!
-//! There is one plan for a whole iteration: the first emission's time is that of the first call, and the time of each one behind it
-//! follows from its number alone. How late a value is counts from its time by the plan, also if its emission had to wait because
-//! others before it took long, however long: what a caller would have noticed is in the figures (no coordinated omission), and who
-//! cannot keep up is later with every value. Only when the last is emitted it is awaited that all have arrived.
+//! One plan covers a whole iteration. The first emission is due at the first call; the due time of
+//! each later one follows from its number. A value's latency counts from its due time, even if
+//! earlier emissions delayed its own (no coordinated omission). A subject that cannot keep up gets
+//! later with every value. Arrival of all values is awaited only after the last emission.
 
 use super::benchmark::Work;
 use super::lateness::{Late, Lateness};
@@ -12,10 +12,11 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// As many emissions make a call as are planned for so long.
+/// Time that the planned emissions of one call cover.
 const CALL: Duration = Duration::from_millis(10);
 
-/// Work of emitting so many values a second, each of which is the time at which it is due. `flush` waits until they have arrived.
+/// Creates work that emits `per_second` values, each of which is its due time. `flush` waits for
+/// their arrival.
 pub(crate) fn emissions<S: 'static>(
     state: S,
     lateness: &Lateness,
@@ -48,12 +49,12 @@ pub(crate) fn emissions<S: 'static>(
     Ok(Work::of_latencies(count, call, end))
 }
 
-/// The times of all emissions of an iteration.
+/// The schedule of all emissions of an iteration.
 struct Plan<S, F> {
     lateness: Lateness,
-    /// In nanoseconds.
+    /// Interval in nanoseconds.
     interval: u64,
-    /// When the first call began.
+    /// Start of the first call.
     begin: Option<u64>,
     emitted: u64,
     state: S,
@@ -61,7 +62,7 @@ struct Plan<S, F> {
 }
 
 impl<S, F: FnMut(&mut S, u64) -> anyhow::Result<()>> Plan<S, F> {
-    /// Emits so many more, each at its time, or as soon as it can.
+    /// Emits `count` more values, each at its due time or as soon as possible.
     fn emit(&mut self, count: u64) -> anyhow::Result<()> {
         let begin = *self.begin.get_or_insert_with(|| self.lateness.now());
         for _ in 0..count {
@@ -76,7 +77,7 @@ impl<S, F: FnMut(&mut S, u64) -> anyhow::Result<()>> Plan<S, F> {
     }
 }
 
-/// Work whose calls take down so many values each.
+/// Creates work whose calls record the latencies of `count` values each.
 pub(crate) fn latencies(
     lateness: &Lateness,
     count: u64,
@@ -111,7 +112,7 @@ mod tests {
         };
         let mut work = emissions(true, &lateness, 1_000, emit, |_| Ok(())).unwrap();
         assert_eq!(work.operations, 10);
-        // All are due in the 40 ms behind the beginning, while the first takes 100 ms.
+        // All are due within 40 ms of the start, but the first takes 100 ms.
         for _ in 0..4 {
             (work.run)(1).unwrap();
         }
@@ -135,7 +136,7 @@ mod tests {
         (work.run)(2).unwrap();
         (work.run)(1).unwrap();
         let late = (work.end.unwrap())().unwrap();
-        // The last is due at 30 ms, and taken at 60 at the earliest.
+        // The last is due at 30 ms, and arrives at 60 ms at the earliest.
         assert!(late.latencies.nanos_at(1.0) >= 30_000_000, "{}", late.latencies.nanos_at(1.0));
         let rate = late.per_second.unwrap();
         assert!(rate > 0.0 && rate <= 500.0, "{rate}");

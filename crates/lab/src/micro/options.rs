@@ -1,4 +1,4 @@
-//! Flags of small measurements, which are those of JMH, each also with a name that says what it is.
+//! Flags of microbenchmarks: those of JMH, each also under a descriptive name.
 
 use super::sizes::Sizes;
 use crate::duration;
@@ -98,7 +98,7 @@ pub enum Mode {
     SingleShot,
 }
 
-/// What is looked at besides the time.
+/// A metric that is measured besides the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Profiler {
     Allocations,
@@ -111,7 +111,7 @@ pub(crate) enum ResultFormat {
     Json,
 }
 
-/// How benchmarks are measured.
+/// Measurement parameters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     pub(crate) mode: Mode,
@@ -124,14 +124,14 @@ pub(crate) struct Plan {
     pub(crate) sizes: Sizes,
 }
 
-/// What stands for it where a file may be given.
+/// Stands for standard output in place of a file.
 const STANDARD_OUTPUT: &str = "-";
 const ITERATIONS_MAX: i64 = 10_000;
 const FORKS_MAX: i64 = 100;
 const TIME_MAX: Duration = Duration::from_hours(1);
 
 impl MicroOptions {
-    /// How to measure.
+    /// Returns the measurement parameters.
     pub(crate) fn plan(&self) -> Plan {
         let (warmups, iterations) = if self.mode == Mode::SingleShot { (0, 1) } else { (3, 10) };
         Plan {
@@ -146,19 +146,19 @@ impl MicroOptions {
         }
     }
 
-    /// Whether the results are printed in place of the table.
+    /// Returns whether the results are printed in place of the table.
     pub(crate) fn prints_json(&self) -> bool {
         self.result_file.as_deref() == Some(Path::new(STANDARD_OUTPUT))
     }
 
-    /// The file in which the results are kept.
+    /// Returns the file that receives the results.
     pub(crate) fn results_path(&self) -> Option<&Path> {
         self.result_file.as_deref().filter(|path| *path != Path::new(STANDARD_OUTPUT))
     }
 }
 
 impl Mode {
-    /// JMH's word for it.
+    /// Returns JMH's word for it.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Mode::AverageTime => "avgt",
@@ -179,7 +179,7 @@ impl std::str::FromStr for Profiler {
     }
 }
 
-/// Seconds as JMH writes them (`1`, `0.5`), or a duration with a unit.
+/// Parses seconds as JMH writes them (`1`, `0.5`), or a duration with a unit.
 fn seconds(text: &str) -> Result<Duration, String> {
     let time = match text.parse::<f64>() {
         Ok(seconds) => Duration::try_from_secs_f64(seconds).ok(),
@@ -191,7 +191,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
 
 #[cfg(test)]
 impl Plan {
-    /// A plan for tests.
+    /// Returns a plan for tests.
     pub(crate) fn quick() -> Self {
         Plan {
             mode: Mode::AverageTime,

@@ -1,4 +1,4 @@
-//! A laboratory as a program of its own: what `cargo bench` starts.
+//! A laboratory as a separate program for `cargo bench`.
 
 use super::fork::Caller;
 use crate::interrupt::Interrupt;
@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::io::{Stderr, StdoutLock, stderr, stdout};
 use std::process::ExitCode;
 
-/// What a laboratory does with its flags.
+/// The function that runs a laboratory with its flags.
 type Run<O> = fn(&O, &Caller, &mut StdoutLock<'static>, &mut Stderr) -> anyhow::Result<()>;
 
 #[derive(Parser)]
@@ -20,7 +20,7 @@ struct Program<O: Args> {
     bench: bool,
 }
 
-/// Runs a laboratory with the program's arguments, under this name.
+/// Runs a laboratory under this name with the program's arguments.
 pub(crate) fn main<O: Args>(name: &'static str, about: &'static str, run: Run<O>) -> ExitCode {
     let command = Program::<O>::command().name(name).about(about);
     let arguments: Vec<OsString> = std::env::args_os().collect();
@@ -31,7 +31,7 @@ pub(crate) fn main<O: Args>(name: &'static str, about: &'static str, run: Run<O>
     exit_code(run(&program.options, &caller, &mut stdout().lock(), &mut stderr()))
 }
 
-/// What a program ends with that has done this.
+/// Returns the program's exit code for this result.
 pub(super) fn exit_code(result: anyhow::Result<()>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,4 +1,4 @@
-//! How many times longer rows take than the first of those that they were measured in turns with.
+//! Cost ratios of rows to the baseline of their group.
 
 use super::benchmark::Quantity;
 use super::group::Group;
@@ -6,26 +6,26 @@ use super::row::Row;
 use super::series::Series;
 use crate::statistics::{Ratio, Spread};
 
-/// The ratios of rows that were measured in turns.
+/// Ratios of the rows of one group.
 pub(crate) struct Ratios {
     pub(crate) group: String,
-    /// The row that the others are compared with.
+    /// Name of the baseline row.
     pub(crate) baseline: String,
-    /// None if there are no figures of that row.
+    /// `None` if the baseline has no figures.
     pub(crate) lines: Option<Vec<RatioLine>>,
 }
 
-/// One comparison, of all rounds.
+/// One comparison over all rounds.
 pub(crate) struct RatioLine {
     pub(crate) name: String,
-    /// Of the rounds' ratios.
+    /// Spread of the rounds' ratios.
     pub(crate) spread: Spread,
-    /// What the rounds say together, if there are enough.
+    /// The ratio over all rounds, if there are enough.
     pub(crate) ratio: Option<Ratio>,
 }
 
 impl Ratios {
-    /// The ratios of all groups that have more rows than the one that the others are compared with.
+    /// Returns the ratios of all groups that have more rows than the baseline.
     pub(crate) fn of(rows: &[Row<'_>]) -> Vec<Self> {
         let mut groups: Vec<&Group> = Vec::new();
         for row in rows {
@@ -52,10 +52,11 @@ fn lines(others: &[&Row<'_>], baseline: &[Series]) -> Vec<RatioLine> {
     others.iter().flat_map(|row| compared(row)).filter_map(line).collect()
 }
 
-/// The percentiles of latencies that are compared.
+/// Compared percentiles of latency.
 const PERCENTILES: [&str; 3] = ["p50", "p99", "p99.9"];
 
-/// What is compared of a row: of latencies some percentiles, and not their mean, which is that of the worst ones.
+/// Returns the compared series of a row. For latencies these are percentiles: the worst values
+/// dominate a mean.
 fn compared(row: &Row<'_>) -> Vec<Series> {
     let mut all = row.times();
     if row.benchmark.quantity() == Quantity::Latency {
@@ -65,9 +66,9 @@ fn compared(row: &Row<'_>) -> Vec<Series> {
 }
 
 impl RatioLine {
-    /// None if nothing was measured of either in the same round.
+    /// Returns `None` if no round has figures of both.
     fn new(series: &Series, baseline: &Series) -> Option<Self> {
-        // Fork by fork: one that was interrupted may have a sample less of the one than of the other.
+        // Fork by fork: an interrupted fork may have one sample less of one row than of the other.
         let forks = series.samples.iter().zip(&baseline.samples);
         let pairs: Vec<(f64, f64)> =
             forks.flat_map(|(one, other)| one.iter().copied().zip(other.iter().copied())).collect();

@@ -1,4 +1,4 @@
-//! What a run says: a table as JMH prints it, with what else the samples tell, and the ratios of peers.
+//! The report of a run: a table as JMH prints it, statistics of the samples, and ratios to peers.
 
 use super::ratios::{RatioLine, Ratios};
 use super::row::Row;
@@ -19,7 +19,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// All that a run has found.
+/// All results of a run.
 pub(crate) struct Report<'a> {
     pub(crate) rows: Vec<Row<'a>>,
     pub(crate) failures: Vec<Failure>,
@@ -58,7 +58,7 @@ impl Line {
     }
 }
 
-/// A figure with as many digits as one may want to see of it.
+/// Formats a figure with as many digits as are useful.
 pub(crate) fn number(figure: f64) -> String {
     match figure.abs() {
         size if size >= 1e6 => format!("{figure:.0}"),

@@ -1,20 +1,21 @@
-//! The file with the results: whoever opens it finds all of them, or what was there before.
+//! The result file, replaced atomically: a reader finds either all results or the previous content.
 
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Where the results go.
+/// Destination of the results.
 #[derive(Debug)]
 pub(crate) struct ResultFile<'a> {
-    /// As it was given.
+    /// The path as given.
     path: &'a Path,
-    /// The file itself, where the path is a link to it. None of what is no file, such as a pipe.
+    /// The file, with symbolic links resolved. `None` if the path is not a regular file, such as a
+    /// pipe.
     file: Option<PathBuf>,
 }
 
-/// Why results cannot be written. An error of its own: a file that is a pipe and breaks is no output that was closed by who
-/// has seen enough.
+/// Why results cannot be written. A separate type: a broken pipe here must not pass for an output
+/// that its reader closed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ResultFileError {
     #[error("{0} is a directory; write the results to a file in it, such as {0}/results.json")]
@@ -26,14 +27,14 @@ pub(crate) enum ResultFileError {
 }
 
 impl<'a> ResultFile<'a> {
-    /// Finds out whether the file can be written, and leaves it as it is.
+    /// Checks that the file can be written, without changing it.
     pub(crate) fn at(path: &'a Path) -> Result<Self, ResultFileError> {
         let unwritable = |error: &io::Error| unwritable(path, error);
         let file = match fs::metadata(path) {
             Ok(found) if found.is_dir() => {
                 return Err(ResultFileError::Directory(path.display().to_string()));
             }
-            // To open a pipe and close it would be the end of who reads it.
+            // Opening and closing a pipe would end its reader's input.
             Ok(found) if !found.is_file() => return Ok(ResultFile { path, file: None }),
             Ok(_) => {
                 OpenOptions::new().append(true).open(path).map_err(|error| unwritable(&error))?;
@@ -49,7 +50,7 @@ impl<'a> ResultFile<'a> {
         Ok(ResultFile { path, file: Some(file) })
     }
 
-    /// Writes it. If that fails, or the program ends meanwhile, the file is as it was.
+    /// Writes the file. If that fails or the program ends meanwhile, the file is unchanged.
     pub(crate) fn write(&self, text: &str) -> Result<(), ResultFileError> {
         let written = match &self.file {
             Some(file) => replace(file, text),
@@ -63,12 +64,13 @@ fn unwritable(path: &Path, error: &io::Error) -> ResultFileError {
     ResultFileError::Unwritable { path: path.display().to_string(), error: error.to_string() }
 }
 
-/// A name in the same directory, which is on the same file system: the file there can become the other one in a single step.
+/// Returns a name in the same directory, hence on the same file system, so that a rename is atomic.
 fn beside(file: &Path) -> PathBuf {
     file.with_file_name(format!(".results-{}.part", std::process::id()))
 }
 
-/// Makes a file, also where a program with the same number was ended before it had taken away its own.
+/// Creates a file. First removes one that a killed program with the same process number left
+/// behind.
 fn make(path: &Path, text: &str) -> io::Result<()> {
     let _ = fs::remove_file(path);
     io::Write::write_all(&mut OpenOptions::new().write(true).create_new(true).open(path)?, text.as_bytes())

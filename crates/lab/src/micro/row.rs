@@ -1,4 +1,4 @@
-//! A benchmark with what was measured of it.
+//! A benchmark with its results.
 
 use super::benchmark::{Benchmark, Quantity};
 use super::group::Group;
@@ -6,17 +6,17 @@ use super::options::Mode;
 use super::runner::Outcome;
 use super::series::Series;
 
-/// What was measured of a benchmark, and how.
+/// Results of a benchmark, and how they were measured.
 pub(crate) struct Row<'a> {
     pub(crate) benchmark: &'a Benchmark,
     pub(crate) outcome: Outcome,
     pub(crate) mode: Mode,
-    /// With which others it was measured in turns.
+    /// The group that it was measured in turns with.
     pub(crate) group: Option<Group>,
 }
 
 impl Row<'_> {
-    /// All that was found, in the units that are reported; first what the benchmark measures.
+    /// Returns all results in the reported units; the benchmark's main metric first.
     pub(crate) fn series(&self) -> Vec<Series> {
         let mut all = self.times();
         if self.is_throughput()
@@ -29,7 +29,7 @@ impl Row<'_> {
         all
     }
 
-    /// The same, with times also where throughput is reported.
+    /// Returns the same series as times, even if throughput is reported.
     pub(crate) fn times(&self) -> Vec<Series> {
         let mode = self.mode_word();
         let series = |label: Option<&str>, unit: &str, samples: &[Vec<f64>]| Series {
@@ -49,7 +49,7 @@ impl Row<'_> {
         all
     }
 
-    /// The mode as JMH calls it: amounts are always looked at once, and latencies are those of each value.
+    /// Returns JMH's name of the mode: amounts are single-shot, latencies are sampled.
     pub(crate) fn mode_word(&self) -> &'static str {
         match self.benchmark.quantity() {
             Quantity::Time => self.mode.word(),

@@ -1,8 +1,8 @@
-//! Doing a benchmark's work for a while, and looking at the clock.
+//! Repetition of a benchmark's work, and timing.
 //!
 //! ```text
 //! fork ─► warm-up iterations ─► measured iterations ─► one pass with allocations counted, on request
-//!         each: fresh work ─► calls, as many between two looks at the clock as take a while ─► a sample
+//!         each: fresh work ─► calls, as many between two clock readings as take a while ─► a sample
 //! ```
 
 use super::benchmark::{Benchmark, End, Found, Quantity, Work};
@@ -15,46 +15,48 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
-/// What was measured of one benchmark.
+/// Results of one benchmark.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Outcome {
     pub(crate) name: String,
-    /// For each fork what its iterations found for one operation, in nanoseconds or the benchmark's unit.
+    /// For each fork, the cost of one operation in each iteration: nanoseconds or the benchmark's
+    /// unit.
     pub(crate) samples: Vec<Vec<f64>>,
-    /// Of how many operations each of them is.
+    /// Number of operations behind each sample.
     pub(crate) operations: Vec<Vec<u64>>,
-    /// What else was found of it.
+    /// Further findings.
     pub(crate) others: Vec<Finding>,
-    /// Why it has failed, in a line. What it found itself before then is no figure either; what processes have found that came to
-    /// their end before another one died is.
+    /// Why it has failed, in one line. A failed process contributes no figures; processes that
+    /// completed before a later one died do.
     pub(crate) failure: Option<String>,
 }
 
-/// Something that was found of a benchmark besides what it measures.
+/// A further metric of a benchmark.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Finding {
     /// Such as `p99`.
     pub(crate) label: String,
     pub(crate) unit: String,
-    /// For each fork, one for each iteration or for all.
+    /// For each fork, one sample per iteration or one for all.
     pub(crate) samples: Vec<Vec<f64>>,
 }
 
-/// The percentiles of latencies that are found of each iteration.
+/// Percentiles of latency that are taken of each iteration.
 const PERCENTILES: [(&str, f64); 5] =
     [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("max", 1.0)];
 
-/// The finding of how many values arrived in a second that were to arrive at a rate.
+/// Label of the arrival rate of an open loop.
 const RATE: &str = "rate";
 
-/// Two looks at the clock are at least so far apart, so that looking does not count.
+/// Shortest time between two clock readings, so that their cost is negligible.
 const READING_MIN: Duration = Duration::from_micros(200);
 
-/// How often an amount is measured that is not a time.
+/// Maximum number of iterations for an amount other than time.
 const AMOUNTS_MAX: u32 = 3;
 
-/// Measures benchmarks in turns: each iteration does the work of all of them, and begins with another one than that before it.
-/// Interrupted, it does no more iterations, and of one that has failed neither. There is an outcome of each, in their order.
+/// Measures benchmarks in turns: each iteration does the work of all of them and starts with a
+/// different one. An interrupt ends the iterations; a failed benchmark is not continued. Returns an
+/// outcome for each, in their order.
 pub(crate) fn measure(benchmarks: &[&Benchmark], plan: &Plan, interrupt: &Interrupt) -> Vec<Outcome> {
     let mut running: Vec<Running<'_>> = benchmarks.iter().map(|one| Running::new(one, plan)).collect();
     for number in 0..plan.warmup_iterations {
@@ -75,7 +77,7 @@ pub(crate) fn measure(benchmarks: &[&Benchmark], plan: &Plan, interrupt: &Interr
     running.into_iter().map(Running::finish).collect()
 }
 
-/// All, each being the first in some rounds: what the first leaves behind, or finds, is not always the same one's.
+/// Rotates the order by round, because the first position may affect its benchmark or the next one.
 fn in_turn<'a, 'b>(
     running: &'b mut [Running<'a>],
     round: u32,
@@ -88,15 +90,15 @@ fn in_turn<'a, 'b>(
 struct Running<'a> {
     benchmark: &'a Benchmark,
     plan: &'a Plan,
-    /// How many calls there are between two looks at the clock.
+    /// Number of calls between two clock readings.
     calls: u64,
     samples: Vec<f64>,
     operations: Vec<u64>,
-    /// What the checks have found, an iteration after the other.
+    /// Results of the checks, by iteration.
     found: Vec<Finding>,
-    /// For each of [`PERCENTILES`] what the iterations found.
+    /// Results of the iterations for each of [`PERCENTILES`].
     percentiles: [Vec<f64>; PERCENTILES.len()],
-    /// How many values the iterations had arrive in a second, of those that are to arrive at a rate.
+    /// Arrival rates of the iterations of an open loop.
     rates: Vec<f64>,
     allocated: Vec<Finding>,
     failure: Option<String>,
@@ -118,12 +120,12 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Does a part of it, if it has not failed before. To panic is to fail.
+    /// Runs a part of it unless it has failed before. A panic counts as a failure.
     fn attempt(&mut self, part: impl FnOnce(&mut Self) -> anyhow::Result<()>) {
         if self.failure.is_some() {
             return;
         }
-        // Nothing that a panic may have left half done is used again.
+        // State that a panic may have left half done is not used again.
         let why = match catch_unwind(AssertUnwindSafe(|| part(self))) {
             Ok(done) => done.err().map(|error| format!("{error:#}")),
             Err(panic) => Some(format!("it panicked: {}", said_by(&*panic))),
@@ -156,7 +158,7 @@ impl<'a> Running<'a> {
         matches!(self.benchmark.quantity(), Quantity::Amount(_))
     }
 
-    /// Does the work for about this long, and has it checked.
+    /// Does the work for about this long, and checks it.
     fn iterate(&mut self, time: Duration) -> anyhow::Result<Sample> {
         let mut work = self.benchmark.start(&self.plan.sizes)?;
         let sample = self.do_for(time, &mut work)?;
@@ -181,7 +183,7 @@ impl<'a> Running<'a> {
             amount += (work.run)(self.calls)?;
             calls += self.calls;
             if reading.elapsed() < READING_MIN {
-                // Looking at the clock took too much of it: it does not count.
+                // The clock readings took too large a share: the sample does not count.
                 self.calls = self.calls.saturating_mul(2);
                 (amount, calls) = (0.0, 0);
             } else if began.elapsed() >= time {
@@ -197,7 +199,7 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Does work for about this long that takes down how late its values are, and ends it. The score is their mean.
+    /// Does work that records latencies for about this long, and ends it. The score is the mean.
     fn take_latencies(&mut self, work: &mut Work, end: End, time: Duration) -> anyhow::Result<Sample> {
         let began = Instant::now();
         let mut operations = 0;
@@ -240,13 +242,13 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Does the work once more and counts what it asks the allocator for, the parts included that are not timed.
+    /// Does the work once more and counts its allocations, including those of untimed parts.
     fn count_allocations(&mut self) -> anyhow::Result<()> {
         if self.is_amount() {
             return Ok(());
         }
         let mut work = self.benchmark.start(&self.plan.sizes)?;
-        // What is allocated once and kept is not what an operation costs.
+        // Allocations that are made once and kept are not part of an operation's cost.
         (work.run)(self.calls)?;
         let end = work.end.take();
         let (done, allocated) = allocations::during(|| {
@@ -265,9 +267,9 @@ impl<'a> Running<'a> {
     }
 }
 
-/// What an iteration has found.
+/// Result of an iteration.
 struct Sample {
-    /// Of one operation.
+    /// Cost of one operation.
     score: f64,
     operations: u64,
 }
@@ -278,13 +280,13 @@ impl Sample {
     }
 }
 
-/// What somebody said who panicked.
+/// Returns the message of a panic.
 fn said_by(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("nobody says why")
 }
 
-/// A text as a line of a table, which the texts of assertions are not.
+/// Joins a text into one line of a table; messages of assertions have several.
 fn in_a_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -296,26 +298,27 @@ impl Finding {
 }
 
 impl Outcome {
-    /// Whether anything was measured that holds.
+    /// Returns whether there are valid figures.
     pub(crate) fn has_figures(&self) -> bool {
         self.samples.iter().any(|fork| !fork.is_empty())
     }
 
-    /// Adds what another fork has found. If that has failed, all are not to be trusted.
+    /// Adds the results of another fork. If that fork failed, the whole outcome fails.
     pub(crate) fn add(&mut self, fork: Outcome) {
         assert_eq!(self.name, fork.name, "forks of one benchmark are added up");
         if fork.failure.is_some() || self.samples.is_empty() {
             *self = fork;
             return;
         }
-        // One that was interrupted before its first iteration had ended.
+        // The fork was interrupted before the end of its first iteration.
         if !fork.has_figures() {
             return;
         }
         self.samples.extend(fork.samples);
         self.operations.extend(fork.operations);
         for (sum, other) in self.others.iter_mut().zip(fork.others) {
-            // What a fork has found is read from its output: another label is a failure of the run, and no panic.
+            // The results are parsed from a fork's output: a different label is a failure of the
+            // run, not a panic.
             if sum.label != other.label {
                 self.failure =
                     Some(format!("one fork found {} where another found {}", sum.label, other.label));

@@ -1,17 +1,17 @@
-//! Which benchmarks are meant, and which of them are measured in turns.
+//! Selection of benchmarks and their groups.
 
 use super::benchmark::Benchmark;
 use super::group::Group;
 
-/// Why it is not known what is meant.
+/// Why a selection is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SelectionError {
-    /// A pattern fits no benchmark.
+    /// A pattern matches no benchmark.
     #[error(
         "no benchmark's name has {0:?} in it; -l lists them, and patterns are parts of names with * for anything"
     )]
     Unknown(String),
-    /// A pattern fits no benchmark among those that other flags leave.
+    /// A pattern matches no benchmark among those that other flags select.
     #[error("no benchmark that {flag} leaves has {pattern:?} in its name; {flag} -l lists those")]
     LeftOut {
         /// The pattern.
@@ -19,35 +19,35 @@ pub enum SelectionError {
         /// The flag.
         flag: &'static str,
     },
-    /// Other flags leave no benchmark at all.
+    /// Other flags exclude every benchmark.
     #[error("{0} leaves none of these benchmarks; -l lists them")]
     NoneLeft(&'static str),
-    /// A pattern that has no letter would mean all, which is rarely meant.
+    /// An empty pattern would match all benchmarks, which is rarely intended.
     #[error("an empty pattern means nothing; leave it out to run all benchmarks, or -l to list them")]
     Empty,
-    /// A baseline that has no letter would fit all.
+    /// An empty baseline would match all benchmarks.
     #[error(
         "--against takes `peers` or a pattern of one benchmark, and an empty one names none; -l lists them"
     )]
     EmptyBaseline,
-    /// A baseline is one benchmark.
+    /// A baseline pattern matches several benchmarks.
     #[error(
         "--against takes one benchmark, and {pattern:?} fits {count}, such as {first}; write \"^{first}$\""
     )]
     Ambiguous {
         /// The pattern.
         pattern: String,
-        /// How many it fits.
+        /// Number of matches.
         count: usize,
-        /// The first that it fits.
+        /// The first match.
         first: String,
     },
-    /// A baseline alone.
+    /// A baseline without patterns to compare with it.
     #[error("--against {0} needs patterns of the benchmarks that are to be compared with it")]
     Alone(String),
 }
 
-/// What is meant, of all benchmarks.
+/// The selection among all benchmarks.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Selection<'a> {
     pub(crate) patterns: &'a [String],
@@ -58,25 +58,25 @@ pub(crate) struct Selection<'a> {
 
 /// Benchmarks that are measured in turns.
 pub(crate) struct Run<'a> {
-    /// What they are called together, if they are compared.
+    /// Name of the group, if they are compared.
     name: Option<String>,
-    /// The first is the one that the others are compared with.
+    /// The first is the baseline.
     pub(crate) benchmarks: Vec<&'a Benchmark>,
 }
 
 impl Run<'_> {
-    /// How they are compared, if they are.
+    /// Returns the group, if they are compared.
     pub(crate) fn group(&self) -> Option<Group> {
         let baseline = self.benchmarks.first()?.name().to_owned();
         self.name.clone().map(|name| Group { name, baseline })
     }
 }
 
-/// What `--against` takes besides patterns.
+/// Value of `--against` besides patterns.
 const PEERS: &str = "peers";
 
 impl Selection<'_> {
-    /// The benchmarks that are meant, in the order of the list and in runs.
+    /// Returns the selected benchmarks in runs, in the order of the list.
     pub(crate) fn runs<'a>(&self, benchmarks: &'a [Benchmark]) -> Result<Vec<Run<'a>>, SelectionError> {
         let meant = self.meant(benchmarks)?;
         match self.against {
@@ -142,7 +142,7 @@ impl Selection<'_> {
     }
 }
 
-/// Adds the first of each group, with which the others are compared.
+/// Adds the baseline of each group.
 fn with_baselines<'a>(benchmarks: &'a [Benchmark], meant: &[&'a Benchmark]) -> Vec<&'a Benchmark> {
     let is_meant = |one: &Benchmark| meant.iter().any(|other| other.name() == one.name());
     let is_first = |one: &Benchmark| {
@@ -154,7 +154,7 @@ fn with_baselines<'a>(benchmarks: &'a [Benchmark], meant: &[&'a Benchmark]) -> V
     all.filter(|one| is_meant(one) || is_first(one) && is_group_meant(one)).collect()
 }
 
-/// What belongs to one group is one run, and everything else by itself.
+/// Collects each group into one run; every other benchmark becomes a run of one.
 fn groups(benchmarks: Vec<&Benchmark>) -> Vec<Run<'_>> {
     let mut runs: Vec<Run<'_>> = Vec::new();
     for one in benchmarks {
@@ -171,12 +171,12 @@ fn is_empty(pattern: &str) -> bool {
     pattern.chars().all(char::is_whitespace)
 }
 
-/// Whether the pattern is in one of the benchmark's names.
+/// Returns whether the pattern is in one of the benchmark's names.
 fn is_meant(pattern: &str, benchmark: &Benchmark) -> bool {
     matches(pattern, benchmark.name()) || benchmark.other_names().iter().any(|name| matches(pattern, name))
 }
 
-/// Whether the pattern is in the name. `*`, or `.*` as in regular expressions, stands for anything; case does not matter.
+/// Returns whether the pattern is in the name. `*` and `.*` match anything; case does not matter.
 fn matches(pattern: &str, name: &str) -> bool {
     let pattern = pattern.to_lowercase().replace(".*", "*");
     let name = name.to_lowercase();
@@ -199,7 +199,7 @@ fn matches(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// What follows the first place where the part is in the text.
+/// Returns the text after the first occurrence of the part.
 fn after<'a>(text: &'a str, part: &str) -> Option<&'a str> {
     text.find(part).and_then(|place| text.get(place + part.len()..))
 }
@@ -311,7 +311,7 @@ mod tests {
         assert_eq!(error(Selection::default()), None);
     }
 
-    /// What [`matches`] is to say, by trying everything.
+    /// Reference implementation of [`matches`], by exhaustive search.
     fn is_in(pattern: &str, name: &str) -> bool {
         fn stands_for(pattern: &[char], text: &[char]) -> bool {
             match pattern.split_first() {

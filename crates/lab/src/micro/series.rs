@@ -1,22 +1,22 @@
-//! The samples of one thing that was found of a benchmark, and what they say.
+//! Samples of one metric of a benchmark, and their statistics.
 
 use crate::statistics::{self, Spread};
 
-/// Samples of one thing that was found of a benchmark.
+/// Samples of one metric of a benchmark.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Series {
     pub(crate) benchmark: String,
-    /// What it is, if it is not what the benchmark measures first.
+    /// Name of the metric; `None` for the benchmark's main metric.
     pub(crate) label: Option<String>,
     pub(crate) mode: &'static str,
     pub(crate) unit: String,
-    /// For each fork.
+    /// Samples by fork.
     pub(crate) samples: Vec<Vec<f64>>,
-    /// What it should be at most.
+    /// Highest acceptable value.
     pub(crate) target: Option<f64>,
 }
 
-/// What the samples of a benchmark say.
+/// Statistics of a benchmark's samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Summary {
     pub(crate) count: usize,
@@ -27,7 +27,7 @@ pub(crate) struct Summary {
 }
 
 impl Series {
-    /// The benchmark's name, and what it is if it is not what that measures first.
+    /// Returns the benchmark's name, with the metric's name if it is not the main one.
     pub(crate) fn full_name(&self) -> String {
         match &self.label {
             Some(label) => format!("{}:{label}", self.benchmark),
@@ -39,7 +39,7 @@ impl Series {
         Summary::of(&self.samples.concat())
     }
 
-    /// The best sample: of a throughput the greatest.
+    /// Returns the best sample: for throughput the largest.
     pub(crate) fn best(&self) -> f64 {
         let spread = self.summary().spread;
         if self.unit == "ops/s" { spread.max } else { spread.min }

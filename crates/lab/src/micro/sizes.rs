@@ -1,30 +1,30 @@
-//! How large the scenarios are.
+//! Sizes of the scenarios.
 
 use std::time::Duration;
 
-/// What the scenarios count in.
+/// Sizes of the scenarios.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sizes {
-    /// Emissions between two looks at the clock, with one await behind them where there is one.
+    /// Emissions between two clock readings, followed by one await where the scenario has one.
     pub batch: u64,
-    /// Emissions that are awaited one by one between two looks at the clock.
+    /// Emissions between two clock readings that are awaited one by one.
     pub round_trips: u64,
-    /// How often a value goes around a cycle.
+    /// Hops of a value around a cycle.
     pub hops: u64,
-    /// Circuits that exist at once and have nothing to do.
+    /// Number of idle circuits.
     pub idle_circuits: u64,
-    /// How long they are watched.
+    /// Time for which the idle circuits are observed.
     pub idle_time: Duration,
-    /// Names among which one is looked up.
+    /// Number of names for lookups.
     pub names: u64,
-    /// The same where caches are too small for them.
+    /// Number of names that exceeds the caches.
     pub many_names: u64,
-    /// The most items that a catalogue has.
+    /// Largest number of items in a catalogue.
     pub items: u64,
 }
 
 impl Sizes {
-    /// What figures are made with.
+    /// Sizes for published figures.
     pub const FULL: Self = Sizes {
         batch: 10_000,
         round_trips: 1_000,
@@ -36,7 +36,7 @@ impl Sizes {
         items: 1_000_000,
     };
 
-    /// Enough to see that everything runs.
+    /// Sizes for a quick check that everything runs.
     pub const QUICK: Self = Sizes {
         batch: 100,
         round_trips: 10,

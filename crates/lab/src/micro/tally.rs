@@ -1,38 +1,39 @@
-//! Proof that what was emitted has arrived.
+//! Proof that emitted values have arrived.
 
 use std::hint::black_box;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Who takes values at the end of a way.
+/// The receiver of values at the end of a path.
 pub(crate) trait Take: Send + 'static {
     fn take(&mut self, value: u64);
 }
 
-/// How many values have arrived, as the scenario reads it.
+/// The number of arrived values, as the scenario reads it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
     arrived: Arc<AtomicU64>,
     expected: u64,
 }
 
-/// The end of a way: counts what arrives. Only one thread at a time may, as receptors of one circuit do.
+/// The end of a path: counts arrivals. Only one thread at a time may count, as receptors of one
+/// circuit do.
 #[derive(Clone, Debug)]
 pub(crate) struct Counter(Arc<AtomicU64>);
 
 impl Tally {
-    /// What counts for this tally.
+    /// Returns a counter for this tally.
     pub(crate) fn counter(&self) -> Counter {
         Counter(Arc::clone(&self.arrived))
     }
 
-    /// Fails unless exactly so many values have arrived since the last call.
+    /// Fails unless exactly `count` values have arrived since the last call.
     pub(crate) fn expect(&mut self, count: u64) -> anyhow::Result<()> {
         self.expect_within(&(count..=count))
     }
 
-    /// Fails unless about so many values have arrived since the last call.
+    /// Fails unless the number of values since the last call is within `counts`.
     pub(crate) fn expect_within(&mut self, counts: &RangeInclusive<u64>) -> anyhow::Result<()> {
         let before = self.expected;
         let arrived = self.arrived.load(Ordering::Acquire);
@@ -46,7 +47,7 @@ impl Tally {
 }
 
 impl Counter {
-    /// Counts a value and makes sure that it was there.
+    /// Counts a value and keeps the optimizer from removing it.
     #[inline]
     pub(crate) fn count<T>(&self, value: T) {
         black_box(value);
@@ -54,7 +55,7 @@ impl Counter {
         self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);
     }
 
-    /// Takes this for what has arrived in all.
+    /// Sets the total number of arrivals.
     pub(crate) fn count_in_all(&self, count: u64) {
         self.0.store(count, Ordering::Release);
     }

@@ -1,4 +1,4 @@
-//! Benchmarks, rows and reports made up for tests.
+//! Sample benchmarks, rows and reports for tests.
 
 use super::benchmark::{Benchmark, each};
 use super::group::Group;

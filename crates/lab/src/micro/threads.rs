@@ -1,4 +1,4 @@
-//! Work that several threads do together.
+//! Work shared by several threads.
 
 use super::benchmark::Work;
 use anyhow::Context;
@@ -8,10 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Work of so many threads, of which each does so many operations in a call. Each operation is given its number.
+/// Creates work for so many threads; each does `operations` per call. Each operation gets its
+/// number.
 ///
-/// A call begins and ends with all threads: how many operations are in between must take far longer than that, some tens of microseconds
-/// for each thread.
+/// Starting and joining the threads takes some tens of microseconds per thread: a call's operations
+/// must take far longer than that.
 pub(crate) fn together<T: Sync + 'static, R: 'static>(
     threads: u64,
     operations: u64,
@@ -21,7 +22,7 @@ pub(crate) fn together<T: Sync + 'static, R: 'static>(
     with(threads, operations, shared, act, None)
 }
 
-/// As [`together`], while one more thread does something to the same, again and again.
+/// Like [`together`], while one more thread repeats another operation on the same value.
 pub(crate) fn beside<T: Sync + 'static, R: 'static>(
     threads: u64,
     operations: u64,
@@ -51,7 +52,8 @@ fn with<T: Sync + 'static, R: 'static>(
                     let range = count * worker..count * (worker + 1);
                     scope.spawn(move || {
                         begin.wait();
-                        // What it takes to begin and to end threads is no part of it, nor when the one that waits for them has its turn.
+                        // Excludes the start and end of threads, and the wake-up of the waiting
+                        // thread.
                         let began = Instant::now();
                         for number in range {
                             black_box(&act(shared, black_box(number)));

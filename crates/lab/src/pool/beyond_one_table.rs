@@ -1,11 +1,11 @@
-//! `TableOps` and `ScheduleOps`: drawing through tables inside of tables, and what time brings.
+//! `TableOps` and `ScheduleOps`: draws through nested tables, and scheduled stock.
 
 use super::stock::{items, with_secrets};
 use crate::micro::benchmark::{Benchmark, Work, on};
 use tidemark_pool::selector::WideTree;
 use tidemark_pool::{Catalogue, Item, Lead, Pool, Release, Schedule, Stock, Table, Unsold};
 
-/// How many items the tables have together.
+/// Number of items in all tables together.
 const ITEMS: u64 = 1_000;
 
 pub(super) fn suite() -> Vec<Benchmark> {
@@ -39,12 +39,13 @@ pub(super) fn suite() -> Vec<Benchmark> {
     all
 }
 
-/// Later than all that happens here. Milliseconds since 1970.
+/// Later than all events here. Milliseconds since 1970.
 const LATER_MS: u64 = 1 << 40;
-/// More windows than there are moments to be measured.
+/// More windows than the measurement can reach.
 const WINDOWS: u64 = 1 << 40;
 
-/// As many items as are wanted, in ten tables that the first leads to, or through one of ten others.
+/// Returns a catalogue of `count` items in ten tables, reached from the first or through one of ten
+/// others.
 fn nested(depth: usize, count: u64) -> anyhow::Result<Catalogue> {
     const TABLES: u64 = 10;
     let (mut tables, mut leads) = (Vec::new(), Vec::new());
@@ -65,7 +66,7 @@ fn nested(depth: usize, count: u64) -> anyhow::Result<Catalogue> {
     Ok(Catalogue::new(first)?.nested(tables, &leads)?)
 }
 
-/// Items to each of which one unit comes in every millisecond from this moment on.
+/// Returns items that each gain one unit per millisecond from `from_ms`.
 fn scheduled(count: u64, from_ms: u64) -> anyhow::Result<Catalogue> {
     let items: Vec<Item> = items(count).map(|item| Item { stock: Stock::Limited(WINDOWS), ..item }).collect();
     let release = |item: &Item| Release {

@@ -1,4 +1,4 @@
-//! `DrawOps`: drawing from a pool that its caller has, one at a time and many at once.
+//! `DrawOps`: draws from a pool that its caller owns, one at a time and many at once.
 
 use super::stock::{SCALES, Scale, expect_draws, pool, pool_of, with_secrets};
 use crate::allocations;
@@ -8,9 +8,9 @@ use std::time::Instant;
 use tidemark_pool::selector::{AnySelector, WideTree};
 use tidemark_pool::{Catalogue, Item, Mode, Numbers, Pool, Repeats, Selector, SoldOut};
 
-/// Draws between two commits, where there are some; and of one call, where it makes many.
+/// Draws between two commits, or draws per call of a bulk draw.
 const MANY: u64 = 1_000;
-/// Different items of one call.
+/// Distinct items per call.
 const DIFFERENT: u64 = 10;
 
 pub(super) fn suite() -> Vec<Benchmark> {
@@ -116,7 +116,7 @@ fn many_at_once() -> Vec<Benchmark> {
     all.into_iter().map(|one| one.of("draw")).collect()
 }
 
-/// Makes work of drawing from a pool.
+/// Creates work that draws from a pool.
 type Start = fn(Pool<WideTree>) -> anyhow::Result<Work>;
 
 fn allocating() -> Vec<Benchmark> {
@@ -183,7 +183,8 @@ fn many(pool: Pool<WideTree>, count: u64, repeats: Repeats) -> anyhow::Result<Wo
     }))
 }
 
-/// Half of the tickets of a raffle, each of which can be drawn once; the raffle is made anew outside of the measured time.
+/// Draws half of the tickets of a raffle, each of which can be drawn once. The raffle is rebuilt
+/// outside the measured time.
 fn tickets(count: u64) -> anyhow::Result<Work> {
     let items = (0..count).map(|ticket| Item::limited(ticket.to_string(), 1, 1)).collect();
     let catalogue = Catalogue::with(items, Mode::PerUnit, SoldOut::Renormalise)?;

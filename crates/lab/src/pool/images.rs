@@ -1,4 +1,4 @@
-//! `ImageOps`: all that a pool has, told, written and read back, and made in the first place.
+//! `ImageOps`: creating a pool, and encoding, writing and reading its whole state.
 
 use super::stock::{SCALES, Scale, expect_draws, items, pool, with_secrets};
 use crate::micro::benchmark::{Benchmark, Work, on};
@@ -6,9 +6,9 @@ use std::time::Instant;
 use tidemark_pool::selector::WideTree;
 use tidemark_pool::{Capture, Catalogue, Item, Pool, PoolImage};
 
-/// Draws that are in an image.
+/// Draws contained in an image.
 const DRAWS: u64 = 1_000;
-/// Nanoseconds of a millisecond.
+/// Nanoseconds per millisecond.
 const MILLISECOND: f64 = 1e6;
 
 pub(super) fn suite() -> Vec<Benchmark> {
@@ -46,7 +46,7 @@ fn rows(Scale { name, items }: Scale) -> [Benchmark; 5] {
     ]
 }
 
-/// A pool of which something was drawn.
+/// Returns a pool with some draws.
 fn drawn_from(items: u64) -> anyhow::Result<Pool<WideTree>> {
     let mut pool = pool(items)?;
     for _ in 0..DRAWS {
@@ -85,7 +85,7 @@ fn capturing(items: u64) -> anyhow::Result<Work> {
     Ok(work.checked(move || {
         let ((pool, mut capture, blocks), calls) = taken.finish()?;
         anyhow::ensure!(blocks == calls, "a block is missing");
-        // The rest of the snapshot that is under way is there as well.
+        // Includes the rest of the snapshot in progress.
         let mut left = 0;
         while capture.step(&pool, |_, _| left += 1) {}
         let all = Capture::blocks_of(items as usize) as u64;

@@ -1,7 +1,7 @@
-//! `LatencyOps`: how late draws are that are due at times which are fixed before.
+//! `LatencyOps`: latency of draws that are due at fixed times.
 //!
-//! What is due while another draw holds everything up is late as well, whether it could be asked for or not: see
-//! [`open_loop`](crate::micro::open_loop).
+//! A draw that is due while another one blocks counts as late, even if it could not be requested
+//! yet: see [`open_loop`](crate::micro::open_loop).
 
 use super::served::Served;
 use super::stock::{Scale, pool};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use tidemark_pool::journal::NoJournal;
 use tidemark_pool::selector::WideTree;
 
-/// How many draws are due in a second, and how names of rows say so.
+/// Draws per second, with the part of row names that states them.
 pub(super) const RATES: [(&str, u64); 2] = [("10k", 10_000), ("100k", 100_000)];
 
 pub(super) fn suite() -> Vec<Benchmark> {
@@ -31,7 +31,7 @@ pub(super) fn suite() -> Vec<Benchmark> {
     .into()
 }
 
-/// Work of so many draws a second.
+/// Creates work of `per_second` draws.
 pub(super) fn at_rate(served: Served, per_second: u64) -> anyhow::Result<Work> {
     let lateness = Lateness::new();
     let late = Arc::new(lateness.clone());
@@ -40,7 +40,7 @@ pub(super) fn at_rate(served: Served, per_second: u64) -> anyhow::Result<Work> {
         served.draw_late(&late, due);
         Ok(())
     };
-    // Answers come in the order of the draws: behind the last one's there is none before it.
+    // Answers arrive in the order of the draws: the last answer implies all earlier ones.
     let flush = |served: &mut Rc<Served>| Ok(served.draw().map(drop)?);
     let work = emissions(Rc::clone(&served), &lateness, per_second, draw, flush)?;
     Ok(work.checked(move || {

@@ -1,4 +1,4 @@
-//! `MemoryOps`: what a pool keeps.
+//! `MemoryOps`: memory that a pool keeps.
 
 use super::stock::{Scale, catalogue, with_secrets};
 use crate::micro::benchmark::{Benchmark, Work};

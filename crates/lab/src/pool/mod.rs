@@ -1,8 +1,9 @@
-//! The laboratory of pools: what draws, selectors, reservations, images and replays cost, every benchmark of tiny-reward-pool under its name
-//! among them, and what others have for the same purpose, in turns.
+//! The laboratory of pools: costs of draws, selectors, reservations, images and replays. It
+//! includes every benchmark of tiny-reward-pool under its name, and peers in turns.
 //!
-//! How rows are measured is in [`crate::micro`]. `stock` makes the pools, which never run out while they are measured, and looks through their
-//! books afterwards, as `served` does with those that are in a service: a row whose draws were refused, or whose stock does not add up, has failed.
+//! [`crate::micro`] measures the rows. `stock` creates pools that never run out while they are
+//! measured, and checks their books afterwards; `served` does the same for pools in a service. A
+//! row fails if a draw was refused or its stock does not add up.
 
 mod beyond_one_table;
 mod draws;
@@ -32,7 +33,7 @@ use crate::micro;
 use std::io::Write;
 use std::process::ExitCode;
 
-/// All benchmarks, in the order in which they run.
+/// Returns all benchmarks, in the order in which they run.
 #[must_use]
 pub fn benchmarks() -> Vec<Benchmark> {
     let suites = [
@@ -55,7 +56,8 @@ pub fn benchmarks() -> Vec<Benchmark> {
     suites.into_iter().flatten().collect()
 }
 
-/// Does what the flags say. Writes what is found to `out`, and how far it is to `notes`, which may fail without a consequence.
+/// Runs the laboratory as the flags say. Writes results to `out` and progress to `notes`, whose
+/// errors are ignored.
 pub fn run(
     options: &PoolOptions,
     caller: &Caller,
@@ -77,7 +79,7 @@ pub fn run(
     micro::run(&all, &options.micro, caller, out, notes)
 }
 
-/// Runs the laboratory with the program's arguments, as `cargo bench` has it.
+/// Runs the laboratory with the program's arguments, for `cargo bench`.
 #[must_use]
 pub fn main() -> ExitCode {
     micro::program::main("pool", "What pools cost", run)

@@ -1,8 +1,8 @@
 //! `PoolOps`: the benchmarks of tiny-reward-pool, under their names.
 //!
-//! They do what those do, a caller who asks for many draws without waiting and then looks at all answers, but for this: here the stock
-//! never runs out, so that every operation is a draw; and every answer is that of a draw that is in the log, where there is one, while
-//! there it may come before.
+//! As there, a caller requests many draws without waiting and then checks all answers. Two things
+//! differ. The stock never runs out here, so every operation is a draw. With a log, every answer
+//! follows the logging of its draw; there it may come earlier.
 
 use super::served::Served;
 use super::service::{Ask, calls};
@@ -12,9 +12,9 @@ use tidemark_pool::journal::NoJournal;
 use tidemark_pool::selector::{Fenwick, PrefixSum, WideTree};
 use tidemark_pool::{Catalogue, CatalogueError, Item, Pool, Selector};
 
-/// What there is to draw in most of them.
+/// Catalogue of most of them.
 const GOLD: [(&str, u64); 1] = [("gold", 1)];
-/// In those of selectors.
+/// Catalogue of those of selectors.
 const FOUR: [(&str, u64); 4] = [("gold", 10), ("silver", 20), ("bronze", 30), ("rock", 90)];
 
 pub(super) fn suite() -> Vec<Benchmark> {
@@ -57,7 +57,7 @@ fn pool_of<S: Selector>(items: &[(&str, u64)]) -> Result<Pool<S>, CatalogueError
     Ok(with_secrets(&Catalogue::new(items.collect())?))
 }
 
-/// In what they call a log: in files and in memory that is mapped to files, here in this log's own format.
+/// Their benchmarks with a log: in files and in memory-mapped files, here in this log's format.
 #[cfg(feature = "log")]
 fn logged() -> impl Iterator<Item = Benchmark> {
     use super::journals::{Kept, Kind, logged};

@@ -1,4 +1,4 @@
-//! `RecordOps`: draws as a log gets them, in frames, without any log: in memory that is used again.
+//! `RecordOps`: draws encoded as log frames without a log, in reused memory.
 
 use super::stock::{Scale, expect_draws, pool};
 use crate::micro::benchmark::{Benchmark, Work, on};
@@ -6,9 +6,9 @@ use anyhow::Context;
 use tidemark_pool::selector::WideTree;
 use tidemark_pool::{Chain, Event, Events, Frame, Pool};
 
-/// Draws of a frame, where a batch waits for the disk.
+/// Draws per frame when a batch waits for the disk.
 const BATCH: u64 = 4_096;
-/// Draws of a frame, where few callers are.
+/// Draws per frame with few callers.
 const FEW: u64 = 64;
 
 pub(super) fn suite() -> Vec<Benchmark> {
@@ -36,7 +36,7 @@ pub(super) fn suite() -> Vec<Benchmark> {
     drawing.into_iter().chain(bytes).collect()
 }
 
-/// A pool and the last frame of what it has done.
+/// A pool and the last frame of its steps.
 struct Log {
     pool: Pool<WideTree>,
     before: Chain,
@@ -62,7 +62,7 @@ impl Log {
         Ok(log)
     }
 
-    /// Writes what is staged over the frame before it.
+    /// Overwrites the previous frame with the staged steps.
     fn write(&mut self) {
         self.frame.clear();
         self.before = self.behind;

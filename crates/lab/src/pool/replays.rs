@@ -1,4 +1,4 @@
-//! `ReplayOps`: what a pool has done, done again.
+//! `ReplayOps`: replay of a pool's record.
 
 use super::stock::{Scale, catalogue, expect_draws, with_secrets};
 use crate::micro::benchmark::{Benchmark, Work};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tidemark_pool::selector::WideTree;
 use tidemark_pool::{Catalogue, ChainedPool, Event, Events, Mode, Pool, SoldOut};
 
-/// Draws of a frame.
+/// Draws per frame.
 const FRAME: u64 = 4_096;
 
 pub(super) fn suite() -> Vec<Benchmark> {
@@ -40,7 +40,7 @@ fn rows(Scale { name, items }: Scale) -> [Benchmark; 3] {
     ]
 }
 
-/// What a pool has drawn, as it is written.
+/// The encoded draws of a pool.
 struct Log {
     catalogue: Catalogue,
     draws: u64,
@@ -83,7 +83,7 @@ impl Log {
         self.time(|chained| Ok(self.frames.iter().try_for_each(|frame| chained.follow(frame))?))
     }
 
-    /// How long it takes a pool that is made before; all draws must be in it then.
+    /// Returns the time of a replay into a new pool, which must have all draws afterwards.
     fn time(
         &self,
         replay: impl FnOnce(&mut ChainedPool<WideTree>) -> anyhow::Result<()>,

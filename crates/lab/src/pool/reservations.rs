@@ -1,11 +1,11 @@
-//! `ReserveOps`: draws that are set aside, and what becomes of them.
+//! `ReserveOps`: reservations and their ends.
 
 use super::stock::{Scale, expect, pool};
 use crate::micro::benchmark::{Benchmark, Work, on};
 use tidemark_pool::selector::WideTree;
 use tidemark_pool::{Pool, Refusal, Repeats};
 
-/// Later than all that happens here. Microseconds since 1970.
+/// Later than all events here. Microseconds since 1970.
 const LATER: u64 = 1 << 60;
 
 pub(super) fn suite() -> Vec<Benchmark> {
@@ -34,7 +34,7 @@ pub(super) fn suite() -> Vec<Benchmark> {
     rows.collect()
 }
 
-/// Ends the reservation of this number, which is over at the time that its number says.
+/// Ends the reservation of this number, whose deadline follows from the number.
 type End = fn(&mut Pool<WideTree>, u64) -> Result<(), Refusal>;
 
 fn cycle(mut pool: Pool<WideTree>, others: u64, is_taken: bool, end: End) -> anyhow::Result<Work> {

@@ -1,4 +1,4 @@
-//! A pool in a service, and whether everybody was answered.
+//! A pool in a service, and a check that every call was answered.
 
 use super::stock::quantity;
 use crate::micro::lateness::Lateness;
@@ -12,21 +12,22 @@ use tidemark_pool::service::{
 };
 use tidemark_pool::{ChainedPool, Draw, Pool, Repeats, Selector, Stock};
 
-/// A service, what was asked of it, and what came of that.
+/// A service, its requests and their results.
 pub(super) struct Served {
     service: Service,
-    /// Kept for good, some bytes for each service: to count the callbacks that share it would take longer than some of the draws.
+    /// Leaked, some bytes per service: reference counting in callbacks would cost more than some
+    /// draws.
     answers: &'static Answers,
-    /// How much there is of each item, if that is limited and the same for all.
+    /// Quantity of each item, if it is limited and equal for all.
     quantity: u64,
     asked: Arc<AtomicU64>,
-    /// How many draws of those are to be answered by callbacks.
+    /// Number of draws that callbacks answer.
     called: AtomicU64,
-    /// Draws that are under way, where there are some.
+    /// Draws in progress.
     drawings: Vec<Drawing>,
 }
 
-/// What callbacks were told.
+/// Results received by callbacks.
 #[derive(Debug, Default)]
 struct Answers {
     made: AtomicU64,
@@ -36,7 +37,7 @@ struct Answers {
 impl Answers {
     #[inline]
     fn take(&self, is_made: bool, draws: u64) {
-        // The service's thread alone calls back, so nobody is in its way.
+        // Only the service's thread calls back, so there is no contention.
         let to = if is_made { &self.made } else { &self.refused };
         to.store(to.load(Relaxed) + draws, Relaxed);
     }
@@ -50,7 +51,7 @@ impl Served {
         Self::of(ChainedPool::new(pool), journal)
     }
 
-    /// A service of a pool whose log so far is in the journal.
+    /// Creates a service for a pool whose log so far is in the journal.
     pub(super) fn of<S: Selector + Send + 'static>(
         pool: ChainedPool<S>,
         journal: impl Journal + 'static,
@@ -68,7 +69,8 @@ impl Served {
         })
     }
 
-    /// Draws so often without waiting, each answered by a callback; and once more, behind all of them, with waiting.
+    /// Makes `count` draws without waiting, each answered by a callback; then waits for one more
+    /// draw.
     pub(super) fn by_callbacks(&self, count: u64) -> anyhow::Result<()> {
         for _ in 1..count {
             let answers = self.answers;
@@ -79,7 +81,7 @@ impl Served {
         Ok(())
     }
 
-    /// As [`by_callbacks`](Self::by_callbacks), each answered where its future is waited for.
+    /// Like [`by_callbacks`](Self::by_callbacks), with a future for each answer.
     pub(super) fn by_futures(&mut self, count: u64) -> anyhow::Result<()> {
         self.drawings.extend((0..count).map(|_| self.service.draw_async()));
         self.asked.fetch_add(count, Relaxed);
@@ -89,7 +91,7 @@ impl Served {
         Ok(())
     }
 
-    /// As [`by_callbacks`](Self::by_callbacks), so many draws in each of the calls.
+    /// Like [`by_callbacks`](Self::by_callbacks), with `draws` draws per call.
     pub(super) fn by_parcels(&self, calls: u64, draws: u64) -> anyhow::Result<()> {
         let parcel = || Request::DrawMany { count: draws as usize, repeats: Repeats::Allowed };
         for _ in 1..calls {
@@ -102,21 +104,21 @@ impl Served {
         Ok(())
     }
 
-    /// Notes draws whose callbacks are to be called.
+    /// Registers draws that will be answered by callbacks.
     #[inline]
     fn will_call(&self, draws: u64) {
         self.asked.fetch_add(draws, Relaxed);
         self.called.fetch_add(draws, Relaxed);
     }
 
-    /// Draws once, and waits for it.
+    /// Makes one draw and waits for it.
     #[inline]
     pub(super) fn draw(&self) -> Result<Draw, CallError> {
         self.asked.fetch_add(1, Relaxed);
         self.service.draw()
     }
 
-    /// Draws once; how late that is done, which is due now, is taken down.
+    /// Makes one draw that was due at `due`, and records its latency.
     pub(super) fn draw_late(&self, lateness: &Arc<Lateness>, due: u64) {
         self.will_call(1);
         let (answers, lateness) = (self.answers, Arc::clone(lateness));
@@ -138,27 +140,27 @@ impl Served {
         self.service.call(request)
     }
 
-    /// How many draws were asked for, to be read later.
+    /// Returns the live count of requested draws.
     #[cfg(feature = "log")]
     pub(super) fn asked(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.asked)
     }
 
-    /// Fails unless so many draws were asked for.
+    /// Fails unless exactly `draws` draws were requested.
     pub(super) fn expect_asked(&self, draws: u64) -> anyhow::Result<()> {
         let asked = self.asked.load(Relaxed);
         anyhow::ensure!(asked == draws, "{asked} draws were asked for where {draws} should have been");
         Ok(())
     }
 
-    /// Fails unless all draws were made that were asked for, each has taken one of an item, and the log has them.
+    /// Fails unless all requested draws were made, each took one unit, and the log has them.
     pub(super) fn finish(&self) -> anyhow::Result<()> {
         let asked = self.asked.load(Relaxed);
         let (made, sum) = self.books()?;
         anyhow::ensure!(made == asked, "{made} draws were made where {asked} were asked for");
         anyhow::ensure!(sum == asked, "{sum} units are drawn where {asked} should be");
         self.service.stop()?;
-        // Nobody is called back any more.
+        // No callback is outstanding any more.
         let Answers { made, refused } = self.answers;
         let (made, refused) = (made.load(Relaxed), refused.load(Relaxed));
         anyhow::ensure!(refused == 0, "{refused} draws were refused");
@@ -167,7 +169,7 @@ impl Served {
         Ok(())
     }
 
-    /// How many draws were made, and how many units they have taken.
+    /// Returns the number of draws and of the units that they took.
     fn books(&self) -> anyhow::Result<(u64, u64)> {
         let (mut from, mut sum) = (0, 0);
         loop {

@@ -1,4 +1,4 @@
-//! `ServiceOps` and `CallerOps`: a pool that many callers share, without a log.
+//! `ServiceOps` and `CallerOps`: a pool without a log that many callers share.
 
 use super::served::Served;
 use super::stock::{Scale, pool};
@@ -16,15 +16,15 @@ use tidemark_pool::selector::WideTree;
 use tidemark_pool::service::{Answer, Drawing, Request};
 use tidemark_pool::{Pool, Repeats};
 
-/// Draws of a call that makes several.
+/// Draws per call that makes several.
 const PARCEL: u64 = 64;
-/// How many callers there are that wait for the answers to their draws, and how names of rows say so.
+/// Numbers of concurrent callers that wait for their draws.
 pub(super) const CALLERS: [u64; 3] = [1, 16, 1_024];
-/// From so many on, callers are not threads: one thread has as many draws under way.
+/// Above this number callers are not threads: one thread keeps as many draws in flight.
 const THREADS_MAX: u64 = 64;
-/// How many draws each of them that is a thread waits for in a call.
+/// Draws that each caller thread waits for in a call.
 const TURNS: u64 = 64;
-/// Later than all that happens here. Microseconds since 1970.
+/// Later than all events here. Microseconds since 1970.
 const LATER: u64 = 1 << 60;
 
 pub(super) fn suite() -> Vec<Benchmark> {
@@ -86,7 +86,7 @@ fn pipelined() -> Vec<Benchmark> {
     .collect()
 }
 
-/// What is asked for one after the other.
+/// Draws that are requested one after the other.
 fn waiting() -> [Benchmark; 2] {
     [
         Benchmark::new(
@@ -147,7 +147,7 @@ fn allocating() -> [Benchmark; 3] {
             let mut served = Served::new(thousand(sizes.items)?, NoJournal::default())?;
             let count = sizes.batch;
             Work::amounts(count, move || {
-                // Until then buffers grow to what is kept of them.
+                // The buffers first grow to their permanent size.
                 (0..3).try_for_each(|_| ask(&mut served, count))?;
                 let (done, allocated) = allocations::during(|| ask(&mut served, count));
                 done?;
@@ -161,7 +161,7 @@ fn allocating() -> [Benchmark; 3] {
     })
 }
 
-/// Asks a service for so many draws, and waits for all of them.
+/// Requests draws from a service and waits for all of them.
 pub(super) type Ask = fn(&mut Served, u64) -> anyhow::Result<()>;
 
 impl Served {
@@ -170,13 +170,13 @@ impl Served {
         self.by_callbacks(count)
     }
 
-    /// Draws one after the other.
+    /// Makes draws one after the other.
     pub(super) fn one_by_one(&mut self, count: u64) -> anyhow::Result<()> {
         (0..count).try_for_each(|_| Ok(self.draw().map(drop)?))
     }
 }
 
-/// Work of calls that ask for so many draws each.
+/// Creates work of calls that request `draws` draws each.
 pub(super) fn calls(served: Served, draws: u64, ask: Ask) -> anyhow::Result<Work> {
     let served = Rc::new(RefCell::new(served));
     let asked = Rc::clone(&served);
@@ -192,7 +192,7 @@ pub(super) fn calls(served: Served, draws: u64, ask: Ask) -> anyhow::Result<Work
     }))
 }
 
-/// How a row says who draws.
+/// Returns the part of a row's name that describes the callers.
 pub(super) fn who(callers: u64) -> String {
     match callers {
         1 => "by one caller, who waits for each draw".to_owned(),
@@ -205,13 +205,13 @@ pub(super) fn who(callers: u64) -> String {
     }
 }
 
-/// Work of so many callers who wait for each of their draws.
+/// Creates work of callers that wait for each of their draws.
 pub(super) fn by_callers(callers: u64, served: Served) -> anyhow::Result<Work> {
     if callers > THREADS_MAX {
         return under_way(callers, served);
     }
     let served = Arc::new(served);
-    // What is refused is missing when it is over.
+    // The final check finds refused draws as missing.
     let work = together(callers, TURNS, Arc::clone(&served), |served, _| served.draw().is_ok())?;
     let (work, draws) = work.counted();
     Ok(work.checked(move || {
@@ -221,7 +221,7 @@ pub(super) fn by_callers(callers: u64, served: Served) -> anyhow::Result<Work> {
     }))
 }
 
-/// So many draws are always under way; an operation is to wait for the oldest and to begin another.
+/// Keeps `callers` draws in flight; an operation waits for the oldest and starts another.
 fn under_way(callers: u64, served: Served) -> anyhow::Result<Work> {
     let drawings: VecDeque<Drawing> = (0..callers).map(|_| served.begin()).collect();
     let (work, state) = on(1, (served, drawings), |(served, drawings), _| {

@@ -1,6 +1,7 @@
-//! How late draws are while one snapshot after the other is taken of a large pool, beside the same without.
+//! Latency of draws from a large pool during continuous snapshots, next to the same load without
+//! them.
 //!
-//! Where snapshots go is not measured: they are given up as soon as they are made.
+//! Storage of snapshots is not measured: each is discarded when it is complete.
 
 use super::latency::at_rate;
 use super::served::Served;
@@ -49,11 +50,11 @@ fn beside_snapshots(items: u64) -> anyhow::Result<Work> {
     }))
 }
 
-/// A journal that keeps nothing, and always wants a snapshot.
+/// A journal that stores nothing and always requests a snapshot.
 #[derive(Default)]
 struct Snapshots {
     kept: NoJournal,
-    /// How many blocks of items were given to snapshots.
+    /// Number of item blocks written to snapshots.
     taken: Arc<AtomicU64>,
 }
 
@@ -83,7 +84,7 @@ impl Journal for Snapshots {
     }
 }
 
-/// Where the blocks of a snapshot go.
+/// Destination of a snapshot.
 struct Sink(Arc<AtomicU64>);
 
 impl SnapshotSink for Sink {

@@ -1,17 +1,17 @@
-//! Pools whose stock never runs out while they are measured, and whether their books are right afterwards.
+//! Pools whose stock never runs out while they are measured, and checks of their books.
 
 use crate::micro::benchmark::Found;
 use tidemark_pool::{
     AMOUNT_MAX, Catalogue, CatalogueError, Item, Mode, Pool, Secret, Selector, SoldOut, Stock,
 };
 
-/// How many items catalogues have, and how names of rows say so.
+/// Numbers of items in catalogues, with their names in rows.
 pub(super) const SCALES: [Scale; 4] = [Scale::FOUR, Scale::THOUSAND, Scale::HUNDRED_THOUSAND, Scale::MILLION];
 
-/// How many items a catalogue has.
+/// Number of items in a catalogue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Scale {
-    /// The end of a row's name.
+    /// Suffix of a row's name.
     pub(super) name: &'static str,
     pub(super) items: u64,
 }
@@ -24,16 +24,16 @@ impl Scale {
     pub(super) const MILLION: Self = Scale { name: "1m", items: 1_000_000 };
 }
 
-/// From so many items on, there is no more of each than fits into 32 bits: whoever has many items has not that many of each, and what
-/// does not fit takes more memory.
+/// From this number of items on, quantities fit into 32 bits: large catalogues rarely have more of
+/// each item, and larger quantities take more memory.
 const MANY: u64 = 10_000;
 
-/// Weights from 1 to 31, and of each item so much that all together fit into a raffle twice over.
+/// Returns items with weights from 1 to 31, and stocks that all together fit into a raffle twice.
 pub(super) fn items(count: u64) -> impl Iterator<Item = Item> {
     (0..count).map(move |item| Item::limited(item.to_string(), 1 + item % 31, quantity(count)))
 }
 
-/// How much there is of each of so many items.
+/// Returns the quantity of each of so many items.
 pub(super) fn quantity(items: u64) -> u64 {
     let most = AMOUNT_MAX / 64 / items;
     if items < MANY { most } else { most.min(4_000_000_000) }
@@ -43,7 +43,7 @@ pub(super) fn catalogue(items: u64, mode: Mode, sold_out: SoldOut) -> Result<Cat
     Catalogue::with(self::items(items).collect(), mode, sold_out)
 }
 
-/// A pool at fixed odds.
+/// Creates a pool at fixed odds.
 pub(super) fn pool<S: Selector>(items: u64) -> anyhow::Result<Pool<S>> {
     pool_of(items, Mode::FixedOdds, SoldOut::Renormalise)
 }
@@ -52,17 +52,17 @@ pub(super) fn pool_of<S: Selector>(items: u64, mode: Mode, sold_out: SoldOut) ->
     Ok(with_secrets(&catalogue(items, mode, sold_out)?))
 }
 
-/// A pool of a catalogue that draws the same every time.
+/// Creates a pool with fixed secrets: its draws are the same every time.
 pub(super) fn with_secrets<S: Selector>(catalogue: &Catalogue) -> Pool<S> {
     Pool::new(catalogue, Secret::new([1; 32]), Secret::new([2; 32]))
 }
 
-/// Fails unless all draws were made that were asked for, and each of them has taken one of an item.
+/// Fails unless exactly `draws` draws were made, each of which took one unit.
 pub(super) fn expect_draws<S: Selector>(pool: &Pool<S>, draws: u64) -> anyhow::Result<Vec<Found>> {
     expect(pool, draws, draws)
 }
 
-/// Fails unless so many draws were made, and so many of them have taken one of an item that was not given back.
+/// Fails unless exactly `draws` draws were made, which took `taken` units net of those given back.
 pub(super) fn expect<S: Selector>(pool: &Pool<S>, draws: u64, taken: u64) -> anyhow::Result<Vec<Found>> {
     let made = pool.next_draw();
     anyhow::ensure!(made == draws, "{made} draws were made where {draws} should have been");

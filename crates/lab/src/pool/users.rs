@@ -1,4 +1,4 @@
-//! `UserOps`: what it costs to know who draws.
+//! `UserOps`: cost of draws by identified users.
 
 use super::stock::with_secrets;
 use crate::micro::benchmark::{Benchmark, Found, Work, on};
@@ -7,10 +7,10 @@ use std::time::Instant;
 use tidemark_pool::selector::WideTree;
 use tidemark_pool::{By, Catalogue, Draw, Guarantee, Item, Limit, Pool, PoolImage, Repeats, Rules, Scope};
 
-/// Users who draw in turns.
+/// Number of users that draw in turns.
 const IN_TURNS: u64 = 1_000;
 const ITEMS: u64 = 6;
-/// When everything is drawn here. Milliseconds since 1970.
+/// Time of all draws here. Milliseconds since 1970.
 const NOW_MS: u64 = 1;
 
 pub(super) fn suite() -> Vec<Benchmark> {
@@ -36,7 +36,7 @@ pub(super) fn suite() -> Vec<Benchmark> {
     draws.into_iter().chain(kept).collect()
 }
 
-/// Who draws.
+/// The user of a draw.
 #[derive(Clone, Copy)]
 enum Who {
     Nobody,
@@ -44,12 +44,12 @@ enum Who {
     Users,
 }
 
-/// By which rules.
+/// The rules for users.
 #[derive(Clone, Copy)]
 enum Ruled {
     Nothing,
     Limit,
-    /// And a limit.
+    /// A guarantee and a limit.
     Guarantee,
 }
 
@@ -92,7 +92,7 @@ fn draw(pool: &mut Pool<WideTree>, by: &By<'_>, drawn: &mut Vec<Draw>) -> bool {
     pool.draw_by(by, 1, Repeats::Allowed, drawn).is_ok()
 }
 
-/// Fails unless all draws were made, each with one of an item.
+/// Fails unless all draws were made, each of which took one unit.
 fn expect_draws(pool: &Pool<WideTree>, draws: u64) -> anyhow::Result<Vec<Found>> {
     let (made, drawn) = (pool.next_draw(), pool.urn().entries().map(|entry| entry.drawn).sum::<u64>());
     anyhow::ensure!(made == draws, "{made} draws were made where {draws} should have been");
@@ -100,7 +100,7 @@ fn expect_draws(pool: &Pool<WideTree>, draws: u64) -> anyhow::Result<Vec<Found>>
     Ok(Vec::new())
 }
 
-/// What many users keep, and what it takes to write and to read them.
+/// Rows for the memory of many users, and the time to write and read them.
 fn rows_of_many(name: &str, ruled: Ruled) -> [Benchmark; 3] {
     let row = |what: &str, measures: &str, start: fn(Ruled, u64) -> anyhow::Result<Work>| {
         let measures = format!("{measures} 1,000,000 users with names of 8 bytes who have drawn once each");
@@ -136,7 +136,7 @@ fn rows_of_many(name: &str, ruled: Ruled) -> [Benchmark; 3] {
     ]
 }
 
-/// The pool, once each of so many users has drawn.
+/// Returns the pool after one draw by each of `users` users.
 fn drawn_by(mut pool: Pool<WideTree>, users: u64) -> anyhow::Result<Pool<WideTree>> {
     let mut drawn = Vec::new();
     for user in 0..users {

@@ -1,8 +1,8 @@
-//! The contract's answers and pushes, read from values: a server that breaks their form is told so.
+//! The contract's answers and pushes, parsed from values; malformed ones are errors.
 
 use tidemark_server::resp::Value;
 
-/// The answer to `GET.WATCH`: the subscription and the state that its first emission follows.
+/// Answer to `GET.WATCH`: the subscription and the state that its first emission follows.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Watched {
     pub(crate) subscription: Vec<u8>,
@@ -10,42 +10,42 @@ pub(crate) struct Watched {
     pub(crate) seq: u64,
 }
 
-/// The answer to `EMITRECONNECT`.
+/// Answer to `EMITRECONNECT`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Resumed {
-    /// What was missed follows, beginning with this seq.
+    /// The missed emissions follow, starting with this seq.
     Ok { next: u64 },
-    /// Emissions up to this lsn are gone.
+    /// Emissions up to this lsn are no longer available.
     Stale { floor: u64 },
-    /// The log ends at this lsn, before the position that was given.
+    /// The log ends at this lsn, before the requested position.
     Invalid { head: u64 },
-    /// The server knows no such subscription.
+    /// The server has no such subscription.
     NotFound,
 }
 
-/// What a server sends on its own account.
+/// A message that the server pushes.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Push {
     Emission(Emission),
-    /// The subscriber fell too far behind, and this subscription has ended.
+    /// The subscriber fell too far behind; the server has ended this subscription.
     Stale {
         subscription: Vec<u8>,
     },
-    /// Nothing that the contract knows.
+    /// A push outside the contract.
     Other,
 }
 
-/// A changed answer.
+/// An emission.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Emission {
     pub(crate) subscription: Vec<u8>,
     pub(crate) lsn: u64,
     pub(crate) seq: u64,
-    /// Empty for a value that is no string.
+    /// Empty if the value is not a string.
     pub(crate) value: Vec<u8>,
 }
 
-/// The server's answer is not the contract's.
+/// An answer that violates the contract.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum AnswerError {
     #[error("{command} was refused with {text:?}")]
@@ -91,7 +91,7 @@ impl Resumed {
         resumed().ok_or_else(|| unknown(EMITRECONNECT, reply))
     }
 
-    /// The contract's word for it.
+    /// Returns the contract's name for it.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Resumed::Ok { .. } => "OK",
@@ -103,7 +103,7 @@ impl Resumed {
 }
 
 impl Push {
-    /// Reads a push frame; pushes of other kinds are no error, a malformed emission is one.
+    /// Parses a push frame. A push of another kind is `Other`; a malformed emission is an error.
     pub(crate) fn read(frame: &Value) -> Result<Self, AnswerError> {
         let elements = frame.as_elements().unwrap_or_default();
         let kind = elements.first().and_then(Value::as_bytes).unwrap_or_default();

@@ -1,34 +1,34 @@
-//! A server in memory that keeps the contract, or breaks it in one way that a judge must find.
+//! An in-memory server that keeps the contract, or breaks it in one way that the verdict must find.
 
 use crate::test_server::{self, Behaviour, Connection, bulk, send};
 use std::collections::HashMap;
 use std::sync::Arc;
 use tidemark_server::resp::Value;
 
-/// How the server breaks the contract. Numbers count the emissions of all subscriptions, from 1.
+/// A violation of the contract. Numbers count the emissions of all subscriptions, from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flaw {
     None,
     /// This emission is not sent.
     Drop(u64),
-    /// This emission is not sent, and has no number either.
+    /// This emission is neither sent nor numbered.
     DropUnnumbered(u64),
     /// This emission is sent twice.
     Repeat(u64),
-    /// This emission is sent behind the next one.
+    /// This emission is sent after the next one.
     Swap(u64),
-    /// This emission has the value of the one before.
+    /// This emission has the value of the previous one.
     StaleValue(u64),
-    /// A subscriber that comes back is not sent the first emission that it has missed.
+    /// A resuming subscriber is not sent the first emission that it missed.
     SkipOnResume,
-    /// A subscriber that comes back is sent the last emission that it has had once more.
+    /// A resuming subscriber is sent the last emission that it received again.
     ReplayOnResume,
     /// Subscriptions end with their connections.
     Forget,
 }
 
-/// How long a scenario waits for a server, as its flag says it: with none that breaks the contract however busy the machine is,
-/// since that never takes so long, and with another one for what never comes.
+/// Returns a scenario's timeout as a flag value. A correct server always answers within the long
+/// one; with a flaw the answer may never come, so the timeout is short.
 pub(crate) fn patience_with(flaw: Flaw) -> &'static str {
     if flaw == Flaw::None { "20s" } else { "300ms" }
 }
@@ -167,7 +167,8 @@ impl State {
         if last > self.lsn {
             return answer(b"INVALID_SEQUENCE", self.lsn);
         }
-        // Whoever comes back does so by another connection, be the end of the one before noticed or not.
+        // A resuming subscriber uses a new connection, even if the end of the old one was not
+        // noticed yet.
         let is_forgotten = self.flaw == Flaw::Forget;
         let subscription = self.subscriptions.iter_mut().find(|one| one.id == id && !is_forgotten);
         let Some(subscription) = subscription else {
@@ -197,7 +198,7 @@ impl Subscription {
         let frame =
             Value::Push(vec![bulk(b"emission"), Value::Bulk(self.id.clone()), lsn_value, seq_value, value]);
         self.history.push((lsn, seq, frame.clone()));
-        // Whoever has gone will ask for it when he is back.
+        // A disconnected subscriber requests the emission when it resumes.
         let Some(connection) = &self.connection else { return };
         match flaw {
             Flaw::Drop(dropped) if dropped == count => {}

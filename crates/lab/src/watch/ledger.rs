@@ -1,9 +1,10 @@
-//! What the writer knows of its writes: it outlives every crash, and everything that was sent is judged by it.
+//! The writer's ledger of its writes. It outlives every crash and is the reference for all
+//! emissions.
 
-/// The writes of one run, in the order in which they were made. Each value says which write it is, so no two are alike.
+/// The writes of one run in order. Each value contains its write's number, so all values differ.
 #[derive(Clone, Debug)]
 pub(crate) struct Ledger {
-    /// Tells this run's values from those of any other.
+    /// Distinguishes the values of this run from those of other runs.
     run: u64,
     writes: Vec<Write>,
 }
@@ -11,23 +12,23 @@ pub(crate) struct Ledger {
 /// One write.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Write {
-    /// Which of the keys it set.
+    /// Index of the written key.
     pub(crate) key: usize,
     pub(crate) fate: Fate,
 }
 
-/// What became of a write.
+/// Outcome of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// It happened: the server said so, or has the value. It must be emitted.
+    /// It happened: the server acknowledged it or has the value. It must be emitted.
     Done,
-    /// The answer was lost, so it may be emitted, or not.
+    /// The answer was lost: it may be emitted or not.
     InDoubt,
-    /// The answer was lost, and the restarted server does not have it. It must not be emitted.
+    /// The answer was lost and the restarted server does not have it. It must not be emitted.
     Lost,
 }
 
-/// A write's number: 1 for the first.
+/// Number of a write, from 1.
 pub(crate) type Number = u64;
 
 impl Ledger {
@@ -35,7 +36,7 @@ impl Ledger {
         Ledger { run, writes: Vec::new() }
     }
 
-    /// Notes a write that is about to be sent; until its answer it is in doubt.
+    /// Records a write before it is sent; it is in doubt until it is answered.
     pub(crate) fn begin(&mut self, key: usize) -> (Number, Vec<u8>) {
         self.writes.push(Write { key, fate: Fate::InDoubt });
         let number = self.writes.len() as Number;
@@ -48,12 +49,12 @@ impl Ledger {
         }
     }
 
-    /// The value that a write has set.
+    /// Returns the value that a write sets.
     pub(crate) fn value(&self, number: Number) -> Vec<u8> {
         format!("seq={number}|run={:016x}", self.run).into_bytes()
     }
 
-    /// The write that has set a value, if it is one of this ledger.
+    /// Returns the write that set a value, if it is in this ledger.
     pub(crate) fn number_of(&self, value: &[u8]) -> Option<Number> {
         let number = value.strip_prefix(b"seq=")?;
         let digits = number.get(..number.iter().position(|byte| *byte == b'|')?)?;
@@ -65,7 +66,7 @@ impl Ledger {
         self.writes.get(index(number)?).copied()
     }
 
-    /// All writes with their numbers.
+    /// Iterates over all writes with their numbers.
     pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = (Number, Write)> {
         self.writes.iter().enumerate().map(|(index, write)| (index as Number + 1, *write))
     }
@@ -74,12 +75,13 @@ impl Ledger {
         self.writes.len() as u64
     }
 
-    /// How many writes have this fate.
+    /// Returns the number of writes with this fate.
     pub(crate) fn count(&self, fate: Fate) -> u64 {
         self.writes.iter().filter(|write| write.fate == fate).count() as u64
     }
 
-    /// Whether a key may hold this value now: that of its last write which happened, or of one in doubt behind it.
+    /// Returns whether a key may hold this value now: that of its last completed write, or of a
+    /// later one in doubt.
     pub(crate) fn may_hold(&self, key: usize, value: Option<&[u8]>) -> bool {
         let of_key = || self.iter().filter(|(_, write)| write.key == key);
         let last_done = of_key().rev().find(|(_, write)| write.fate == Fate::Done).map(|(number, _)| number);
@@ -88,7 +90,7 @@ impl Ledger {
             Some(number) => of_key().any(|(candidate, write)| {
                 candidate == number && write.fate == Fate::InDoubt && Some(candidate) > last_done
             }),
-            // Something that this run has not written: right only while it has written nothing.
+            // A value from outside this run is correct only while the run has written nothing.
             None => last_done.is_none(),
         }
     }

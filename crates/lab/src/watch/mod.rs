@@ -1,9 +1,9 @@
-//! What the programs that watch a server share: the contract's answers, a subscriber, and the judge of what it was sent.
+//! Shared parts of the programs that watch a server: answers, subscriber, ledger and verdict.
 //!
 //! ```text
-//! writer ─► ledger      every write: its number, its key, and what became of it
+//! writer ─► ledger      every write: its number, its key and its fate
 //!                 ╲
-//!                  verdict ─► missed, duplicate, out of order, in nobody's ledger
+//!                  verdict ─► missed, duplicate, out of order, in no ledger
 //!                 ╱
 //! subscriber ─► receipts   every emission that was processed: subscription, seq, lsn, value
 //! ```

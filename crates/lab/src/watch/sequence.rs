@@ -1,31 +1,33 @@
-//! Whether one subscription's emissions are numbered as the contract promises: densely, once each, in order.
+//! Check that a subscription's emissions are numbered densely, once each, in order.
 
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// The numbers that one subscription has been sent, and what was wrong with them.
+/// The numbers received by one subscription, and their faults.
 #[derive(Clone, Debug)]
 pub(crate) struct SequenceCheck {
     last_seq: u64,
     last_lsn: u64,
-    /// Ranges of numbers that were passed over, first to last; no more of them than emissions came.
+    /// Ranges of skipped numbers, first to last; at most one per received emission.
     holes: BTreeMap<u64, u64>,
     faults: SequenceFaults,
 }
 
-/// What was wrong with the numbers of one subscription or of many.
+/// Faults in the numbers of one or more subscriptions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct SequenceFaults {
-    /// Numbers that were passed over and never came.
+    /// Numbers that were skipped and never arrived.
     pub(crate) missing: u64,
-    /// Numbers that came again.
+    /// Numbers that arrived more than once.
     pub(crate) duplicates: u64,
-    /// Numbers that came after a larger one, and emissions whose lsn is not above the one before.
+    /// Numbers that arrived after a larger one, and emissions whose lsn is not above the previous
+    /// one.
     pub(crate) out_of_order: u64,
 }
 
 impl SequenceCheck {
-    /// The check of a subscription whose next emission has the number behind `seq` and an lsn above `lsn`.
+    /// Creates the check of a subscription whose next emission follows `seq` and has an lsn above
+    /// `lsn`.
     pub(crate) fn after(seq: u64, lsn: u64) -> Self {
         SequenceCheck {
             last_seq: seq,
@@ -35,7 +37,7 @@ impl SequenceCheck {
         }
     }
 
-    /// Takes the next emission.
+    /// Checks the next emission.
     pub(crate) fn take(&mut self, seq: u64, lsn: u64) {
         if seq <= self.last_seq {
             if self.fill(seq) {
@@ -62,7 +64,7 @@ impl SequenceCheck {
         self.faults
     }
 
-    /// Takes a number out of the hole that it is in, if it is in one.
+    /// Removes a number from its hole. Returns false if it is in none.
     fn fill(&mut self, seq: u64) -> bool {
         let Some((&first, &last)) = self.holes.range(..=seq).next_back().filter(|(_, last)| seq <= **last)
         else {
@@ -127,7 +129,7 @@ mod tests {
     }
 
     proptest! {
-        /// The counts are those of a plain set of the numbers that came.
+        /// The counts equal those of a plain set of the received numbers.
         #[test]
         fn the_counts_are_a_sets(numbers in proptest::collection::vec(1_u64..30, 0..60)) {
             let mut check = SequenceCheck::after(0, 0);

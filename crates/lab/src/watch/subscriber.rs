@@ -1,4 +1,4 @@
-//! A connection that watches keys: it asks, resumes, and hands out emissions one by one.
+//! A connection that watches keys: it subscribes, resumes and returns emissions one by one.
 
 use super::answer::{AnswerError, Push, Resumed, Watched};
 use crate::client::{Client, ClientError};
@@ -10,7 +10,8 @@ use tidemark_server::resp::Value;
 /// A watching client.
 pub(crate) struct Subscriber {
     client: Client,
-    /// Pushes that came before an answer. Not [`Client::call`]'s: that keeps a limited number and would drop the oldest.
+    /// Pushes that arrived before an answer. [`Client::call`] would keep a limited number and drop
+    /// the oldest.
     arrived: VecDeque<Value>,
     timeout: Duration,
 }
@@ -25,7 +26,7 @@ pub(crate) enum SubscriberError {
 }
 
 impl SubscriberError {
-    /// Whether the server is not there, or not ready yet, so that trying again makes sense.
+    /// Returns whether the server is absent or not ready yet, so that a retry makes sense.
     pub(crate) fn is_passing(&self) -> bool {
         match self {
             SubscriberError::Client(ClientError::Refused { text, .. })
@@ -37,14 +38,15 @@ impl SubscriberError {
 }
 
 impl Subscriber {
-    /// Connects and asks for RESP3, which has pushes. `timeout` bounds the connection and every answer.
+    /// Connects and selects RESP3, which has pushes. `timeout` limits the connection attempt and
+    /// every answer.
     pub(crate) fn connect(target: &Target, timeout: Duration) -> Result<Self, SubscriberError> {
         let mut client = Client::connect(target, timeout)?;
         client.hello(3)?;
         Ok(Subscriber { client, arrived: VecDeque::new(), timeout })
     }
 
-    /// Gives the connection a name, by which `CLIENT LIST` shows it. Servers without names are left alone.
+    /// Names the connection for `CLIENT LIST`. Does nothing on servers without names.
     pub(crate) fn set_name(&mut self, name: &str) -> Result<(), SubscriberError> {
         self.call(&["CLIENT", "SETNAME", name])?;
         Ok(())
@@ -54,7 +56,7 @@ impl Subscriber {
         Ok(Watched::read(&self.call(&["GET.WATCH", key])?)?)
     }
 
-    /// Asks for what the subscription has missed since the emission at `last_lsn`.
+    /// Requests the emissions that the subscription missed after `last_lsn`.
     pub(crate) fn resume(
         &mut self,
         key: &str,
@@ -65,7 +67,7 @@ impl Subscriber {
         Ok(Resumed::read(&self.call(&[b"EMITRECONNECT", key.as_bytes(), subscription, lsn.as_bytes()])?)?)
     }
 
-    /// Ends subscriptions; what came before the answer is still handed out.
+    /// Ends subscriptions; pushes that arrive before the answer are still returned.
     pub(crate) fn unwatch<'a>(
         &mut self,
         subscriptions: impl Iterator<Item = &'a [u8]>,
@@ -75,13 +77,13 @@ impl Subscriber {
         Ok(())
     }
 
-    /// Leaves without a word, as a client that has crashed: what was received and not handed out is lost.
+    /// Disconnects as a crashed client does: received pushes that were not returned are lost.
     pub(crate) fn disconnect(&mut self) {
         self.arrived.clear();
         self.client.disconnect();
     }
 
-    /// The next push, or `None` after `wait`.
+    /// Returns the next push, or `None` after `wait`.
     pub(crate) fn next(&mut self, wait: Duration) -> Result<Option<Push>, SubscriberError> {
         let frame = match self.arrived.pop_front() {
             Some(frame) => Some(frame),

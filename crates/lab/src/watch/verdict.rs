@@ -1,4 +1,4 @@
-//! The judge: what a subscriber was sent, held against what the writer knows.
+//! The verdict: a subscriber's receipts compared with the writer's ledger.
 
 use super::ledger::{Fate, Ledger, Number};
 use super::sequence::{SequenceCheck, SequenceFaults};
@@ -7,38 +7,38 @@ use std::collections::HashSet;
 /// An emission that a subscriber has processed, in the order of processing.
 #[derive(Clone, Debug)]
 pub(crate) struct Receipt {
-    /// Which of the watched keys its subscription is for.
+    /// Index of the watched key.
     pub(crate) key: usize,
     pub(crate) lsn: u64,
     pub(crate) seq: u64,
     pub(crate) value: Vec<u8>,
 }
 
-/// Where a key's subscription began.
+/// Start position of a key's subscription.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Start {
     pub(crate) lsn: u64,
     pub(crate) seq: u64,
 }
 
-/// What is wrong, if anything. Lists are of writes' numbers, in the order in which they were found.
+/// The faults found. Lists contain write numbers in the order of discovery.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Verdict {
-    /// Emissions of this run's writes, whether they were right or not.
+    /// Emissions of this run's writes, correct or not.
     pub(crate) received: u64,
     /// Writes that were emitted at least once.
     pub(crate) unique: u64,
     /// Writes that happened and were not emitted.
     pub(crate) missed: Vec<Number>,
-    /// Once for each emission of a write beyond its first.
+    /// One entry for each emission of a write after its first.
     pub(crate) duplicates: Vec<Number>,
     /// Emitted after a later write of the same key.
     pub(crate) out_of_order: Vec<Number>,
     /// Emitted, although they never happened.
     pub(crate) phantoms: Vec<Number>,
-    /// Emissions of what nobody wrote, or of another key's value.
+    /// Emissions of a value that no write set, or of another key's value.
     pub(crate) unknown: u64,
-    /// What is wrong with the numbers of the emissions.
+    /// Faults in the numbers of the emissions.
     pub(crate) sequence: SequenceFaults,
     pub(crate) last_received: Option<Number>,
 }
@@ -86,7 +86,8 @@ impl Verdict {
         verdict
     }
 
-    /// Every write that happened was emitted once and in order, nothing else was, and the numbers say the same.
+    /// Returns whether every write that happened was emitted once and in order, with nothing else
+    /// emitted and correct numbers.
     pub(crate) fn is_exactly_once(&self) -> bool {
         self.is_at_least_once()
             && self.is_at_most_once()
@@ -96,12 +97,12 @@ impl Verdict {
             && self.sequence.is_clean()
     }
 
-    /// No write that happened was missed.
+    /// Returns whether every write that happened was emitted.
     pub(crate) fn is_at_least_once(&self) -> bool {
         self.missed.is_empty()
     }
 
-    /// No write was emitted twice. Who receives nothing keeps no promise either.
+    /// Returns whether no write was emitted twice. Without any receipt the answer is false.
     pub(crate) fn is_at_most_once(&self) -> bool {
         self.duplicates.is_empty() && self.received > 0
     }
@@ -112,7 +113,7 @@ mod tests {
     use super::{Receipt, Start, Verdict};
     use crate::watch::ledger::{Fate, Ledger, Number};
 
-    /// Six writes, turn by turn to two keys; the fifth is in doubt and the sixth lost.
+    /// Six writes that alternate between two keys; the fifth is in doubt and the sixth lost.
     fn ledger() -> Ledger {
         let mut ledger = Ledger::new(1);
         for (index, fate) in [Fate::Done, Fate::Done, Fate::Done, Fate::Done, Fate::InDoubt, Fate::Lost]
@@ -125,7 +126,7 @@ mod tests {
         ledger
     }
 
-    /// Emissions of these writes, in this order and numbered as the contract wants it.
+    /// Receipts of these writes, in this order and numbered as the contract requires.
     fn receipts(numbers: &[Number]) -> Vec<Receipt> {
         let ledger = ledger();
         let mut seqs = [0, 0];

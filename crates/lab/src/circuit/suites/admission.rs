@@ -1,4 +1,5 @@
-//! `PipeOps` of the original's newer suite: 10,000 emissions and one await in each row, and what arrives counted.
+//! `PipeOps` of the original's newer suite: each row has 10,000 emissions, one await and a count of
+//! arrivals.
 
 use super::emission::{fan_out, pipes};
 use crate::circuit::batch::{Batch, ahead, end};

@@ -1,4 +1,4 @@
-//! What an emission asks the allocator for.
+//! Allocations per emission.
 
 use crate::allocations;
 use crate::circuit::batch::end;
@@ -9,7 +9,7 @@ use anyhow::Context;
 use std::hint::black_box;
 use tidemark_circuit::{Circuit, Lane, Pipe};
 
-/// How many calls there are before one that counts: until then queues grow to what they keep.
+/// Calls before the counted one, in which queues grow to their permanent size.
 const WARM_UP: u32 = 3;
 
 pub(super) fn suite() -> Vec<Benchmark> {

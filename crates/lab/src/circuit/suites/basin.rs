@@ -6,9 +6,9 @@ use crate::micro::benchmark::Benchmark;
 use crate::micro::tally::Counter;
 use tidemark_circuit::{Basin, Circuit, ContextError, Pipe, name};
 
-/// How many values fit into a basin that loses most of what it is given.
+/// Capacity of a basin that loses most of its values.
 const SMALL: usize = 1_024;
-/// And into one that loses none.
+/// Capacity of a basin that loses none.
 const LARGE: usize = 10_000;
 
 pub(super) fn suite() -> [Benchmark; 3] {
@@ -37,12 +37,12 @@ pub(super) fn suite() -> [Benchmark; 3] {
     ]
 }
 
-/// A way into a basin.
+/// Emissions into a basin.
 struct Filling {
     basin: Basin<u64>,
     pipe: Pipe<u64>,
     target: Pipe<u64>,
-    /// Whether draining is part of what is measured.
+    /// Whether draining is part of the measurement.
     drained: bool,
 }
 

@@ -1,4 +1,4 @@
-//! `CellOps` of the original's newer suite: a value that a circuit changes and everybody reads.
+//! `CellOps` of the original's newer suite: a value that a circuit changes and all threads read.
 
 use crate::circuit::batch::{Batch, end};
 use crate::circuit::rig::{By, Rig, Way};

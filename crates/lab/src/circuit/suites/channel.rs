@@ -1,5 +1,5 @@
-//! `ChannelOps` and `MirrorOps` of the original's newer suite: emissions by a conduit's pipe to whoever listens, or nobody, and
-//! by way of a second conduit.
+//! `ChannelOps` and `MirrorOps` of the original's newer suite: emissions by a conduit's pipe to
+//! subscribers or to none, and through a second conduit.
 
 use crate::circuit::batch::{Batch, ahead, end};
 use crate::micro::benchmark::Benchmark;
@@ -7,7 +7,7 @@ use crate::micro::tally::Counter;
 use tidemark_circuit::operator::Plan;
 use tidemark_circuit::{Circuit, Conduit, Fault, Fiber, Flow, Pipe, Registrar, Subject, name};
 
-/// Wires what listens to a conduit, at whose end there is the counter.
+/// Subscribes to a conduit and ends in the counter.
 type Listen = fn(&Circuit, &Conduit<u64>, Counter) -> anyhow::Result<()>;
 
 pub(super) fn suite() -> Vec<Benchmark> {
@@ -96,7 +96,7 @@ fn to_conduit(
     .with_one_value()
 }
 
-/// Has what a conduit's pipes emit counted.
+/// Counts the emissions of a conduit's pipes.
 pub(super) fn count<E: Clone + Send + 'static>(
     circuit: &Circuit,
     conduit: &Conduit<E>,

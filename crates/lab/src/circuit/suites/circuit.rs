@@ -1,4 +1,4 @@
-//! `CircuitOps`: making circuits and what is in them, closing them, waiting for them.
+//! `CircuitOps`: creating circuits and their components, closing and awaiting them.
 
 use crate::circuit::making::making;
 use crate::circuit::rig::{By, Rig};
@@ -68,7 +68,7 @@ fn waiting() -> Vec<Benchmark> {
     ]
 }
 
-/// Components of a circuit that is there.
+/// Components of an existing circuit.
 fn hot() -> Vec<Benchmark> {
     vec![
         making("CircuitOps.hot_pipe_async", "a pipe", |_| Ok(|circuit: &Circuit| circuit.pipe(|_: u64| {}))),
@@ -93,7 +93,7 @@ fn hot() -> Vec<Benchmark> {
     ]
 }
 
-/// Circuits from their beginning to their end.
+/// Circuits from creation to closing.
 fn lifetimes() -> Vec<Benchmark> {
     const POOL: &str = "the shared pool would run it";
     let closing = |name: &str, what: &str, make: fn(&Circuit) -> Result<(), Fault>| {

@@ -1,4 +1,4 @@
-//! `ConduitOps`: looking pipes up by name, and subscribing.
+//! `ConduitOps`: lookup of pipes by name, and subscriptions.
 
 use crate::circuit::rig::{By, Rig};
 use crate::micro::benchmark::{Benchmark, Work, each};
@@ -6,7 +6,7 @@ use std::hint::black_box;
 use std::time::Instant;
 use tidemark_circuit::{Conduit, Fault, Name, Pipe, Registrar, Subject, Subscription, name};
 
-/// How many subscriptions are made before the circuit is awaited.
+/// Number of subscriptions per await of the circuit.
 const SUBSCRIPTIONS: u64 = 1_000;
 
 pub(super) fn suite() -> Vec<Benchmark> {
@@ -123,7 +123,7 @@ fn conduit() -> anyhow::Result<(Rig, Conduit<u64>)> {
     Ok((rig, conduit))
 }
 
-/// What was found, as something to return.
+/// Returns a result for the black box.
 fn found(pipe: &Pipe<u64>) -> *const Pipe<u64> {
     pipe
 }

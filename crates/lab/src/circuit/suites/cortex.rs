@@ -1,4 +1,4 @@
-//! `CortexOps`: what there is without a circuit, and circuits.
+//! `CortexOps`: what exists without a circuit, and circuits.
 
 use crate::micro::benchmark::{Benchmark, each};
 use std::hint::black_box;

@@ -7,7 +7,7 @@ use crate::micro::benchmark::Benchmark;
 use crate::micro::tally::Counter;
 use tidemark_circuit::{Circuit, ContextError, Fault, Pipe, name};
 
-/// Makes what is in the second circuit, and the pipe of the first that leads to it.
+/// Builds the second circuit's part, and the pipe of the first that leads to it.
 type Wire = fn(&Circuit, &Circuit, Counter) -> Result<Pipe<u64>, Fault>;
 
 pub(super) fn suite() -> Vec<Benchmark> {
@@ -46,7 +46,7 @@ fn to_pipe(entry: &Circuit, owner: &Circuit, counter: Counter) -> Result<Pipe<u6
     entry.forward(&end(owner, counter)?)
 }
 
-/// A way into a second circuit.
+/// Emissions into a second circuit.
 struct Crossing {
     pipe: Pipe<u64>,
     owner: Circuit,

@@ -1,4 +1,4 @@
-//! `CyclicOps`: values that go around in a circuit.
+//! `CyclicOps`: values that cycle in a circuit.
 
 use super::transit;
 use crate::circuit::rig::{By, Rig, Runner};
@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use tidemark_circuit::{Circuit, Conduit, Fiber, Pipe, Registrar, Subject, name};
 
-/// How often the original's rows let a value go around.
+/// Number of cycles in the original's rows.
 const LIMIT: u64 = 1_000;
 
 pub(super) fn suite() -> Vec<Benchmark> {
@@ -49,7 +49,7 @@ pub(super) fn suite() -> Vec<Benchmark> {
     all
 }
 
-/// A pipe whose receptor emits to it until the value has come down to nothing.
+/// A pipe whose receptor emits to it until the value has counted down to 0.
 fn hops(by: By, count: u64) -> anyhow::Result<Work> {
     let rig = Rig::new(by)?;
     let mut tally = Tally::default();
@@ -75,10 +75,10 @@ fn hops(by: By, count: u64) -> anyhow::Result<Work> {
     })
 }
 
-/// Makes a way by which a value goes around so often, counted each time.
+/// Creates a path on which a value cycles a given number of times, each counted.
 type Cycle = fn(&Circuit, u64, &Tally) -> anyhow::Result<Pipe<u64>>;
 
-/// A row of the newer suite: the cycle is made anew in a circuit that is there.
+/// A row of the newer suite: the cycle is created in an existing circuit.
 fn around(name: &str, times: &str, factor: u64, cycle: Cycle) -> Benchmark {
     let measures = format!(
         "making a conduit whose pipe emits to itself {times} times, subscribing, one emission and one await, by time around; \
@@ -99,7 +99,8 @@ fn around(name: &str, times: &str, factor: u64, cycle: Cycle) -> Benchmark {
     })
 }
 
-/// The original's cycle: a subscriber registers the conduit's own pipe, behind a limit, in a circuit made for each.
+/// The original's cycle: a subscriber registers the conduit's own pipe behind a limit, in a new
+/// circuit each time.
 fn conduit_cycles(limit: u64, awaited: bool) -> anyhow::Result<Work> {
     Work::calls(limit, move || {
         let (rig, mut tally) = (Rig::new(By::Pool)?, Tally::default());
@@ -120,12 +121,12 @@ fn conduit_cycles(limit: u64, awaited: bool) -> anyhow::Result<Work> {
 fn conduit_cycle(circuit: &Circuit, limit: u64, tally: &Tally) -> anyhow::Result<Conduit<u64>> {
     let conduit = circuit.conduit()?;
     let (own, counter) = (conduit.clone(), tally.counter());
-    // The first emission is not through the limit.
+    // The first emission does not pass the limit.
     let limited = Fiber::new().limit(limit - 1);
     let subscriber = circuit.subscriber(move |subject: &Subject, registrar: &mut Registrar<'_, u64>| {
         let counter = counter.clone();
         registrar.receptor(move |value| counter.count(value));
-        // Refused only by a circuit that is closed, which does not call anybody.
+        // Refused only by a closed circuit, which calls no subscriber.
         if let Ok(pipe) = own.get(subject.name()).prepend(&limited) {
             registrar.pipe(&pipe);
         }

@@ -1,8 +1,8 @@
-//! `DivideConquerOps` of the original's newer suite: a merge sort whose steps down and up its tree are emissions, and the same by
-//! recursion.
+//! `DivideConquerOps` of the original's newer suite: a merge sort whose steps down and up its tree
+//! are emissions, and the same by recursion.
 //!
-//! What the rows differ by is not what an emission costs alone: recursion merges what it has just sorted, a queue what was sorted
-//! a level ago, and only the circuit keeps account of which half is done.
+//! The rows differ by more than the cost of an emission. Recursion merges what it has just sorted,
+//! a queue what was sorted a level ago, and only the circuit tracks which half is done.
 
 use crate::circuit::rig::Runner;
 use crate::micro::benchmark::{Benchmark, Work};
@@ -13,13 +13,13 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 use tidemark_circuit::{Circuit, Pipe};
 
-/// How many numbers are sorted.
+/// Length of the sorted array.
 const LENGTH: usize = 65_536;
-/// So many are sorted without being divided.
+/// Length that is sorted without dividing.
 const GRAIN: usize = 2;
 const LEAVES: usize = LENGTH / GRAIN;
 const NODES: usize = 2 * LEAVES - 1;
-/// All nodes of the tree are visited on the way down and on the way up.
+/// Every node of the tree is visited on the way down and on the way up.
 const VISITS: u64 = 2 * NODES as u64;
 const _: () = assert!(LENGTH.is_power_of_two() && GRAIN.is_power_of_two());
 
@@ -44,7 +44,8 @@ pub(super) fn suite() -> [Benchmark; 3] {
         by_circuit("sort_pinned", "which half is done is in a pin", || {
             sort_in_circuit(|circuit| {
                 let done = circuit.pin(vec![false; NODES])?;
-                // Refused only outside of the circuit, where there are no visits. The missing ones would be noticed.
+                // Refused only outside the circuit, where no visits happen. Missing visits would be
+                // noticed.
                 Ok(move |parent| done.with(|done| second_of(done, parent)).unwrap_or(false))
             })
         }),
@@ -68,7 +69,7 @@ pub(super) fn suite() -> [Benchmark; 3] {
     ]
 }
 
-/// What the circuit is told.
+/// A message to the circuit.
 enum Step {
     Shuffle,
     Divide(usize),
@@ -76,7 +77,8 @@ enum Step {
     Check,
 }
 
-/// `halves` makes what is told that a child of this node is done, and says whether both are.
+/// `halves` creates the function that records a finished child of a node and returns whether both
+/// are finished.
 fn sort_in_circuit<H>(halves: impl FnOnce(&Circuit) -> anyhow::Result<H>) -> anyhow::Result<Work>
 where
     H: FnMut(usize) -> bool + Send + 'static,
@@ -127,14 +129,15 @@ where
     })
 }
 
-/// Notes that a half is done; true if both are, and then none is noted any more.
+/// Records a finished half; returns true if both are, and resets the record.
 fn second_of(done: &mut [bool], parent: usize) -> bool {
     let was_done = done[parent];
     done[parent] = !was_done;
     was_done
 }
 
-/// Numbers that are sorted by halves. The nodes of the tree are numbered level by level from the root, which is 0.
+/// An array sorted by halves. The nodes of the tree are numbered level by level from the root,
+/// which is 0.
 struct Sort {
     unsorted: Vec<u32>,
     sorted: Vec<u32>,
@@ -144,7 +147,7 @@ struct Sort {
 
 impl Sort {
     fn new() -> Self {
-        // Always the same, whatever the platform's random numbers are.
+        // Always the same numbers, independent of the platform.
         let mut state = 0x2545_F491_4F6C_DD1D_u64;
         let number = |_| {
             state ^= state << 13;
@@ -177,7 +180,7 @@ impl Sort {
         }
     }
 
-    /// Sorts a node's numbers, of which each half is sorted.
+    /// Merges the sorted halves of a node.
     fn merge(&mut self, node: usize) {
         let numbers = &mut self.numbers[range(node)];
         let merged = &mut self.merged[..numbers.len()];
@@ -218,7 +221,7 @@ fn parent(node: usize) -> Option<usize> {
     Some(node.checked_sub(1)? / 2)
 }
 
-/// Where a node's numbers are.
+/// Returns the range of a node's numbers.
 fn range(node: usize) -> Range<usize> {
     let level = (node + 1).ilog2();
     let (width, place) = (LENGTH >> level, node + 1 - (1 << level));

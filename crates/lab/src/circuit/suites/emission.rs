@@ -1,5 +1,5 @@
-//! `PipeOps`, the rows that enter a circuit, and beside the original's the honest ones: many emissions, one await, and every
-//! value counted.
+//! `PipeOps`, the rows that enter a circuit, with unbiased rows next to the original's: many
+//! emissions, one await, and every value counted.
 
 use crate::circuit::batch::{Batch, end};
 use crate::circuit::rig::{By, Rig, Runner};
@@ -11,13 +11,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 use tidemark_circuit::{Circuit, Fault, Fiber, Flow, Lane, Pipe, Receptor, Registrar, Subject, name};
 
-/// Makes the way behind a pipe, at whose end values are counted.
+/// Builds the topology behind a pipe, which ends in the counter.
 type Topology = fn(&Circuit, Counter, u64) -> Result<Pipe<u64>, Fault>;
 
 const BY_PIPE: &str = "by a pipe as all threads may use it";
 const BY_LANE: &str = "by a lane of the caller's own";
 
-/// What an emission by a pipe that all threads may use should cost its caller at most, in nanoseconds.
+/// Target cost for the caller of an emission by a shared pipe, in nanoseconds.
 const ADMISSION_BY_PIPE: f64 = 7.0;
 
 pub(super) fn suite() -> Vec<Benchmark> {
@@ -28,8 +28,8 @@ pub(super) fn suite() -> Vec<Benchmark> {
     all
 }
 
-/// Emission to a circuit: under the original's name until it has returned, and held to what that may cost; in the rows beside
-/// it with the draining in the measured time, and held to what both may.
+/// Emission to a circuit. Under the original's name it ends when the emission returns, with a
+/// target for that. The rows next to it include the draining, with a target for both.
 fn asynchronous() -> Vec<Benchmark> {
     let emission = Batch::new(
         "PipeOps.emit_to_async_pipe",
@@ -58,7 +58,7 @@ fn asynchronous() -> Vec<Benchmark> {
     all
 }
 
-/// What the caller pays while another core drains.
+/// The caller's cost while another core drains.
 fn admissions() -> [Benchmark; 4] {
     let (lane, pipe) = ("PipeOps.admission_by_lane", "PipeOps.admission_by_pipe");
     [
@@ -149,7 +149,7 @@ fn awaited() -> Vec<Benchmark> {
     all
 }
 
-/// The ways of `pipe.rs` within a circuit.
+/// The topologies of `pipe.rs` within a circuit.
 fn ways() -> Vec<Benchmark> {
     let mut all = vec![
         way("emit_no_await_batch", "a pipe to a receptor", 1, 1, receptor),
@@ -194,7 +194,7 @@ fn ways() -> Vec<Benchmark> {
     all
 }
 
-/// A row of a way within a circuit on which each emission arrives so often.
+/// A row of a topology within a circuit in which each emission arrives `arrivals` times.
 fn way(name: &str, what: &str, size: u64, arrivals: u64, topology: Topology) -> Benchmark {
     Batch::new(format!("PipeOps.{name}"), what, move |circuit, counter| Ok(topology(circuit, counter, size)?))
         .run_by(Runner::WAITERS)
@@ -236,7 +236,7 @@ fn own_lane(circuit: &Circuit, counter: Counter) -> anyhow::Result<(Lane, Pipe<u
     Ok((circuit.lane()?, end(circuit, counter)?))
 }
 
-/// Emissions with an await behind each.
+/// Emissions that are awaited one by one.
 pub(super) fn round_trips(rig: Rig, count: u64) -> anyhow::Result<Work> {
     let mut tally = Tally::default();
     let pipe = end(&rig, tally.counter())?;

@@ -1,4 +1,4 @@
-//! `FiberOps` of the original's newer suite: what each operator adds to emissions into a circuit.
+//! `FiberOps` of the original's newer suite: cost of each operator per emission into a circuit.
 
 use crate::circuit::batch::{Batch, ahead, end};
 use crate::circuit::making::making;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use tidemark_circuit::operator::Plan;
 use tidemark_circuit::{Circuit, Fiber};
 
-/// How many of so many emissions arrive.
+/// Accepted number of arrivals for a number of emissions.
 type Arrivals = fn(u64) -> RangeInclusive<u64>;
 
 /// Longer than any row takes.
@@ -102,7 +102,7 @@ fn routing() -> Vec<Benchmark> {
     ]
 }
 
-/// Values that all differ, through these operators.
+/// Distinct values through these operators.
 fn changing<R: Plan<u64, Out = u64>>(
     name: &str,
     what: &str,
@@ -113,7 +113,7 @@ fn changing<R: Plan<u64, Out = u64>>(
     Batch::new(format!("FiberOps.{name}"), what, wire).arriving(arrivals).row()
 }
 
-/// Values that are all equal, through these operators.
+/// Equal values through these operators.
 fn constant<R: Plan<u64, Out = u64>>(
     name: &str,
     what: &str,
@@ -137,7 +137,7 @@ fn half(count: u64) -> RangeInclusive<u64> {
     count / 2..=count / 2
 }
 
-/// As wide as that chance alone never leaves it.
+/// Wide enough that chance never exceeds it.
 fn around_half(count: u64) -> RangeInclusive<u64> {
     count / 5..=count * 4 / 5
 }

@@ -1,4 +1,4 @@
-//! `FlowOps`: what operators ahead of a pipe add to emissions into a circuit.
+//! `FlowOps`: cost of operators in front of a pipe per emission into a circuit.
 
 use crate::circuit::rig::{By, Rig};
 use crate::micro::benchmark::{Benchmark, Work, each};
@@ -8,7 +8,7 @@ use std::time::Instant;
 use tidemark_circuit::operator::Plan;
 use tidemark_circuit::{Fiber, Receptor};
 
-/// How many values the original's rows emit, and the first of them.
+/// Number of values that the original's rows emit, and the first of them.
 const VALUES: i32 = 1_000;
 const FIRST: i32 = 42;
 
@@ -67,7 +67,8 @@ fn is_positive(value: &i32) -> bool {
     *value > 0
 }
 
-/// The original's row: a thousand values through a pipe made for them, one await, and as many counted as pass.
+/// The original's row: a thousand values through a new pipe, one await, and a count of those that
+/// pass.
 fn row<R: Plan<i32, Out = i32>>(
     name: &str,
     what: &str,

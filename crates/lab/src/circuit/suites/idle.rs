@@ -1,4 +1,4 @@
-//! What circuits cost while nothing happens.
+//! Cost of idle circuits.
 
 use crate::micro::benchmark::{Benchmark, Work};
 use crate::micro::kept::kept_bytes;
@@ -42,7 +42,7 @@ pub(super) fn suite() -> Vec<Benchmark> {
                 let (count, time) = (sizes.idle_circuits, sizes.idle_time);
                 Work::amounts(1, move || {
                     let circuits = used(count)?;
-                    // The pool's threads look for more for some microseconds before they sleep.
+                    // The pool's threads spin for some microseconds before they park.
                     std::thread::sleep(time / 10);
                     let before = processor_time();
                     std::thread::sleep(time);
@@ -58,7 +58,7 @@ pub(super) fn suite() -> Vec<Benchmark> {
     ]
 }
 
-/// Circuits that have each handled one value.
+/// Returns circuits that have each handled one value.
 fn used(count: u64) -> anyhow::Result<Vec<(Circuit, Pipe<u64>)>> {
     let mut circuits = Vec::with_capacity(count as usize);
     for value in 0..count {

@@ -1,4 +1,4 @@
-//! `IngressOps` of the original's newer suite: several callers at once, and one alone.
+//! `IngressOps` of the original's newer suite: one caller, and several at once.
 
 use super::emission::round_trips;
 use crate::circuit::batch::end;
@@ -14,10 +14,10 @@ use std::thread::{self, JoinHandle};
 use std::time::Instant;
 use tidemark_circuit::{Circuit, Pipe};
 
-/// How many callers there are besides the one who awaits.
+/// Number of callers besides the one that awaits.
 const OTHERS: u64 = 3;
 
-/// How many round trips a call of the row with one caller does.
+/// Round trips per call of the row with one caller.
 const ROUND_TRIPS: u64 = 64;
 
 pub(super) fn suite() -> Vec<Benchmark> {
@@ -43,7 +43,7 @@ pub(super) fn suite() -> Vec<Benchmark> {
     all
 }
 
-/// How a caller enters.
+/// How a caller enters the circuit.
 #[derive(Clone, Copy)]
 enum Entry {
     Pipe,
@@ -80,7 +80,7 @@ fn contended((name, entry, bursts, is_awaited): (&str, Entry, u64, bool)) -> Ben
     })
 }
 
-/// Threads that emit together with the one that has this.
+/// Threads that emit together with the owner of this value.
 struct Callers {
     burst: Arc<Burst>,
     /// Dropped to end the threads.
@@ -88,20 +88,20 @@ struct Callers {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// What all callers emit at once.
+/// The concurrent emissions of all callers.
 struct Burst {
     circuit: Circuit,
     pipe: Pipe<u64>,
     entry: Entry,
     count: u64,
-    /// All have been woken and are about to begin.
+    /// Passed when all threads are awake.
     begin: Barrier,
-    /// How many have emitted.
+    /// Number of callers that have emitted.
     done: AtomicU64,
     spans: Mutex<Vec<Span>>,
 }
 
-/// From when to when somebody has emitted.
+/// Start and end of an emitting phase.
 #[derive(Clone, Copy)]
 struct Span {
     began: Instant,
@@ -133,8 +133,8 @@ impl Callers {
         Ok(Callers { burst, rounds: Some(senders), threads })
     }
 
-    /// Emits a burst with all others, and waits until they have. Returns from when the first until when the last of them emitted:
-    /// waking them, and noticing that they are done, is not a part of it.
+    /// Emits a burst together with all other callers and waits for them. Returns the span from the
+    /// first to the last emission, without the wake-up of threads and the detection of their end.
     fn emit(&self) -> anyhow::Result<Span> {
         for round in self.rounds.iter().flatten() {
             round.send(()).context("a caller has ended")?;
@@ -142,7 +142,7 @@ impl Callers {
         self.burst.emit();
         while self.burst.done.load(Ordering::Acquire) <= OTHERS {
             anyhow::ensure!(!self.threads.iter().any(JoinHandle::is_finished), "a caller has ended");
-            // Without sleeping, so that nobody has to wake this thread for the await.
+            // Yields instead of parking, so that the await needs no wake-up of this thread.
             thread::yield_now();
         }
         self.burst.done.store(0, Ordering::Relaxed);
@@ -156,7 +156,7 @@ impl Callers {
 }
 
 impl Burst {
-    /// What each caller does.
+    /// The emissions of each caller.
     fn emit(&self) {
         self.begin.wait();
         let began = Instant::now();
@@ -175,7 +175,7 @@ impl Drop for Callers {
     fn drop(&mut self) {
         self.rounds = None;
         for thread in self.threads.drain(..) {
-            // It has nothing to say: a value it lost was noticed by counting.
+            // Has no result: lost values are noticed by counting.
             let _ = thread.join();
         }
     }
@@ -184,7 +184,8 @@ impl Drop for Callers {
 fn emit(circuit: &Circuit, pipe: &Pipe<u64>, entry: Entry, count: u64) {
     match entry {
         Entry::Pipe => (0..count).for_each(|value| pipe.emit(black_box(value))),
-        // One for each burst, which is part of what it costs. Refused only by a closed circuit; its values are then missed.
+        // One per burst, as part of its cost. Refused only by a closed circuit; its values are then
+        // missing.
         Entry::Lane => {
             if let Ok(mut lane) = circuit.lane() {
                 (0..count).for_each(|value| lane.emit(pipe, black_box(value)));

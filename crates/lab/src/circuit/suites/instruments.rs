@@ -1,7 +1,8 @@
-//! The suites of instruments, `CounterOps` and so on: finding one by its name, and saying with it what its vocabulary has to say.
+//! The suites of instruments, such as `CounterOps`: lookup by name, and emission of a vocabulary's
+//! signs.
 //!
-//! The original has a row for each sign. Signs are values of one type that go through one pipe, so here a row goes through all of
-//! a vocabulary, and is found by the names of the many.
+//! The original has a row for each sign. Signs are values of one type that share a pipe, so here
+//! one row cycles through a vocabulary, and is found by the names of the original's rows.
 
 use super::channel::count;
 use super::lookup::address;
@@ -15,13 +16,13 @@ use tidemark_circuit::signals::{
 };
 use tidemark_circuit::{Circuit, Conduit, Pool, name};
 
-/// What the original calls what there is of a vocabulary.
+/// The original's names for a vocabulary.
 struct Words {
-    /// The instrument, as the suite has it.
+    /// The instrument's name in the suite.
     instrument: &'static str,
-    /// Whether it says signs or signals.
+    /// Whether it emits signs or signals.
     what: &'static str,
-    /// What it says, where the original has a row of its own for it.
+    /// The signs for which the original has separate rows.
     said: &'static str,
 }
 
@@ -110,7 +111,7 @@ fn tools() -> Vec<Benchmark> {
         said: "connect connected disconnect disconnected fail failed process processed receive received succeed \
                succeeded transmit transmitted",
     };
-    // What the original calls monitors and reporters became statuses and situations, with dimensions for both.
+    // The original's monitors and reporters became statuses and situations, both with dimensions.
     let monitor = Words {
         instrument: "monitor",
         what: "signal",
@@ -134,7 +135,8 @@ fn tools() -> Vec<Benchmark> {
     all
 }
 
-/// Always the same sign, by its own method: what the rows that go through all signs cost more is the going through.
+/// Always the same sign, by its own method: the difference to rows that cycle through all signs is
+/// the cycling.
 fn one_sign() -> [Benchmark; 2] {
     let enqueue = |suffix: &str| {
         Batch::new(
@@ -152,7 +154,7 @@ fn one_sign() -> [Benchmark; 2] {
 }
 
 impl Words {
-    /// The rows of a vocabulary, by what says any of it.
+    /// The rows of a vocabulary, by the function that emits one of its values.
     fn rows<O, I>(
         &self,
         pool: fn(&Conduit<O>) -> Pool<I>,
@@ -199,7 +201,7 @@ impl Words {
                 let pool = pool(&rig.conduit()?);
                 pool.get(name!("bench")).map_err(Clone::clone)?;
                 each(move |_| {
-                    // Lives as long as what it is looked up in.
+                    // Must live as long as the component that is looked up.
                     let _ = &rig;
                     pool.get(black_box(name!("bench"))).map(address).ok()
                 })
@@ -215,12 +217,12 @@ impl Words {
     }
 }
 
-/// What a pool has for the name that the rows use.
+/// Returns the component for the name that the rows use.
 pub(super) fn named<T: Clone + Send + Sync + 'static>(pool: &Pool<T>) -> anyhow::Result<T> {
     Ok(pool.get(name!("bench")).map_err(Clone::clone)?.clone())
 }
 
-/// A way that is given one of these after the other, whatever the scenario's value is.
+/// Emits these values in rotation, whatever the scenario's value is.
 pub(super) struct InTurn<O, F> {
     all: Vec<O>,
     next: usize,
@@ -228,13 +230,13 @@ pub(super) struct InTurn<O, F> {
 }
 
 impl<O: Copy, F: FnMut(O)> InTurn<O, F> {
-    /// What says one of `all`, of which there is at least one.
+    /// Creates the rotation from at least one value and the function that emits it.
     pub(super) fn new(all: Vec<O>, say: F) -> Self {
         assert!(!all.is_empty(), "there is nothing to say");
         InTurn { all, next: 0, say }
     }
 
-    /// Says this, out of turn.
+    /// Emits this value outside the rotation.
     pub(super) fn say(&mut self, what: O) {
         (self.say)(what);
     }

@@ -1,5 +1,5 @@
-//! `ScorecardOps`, `SequencerOps`, `BracketSequencerOps` and `CycleOps` of the original's newer suite: what follows from many
-//! signs.
+//! `ScorecardOps`, `SequencerOps`, `BracketSequencerOps` and `CycleOps` of the original's newer
+//! suite: conclusions from many signs.
 
 use super::channel::count;
 use super::instruments::{InTurn, named};
@@ -10,7 +10,7 @@ use tidemark_circuit::signals::sequencers::{self, State, Step};
 use tidemark_circuit::signals::{Sign, SignMap, cycles, locks, resources, scorecards, statuses};
 use tidemark_circuit::{Circuit, Flow, Recipe};
 
-/// How many signs are in view where some are.
+/// Size of the windows of signs.
 const WINDOW: usize = 16;
 
 pub(super) fn suite() -> Vec<Benchmark> {
@@ -63,7 +63,7 @@ fn scorecards() -> [Benchmark; 4] {
     ]
 }
 
-/// A lock that is asked for, given and given back, again and again.
+/// The cycle of a lock: attempt, grant, release.
 const SPAN: [locks::Sign; 3] = [locks::Sign::Attempt, locks::Sign::Grant, locks::Sign::Release];
 
 fn sequencers() -> [Benchmark; 3] {
@@ -95,7 +95,7 @@ fn sequencers() -> [Benchmark; 3] {
     ]
 }
 
-/// Where the state machine of the original's rows begins.
+/// Initial state of the state machine in the original's rows.
 fn idle() -> State<locks::Sign> {
     use locks::Sign::{Attempt, Deny, Grant, Release};
     use statuses::Sign::{Converging, Defective, Degraded, Diverging, Stable};
@@ -136,7 +136,7 @@ fn brackets() -> [Benchmark; 2] {
     ]
 }
 
-/// After the sign that opens an episode, which is said once and arrives during the first emissions.
+/// Emits the sign that opens an episode once; it arrives during the first emissions.
 fn opened<F: FnMut(locks::Sign)>(mut way: InTurn<locks::Sign, F>) -> anyhow::Result<InTurn<locks::Sign, F>> {
     way.say(locks::Sign::Attempt);
     Ok(way)
@@ -166,7 +166,7 @@ fn cycles() -> [Benchmark; 4] {
     ]
 }
 
-/// Signs in turn through a flow to a conduit with a receptor.
+/// Signs in rotation through a flow to a conduit with a receptor.
 fn lifted<R>(
     circuit: &Circuit,
     counter: Counter,

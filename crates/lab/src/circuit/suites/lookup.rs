@@ -1,4 +1,4 @@
-//! `BankOps`, `PoolOps` and what `ConduitOps` has new in the original's newer suite: what there is for a name.
+//! `BankOps`, `PoolOps` and the new `ConduitOps` of the original's newer suite: lookup by name.
 
 use super::instruments::named;
 use crate::circuit::rig::{By, Rig};
@@ -6,7 +6,7 @@ use crate::micro::benchmark::{Benchmark, Work, each, several};
 use std::hint::black_box;
 use tidemark_circuit::{Conduit, Fault, Name, Pool, cortex, name};
 
-/// Among how many names one is looked up.
+/// Number of names for lookups.
 const NAMES: usize = 128;
 
 pub(super) fn suite() -> Vec<Benchmark> {
@@ -16,7 +16,7 @@ pub(super) fn suite() -> Vec<Benchmark> {
             let bank = rig.bank::<u64>()?;
             bank.get(name!("bank.conduit"))?;
             each(move |_| {
-                // Lives as long as what it is looked up in.
+                // Must live as long as the component that is looked up.
                 let _ = &rig;
                 bank.get(black_box(name!("bank.conduit"))).map(address)
             })
@@ -64,7 +64,7 @@ pub(super) fn suite() -> Vec<Benchmark> {
     ]
 }
 
-/// A row of looking up 128 names, which are all there, one after the other.
+/// A row of lookups of 128 existing names, one after the other.
 fn varied<T, L>(name: &str, what: &str, prepare: fn(&[Name]) -> anyhow::Result<L>) -> Benchmark
 where
     T: 'static,
@@ -81,7 +81,7 @@ where
     })
 }
 
-/// What going through the names costs alone.
+/// Cost of iterating over the names alone.
 fn control(suite: &str) -> Benchmark {
     Benchmark::new(
         format!("{suite}.get_varied_control_batch"),
@@ -90,7 +90,7 @@ fn control(suite: &str) -> Benchmark {
     )
 }
 
-/// Calls that do something so often, with one of these after the other.
+/// Creates calls that repeat an operation on these values in rotation.
 pub(super) fn in_turn<T: Copy + 'static, R>(
     count: u64,
     of: Vec<T>,
@@ -114,7 +114,7 @@ fn pool() -> Pool<Name> {
     cortex().pool(|name| name)
 }
 
-/// What was found, as something to return.
+/// Returns a result for the black box.
 pub(super) fn address<T>(found: &T) -> *const T {
     found
 }

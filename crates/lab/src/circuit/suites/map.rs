@@ -1,5 +1,5 @@
-//! `FlowOps`, `PipeMapOps`, `ScanOps`, `RelateOps` and `RunChangeOps` of the original's newer suite: operators that make other
-//! values.
+//! `FlowOps`, `PipeMapOps`, `ScanOps`, `RelateOps` and `RunChangeOps` of the original's newer
+//! suite: operators that transform values.
 
 use crate::circuit::batch::{Batch, ahead, end};
 use crate::circuit::making::making;
@@ -97,7 +97,7 @@ fn states() -> [Benchmark; 6] {
 fn runs() -> [Benchmark; 4] {
     let change = |circuit: &Circuit, counter| ahead(circuit, counter, &Flow::<u64>::new().change());
     let run = |circuit: &Circuit, counter| ahead(circuit, counter, &Flow::<u64>::new().run());
-    // The first value of all is no change of another.
+    // The first value of all has no predecessor to differ from.
     let but_the_first = |count: u64| -> RangeInclusive<u64> { count - 1..=count };
     [
         Batch::new("RunChangeOps.change_fires_batch", "changes of values that all differ", change)
@@ -145,7 +145,7 @@ fn creations() -> [Benchmark; 7] {
     ]
 }
 
-/// Emissions that all arrive behind a recipe.
+/// Emissions that all pass a recipe.
 fn through<R>(name: &str, what: &str, recipe: impl Fn() -> R + 'static) -> Benchmark
 where
     R: Recipe<In = u64>,
@@ -154,7 +154,7 @@ where
     Batch::new(name, what, move |circuit, counter| ahead(circuit, counter, &recipe())).row()
 }
 
-/// Attaching a recipe to a pipe that discards.
+/// Attaches a recipe to a pipe that discards.
 fn attached<R>(name: &str, what: &str, recipe: impl Fn() -> R + 'static) -> Benchmark
 where
     R: Recipe<In = u64>,

@@ -1,4 +1,5 @@
-//! The benchmarks, one file per suite of the original's, or per purpose where its newer suite has many.
+//! The benchmarks: one file per suite of the original, or per purpose where its newer suite has
+//! many.
 
 mod admission;
 mod allocation;
@@ -42,7 +43,7 @@ mod window;
 
 use crate::micro::Benchmark;
 
-/// All benchmarks, in the order in which they run.
+/// Returns all benchmarks, in the order in which they run.
 #[must_use]
 pub fn all() -> Vec<Benchmark> {
     let suites: [Vec<Benchmark>; 39] = [

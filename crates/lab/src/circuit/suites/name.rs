@@ -1,4 +1,4 @@
-//! `NameOps`: making names that exist already, and asking them.
+//! `NameOps`: creation of names that exist already, and their queries.
 
 use super::lookup::in_turn;
 use crate::micro::benchmark::{Benchmark, each};
@@ -146,7 +146,7 @@ fn asking() -> Vec<Benchmark> {
     all
 }
 
-/// Rows of so many names in one call, and what going through their depths costs alone.
+/// Rows of so many names in one call, and the cost of iterating over their depths alone.
 fn depths(size: &str, count: u64) -> [Benchmark; 2] {
     [
         Benchmark::new(
@@ -167,7 +167,7 @@ fn depths(size: &str, count: u64) -> [Benchmark; 2] {
     ]
 }
 
-/// 256 names, some of which are eight times as deep as others.
+/// 256 names, some of them eight times as deep as others.
 fn varied() -> Result<Vec<Name>, ArgumentError> {
     let below = |name: Name, level| name.extend(&format!("level-{level}"));
     (0..256).map(|number| (0..number % 8).try_fold(Name::new(&format!("varied-{number}"))?, below)).collect()

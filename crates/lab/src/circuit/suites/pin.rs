@@ -31,7 +31,7 @@ pub(super) fn suite() -> [Benchmark; 5] {
             let pin = circuit.pin(1_u64)?;
             Ok(move || {
                 pin.set(black_box(42))?;
-                // Somebody else might read it: each change must be made.
+                // Makes each change observable, so that none is optimized away.
                 black_box(&pin);
                 Ok(())
             })
@@ -46,7 +46,7 @@ pub(super) fn suite() -> [Benchmark; 5] {
     ]
 }
 
-/// A row of something done in a loop by a receptor, which counts once for all if nothing was refused.
+/// A row of an operation that a receptor repeats; it counts once for all if nothing was refused.
 fn looped<A>(name: &str, what: &str, prepare: fn(&Circuit) -> anyhow::Result<A>) -> Benchmark
 where
     A: FnMut() -> Result<(), ContextError> + Send + 'static,

@@ -1,14 +1,15 @@
-//! `PipeOps`, the rows that enter no circuit: what a value costs on its way through receptors and operators alone.
+//! `PipeOps`, the rows that enter no circuit: cost of a value's path through receptors and
+//! operators alone.
 //!
-//! The original makes such pipes without a circuit and calls them on the caller's thread. Here that is a receptor. What the
-//! same ways cost within a circuit is in `emission.rs`.
+//! The original creates such pipes without a circuit and calls them on the caller's thread. Here
+//! they are receptors. `emission.rs` has the same paths within a circuit.
 
 use crate::micro::benchmark::{Benchmark, Work, each, several};
 use std::hint::black_box;
 use tidemark_circuit::operator::{Part, Plan};
 use tidemark_circuit::{BoxedFiber, FanOut, Fault, Fiber, Flow, Receptor};
 
-/// How many values the original's rows emit in a call.
+/// Values that the original's rows emit per call.
 const VALUES: u64 = 10;
 
 pub(super) fn suite() -> Vec<Benchmark> {
@@ -95,7 +96,7 @@ pub(super) fn suite() -> Vec<Benchmark> {
     all
 }
 
-/// Rows of a chain: as the original makes it, and made before.
+/// Rows of a chain: created in each call as in the original, and created once.
 fn chain(depth: u64) -> [Benchmark; 5] {
     let name = format!("PipeOps.emit_chain_depth_{depth}");
     let built = Benchmark::new(
@@ -152,7 +153,7 @@ fn chain(depth: u64) -> [Benchmark; 5] {
     [built, fixed, boxed, boxed_fiber, floor]
 }
 
-/// Rows of a fan-out: as the original makes it, and made before.
+/// Rows of a fan-out: created in each call as in the original, and created once.
 fn fan_out(width: usize) -> [Benchmark; 4] {
     let name = format!("PipeOps.emit_fanout_width_{width}");
     let built = Benchmark::new(
@@ -200,7 +201,7 @@ fn fan_out(width: usize) -> [Benchmark; 4] {
     }
 }
 
-/// The end of a way: what arrives is used.
+/// The end of a path, which uses what arrives.
 #[derive(Clone, Copy, Default)]
 struct Sum(u64);
 
@@ -211,7 +212,7 @@ impl Receptor<u64> for Sum {
     }
 }
 
-/// A receptor of which the compiler knows nothing.
+/// A receptor that is opaque to the optimizer.
 struct Dynamic(Box<dyn Receptor<u64>>);
 
 impl Receptor<u64> for Dynamic {
@@ -225,7 +226,7 @@ fn boxed_fan_out(width: usize) -> FanOut<Vec<Dynamic>> {
     FanOut((0..width).map(|_| Dynamic(black_box(Box::new(Sum::default())))).collect())
 }
 
-/// An operator that does a little, in a way that several in a row cannot be computed as one.
+/// A cheap operator of which several in a row cannot be folded into one.
 fn step(constant: u64) -> impl FnMut(u64) -> u64 + Part {
     let constant = black_box(constant);
     move |value| (value ^ constant).wrapping_add(constant)
@@ -236,7 +237,7 @@ fn five(first: u64) -> Fiber<u64, impl Plan<u64, Out = u64>> {
     fiber.replace(step(first + 3)).replace(step(first + 4))
 }
 
-/// Operators that know of each other only that the next one receives.
+/// Operators that call the next one through dynamic dispatch.
 fn boxed_chain(depth: u64) -> Result<Dynamic, Fault> {
     let last = Dynamic(black_box(Box::new(Sum::default())));
     (0..depth).try_fold(last, |next, constant| {
@@ -245,7 +246,7 @@ fn boxed_chain(depth: u64) -> Result<Dynamic, Fault> {
     })
 }
 
-/// A receptor by hand, of which the compiler knows nothing.
+/// A hand-written receptor that is opaque to the optimizer.
 type Closure = Box<dyn FnMut(u64)>;
 
 fn summing() -> Closure {

@@ -1,4 +1,4 @@
-//! `PortOps` of the original's newer suite: a value that everybody has changed and nobody reads at once.
+//! `PortOps` of the original's newer suite: a value that all threads change and that is read later.
 
 use crate::circuit::batch::{Batch, end};
 use crate::circuit::rig::Way;
@@ -52,21 +52,21 @@ pub(super) fn suite() -> Vec<Benchmark> {
     ]
 }
 
-/// The first value that is emitted is at most this.
+/// Maximum of the first emitted value.
 const FIRST: u64 = 64;
 
-/// Something to do with a port for each value.
+/// An operation on a port for each value.
 struct Changing<F> {
     port: Port<u64>,
     act: F,
     proof: Option<Proof>,
 }
 
-/// Where a port's value is emitted to in the end, to see what has become of it.
+/// Pipe to which a port's value is emitted at the end, for the check of it.
 struct Proof(Pipe<u64>);
 
 impl Proof {
-    /// Takes the port's value for how many have arrived in all.
+    /// Takes the port's value as the total number of arrivals.
     fn of_last(circuit: &Circuit, counter: Counter) -> anyhow::Result<Self> {
         Ok(Proof(circuit.pipe(move |count: u64| counter.count_in_all(count))?))
     }

@@ -1,4 +1,4 @@
-//! `ReservoirOps`: capturing what a conduit's pipes emit, and taking it away.
+//! `ReservoirOps`: capturing and draining what a conduit's pipes emit.
 
 use crate::circuit::rig::{By, Rig};
 use crate::micro::benchmark::{Benchmark, Work};
@@ -6,14 +6,14 @@ use std::hint::black_box;
 use std::time::Instant;
 use tidemark_circuit::{Capture, Conduit, Pipe, Reservoir, name};
 
-/// How many values the original's rows emit, and those with `_batch`.
+/// Emissions of the original's rows, and of those with `_batch`.
 const COUNT: u64 = 100;
 const BATCH: u64 = 1_000;
 
 /// The first of the values.
 const FIRST: u64 = 42;
 
-/// What is done with what was captured: how many there were.
+/// Uses what was captured, and returns its number.
 type Use = fn(Vec<Capture<u64>>) -> u64;
 
 pub(super) fn suite() -> Vec<Benchmark> {
@@ -71,7 +71,8 @@ fn baseline(suffix: &str, count: u64) -> Benchmark {
     })
 }
 
-/// A row of as many emissions to one name of a new conduit with a reservoir, in equal parts with an await and a use each.
+/// A row of `count` emissions to one name of a new conduit with a reservoir, in equal parts with an
+/// await and a use each.
 fn captured(name: &str, what: &str, count: u64, parts: u64, used: Option<Use>) -> Benchmark {
     let measures = format!(
         "making a conduit and a reservoir, {count} emissions, each, {what}, with an await before, and closing the reservoir; the \
@@ -111,7 +112,7 @@ fn emit(pipe: &Pipe<u64>, count: u64) {
     }
 }
 
-/// Uses the subjects, and says how many there were.
+/// Uses the subjects and returns their number.
 fn subjects(captures: Vec<Capture<u64>>) -> u64 {
     captures.iter().for_each(|capture| {
         black_box(capture.subject());
@@ -119,7 +120,7 @@ fn subjects(captures: Vec<Capture<u64>>) -> u64 {
     captures.len() as u64
 }
 
-/// Uses the values, and says how many there were.
+/// Uses the values and returns their number.
 fn added_up(captures: Vec<Capture<u64>>) -> u64 {
     black_box(captures.iter().map(|capture| *capture.emission()).sum::<u64>());
     captures.len() as u64

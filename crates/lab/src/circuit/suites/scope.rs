@@ -1,4 +1,4 @@
-//! `ScopeOps`: scopes, and what is closed with them.
+//! `ScopeOps`: scopes, and what they close.
 
 use crate::micro::benchmark::{Benchmark, Work, each};
 use std::hint::black_box;
@@ -17,7 +17,7 @@ pub(super) fn suite() -> Vec<Benchmark> {
     all
 }
 
-/// A scope's life from its beginning to its end.
+/// The life of a scope.
 type Operation = fn() -> Result<(), Fault>;
 
 /// A row's name, what it measures, and the operation.
@@ -105,7 +105,7 @@ fn with_circuits() -> [Row; 2] {
     ]
 }
 
-/// Rows of the newer suite, which has them within a scope; here that is made with them.
+/// Rows that the newer suite runs within an existing scope; here each creates the scope too.
 fn within() -> [Row; 5] {
     [
         ("scope_create_close_leaf", "making a scope and one in it, closing that", || {
@@ -120,7 +120,7 @@ fn within() -> [Row; 5] {
                 let root = Scope::new();
                 let scope = root.scope_named(name!("scope"))?;
                 let child = || scope.scope_named(name!("scope"));
-                // A scope that is dropped is closed: all are kept until the one around them is closed.
+                // A dropped scope is closed: all are kept until the outer one is closed.
                 let children = [child()?, child()?, child()?, child()?];
                 scope.close();
                 drop(children);

@@ -1,5 +1,5 @@
-//! `SignMapOps`, `SignalMapOps` and `SignalSetOps` of the original's newer suite: readings of a vocabulary that are worked out
-//! beforehand. No circuit.
+//! `SignMapOps`, `SignalMapOps` and `SignalSetOps` of the original's newer suite: precomputed
+//! readings of a vocabulary. No circuit.
 
 use super::lookup::in_turn;
 use crate::micro::benchmark::{Benchmark, each};
@@ -39,7 +39,7 @@ fn signs() -> [Benchmark; 3] {
     ]
 }
 
-/// A signal is its sign and its dimension, so it makes no difference with which a map is asked.
+/// A signal is its sign and its dimension, so either form of lookup costs the same.
 fn signals() -> [Benchmark; 4] {
     let single = |name: &str, what: &str| {
         let measures = format!("what a map has for {what}, always the same");
@@ -73,7 +73,8 @@ fn signals() -> [Benchmark; 4] {
     ]
 }
 
-/// The original keeps all signals of a vocabulary in a table, and these rows look one up. Here a signal is two bytes, and is made.
+/// The original stores all signals of a vocabulary in a table, and these rows look one up. Here a
+/// signal is two bytes and is created on the fly.
 fn making() -> [Benchmark; 3] {
     let single = |name: &str, which: &str, signal: situations::Signal| {
         let measures = format!("making {which} signal of its sign and its dimension; there is no table");
@@ -106,7 +107,7 @@ fn pairs() -> Vec<(situations::Sign, situations::Dimension)> {
     situations::Sign::ALL.iter().flat_map(of).collect()
 }
 
-/// A condition for how urgent something is.
+/// Maps situations to statuses by urgency.
 fn readings() -> SignalMap<situations::Sign, situations::Dimension, statuses::Sign> {
     Map::new(|signal: situations::Signal| match (signal.sign, signal.dimension) {
         (situations::Sign::Normal, _) => statuses::Sign::Stable,

@@ -1,5 +1,5 @@
-//! `SignalMonitorOps` of the original's newer suite: a recording of samples, watched for how loud it is and for peaks, by a
-//! circuit and by a loop.
+//! `SignalMonitorOps` of the original's newer suite: a circuit and a loop that measure the loudness
+//! of a recording and detect peaks.
 
 use crate::circuit::rig::{Rig, Runner};
 use crate::micro::benchmark::{Benchmark, Work};
@@ -8,13 +8,13 @@ use std::hint::black_box;
 use std::time::Instant;
 use tidemark_circuit::{Circuit, Fiber, Flow, Pin, Pipe};
 
-/// So many samples make a measurement.
+/// Samples per measurement.
 const BLOCK: usize = 64;
-/// After so many blocks the recording is much the same again.
+/// Blocks after which the recording roughly repeats.
 const MOTIF: usize = 32;
-/// A block with this energy is active: as that of 64 samples of 4,096.
+/// Energy at which a block is active: that of 64 samples of 4,096.
 const ENERGY: u64 = BLOCK as u64 * 4_096 * 4_096;
-/// A block with a sample this far from nothing has a peak.
+/// Amplitude of a sample at which its block has a peak.
 const PEAK: u16 = 12_000;
 
 pub(super) fn suite() -> Vec<Benchmark> {
@@ -95,7 +95,7 @@ fn by_circuit(count: usize) -> anyhow::Result<Work> {
     })
 }
 
-/// The circuit's part: what is found is noted in the pin and counted.
+/// The circuit's part: results are stored in the pin and counted.
 fn graph(rig: &Rig, found: &Pin<Found>, deliveries: &Tally) -> anyhow::Result<Pipe<Sample>> {
     let activities = Flow::new().map(Measurement::activity).fiber(Fiber::new().diff_from(Activity::Quiet));
     let excursions = Flow::new().map(Measurement::excursion).fiber(Fiber::new().diff_from(Excursion::Clear));
@@ -135,7 +135,7 @@ struct Sample {
     amplitude: i16,
 }
 
-/// What 64 samples are together.
+/// Result for 64 samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Measurement {
     block: u32,
@@ -167,7 +167,7 @@ impl Measurement {
     }
 }
 
-/// A block of which not all samples need to be there yet.
+/// A block, possibly incomplete.
 #[derive(Clone, Copy, Default)]
 struct Block {
     samples: usize,
@@ -193,7 +193,7 @@ impl Block {
     }
 }
 
-/// The same by a loop.
+/// The same as a loop.
 #[derive(Default)]
 struct Monitor {
     block: Block,
@@ -217,7 +217,7 @@ impl Monitor {
     }
 }
 
-/// What was found in a recording. It keeps its memory from one to the next.
+/// Results for a recording. The memory is reused for the next one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Found {
     measurements: Vec<Measurement>,
@@ -237,7 +237,7 @@ impl Found {
     }
 }
 
-/// What is to be found, block by block and without what the rows use.
+/// Returns the expected results, block by block and without the code of the rows.
 fn expected(samples: &[Sample]) -> Found {
     let mut found = Found::default();
     let (mut activity, mut excursion) = (Activity::Quiet, Excursion::Clear);
@@ -261,7 +261,8 @@ fn expected(samples: &[Sample]) -> Found {
     found
 }
 
-/// Noise, with eight loud blocks, four loud blocks and a peak in every 32. It ends as it begins, so that it can follow itself.
+/// Noise, with eight loud blocks, four loud blocks and a peak in every 32. The end matches the
+/// start, so that the recording can be repeated.
 fn recording(count: usize) -> Vec<Sample> {
     let mut state = 0x2545_F491_4F6C_DD1D_u64;
     let sample = |index: usize| {

@@ -1,4 +1,4 @@
-//! `SinkOps` of the original's newer suite: values with where they come from.
+//! `SinkOps` of the original's newer suite: values with their origin.
 
 use super::channel;
 use crate::circuit::batch::{Batch, end};

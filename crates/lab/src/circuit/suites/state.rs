@@ -1,4 +1,4 @@
-//! `StateOps`: slots, and states made of them.
+//! `StateOps`: slots and states.
 
 use crate::micro::benchmark::{Benchmark, each};
 use std::hint::black_box;

@@ -1,11 +1,12 @@
-//! `StemOps` of the original's newer suite: emissions that also reach those who listen to the names above.
+//! `StemOps` of the original's newer suite: emissions that also reach subscribers of the enclosing
+//! names.
 
 use crate::circuit::batch::Batch;
 use crate::micro::benchmark::Benchmark;
 use crate::micro::tally::Counter;
 use tidemark_circuit::{Circuit, Conduit, Name, Pipe, Registrar, Routing, Subject, name};
 
-/// Of how many parts the name is that is emitted to.
+/// Numbers of parts in the emitting name.
 const DEPTHS: [u64; 4] = [1, 3, 5, 10];
 
 pub(super) fn suite() -> Vec<Benchmark> {

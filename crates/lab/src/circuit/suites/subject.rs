@@ -1,4 +1,4 @@
-//! `SubjectOps`: which of two subjects comes first.
+//! `SubjectOps`: ordering of two subjects.
 
 use crate::circuit::rig::{By, Rig};
 use crate::micro::benchmark::{Benchmark, each};

@@ -1,5 +1,5 @@
-//! `SubscriberOps`: closing subscribers, with a circuit, conduits and subscriptions made anew for every call, outside of the
-//! measured time.
+//! `SubscriberOps`: closing subscribers, with a new circuit, conduits and subscriptions for every
+//! call, created outside the measured time.
 
 use crate::circuit::rig::{By, Rig};
 use crate::micro::benchmark::{Benchmark, Work};
@@ -7,7 +7,7 @@ use crate::micro::tally::Tally;
 use std::time::Instant;
 use tidemark_circuit::{Conduit, Registrar, Subject, Subscriber, name};
 
-/// How many the rows with `batch` close in a call.
+/// Subscribers per call of the rows with `batch`.
 const BATCH: u64 = 1_000;
 
 pub(super) fn suite() -> Vec<Benchmark> {
@@ -119,7 +119,7 @@ fn many(name: &str, what: &str, subscribe: bool) -> Benchmark {
     })
 }
 
-/// A subscriber that has subscribed to so many conduits.
+/// Returns a subscriber of so many conduits.
 fn subscribed(rig: &Rig, conduits: usize) -> anyhow::Result<(Vec<Conduit<u64>>, Subscriber<u64>)> {
     let subscriber = rig.subscriber(register)?;
     let mut all = Vec::new();

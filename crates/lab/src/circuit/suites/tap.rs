@@ -1,4 +1,4 @@
-//! `TapOps`: conduits of what is made of another conduit's emissions.
+//! `TapOps`: conduits of values derived from another conduit's emissions.
 
 use super::channel::count;
 use crate::circuit::rig::{By, Rig};
@@ -8,10 +8,10 @@ use std::hint::black_box;
 use std::time::Instant;
 use tidemark_circuit::{Conduit, Fault, Flow, Pipe, name};
 
-/// How many values, or taps, a row with `batch` has in a call.
+/// Values or taps per call of a row with `batch`.
 const BATCH: u64 = 1_000;
 
-/// Wires what is behind a conduit and returns how often each emission is to arrive there.
+/// Builds what follows a conduit; returns the arrivals per emission.
 type Wire = fn(&Rig, &Conduit<u64>, &Tally) -> Result<u64, Fault>;
 
 pub(super) fn suite() -> Vec<Benchmark> {
@@ -173,7 +173,8 @@ fn creating() -> [Benchmark; 5] {
     ]
 }
 
-/// A circuit with a conduit that is wired, a pipe of it that has emitted, and how often what it emits arrives.
+/// Returns a circuit with a wired conduit, a pipe of it that has emitted, and the arrivals per
+/// emission.
 fn wired(wire: Wire) -> anyhow::Result<(Rig, Pipe<u64>, Tally, u64)> {
     let (rig, mut tally) = (Rig::new(By::Pool)?, Tally::default());
     let conduit = rig.conduit()?;

@@ -1,4 +1,4 @@
-//! `TickerOps`: numbers at a fixed rate. The original measures none of it.
+//! `TickerOps`: numbers at a fixed rate. The original has no such rows.
 
 use crate::circuit::making::making;
 use crate::circuit::rig::Runner;
@@ -10,7 +10,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 use tidemark_circuit::Circuit;
 
-/// How far apart the ticks are whose lateness is measured, and how many there are in a call.
+/// Interval of the ticks whose latency is measured, and their number per call.
 const INTERVAL: Duration = Duration::from_millis(1);
 const TICKS: u64 = 20;
 
@@ -38,7 +38,7 @@ pub(super) fn suite() -> [Benchmark; 2] {
                 if tick < TICKS {
                     end.take(begin + (tick + 1) * INTERVAL.as_nanos() as u64);
                 } else {
-                    // Nobody waits any more from the second time on.
+                    // From the second time on, the receiver is gone.
                     let _ = done.send(());
                 }
             })?;

@@ -1,6 +1,7 @@
-//! `TransitOps` of the original's newer suite: how many emissions one may lead to.
+//! `TransitOps` of the original's newer suite: number of emissions that one emission causes.
 //!
-//! The widths are chosen around 4,096, where a queue of the original's provider has a boundary; the queue here has none.
+//! The widths are around 4,096, where a queue of the original's provider has a boundary; the queue
+//! here has none.
 
 use crate::circuit::batch::end;
 use crate::circuit::rig::Runner;
@@ -10,7 +11,7 @@ use std::hint::black_box;
 use std::time::Instant;
 use tidemark_circuit::{Circuit, Fiber, Pipe, name};
 
-/// How many emissions the widths add up to.
+/// Total number of emissions, over all rounds of a width.
 const EMISSIONS: u64 = 65_536;
 
 pub(super) fn suite() -> Vec<Benchmark> {
@@ -24,7 +25,7 @@ pub(super) fn suite() -> Vec<Benchmark> {
     ]
 }
 
-/// A row of emissions by a receptor, so many for each value that it is given.
+/// A row of emissions by a receptor, `width` for each value that it receives.
 fn fan_out(name: &str, width: u64, rounds: u64) -> Benchmark {
     let measures = format!(
         "an emission by a receptor to a pipe of its circuit, {width} for each of {rounds} values, and one await; counted; {}",
@@ -48,7 +49,7 @@ fn fan_out(name: &str, width: u64, rounds: u64) -> Benchmark {
     })
 }
 
-/// Many emissions at once, and behind them a value that goes around for long.
+/// Many emissions at once, followed by a value that cycles for long.
 fn contraction(width: u64) -> Benchmark {
     let measures = format!(
         "making a conduit whose pipe emits to itself, and an emission by a receptor: {width} to a pipe, and 100,000 by one that \
@@ -77,7 +78,7 @@ fn contraction(width: u64) -> Benchmark {
     })
 }
 
-/// A pipe by which a value goes around in a conduit so often, counted each time.
+/// A pipe on which a value cycles in a conduit `limit` times, each counted.
 pub(super) fn cyclic(circuit: &Circuit, limit: u64, tally: &Tally) -> anyhow::Result<Pipe<u64>> {
     let (conduit, counter) = (circuit.conduit()?, tally.counter());
     let pool = conduit.pool(&Fiber::new().limit(limit).peek(move |value: &u64| counter.count(*value)));

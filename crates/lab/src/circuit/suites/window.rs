@@ -1,6 +1,8 @@
-//! `WindowOps` of the original's newer suite: the last values, and what is looked up in them with each new one.
+//! `WindowOps` of the original's newer suite: the last values, and a lookup in them with each new
+//! one.
 //!
-//! A window here is seen by a function, and what that makes of it goes on; the original's is a value that goes on itself.
+//! Here a function sees the window and its result is emitted; in the original the window itself is
+//! emitted.
 
 use crate::circuit::batch::{Batch, ahead};
 use crate::circuit::making::making;
@@ -11,7 +13,7 @@ use tidemark_circuit::{Circuit, Flow, Window};
 
 /// Longer than any row takes.
 const LONG: Duration = Duration::from_hours(24);
-/// Shorter than from one reading of the clock to the next.
+/// Shorter than the clock's resolution.
 const SHORT: Duration = Duration::from_nanos(1);
 
 pub(super) fn suite() -> Vec<Benchmark> {
@@ -125,7 +127,7 @@ fn compositions() -> [Benchmark; 4] {
     ]
 }
 
-/// What is looked up in a window of 16 values.
+/// A lookup in a window of 16 values.
 fn seen<F>(name: &str, what: &str, look: F) -> Benchmark
 where
     F: FnMut(Window<'_, u64>) -> u64 + Part,

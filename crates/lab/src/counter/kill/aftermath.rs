@@ -1,4 +1,4 @@
-//! What is left of a run that was killed, and what is said of it.
+//! Results of a killed run, and their report.
 
 use super::reckoning::{Distance, Totals};
 use crate::counter::settings::Settings;
@@ -10,7 +10,7 @@ use serde::Serialize;
 use std::fmt::{self, Display, Formatter};
 use std::time::Duration;
 
-/// Everything that is known of it.
+/// All results of a killed run.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::counter) struct Aftermath {
@@ -18,30 +18,31 @@ pub(in crate::counter) struct Aftermath {
     /// From the first operation until the kill.
     #[serde(rename = "workedNs", serialize_with = "as_nanos")]
     pub(super) worked: Duration,
-    /// Operations that were answered.
+    /// Answered operations.
     pub(super) operations: u64,
     /// Units.
     pub(super) admitted: u64,
     /// Units.
     pub(super) given_back: u64,
-    /// Operations that were under way.
+    /// Operations in flight at the kill.
     pub(super) in_doubt: u64,
-    /// The store against what was answered.
+    /// The store compared with the answers.
     pub(super) distance: Distance,
-    /// Until the counters were there again.
+    /// Time until the counters were loaded again.
     #[serde(rename = "restartNs", serialize_with = "as_nanos")]
     pub(super) restart: Duration,
-    /// Units that the second life has admitted before it refused every key; for counters without a limit, none.
+    /// Units that the second process admitted before it refused every key; 0 for counters without a
+    /// limit.
     pub(super) admitted_afterwards: u64,
-    /// Both lives against the limit, if there is one.
+    /// Both processes compared with the limit, if there is one.
     pub(super) totals: Option<Totals>,
-    /// Units by which the store is off of what the second life has found and admitted.
+    /// Distance between the store and the second process's account. Units.
     pub(super) durable_minus_truth: u128,
     pub(super) machine: Machine,
 }
 
 impl Aftermath {
-    /// Units of a key that may be `(lost, reserved)`.
+    /// Returns the units of a key that may be `(lost, reserved)`.
     fn promised(&self) -> (u64, u64) {
         match self.settings.variant {
             Variant::Exact => (0, self.settings.block),
@@ -49,7 +50,7 @@ impl Aftermath {
         }
     }
 
-    /// What counters have done that they must not.
+    /// Returns the ways in which counters broke their promises.
     pub(in crate::counter) fn faults(&self) -> Vec<String> {
         let (lost, reserved) = self.promised();
         let (lost, reserved) = (u128::from(lost), u128::from(reserved));
@@ -72,7 +73,7 @@ impl Aftermath {
         faults
     }
 
-    /// One line for programs. What is not known is `-`.
+    /// Returns one line for programs. `-` marks an unknown value.
     fn summary(&self) -> String {
         let settings = &self.settings;
         let (lost, reserved) = self.promised();

@@ -1,7 +1,8 @@
-//! What a kill costs: a process of this program works against a real store and is killed in the middle; what the store has is compared
-//! with what was answered, and a second life takes what is left.
+//! The cost of a kill. A process of this program works against a real store and is killed. The
+//! store is then compared with the answers, and a second process takes what is left.
 //!
-//! `notebook` ─► `victim`; `notebook` ─► `reckoning` ─► `aftermath`; this file kills, reads and counts.
+//! `notebook` ─► `victim`; `notebook` ─► `reckoning` ─► `aftermath`; this file kills, reads and
+//! counts.
 
 mod aftermath;
 mod notebook;
@@ -26,10 +27,11 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long it works unless `-duration` says so.
+/// Working time without `-duration`.
 const WORKS_FOR: Duration = Duration::from_millis(500);
 
-/// A process that works; it ends with this value, and at the latest when nobody holds its standard input any more.
+/// A worker process. It ends when this value is dropped, and at the latest when its standard input
+/// is closed.
 struct Victim(Child);
 
 impl Victim {
@@ -38,7 +40,7 @@ impl Victim {
         let program = std::env::current_exe().context("which program this is")?;
         let mut command = Command::new(program);
         command.args(&caller.arguments).arg("victim").arg(notebook.path()).args(settings.flags());
-        // An address may have a password, and the arguments of a process are for everybody to see.
+        // Not an argument: an address may contain a password, and a process's arguments are public.
         command.env("HARNESS_STORE", settings.store.flag());
         let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         let mut victim = Victim(child.context("cannot start the process to be killed")?);
@@ -51,7 +53,7 @@ impl Victim {
         Ok(victim)
     }
 
-    /// `SIGKILL`; returns when it is gone.
+    /// Kills it with `SIGKILL` and waits for its end.
     fn kill(mut self) -> anyhow::Result<()> {
         if let Some(status) = self.0.try_wait()? {
             bail!("the process to be killed has ended by itself: {status}");
@@ -64,13 +66,13 @@ impl Victim {
 
 impl Drop for Victim {
     fn drop(&mut self) {
-        // It may have gone already.
+        // It may have ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Has a run killed, and says what that has cost. Says to `notes` how far it is.
+/// Kills a run and returns the cost. Writes progress to `notes`.
 pub(super) fn run(settings: &Settings, caller: &Caller, notes: &mut impl Write) -> anyhow::Result<Aftermath> {
     ensure!(
         settings.variant.commits(),
@@ -115,7 +117,8 @@ pub(super) fn run(settings: &Settings, caller: &Caller, notes: &mut impl Write) 
     })
 }
 
-/// What the store has of each key. Nothing of what was on its way comes later: who had the writer's name has it no more.
+/// Returns the stored value of each key. Commits in flight cannot arrive later: claiming the
+/// writer's name fences its previous owner.
 fn durable(settings: &Settings) -> anyhow::Result<Vec<i64>> {
     let mut store = open_durable(&settings.store)?;
     store.claim(WRITER)?;
@@ -124,7 +127,7 @@ fn durable(settings: &Settings) -> anyhow::Result<Vec<i64>> {
     Ok(store.load(&keys)?.into_iter().map(Option::unwrap_or_default).collect())
 }
 
-/// What counters do that go on where others were killed.
+/// Counters of the process that continues after the kill.
 struct SecondLife {
     restart: Duration,
     /// Units of each key.
@@ -133,7 +136,7 @@ struct SecondLife {
 }
 
 impl SecondLife {
-    /// Takes all that is left of every key.
+    /// Takes the remaining units of every key.
     fn of(settings: &Settings, durable: &[i64]) -> anyhow::Result<Self> {
         let (clock, meter) = (Instant::now(), Arc::new(Meter::new(Duration::ZERO)));
         let counters = Committed::new(settings, &settings.names(), &meter)?;
@@ -150,7 +153,8 @@ impl SecondLife {
     }
 }
 
-/// Takes from every key until it refuses a single unit; several at once, so that they wait for the store together.
+/// Takes from every key until it refuses a single unit; several at once, so that they share waits
+/// for the store.
 fn drain(counters: &Committed, settings: &Settings) -> anyhow::Result<Vec<u64>> {
     let keys: Vec<usize> = (0..settings.keys).collect();
     let share = settings.keys.div_ceil(settings.workers).max(1);
@@ -165,7 +169,7 @@ fn drain(counters: &Committed, settings: &Settings) -> anyhow::Result<Vec<u64>> 
     })
 }
 
-/// By halves, so that it takes some dozens of takes whatever is left.
+/// Takes by halves: some dozens of takes, whatever is left.
 fn drain_key(counters: &Committed, key: usize, limit: u64) -> anyhow::Result<u64> {
     let (mut taken, mut amount) = (0, limit.max(1).next_power_of_two());
     while amount > 0 {

@@ -1,7 +1,8 @@
-//! What was answered, in a file that outlives whoever writes it.
+//! The answers, in a file that outlives its writer.
 //!
-//! A worker writes down what it is about to do, does it, and writes down what it was answered. A process that is killed takes nothing of
-//! that along: the pages are the system's. So at most one operation of each worker is in doubt, and the file says which.
+//! A worker records the next operation, performs it, and records the answer. A killed process loses
+//! none of these writes: the pages belong to the system. So at most one operation per worker is in
+//! doubt, and the file identifies it.
 //!
 //! ```text
 //! worker 0: │ under way │ key 0 │ key 1 │ ...   worker 1: │ under way │ key 0 │ ...
@@ -15,15 +16,15 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-/// A line's bytes: a power of two, so that none lies in two pages, and each is written as a whole.
+/// Bytes of a line: a power of two, so that no line spans two pages and each is written as a whole.
 const LINE: usize = 32;
-/// Lines at most: each is read when all is over.
+/// Maximum number of lines: each is read at the end.
 const LINES_MAX: usize = 1 << 24;
 
 /// Four words.
 type Line = [u64; 4];
 
-/// The file; it is removed with this value.
+/// The file; removed on drop.
 #[derive(Debug)]
 pub(super) struct Notebook {
     path: PathBuf,
@@ -31,47 +32,47 @@ pub(super) struct Notebook {
     keys: usize,
 }
 
-/// One worker's part, as it writes it.
+/// A worker's writer for its part of the file.
 #[derive(Debug)]
 pub(super) struct Pen {
     file: File,
-    /// Where its part begins, in lines.
+    /// Start of its part, in lines.
     begin: usize,
     number: u64,
     answered: Vec<Answered>,
 }
 
-/// What was answered of a key.
+/// Answers for a key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Answered {
     /// Units.
     pub(super) admitted: u64,
     /// Units.
     pub(super) given_back: u64,
-    /// Operations that may have been done, and were not answered: pluses.
+    /// Plus operations that may have been done and were not answered.
     pub(super) doubtful_up: u64,
-    /// Minuses.
+    /// Minus operations that may have been done and were not answered.
     pub(super) doubtful_down: u64,
 }
 
-/// What is known of a run that was killed.
+/// The record of a killed run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Notes {
-    /// Of each key.
+    /// Answers by key.
     pub(super) keys: Vec<Answered>,
-    /// Operations that were answered.
+    /// Answered operations.
     pub(super) operations: u64,
 }
 
 impl Answered {
-    /// Units, refunds taken off.
+    /// Returns the units, net of refunds.
     pub(super) fn net(&self) -> i128 {
         i128::from(self.admitted) - i128::from(self.given_back)
     }
 }
 
 impl Notebook {
-    /// An empty one for a run with these settings.
+    /// Creates an empty file for a run with these settings.
     pub(super) fn create(settings: &Settings) -> anyhow::Result<Self> {
         static NOTEBOOKS: AtomicU32 = AtomicU32::new(0);
         let lines = settings.workers.saturating_mul(settings.keys + 1);
@@ -90,7 +91,7 @@ impl Notebook {
         &self.path
     }
 
-    /// What was written, when nobody writes any more.
+    /// Reads the record after all writers have ended.
     pub(super) fn read(&self) -> anyhow::Result<Notes> {
         let bytes =
             std::fs::read(&self.path).with_context(|| format!("cannot read {}", self.path.display()))?;
@@ -114,7 +115,7 @@ impl Notebook {
                 last = last.max(*at);
             }
             notes.operations += last;
-            // It has begun one more than it was answered.
+            // It has begun one more than was answered.
             if *number > last {
                 let answered = notes
                     .keys
@@ -130,7 +131,7 @@ impl Notebook {
 
 impl Drop for Notebook {
     fn drop(&mut self) {
-        // Whoever cleans its folder up removes what cannot be removed here.
+        // Best effort: cleaning the temporary folder removes the rest.
         let _ = std::fs::remove_file(&self.path);
     }
 }
@@ -146,13 +147,13 @@ impl Pen {
         })
     }
 
-    /// Before an operation.
+    /// Records an operation before it starts.
     pub(super) fn begin(&mut self, key: usize, is_minus: bool) -> io::Result<()> {
         self.number += 1;
         self.write(self.begin, [self.number, key as u64, u64::from(is_minus), 0])
     }
 
-    /// Behind it: it was answered, and has moved the key by so much.
+    /// Records the answer: the key moved by so many units.
     pub(super) fn end(&mut self, key: usize, moved: i64) -> io::Result<()> {
         let answered = &mut self.answered[key];
         if moved < 0 {
@@ -193,7 +194,7 @@ mod tests {
         }
         first.begin(1, false).unwrap();
         second.begin(0, true).unwrap();
-        // As if they had been killed: nothing is closed, nothing is written behind.
+        // As after a kill: nothing is closed or written afterwards.
         let expected = [
             Answered { admitted: 2, given_back: 1, doubtful_up: 0, doubtful_down: 1 },
             Answered { admitted: 1, given_back: 0, doubtful_up: 1, doubtful_down: 0 },

@@ -1,9 +1,9 @@
-//! What a kill has cost: what was answered against what the store has, and against what is admitted afterwards.
+//! The cost of a kill: answers compared with the store, and with later admissions.
 
 use super::notebook::Answered;
 use serde::Serialize;
 
-/// Units of all keys, and of the key that has most.
+/// Units of all keys, and of the key with the most.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Units {
     pub(super) all: u128,
@@ -18,26 +18,28 @@ impl Units {
     }
 }
 
-/// How far the store is from what was answered. What is in doubt is taken as it fits.
+/// Distance of the store from the answers. Doubtful operations count whichever way makes it
+/// smaller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Distance {
-    /// Units that were answered and that the store does not have: a quota would admit them again.
+    /// Answered units that the store does not have: a quota would admit them again.
     pub(super) lost: Units,
-    /// Units that the store has and that were not answered, or were given back: a quota will not admit them.
+    /// Stored units that were not answered or were given back: a quota will not admit them.
     pub(super) reserved: Units,
 }
 
-/// What was admitted in both lives against the limit of each key, when the second has admitted all that it would.
+/// Units admitted by both processes, compared with the limit of each key, after the second has
+/// admitted all that it can.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Totals {
-    /// Units beyond the limit that were answered.
+    /// Answered units beyond the limit.
     pub(super) over_admitted: Units,
-    /// Units of the limit that nobody has got, what is in doubt not counted.
+    /// Units of the limit that no caller got, without doubtful ones.
     pub(super) under_admitted: Units,
 }
 
-/// Compares what was answered of each key with what the store has of it.
+/// Compares each key's answers with its stored value.
 pub(super) fn distance(answered: &[Answered], durable: &[i64]) -> Distance {
     assert_eq!(answered.len(), durable.len(), "both are of the same keys");
     let mut distance = Distance::default();
@@ -49,7 +51,7 @@ pub(super) fn distance(answered: &[Answered], durable: &[i64]) -> Distance {
     distance
 }
 
-/// Compares what was admitted of each key, in the first life and then in the second, with its limit.
+/// Compares each key's units, admitted by the first and the second process, with its limit.
 pub(super) fn totals(answered: &[Answered], afterwards: &[u64], limit: u64) -> Totals {
     assert_eq!(answered.len(), afterwards.len(), "both are of the same keys");
     let mut totals = Totals::default();

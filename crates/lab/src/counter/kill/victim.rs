@@ -1,4 +1,4 @@
-//! The process that is killed: it works until then, and writes down what it was answered.
+//! The process that is killed: it works and records its answers.
 
 use super::notebook::Pen;
 use crate::counter::meter::Meter;
@@ -14,10 +14,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 
-/// What it says when it begins to work.
+/// Printed when the work begins.
 pub(super) const WORKING: &str = "working";
 
-/// Works until it is killed, or has failed, or nobody is left who would kill it: whoever has started it holds its standard input.
+/// Works until it is killed, fails, or its parent is gone, which closes its standard input.
 pub(in crate::counter) fn work(
     settings: &Settings,
     notebook: &Path,
@@ -42,7 +42,7 @@ pub(in crate::counter) fn work(
                 let (counters, is_over) = (&counters, &is_over);
                 scope.spawn(move || {
                     let ended = operate(settings, worker, counters, pen, is_over);
-                    // The others need not go on if one cannot.
+                    // If one worker fails, the run is over for all.
                     is_over.store(true, Relaxed);
                     ended
                 })

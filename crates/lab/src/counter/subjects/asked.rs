@@ -1,4 +1,4 @@
-//! Limiters that are asked alone: the generic cell rate algorithm, ours and the peer crate `governor`'s.
+//! Limiters without a store: the generic cell rate algorithm, ours and the peer crate `governor`'s.
 
 use super::rated::Rated;
 use crate::counter::meter::Meter;
@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidemark_counter::limiter::{Gcra, Monotonic, SharedGcra};
 
-/// A limiter for each key, without a store, and how it is asked for a unit. Every operation asks, a minus too: the peer takes nothing back, and
-/// ours is to do the same.
+/// A limiter per key and the function that requests a unit. Every operation is a request, also a
+/// minus: the peer has no refund, and ours must do the same work.
 struct Asked<L, A> {
     keys: Named<L>,
     rated: Rated,
@@ -32,7 +32,7 @@ pub(in crate::counter) fn gcra(
     })
 }
 
-/// The peer's: one of its limiters for each key, which reads the same clock as ours.
+/// The peer's: one of its limiters for each key, with the same clock as ours.
 #[cfg(feature = "peers")]
 pub(in crate::counter) fn governor(
     settings: &Settings,

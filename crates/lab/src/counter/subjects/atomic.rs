@@ -1,4 +1,4 @@
-//! A word for each key, and every operation stored before it is answered.
+//! A word for each key; every operation is stored before it is answered.
 
 use crate::baseline::Atomic;
 use crate::counter::meter::Meter;
@@ -7,7 +7,7 @@ use crate::counter::settings::Settings;
 use crate::counter::subject::Subject;
 use std::sync::Arc;
 
-/// Atomic additions, with a call that writes one event for each.
+/// Atomic additions, each with a call that writes one event.
 pub(in crate::counter) struct Words {
     words: Named<Atomic>,
     meter: Arc<Meter>,

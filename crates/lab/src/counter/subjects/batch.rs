@@ -1,4 +1,4 @@
-//! A word for each key, and the operations stored in batches, none of them left out.
+//! A word for each key; operations are stored in batches, without netting.
 
 use crate::baseline::Atomic;
 use crate::counter::meter::Meter;
@@ -9,7 +9,8 @@ use crate::counter::ticker::Ticker;
 use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Whoever fills a batch stores it before it is answered; a thread stores what has waited for long.
+/// The worker that fills a batch stores it before its operation is answered; a thread stores old
+/// batches.
 pub(in crate::counter) struct Batched {
     words: Named<Atomic>,
     pending: Arc<Pending>,
@@ -53,7 +54,8 @@ impl Pending {
         }
     }
 
-    /// Stores what there is, if it is so much at least: another one may have stored it meanwhile.
+    /// Stores the batch if it has at least `least` operations: another thread may have stored it
+    /// meanwhile.
     fn store(&self, least: u64) {
         let operations = {
             let mut operations = self.operations.lock().unwrap_or_else(PoisonError::into_inner);

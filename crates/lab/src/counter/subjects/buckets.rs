@@ -1,4 +1,4 @@
-//! Limiters whose state is read from a store and written to it for every operation.
+//! Limiters whose state is read from a store and written back for every operation.
 
 use super::rated::Rated;
 use crate::counter::meter::Meter;
@@ -51,7 +51,8 @@ impl<L: Limiter> Buckets<L> {
         }
     }
 
-    /// Takes a unit, or gives one back if all of one is still counted: so what is given back is what the limiter admits again.
+    /// Takes a unit, or gives one back if a whole unit is still counted: the limiter admits a
+    /// returned unit again.
     fn move_by(&self, state: &mut L::State, now: Time, is_minus: bool) -> i64 {
         if !is_minus {
             return i64::from(self.rule.check(state, now, 1).is_allowed);
@@ -97,11 +98,11 @@ mod tests {
             (0, false),
             (99, false),
             (100, false),
-            // Time that goes back brings nothing.
+            // Time that moves backwards restores nothing.
             (50, false),
             (100, true),
             (100, false),
-            // All has come back: nothing is left to be given back.
+            // All units are restored: none can be given back.
             (10_000, true),
             (10_000, false),
         ];

@@ -1,4 +1,4 @@
-//! Our counters, as they are kept under names: what cancels is never stored.
+//! Our named counters: changes that cancel are never stored.
 
 use crate::counter::lookup::Lookup;
 use crate::counter::meter::Meter;
@@ -14,18 +14,18 @@ use std::time::Duration;
 use tidemark_counter::counters::{self, Counters, Error, Handle};
 use tidemark_counter::{Kind, Promise};
 
-/// Under which name commits are made.
+/// Writer name of commits.
 pub(in crate::counter) const WRITER: &str = "lab";
-/// Counters are loaded by so many threads at most: what waits at the same time is asked for together.
+/// Maximum number of loading threads: concurrent loads share requests to the store.
 const LOADERS_MAX: usize = 64;
 
 /// Counters that commit to a store.
 pub(in crate::counter) struct Committed {
     counters: Counters,
     names: Arc<[String]>,
-    /// One for each, if they are not looked up by their names.
+    /// One handle per counter, unless counters are looked up by name.
     handles: Option<Box<[Handle]>>,
-    /// Of each key, where there is one.
+    /// Limit of each key, if any.
     limit: Option<i64>,
     reopen: Option<Reopen>,
 }
@@ -75,7 +75,7 @@ impl Committed {
         }
     }
 
-    /// Takes so many units of a quota, or says that there are not so many.
+    /// Takes `amount` units of a quota; returns false if fewer are left.
     #[inline]
     pub(in crate::counter) fn take(&self, key: usize, amount: u64) -> Result<bool, Error> {
         let taken = match &self.handles {
@@ -98,7 +98,7 @@ impl Committed {
     }
 }
 
-/// Has all counters in memory before anything is measured; with their handles, if these are to be used.
+/// Loads all counters into memory before the measurement; returns their handles if they are used.
 fn load(counters: &Counters, names: &[String], lookup: Lookup) -> Result<Option<Box<[Handle]>>, Error> {
     let share = names.len().div_ceil(LOADERS_MAX).max(1);
     let part = |names: &[String]| -> Result<Vec<Handle>, Error> {
@@ -141,7 +141,7 @@ impl Subject for Committed {
         }
         let oldest = match self.counters.exposure() {
             Ok(all) => all.oldest,
-            // Behind the final flush there is no thread that commits, and so nothing that waits for it.
+            // After the final flush there is no committing thread, and nothing waits for it.
             Err(Error::Closed) => None,
             Err(error) => return Err(error.into()),
         };
@@ -156,7 +156,7 @@ impl Subject for Committed {
         let Some(reopen) = &self.reopen else { return Ok(None) };
         let keys: Vec<&[u8]> = self.names.iter().map(String::as_bytes).collect();
         let positions = reopen().context("opening the store again")?.load(&keys)?;
-        // A key that the store does not have is one of which nothing was committed: it stands at 0.
+        // A key that is not in the store has no commits: its value is 0.
         Ok(Some(positions.into_iter().map(Option::unwrap_or_default).collect()))
     }
 

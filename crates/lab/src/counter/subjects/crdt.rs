@@ -1,4 +1,5 @@
-//! A counter on several replicas, each with its own pluses and minuses of all (PN-counter), that merge now and then.
+//! A counter on several replicas, each with its own view of all pluses and minuses (PN-counter),
+//! merged periodically.
 
 use crate::baseline::{PnCounter, Refused};
 use crate::counter::meter::Meter;
@@ -8,7 +9,8 @@ use crate::counter::subject::Subject;
 use crate::counter::ticker::Ticker;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A worker always asks the same replica, which stores the operation. A merge is a call for every replica that writes nothing.
+/// A worker always uses the same replica, which stores the operation. A merge is one call per
+/// replica that writes nothing.
 pub(in crate::counter) struct Replicated {
     shared: Arc<Shared>,
     merger: Ticker,
@@ -21,7 +23,7 @@ struct Shared {
     meter: Arc<Meter>,
 }
 
-/// A counter at each replica.
+/// A key's counter at each replica.
 struct Key(Box<[Mutex<PnCounter>]>);
 
 impl Key {
@@ -38,14 +40,14 @@ impl Key {
         if is_minus { counter.decrement(number, 1) } else { counter.increment(number, 1) }
     }
 
-    /// Every replica learns what all have.
+    /// Merges the state of all replicas into each.
     fn merge(&self) -> Result<(), Refused> {
         let mut all = PnCounter::default();
         (0..self.0.len()).try_for_each(|replica| all.merge(&self.at(replica)))?;
         (0..self.0.len()).try_for_each(|replica| self.at(replica).merge(&all))
     }
 
-    /// The value, as the first replica knows it.
+    /// Returns the value at the first replica.
     fn position(&self) -> i64 {
         i64::try_from(self.at(0).value()).expect("no run counts 2^63 operations")
     }
@@ -70,7 +72,7 @@ impl Replicated {
         let shared = Arc::new(Shared { keys, replicas, meter: Arc::clone(meter) });
         let merger = {
             let shared = Arc::clone(&shared);
-            // What keeps replicas from merging keeps the last merge from it as well, which tells.
+            // An error that prevents a merge also fails the last one, which reports it.
             Ticker::start(settings.merge_interval, move || _ = shared.merge())?
         };
         Ok(Replicated { shared, merger, meter: Arc::clone(meter) })

@@ -1,4 +1,4 @@
-//! What is measured: our counters, and beside them what others do instead.
+//! Measured subjects: our counters and their alternatives.
 
 mod asked;
 mod atomic;

@@ -1,10 +1,10 @@
-//! What limiters of a rate have in common here.
+//! Common parts of rate limiters.
 
 use crate::counter::settings::Settings;
 use std::time::Duration;
 use tidemark_counter::limiter::{Invalid, Rate};
 
-/// So many units a second, and so many at once.
+/// Rate in units per second, and burst.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::counter) struct Rated {
     per_second: u64,
@@ -20,12 +20,12 @@ impl Rated {
         Rate::new(self.per_second, Duration::from_secs(1))
     }
 
-    /// How long a unit takes to come back, rounded up.
+    /// Returns the time until a unit is restored, rounded up.
     pub(super) fn unit(self) -> Duration {
         Duration::from_nanos(1_000_000_000_u64.div_ceil(self.per_second))
     }
 
-    /// Units that may be admitted in so long.
+    /// Returns the units that may be admitted in this time.
     pub(super) fn limit(self, after: Duration) -> i64 {
         let brought = u128::from(self.per_second).saturating_mul(after.as_nanos()) / 1_000_000_000;
         i64::try_from(brought.saturating_add(self.burst.into())).unwrap_or(i64::MAX)

@@ -1,15 +1,15 @@
-//! A folder that is gone when it is not needed any more.
+//! A temporary folder that is removed on drop.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// A new folder below the system's folder for temporary files.
+/// A new folder in the system's folder for temporary files.
 #[derive(Debug)]
 pub(super) struct Folder(PathBuf);
 
-/// How many folders this process has made.
+/// Number of folders that this process has created.
 static MADE: AtomicU64 = AtomicU64::new(0);
 
 impl Folder {
@@ -18,7 +18,7 @@ impl Folder {
             let name = format!("tidemark-lab-{}-{}", std::process::id(), MADE.fetch_add(1, Relaxed));
             let path = std::env::temp_dir().join(name);
             match fs::create_dir(&path) {
-                // A process with the same number was ended before it had taken away its own.
+                // An earlier process with the same number ended before it removed its folder.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 made => return made.map(|()| Folder(path)),
             }
@@ -32,7 +32,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // Whoever reads the rest of the system's folder is not disturbed by one that stays.
+        // Best effort: a leftover folder in the temporary folder does no harm.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

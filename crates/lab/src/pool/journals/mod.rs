@@ -1,7 +1,7 @@
-//! `JournalOps`, `CallerOps` and `LatencyOps` with a log: every format, storage and durability that it has; `SnapshotOps`, what snapshots have; and
-//! `RecoveryOps`, the way back.
+//! `JournalOps`, `CallerOps` and `LatencyOps` with a log, in every format, storage and durability;
+//! also `SnapshotOps`, the sizes of snapshots, and `RecoveryOps`, recovery from a log.
 //!
-//! Logs are in folders of their own below the system's folder for temporary files, which `TMPDIR` says.
+//! Each log is in its own folder in the system's folder for temporary files (`TMPDIR`).
 
 mod folder;
 mod recovery;
@@ -21,7 +21,7 @@ use tidemark_pool::selector::WideTree;
 use tidemark_pool::{Pool, Selector};
 use tidemark_stores::{OpenedPool, PoolJournal, PoolLogError, PoolLogOptions};
 
-/// Draws of a frame, where few callers are.
+/// Draws per frame with few callers.
 const FEW: u64 = 64;
 
 pub(super) fn suite() -> Vec<Benchmark> {
@@ -35,7 +35,7 @@ pub(super) fn suite() -> Vec<Benchmark> {
     all
 }
 
-/// Where a log is, and how it is kept.
+/// Storage, format and durability of a log.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Kept {
     pub(super) kind: Kind,
@@ -44,7 +44,7 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    /// In files, synced before anything is answered.
+    /// In files, synced before every answer.
     const SAFELY: Self = Kept { kind: Kind::File, format: Format::Binary, durability: Durability::Always };
 }
 
@@ -60,7 +60,7 @@ impl Kind {
     const ALL: [(Self, &'static str); 3] =
         [(Kind::File, "file"), (Kind::Mmap, "mmap"), (Kind::Memory, "memory")];
 
-    /// As a row says it.
+    /// Returns its name in rows.
     pub(super) fn place(self) -> &'static str {
         match self {
             Kind::File => "in files",
@@ -70,7 +70,7 @@ impl Kind {
     }
 }
 
-/// A place for one log, which is gone when this is dropped.
+/// Storage for one log, removed on drop.
 struct Place {
     storage: Arc<dyn Storage>,
     _folder: Option<Folder>,
@@ -87,7 +87,7 @@ impl Place {
         Ok(Place { storage, _folder: folder })
     }
 
-    /// The pool that the log has, or this one if it is new.
+    /// Opens the pool in the log, or this one if the log is new.
     fn open<S: Selector>(
         &self,
         options: &PoolLogOptions,
@@ -96,7 +96,7 @@ impl Place {
         PoolJournal::open(Arc::clone(&self.storage), options, create)
     }
 
-    /// The pool that the log has.
+    /// Opens the existing pool in the log.
     fn reopen<S: Selector>(&self, options: &PoolLogOptions) -> Result<OpenedPool<S>, PoolLogError> {
         self.open(options, || unreachable!("a pool that was served is in its log"))
     }
@@ -110,14 +110,14 @@ impl Place {
         Served::of(pool, journal)
     }
 
-    /// The log's length in bytes: its segments, each up to the end of its last record. The space that files are given
-    /// ahead of use is no part of it.
+    /// Returns the log's length in bytes: its segments, each up to the end of its last record.
+    /// Preallocated space does not count.
     fn log_bytes(&self) -> anyhow::Result<u64> {
         let inspection = inspect(&self.storage, &mut |_| {})?;
         Ok(inspection.segments.iter().map(|segment| segment.used_bytes).sum())
     }
 
-    /// Fails unless the log has so many draws, and says how large they are in it.
+    /// Fails unless the log has so many draws; returns their size in the log.
     fn expect_draws<S: Selector>(&self, options: &PoolLogOptions, draws: u64) -> anyhow::Result<Vec<Found>> {
         let written = self.log_bytes()? as f64;
         let (pool, _, _) = self.reopen::<S>(options)?;
@@ -132,11 +132,12 @@ impl Place {
 
 fn options(kept: Kept) -> PoolLogOptions {
     let log = Options { durability: kept.durability, format: kept.format, ..PoolLogOptions::default().log };
-    // Snapshots have rows of their own.
+    // Snapshots have separate rows.
     PoolLogOptions { log, snapshot_after_bytes: u64::MAX }
 }
 
-/// Work of calls that ask for so many draws each, of which all must be in the log afterwards.
+/// Creates work of calls that request `draws` draws each, all of which must be in the log
+/// afterwards.
 pub(super) fn logged<S: Selector + Send + 'static>(
     kept: Kept,
     pool: Pool<S>,
@@ -145,7 +146,8 @@ pub(super) fn logged<S: Selector + Send + 'static>(
     with_options(kept.kind, options(kept), pool, |served| calls(served, draws, Served::callbacks))
 }
 
-/// Work on a pool in a service with such a log, of which all draws must be there when it is opened again.
+/// Creates work on a pool in a service with such a log. All draws must be there when it is
+/// reopened.
 fn with_options<S: Selector + Send + 'static>(
     kind: Kind,
     options: PoolLogOptions,

@@ -1,4 +1,4 @@
-//! `RecoveryOps`: from a log to the pool that it says.
+//! `RecoveryOps`: recovery of a pool from its log.
 
 use super::{Kept, Kind, Place, options, thousand};
 use crate::micro::benchmark::{Benchmark, Work};

@@ -1,4 +1,4 @@
-//! `SnapshotOps`: how large snapshots are, whole ones and those that are on a whole one.
+//! `SnapshotOps`: sizes of full and incremental snapshots.
 
 use super::{Kept, Kind, Place, options};
 use crate::micro::benchmark::{Benchmark, Work};
@@ -10,13 +10,13 @@ use tidemark_pool::selector::WideTree;
 use tidemark_pool::{Catalogue, Item, Pool};
 use tidemark_stores::PoolLogOptions;
 
-/// Of fewer items all snapshots are whole.
+/// Number of items below which all snapshots are full.
 const ITEMS_MIN: u64 = 2_048;
-/// Draws of a frame.
+/// Draws per frame.
 const AT_ONCE: u64 = 1 << 16;
-/// So many draws of an item make any snapshot due,
+/// Draws per item after which a snapshot is certainly due,
 const DRAWS_MAX: u64 = 200;
-/// and behind so many frames of a small pool it is written as well.
+/// and frames of a small pool after which it is also written.
 const FRAMES_MIN: u64 = 1_000;
 
 pub(super) fn suite() -> [Benchmark; 2] {
@@ -39,7 +39,7 @@ pub(super) fn suite() -> [Benchmark; 2] {
     })
 }
 
-/// Draws until such a snapshot is there.
+/// Draws until such a snapshot exists, and returns its size.
 fn snapshot_bytes(items: u64, is_incremental: bool) -> anyhow::Result<u64> {
     let place = Place::new(Kind::File)?;
     let kept = Kept { durability: Durability::Off, ..Kept::SAFELY };

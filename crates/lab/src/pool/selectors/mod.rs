@@ -1,6 +1,7 @@
-//! `SelectorOps`: what selectors cost by themselves, in turns, and beside what others have.
+//! `SelectorOps`: costs of selectors alone, in turns with peers.
 //!
-//! A random number that says which point or which item is in every figure; `SelectorOps.random` is that alone.
+//! Every figure includes a random number that chooses the point or the item; `SelectorOps.random`
+//! is the cost of that number.
 
 #[cfg(feature = "peers")]
 mod peers;
@@ -11,7 +12,7 @@ use crate::random::Random;
 use std::hint::black_box;
 use tidemark_pool::selector::{Alias, Fenwick, PrefixSum, Selector, WideTree};
 
-/// How many points are searched for at once.
+/// Points per bulk search.
 const PARCEL: usize = 64;
 
 pub(super) fn suite() -> Vec<Benchmark> {
@@ -34,7 +35,7 @@ pub(super) fn suite() -> Vec<Benchmark> {
     all
 }
 
-/// What is done with a selector.
+/// Operation on a selector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Act {
     Build,
@@ -47,7 +48,7 @@ enum Act {
 impl Act {
     const ALL: [Self; 5] = [Act::Build, Act::Select, Act::SelectEach, Act::Set, Act::Take];
 
-    /// As names of rows say it.
+    /// Returns its name in rows.
     fn word(self) -> &'static str {
         match self {
             Act::Build => "build",
@@ -70,7 +71,7 @@ impl Act {
         }
     }
 
-    /// What is measured in turns. Selecting is compared with what cannot do anything else.
+    /// Returns the group. Selections are compared with a structure that can only select.
     fn group(self, Scale { name, .. }: Scale) -> Option<&'static str> {
         match (self, name) {
             (Act::Select, "4") => Some("selecting among 4"),
@@ -116,7 +117,7 @@ fn row(
     }
 }
 
-/// So heavy that to become lighter by 1 now and then changes nothing of what is measured.
+/// Returns weights so large that an occasional decrement of 1 does not affect the result.
 fn weights(items: u64) -> Vec<u64> {
     let mut random = Random::new(2, 2);
     (0..items).map(|_| weight(&mut random)).collect()
@@ -168,7 +169,7 @@ fn taking<S: Selector + 'static>(selector: S) -> anyhow::Result<Work> {
     operating(selector, 1, take, move |_, calls| total - calls)
 }
 
-/// Work of operations on a selector, of which it is known what it weighs after so many calls.
+/// Creates work of operations on a selector whose total weight after so many calls is known.
 fn operating<S: Selector + 'static, R>(
     selector: S,
     operations: u64,

@@ -1,4 +1,4 @@
-//! What others have that finds items by weight: the crates `rand` and `rand_distr`.
+//! Peers that select items by weight: the crates `rand` and `rand_distr`.
 
 use super::{Act, Scale, row, weight, weights};
 use crate::micro::benchmark::{Benchmark, Work, on};
@@ -9,7 +9,7 @@ use rand::rand_core::TryRng;
 use rand_distr::weighted::{WeightedAliasIndex, WeightedTreeIndex};
 use std::convert::Infallible;
 
-/// What others do of this, if any of them does.
+/// Returns the peers' rows for this operation, if they have it.
 pub(super) fn rows(act: Act, scale: Scale) -> Vec<Benchmark> {
     let row = |name, start: fn(u64) -> anyhow::Result<Work>| row(act, scale, name, start);
     match act {
@@ -29,7 +29,7 @@ pub(super) fn rows(act: Act, scale: Scale) -> Vec<Benchmark> {
     }
 }
 
-/// The same random numbers as those of ours.
+/// The same random numbers as for our selectors.
 struct Numbers(Random);
 
 impl TryRng for Numbers {
@@ -80,7 +80,7 @@ fn setting(items: u64) -> anyhow::Result<Work> {
     Ok(work.checked(move || none_refused(set.finish()?.0.2)))
 }
 
-/// Its way to say it: an item, and its weight anew.
+/// Uses the peer's interface: an item and its new weight.
 fn taking(items: u64) -> anyhow::Result<Work> {
     let state = (WeightedTreeIndex::new(weights(items))?, numbers(), 0_u64);
     let (work, taken) = on(1, state, |(tree, numbers, refused), _| {

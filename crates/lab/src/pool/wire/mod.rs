@@ -1,7 +1,7 @@
-//! `WireOps`: draws that are asked of a server, in turns with what it and Redis have that is like them.
+//! `WireOps`: draws from a server, in turns with similar commands of that server and of Redis.
 //!
-//! One connection asks for many things before it looks at the answers, of which it looks at every one. To read and to compare them is in
-//! the time.
+//! One connection sends many requests before it reads the answers, and checks every answer. Reading
+//! and checking are part of the measured time.
 
 mod pipeline;
 mod prizes;
@@ -31,20 +31,20 @@ pub(super) struct WireOptions {
 }
 
 impl WireOptions {
-    /// Whether a server is asked.
+    /// Returns whether a server is given.
     pub(super) fn is_asked_for(&self) -> bool {
         self.port.is_some()
     }
 }
 
-/// Longest wait for an answer.
+/// Timeout of an answer.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// What is measured in turns.
+/// Name of the group measured in turns.
 const GROUP: &str = "what is asked of a server";
-/// Draws of a request that asks for many.
+/// Draws per bulk request.
 const PARCEL: u64 = 1_000;
 
-/// What there is to measure of these servers.
+/// Returns the benchmarks for these servers.
 pub(super) fn suite(options: &WireOptions) -> Vec<Benchmark> {
     let Some(port) = options.port else { return Vec::new() };
     let target = Target { password: options.password.clone(), ..Target::new(&options.host, port) };
@@ -72,7 +72,7 @@ pub(super) fn suite(options: &WireOptions) -> Vec<Benchmark> {
 
 /// When a draw is answered: once it is on disk ...
 const ALWAYS: &str = "ALWAYS";
-/// ... or when the server's mode lets it.
+/// ... or when the server's mode permits.
 const SERVER: &str = "SERVER";
 
 const SET: Popping = Popping { add: "SADD", with_score: false, pop: "SPOP" };

@@ -1,17 +1,17 @@
-//! Many requests before their answers are looked at.
+//! Pipelined requests.
 
 use crate::client::Client;
 use anyhow::Context;
 use std::time::{Duration, Instant};
 use tidemark_server::resp::{Value, encode_request};
 
-/// Requests that are sent at once; up to twice as many are under way. Their answers fit into what the system keeps for a connection, so
-/// that neither side waits for the other to read.
+/// Requests sent together; up to twice as many are in flight. Their answers fit into the
+/// connection's socket buffers, so that neither side blocks on the other's reading.
 const WINDOW: u64 = 500;
-/// Values of answers that fit there.
+/// Number of answer values that fit there.
 const VALUES: u64 = 4_000;
 
-/// A connection by which many requests are under way.
+/// A connection with pipelined requests.
 pub(super) struct Pipeline {
     client: Client,
     patience: Duration,
@@ -22,12 +22,13 @@ impl Pipeline {
         Pipeline { client, patience }
     }
 
-    /// Has one request answered, which must not be refused.
+    /// Sends one request and returns its answer, which must not be an error.
     pub(super) fn call<A: AsRef<[u8]>>(&mut self, arguments: &[A]) -> anyhow::Result<Value> {
         accepted(self.client.call(arguments)?)
     }
 
-    /// Sends a request so many times and has every answer looked at; each has some `values` values. Says how long that takes.
+    /// Sends a request `times` times and checks every answer; each has about `values` values.
+    /// Returns the time.
     pub(super) fn repeat(
         &mut self,
         arguments: &[&str],
@@ -55,7 +56,7 @@ impl Pipeline {
     }
 }
 
-/// The answer, unless it is an error.
+/// Returns the answer unless it is an error.
 fn accepted(answer: Value) -> anyhow::Result<Value> {
     if let Some(text) = answer.as_error() {
         anyhow::bail!("the server refuses: {}", String::from_utf8_lossy(text));

@@ -1,4 +1,4 @@
-//! What is asked of servers, and whether each answer is what it must be.
+//! Requests to servers, and checks of their answers.
 
 use super::pipeline::Pipeline;
 use crate::micro::benchmark::Work;
@@ -8,23 +8,23 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tidemark_server::resp::Value;
 
-/// Items of the pool that is drawn from, and how much there is of each: more than can be drawn.
+/// Number of items in the pool; the quantity of each exceeds what can be drawn.
 const ITEMS: u64 = 1_000;
 const QUANTITY: u64 = 1 << 40;
 
-/// A name that nobody else has.
+/// Returns a unique name.
 fn key(what: &str) -> String {
     static MADE: AtomicU64 = AtomicU64::new(0);
     format!("bench:pool:{what}:{}:{}", std::process::id(), MADE.fetch_add(1, Relaxed))
 }
 
-/// A pool of a server, which is gone when this is dropped.
+/// A pool on a server, removed on drop.
 pub(super) struct Drawing {
     pipeline: Pipeline,
     key: String,
-    /// Draws of a request.
+    /// Draws per request.
     parcel: u64,
-    /// The number of the next draw.
+    /// Number of the next draw.
     next: i64,
 }
 
@@ -40,7 +40,7 @@ impl Drawing {
         Ok(Drawing { pipeline, key, parcel, next: 0 })
     }
 
-    /// Calls of so many draws, whose numbers follow each other without a gap.
+    /// Creates work of calls of so many draws, whose numbers must follow each other without a gap.
     pub(super) fn work(self, draws: u64) -> anyhow::Result<Work> {
         let requests = draws.div_ceil(self.parcel);
         let draws = requests * self.parcel;
@@ -63,7 +63,7 @@ impl Drawing {
         })
     }
 
-    /// Fails unless the server has made as many draws as were asked for.
+    /// Fails unless the server has made exactly the requested draws.
     fn check(&mut self) -> anyhow::Result<()> {
         let state = self.pipeline.call(&["POOL.STATE", &self.key])?;
         let pairs = state.as_pairs().context("a state is answered by something else")?;
@@ -76,12 +76,12 @@ impl Drawing {
 
 impl Drop for Drawing {
     fn drop(&mut self) {
-        // A server that is gone has no pool either.
+        // Best effort: the server may be gone, and its pool with it.
         let _ = self.pipeline.call(&["DEL", &self.key]);
     }
 }
 
-/// Fails unless this is the draw of this number, and has given something.
+/// Fails unless the answer is the draw of this number and has an item.
 fn expect_draw(answer: &Value, next: &mut i64) -> anyhow::Result<()> {
     let (number, item) = match answer.as_elements() {
         Some([number, item]) => (number.as_integer(), item.as_bytes()),
@@ -93,7 +93,7 @@ fn expect_draw(answer: &Value, next: &mut i64) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A key that is counted up, which is gone when this is dropped.
+/// A key that is incremented, removed on drop.
 pub(super) struct Counting {
     pipeline: Pipeline,
     key: String,
@@ -120,29 +120,30 @@ impl Counting {
 
 impl Drop for Counting {
     fn drop(&mut self) {
-        // As of a pool.
+        // Best effort, as for a pool.
         let _ = self.pipeline.call(&["DEL", &self.key]);
     }
 }
 
-/// Taking members out of a set until it is empty.
+/// Removal of members from a set until it is empty.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Popping {
-    /// What adds one, before the key.
+    /// Command that adds a member, before the key.
     pub(super) add: &'static str,
-    /// Whether a score comes before a member.
+    /// Whether a score precedes each member.
     pub(super) with_score: bool,
     pub(super) pop: &'static str,
 }
 
 impl Popping {
-    /// Calls of so many members, which are added outside of the measured time.
+    /// Creates work of calls that remove so many members, which are added outside the measured
+    /// time.
     pub(super) fn work(self, mut pipeline: Pipeline, members: u64) -> anyhow::Result<Work> {
         let key = key("tickets");
         Work::calls(members, move || {
             let mut add = vec![self.add.to_owned(), key.clone()];
             for member in 0..members {
-                // In an order that is not that of the members.
+                // Scores in a different order than the members.
                 let score = (member.wrapping_mul(0x9E37_79B9) % members).to_string();
                 add.extend(self.with_score.then_some(score));
                 add.push(member.to_string());

@@ -1,4 +1,4 @@
-//! The rows against servers that are honest, and against those that are not.
+//! The rows against correct and faulty servers.
 
 use super::{WireOptions, suite};
 use crate::micro::Sizes;
@@ -7,15 +7,15 @@ use crate::test_server::{self, Behaviour, Connection, bulk};
 use std::collections::HashMap;
 use tidemark_server::resp::Value;
 
-/// What a server does wrong.
+/// A fault of a server.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Flaw {
     None,
     /// A draw is answered twice.
     Repeats,
-    /// Nothing is left behind the tenth draw.
+    /// The stock runs out after the tenth draw.
     RunsOut,
-    /// A draw is made that nobody was told of.
+    /// A draw is made without an answer.
     Forgets,
 }
 
@@ -83,7 +83,7 @@ fn serve(flaw: Flaw) -> u16 {
     test_server::start(Prizes { flaw, next_draw: 0, counts: HashMap::new(), members: 0 })
 }
 
-/// What becomes of each row that begins like this, against such a server.
+/// Returns the result of each row with this name prefix against such a server.
 fn outcomes(flaw: Flaw, names: &str) -> Vec<anyhow::Result<()>> {
     let rows = {
         let port = serve(Flaw::None).to_string();
@@ -93,7 +93,7 @@ fn outcomes(flaw: Flaw, names: &str) -> Vec<anyhow::Result<()>> {
     };
     (0..rows)
         .filter_map(|row| {
-            // A server for each: draws are numbered from 0.
+            // A separate server for each row: draws are numbered from 0.
             let port = serve(flaw).to_string();
             let redis = format!("127.0.0.1:{port}");
             let flags = ["--host", "127.0.0.1", "-p", &port, "--redis", &redis];

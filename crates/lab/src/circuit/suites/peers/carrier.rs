@@ -1,24 +1,25 @@
-//! Who carries values to another core, and the way that is open to there.
+//! Carriers of values to another core, and their open channels.
 
 use crate::micro::tally::Take;
 
-/// Who carries values to another core.
+/// A carrier of values to another core.
 pub(super) trait Carrier {
-    /// A way to there.
+    /// An open channel to that core.
     type Open<T: Take>: Open;
 
-    /// Opens a way at whose end each of these is given every value. They take them as long as the way is open.
+    /// Opens a channel that delivers every value to each of these ends. They receive while it is
+    /// open.
     fn open<T: Take>(ends: Vec<T>) -> anyhow::Result<Self::Open<T>>;
 }
 
-/// An open way.
+/// An open channel.
 pub(super) trait Open: 'static {
     /// Sends a value of less than 2^63.
     fn send(&mut self, value: u64) -> anyhow::Result<()>;
 
-    /// Sends such a value and waits until it is taken.
+    /// Sends a value of less than 2^63 and waits until it is received.
     fn ask(&mut self, value: u64) -> anyhow::Result<()>;
 
-    /// Waits until all that was sent is taken.
+    /// Waits until all sent values are received.
     fn flush(&mut self) -> anyhow::Result<()>;
 }

@@ -1,7 +1,8 @@
-//! Channels: a thread receives from one for each who listens, and answers by another.
+//! Channels: a thread receives from one channel per end and answers by another.
 //!
-//! It is one thread however many listen, as it is one that runs a circuit: the figures are those of the channels, not of threads that
-//! take turns on a core. As all are sent the same, it need not wait for several at once, but receives from one after the other.
+//! One thread serves all ends, as one thread runs a circuit. The figures are then those of the
+//! channels, not of threads that share a core. All channels carry the same values, so the thread
+//! receives from one after the other and needs no selection.
 
 use super::carrier::{Carrier, Open};
 use super::peer::Peer;
@@ -12,9 +13,9 @@ use anyhow::Context;
 use std::marker::PhantomData;
 use std::thread;
 
-/// Set in a value that is to be answered when it is taken.
+/// Bit of a value that requests an answer on receipt.
 const ASKED: u64 = 1 << 63;
-/// Not a value: everything before it is to be answered.
+/// Not a value: requests an answer when everything before it is received.
 const FLUSH: u64 = u64::MAX;
 
 pub(super) fn peers() -> Vec<Peer> {
@@ -41,7 +42,7 @@ pub(super) fn peers() -> Vec<Peer> {
     ]
 }
 
-/// A channel for each end, to a thread that receives from them in turn as long as this exists.
+/// A channel per end to one thread, which receives from them in turn while this exists.
 struct Through<C>(PhantomData<C>);
 
 impl<C: Channel> Carrier for Through<C> {
@@ -58,7 +59,8 @@ impl<C: Channel> Carrier for Through<C> {
     }
 }
 
-/// Takes what comes for each end, and answers when all have what is to be answered, until the senders are gone.
+/// Receives for each end, and answers when all have received a value with a request, until the
+/// senders are gone.
 fn receive<C: Channel, T: Take>(mut lines: Vec<(C::Receiver, T)>, outbox: &C::Sender) {
     loop {
         let mut is_asked = false;
@@ -106,7 +108,7 @@ impl<C: Channel> Drop for Lines<C> {
     fn drop(&mut self) {
         self.senders.clear();
         if let Some(receiving) = self.receiving.take() {
-            // It has nothing to say: a value it lost was noticed by counting.
+            // Has no result: lost values are noticed by counting.
             let _ = receiving.join();
         }
     }

@@ -1,4 +1,4 @@
-//! Circuits, by their own ways in.
+//! Circuits, through their own entries.
 
 use super::carrier::{Carrier, Open};
 use super::peer::Peer;
@@ -19,10 +19,10 @@ pub(super) fn peers() -> Vec<Peer> {
     ]
 }
 
-/// A circuit that somebody runs, entered in some way.
+/// A circuit with a kind of runner and a kind of entry.
 struct Entered<R, W>(PhantomData<(R, W)>);
 
-/// Who runs a circuit.
+/// Kind of runner of a circuit.
 trait RunBy: 'static {
     const BY: By;
 }
@@ -39,7 +39,7 @@ impl RunBy for Pool {
     const BY: By = By::Pool;
 }
 
-/// How a circuit is entered.
+/// Kind of entry into a circuit.
 trait Enter: 'static {
     type Way: Way;
 
@@ -81,16 +81,16 @@ impl<R: RunBy, W: Enter> Carrier for Entered<R, W> {
     }
 }
 
-/// A conduit's pipe with a receptor for each end.
+/// Returns a conduit's pipe with a receptor for each end.
 fn all_of<T: Take>(circuit: &Circuit, mut ends: Vec<T>) -> anyhow::Result<Pipe<u64>> {
     let conduit = circuit.conduit()?;
-    // There is one pipe, so that it is called once.
+    // There is one pipe, so the callback runs once.
     conduit.subscribe(&circuit.subscriber(move |_: &Subject, registrar: &mut Registrar<'_, u64>| {
         for mut end in ends.drain(..) {
             registrar.receptor(move |value| end.take(value));
         }
     })?)?;
-    // What comes by a lane may else be ahead of the subscription.
+    // Values from a lane could otherwise overtake the subscription.
     circuit.settle()?;
     Ok(conduit.get(name!("peers")).clone())
 }

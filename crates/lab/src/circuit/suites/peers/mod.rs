@@ -1,11 +1,12 @@
-//! What others have for what circuits do, in turns with a circuit: giving values to another thread until it has them all, there
-//! and back, to several who listen, and how late they arrive.
+//! Peers of circuits, in turns with a circuit: transfer of values to another thread, round trips,
+//! fan-out, and latency.
 //!
-//! Nothing is bounded, everybody sends `u64`, and whoever takes them is on a core of its own. What circuits call an await is
-//! asked of a channel in the way that channels have for it: a value that is answered by a value in a channel back.
+//! All queues are unbounded, all values are `u64`, and the receiver is on its own core. A circuit's
+//! await corresponds to a channel's request and reply: a value that is answered by a value in a
+//! channel back.
 //!
-//! `cargo bench -p tidemark-circuit --features tidemark-lab/peers -- --against peers`; without the feature there is the standard
-//! library's channel alone.
+//! `cargo bench -p tidemark-circuit --features tidemark-lab/peers -- --against peers`; without the
+//! feature the standard library's channel is the only peer.
 
 #[cfg(feature = "peers")]
 mod actor;
@@ -25,7 +26,7 @@ pub(super) fn suite() -> Vec<Benchmark> {
     Scenario::ALL.iter().flat_map(|scenario| peers.iter().map(|peer| peer.row(*scenario))).collect()
 }
 
-/// All, and first those with which the others are compared.
+/// Returns all peers, first the baselines.
 fn all() -> Vec<Peer> {
     let mut all = circuit::peers();
     all.extend(channel::peers());

@@ -1,11 +1,11 @@
-//! Somebody who is measured, and the rows that this makes.
+//! A peer and its rows.
 
 use super::carrier::Carrier;
 use super::scenario::{Description, Scenario};
 use crate::micro::benchmark::{Benchmark, Work};
 use crate::micro::sizes::Sizes;
 
-/// Somebody who is measured.
+/// A peer.
 pub(super) struct Peer {
     who: &'static str,
     how: &'static str,
@@ -17,7 +17,7 @@ impl Peer {
         Peer { who, how, start: Scenario::start::<C> }
     }
 
-    /// The row of this scenario.
+    /// Returns the row of this scenario.
     pub(super) fn row(&self, scenario: Scenario) -> Benchmark {
         let Description { group, row, measures } = scenario.description();
         let start = self.start;

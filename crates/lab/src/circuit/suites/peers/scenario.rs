@@ -1,4 +1,4 @@
-//! What is measured of each, by the same loops.
+//! Scenarios that measure every peer by the same loops.
 
 use super::carrier::{Carrier, Open};
 use crate::micro::benchmark::Work;
@@ -9,21 +9,21 @@ use crate::micro::tally::Tally;
 use std::hint::black_box;
 use std::time::Instant;
 
-/// How many there are who listen, where there are several.
+/// Number of receivers in a fan-out.
 const WIDTH: u64 = 5;
 
-/// What is measured of each.
+/// A scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scenario {
-    /// Sending, until it returns; receiving is waited for outside of the measured time.
+    /// Sending until it returns; receipt is awaited outside the measured time.
     Admission,
-    /// Sending many, until all are received.
+    /// Sending many values, until all are received.
     Batch,
-    /// Sending one, until it is received.
+    /// Sending one value, until it is received.
     RoundTrip,
-    /// Sending many to several, until all are received.
+    /// Sending many values to several receivers, until all are received.
     FanOut,
-    /// How late values are received of which so many are sent in a second.
+    /// Latency of values that are sent at a rate.
     Latency { per_second: u64 },
 }
 
@@ -101,7 +101,7 @@ impl Scenario {
     }
 }
 
-/// One loop for all who are measured, compiled for each.
+/// One loop for all peers, compiled for each.
 fn exchange<C: Carrier>(scenario: Scenario, count: u64, width: u64) -> anyhow::Result<Work> {
     let mut tally = Tally::default();
     let mut tallies: Vec<Tally> = (1..width).map(|_| Tally::default()).collect();

@@ -1,4 +1,4 @@
-//! Unbounded channels: the standard library's and those of others.
+//! Unbounded channels: the standard library's and third-party ones.
 
 use std::sync::mpsc;
 
@@ -8,13 +8,13 @@ pub(super) trait Channel: 'static {
     type Receiver: Send + 'static;
 
     fn open() -> (Self::Sender, Self::Receiver);
-    /// False if the other end is gone.
+    /// Returns false if the other end is gone.
     fn send(sender: &Self::Sender, value: u64) -> bool;
-    /// None if the other end is gone.
+    /// Returns `None` if the other end is gone.
     fn receive(receiver: &Self::Receiver) -> Option<u64>;
 }
 
-/// A channel whose functions are called as those of the standard library, but for the one that opens it.
+/// A channel with the standard library's method names, except for its constructor.
 macro_rules! channel {
     ($name:ident, $module:ident::$open:ident) => {
         pub(super) struct $name;
