@@ -474,7 +474,7 @@ const CONFIG_SUBCOMMANDS: &[Command] = &[
         "2.8.0",
         "O(1)",
         "",
-        "Writes the settings in force to the configuration file.",
+        "Is refused: the server writes no configuration file.",
     ),
     row(Group::Server, 1004, "help", 2, ADMIN | NOSCRIPT | LOADING | STALE, C::Help).doc(
         "5.0.0",

@@ -26,11 +26,11 @@ const GROUPS: [(Group, &str); 15] = [
 
 fn reference() -> String {
     let mut text = String::from(
-        "# Commands\n\nEvery command that Tidemark carries out, printed from its command table; `COMMAND DOCS` answers the \
-         same.\nNames and replies are those of Redis 7. *Since* is the version of Redis that introduced a command, or \
-         Tidemark's own.\nA `DURABLE` in front of any command that changes something lets its answer wait until the change \
-         is on disk.\n\nA read whose name is followed by `.WATCH` is answered, and answered anew whenever its answer changes: \
-         `GET.WATCH key`, `ZRANGE.WATCH board 0 9`. So can be\nwatched: ",
+        "# Commands\n\nEvery command of Tidemark, printed from its command table; `COMMAND DOCS` returns the same.\n\
+         Names and replies are those of Redis 7. *Since* is the version of Redis that introduced a command, or \
+         Tidemark's own.\n`DURABLE` before a command that changes something delays its reply until the change is on \
+         disk.\n\nA read whose name ends with `.WATCH` answers, and answers again whenever its answer changes: \
+         `GET.WATCH key`,\n`ZRANGE.WATCH board 0 9`. These reads can be watched: ",
     );
     let watched: Vec<String> = command::all()
         .filter(|row| is_watching(row))
