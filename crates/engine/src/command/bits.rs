@@ -61,6 +61,7 @@ pub(super) const COMMANDS: &[Command] = &[
         ),
     row(65, "bitfield", -2, WRITE | DENYOOM, KeySpec::ONE, bitfield)
         .using(&["RW access update"])
+        .using_by_options(bitfield_key_uses)
         .extending(Extension::BitField)
         .doc(
             "3.2.0",
@@ -491,6 +492,12 @@ fn reply_fields(
     ctx.reply.array(operations.len());
     operations.iter().for_each(|(field, _)| ctx.reply.integer(field.read(bytes)));
     Ok(())
+}
+
+/// Without `SET` and `INCRBY`, it is a read.
+fn bitfield_key_uses(args: &[&[u8]]) -> &'static [&'static str] {
+    let writes = args.iter().skip(2).any(|arg| is(arg, "SET") || is(arg, "INCRBY"));
+    if writes { &["RW access update"] } else { &["RO access"] }
 }
 
 fn bitfield(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {

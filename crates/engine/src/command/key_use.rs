@@ -5,18 +5,12 @@
 //! key). Where applicable it is followed by `access` (the value is returned) and by the change of
 //! the value: `update`, `insert` or `delete`.
 
-use super::{Command, parse};
+use super::Command;
 
 /// Returns how a command uses its first key and, if different, all others, for given arguments.
 /// [`Command::key_uses`] has the strongest use that its options allow.
 pub fn key_uses_of(command: &Command, args: &[&[u8]]) -> &'static [&'static str] {
-    let any = |words: &[&str]| args.iter().skip(2).any(|arg| words.iter().any(|word| parse::is(arg, word)));
-    match command.name {
-        "set" if !args.iter().skip(3).any(|arg| parse::is(arg, "GET")) => &["OW update"],
-        "sort" => &["RO access", "OW update"],
-        "bitfield" if !any(&["SET", "INCRBY"]) => &["RO access"],
-        _ => command.key_uses,
-    }
+    command.key_uses_of.map_or(command.key_uses, |of| of(args))
 }
 
 #[cfg(test)]

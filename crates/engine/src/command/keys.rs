@@ -1,7 +1,7 @@
 //! Keys of any type: existence, lifetime, names.
 
 use super::parse::{self, is};
-use super::{Answer, Command, Group, Handler, KeySpec, Run, flags::*};
+use super::{Answer, Command, Group, Handler, KeySpec, Misses, Run, WriteReach, flags::*};
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::keyspace::{Entry, form};
@@ -21,6 +21,7 @@ const EXPIRE_SYNTAX: [&str; 4] = [
 pub(super) const COMMANDS: &[Command] =
     &[
         row(100, "del", -2, WRITE, KeySpec::REST, del)
+            .reaching(WriteReach::EachKey)
             .using(&["RM delete"])
             .tips(&["request_policy:multi_shard", "response_policy:agg_sum"])
             .doc(
@@ -30,6 +31,7 @@ pub(super) const COMMANDS: &[Command] =
                 "Deletes keys.",
             ),
         row(101, "unlink", -2, WRITE | FAST, KeySpec::REST, del)
+            .reaching(WriteReach::EachKey)
             .using(&["RM delete"])
             .tips(&["request_policy:multi_shard", "response_policy:agg_sum"])
             .doc(
@@ -121,6 +123,7 @@ pub(super) const COMMANDS: &[Command] =
             .doc("1.0.0", "O(1)", "key newkey", "Renames a key if the new name is free."),
         row(116, "copy", -3, WRITE | DENYOOM, KeySpec::TWO, copy)
             .using(&["RO access", "OW update"])
+            .reaching(WriteReach::OtherDatabase)
             .visiting_all()
             .doc(
                 "6.2.0",
@@ -128,12 +131,10 @@ pub(super) const COMMANDS: &[Command] =
                 "source destination [DB destination-db] [REPLACE]",
                 "Copies the value of a key to another key.",
             ),
-        row(117, "move", 3, WRITE | FAST, KeySpec::ONE, move_key).using(&["RW access update"]).doc(
-            "1.0.0",
-            "O(1)",
-            "key db",
-            "Moves a key to another database.",
-        ),
+        row(117, "move", 3, WRITE | FAST, KeySpec::ONE, move_key)
+            .using(&["RW access update"])
+            .reaching(WriteReach::OtherDatabase)
+            .doc("1.0.0", "O(1)", "key db", "Moves a key to another database."),
         Command::new(Group::Generic, 118, "object", -2, READONLY, KeySpec::None, Run::Container)
             .doc("2.2.3", "Depends on the subcommand", "", "Looks at how a value is kept.")
             .with(OBJECT),
@@ -145,21 +146,25 @@ const OBJECT: &[Command] = &[
     row(120, "encoding", 3, READONLY, SECOND, object_encoding)
         .answering(Answer::Unrepeatable)
         .using(&["RO"])
+        .missing(Misses::None)
         .tips(&["nondeterministic_output"])
         .doc("2.2.3", "O(1)", "key", "Returns Redis's word for the encoding of a value of this shape."),
     row(121, "refcount", 3, READONLY, SECOND, object_refcount)
         .answering(Answer::Unrepeatable)
         .using(&["RO"])
+        .missing(Misses::None)
         .tips(&["nondeterministic_output"])
         .doc("2.2.3", "O(1)", "key", "Returns the number of references to a value, which is 1."),
     row(122, "idletime", 3, READONLY, SECOND, object_idletime)
         .answering(Answer::Unrepeatable)
         .using(&["RO"])
+        .missing(Misses::None)
         .tips(&["nondeterministic_output"])
         .doc("2.2.3", "O(1)", "key", "Returns the seconds since the key was last read or written."),
     row(123, "freq", 3, READONLY, SECOND, object_freq)
         .answering(Answer::Unrepeatable)
         .using(&["RO"])
+        .missing(Misses::None)
         .tips(&["nondeterministic_output"])
         .doc("4.0.0", "O(1)", "key", "Returns the access frequency of a key under an LFU policy."),
     row(124, "help", 2, READONLY, KeySpec::None, object_help).doc(

@@ -1,7 +1,7 @@
 //! Commands on all keys of a database, or on all databases.
 
 use super::parse::{self, glob, is};
-use super::{Answer, Command, Group, Handler, KeySpec, Run, flags::*};
+use super::{Answer, Command, Group, Handler, KeySpec, Run, WriteReach, flags::*};
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::keyspace::{DATABASES, Entry, Table, reclaim};
@@ -53,6 +53,7 @@ pub(super) const COMMANDS: &[Command] = &[
         .tips(&["request_policy:all_shards", "response_policy:agg_sum"])
         .doc("1.0.0", "O(1)", "", "Returns the number of keys in the database."),
     row(Group::Server, 144, "flushdb", -1, WRITE, flushdb)
+        .reaching(WriteReach::Database)
         .in_categories(&["@keyspace", "@dangerous"], &[])
         .tips(&["request_policy:all_shards", "response_policy:all_succeeded"])
         .doc(
@@ -62,6 +63,7 @@ pub(super) const COMMANDS: &[Command] = &[
             "Removes all keys of the database.",
         ),
     row(Group::Server, 145, "flushall", -1, WRITE, flushall)
+        .reaching(WriteReach::Databases)
         .in_categories(&["@keyspace", "@dangerous"], &[])
         .tips(&["request_policy:all_shards", "response_policy:all_succeeded"])
         .doc(
@@ -71,6 +73,7 @@ pub(super) const COMMANDS: &[Command] = &[
             "Removes all keys of all databases.",
         ),
     row(Group::Server, 146, "swapdb", 3, WRITE | FAST, swapdb)
+        .reaching(WriteReach::Databases)
         .in_categories(&["@keyspace", "@dangerous"], &[])
         .doc("4.0.0", "O(S) with S the number of shards", "index1 index2", "Exchanges two databases."),
 ];

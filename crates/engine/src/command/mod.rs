@@ -44,7 +44,7 @@ pub use group::Group;
 pub use help::reply_help;
 pub use key_spec::KeySpec;
 pub use key_use::key_uses_of;
-pub(crate) use row::{Answer, Extension};
+pub(crate) use row::{Answer, Extension, Misses, WriteReach};
 pub use row::{Command, Handler, Run, Serve};
 pub(crate) use table::find_logged;
 pub use table::{all, by_id, find, nearest, resolve};

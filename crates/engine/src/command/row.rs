@@ -55,6 +55,35 @@ pub(crate) enum Extension {
     BitField,
 }
 
+/// What a write changes beyond the values of its keys, each of which may depend on all of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WriteReach {
+    /// Nothing.
+    Keys,
+    /// Less: each of its keys is changed independently of the others.
+    EachKey,
+    /// A key of another database.
+    OtherDatabase,
+    /// All keys of its database, whatever they hold.
+    Database,
+    /// All keys of several databases, whatever they hold.
+    Databases,
+}
+
+/// Which absent keys of a command are misses, as in Redis's notifications of key misses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Misses {
+    /// Those that it only reads.
+    OfReads,
+    /// Also those that it changes, because it returns their values.
+    OfWrites,
+    /// None: it inspects keys without using them.
+    None,
+}
+
+/// Returns how a command with options uses its keys for given arguments.
+pub(crate) type KeyUsesOf = fn(&[&[u8]]) -> &'static [&'static str];
+
 /// A row of the command table.
 pub struct Command {
     /// Number in the log; unique and permanent.
@@ -89,6 +118,12 @@ pub struct Command {
     /// specifications: see [`crate::command::key_uses_of`]. For `SORT`: of keys that its arguments
     /// do not name, and of the destination.
     pub key_uses: &'static [&'static str],
+    /// Returns the uses for given arguments, if options decide them.
+    pub(crate) key_uses_of: Option<KeyUsesOf>,
+    /// Which of its keys are misses if they are absent.
+    pub(crate) misses: Misses,
+    /// What it changes beyond its keys, if it is a write.
+    pub(crate) reach: WriteReach,
     /// Where it writes beyond the end of a value.
     pub(crate) extension: Extension,
     /// What its reply depends on, if it reads keys.
@@ -131,6 +166,9 @@ impl Command {
             serve: None,
             part: |_| Part::Everything,
             key_uses: &[],
+            key_uses_of: None,
+            misses: Misses::OfReads,
+            reach: WriteReach::Keys,
             extension: Extension::None,
             answer: Answer::Unsaid,
             visits_all: false,
@@ -182,6 +220,27 @@ impl Command {
     #[must_use]
     pub(crate) const fn using(mut self, key_uses: &'static [&'static str]) -> Self {
         self.key_uses = key_uses;
+        self
+    }
+
+    /// Sets the use of its keys for given arguments, if options decide it.
+    #[must_use]
+    pub(crate) const fn using_by_options(mut self, key_uses_of: KeyUsesOf) -> Self {
+        self.key_uses_of = Some(key_uses_of);
+        self
+    }
+
+    /// Sets which of its keys are misses if they are absent.
+    #[must_use]
+    pub(crate) const fn missing(mut self, misses: Misses) -> Self {
+        self.misses = misses;
+        self
+    }
+
+    /// Sets what it changes beyond its keys.
+    #[must_use]
+    pub(crate) const fn reaching(mut self, reach: WriteReach) -> Self {
+        self.reach = reach;
         self
     }
 

@@ -19,6 +19,7 @@ const fn row(id: u16, name: &'static str, flags: u32, run: Handler) -> Command {
 pub(super) const COMMANDS: &[Command] = &[
     row(150, "sort", WRITE | DENYOOM, sort)
         .using(&["RO access", "RO access", "OW update"])
+        .using_by_options(|_| &["RO access", "OW update"])
         .visiting_all()
         .in_categories(&["@set", "@sortedset", "@list", "@dangerous"], &["@keyspace"])
         .doc(

@@ -1,7 +1,7 @@
 //! Strings: bytes as sent, numbers, and parts of either.
 
 use super::parse::{self, is};
-use super::{Answer, Command, Extension, Group, Handler, KeySpec, Run, flags::*};
+use super::{Answer, Command, Extension, Group, Handler, KeySpec, Misses, Run, WriteReach, flags::*};
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::keyspace::{Deadline, MAX_BYTES, Payload, ValueRef};
@@ -22,13 +22,17 @@ pub(super) const COMMANDS: &[Command] = &[
         .answering(Answer::Ordered)
         .using(&["RO access"])
         .doc("1.0.0", "O(1)", "key", "Returns the string value of a key."),
-    row(2, "set", -3, GROWS, KeySpec::ONE, set).using(&["RW access update"]).doc(
-        "1.0.0",
-        "O(1)",
-        "key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT unix-time-seconds | \
-         PXAT unix-time-milliseconds | KEEPTTL] [DURABLE | SYNC]",
-        "Sets the string value of a key, whatever it held; with DURABLE, answers when it is on disk.",
-    ),
+    row(2, "set", -3, GROWS, KeySpec::ONE, set)
+        .using(&["RW access update"])
+        .using_by_options(set_key_uses)
+        .missing(Misses::OfWrites)
+        .doc(
+            "1.0.0",
+            "O(1)",
+            "key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT unix-time-seconds | \
+             PXAT unix-time-milliseconds | KEEPTTL] [DURABLE | SYNC]",
+            "Sets the string value of a key, whatever it held; with DURABLE, answers when it is on disk.",
+        ),
     row(3, "setnx", 3, GROWS | FAST, KeySpec::ONE, setnx).using(&["OW insert"]).doc(
         "1.0.0",
         "O(1)",
@@ -47,24 +51,33 @@ pub(super) const COMMANDS: &[Command] = &[
         "key milliseconds value",
         "Sets the string value and the time to live in milliseconds of a key.",
     ),
-    row(6, "getset", 3, GROWS | FAST, KeySpec::ONE, getset).using(&["RW access update"]).doc(
-        "1.0.0",
-        "O(1)",
-        "key value",
-        "Sets the string value of a key and returns what it was.",
-    ),
-    row(7, "getdel", 2, WRITE | FAST, KeySpec::ONE, getdel).using(&["RW access delete"]).doc(
-        "6.2.0",
-        "O(1)",
-        "key",
-        "Returns the string value of a key and deletes the key.",
-    ),
-    row(8, "getex", -2, WRITE | FAST, KeySpec::ONE, getex).using(&["RW access update"]).doc(
-        "6.2.0",
-        "O(1)",
-        "key [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | PERSIST]",
-        "Returns the string value of a key and sets or clears its time to live.",
-    ),
+    row(6, "getset", 3, GROWS | FAST, KeySpec::ONE, getset)
+        .using(&["RW access update"])
+        .missing(Misses::OfWrites)
+        .doc(
+            "1.0.0",
+            "O(1)",
+            "key value",
+            "Sets the string value of a key and returns what it was.",
+        ),
+    row(7, "getdel", 2, WRITE | FAST, KeySpec::ONE, getdel)
+        .using(&["RW access delete"])
+        .missing(Misses::OfWrites)
+        .doc(
+            "6.2.0",
+            "O(1)",
+            "key",
+            "Returns the string value of a key and deletes the key.",
+        ),
+    row(8, "getex", -2, WRITE | FAST, KeySpec::ONE, getex)
+        .using(&["RW access update"])
+        .missing(Misses::OfWrites)
+        .doc(
+            "6.2.0",
+            "O(1)",
+            "key [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | PERSIST]",
+            "Returns the string value of a key and sets or clears its time to live.",
+        ),
     row(9, "incr", 2, GROWS | FAST, KeySpec::ONE, incr).using(&["RW access update"]).doc(
         "1.0.0",
         "O(1)",
@@ -142,6 +155,7 @@ pub(super) const COMMANDS: &[Command] = &[
         ),
     row(20, "mset", -3, GROWS, KeySpec::PAIRS, mset)
         .using(&["OW update"])
+        .reaching(WriteReach::EachKey)
         .tips(&["request_policy:multi_shard", "response_policy:all_succeeded"])
         .doc(
             "1.0.1",
@@ -246,6 +260,11 @@ fn options<'a>(args: &[&'a [u8]], for_set: bool) -> Result<Options<'a>, CommandE
         }
     }
     Ok(options)
+}
+
+/// Without `GET`, it overwrites the value without access to it.
+fn set_key_uses(args: &[&[u8]]) -> &'static [&'static str] {
+    if args.iter().skip(3).any(|arg| is(arg, "GET")) { &["RW access update"] } else { &["OW update"] }
 }
 
 fn set(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {

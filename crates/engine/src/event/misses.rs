@@ -1,7 +1,7 @@
 //! Key misses: absent keys that a command reads.
 
 use super::classes::{EventClasses, MISSED};
-use crate::command::{self, Command};
+use crate::command::{self, Command, Misses};
 use crate::context::Keys;
 
 impl Keys<'_> {
@@ -26,7 +26,9 @@ impl Keys<'_> {
 fn reads(command: &Command, args: &[&[u8]], number: usize) -> bool {
     let uses = command::key_uses_of(command, args);
     let Some(key_use) = uses.get(number).or(uses.last()) else { return false };
-    let gives_a_value = matches!(command.name, "set" | "getset" | "getdel" | "getex");
-    let only_looks = command.full_name().starts_with("object");
-    (key_use.starts_with("RO") && !only_looks) || (key_use.starts_with("RW") && gives_a_value)
+    match command.misses {
+        Misses::OfReads => key_use.starts_with("RO"),
+        Misses::OfWrites => key_use.starts_with("RO") || key_use.starts_with("RW"),
+        Misses::None => false,
+    }
 }

@@ -1,7 +1,7 @@
 //! The changes in a record of the log: commands as they were called, for replay and for the change
 //! stream.
 
-use crate::command::{self, Command, KeySpec, flags, key_uses_of};
+use crate::command::{self, Command, KeySpec, WriteReach, flags, key_uses_of};
 use crate::keyspace::{DATABASES, MAX_BYTES};
 use crate::persist::apply_error::ApplyError;
 use crate::persist::record::{ACKNOWLEDGEMENT, Cursor, LoggedCommand, kind};
@@ -46,7 +46,7 @@ impl Change<'_> {
     pub fn reaches_other_databases(&self) -> bool {
         match self {
             Change::Command { command, .. } => {
-                matches!(command.name, "flushall" | "swapdb" | "move" | "copy")
+                matches!(command.reach, WriteReach::OtherDatabase | WriteReach::Databases)
             }
             Change::Expired { .. } | Change::Acknowledged { .. } => false,
         }

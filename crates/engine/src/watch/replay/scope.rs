@@ -5,7 +5,7 @@
 //! `SWAPDB` stay within a scope. Names are identified by hash, so that long names take no more
 //! memory. A collision only makes a scope larger than necessary.
 
-use crate::command::{self, Command, KeySpec};
+use crate::command::{self, Command, KeySpec, WriteReach};
 use crate::keyspace::{Keyspace, hash};
 use crate::persist::apply_error::ApplyError;
 use crate::persist::change::{Change, Changes};
@@ -59,7 +59,7 @@ static CONNECTIONS: LazyLock<Vec<Connection>> = LazyLock::new(|| {
 
 impl Connection {
     fn of_row(row: &Command) -> Self {
-        if matches!(row.name, "del" | "unlink" | "mset") {
+        if row.reach == WriteReach::EachKey {
             return Self::None;
         }
         let uses = row.key_uses;
@@ -181,7 +181,7 @@ impl Scope {
 /// Returns whether a command affects all keys of a database independently of their values: it
 /// empties or swaps the database.
 fn concerns_all_alike(command: &Command) -> bool {
-    matches!(command.name, "flushall" | "flushdb" | "swapdb")
+    matches!(command.reach, WriteReach::Database | WriteReach::Databases)
 }
 
 /// Visits the commands of a record, each with its database.
