@@ -18,7 +18,7 @@
 
 use tidemark_engine::record::Cursor;
 use tidemark_engine::value::pool::Inner;
-use tidemark_engine::value::{Collection, Pool};
+use tidemark_engine::value::{Pool, Value};
 use tidemark_engine::{ApplyError, Malformed};
 use tidemark_pool::{
     By, Ending, Entry, Event, Events, Frame, Guarantee, Limit, Mode, Release, Scope, Soft, Stock, Unsold,

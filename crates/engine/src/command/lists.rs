@@ -6,7 +6,7 @@ use super::{Answer, Command, Group, Handler, KeySpec, Run, flags::*};
 use crate::blocking::waiter::Block;
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::value::{Collection, End, List, Type};
+use crate::value::{End, List, Type, TypedValue};
 use crate::watch::part::Part;
 use crate::watch::touched::{Splice, Touched};
 

@@ -4,12 +4,12 @@
 use super::parse;
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::value::Collection;
+use crate::value::TypedValue;
 use crate::watch::touched::Touched;
 
 /// HDEL, SREM: removes the elements named after the key and answers how many existed. `remove`
 /// returns whether one did.
-pub(super) fn remove<T: Collection>(
+pub(super) fn remove<T: TypedValue>(
     ctx: &mut Context<'_, '_>,
     args: &[&[u8]],
     event: &'static str,
@@ -29,7 +29,7 @@ pub(super) fn remove<T: Collection>(
 
 /// SINTERSTORE, ZRANGESTORE and similar: replaces the key's value by a result of `len` elements and
 /// answers its size. An empty result removes the key.
-pub(super) fn store<T: Collection>(
+pub(super) fn store<T: TypedValue>(
     ctx: &mut Context<'_, '_>,
     key: &[u8],
     (result, len): (T, usize),

@@ -12,7 +12,7 @@ use crate::keyspace::{
 };
 use crate::random::Chance;
 use crate::value::limit::NO_BOUND;
-use crate::value::{Collection, Object, Text, Type};
+use crate::value::{Object, Text, Type, TypedValue};
 use crate::watch::touched::{Moves, Touched};
 use std::cell::Cell;
 use std::io;
@@ -344,7 +344,7 @@ impl<'k> Keys<'k> {
     }
 
     /// Returns a collection, or an error if the key holds another type.
-    pub fn read<T: Collection>(&self, key: &[u8]) -> Result<Option<&T>, CommandError> {
+    pub fn read<T: TypedValue>(&self, key: &[u8]) -> Result<Option<&T>, CommandError> {
         self.entry(key).map(Entry::collection).transpose()
     }
 
@@ -352,7 +352,7 @@ impl<'k> Keys<'k> {
     /// afterwards.
     ///
     /// The caller reports changes by [`Keys::changed`].
-    pub fn update<T: Collection, R>(
+    pub fn update<T: TypedValue, R>(
         &mut self,
         key: &[u8],
         change: impl FnOnce(&mut T) -> R,
@@ -364,7 +364,7 @@ impl<'k> Keys<'k> {
         entry.touch(clock);
         let collection = entry.object_mut().and_then(T::from_object_mut).ok_or(CommandError::WrongType)?;
         let result = change(collection);
-        if Collection::is_empty(collection) {
+        if collection.is_empty() {
             database.remove(hash, key);
         }
         Ok(Some(result))
@@ -372,7 +372,7 @@ impl<'k> Keys<'k> {
 
     /// Changes a collection, creating it if the key does not exist; removes the key if the
     /// collection is empty afterwards.
-    pub fn upsert<T: Collection + Default, R>(
+    pub fn upsert<T: TypedValue + Default, R>(
         &mut self,
         key: &[u8],
         change: impl FnOnce(&mut T) -> R,
@@ -385,14 +385,14 @@ impl<'k> Keys<'k> {
             let collection =
                 entry.object_mut().and_then(T::from_object_mut).ok_or(CommandError::WrongType)?;
             let result = change(collection);
-            if Collection::is_empty(collection) {
+            if collection.is_empty() {
                 database.remove(hash, key);
             }
             return Ok(result);
         }
         let mut collection = T::default();
         let result = change(&mut collection);
-        if !Collection::is_empty(&collection) {
+        if !collection.is_empty() {
             let object = Box::new(collection.into_object());
             let entry = Entry::new(key, Payload::Object(object), None);
             entry.touch(clock);
@@ -405,8 +405,8 @@ impl<'k> Keys<'k> {
     }
 
     /// Replaces the key's value with a collection without a deadline; an empty one removes the key.
-    pub fn put<T: Collection>(&mut self, key: &[u8], value: T) {
-        if Collection::is_empty(&value) {
+    pub fn put<T: TypedValue>(&mut self, key: &[u8], value: T) {
+        if value.is_empty() {
             self.remove(key);
         } else {
             let object = Box::new(value.into_object());
@@ -449,17 +449,17 @@ impl<'k> Keys<'k> {
         let bytes = match database.get(hash, key) {
             None => Some(Vec::new()),
             Some(entry) => match entry.value() {
-                ValueRef::Object(Object::Bytes(_)) => None,
+                ValueRef::Object(Object::String(_)) => None,
                 _ => Some(entry.text()?.to_vec()),
             },
         };
         if let Some(bytes) = bytes {
-            let object = Box::new(Object::Bytes(bytes));
+            let object = Box::new(Object::String(bytes));
             database.set(hash, key, Payload::Object(object), Deadline::Keep, clock);
         }
         let entry = database.get_mut(hash, key);
         match entry.inspect(|entry| entry.touch(clock)).and_then(Entry::object_mut) {
-            Some(Object::Bytes(bytes)) => Ok(bytes),
+            Some(Object::String(bytes)) => Ok(bytes),
             other => unreachable!("the key was given a string that can grow, and holds {other:?}"),
         }
     }

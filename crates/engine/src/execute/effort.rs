@@ -4,10 +4,7 @@ use crate::command::KeySpec;
 use crate::engine::Engine;
 use crate::execute::call::Call;
 use crate::keyspace::{Entry, ValueRef, hash};
-use crate::value::Object;
-
-/// Bytes of a string that count as one element.
-const STRING_BYTES: usize = 64;
+use crate::value::elements_of_string;
 
 impl Engine {
     /// Estimates how many elements a command visits that [visits all](crate::command::Command::visits_all).
@@ -29,15 +26,8 @@ impl Engine {
 
 fn elements(entry: &Entry) -> usize {
     match entry.value() {
-        ValueRef::Raw(bytes) => bytes.len() / STRING_BYTES,
-        ValueRef::Object(Object::Bytes(bytes)) => bytes.len() / STRING_BYTES,
-        ValueRef::Object(Object::List(list)) => list.len(),
-        ValueRef::Object(Object::Hash(hash)) => hash.len(),
-        ValueRef::Object(Object::Set(set)) => set.len(),
-        ValueRef::Object(Object::SortedSet(set)) => set.len(),
-        ValueRef::Object(Object::Counter(_) | Object::Limit(_) | Object::Pool(_))
-        | ValueRef::Int(_)
-        | ValueRef::Unit
-        | ValueRef::Float(_) => 1,
+        ValueRef::Raw(bytes) => elements_of_string(bytes.len()),
+        ValueRef::Object(object) => object.value().elements(),
+        ValueRef::Int(_) | ValueRef::Unit | ValueRef::Float(_) => 1,
     }
 }

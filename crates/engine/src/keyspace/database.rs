@@ -2,12 +2,12 @@
 //! sees an entry before it changes.
 
 use super::copying::{Copying, Numbers, Slice, is_captured};
-use super::due::DueKeys;
-use super::uncommitted::{Exposure, Uncommitted};
+use super::scheduled::Scheduled;
+use super::uncommitted::Exposure;
 use super::{Entry, Payload, Table};
 use tidemark_fault::{Fault, is_planted};
 
-use crate::value::{Counter, Object, Pool, Terms};
+use crate::value::{Counter, Pool, Terms, TypedValue};
 use std::collections::BTreeSet;
 use tidemark_counter::Kind;
 
@@ -28,14 +28,7 @@ pub struct Database {
     table: Table<Entry>,
     /// Every deadline with the hash of its key, in the order of active expiry.
     deadlines: BTreeSet<(u64, u64)>,
-    /// Counters that have moved since their last commit.
-    uncommitted: Uncommitted,
-    /// Pools with reservations, by the due time that each pool stores.
-    reserving: DueKeys,
-    counters: usize,
-    /// Number of counters that expire when idle.
-    idle_counters: usize,
-    pools: usize,
+    scheduled: Scheduled,
     /// Number of the latest snapshot. An entry with an older number has not been seen by it.
     epoch: u16,
     copying: Option<Box<Copying>>,
@@ -59,26 +52,22 @@ impl Database {
 
     /// Number of counters, including expired ones that are not yet removed.
     pub fn counter_count(&self) -> usize {
-        self.counters
+        self.scheduled.counters()
     }
 
     /// Number of counters that expire when idle, including expired ones that are not yet removed.
     pub fn idle_counter_count(&self) -> usize {
-        self.idle_counters
+        self.scheduled.idle_counters()
     }
 
     /// Number of pools, including expired ones that are not yet removed.
     pub fn pool_count(&self) -> usize {
-        self.pools
+        self.scheduled.pools()
     }
 
     /// Number of open reservations of pools. O(pools with reservations).
     pub fn reservation_count(&self) -> usize {
-        let listed = self.reserving.iter().filter_map(|(due_ms, hash)| {
-            let is_listed = |entry: &Entry| pool(entry).is_some_and(|pool| pool.listed_ms() == due_ms);
-            pool(self.table.find(hash, is_listed)?)
-        });
-        listed.map(|pool| pool.inner().reservations().len()).sum()
+        self.scheduled.reservations(&self.table)
     }
 
     /// The earliest deadline, in milliseconds since 1970.
@@ -120,36 +109,25 @@ impl Database {
         if let Some(at) = entry.deadline() {
             self.deadlines.insert((at, hash));
         }
-        if let Some(counter) = counter_mut(&mut entry) {
-            self.counters += 1;
-            self.idle_counters += usize::from(counter.terms().idle_ms > 0);
-            self.uncommitted.adopt(hash, counter);
-        }
-        if let Some(pool) = pool_mut(&mut entry) {
-            self.pools += 1;
-            list(&mut self.reserving, hash, pool);
-        }
+        self.scheduled.add(hash, &mut entry);
         self.table.insert(hash, entry);
     }
 
     /// Time at which the next reservation of a pool ends, in milliseconds since 1970.
     pub(crate) fn next_reservation(&self) -> Option<u64> {
-        self.reserving.next()
+        self.scheduled.next_reservation()
     }
 
     /// Returns the key of a pool with a reservation that has ended.
     pub(crate) fn first_reserving(&self, now_ms: u64) -> Option<&[u8]> {
-        let (due_ms, hash) = self.reserving.first_due(now_ms)?;
-        let is_listed = |entry: &Entry| pool(entry).is_some_and(|pool| pool.listed_ms() == due_ms);
-        self.table.find(hash, is_listed).map(Entry::key)
+        self.scheduled.first_reserving(&self.table, now_ms)
     }
 
     /// Moves a pool to its current place in the list of reservations. Returns when its next
     /// reservation ends, in milliseconds since 1970.
     pub(crate) fn list_pool(&mut self, hash: u64, key: &[u8]) -> Option<u64> {
-        let pool = pool_mut(self.table.get_mut(hash, key)?)?;
-        unlist(&mut self.reserving, hash, pool);
-        list(&mut self.reserving, hash, pool)
+        let pool = self.table.get_mut(hash, key)?.object_mut().and_then(Pool::from_object_mut)?;
+        self.scheduled.move_pool(hash, pool)
     }
 
     /// Sets a key's value, replacing any. `clock` is the time of this access, in seconds since
@@ -169,32 +147,9 @@ impl Database {
             copying.see(entry);
             copying.hand_over(entry);
         }
-        if !self.uncommitted.is_empty() {
-            self.uncommitted.forget(hash, entry);
-        }
-        if self.pools > 0
-            && let Some(pool) = pool(entry)
-        {
-            self.pools -= 1;
-            unlist(&mut self.reserving, hash, pool);
-        }
-        if self.counters > 0
-            && let Some(counter) = entry.object().and_then(counter)
-        {
-            self.counters -= 1;
-            self.idle_counters -= usize::from(counter.terms().idle_ms > 0);
-        }
-        let is_pool = matches!(&payload, Payload::Object(object) if matches!(**object, Object::Pool(_)));
+        self.scheduled.remove(hash, entry);
         entry.set(payload);
-        if let Some(counter) = counter_mut(entry) {
-            self.counters += 1;
-            self.idle_counters += usize::from(counter.terms().idle_ms > 0);
-            self.uncommitted.adopt(hash, counter);
-        }
-        if is_pool && let Some(pool) = pool_mut(entry) {
-            self.pools += 1;
-            list(&mut self.reserving, hash, pool);
-        }
+        self.scheduled.add(hash, entry);
         let new = match deadline {
             Deadline::Keep => return,
             Deadline::Clear => None,
@@ -234,33 +189,33 @@ impl Database {
 
     /// When the next counter is due for a commit, in milliseconds since 1970.
     pub fn next_commit(&self) -> Option<u64> {
-        self.uncommitted.next_due()
+        self.scheduled.uncommitted.next_due()
     }
 
     /// Returns the key of a counter that is due for a commit.
     pub(crate) fn pop_uncommitted(&mut self, now_ms: u64) -> Option<Box<[u8]>> {
-        self.uncommitted.pop_due(&mut self.table, now_ms)
+        self.scheduled.uncommitted.pop_due(&mut self.table, now_ms)
     }
 
     /// The keys of all counters with uncommitted changes.
     pub(crate) fn uncommitted_keys(&self) -> Vec<Box<[u8]>> {
-        self.uncommitted.keys(&self.table)
+        self.scheduled.uncommitted.keys(&self.table)
     }
 
     /// Sums up what is uncommitted. O(counters that have moved).
     pub fn exposure(&self) -> Exposure {
-        self.uncommitted.exposure(&self.table)
+        self.scheduled.uncommitted.exposure(&self.table)
     }
 
     /// Moves a counter in the list from its place `before` (0: none) to `due_ms`.
     pub(crate) fn list_uncommitted(&mut self, hash: u64, before: u64, due_ms: u64) {
-        self.uncommitted.list(hash, before, due_ms);
+        self.scheduled.uncommitted.list(hash, before, due_ms);
     }
 
     /// Removes a counter with nothing to commit from the list. O(log n) for n listed counters.
     pub(crate) fn unlist_committed(&mut self, hash: u64, key: &[u8]) {
-        if let Some(Object::Counter(counter)) = self.table.get_mut(hash, key).and_then(Entry::object_mut) {
-            self.uncommitted.end(hash, counter);
+        if let Some(counter) = self.table.get_mut(hash, key).and_then(counter_mut) {
+            self.scheduled.uncommitted.end(hash, counter);
         }
     }
 
@@ -279,11 +234,8 @@ impl Database {
         counter.set_kind(kind);
         let before_ms = counter.terms().idle_ms;
         if let Some(terms) = terms {
-            let idle_ms = terms.idle_ms;
             counter.set_terms(terms);
-            self.uncommitted.adopt(hash, counter);
-            self.idle_counters -= usize::from(before_ms > 0);
-            self.idle_counters += usize::from(idle_ms > 0);
+            self.scheduled.terms_changed(hash, counter, before_ms);
         }
         Some(before_ms)
     }
@@ -293,21 +245,7 @@ impl Database {
         if let Some(at) = entry.deadline() {
             self.deadlines.remove(&(at, hash));
         }
-        if !self.uncommitted.is_empty() {
-            self.uncommitted.forget(hash, &entry);
-        }
-        if self.pools > 0
-            && let Some(pool) = pool(&entry)
-        {
-            self.pools -= 1;
-            unlist(&mut self.reserving, hash, pool);
-        }
-        if self.counters > 0
-            && let Some(counter) = entry.object().and_then(counter)
-        {
-            self.counters -= 1;
-            self.idle_counters -= usize::from(counter.terms().idle_ms > 0);
-        }
+        self.scheduled.remove(hash, &entry);
         Some(entry)
     }
 
@@ -325,9 +263,7 @@ impl Database {
     /// snapshot keeps the table until its walk has seen it.
     pub fn clear(&mut self) -> Option<Table<Entry>> {
         self.deadlines = BTreeSet::new();
-        self.uncommitted.clear();
-        self.reserving.clear();
-        (self.counters, self.idle_counters, self.pools) = (0, 0, 0);
+        self.scheduled.clear();
         let table = std::mem::take(&mut self.table);
         match &mut self.copying {
             Some(copying) if !copying.is_done() => {
@@ -388,50 +324,8 @@ impl Database {
     }
 }
 
-#[inline]
-fn counter(object: &Object) -> Option<&Counter> {
-    match object {
-        Object::Counter(counter) => Some(counter),
-        _ => None,
-    }
-}
-
-fn pool(entry: &Entry) -> Option<&Pool> {
-    match entry.object() {
-        Some(Object::Pool(pool)) => Some(pool),
-        _ => None,
-    }
-}
-
 fn counter_mut(entry: &mut Entry) -> Option<&mut Counter> {
-    match entry.object_mut() {
-        Some(Object::Counter(counter)) => Some(counter),
-        _ => None,
-    }
-}
-
-fn pool_mut(entry: &mut Entry) -> Option<&mut Pool> {
-    match entry.object_mut() {
-        Some(Object::Pool(pool)) => Some(pool),
-        _ => None,
-    }
-}
-
-/// Lists a pool by its due time. Returns that time, if any.
-fn list(reserving: &mut DueKeys, hash: u64, pool: &mut Pool) -> Option<u64> {
-    let due_ms = pool.due_ms();
-    pool.set_listed_ms(due_ms);
-    if due_ms == 0 {
-        return None;
-    }
-    reserving.insert(due_ms, hash);
-    Some(due_ms)
-}
-
-fn unlist(reserving: &mut DueKeys, hash: u64, pool: &Pool) {
-    if pool.listed_ms() != 0 {
-        reserving.remove(pool.listed_ms(), hash);
-    }
+    entry.object_mut().and_then(Counter::from_object_mut)
 }
 
 fn move_deadline(deadlines: &mut BTreeSet<(u64, u64)>, hash: u64, entry: &mut Entry, new: Option<u64>) {

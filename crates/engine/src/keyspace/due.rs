@@ -10,11 +10,6 @@ use std::collections::BTreeSet;
 pub(super) struct DueKeys(BTreeSet<(u64, u64)>);
 
 impl DueKeys {
-    #[inline]
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// When the next key is due, in milliseconds since 1970.
     pub(super) fn next(&self) -> Option<u64> {
         self.0.first().map(|&(due_ms, _)| due_ms)
@@ -31,10 +26,6 @@ impl DueKeys {
 
     pub(super) fn remove(&mut self, due_ms: u64, hash: u64) {
         self.0.remove(&(due_ms, hash));
-    }
-
-    pub(super) fn clear(&mut self) {
-        self.0 = BTreeSet::new();
     }
 
     /// All due times, with the hashes of their keys.

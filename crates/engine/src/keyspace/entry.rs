@@ -22,7 +22,7 @@
 
 use super::reclaim::reclaim;
 use crate::error::CommandError;
-use crate::value::{Collection, Decimal, Object, Text, Type};
+use crate::value::{Decimal, Object, Text, Type, TypedValue};
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::AtomicU32;
@@ -201,14 +201,14 @@ impl Entry {
         match self.value() {
             ValueRef::Raw(bytes) => Ok(Text::Bytes(bytes)),
             ValueRef::Int(value) => Ok(Text::Int(value, Decimal::of(value))),
-            ValueRef::Object(Object::Bytes(bytes)) => Ok(Text::Bytes(bytes)),
+            ValueRef::Object(Object::String(bytes)) => Ok(Text::Bytes(bytes)),
             _ => Err(CommandError::WrongType),
         }
     }
 
     /// Returns the value if it is a collection of this type, otherwise the wrong-type error.
     #[inline]
-    pub fn collection<T: Collection>(&self) -> Result<&T, CommandError> {
+    pub fn collection<T: TypedValue>(&self) -> Result<&T, CommandError> {
         self.object().and_then(T::from_object).ok_or(CommandError::WrongType)
     }
 
@@ -495,19 +495,19 @@ mod tests {
 
     #[test]
     fn an_object_survives_deadline_and_rename() {
-        let object = Box::new(Object::Bytes(b"payload".to_vec()));
+        let object = Box::new(Object::String(b"payload".to_vec()));
         let mut entry = Entry::new(b"k", Payload::Object(object), None);
         entry.set_epoch(7);
         entry.set_deadline(Some(42));
         let entry = entry.renamed(b"a longer key");
         assert_eq!(entry.key(), b"a longer key");
         assert_eq!((entry.deadline(), entry.epoch()), (Some(42), 7));
-        assert!(matches!(entry.value(), ValueRef::Object(Object::Bytes(bytes)) if bytes == b"payload"));
+        assert!(matches!(entry.value(), ValueRef::Object(Object::String(bytes)) if bytes == b"payload"));
     }
 
     #[test]
     fn entries_of_every_kind_are_made_read_moved_to_another_thread_and_dropped() {
-        let object = || Payload::Object(Box::new(Object::Bytes(vec![b'o'; 100])));
+        let object = || Payload::Object(Box::new(Object::String(vec![b'o'; 100])));
         for key in [&b""[..], b"k", b"a key of an odd length."] {
             for deadline in [None, Some(0), Some(u64::MAX)] {
                 for payload in [Payload::Unit, Payload::Raw(b""), Payload::Float(-0.0), object()] {
@@ -531,11 +531,11 @@ mod tests {
 
     #[test]
     fn an_entry_whose_object_was_taken_holds_a_number_and_drops_nothing() {
-        let mut entry = Entry::new(b"k", Payload::Object(Box::new(Object::Bytes(b"b".to_vec()))), Some(1));
+        let mut entry = Entry::new(b"k", Payload::Object(Box::new(Object::String(b"b".to_vec()))), Some(1));
         let taken = entry.take_object().expect("an object");
         assert!(entry.take_object().is_none() && entry.object_mut().is_none());
         assert!(matches!(entry.value(), ValueRef::Int(0)));
-        assert!(matches!(*taken, Object::Bytes(bytes) if bytes == b"b"));
+        assert!(matches!(*taken, Object::String(bytes) if bytes == b"b"));
     }
 
     #[derive(Debug, Clone)]
@@ -568,7 +568,7 @@ mod tests {
             ValueRef::Raw(bytes) => Held::Raw(bytes.to_vec()),
             ValueRef::Int(value) => Held::Int(value),
             ValueRef::Float(value) => Held::Float(value.to_bits()),
-            ValueRef::Object(Object::Bytes(bytes)) => Held::Object(bytes.clone()),
+            ValueRef::Object(Object::String(bytes)) => Held::Object(bytes.clone()),
             ValueRef::Object(other) => panic!("unexpected {other:?}"),
         }
     }
@@ -605,11 +605,11 @@ mod tests {
                         value = Held::Float(number.to_bits());
                     }
                     Step::Object(bytes) => {
-                        entry.set(Payload::Object(Box::new(Object::Bytes(bytes.clone()))));
+                        entry.set(Payload::Object(Box::new(Object::String(bytes.clone()))));
                         value = Held::Object(bytes);
                     }
                     Step::Grow(byte) => {
-                        if let (Some(Object::Bytes(bytes)), Held::Object(model)) = (entry.object_mut(), &mut value) {
+                        if let (Some(Object::String(bytes)), Held::Object(model)) = (entry.object_mut(), &mut value) {
                             bytes.push(byte);
                             model.push(byte);
                         }

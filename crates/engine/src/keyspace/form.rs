@@ -12,8 +12,8 @@
 
 use super::{Entry, MAX_BYTES, Payload, ValueRef};
 use crate::persist::record::{Cursor, put_bytes, put_varint};
+use crate::value::Type;
 use crate::value::capture::PART;
-use crate::value::{Collection, Counter, Hash, Limit, List, Object, Pool, Set, SortedSet, Type};
 
 const RAW: u8 = 0;
 const INT: u8 = 1;
@@ -61,14 +61,7 @@ pub(crate) fn encode(entry: &Entry, into: &mut Vec<u8>) {
     match entry.value() {
         ValueRef::Raw(bytes) => put_bytes(into, bytes),
         ValueRef::Int(value) => into.extend_from_slice(&value.to_le_bytes()),
-        ValueRef::Object(Object::Bytes(bytes)) => put_bytes(into, bytes),
-        ValueRef::Object(Object::List(list)) => list.encode(into),
-        ValueRef::Object(Object::Hash(hash)) => hash.encode(into),
-        ValueRef::Object(Object::Set(set)) => set.encode(into),
-        ValueRef::Object(Object::SortedSet(set)) => set.encode(into),
-        ValueRef::Object(Object::Counter(counter)) => counter.encode(into),
-        ValueRef::Object(Object::Limit(limit)) => limit.encode(into),
-        ValueRef::Object(Object::Pool(pool)) => pool.encode(into),
+        ValueRef::Object(object) => object.value().encode(into),
         ValueRef::Unit | ValueRef::Float(_) => {
             unreachable!("a key of {} bytes holds a bare member or score", entry.key().len());
         }
@@ -96,7 +89,7 @@ pub(crate) fn decode<'a>(bytes: &mut Cursor<'a>) -> Option<Form<'a>> {
         PART => {
             let kind = kind_in_parts(bytes.u8()?)?;
             let number = bytes.varint()?;
-            let place = if kind.has_ordered_parts() { bytes.varint()? } else { 0 };
+            let place = if kind.snapshot_form().has_ordered_parts() { bytes.varint()? } else { 0 };
             Some(Form::Part(Part { number, kind, place, count: bytes.u32()? }))
         }
         tag => decode_whole(tag, bytes).map(Form::Whole),
@@ -105,7 +98,7 @@ pub(crate) fn decode<'a>(bytes: &mut Cursor<'a>) -> Option<Form<'a>> {
 
 /// Decodes the type of a value that may be stored in parts.
 fn kind_in_parts(code: u8) -> Option<Type> {
-    Type::of_code(code).filter(|kind| kind.has_parts())
+    Type::of_code(code).filter(|kind| kind.snapshot_form().has_parts())
 }
 
 fn decode_whole(tag: u8, bytes: &mut Cursor<'_>) -> Option<Entry> {
@@ -117,16 +110,7 @@ fn decode_whole(tag: u8, bytes: &mut Cursor<'_>) -> Option<Entry> {
             return Some(Entry::new(key, Payload::Raw(value), deadline));
         }
         INT => return Some(Entry::new(key, Payload::Int(bytes.u64()?.cast_signed()), deadline)),
-        code => match Type::of_code(code)? {
-            Type::String => Object::Bytes(bytes.bytes()?.to_vec()),
-            Type::List => List::decode(bytes)?.into_object(),
-            Type::Hash => Hash::decode(bytes)?.into_object(),
-            Type::Set => Set::decode(bytes)?.into_object(),
-            Type::SortedSet => SortedSet::decode(bytes)?.into_object(),
-            Type::Counter => Object::Counter(Counter::decode(bytes)?),
-            Type::Limit => Limit::decode(bytes)?.into_object(),
-            Type::Pool => Pool::decode(bytes)?.into_object(),
-        },
+        code => Type::of_code(code)?.decode(bytes)?,
     };
     (!object.is_empty()).then(|| Entry::new(key, Payload::Object(Box::new(object)), deadline))
 }

@@ -9,6 +9,7 @@ mod due;
 mod entry;
 pub(crate) mod form;
 mod reclaim;
+mod scheduled;
 mod shard;
 mod slot;
 mod table;

@@ -8,7 +8,7 @@
 
 use super::due::DueKeys;
 use super::{Entry, Table};
-use crate::value::{Counter, Listing, Object};
+use crate::value::{Counter, Listing, TypedValue};
 
 /// Due time of a counter that has not been checked yet. Milliseconds since 1970.
 const SOON_MS: u64 = 1;
@@ -44,17 +44,8 @@ impl Exposure {
 }
 
 impl Uncommitted {
-    #[inline]
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     pub(super) fn next_due(&self) -> Option<u64> {
         self.0.next()
-    }
-
-    pub(super) fn clear(&mut self) {
-        self.0.clear();
     }
 
     /// Moves a counter in the list from its place `before` (0: none) to `due_ms`.
@@ -65,9 +56,9 @@ impl Uncommitted {
         self.0.insert(due_ms, hash);
     }
 
-    /// Removes an entry that leaves its key from the list.
-    pub(super) fn forget(&mut self, hash: u64, entry: &Entry) {
-        if let Some(listing) = counter(entry).and_then(Counter::listing) {
+    /// Removes a counter that leaves its key from the list.
+    pub(super) fn forget(&mut self, hash: u64, counter: &Counter) {
+        if let Some(listing) = counter.listing() {
             self.0.remove(listing.due_ms, hash);
         }
     }
@@ -168,15 +159,9 @@ fn is_listed(entry: &Entry, due_ms: u64) -> bool {
 }
 
 fn counter(entry: &Entry) -> Option<&Counter> {
-    match entry.object() {
-        Some(Object::Counter(counter)) => Some(counter),
-        _ => None,
-    }
+    entry.object().and_then(Counter::from_object)
 }
 
 fn counter_mut(entry: &mut Entry) -> Option<&mut Counter> {
-    match entry.object_mut() {
-        Some(Object::Counter(counter)) => Some(counter),
-        _ => None,
-    }
+    entry.object_mut().and_then(Counter::from_object_mut)
 }

@@ -6,7 +6,7 @@
 
 use crate::engine::Engine;
 use crate::keyspace::{Entry, ValueRef};
-use crate::value::{Collection, Object};
+use crate::value::{Decimal, Type};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 impl Engine {
@@ -32,16 +32,9 @@ fn entry_digest(db: u8, entry: &Entry) -> u128 {
         ValueRef::Unit => (0, 0),
         ValueRef::Float(score) => (1, score.to_bits()),
         // The bytes of a string count, not its encoding.
-        ValueRef::Raw(bytes) => (2, xxh3_64(bytes)),
-        ValueRef::Int(value) => (2, xxh3_64(itoa::Buffer::new().format(value).as_bytes())),
-        ValueRef::Object(Object::Bytes(bytes)) => (2, xxh3_64(bytes)),
-        ValueRef::Object(Object::List(list)) => (3, list.digest()),
-        ValueRef::Object(Object::Hash(hash)) => (4, hash.digest()),
-        ValueRef::Object(Object::Set(set)) => (5, set.digest()),
-        ValueRef::Object(Object::SortedSet(set)) => (6, set.digest()),
-        ValueRef::Object(Object::Counter(counter)) => (7, counter.digest()),
-        ValueRef::Object(Object::Limit(limit)) => (10, limit.digest()),
-        ValueRef::Object(Object::Pool(pool)) => (11, pool.digest()),
+        ValueRef::Raw(bytes) => (Type::String.code(), xxh3_64(bytes)),
+        ValueRef::Int(value) => (Type::String.code(), xxh3_64(Decimal::of(value).as_bytes())),
+        ValueRef::Object(object) => (object.kind().code(), object.value().digest()),
     };
     hasher.update(&[kind]);
     hasher.update(&value.to_le_bytes());

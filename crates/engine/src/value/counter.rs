@@ -9,6 +9,7 @@
 //! is known. An allowance is at most the block minus the doubt, so all crashes together leave at
 //! most one block in doubt.
 
+use super::{InParts, Value};
 use crate::persist::record::{Cursor, put_varint};
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -312,9 +313,31 @@ impl Counter {
             listing.due_ms = 0;
         }
     }
+}
 
-    /// Appends the snapshot form.
-    pub(crate) fn encode(&self, into: &mut Vec<u8>) {
+impl Value for Counter {
+    fn is_empty(&self) -> bool {
+        false
+    }
+
+    fn elements(&self) -> usize {
+        1
+    }
+
+    /// Returns the type's name; Redis has no such type.
+    fn encoding(&self) -> &'static str {
+        "counter"
+    }
+
+    fn in_parts(&self) -> Option<&dyn InParts> {
+        None
+    }
+
+    fn in_parts_mut(&mut self) -> Option<&mut dyn InParts> {
+        None
+    }
+
+    fn encode(&self, into: &mut Vec<u8>) {
         let (code, slack) = match self.terms.promise {
             Promise::Relaxed { cap } => (RELAXED, cap),
             Promise::Exact { block } => (EXACT, block),
@@ -334,8 +357,7 @@ impl Counter {
         into.extend_from_slice(&self.durable.to_le_bytes());
     }
 
-    /// Parses the snapshot form; `None` if it is invalid.
-    pub(crate) fn decode(bytes: &mut Cursor<'_>) -> Option<Self> {
+    fn decode(bytes: &mut Cursor<'_>) -> Option<Self> {
         let code = bytes.u8()?;
         let slack = bytes.varint()?;
         let promise = match code & !(LEAVES | SETTLES | DOUBTED) {
@@ -361,8 +383,7 @@ impl Counter {
         })
     }
 
-    /// Returns a digest of what the log has.
-    pub(crate) fn digest(&self) -> u64 {
+    fn digest(&self) -> u64 {
         let mut form = Vec::new();
         self.encode(&mut form);
         xxh3_64(&form)

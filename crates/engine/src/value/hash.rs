@@ -1,7 +1,7 @@
 //! Hashes: fields with values.
 
 use super::dict::Dict;
-use super::{Collection, InParts, Pieces, Type, collection};
+use super::{InParts, Pieces, TypedValue, Value};
 use crate::persist::record::Cursor;
 use crate::random::Random;
 
@@ -96,12 +96,25 @@ impl Hash {
     }
 }
 
-impl Collection for Hash {
-    const TYPE: Type = Type::Hash;
-    collection!(Hash);
-
+impl Value for Hash {
     fn is_empty(&self) -> bool {
         self.is_empty()
+    }
+
+    fn elements(&self) -> usize {
+        self.len()
+    }
+
+    fn encoding(&self) -> &'static str {
+        self.encoding()
+    }
+
+    fn in_parts(&self) -> Option<&dyn InParts> {
+        Some(self)
+    }
+
+    fn in_parts_mut(&mut self) -> Option<&mut dyn InParts> {
+        Some(self)
     }
 
     /// The flag `outgrown`, then the fields.

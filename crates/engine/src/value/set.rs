@@ -6,7 +6,7 @@
 use super::dict::{Dict, pair_digest};
 use super::integers::Integers;
 use super::text::{Decimal, Text};
-use super::{Collection, InParts, Pieces, Type, collection};
+use super::{InParts, Pieces, TypedValue, Value};
 use crate::command::parse::canonical_integer;
 use crate::persist::record::{Cursor, put_varint};
 use crate::random::Random;
@@ -213,12 +213,25 @@ impl<'a> FromIterator<Text<'a>> for Set {
 const INTEGERS: u8 = 0;
 const MEMBERS: u8 = 1;
 
-impl Collection for Set {
-    const TYPE: Type = Type::Set;
-    collection!(Set);
-
+impl Value for Set {
     fn is_empty(&self) -> bool {
         self.is_empty()
+    }
+
+    fn elements(&self) -> usize {
+        self.len()
+    }
+
+    fn encoding(&self) -> &'static str {
+        self.encoding()
+    }
+
+    fn in_parts(&self) -> Option<&dyn InParts> {
+        Some(self)
+    }
+
+    fn in_parts_mut(&mut self) -> Option<&mut dyn InParts> {
+        Some(self)
     }
 
     /// The tag; then the number of integers and eight bytes each, or a map.

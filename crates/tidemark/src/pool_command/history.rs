@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 use indicatif::ProgressBar;
 use std::path::Path;
 use std::sync::Arc;
-use tidemark_engine::value::Collection;
+use tidemark_engine::value::Value;
 use tidemark_engine::watch::{PoolSearch, PoolTrail, PoolWitness, TrailError};
 use tidemark_log::tools::Records;
 use tidemark_log::{FileStorage, Log, Lsn, MemoryStorage, Options, Record, Snapshot, Snapshots, Storage};

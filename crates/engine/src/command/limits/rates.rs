@@ -9,7 +9,7 @@ use crate::context::{Context, Keys};
 use crate::error::CommandError;
 use crate::keyspace::{Deadline, Entry, Payload};
 use crate::value::limit::{Algorithm, Leases, NO_BOUND, Policy};
-use crate::value::{Collection, Limit, Object};
+use crate::value::{Limit, Object, TypedValue};
 use tidemark_counter::limiter::{Decision, Time};
 
 /// Most bytes of a logged `LIMIT.CHECKALL` of one key besides the key: an amount, an algorithm and

@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::context::pools::refused;
 use crate::error::CommandError;
 use crate::value::pool::PoolDurability;
-use crate::value::{Collection, Pool};
+use crate::value::{Pool, Value};
 use tidemark_pool::file::{CatalogueFile, FileFormat};
 use tidemark_pool::selector::SelectorKind;
 use tidemark_pool::{Catalogue, Mode, NestingError, Rules, SECRET_BYTES, Schedule, Secret, SoldOut};

@@ -4,7 +4,7 @@ use super::no_pool;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::persist::record::Cursor;
-use crate::value::{Collection, Pool};
+use crate::value::{Pool, Value};
 
 /// `pool.load key image`: a pool was created.
 pub(super) fn load(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {

@@ -5,7 +5,7 @@ use crate::command::first_of::FirstOf;
 use crate::command::parse::{self, is};
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::value::{Collection, SortedSet};
+use crate::value::{SortedSet, TypedValue};
 use crate::wire::reply::Protocol;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

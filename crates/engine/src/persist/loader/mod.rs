@@ -10,7 +10,7 @@ use crate::persist::change::check_database;
 use crate::persist::record::Cursor;
 use crate::value::Type;
 use crate::watch::Scope;
-use partial::{Partial, Piece, Place};
+use partial::{Partial, Place, decode_piece};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -141,9 +141,9 @@ impl<'e> Loader<'e> {
 
     fn load_part(&self, part: &Part, bytes: &mut Cursor<'_>) -> Result<(), Wrong> {
         let partial = self.partial(part.number, part.kind)?;
-        if part.kind.has_ordered_parts() {
+        if part.kind.snapshot_form().has_ordered_parts() {
             // Decoded without the lock, so that another thread can load another part.
-            let piece = Piece::decode(part, bytes)?;
+            let piece = decode_piece(part, bytes)?;
             let mut partial = lock(&partial);
             partial.add(part, piece)?;
             return self.complete(part.number, partial);

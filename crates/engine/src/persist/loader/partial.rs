@@ -4,7 +4,7 @@ use crate::keyspace::form::{Head, Part};
 use crate::persist::apply_error::shown;
 use crate::persist::loader::Wrong;
 use crate::persist::record::Cursor;
-use crate::value::{Collection, Hash, InParts, List, Object, Pool, Set, SortedSet, Type};
+use crate::value::{InParts, Object, SnapshotForm, Type};
 use std::collections::BTreeMap;
 
 /// A value of which some parts are loaded.
@@ -27,52 +27,29 @@ pub(super) struct Place {
 /// The loaded parts of a value.
 enum Gathered {
     /// Elements whose parts have no order.
-    Unordered(Object),
+    Elements(Object),
     /// Parts by their index.
-    Ordered(BTreeMap<u64, Piece>),
+    Pieces(BTreeMap<u64, Object>),
 }
 
-/// Content of one ordered part.
-pub(super) enum Piece {
-    /// Consecutive elements of a list.
-    List(List),
-    /// A piece of a pool's image.
-    Pool(Box<[u8]>),
-}
-
-impl Piece {
-    /// Reads the content of a part; an error if the bytes are not valid for its type.
-    pub(super) fn decode(part: &Part, bytes: &mut Cursor<'_>) -> Result<Self, Wrong> {
-        match part.kind {
-            Type::List => {
-                let mut run = List::default();
-                decode_elements(&mut run, part, bytes)?;
-                Ok(Self::List(run))
-            }
-            Type::Pool if part.count == 1 => {
-                let piece =
-                    bytes.bytes().ok_or_else(|| format!("a piece of pool {} is cut off", part.number))?;
-                Ok(Self::Pool(piece.into()))
-            }
-            kind => {
-                let (number, count, kind) = (part.number, part.count, kind.name());
-                Err(format!("a part of value {number}, a {kind}, has {count} pieces").into())
-            }
-        }
-    }
+/// Parses an ordered part; an error if the bytes are not valid for its type.
+pub(super) fn decode_piece(part: &Part, bytes: &mut Cursor<'_>) -> Result<Object, Wrong> {
+    let (place, number, count, kind) = (part.place, part.number, part.count, part.kind.name());
+    let SnapshotForm::Pieces { decode, .. } = part.kind.snapshot_form() else {
+        unreachable!("the parts of a {kind} have no order");
+    };
+    decode(bytes, count).ok_or_else(|| {
+        format!("part {place} of value {number}, a {kind}, with {count} elements, cannot be read").into()
+    })
 }
 
 impl Partial {
     /// Creates an empty partial value; an error if values of this type do not come in parts.
     pub(super) fn new(kind: Type) -> Result<Self, Wrong> {
-        let gathered = match kind {
-            Type::String | Type::Counter | Type::Limit => {
-                return Err(format!("a {} does not come in parts", kind.name()).into());
-            }
-            Type::List | Type::Pool => Gathered::Ordered(BTreeMap::new()),
-            Type::Hash => Gathered::Unordered(Hash::default().into_object()),
-            Type::Set => Gathered::Unordered(Set::default().into_object()),
-            Type::SortedSet => Gathered::Unordered(SortedSet::default().into_object()),
+        let gathered = match kind.snapshot_form() {
+            SnapshotForm::Whole => return Err(format!("a {} does not come in parts", kind.name()).into()),
+            SnapshotForm::Elements { empty } => Gathered::Elements(empty()),
+            SnapshotForm::Pieces { .. } => Gathered::Pieces(BTreeMap::new()),
         };
         Ok(Self { kind, gathered, loaded: 0, count: None, place: None })
     }
@@ -81,8 +58,8 @@ impl Partial {
     pub(super) fn pass_over(part: &Part, bytes: &mut Cursor<'_>) -> Result<(), Wrong> {
         let mut passed_over = Self::new(part.kind)?;
         match passed_over.gathered {
-            Gathered::Unordered(_) => passed_over.load(part, bytes),
-            Gathered::Ordered(_) => Piece::decode(part, bytes).map(drop),
+            Gathered::Elements(_) => passed_over.load(part, bytes),
+            Gathered::Pieces(_) => decode_piece(part, bytes).map(drop),
         }
     }
 
@@ -100,12 +77,12 @@ impl Partial {
         Ok(())
     }
 
-    /// Adds the content of an ordered part; an error if it was added before, or if the type
+    /// Adds an ordered part; an error if it was added before, or if the type
     /// differs.
-    pub(super) fn add(&mut self, part: &Part, piece: Piece) -> Result<(), Wrong> {
+    pub(super) fn add(&mut self, part: &Part, piece: Object) -> Result<(), Wrong> {
         self.check_kind(part.number, part.kind)?;
         self.loaded += u64::from(part.count);
-        let Gathered::Ordered(pieces) = &mut self.gathered else {
+        let Gathered::Pieces(pieces) = &mut self.gathered else {
             unreachable!("the parts of a {} have no order", part.kind.name());
         };
         match pieces.insert(part.place, piece) {
@@ -118,7 +95,7 @@ impl Partial {
     pub(super) fn load(&mut self, part: &Part, bytes: &mut Cursor<'_>) -> Result<(), Wrong> {
         self.check_kind(part.number, part.kind)?;
         self.loaded += u64::from(part.count);
-        let Gathered::Unordered(object) = &mut self.gathered else {
+        let Gathered::Elements(object) = &mut self.gathered else {
             // The value was complete, and another thread has read a surplus part.
             return Err(format!("value {} goes on behind its end", part.number).into());
         };
@@ -160,9 +137,9 @@ impl Partial {
             return Err(format!("value {number} has {loaded} elements, and its key says {count}").into());
         }
         let place = self.place.take().ok_or_else(|| format!("value {number} goes on behind its end"))?;
-        let object = match std::mem::replace(&mut self.gathered, Gathered::Ordered(BTreeMap::new())) {
-            Gathered::Unordered(object) => object,
-            Gathered::Ordered(pieces) => assemble(self.kind, pieces).ok_or_else(|| {
+        let object = match std::mem::replace(&mut self.gathered, Gathered::Pieces(BTreeMap::new())) {
+            Gathered::Elements(object) => object,
+            Gathered::Pieces(pieces) => join(self.kind, pieces).ok_or_else(|| {
                 format!("the parts of value {number}, a {}, do not make one value", self.kind.name())
             })?,
         };
@@ -170,24 +147,13 @@ impl Partial {
     }
 }
 
-/// Assembles ordered parts; `None` if one is missing.
-fn assemble(kind: Type, pieces: BTreeMap<u64, Piece>) -> Option<Object> {
-    if !pieces.keys().copied().eq(0..pieces.len() as u64) {
-        return None;
-    }
-    if kind == Type::List {
-        let mut list = List::default();
-        for piece in pieces.into_values() {
-            let Piece::List(run) = piece else { return None };
-            list.append(run);
-        }
-        return Some(list.into_object());
-    }
-    let mut images = pieces.values().map(|piece| match piece {
-        Piece::Pool(image) => &**image,
-        Piece::List(_) => unreachable!("a part of a list among those of a {}", kind.name()),
-    });
-    Some(Pool::assemble(images.next()?, images)?.into_object())
+/// Joins ordered parts; `None` if one is missing, or if they form no value.
+fn join(kind: Type, pieces: BTreeMap<u64, Object>) -> Option<Object> {
+    let SnapshotForm::Pieces { join, .. } = kind.snapshot_form() else {
+        unreachable!("the parts of a {} have no order", kind.name());
+    };
+    let is_complete = pieces.keys().copied().eq(0..pieces.len() as u64);
+    is_complete.then(|| join(pieces.into_values().collect())).flatten()
 }
 
 fn decode_elements(value: &mut dyn InParts, part: &Part, bytes: &mut Cursor<'_>) -> Result<(), Wrong> {

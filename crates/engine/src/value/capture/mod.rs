@@ -16,7 +16,7 @@ use super::Type;
 use crate::persist::record::{Cursor, put_bytes, put_varint};
 
 /// A collection that a snapshot can write in parts.
-pub(crate) trait InParts {
+pub trait InParts {
     /// Whether it should be written in parts, because writing it whole would block other clients.
     fn needs_parts(&self) -> bool;
     /// Starts a capture of the present state, which needs parts. The parts will have this number.
@@ -56,7 +56,7 @@ pub(super) fn is_large(count: usize, mut sizes: impl Iterator<Item = usize>) -> 
 /// Output of a snapshot's walk: entries and parts, in pieces of bounded size. Only a single larger
 /// entry or part makes a larger piece.
 #[derive(Debug, Default)]
-pub(crate) struct Pieces {
+pub struct Pieces {
     /// All complete except the last one.
     filled: Vec<Vec<u8>>,
     /// Number of ended captures, each with as many elements as at the cut.

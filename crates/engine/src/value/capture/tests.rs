@@ -1,7 +1,7 @@
 use super::{PART_BYTES, Parts, Pieces};
 use crate::keyspace::form::{self, Form};
 use crate::persist::record::Cursor;
-use crate::value::{Collection, End, Hash, InParts, List, Set, SortedSet, Type};
+use crate::value::{End, Hash, InParts, List, Set, SortedSet, Type, TypedValue};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -103,7 +103,7 @@ fn change_sorted_set(set: &mut SortedSet, step: Step) {
 }
 
 /// Assembles a value from its parts.
-fn put_together<T: Collection + Default + InParts>(
+fn put_together<T: TypedValue + Default + InParts>(
     parts: &[Vec<u8>],
     number: u64,
     append: fn(&mut T, T),
@@ -127,7 +127,7 @@ fn put_together<T: Collection + Default + InParts>(
 
 /// Captures a value and changes it during the walk. Compares the parts with the value at the cut,
 /// and the value with a twin that was not captured.
-fn disturb<T: Collection + Default + InParts>(
+fn disturb<T: TypedValue + Default + InParts>(
     make: impl Fn() -> T,
     change: impl Fn(&mut T, Step),
     append: fn(&mut T, T),

@@ -14,7 +14,7 @@ pub use policy::{Algorithm, Policy};
 use leases::ByLeases;
 use policy::LOG_ENTRIES;
 
-use super::{Collection, Type, collection};
+use super::{InParts, Value};
 use crate::persist::record::{Cursor, put_varint};
 use smallvec::{SmallVec, smallvec};
 use std::collections::VecDeque;
@@ -219,13 +219,25 @@ impl Limit {
     }
 }
 
-impl Collection for Limit {
-    const TYPE: Type = Type::Limit;
-
-    collection!(Limit);
-
+impl Value for Limit {
     fn is_empty(&self) -> bool {
         false
+    }
+
+    fn elements(&self) -> usize {
+        1
+    }
+
+    fn encoding(&self) -> &'static str {
+        self.encoding()
+    }
+
+    fn in_parts(&self) -> Option<&dyn InParts> {
+        None
+    }
+
+    fn in_parts_mut(&mut self) -> Option<&mut dyn InParts> {
+        None
     }
 
     fn encode(&self, into: &mut Vec<u8>) {

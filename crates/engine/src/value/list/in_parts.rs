@@ -4,7 +4,27 @@ use super::capture::ListCapture;
 use super::{Chunk, List};
 use crate::persist::record::Cursor;
 use crate::value::capture::is_large;
-use crate::value::{InParts, Pieces};
+use crate::value::{InParts, Object, Pieces, SnapshotForm, TypedValue};
+
+impl List {
+    /// Each part is a run of consecutive elements.
+    pub(crate) const SNAPSHOT_FORM: SnapshotForm = SnapshotForm::Pieces { decode: decode_run, join };
+}
+
+fn decode_run(bytes: &mut Cursor<'_>, count: u32) -> Option<Object> {
+    let mut run = List::default();
+    (0..count).try_for_each(|_| run.push_encoded(bytes))?;
+    Some(run.into_object())
+}
+
+fn join(runs: Vec<Object>) -> Option<Object> {
+    let mut list = List::default();
+    for run in runs {
+        let Object::List(run) = run else { return None };
+        list.append(run);
+    }
+    Some(list.into_object())
+}
 
 impl InParts for List {
     fn needs_parts(&self) -> bool {

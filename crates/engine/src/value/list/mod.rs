@@ -16,7 +16,7 @@ mod in_parts;
 
 pub use end::End;
 
-use super::{Collection, Type, collection};
+use super::{InParts, Value};
 use crate::keyspace::MAX_BYTES;
 use crate::persist::record::{Cursor, put_bytes, put_varint};
 use capture::ListCapture;
@@ -464,12 +464,25 @@ impl<'a> Iterator for IterBack<'a> {
     }
 }
 
-impl Collection for List {
-    const TYPE: Type = Type::List;
-    collection!(List);
-
+impl Value for List {
     fn is_empty(&self) -> bool {
         self.is_empty()
+    }
+
+    fn elements(&self) -> usize {
+        self.len()
+    }
+
+    fn encoding(&self) -> &'static str {
+        self.encoding()
+    }
+
+    fn in_parts(&self) -> Option<&dyn InParts> {
+        Some(self)
+    }
+
+    fn in_parts_mut(&mut self) -> Option<&mut dyn InParts> {
+        Some(self)
     }
 
     fn encode(&self, into: &mut Vec<u8>) {

@@ -8,7 +8,7 @@
 use super::recent::Recent;
 use super::{Pool, PoolDurability};
 use crate::persist::record::{Cursor, put_bytes};
-use crate::value::{Collection, Type, collection};
+use crate::value::{InParts, Value};
 use tidemark_pool::selector::{AnySelector, SelectorKind};
 use tidemark_pool::{Chain, ChainedPool, PoolImage};
 use xxhash_rust::xxh3::xxh3_64;
@@ -66,13 +66,25 @@ fn kind_of(byte: u8) -> Option<SelectorKind> {
     SelectorKind::ALL.into_iter().find(|&kind| code(kind) == byte)
 }
 
-impl Collection for Pool {
-    const TYPE: Type = Type::Pool;
-
-    collection!(Pool);
-
+impl Value for Pool {
     fn is_empty(&self) -> bool {
         false
+    }
+
+    fn elements(&self) -> usize {
+        self.len()
+    }
+
+    fn encoding(&self) -> &'static str {
+        self.encoding()
+    }
+
+    fn in_parts(&self) -> Option<&dyn InParts> {
+        Some(self)
+    }
+
+    fn in_parts_mut(&mut self) -> Option<&mut dyn InParts> {
+        Some(self)
     }
 
     fn encode(&self, into: &mut Vec<u8>) {

@@ -9,7 +9,7 @@ mod member;
 mod packed;
 mod rank_tree;
 
-use super::{Collection, InParts, Pieces, Type, collection};
+use super::{InParts, Pieces, Value};
 use crate::persist::record::{Cursor, put_varint};
 use indexed::Indexed;
 pub(crate) use member::compare;
@@ -264,12 +264,25 @@ const INDEXED: u8 = 1;
 /// Least size of a member in a snapshot: its score and the length of its name.
 const ENCODED_MIN: usize = size_of::<f64>() + 1;
 
-impl Collection for SortedSet {
-    const TYPE: Type = Type::SortedSet;
-    collection!(SortedSet);
-
+impl Value for SortedSet {
     fn is_empty(&self) -> bool {
         self.is_empty()
+    }
+
+    fn elements(&self) -> usize {
+        self.len()
+    }
+
+    fn encoding(&self) -> &'static str {
+        self.encoding()
+    }
+
+    fn in_parts(&self) -> Option<&dyn InParts> {
+        Some(self)
+    }
+
+    fn in_parts_mut(&mut self) -> Option<&mut dyn InParts> {
+        Some(self)
     }
 
     fn encode(&self, into: &mut Vec<u8>) {

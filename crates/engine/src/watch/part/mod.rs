@@ -18,7 +18,7 @@ mod window;
 use crate::command::parse;
 use crate::command::sorted_sets::range::Preset;
 use crate::keyspace::{Entry, ValueRef};
-use crate::value::{Collection, SortedSet, Type};
+use crate::value::{SortedSet, Type, TypedValue};
 use crate::watch::touched::Touched;
 use window::{Counted, Place, Window};
 

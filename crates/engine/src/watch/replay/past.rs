@@ -282,7 +282,7 @@ fn entry_bytes(entry: &Entry, scratch: &mut Vec<u8>) -> usize {
 fn value_bytes(entry: &Entry, scratch: &mut Vec<u8>) -> usize {
     match entry.value() {
         ValueRef::Raw(bytes) => bytes.len(),
-        ValueRef::Object(Object::Bytes(bytes)) => bytes.len(),
+        ValueRef::Object(Object::String(bytes)) => bytes.len(),
         ValueRef::Object(_) => {
             scratch.clear();
             form::encode(entry, scratch);

@@ -17,7 +17,7 @@ use crate::persist::apply_error::{ApplyError, Malformed, shown};
 use crate::persist::change::{Change, Changes};
 use crate::persist::loader::Loader;
 use crate::value::pool::{NotFollowed, Sight};
-use crate::value::{Collection, Pool};
+use crate::value::{Pool, TypedValue};
 use crate::watch::replay::scope::{Dependencies, Scope};
 use crate::wire::reply::{Protocol, Reply};
 use std::io;
