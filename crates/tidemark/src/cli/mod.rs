@@ -3,7 +3,7 @@
 //! ```text
 //! arguments, lines of stdin, or the prompt ─► tokens ─► session ─► printer
 //!                                           screen (above the line that is typed) ◄─┘
-//!                                  catalogue (COMMAND DOCS) ─► completion, hints, help, nearest names
+//!                               catalogue (COMMAND DOCS) ─► completion, hints, help, nearest names
 //! ```
 
 mod catalogue;

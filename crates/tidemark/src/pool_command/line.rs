@@ -71,7 +71,7 @@ pub(super) struct ReleaseLine<'a> {
     pub(super) released: u64,
 }
 
-/// A frame, logged at once; its events follow as lines of their own.
+/// A frame: the events that were logged together. They follow as lines of their own.
 #[derive(Debug, Serialize)]
 pub(super) struct FrameLine<'a> {
     pub(super) event: &'static str,

@@ -127,7 +127,7 @@ impl Scribe {
         })
     }
 
-    /// Begins a frame, which was logged at once.
+    /// Begins a frame of events that were logged together.
     pub(super) fn frame(
         &mut self,
         lsn: u64,

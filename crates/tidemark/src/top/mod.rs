@@ -1,7 +1,7 @@
 //! `tidemark top`: shows what a server is doing, again and again.
 //!
 //! ```text
-//! source (a connection) ─► counters, pools: reading ─► text, json ─► view ─► standard output, or screen
+//! source (a connection) ─► counters, pools: reading ─► text, json ─► view ─► stdout, or screen
 //!                                                 signals and keys (screen) ─┘
 //! ```
 

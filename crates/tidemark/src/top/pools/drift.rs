@@ -126,7 +126,7 @@ fn between(before: &Pool, now: &Pool, draws: u64) -> Option<Vec<Cell>> {
     if of_nothing > 0.0 {
         cells.push((None, (of_nothing, nothing as f64)));
     } else if nothing > 0 {
-        // Nothing has no odds, so a unit was given back.
+        // A draw of nothing is impossible here, so a unit was given back.
         return None;
     }
     Some(cells)
