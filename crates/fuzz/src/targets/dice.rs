@@ -3,7 +3,8 @@
 //!
 //! ```text
 //! input   form u8 │ step u8 │ bytes     the bytes come in pieces of `step` + 1
-//! form    0: bytes as they are; 1: blocks, each a frame's payload; 2: lines, each a command's words
+//! form    0: bytes as they are; 1: blocks, each a frame's payload;
+//!         2: lines, each a command's words
 //! ```
 
 use super::{Target, words_of};

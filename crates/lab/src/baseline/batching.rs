@@ -417,7 +417,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever requests and answers are lost, every counted operation is stored once.
+        /// Every counted operation is stored once, with any loss of requests and answers.
         #[test]
         fn each_operation_is_stored_once(
             script in prop::collection::vec((0..4_u8, -3..4_i64, 0..30_u64), 1..150),
