@@ -1,25 +1,25 @@
-//! How long to wait before the next attempt to connect.
+//! The wait before the next attempt to connect.
 
 use std::time::Duration;
 
-/// When a watch connects again.
+/// When a watch reconnects.
 ///
-/// It waits for [`delay_min`](Retry::delay_min) after the first failure and twice as long after each further one, but never
-/// longer than [`delay_max`](Retry::delay_max); each time by up to half less, as chance decides, so that clients of a server
-/// that is back do not all come at one moment.
+/// It waits for [`delay_min`](Retry::delay_min) after the first failure and twice as long after
+/// each further one, at most [`delay_max`](Retry::delay_max). Each wait is shortened at random by
+/// up to half, so the clients of a restarted server do not all reconnect at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retry {
-    /// The longest wait after one failure.
+    /// Longest wait after one failure.
     pub delay_min: Duration,
-    /// The longest wait after any number of them.
+    /// Longest wait after any number of failures.
     pub delay_max: Duration,
-    /// How many attempts may fail in a row before the watch ends with [`Error::Unreachable`](crate::Error::Unreachable). With
-    /// `None` it goes on for ever.
+    /// Number of failed attempts in a row after which the watch ends with
+    /// [`Error::Unreachable`](crate::Error::Unreachable). With `None` the watch never gives up.
     pub attempts_max: Option<u32>,
 }
 
 impl Default for Retry {
-    /// Between 50 milliseconds and 5 seconds, for ever.
+    /// Returns waits between 50 milliseconds and 5 seconds, without a limit of attempts.
     fn default() -> Retry {
         Retry { delay_min: Duration::from_millis(50), delay_max: Duration::from_secs(5), attempts_max: None }
     }
@@ -41,8 +41,8 @@ impl Backoff {
         self.failures = 0;
     }
 
-    /// Notes a failure and says how long to wait, by a random number; `Err` with the number of failures if it was the last
-    /// that is allowed.
+    /// Notes a failure and returns how long to wait, by a random number; `Err` with the number of
+    /// failures if no further attempt is allowed.
     pub(crate) fn fail(&mut self, random: u64) -> Result<Duration, u32> {
         let doublings = self.failures;
         self.failures = self.failures.saturating_add(1);
@@ -52,7 +52,7 @@ impl Backoff {
         let factor = 1u32.checked_shl(doublings).unwrap_or(u32::MAX);
         let longest = self.retry.delay_min.saturating_mul(factor).min(self.retry.delay_max);
         let half = longest / 2;
-        // A fraction of 2^16 is fine enough, and nothing overflows: the quotient is at most one.
+        // 16 random bits are fine enough, and nothing overflows: the quotient is at most one.
         Ok(half + half.mul_f64((random & 0xffff) as f64 / 65_535.0))
     }
 }

@@ -1,4 +1,4 @@
-//! Where a server is, and how to reach it: what watches are made from.
+//! The address of a server, from which watches are made.
 
 use crate::backoff::Retry;
 use crate::error::Error;
@@ -8,9 +8,9 @@ use crate::position::Position;
 use crate::watch::Watch;
 use redis::{IntoConnectionInfo, ProtocolVersion};
 
-/// A server's address, with what belongs to it. Each [`Watch`] has a connection of its own.
+/// A client of one server. Each [`Watch`] has a connection of its own.
 ///
-/// Watches run as tasks, so they are made within a Tokio runtime.
+/// Watches run as tasks and must be created within a Tokio runtime.
 #[derive(Debug, Clone)]
 pub struct Client {
     server: redis::Client,
@@ -18,16 +18,17 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client of the server at an address such as `redis://user:password@127.0.0.1:7379/0`. Connects once, to see whether
-    /// somebody answers and accepts the password.
+    /// Returns a client of the server at an address such as
+    /// `redis://user:password@127.0.0.1:7379/0`. Connects once, to check that a server answers and
+    /// accepts the password.
     ///
     /// # Errors
     ///
-    /// [`Error::Address`] if it is not an address, [`Error::Unreachable`] if nobody answers, [`Error::Refused`] if the server
-    /// does not want the client.
+    /// [`Error::Address`] if the address is invalid, [`Error::Unreachable`] if no server answers,
+    /// [`Error::Refused`] if the server refuses the client.
     pub async fn connect(address: impl IntoConnectionInfo) -> Result<Client, Error> {
         let info = address.into_connection_info().map_err(Error::Address)?;
-        // Emissions are told apart from answers in RESP3 only.
+        // Only RESP3 distinguishes emissions from replies.
         let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
         let server = redis::Client::open(info.set_redis_settings(settings)).map_err(Error::Address)?;
         match Link::open(&server).await {
@@ -37,32 +38,35 @@ impl Client {
         }
     }
 
-    /// The same client, whose watches wait otherwise before they connect again.
+    /// Returns the same client with other waits before its watches reconnect.
     #[must_use]
     pub fn with_retry(self, retry: Retry) -> Client {
         Client { retry, ..self }
     }
 
-    /// Watches a read: its name and arguments, as they would be sent to have it answered once. Behind a `"|"` operators may
-    /// follow, which let only some answers pass: `["GET", "temperature", "|", "HIGH"]`.
+    /// Watches a read, given by its name and arguments like an ordinary command. After a `"|"`
+    /// operators may follow, which pass only some answers: `["GET", "temperature", "|", "HIGH"]`.
     ///
-    /// The first event is a [`Snapshot`](crate::Snapshot). If the server refuses the read, [`Error::Refused`] is the only one.
+    /// The first event is a [`Snapshot`](crate::Snapshot). If the server refuses the read,
+    /// [`Error::Refused`] is the only event.
     ///
     /// # Panics
     ///
-    /// Outside of a Tokio runtime.
+    /// Outside a Tokio runtime.
     pub fn watch<Word: AsRef<[u8]>>(&self, read: impl IntoIterator<Item = Word>) -> Watch {
         let read = read.into_iter().map(|word| word.as_ref().to_vec()).collect();
         Watch::start(|events| Follower::new(self.server.clone(), self.retry, read, None, events), None)
     }
 
-    /// Goes on with a watch behind a position of it. No snapshot comes first, unless emissions may be missing.
+    /// Resumes a watch after a position of it. No snapshot comes first, unless emissions may be
+    /// missing.
     ///
-    /// The position says what is watched, but not where: the client must be one of the same server and database.
+    /// The position says what is watched, but not on which server: the client must be one of the
+    /// same server and database.
     ///
     /// # Panics
     ///
-    /// Outside of a Tokio runtime.
+    /// Outside a Tokio runtime.
     pub fn resume(&self, position: Position) -> Watch {
         let (read, resumed) = (position.read.clone(), position.clone());
         Watch::start(

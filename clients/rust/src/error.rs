@@ -1,32 +1,33 @@
-//! Why a watch ends.
+//! Errors that end a watch.
 
 use redis::{ErrorKind, RedisError};
 use std::fmt;
 
-/// Why there is no client, or why a [`Watch`](crate::Watch) has ended.
+/// Why a client could not connect, or why a [`Watch`](crate::Watch) has ended.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Error {
-    /// This is not the address of a server.
+    /// The address is invalid.
     Address(RedisError),
-    /// The client or the read is not acceptable to the server, or the read not to the client: the same would be refused again.
+    /// The server refused the client or the read, or the client refused the read. Retrying would
+    /// fail again.
     Refused(RedisError),
     /// As many attempts as [`Retry`](crate::Retry) allows have failed in a row.
     Unreachable {
-        /// How many.
+        /// Number of attempts.
         attempts: u32,
-        /// Why the last one failed.
+        /// Error of the last attempt.
         last: RedisError,
     },
 }
 
-/// Codes of errors that go by themselves.
+/// Codes of temporary errors.
 const PASSING_CODES: [&str; 6] = ["BUSY", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "MISCONF", "TRYAGAIN"];
-/// How the server begins to say that it has no room for another client. The code of that is `ERR`.
+/// Beginning of the error when the server has no room for another client. Its code is `ERR`.
 const NO_ROOM: &str = "max number of clients";
 
 impl Error {
-    /// Whether the same request would end in this error again, however often it is sent.
+    /// Returns whether a retry of the same request would fail with this error again.
     pub(crate) fn is_final(error: &RedisError) -> bool {
         match error.kind() {
             ErrorKind::Server(_) | ErrorKind::Extension => {
@@ -37,7 +38,8 @@ impl Error {
             ErrorKind::AuthenticationFailed
             | ErrorKind::InvalidClientConfig
             | ErrorKind::RESP3NotSupported
-            // An answer to a question of another protocol than this: no other one is to be expected.
+            // A reply of an unexpected type: the server speaks another protocol, and a retry would
+            // not change that.
             | ErrorKind::UnexpectedReturnType => true,
             _ => false,
         }

@@ -1,26 +1,26 @@
-//! What a watch tells.
+//! Events of a watch.
 
 use redis::Value;
 use std::fmt;
 
-/// What a [`Watch`](crate::Watch) tells.
+/// An event of a [`Watch`](crate::Watch).
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
-    /// The whole answer. It comes first, and again whenever emissions may be missing.
+    /// The whole answer. Comes first, and again whenever emissions may be missing.
     Snapshot(Snapshot),
     /// The answer has changed.
     Emission(Emission),
 }
 
-/// The answer as it was at some moment.
+/// The answer at one moment.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Snapshot {
-    /// The record of the server's log up to which the answer has everything.
+    /// LSN of the last record that the answer includes.
     pub lsn: u64,
-    /// What the read answers.
+    /// Answer of the read.
     pub value: Value,
-    /// Why it comes.
+    /// Why the snapshot was sent.
     pub reason: Reason,
 }
 
@@ -28,43 +28,48 @@ pub struct Snapshot {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Emission {
-    /// The record of the server's log that changed the answer. Each emission's is greater than that of the one before.
+    /// LSN of the record that changed the answer. It is greater than that of the emission before.
     pub lsn: u64,
-    /// Its number: one more than that of the emission before, or 1 if it is the subscription's first.
+    /// Number of the emission: one more than that of the emission before, or 1 for the first of the
+    /// subscription.
     pub seq: u64,
-    /// What the read answers from then on. [`Value::ServerError`] if that is an error, as when the key has got another type.
+    /// New answer of the read. [`Value::ServerError`] if that is an error, for example when the key
+    /// has another type now.
     pub value: Value,
 }
 
-/// Why a snapshot comes.
+/// Why a snapshot was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reason {
     /// The watch begins.
     Begun,
-    /// The server does not retain any more what came behind the last emission; those up to `floor` are gone.
+    /// The server no longer retains the emissions after the last one that was received; those up to
+    /// `floor` are gone.
     Stale {
         /// The LSN up to which emissions are gone.
         floor: u64,
     },
-    /// The server does not know the subscription: nobody asked for it for too long, or its data is not that of before.
+    /// The server does not know the subscription: it expired, or the server has lost its data or
+    /// has other data.
     NotFound,
-    /// The server's log ends before the last emission: a crash took back what had been told.
+    /// The server's log ends before the last emission: a crash lost changes that had been emitted.
     TakenBack {
-        /// The LSN of the last record of the log.
+        /// LSN of the last record of the log.
         head: u64,
     },
-    /// The numbers do not fit: emissions were left out, or others have taken their places.
+    /// The numbers are not consecutive: emissions are missing, or other emissions have the same
+    /// numbers.
     Gap {
-        /// The number that the next emission had to have.
+        /// Number that the next emission should have.
         expected: u64,
-        /// The one that it has.
+        /// Number that it has.
         found: u64,
     },
 }
 
 impl Reason {
-    /// Whether emissions may be missing between the snapshot and what came before.
+    /// Returns whether emissions may be missing between the snapshot and the event before it.
     pub fn emissions_may_be_missing(self) -> bool {
         self != Reason::Begun
     }

@@ -1,4 +1,5 @@
-//! The task behind a watch: connects, subscribes or goes on, tells what comes, and begins anew when the connection ends.
+//! The task of a watch: connects, subscribes or resumes, forwards events, and starts again when the
+//! connection ends.
 
 use crate::backoff::{Backoff, Retry};
 use crate::error::Error;
@@ -11,10 +12,10 @@ use std::hash::{BuildHasher, RandomState};
 use std::time::Instant;
 use tokio::sync::mpsc;
 
-/// What a follower tells its watch.
+/// A message from a follower to its watch.
 #[derive(Debug)]
 pub(crate) enum Message {
-    /// Where the snapshot is in its subscription.
+    /// A snapshot, and its position in the subscription.
     Snapshot(Box<Position>, Snapshot),
     Emission(Emission),
     /// The last message.
@@ -25,20 +26,20 @@ pub(crate) struct Follower {
     server: redis::Client,
     retry: Retry,
     read: Vec<Vec<u8>>,
-    /// The last message's, unless emissions may be missing behind it.
+    /// Position of the last message, unless emissions may be missing after it.
     position: Option<Position>,
-    /// Why a snapshot would come next.
+    /// Reason of the next snapshot, if one is sent.
     reason: Reason,
     messages: mpsc::Sender<Message>,
 }
 
-/// Why a follower is done with a connection.
+/// Why a follower stops using a connection.
 enum Ended {
-    /// Another one is needed.
+    /// The connection was lost; another one is needed.
     Cut(RedisError),
-    /// No other one would do better.
+    /// The server refuses; another connection would not help.
     Refused(RedisError),
-    /// Nobody listens any more.
+    /// The watch was dropped.
     Unheard,
 }
 
@@ -59,7 +60,7 @@ impl Follower {
         Follower { server, retry, read, position, reason: Reason::Begun, messages }
     }
 
-    /// Follows until nobody listens, or until there is no point in going on.
+    /// Follows until the watch is dropped, or until a retry cannot help.
     pub(crate) async fn run(mut self) {
         let mut backoff = Backoff::new(self.retry);
         let failed = loop {
@@ -69,8 +70,9 @@ impl Follower {
                 Ended::Refused(error) => break Error::Refused(error),
                 Ended::Unheard => return,
             };
-            // A connection was of use if emissions came by it, or if it would have outlasted the longest wait. That it could
-            // be made is not enough: who is sent away each time is to wait longer each time.
+            // A connection counts as useful if it brought emissions, or if it lasted longer than
+            // the longest wait. An accepted connection is not enough: a client that is disconnected
+            // each time must wait longer each time.
             if self.seq() != seq || connecting.elapsed() >= self.retry.delay_max {
                 backoff.reset();
             }
@@ -79,7 +81,7 @@ impl Follower {
                 Err(attempts) => break Error::Unreachable { attempts, last: error },
             }
         };
-        // If nobody hears it, nobody needs it.
+        // If the watch was dropped, the error is not needed.
         let _ = self.messages.send(Message::Failed(failed)).await;
     }
 
@@ -87,7 +89,7 @@ impl Follower {
         self.position.as_ref().map(|position| position.seq)
     }
 
-    /// Follows for as long as one connection lasts.
+    /// Follows until one connection ends.
     async fn follow(&mut self) -> Ended {
         match self.subscribe().await {
             Err(ended) => ended,
@@ -100,7 +102,7 @@ impl Follower {
         }
     }
 
-    /// Goes on behind the position, or begins and tells the answer.
+    /// Resumes after the position, or begins and sends a snapshot.
     async fn subscribe(&mut self) -> Result<Link, Ended> {
         let mut link = Link::open(&self.server).await?;
         if let Some(position) = &self.position {
@@ -108,7 +110,7 @@ impl Follower {
                 None => return Ok(link),
                 Some(reason) => self.give_up_position(reason),
             }
-            // The connection may have got a subscription that is not the one.
+            // The connection may have a subscription to the wrong read.
             link = Link::open(&self.server).await?;
         }
         let (position, value) = subscription::begin(&mut link, &self.read).await?;
@@ -142,7 +144,7 @@ impl Follower {
         }
     }
 
-    /// Has a snapshot come next.
+    /// Drops the position, so that a snapshot is sent next.
     fn give_up_position(&mut self, reason: Reason) {
         self.position = None;
         self.reason = reason;
@@ -157,7 +159,8 @@ fn cut() -> Ended {
     Ended::Cut(std::io::Error::new(std::io::ErrorKind::ConnectionReset, "the connection has ended").into())
 }
 
-/// The keys of a hash map are the only random numbers of the standard library, and good enough to spread clients.
+/// Returns a random number. The keys of a hash map are the only randomness of the standard library,
+/// and good enough to spread clients.
 fn random() -> u64 {
     RandomState::new().hash_one(0)
 }

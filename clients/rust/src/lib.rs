@@ -1,5 +1,5 @@
-//! Watches reads of a Tidemark server: the answer, and from then on every change of it, exactly once and in order, over
-//! connections that may break and servers that may be restarted.
+//! Watches reads of a Tidemark server: delivers the answer, and then every change of it exactly
+//! once and in order, over connections that may break and servers that may restart.
 //!
 //! ```no_run
 //! use tidemark_client::{Client, Event, redis};
@@ -24,19 +24,21 @@
 //! # }
 //! ```
 //!
-//! Whatever reads keys can be watched: `["ZRANGE", "board", "0", "9", "REV", "WITHSCORES"]` is the top ten of a ranking.
+//! Any command that reads keys can be watched: `["ZRANGE", "board", "0", "9", "REV", "WITHSCORES"]`
+//! is the top ten of a ranking.
 //!
-//! # What holds
+//! # Guarantees
 //!
-//! - Emissions come in the order of their LSNs, none twice, none left out: their numbers are dense, and the client checks it.
-//! - A connection that ends is replaced, after a while that grows with each failure ([`Retry`]), and the server is asked for
-//!   what came behind the last emission.
-//! - Where it cannot be known that nothing is missing, [`Event::Snapshot`] comes again, with a [`Reason`]: the server keeps
-//!   emissions for some time only, and a server that loses its disk has no subscriptions.
-//! - What the client holds for a caller that is slow is bounded. The rest waits in the server.
+//! - Emissions come in the order of their LSNs, each exactly once: their numbers are consecutive,
+//!   and the client checks that.
+//! - The client replaces a lost connection, after a wait that grows with each failure ([`Retry`]),
+//!   and asks the server for the emissions after the last one.
+//! - If emissions may be missing, [`Event::Snapshot`] comes again, with a [`Reason`]: the server
+//!   keeps emissions for a limited time, and a server that loses its disk has no subscriptions.
+//! - The client holds a bounded number of events for a slow caller. The rest waits in the server.
 //!
-//! A program that wants to go on where it stopped keeps the [`Position`] behind the last event that it has processed, as
-//! text:
+//! To continue after a restart, a program stores the [`Position`] after the last event that it has
+//! processed, as text:
 //!
 //! ```no_run
 //! # use tidemark_client::{Client, Position};
@@ -55,12 +57,14 @@
 //! # }
 //! ```
 //!
-//! # What a crash of the server can take
+//! # What a crash of the server can lose
 //!
-//! With durability `interval` or `off` a server that is killed may lose changes that it has told, and give their LSNs to other
-//! changes. The client notices if the log has become shorter than what it has seen, or if the numbers do not fit, and says
-//! so by a snapshot; it cannot notice if as many others have taken the lost ones' places. Changes that were written
-//! `DURABLE`, and all changes with durability `always`, are told after they are on disk: there nothing of this happens.
+//! With durability `interval` or `off` a killed server may lose changes that it has already
+//! emitted, and give their LSNs to other changes. The client notices if the log has become shorter
+//! than what it has seen, or if the numbers are not consecutive, and reports that with a snapshot.
+//! It cannot notice if the same number of other changes has replaced the lost ones. Changes that
+//! were written `DURABLE`, and all changes with durability `always`, are emitted after they are on
+//! disk, so none of this happens to them.
 
 mod backoff;
 mod client;

@@ -1,4 +1,4 @@
-//! One connection: questions and answers, and what the server tells unasked.
+//! One connection: commands with their replies, and the server's pushes.
 
 use redis::aio::{MultiplexedConnection, SendError};
 use redis::{AsyncConnectionConfig, Cmd, PushInfo, PushKind, RedisResult, Value};
@@ -6,12 +6,14 @@ use std::sync::Mutex;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// What the server has told and nobody has looked at yet. When it is full the connection is given up: what is in it is
-/// processed, and the rest is asked for by the next connection. Until then it waits in the server.
+/// Most pushes that wait to be processed. When the queue is full, the connection is given up: the
+/// queued pushes are processed, and the next connection asks for the rest. Until then it waits in
+/// the server.
 const PUSHES_MAX: usize = 1024;
 const CONNECT_SECONDS_MAX: u64 = 10;
 const ANSWER_SECONDS_MAX: u64 = 20;
-/// A connection on which nothing has come for so long is asked whether it still is one: a network that is gone says nothing.
+/// Time without pushes after which the connection is tested, because a network failure gives no
+/// signal.
 const SILENCE_SECONDS_MAX: u64 = 10;
 
 pub(crate) struct Link {
@@ -22,7 +24,7 @@ pub(crate) struct Link {
 impl Link {
     pub(crate) async fn open(server: &redis::Client) -> RedisResult<Link> {
         let (sender, pushes) = mpsc::channel(PUSHES_MAX);
-        // What does not fit ends the channel, so that nothing behind it is taken for what follows.
+        // A push that does not fit closes the channel, so no later push is taken for the next one.
         let sender = Mutex::new(Some(sender));
         let push = move |push: PushInfo| {
             let mut sender = sender.lock().map_err(|_| SendError)?;
@@ -41,12 +43,12 @@ impl Link {
         Ok(Link { connection, pushes })
     }
 
-    /// The answer to a command.
+    /// Sends a command and returns the reply.
     pub(crate) async fn ask<'a>(&mut self, words: impl IntoIterator<Item = &'a [u8]>) -> RedisResult<Value> {
         command(words).query_async(&mut self.connection).await
     }
 
-    /// The answers to two commands, which the server gets at once.
+    /// Sends two commands in one write and returns the replies.
     pub(crate) async fn ask_both(&mut self, first: &[&[u8]], second: &[&[u8]]) -> RedisResult<[Value; 2]> {
         let mut both = redis::pipe();
         for words in [first, second] {
@@ -55,7 +57,7 @@ impl Link {
         both.query_async(&mut self.connection).await
     }
 
-    /// What the server tells next; `None` if it tells nothing more on this connection.
+    /// Returns the next push; `None` if the connection brings no more.
     pub(crate) async fn told(&mut self) -> Option<PushInfo> {
         let silence = Duration::from_secs(SILENCE_SECONDS_MAX);
         loop {

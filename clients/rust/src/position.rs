@@ -1,49 +1,51 @@
-//! How far a watch has got: all that is needed to go on with it, here or in another process.
+//! Position of a watch: all that is needed to resume it, here or in another process.
 
 use std::fmt::{self, Write};
 use std::str::FromStr;
 
-/// How far a [`Watch`](crate::Watch) has got. As text ([`Display`](fmt::Display), [`FromStr`]) it is one word of ASCII
-/// letters, digits and `-._%,:`, which is worth keeping wherever the events' effects are kept.
+/// Position of a [`Watch`](crate::Watch). As text ([`Display`](fmt::Display), [`FromStr`]) it is
+/// one word of ASCII letters, digits and `-._%,:`. Store it together with the effects of the
+/// events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Position {
-    /// How the server calls the subscription.
+    /// Id of the subscription on the server.
     pub(crate) subscription: Vec<u8>,
-    /// The LSN of the last emission, or that of the snapshot if none came since.
+    /// LSN of the last emission, or of the snapshot if none came since.
     pub(crate) lsn: u64,
-    /// The number of the last emission.
+    /// Number of the last emission.
     pub(crate) seq: u64,
-    /// The first key that the read names; empty if it names none.
+    /// First key of the read; empty if it has none.
     pub(crate) key: Vec<u8>,
-    /// The read, as the caller gave it.
+    /// The read, as given by the caller.
     pub(crate) read: Vec<Vec<u8>>,
-    /// The read, as the server lists it. A server that has lost its data may give the subscription's name to another.
+    /// The read, as listed by the server. A server that has lost its data may give the id to
+    /// another subscription.
     pub(crate) listed: Vec<Vec<u8>>,
 }
 
-/// Where an emission belongs, seen from a position.
+/// Place of an emission relative to a position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// At the position or before it: it is known already.
+    /// At the position or before it: already received.
     Known,
-    /// Right behind it.
+    /// Directly after it.
     Next,
-    /// Behind others that did not come.
+    /// After a gap of missing emissions.
     Gap,
 }
 
 impl Position {
-    /// The LSN of the last emission, or that of the snapshot if none came since.
+    /// Returns the LSN of the last emission, or of the snapshot if none came since.
     pub fn lsn(&self) -> u64 {
         self.lsn
     }
 
-    /// The number of the last emission; 0 if none came since a new subscription began.
+    /// Returns the number of the last emission; 0 if none came since a new subscription began.
     pub fn seq(&self) -> u64 {
         self.seq
     }
 
-    /// What is watched: the read's name and its arguments.
+    /// Returns the watched read: its name and its arguments.
     pub fn read(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         self.read.iter().map(Vec::as_slice)
     }
@@ -58,16 +60,16 @@ impl Position {
         }
     }
 
-    /// The number of the emission that comes next.
+    /// Returns the number of the next emission.
     pub(crate) fn seq_next(&self) -> u64 {
         self.seq.saturating_add(1)
     }
 }
 
-/// The first field of a position's text: how the rest is to be read.
+/// First field of a position's text: the version of its format.
 const VERSION: &str = "1";
 
-/// `1:2-0:17:4:key:GET,key:get,key`
+/// Writes the position as `1:2-0:17:4:key:GET,key:get,key`.
 impl fmt::Display for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{VERSION}:")?;
@@ -96,10 +98,10 @@ fn write_word(f: &mut fmt::Formatter<'_>, word: &[u8]) -> fmt::Result {
     Ok(())
 }
 
-/// This text is not a position.
+/// Error of a text that is not a position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PositionError {
-    /// What is wrong with it.
+    /// What is wrong with the text.
     what: &'static str,
 }
 
@@ -174,7 +176,7 @@ mod tests {
         let text = position().to_string();
         assert_eq!(text, "1:2-0:17:4:a%3ab%2c%20%25%ff%0a:Get,a%3ab%2c%20%25%ff%0a,:get");
         assert_eq!(text.parse(), Ok(position()));
-        // As it comes from a file that an editor has touched.
+        // As in a file that an editor has touched.
         assert_eq!(format!("{text}\n").parse(), Ok(position()));
     }
 
@@ -203,7 +205,7 @@ mod tests {
             (18, 5, Place::Next),
             (1800, 5, Place::Next),
             (18, 6, Place::Gap),
-            // Another history: the number has been there with another LSN.
+            // Another history: the number belongs to another LSN.
             (18, 4, Place::Gap),
         ] {
             assert_eq!(position.place(lsn, seq), place, "{lsn} {seq}");

@@ -1,26 +1,27 @@
-//! The words of the protocol: beginning a subscription, going on with one, and what the server tells of it.
+//! The messages of the protocol: begin a subscription, resume one, and read its pushes.
 
 use crate::event::{Emission, Reason};
 use crate::link::Link;
 use crate::position::Position;
 use redis::{ErrorKind, PushInfo, PushKind, RedisError, RedisResult, Value};
 
-/// What the server tells.
+/// A push about a subscription.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Told {
     Emission(Emission),
-    /// The subscription has ended: its emissions up to `floor` are gone before they could be sent.
+    /// The subscription has ended: its emissions up to `floor` were evicted before they could be
+    /// sent.
     Stale {
         floor: u64,
     },
 }
 
-/// What stands between a read and the operators in front of its emissions.
+/// Separator between a read and its operators.
 const BAR: &[u8] = b"|";
-/// What may stand there too, but is about how emissions are delivered, which is the client's own business.
+/// Keywords after the separator that control delivery, which this client decides itself.
 const DELIVERY: [&str; 6] = ["MARK", "OLD", "PROGRESS", "RESUME", "SQUASH", "UPDATES"];
 
-/// A read without its operators.
+/// Returns a read without its operators.
 fn without_operators(read: &[Vec<u8>]) -> RedisResult<&[Vec<u8>]> {
     let mut parts = read.splitn(2, |word| word == BAR);
     let (words, operators) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
@@ -34,7 +35,7 @@ fn without_operators(read: &[Vec<u8>]) -> RedisResult<&[Vec<u8>]> {
     }
 }
 
-/// Begins a subscription: where it begins, and the answer.
+/// Begins a subscription; returns its position and the answer.
 pub(crate) async fn begin(link: &mut Link, read: &[Vec<u8>]) -> RedisResult<(Position, Value)> {
     let key = first_key(link, without_operators(read)?).await?;
     let mut words = read.to_vec();
@@ -56,18 +57,18 @@ pub(crate) async fn begin(link: &mut Link, read: &[Vec<u8>]) -> RedisResult<(Pos
     Ok((Position { listed, ..position }, answer))
 }
 
-/// Goes on behind a position; `Some` reason if that cannot be done without emissions being left out.
+/// Resumes a subscription after a position; returns a reason if that would leave out emissions.
 pub(crate) async fn resume(link: &mut Link, position: &Position) -> RedisResult<Option<Reason>> {
     let lsn = position.lsn.to_string();
     let words = [b"EMITRECONNECT", position.key.as_slice(), &position.subscription, lsn.as_bytes()];
-    // Asked at once, so that the second answer does not come behind all that the subscriber has missed.
+    // Sent together, so the second reply does not come after all that the subscriber has missed.
     let [answer, watches] = link.ask_both(&words, &[b"WATCHES"]).await?;
     let Value::Array(answer) = answer else { return Err(strange()) };
     let [word, found] = <[Value; 2]>::try_from(answer).map_err(|_| strange())?;
     let (word, found) = bytes(word).zip(number(found)).ok_or_else(strange)?;
     Ok(match word.as_slice() {
         b"OK" if found != position.seq_next() => Some(Reason::Gap { expected: position.seq_next(), found }),
-        // The name, the key and the number fit by chance.
+        // Another subscription has the same id, key and number by chance.
         b"OK" if listed(watches, &position.subscription)? != position.listed => Some(Reason::NotFound),
         b"OK" => None,
         b"STALE_SEQUENCE" => Some(Reason::Stale { floor: found }),
@@ -77,7 +78,7 @@ pub(crate) async fn resume(link: &mut Link, position: &Position) -> RedisResult<
     })
 }
 
-/// What a push says of a subscription; `None` if it is about something else.
+/// Reads a push about this subscription; `None` if it is about something else.
 pub(crate) fn told(push: PushInfo, subscription: &[u8]) -> Option<Told> {
     let PushKind::Other(kind) = push.kind else { return None };
     let mut fields = push.data.into_iter();
@@ -92,19 +93,21 @@ pub(crate) fn told(push: PushInfo, subscription: &[u8]) -> Option<Told> {
     }
 }
 
-/// The first key that a read names, by which the server wants a subscription to be asked for; empty if it names none.
+/// Returns the first key of a read, which the server requires to resume a subscription; empty if it
+/// has none.
 async fn first_key(link: &mut Link, read: &[Vec<u8>]) -> RedisResult<Vec<u8>> {
     let words = [b"COMMAND".as_slice(), b"GETKEYS"].into_iter().chain(read.iter().map(Vec::as_slice));
     match link.ask(words).await {
         Ok(Value::Array(keys)) => Ok(keys.into_iter().next().and_then(bytes).unwrap_or_default()),
         Ok(_) => Err(strange()),
-        // A read without keys; or one that does not exist, which the server says better when it is to be watched.
+        // The read has no keys, or does not exist; the server reports the latter better when it is
+        // watched.
         Err(error) if matches!(error.kind(), ErrorKind::Server(_) | ErrorKind::Extension) => Ok(Vec::new()),
         Err(error) => Err(error),
     }
 }
 
-/// The read of a subscription among those that the server lists, as it lists it.
+/// Returns the read of a subscription as the server lists it.
 fn listed(watches: Value, subscription: &[u8]) -> RedisResult<Vec<Vec<u8>>> {
     let Value::Array(watches) = watches else { return Err(strange()) };
     for mut watch in watches {

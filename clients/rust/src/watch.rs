@@ -1,4 +1,4 @@
-//! What the caller holds of a watch.
+//! The caller's side of a watch.
 
 use crate::error::Error;
 use crate::event::Event;
@@ -10,11 +10,11 @@ use std::task::{Context, Poll, ready};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-/// Messages between the task and the caller. Few: what has arrived waits before, in the connection.
+/// Messages between the task and the caller. Few, because events queue in the connection first.
 const MESSAGES_MAX: usize = 16;
 
-/// A read that is watched: a [`Stream`] of [`Event`]s. It ends behind an error, after which nothing could come any more; until
-/// then it connects anew whenever it must. Dropping it ends the subscription.
+/// A watched read: a [`Stream`] of [`Event`]s. It ends after an error, which is final; before that
+/// it reconnects whenever it must. Dropping it ends the subscription.
 #[derive(Debug)]
 pub struct Watch {
     messages: mpsc::Receiver<Message>,
@@ -32,13 +32,14 @@ impl Watch {
         Watch { messages, task, position }
     }
 
-    /// The next event; `None` behind an error. It may be dropped before it is ready: nothing is lost by that.
+    /// Returns the next event; `None` after an error. Cancel safe: dropping the future loses no
+    /// event.
     pub async fn next(&mut self) -> Option<Result<Event, Error>> {
         std::future::poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }
 
-    /// Where the watch is behind the last event that was taken from it: [`Client::resume`](crate::Client::resume) goes on from
-    /// there. `None` before the first.
+    /// Returns the position after the last event that was taken:
+    /// [`Client::resume`](crate::Client::resume) continues from it. `None` before the first event.
     pub fn position(&self) -> Option<&Position> {
         self.position.as_ref()
     }

@@ -1,4 +1,4 @@
-//! Emissions whose numbers do not fit, as no server of ours sends them: from one that is a script.
+//! Emissions with inconsistent numbers, which no Tidemark server sends: they come from a script.
 #![allow(clippy::indexing_slicing, missing_docs, reason = "a test may fail by a panic")]
 
 use redis::Value;
@@ -7,7 +7,8 @@ use std::net::{TcpListener, TcpStream};
 use std::thread;
 use tidemark_client::{Client, Event, Reason};
 
-/// Answers a client until it leaves; each subscription gets its pushes behind the list of subscriptions.
+/// Answers a client until it disconnects; each subscription gets its pushes after the list of
+/// subscriptions.
 fn serve(stream: TcpStream, lsn: u64, pushes: &str) -> std::io::Result<()> {
     let mut input = BufReader::new(stream.try_clone()?);
     let mut output = stream;
@@ -28,7 +29,7 @@ fn serve(stream: TcpStream, lsn: u64, pushes: &str) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The next command; `None` if there is none.
+/// Returns the next command; `None` at the end.
 fn command(input: &mut impl BufRead) -> std::io::Result<Option<Vec<String>>> {
     let number = |input: &mut dyn BufRead| {
         let mut line = String::new();
@@ -57,7 +58,7 @@ async fn what_is_known_is_dropped_and_a_gap_is_said() {
     let port = listener.local_addr().expect("an address").port();
     thread::spawn(move || {
         let first = [push(9, 7), push(11, 1), push(11, 1), push(10, 2), push(13, 2), push(15, 4)].concat();
-        // The first connection is only to see whether somebody answers.
+        // The first connection only checks whether the server answers.
         let scripts = [(0, String::new()), (10, first), (20, push(21, 1))];
         for ((lsn, pushes), stream) in scripts.into_iter().zip(listener.incoming()) {
             thread::spawn(move || serve(stream.expect("a connection"), lsn, &pushes));

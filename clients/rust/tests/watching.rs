@@ -1,4 +1,4 @@
-//! Watches of a real server, through crashes of it and cut connections.
+//! Watches of a real server, through its crashes and cut connections.
 #![allow(clippy::indexing_slicing, missing_docs, reason = "a test may fail by a panic")]
 
 mod common;
@@ -26,7 +26,7 @@ async fn the_answer_comes_first_and_then_each_change() {
     expect_numbers(&mut watch, 1..=2, 1).await;
     let Event::Emission(gone) = event(&mut watch).await else { panic!("an emission comes") };
     assert_eq!((gone.seq, gone.value), (3, Value::Nil));
-    // An answer that is an error is an answer.
+    // An error is an answer as well.
     let () = run(&server, "RPUSH k 1");
     let Event::Emission(error) = event(&mut watch).await else { panic!("an emission comes") };
     assert!(matches!(error.value, Value::ServerError(_)), "{error:?}");
@@ -140,7 +140,7 @@ async fn another_process_goes_on_where_one_has_stopped() {
     expect_numbers(&mut watch, 11..=40, 11).await;
 }
 
-/// A server that goes on with what it retains, and not with what it could make again from the log.
+/// Limits the server to emissions that it retains: it replays none from the log.
 const NOTHING_MADE_AGAIN: [&str; 2] = ["--watch-backlogs", "0"];
 
 #[tokio::test]
@@ -177,7 +177,7 @@ async fn a_server_that_has_lost_its_data_is_noticed() {
     write_numbers(server.port, "k", 1..=10);
     expect_numbers(&mut watch, 1..=10, 1).await;
 
-    // As before the subscription began.
+    // The data from before the subscription.
     server.kill();
     server.put_back(&kept);
     server.start_again();
@@ -185,7 +185,7 @@ async fn a_server_that_has_lost_its_data_is_noticed() {
     write_numbers(server.port, "k", 11..=15);
     expect_numbers(&mut watch, 11..=15, 1).await;
 
-    // As in its middle, so that the log ends before what was told.
+    // The data from the middle of the subscription, so the log ends before the last emission.
     let head = watch.position().expect("events came").lsn();
     server.kill();
     std::fs::remove_dir_all(&kept).expect("a directory");
@@ -198,7 +198,8 @@ async fn a_server_that_has_lost_its_data_is_noticed() {
     server.start_again();
     let back = snapshot(&mut watch, Reason::TakenBack { head }).await;
     assert_eq!(back.value, text(15));
-    // The server forgot the new subscription as well. Another read has its name, over no key and so over any.
+    // The server has also lost the new subscription. Another read has its name, over no key and so
+    // over any.
     write_numbers(server.port, "k", 16..=20);
     expect_numbers(&mut watch, 16..=20, 1).await;
 }
@@ -237,7 +238,7 @@ async fn a_slow_caller_gets_everything_when_it_comes() {
     let first = event(&mut watch).await;
     let writer = tokio::task::spawn_blocking(move || write_numbers(port, "k", 2..=5000));
     writer.await.expect("everything is written");
-    // The watch may have begun before or behind the first change.
+    // The watch may have begun before or after the first change.
     let seq = match first {
         Event::Snapshot(snapshot) if snapshot.value == text(1) => 1,
         Event::Snapshot(_) => {
@@ -255,7 +256,8 @@ async fn whoever_falls_behind_what_is_retained_is_told() {
     let server = Server::start(&[&NOTHING_MADE_AGAIN[..], &retention].concat());
     let mut watch = client(server.port).await.watch(["GET", "k"]);
     snapshot(&mut watch, Reason::Begun).await;
-    // The caller does not look: what is behind as much as the client holds is fifteen times what the server retains.
+    // The caller does not read: what exceeds the client's buffer is fifteen times what the server
+    // retains.
     let mut connection = server.connection();
     for number in 1..=4000 {
         command(&format!("SET k {number:0>5000}")).exec(&mut connection).expect("it is written");

@@ -1,10 +1,11 @@
-//! A memory barrier that costs nothing on the side that is often used, and a system call on the side that is not.
+//! An asymmetric memory barrier: free on the frequent side, a system call on the rare side.
 //!
-//! A producer writes an entry and then looks whether the consumer sleeps; the consumer says that it sleeps and then looks for
-//! entries. One of them must see the other, which takes a barrier between the write and the look on both sides. [`light`]
-//! is for the side that comes often, [`heavy`] for the other: it has the kernel put a barrier into every running thread of the process
-//! (`membarrier(2)`). Where there is no such call, both are ordinary fences; and so they are from the moment on that the kernel
-//! refuses it, which it may have been told to once the process had begun.
+//! A producer writes an entry and then checks whether the consumer sleeps; the consumer announces
+//! that it sleeps and then checks for entries. One of them must see the other, which takes a
+//! barrier between the write and the check on both sides. [`light`] is for the frequent side,
+//! [`heavy`] for the rare one: it makes the kernel issue a barrier on every running thread of the
+//! process (`membarrier(2)`). Without that system call both are ordinary fences. They also become
+//! ordinary fences if the kernel starts to refuse the call while the process runs.
 
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), not(miri), not(loom)))]
 #[allow(
@@ -27,11 +28,11 @@ mod system {
 
     fn membarrier(command: c_int) -> bool {
         let (flags, processor): (c_uint, c_int) = (0, 0);
-        // SAFETY: the call reads three integers and touches no memory of ours.
+        // SAFETY: the call reads three integers and accesses no memory of the process.
         unsafe { syscall(MEMBARRIER, command, flags, processor) == 0 }
     }
 
-    /// Asks for the right to have barriers.
+    /// Registers the process for these barriers.
     pub(super) fn register() -> bool {
         membarrier(REGISTER_PRIVATE_EXPEDITED)
     }
@@ -66,14 +67,15 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// Whether the side that comes here seldom has the kernel's barrier.
+/// Whether [`heavy`] issues the kernel's barrier, so that [`light`] needs no fence.
 static ASYMMETRIC: AtomicBool = AtomicBool::new(false);
 
-/// How long after it has stopped to be so nobody acts on it any more: what a processor has not shown the others for so long it will
-/// have shown them when a thread of it sleeps, and far sooner.
+/// How long after `ASYMMETRIC` is cleared a thread may still act on the old value. By then a
+/// processor has made its earlier stores visible to the others: that takes far less time, and a
+/// thread that sleeps has done it too.
 const AFTERMATH: Duration = Duration::from_millis(1);
 
-/// To be called before anything relies on these barriers.
+/// Registers the process. Call this before any code relies on these barriers.
 pub fn prepare() {
     is_registered();
 }
@@ -87,7 +89,7 @@ fn is_registered() -> bool {
     })
 }
 
-/// The barrier of the side that comes here often.
+/// Barrier of the frequent side.
 #[inline]
 pub fn light() {
     if ASYMMETRIC.load(atomic::Ordering::Relaxed) {
@@ -97,7 +99,7 @@ pub fn light() {
     }
 }
 
-/// The barrier of the side that comes here seldom.
+/// Barrier of the rare side.
 pub fn heavy() {
     if is_registered() && !system::heavy() {
         give_up();
@@ -105,7 +107,7 @@ pub fn heavy() {
     fence(Ordering::SeqCst);
 }
 
-/// Has everybody use fences from here on, and returns when everybody does.
+/// Switches all threads to fences, and returns when all of them use fences.
 #[cold]
 fn give_up() {
     static GIVING_UP: Mutex<()> = Mutex::new(());

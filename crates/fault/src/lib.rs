@@ -1,9 +1,9 @@
-//! Faults that tests plant, to show that a broken invariant stops the process instead of becoming
-//! an acknowledgement.
+//! Planted faults: tests use them to show that a broken invariant stops the process instead of
+//! leading to a false acknowledgement.
 //!
-//! Product code asks [`is_planted`] at the edges of durability and order. Without the feature
-//! `planted` the answer is a constant `false`, and the compiler removes the question. With it, the
-//! environment variable [`VARIABLE`] names the one fault that the process has.
+//! Product code calls [`is_planted`] where durability and order are decided. Without the feature
+//! `planted` the result is a constant `false`, and the compiler removes the call. With it, the
+//! environment variable [`VARIABLE`] names the one fault of the process.
 //!
 //! ```
 //! use tidemark_fault::{Fault, is_planted};
@@ -14,35 +14,35 @@
 
 use std::fmt;
 
-/// The environment variable that names the planted fault, for instance `cut`.
+/// Environment variable with the name of the planted fault, for example `cut`.
 pub const VARIABLE: &str = "TIDEMARK_PLANTED_FAULT";
 
 /// A fault that can be planted, named after the invariant that it breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The commit thread writes one byte less in front of a segment's border.
+    /// The commit thread writes one byte less before a segment boundary.
     Cut,
     /// An append leaves its own record out of what is sealed.
     Seal,
-    /// The commit thread forgets one byte of what it wrote when it computes the next offset.
+    /// The commit thread computes the next offset one byte too low.
     Offset,
     /// Two records get the same LSN.
     Lsn,
-    /// A start behind an unclean stop leaves no gap between the records of the two processes.
+    /// A start after an unclean stop leaves no LSN gap between the records of the two processes.
     Gap,
-    /// A held answer leaves before the record that it waits for is durable.
+    /// A held reply is sent before the record that it waits for is durable.
     HeldAnswer,
-    /// A query leaves out the number of an emission.
+    /// A query skips the number of an emission.
     EmissionNumber,
-    /// A command changes an entry that a running snapshot has not written out yet.
+    /// A command changes an entry that a running snapshot has not written yet.
     SnapshotCut,
-    /// `apply` leaves out a record.
+    /// `apply` skips a record.
     AppliedLsn,
-    /// A caller that waits for durability is released without it.
+    /// A caller that waits for durability is released too early.
     Waiter,
     /// Replay ends before the last record that recovery found.
     RecoveredEnd,
-    /// A pool's frame does not name the hash of the frame before it.
+    /// A pool's frame lacks the hash of the frame before it.
     FrameChain,
 }
 
@@ -63,7 +63,7 @@ impl Fault {
         Self::FrameChain,
     ];
 
-    /// The name by which [`VARIABLE`] plants it.
+    /// Returns the name that plants the fault with [`VARIABLE`].
     pub const fn name(self) -> &'static str {
         match self {
             Self::Cut => "cut",
@@ -88,7 +88,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Whether this process has the fault: always `false` without the feature `planted`.
+/// Returns whether this process has the fault: always `false` without the feature `planted`.
 ///
 /// # Panics
 /// With the feature, if the environment names a fault that does not exist.
@@ -98,7 +98,7 @@ pub const fn is_planted(_fault: Fault) -> bool {
     false
 }
 
-/// Whether this process has the fault that [`VARIABLE`] names.
+/// Returns whether this process has the fault that [`VARIABLE`] names.
 ///
 /// # Panics
 /// If the variable names a fault that does not exist.

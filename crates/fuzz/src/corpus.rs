@@ -1,25 +1,25 @@
 //! The kept inputs: `fuzz/corpus/TARGET/NAME`.
 //!
-//! Those whose name begins with `found-` were found by long runs and are kept as they are. All
-//! others are made by `tidemark-fuzz make-corpus`; their bytes differ from run to run where the
-//! order of a set's members or the time does.
+//! Inputs whose name begins with `found-` were found by long runs and are kept unchanged. All
+//! others are made by `tidemark-fuzz make-corpus`; their bytes differ between runs where they
+//! depend on the order of a set's members or on the time.
 
 use crate::{TARGETS, Target};
 use anyhow::{Context, Result, ensure};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-/// What `make-corpus` leaves alone.
+/// Prefix of the names that `make-corpus` does not touch.
 const FOUND: &str = "found-";
-/// The corpus of all targets together is at most this large. Bytes.
+/// Most bytes of the whole corpus, over all targets.
 const CORPUS_BYTES_MAX: u64 = 200_000;
 
-/// Where the kept inputs of all targets are.
+/// Returns the directory of the kept inputs.
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus")
 }
 
-/// The kept inputs of a target by name, in order.
+/// Returns the kept inputs of a target, in the order of their names.
 pub fn kept(target: &Target) -> Result<Vec<(String, Vec<u8>)>> {
     let folder = root().join(target.name);
     let entries = fs::read_dir(&folder).with_context(|| format!("no corpus in {}", folder.display()))?;
@@ -35,8 +35,7 @@ pub fn kept(target: &Target) -> Result<Vec<(String, Vec<u8>)>> {
     Ok(inputs)
 }
 
-/// Writes the inputs that every target's corpus begins with, and removes those that it no longer
-/// has.
+/// Writes the initial inputs of every target's corpus, and removes obsolete ones.
 pub fn make() -> Result<()> {
     let mut bytes = 0;
     for target in TARGETS {

@@ -1,4 +1,4 @@
-//! An input as a sequence of fields. Every input is valid: fields behind its end are zero or empty.
+//! An input as a sequence of fields. Every input is valid: fields after its end are zero or empty.
 
 /// Reads fields from the front of an input.
 #[derive(Clone, Debug)]
@@ -15,19 +15,19 @@ impl<'a> Input<'a> {
         self.rest.is_empty()
     }
 
-    /// At most `count` bytes.
+    /// Returns at most `count` bytes.
     pub(crate) fn take(&mut self, count: usize) -> &'a [u8] {
         let (taken, rest) = self.rest.split_at(count.min(self.rest.len()));
         self.rest = rest;
         taken
     }
 
-    /// All that is left.
+    /// Returns all remaining bytes.
     pub(crate) fn rest(&mut self) -> &'a [u8] {
         std::mem::take(&mut self.rest)
     }
 
-    /// An integer of `N` bytes, little endian.
+    /// Returns the `N` bytes of an integer, little endian.
     fn bytes<const N: usize>(&mut self) -> [u8; N] {
         let mut bytes = [0; N];
         let taken = self.take(N);
@@ -47,7 +47,7 @@ impl<'a> Input<'a> {
         u64::from_le_bytes(self.bytes())
     }
 
-    /// Bytes behind a length of two bytes.
+    /// Returns the bytes after a length of two bytes.
     pub(crate) fn block(&mut self) -> &'a [u8] {
         let length = self.u16();
         self.take(usize::from(length))

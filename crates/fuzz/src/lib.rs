@@ -1,20 +1,19 @@
-//! Fuzz targets: one function each for every kind of bytes that Tidemark takes from a file or a
-//! socket.
+//! Fuzz targets: one function for each format that Tidemark reads from a file or a socket.
 //!
 //! Two programs run the same functions: `tidemark-fuzz` (this crate's binary, on a stable compiler,
-//! a step of `./check`) and the cargo-fuzz targets in `fuzz/` (libFuzzer, which is guided by
-//! coverage, for long runs). `fuzz/README.md` says how.
+//! a step of `./check`) and the cargo-fuzz targets in `fuzz/` (libFuzzer, guided by coverage, for
+//! long runs). See `fuzz/README.md`.
 //!
-//! | file | what it has |
+//! | file | content |
 //! |---|---|
-//! | `targets/` | a file for each target: its function, and the inputs its corpus begins with |
+//! | `targets/` | a file for each target: its function, and the initial inputs of its corpus |
 //! | `input` | how an input is cut into fields |
 //! | `mutation` | how the runner changes inputs |
 //! | `corpus` | the kept inputs in `fuzz/corpus/` |
 //! | `runner` | the runner: a process for each target, its limits, and its report |
 //!
-//! A target fixes checksums where its input asks for that, so mutations get behind them
-//! in either program.
+//! A target fixes checksums where its input asks for that, so mutations get past them in either
+//! program.
 
 pub mod corpus;
 mod input;

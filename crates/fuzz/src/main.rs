@@ -1,4 +1,4 @@
-//! Runs the fuzz targets on a stable compiler: see `fuzz/README.md`.
+//! Runs the fuzz targets on a stable compiler; see `fuzz/README.md`.
 #![allow(
     unsafe_code,
     reason = "an allocator's functions are unsafe; this one counts and passes everything on"
@@ -61,14 +61,14 @@ fn main() -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Bytes that the program holds, and the most that it has held since the last restart.
+/// Bytes that the program holds, and the peak since the last restart.
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// The system's allocator, counted.
+/// The system's allocator, with its bytes counted.
 struct Counting;
 
 fn restart_peak() -> usize {

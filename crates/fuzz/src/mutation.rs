@@ -1,10 +1,10 @@
-//! How the runner makes a new input: one of the corpus with a few random changes.
+//! Makes a new input: one of the corpus with a few random changes.
 
-/// No input grows beyond this. Bytes.
+/// Longest input. Bytes.
 pub(crate) const INPUT_BYTES_MAX: usize = 16 * 1024;
 /// Most changes of one input.
 const CHANGES_MAX: u64 = 6;
-/// Integers at which code changes its mind.
+/// Integers at the edges of ranges and limits.
 const INTERESTING: [u64; 26] = [
     0,
     1,
@@ -50,14 +50,14 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `bound`, which is not 0.
+    /// Returns a number below `bound`, which must not be 0.
     pub(crate) fn below(&mut self, bound: usize) -> usize {
         (self.next() % bound as u64) as usize
     }
 }
 
-/// An input made of `base`: `other` is another one to take pieces from, `words` are the target's
-/// own.
+/// Returns a mutant of `base`. `other` is another input to take pieces from; `words` are the
+/// target's own.
 pub(crate) fn mutate(base: &[u8], other: &[u8], words: &[&[u8]], random: &mut Random) -> Vec<u8> {
     let mut bytes = base.to_vec();
     for _ in 0..=random.next() % CHANGES_MAX {
@@ -77,7 +77,7 @@ fn change(bytes: &mut Vec<u8>, other: &[u8], words: &[&[u8]], random: &mut Rando
             let step = (random.below(35) as u8).wrapping_sub(17);
             bytes[at] = bytes[at].wrapping_add(step);
         }
-        // An integer in place of what stands there, in either order of bytes.
+        // Overwrites with an integer, in either byte order.
         5 | 6 => {
             let value = INTERESTING[random.below(INTERESTING.len())];
             let width = [1, 2, 4, 8][random.below(4)];
@@ -87,21 +87,21 @@ fn change(bytes: &mut Vec<u8>, other: &[u8], words: &[&[u8]], random: &mut Rando
             }
             overwrite(bytes, at, &written);
         }
-        // A decimal number in place of one, as texts have them.
+        // Replaces a decimal number, as texts have them.
         7 => replace_number(bytes, at, random),
         8 => {
             let end = at + random.below(bytes.len() - at + 1).min(64);
             bytes.drain(at..end);
         }
         9 => bytes.truncate(at),
-        // A piece of itself once more.
+        // Repeats a piece of the input itself.
         10 => {
             let start = random.below(bytes.len() + 1);
             let end = start + random.below((bytes.len() - start).min(256) + 1);
             let piece = bytes[start..end].to_vec();
             insert(bytes, at, &piece);
         }
-        // A piece of another input: inserted, in place of what stands there, or as the new end.
+        // A piece of another input: inserted, written over, or as the new end.
         11 => {
             let start = random.below(other.len() + 1);
             let end = start + random.below((other.len() - start).min(512) + 1);
@@ -133,7 +133,7 @@ fn overwrite(bytes: &mut Vec<u8>, at: usize, piece: &[u8]) {
     bytes.splice(at..end, piece.iter().copied());
 }
 
-/// Puts another number in place of the first run of digits from `at` on.
+/// Replaces the first run of digits from `at` on with another number.
 fn replace_number(bytes: &mut Vec<u8>, at: usize, random: &mut Random) {
     let Some(start) = bytes[at..].iter().position(u8::is_ascii_digit).map(|digit| at + digit) else { return };
     let digits = bytes[start..].iter().take_while(|byte| byte.is_ascii_digit()).count();

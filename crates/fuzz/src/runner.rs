@@ -6,10 +6,10 @@
 //!  └── the worker ends badly: the input is kept in fuzz/artifacts/TARGET/
 //! ```
 //!
-//! These end the worker: a panic on any thread, an input that takes more processor time than
-//! `SECONDS_MAX` or waits for ever, one that takes more memory than `allowance` says, and an
-//! end by a signal. There is no feedback from coverage: mutants that were accepted are changed
-//! further, which leads behind the checks that refuse the others.
+//! A worker ends on a panic of any thread, on an input that takes more processor time than
+//! `SECONDS_MAX` or waits for ever, on one that takes more memory than `allowance` permits, and on
+//! a signal. The runner gets no coverage feedback. It mutates accepted mutants further, which reach
+//! code past the checks that refuse other inputs.
 
 use crate::mutation::{Random, mutate};
 use crate::{TARGETS, Target, corpus, targets};
@@ -22,51 +22,50 @@ use std::process::{Command, ExitCode, exit};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// An input that takes more of the processors is a failure, however busy the machine is. Seconds.
+/// Most processor time of an input, however busy the machine is. Seconds.
 const SECONDS_MAX: u64 = 10;
-/// How long the watchdog sleeps between two looks, and at how many it takes an input for one that
-/// waits for ever: two minutes.
+/// Pause between two checks of the watchdog, and the number of checks after which an input counts
+/// as waiting for ever: two minutes.
 const LOOK_PAUSE: Duration = Duration::from_millis(200);
 const LOOKS_MAX: u64 = 600;
-/// Units in which Linux counts processor time, in all of its interfaces to programs. Per second.
+/// Clock ticks per second, in which Linux reports processor time to all programs.
 const TICKS_PER_SECOND: u64 = 100;
-/// Memory that every input may take, and what it may take for each of its bytes beside. Bytes.
+/// Memory that every input may take, and what it may take in addition for each of its bytes. Bytes.
 const MEMORY_BYTES: usize = 64 << 20;
 const MEMORY_PER_BYTE: usize = 4096;
-/// What the system gives a worker at most: address space, in bytes.
+/// Address space limit of a worker. Bytes.
 const ADDRESS_BYTES_MAX: u64 = 8 << 30;
-/// Mutants that were accepted and are changed further, at most.
+/// Most accepted mutants that are kept to be mutated further.
 const ACCEPTED_MAX: usize = 512;
-/// Status with which a worker ends that has found something.
+/// Exit status of a worker that has found a failure.
 const FOUND: i32 = 101;
 
-/// How much memory the program holds.
+/// Functions that measure the memory of the program.
 #[derive(Clone, Copy)]
 pub struct Memory {
-    /// The most that it has held since the last restart. Bytes.
+    /// Returns the peak since the last restart. Bytes.
     pub peak: fn() -> usize,
-    /// Restarts from what it holds now, which is returned. Bytes.
+    /// Restarts the peak at the current value, and returns that. Bytes.
     pub restart: fn() -> usize,
 }
 
-/// What a worker does.
+/// The job of a worker.
 pub struct Plan {
-    /// Its target.
     pub target: &'static Target,
-    /// For how long, at least until the corpus has been replayed.
+    /// Duration; the corpus is replayed in any case.
     pub seconds: u64,
-    /// What the mutations follow from.
+    /// Seed of the mutations.
     pub seed: u64,
-    /// The file for the input that it runs.
+    /// File for the running input.
     pub current: PathBuf,
 }
 
-/// What an input of so many bytes may take. Bytes.
+/// Returns how much memory an input of this size may take. Bytes.
 pub fn allowance(input_bytes: usize) -> usize {
     MEMORY_BYTES + MEMORY_PER_BYTE * input_bytes
 }
 
-/// Runs the named targets, or all, one after the other, and says how many passed.
+/// Runs the named targets, or all, one after another, and reports how many passed.
 pub fn run(names: &[String], seconds: u64, seed: Option<u64>) -> Result<ExitCode> {
     let chosen: Vec<&'static Target> = match names {
         [] => TARGETS.iter().collect(),
@@ -99,7 +98,7 @@ pub fn run(names: &[String], seconds: u64, seed: Option<u64>) -> Result<ExitCode
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Keeps the input that a worker has ended with, and says how to run it again.
+/// Keeps the input on which a worker has ended, and prints how to run it again.
 fn keep(target: &Target, folder: &Path, current: &Path) -> Result<()> {
     let written = fs::read(current)?;
     let Some((length, bytes)) = written.split_first_chunk::<8>() else {
@@ -191,14 +190,14 @@ pub fn work(plan: &Plan, memory: Memory) -> Result<()> {
     Ok(())
 }
 
-/// Lets an allocation fail that goes far beyond what any input may take.
+/// Makes an allocation fail that goes far beyond what any input may take.
 fn limit_memory() -> Result<()> {
     let most = Some(ADDRESS_BYTES_MAX);
     let limit = rustix::process::Rlimit { current: most, maximum: most };
     rustix::process::setrlimit(rustix::process::Resource::As, limit).context("cannot limit the memory")
 }
 
-/// Ends the process on a panic of any thread, also where a caller would catch it.
+/// Ends the process on a panic of any thread, even where a caller would catch it.
 fn end_on_any_panic() {
     let print = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
@@ -208,12 +207,13 @@ fn end_on_any_panic() {
     }));
 }
 
-/// Ends the process when the input of one number runs too long. 0 is none.
+/// Starts the watchdog, which ends the process when an input runs too long. The returned number
+/// identifies the running input; 0 means none.
 fn watch(name: &'static str) -> &'static AtomicU64 {
     static RUNNING: AtomicU64 = AtomicU64::new(0);
     std::thread::spawn(move || {
-        // Looks are counted instead of time: a machine that is stopped for a while makes no input
-        // slow.
+        // Checks are counted instead of time: an input does not become slow when the machine is
+        // suspended.
         let (mut number, mut looks, mut ticks_before) = (0, 0, processor_ticks());
         loop {
             std::thread::sleep(LOOK_PAUSE);
@@ -235,17 +235,17 @@ fn watch(name: &'static str) -> &'static AtomicU64 {
     &RUNNING
 }
 
-/// How much of the processors the process has had.
+/// Returns the processor time of the process in ticks.
 fn processor_ticks() -> u64 {
     let stat = fs::read_to_string("/proc/self/stat").expect("Linux tells a process of itself");
-    // The name of the program may have spaces, and ends at the last bracket. Behind it come the
-    // fields from the third on.
+    // The name of the program may contain spaces and ends at the last bracket. The third and all
+    // later fields follow it.
     let (_, fields) = stat.rsplit_once(')').expect("the name stands in brackets");
     let ticks = |field: &str| field.parse::<u64>().expect("a number");
     fields.split_ascii_whitespace().skip(11).take(2).map(ticks).sum()
 }
 
-/// The file with the input that runs: its length, and the bytes.
+/// File for the running input: its length, and the bytes.
 struct Current(File);
 
 impl Current {

@@ -22,22 +22,26 @@ enum Scenario {
     Reconnect(reconnect::ReconnectOptions),
     /// Whether every write is emitted exactly once when a client, the server or both are killed
     Crash(crash::CrashOptions),
-    /// How soon the last of many subscribers of one key has its new value, beside what the system takes to send it
+    /// How soon the last of many subscribers of one key has its new value, beside what the system
+    /// takes to send it
     FanOut(fan_out::FanOutOptions),
     /// A process that `fan-out` starts
     #[command(hide = true)]
     FanOutFloor(fan_out::FloorOptions),
-    /// What circuits cost: emission, awaiting, wiring and names, under the original's names and beside peers
+    /// What circuits cost: emission, awaiting, wiring and names, under the original's names and
+    /// beside peers
     Circuit(Box<circuit::CircuitOptions>),
-    /// What churning counters and limiters cost, and what of them is uncommitted, under the original's flags
+    /// What churning counters and limiters cost, and what of them is uncommitted, under the
+    /// original's flags
     Counter(Box<counter::CounterOptions>),
-    /// What draws from prize pools cost, and all that belongs to them, under the original's names and beside peers
+    /// What draws from prize pools cost, and all that belongs to them, under the original's names
+    /// and beside peers
     Pool(Box<pool::PoolOptions>),
     /// Parse and answer, nothing else: what this machine allows
     NullServer(null_server::NullServerOptions),
 }
 
-/// Runs one scenario. If Ctrl-C ends it, its report is of what was measured until then.
+/// Runs one scenario. If Ctrl-C ends it, the report covers what was measured until then.
 pub(crate) fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
     let result = run_scenario(args.scenario);
     let Some(exit_code) = Interrupt::exit_code() else { return result };
@@ -95,7 +99,8 @@ fn run_scenario(scenario: Scenario) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The program's arguments, with the single-dash spelling of long flags (`-duration 30s`) that the benchmarks accept.
+/// Returns the program's arguments, with the single-dash spelling of long flags (`-duration 30s`)
+/// that the benchmarks accept.
 pub(crate) fn normalised(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let arguments: Vec<OsString> = arguments.collect();
     if arguments.get(1).is_none_or(|subcommand| subcommand != "bench") {
@@ -104,7 +109,7 @@ pub(crate) fn normalised(arguments: impl Iterator<Item = OsString>) -> Vec<OsStr
     single_dash::normalise(arguments, &long_flags()).collect()
 }
 
-/// The long flags of every scenario.
+/// Returns the long flags of every scenario.
 fn long_flags() -> Vec<String> {
     let command = BenchArgs::augment_args(clap::Command::new("bench"));
     command.get_subcommands().flat_map(single_dash::long_flags).collect()

@@ -1,11 +1,11 @@
-//! Numbers with the words for what they count.
+//! Numbers with the nouns that they count.
 
-/// The word for so many: `pool` for one, `pools` for any other number.
+/// Returns the noun for a count: `pool` for one, `pools` for any other number.
 pub(crate) fn plural(count: u64, noun: &str) -> String {
     if count == 1 { noun.to_owned() } else { format!("{noun}s") }
 }
 
-/// A number and the word for what it counts: `1 pool`, `2 pools`.
+/// Returns a count with its noun: `1 pool`, `2 pools`.
 pub(crate) fn counted(count: u64, noun: &str) -> String {
     format!("{count} {}", plural(count, noun))
 }

@@ -1,4 +1,4 @@
-//! `tidemark log`: look at a log's files and put them right.
+//! `tidemark log`: inspects and repairs the files of a log.
 
 use std::fmt;
 use std::io::{self, BufRead, BufWriter, IsTerminal, Write};
@@ -50,7 +50,8 @@ struct ExportArgs {
     /// Last LSN [default: the end of the log]
     #[arg(long)]
     to: Option<u64>,
-    /// commands, as CHANGES tells them, in lines of JSON; or records in a format of the log: jsonl, text or binary
+    /// commands, as CHANGES tells them, in lines of JSON; or records in a format of the log: jsonl,
+    /// text or binary
     #[arg(long, default_value_t = ExportFormat::Commands)]
     format: ExportFormat,
     /// File to write [default: standard output]
@@ -58,12 +59,12 @@ struct ExportArgs {
     output: Option<PathBuf>,
 }
 
-/// What is written of a record.
+/// What is written for each record.
 #[derive(Debug, Clone, Copy)]
 enum ExportFormat {
-    /// What `CHANGES` tells of it; nothing if it changes no data.
+    /// Its `CHANGES` events; nothing if it changes no data.
     Commands,
-    /// All of it, its payload as the log has it.
+    /// The whole record, with its payload as logged.
     Records(Format),
 }
 
@@ -150,7 +151,7 @@ fn verify(inspection: &Inspection) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Fails if the server would not start from what is there, with what it would say.
+/// Fails if the server would refuse to start from these files, with the server's error.
 fn check_start(inspection: &Inspection) -> anyhow::Result<()> {
     if let Some(damage) = inspection.damage() {
         bail!("{damage}");
@@ -164,7 +165,7 @@ fn check_start(inspection: &Inspection) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The records in words.
+/// Describes the records in words.
 fn content(inspection: &Inspection) -> String {
     let (first, last) = (inspection.first_lsn(), inspection.last_lsn());
     let records: u64 = inspection.segments.iter().map(SegmentReport::records).sum();
@@ -196,7 +197,7 @@ fn run_export(storage: &Arc<dyn Storage>, args: &ExportArgs) -> anyhow::Result<E
         said
     } else {
         match write(&mut BufWriter::new(io::stdout().lock())) {
-            // Whoever reads our output, `head` for one, has seen enough.
+            // The reader of the output, such as `head`, has closed it.
             Err(error) if is_closed_output(&error) => return Ok(ExitCode::SUCCESS),
             other => other?,
         }
@@ -211,7 +212,8 @@ fn is_closed_output(error: &anyhow::Error) -> bool {
     matches!(output, Some(tools::ToolError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// Writes what `CHANGES` would tell of the records, a line of JSON each. Returns what there was, in words.
+/// Writes what `CHANGES` would send for the records, one line of JSON each. Returns a description
+/// of what was exported.
 fn export_commands(
     storage: &Arc<dyn Storage>,
     from: Lsn,
@@ -223,7 +225,7 @@ fn export_commands(
     let (all, mut told, mut untold) = (Selection::default(), 0_u64, 0_u64);
     while let Some(batch) = records.next_batch(progress)? {
         for record in batch {
-            // What is told of a record is bounded by the record, which has a limit of its own.
+            // The length of a line is bounded by the record, which has a limit of its own.
             let line = tidemark_changes::Format::Json.tell(&record, &all, usize::MAX).context(
                 "the log is not a server's, or another version's; `--format jsonl` writes its records as they are",
             )?;
@@ -261,7 +263,7 @@ fn run_truncate(storage: &Arc<dyn Storage>, args: &TruncateArgs) -> anyhow::Resu
     carry_out(storage, &cut, &args.confirm)
 }
 
-/// Says what is going to happen, asks, does it, and reads what that has left.
+/// Describes the change, asks, carries it out, and verifies the result.
 fn carry_out(storage: &Arc<dyn Storage>, cut: &Cut, confirm: &ConfirmArgs) -> anyhow::Result<ExitCode> {
     match cut.last_lsn {
         Lsn::ZERO => println!("afterwards there are no records"),
@@ -329,7 +331,7 @@ fn read(storage: &Arc<dyn Storage>, dir: &Path) -> anyhow::Result<Inspection> {
     Ok(inspection)
 }
 
-/// A bar over the bytes of all segments; hidden when nobody watches.
+/// Returns a progress bar over the bytes of all segments; hidden if standard error is no terminal.
 fn progress_bar(storage: &Arc<dyn Storage>) -> ProgressBar {
     if !io::stderr().is_terminal() {
         return ProgressBar::hidden();

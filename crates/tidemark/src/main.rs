@@ -22,11 +22,12 @@ use tidemark_lab::counter::VariableError;
 use tidemark_lab::output;
 use tidemark_server::config::ConfigError;
 
-// `tidemark bench` states how often a benchmark allocates, and a process has one allocator, so every subcommand has this
-// one. It counts only inside `allocations::during`, which only the laboratory calls: no path of `serve` turns it on, and
-// `serve` writes no counter. What `serve` pays is one relaxed load of a flag that never changes and one branch that is
-// never taken for each allocation and each release. To avoid these, too, would take a second program for `bench`: twice
-// the time to build and twice the size to install.
+// `tidemark bench` reports how often a benchmark allocates. A process has one allocator, so every
+// subcommand uses this one. It counts only inside `allocations::during`, which only the laboratory
+// calls: `serve` never turns it on and writes no counter. The cost for `serve` is one relaxed load
+// of a flag that never changes and one branch that is never taken, for each allocation and each
+// release. Avoiding that would take a second program for `bench`: twice the time to build and twice
+// the size to install.
 #[global_allocator]
 static ALLOCATOR: Counting<mimalloc::MiMalloc> = Counting::new(mimalloc::MiMalloc);
 
@@ -68,10 +69,10 @@ enum Command {
     Pool(pool_command::PoolArgs),
 }
 
-/// Has a write beyond what a file may have of bytes (`ulimit -f`) fail as one to a full disk does, instead of ending the process
-/// without a word.
+/// Makes a write beyond the file size limit (`ulimit -f`) fail like a write to a full disk, instead
+/// of silently ending the process.
 fn outlive_file_size_limit() {
-    // A handler that does nothing. Where there can be none, everything is as it would be without.
+    // A handler that does nothing. If it cannot be installed, the default behaviour stays.
     let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
 }
 

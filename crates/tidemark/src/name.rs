@@ -1,8 +1,9 @@
-//! Names of keys, which may be any bytes, where people read them.
+//! Names of keys, which may be any bytes, made readable.
 
 use unicode_width::UnicodeWidthChar;
 
-/// The name on one line: what does not print, and what would move the cursor or turn the line around, is escaped.
+/// Returns the name on one line, with characters escaped that do not print, move the cursor or
+/// reverse the line.
 pub(crate) fn printable(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
@@ -18,7 +19,7 @@ pub(crate) fn printable(bytes: &[u8]) -> String {
     text
 }
 
-/// As much of a text as takes at most so many columns; `…` stands for the rest.
+/// Returns as much of a text as fits into `columns`; `…` stands for the rest.
 pub(crate) fn clipped(text: &str, columns: usize) -> String {
     let width = |character: char| character.width().unwrap_or(0);
     if text.chars().map(width).sum::<usize>() <= columns {

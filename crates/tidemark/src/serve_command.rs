@@ -6,10 +6,10 @@ use std::process::ExitCode;
 pub(crate) use tidemark_server::config::ServeArgs;
 use tidemark_server::config::short_help;
 
-/// Columns of help where it is read on no terminal.
+/// Columns of help when standard output is no terminal.
 const COLUMNS: usize = 80;
 
-/// Serves until it is told to stop.
+/// Serves until a signal or `SHUTDOWN` stops the server.
 pub(crate) fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
     if args.short_help {
         let columns = tcgetwinsize(io::stdout()).map(|size| usize::from(size.ws_col)).ok();

@@ -1,9 +1,9 @@
-//! Which server a command of ours talks to.
+//! The server that a command of the client side connects to.
 
 use clap::Args;
 use tidemark_lab::target::{DEFAULT_PORT, Target};
 
-/// Flags that name a server and whoever asks it.
+/// Flags that name a server, and the user.
 #[derive(Args)]
 pub(crate) struct ServerArgs {
     /// Server host
@@ -24,7 +24,7 @@ pub(crate) struct ServerArgs {
 }
 
 impl ServerArgs {
-    /// The server, with the database that the URI names.
+    /// Returns the server, with the database that the URI names.
     pub(crate) fn target(&self) -> Target {
         let mut target = self.uri.clone().unwrap_or_else(|| Target::new(&self.host, self.port));
         target.password = self.password.clone().or(target.password);

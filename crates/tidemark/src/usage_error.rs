@@ -1,11 +1,12 @@
-//! What is wrong with a command line, in words that say what would be right.
+//! Errors of the command line, with what would be right.
 
 use clap::Error;
 use clap::error::{ContextKind, ErrorKind};
 use std::error::Error as _;
 use std::num::{IntErrorKind, ParseFloatError, ParseIntError};
 
-/// The error with the parser's own words for a number replaced: of "invalid digit found in string" nobody knows what to do.
+/// Replaces the parser's own words for a wrong number: "invalid digit found in string" does not say
+/// what to do.
 pub(crate) fn in_plain_words(error: Error) -> Error {
     let reason = error.source().and_then(|source| {
         let is_float = source.is::<ParseFloatError>().then_some("it must be a number");

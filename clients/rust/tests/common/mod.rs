@@ -1,4 +1,5 @@
-//! A server that can be killed, a proxy that cuts connections, a writer that does not give up, and what all tests ask for.
+//! A server that can be killed, a proxy that cuts connections, a writer that retries for ever, and
+//! helpers of all tests.
 
 pub(crate) mod proxy;
 pub(crate) mod server;
@@ -8,23 +9,24 @@ use server::Server;
 use std::time::Duration;
 use tidemark_client::{Client, Event, Reason, Retry, Snapshot, Watch};
 
-/// Longer than anything takes, so that a test which waits for what never comes fails instead of hanging.
+/// Longer than anything takes: a test that waits for an event that never comes fails instead of
+/// hanging.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A client that tries again quickly and for ever.
+/// Returns a client that retries quickly and for ever.
 pub(crate) async fn client(port: u16) -> Client {
     let client = Client::connect(format!("redis://127.0.0.1:{port}")).await.expect("the server answers");
     let (delay_min, delay_max) = (Duration::from_millis(5), Duration::from_millis(100));
     client.with_retry(Retry { delay_min, delay_max, attempts_max: None })
 }
 
-/// The next event.
+/// Returns the next event.
 pub(crate) async fn event(watch: &mut Watch) -> Event {
     let next = tokio::time::timeout(PATIENCE, watch.next()).await.expect("an event comes");
     next.expect("the watch goes on").expect("the server accepts the watch")
 }
 
-/// The snapshot that comes next, and that says this reason.
+/// Returns the next event, a snapshot with this reason.
 pub(crate) async fn snapshot(watch: &mut Watch, reason: Reason) -> Snapshot {
     match event(watch).await {
         Event::Snapshot(snapshot) if snapshot.reason == reason => snapshot,
@@ -32,7 +34,8 @@ pub(crate) async fn snapshot(watch: &mut Watch, reason: Reason) -> Snapshot {
     }
 }
 
-/// Expects emissions of these numbers as text, and nothing else, with sequence numbers from `seq` on.
+/// Expects emissions of these numbers as text, and no other events, with sequence numbers from
+/// `seq` on.
 pub(crate) async fn expect_numbers(watch: &mut Watch, numbers: std::ops::RangeInclusive<u64>, seq: u64) {
     let mut lsn = watch.position().map_or(0, tidemark_client::Position::lsn);
     for (number, seq) in numbers.zip(seq..) {
@@ -51,7 +54,7 @@ pub(crate) fn text(number: impl ToString) -> Value {
     Value::BulkString(number.to_string().into_bytes())
 }
 
-/// Carries out a command, on a connection of its own.
+/// Runs a command on a connection of its own.
 pub(crate) fn run<T: FromRedisValue>(server: &Server, line: &str) -> T {
     let mut connection = server.connection();
     command(line).query(&mut connection).expect(line)
@@ -65,8 +68,8 @@ pub(crate) fn command(line: &str) -> Cmd {
     command
 }
 
-/// Sets a key to each of the numbers, one after the other, through crashes of the server: what was not answered is said
-/// again, which changes nothing if it had been carried out.
+/// Sets a key to each of the numbers, one after another, through crashes of the server. Repeats a
+/// command without a reply, which changes nothing if it had been executed.
 pub(crate) fn write_numbers(port: u16, key: &str, numbers: std::ops::RangeInclusive<u64>) {
     let server = redis::Client::open(("127.0.0.1", port)).expect("an address");
     let mut connection = None;

@@ -1,4 +1,5 @@
-//! A network that fails: it hands bytes on, and cuts a connection when the server has said so much on it.
+//! A failing network: forwards bytes, and cuts a connection after a number of bytes from the
+//! server.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -8,12 +9,13 @@ use std::thread;
 
 pub(crate) struct Proxy {
     pub(crate) port: u16,
-    /// How many connections it has cut.
+    /// Number of connections cut.
     cut: Arc<AtomicUsize>,
 }
 
 impl Proxy {
-    /// A proxy whose connections end after as many bytes from the server as `limits` says of each. It ends with the process.
+    /// Returns a proxy whose connections end after as many bytes from the server as `limits` gives
+    /// for each. It ends with the process.
     pub(crate) fn start(server_port: u16, mut limits: impl Iterator<Item = usize> + Send + 'static) -> Proxy {
         let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a socket");
         let port = listener.local_addr().expect("an address").port();
@@ -41,7 +43,8 @@ impl Proxy {
     }
 }
 
-/// Hands bytes on until either side ends, or until there were `limit` of them; whether that was it.
+/// Forwards bytes until either side ends, or until `limit` bytes; returns whether the limit was
+/// reached.
 fn hand_on(from: std::io::Result<TcpStream>, to: std::io::Result<TcpStream>, mut limit: usize) -> bool {
     let (Ok(mut from), Ok(mut to)) = (from, to) else { return false };
     let mut buffer = [0; 16 * 1024];

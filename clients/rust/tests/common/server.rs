@@ -6,18 +6,18 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
 
-/// A running server; it is killed when it goes.
+/// A running server; killed on drop.
 pub(crate) struct Server {
     process: Child,
     pub(crate) port: u16,
     data: PathBuf,
     arguments: Vec<String>,
-    /// Goes last.
+    /// Dropped last.
     _directory: Option<tempfile::TempDir>,
 }
 
 impl Server {
-    /// A server whose answers and emissions wait until what they show is on disk.
+    /// Starts a server whose replies and emissions wait until their records are on disk.
     pub(crate) fn start(arguments: &[&str]) -> Server {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let data = directory.path().join("data");
@@ -27,24 +27,24 @@ impl Server {
         Server { process, port, data, arguments, _directory: Some(directory) }
     }
 
-    /// Kills it with SIGKILL.
+    /// Kills the server with SIGKILL.
     pub(crate) fn kill(&mut self) {
         self.process.kill().expect("it runs");
         self.process.wait().expect("it ends");
     }
 
-    /// Starts it again, on the same port and data. It has been killed.
+    /// Starts the killed server again, on the same port and data.
     pub(crate) fn start_again(&mut self) {
         self.process = spawn(self.port, &self.data, &self.arguments);
     }
 
-    /// Puts the data of `kept` in place of its own. It has been killed.
+    /// Replaces the data of the killed server with `kept`.
     pub(crate) fn put_back(&self, kept: &Path) {
         std::fs::remove_dir_all(&self.data).expect("its data");
         copy(kept, &self.data);
     }
 
-    /// Copies its data. It has been killed.
+    /// Copies the data of the killed server.
     pub(crate) fn keep(&self, to: &Path) {
         copy(&self.data, to);
     }
@@ -65,7 +65,7 @@ impl Drop for Server {
 fn spawn(port: u16, data: &Path, arguments: &[String]) -> Child {
     let binary = std::env::var_os("TIDEMARK_BIN").expect("TIDEMARK_BIN names the server's binary");
     let mut process = Command::new(binary)
-        // The server takes TIDEMARK_* for settings.
+        // The server reads `TIDEMARK_*` as settings.
         .env_remove("TIDEMARK_BIN")
         .args([
             "serve",
@@ -84,7 +84,7 @@ fn spawn(port: u16, data: &Path, arguments: &[String]) -> Child {
         .expect("the binary starts");
     let (sender, said) = mpsc::channel();
     let output = BufReader::new(process.stderr.take().expect("it is a pipe"));
-    // Reads to the end, so that the server never waits for somebody to read.
+    // Reads to the end, so the server never blocks on a full pipe.
     thread::spawn(move || output.lines().map_while(Result::ok).for_each(|line| drop(sender.send(line))));
     let lines: Vec<_> = said.iter().take_while(|line| !line.starts_with("ready")).collect();
     let exit = process.try_wait().expect("a process");

@@ -1,14 +1,14 @@
-//! Catalogues of pools in JSON, YAML and TOML: an error, or a catalogue that is the same when it is
-//! written and read again, and whose pool gives no more of an item than there is.
+//! Catalogues of pools in JSON, YAML and TOML: an error, or a catalogue that stays the same when it
+//! is written and read again, and whose pool never gives more of an item than its stock.
 
 use super::Target;
 use tidemark_pool::file::{CatalogueFile, FileFormat};
 use tidemark_pool::selector::WideTree;
 use tidemark_pool::{Catalogue, Pool, Secret, Stock};
 
-/// Draws that are made of a catalogue's pool.
+/// Draws from the pool of a catalogue.
 const DRAWS: usize = 64;
-/// Larger catalogues are read and not drawn from. Items.
+/// Most items of a catalogue that is drawn from; larger ones are only read.
 const DRAWN_ITEMS_MAX: usize = 4096;
 
 pub(super) const TARGET: Target = Target {
@@ -99,7 +99,7 @@ fn run(data: &[u8]) -> bool {
     true
 }
 
-/// What is left and what was given is what there was.
+/// Checks that the units left and the units given add up to the stock.
 fn draw(catalogue: &Catalogue) {
     let mut pool = Pool::<WideTree>::new(catalogue, Secret::new([1; 32]), Secret::new([2; 32]));
     let mut given = vec![0_u64; catalogue.items().len()];
@@ -120,7 +120,7 @@ fn draw(catalogue: &Catalogue) {
             (stock, left) => assert_eq!(stock, left, "{}", item.id),
         }
     }
-    // The end of every schedule: nothing may overflow on the way there.
+    // Advances to the end of every schedule; nothing may overflow.
     pool.advance(u64::MAX);
     let _ = pool.draw();
 }

@@ -1,4 +1,4 @@
-//! Journals of circuits: any frames, with right checksums, are inputs of a circuit or an error.
+//! Journals of circuits: any frames with valid checksums are inputs of a circuit or an error.
 //!
 //! ```text
 //! input   flags u8 │ (length u8 │ content of a frame)*
@@ -37,8 +37,8 @@ pub(super) const TARGET: Target = Target {
     ],
 };
 
-/// The names that there are. Names are never freed, so a journal makes none: that would be taken
-/// for a leak.
+/// All names that a journal may use. Names are never freed, so a journal makes none: that would
+/// count as a leak.
 static NAMES: OnceLock<Vec<Name>> = OnceLock::new();
 
 fn run(data: &[u8]) -> bool {
@@ -59,7 +59,7 @@ fn run(data: &[u8]) -> bool {
     replay(&journal)
 }
 
-/// What is recorded, and replayed.
+/// The circuit that is recorded and replayed.
 struct Parts {
     circuit: Circuit,
     conduit: Conduit<Value>,
@@ -91,7 +91,7 @@ impl Parts {
         }
     }
 
-    /// What the conduit passes on.
+    /// Returns the recipe of the conduit.
     fn lengths() -> impl Recipe<In = Value, Out = usize> {
         Flow::new().map(|value: Value| value.len())
     }
@@ -111,7 +111,7 @@ fn replay(journal: &[u8]) -> bool {
     replay.pipe("captures", &parts.captures);
     replay.sink("sink", &parts.sink);
     replay.tapped("conduit", &parts.conduit, &Parts::lengths()).expect("open");
-    // The newest of each kind of reservoir stays.
+    // Only the newest reservoir of each kind is kept.
     let mut kept: Option<Reservoir<Value>> = None;
     replay.on_reservoir("conduit", move |reservoir| drop(kept.replace(reservoir)));
     replay.pipe("pipe", &parts.pipe);
@@ -128,19 +128,19 @@ fn replay(journal: &[u8]) -> bool {
 }
 
 fn put_frame(content: &[u8], journal: &mut Vec<u8>) {
-    // The length is one byte, as it is below 128.
+    // The length takes one byte, because it is below 128.
     journal.push(content.len() as u8);
     journal.extend_from_slice(content);
     journal.extend(crc32(content).to_le_bytes());
 }
 
-/// The checksum of IEEE 802.3, bit by bit.
+/// Returns the checksum of IEEE 802.3, computed bit by bit.
 fn crc32(bytes: &[u8]) -> u32 {
     let step = |sum: u32, _| if sum & 1 == 1 { sum >> 1 ^ 0xEDB8_8320 } else { sum >> 1 };
     !bytes.iter().fold(u32::MAX, |sum, byte| (0..8).fold(sum ^ u32::from(*byte), step))
 }
 
-/// Bytes that are still there when the recording has taken its writer.
+/// Bytes that stay readable after the recording has taken its writer.
 #[derive(Clone, Default)]
 struct Written(Arc<Mutex<Vec<u8>>>);
 
@@ -155,7 +155,7 @@ impl Write for Written {
     }
 }
 
-/// A journal of inputs of every kind, as the frames that it has behind its header.
+/// Returns a journal of inputs of every kind, as its frames without the header.
 fn recorded() -> Vec<u8> {
     let (parts, written) = (Parts::new(), Written::default());
     let recording = Recording::new(&parts.circuit, written.clone());

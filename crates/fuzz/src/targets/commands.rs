@@ -1,5 +1,5 @@
-//! Commands of the Redis protocol on a connection: whatever comes, what the server sends back is
-//! whole replies.
+//! Commands of the Redis protocol on a connection: for any input, the server sends only complete
+//! replies.
 //!
 //! ```text
 //! input   form u8 │ step u8 │ bytes     the bytes come in pieces of `step` + 1

@@ -1,9 +1,10 @@
-//! Frames of DiceDB's protocol on a connection: whatever comes, what the server sends back is whole
+//! Frames of DiceDB's protocol on a connection: for any input, the server sends only complete
 //! frames.
 //!
 //! ```text
 //! input   form u8 │ step u8 │ bytes     the bytes come in pieces of `step` + 1
-//! form    0: bytes as they are; 1: blocks, each a frame's payload; 2: lines, each a command's words
+//! form    0: bytes as they are; 1: blocks, each a frame's payload;
+//!         2: lines, each a command's words
 //! ```
 
 use super::{Target, words_of};
@@ -60,7 +61,7 @@ fn run(data: &[u8]) -> bool {
             lines.flat_map(|line| frame_of(&words_of(line))).collect()
         }
     };
-    // What begins otherwise is the Redis protocol.
+    // Any other first byte means the Redis protocol.
     if bytes.first().is_none_or(|first| *first > 2) {
         return false;
     }
@@ -70,7 +71,7 @@ fn run(data: &[u8]) -> bool {
         let (header, rest) = sent.split_first_chunk().expect("a frame has a header");
         let length = u32::from_be_bytes(*header) as usize;
         let (payload, rest) = rest.split_at_checked(length).expect("a frame is sent as a whole");
-        // The status is the first field, and left out where it says that all is well.
+        // The status is the first field, and is omitted for success.
         is_accepted |= !payload.starts_with(&[0x08]);
         sent = rest;
     }
@@ -82,7 +83,7 @@ fn put_frame(into: &mut Vec<u8>, payload: &[u8]) {
     into.extend_from_slice(payload);
 }
 
-/// A command as a frame: `wire.Command { 1: name, 2: arguments }`.
+/// Returns a command as a frame: `wire.Command { 1: name, 2: arguments }`.
 fn frame_of(words: &[Vec<u8>]) -> Vec<u8> {
     let mut payload = Vec::new();
     for (place, word) in words.iter().enumerate() {

@@ -1,17 +1,18 @@
-//! Requests over HTTP and gRPC: targets with their parameters, and bodies. Each is answered.
+//! Requests over HTTP and gRPC: targets with their parameters, and bodies. The server answers each
+//! of them.
 //!
 //! ```text
 //! input   requests behind each other, with a line of nothing but `%` between them
 //! request target, end of line, body
 //! ```
 //!
-//! A body of gRPC is a message without its frame; `/message` is one on a WebSocket.
+//! A gRPC body is a message without its frame; `/message` is a message on a WebSocket.
 
 use super::{Target, words_of};
 use tidemark_server::fuzzing::Bench;
 use tidemark_server::resp::encode_request;
 
-/// The requests of one input that are run.
+/// Most requests of one input that are run.
 const REQUESTS_MAX: usize = 16;
 const BETWEEN: &[u8] = b"\n%\n";
 
@@ -90,7 +91,7 @@ fn run(data: &[u8]) -> bool {
     is_accepted
 }
 
-/// What there is when requests come.
+/// Commands that run before the requests.
 const SETUP: &str = "POOL.CREATE pool JSON {\"items\":[{\"id\":\"car\",\"weight\":1,\"quantity\":3},{\"id\":\"mug\",\"weight\":9,\"quantity\":\"unlimited\"}]}\nSET k v\nHSET h f v\nZADD z 1 a";
 
 fn corpus() -> Vec<(&'static str, Vec<u8>)> {

@@ -1,6 +1,6 @@
-//! Recovery of a log: the files of a directory are opened or refused. What opens has records whose
-//! LSNs ascend, takes one more, and has the same records after a crash right behind recovery and
-//! after a clean stop.
+//! Recovery of a log: a directory with any files is opened or refused. An opened log has records
+//! with ascending LSNs, accepts one more, and has the same records after a crash directly after
+//! recovery and after a clean stop.
 //!
 //! ```text
 //! input   flags u8 │ file*
@@ -9,9 +9,8 @@
 //! piece   shape u8 │ block            see `Shape`
 //! ```
 //!
-//! A file is put together from pieces, each of which gets the checksum and the length that belong
-//! to its shape. So a mutation within a piece reaches recovery, and one of the pieces' order does
-//! so too.
+//! A file is composed of pieces, each of which gets the checksum and the length of its shape. So
+//! mutations within a piece, and of the order of pieces, reach recovery.
 
 use super::Target;
 use crate::input::{Input, put_block};
@@ -22,11 +21,11 @@ use tidemark_log::{
 
 const VERIFY_TAIL: u8 = 1;
 const AS_THEY_ARE: u8 = 2;
-/// Binary headers are a page.
+/// A binary header fills a page.
 const HEADER_BYTES: usize = 4096;
-/// Where the second copy in `END` is.
+/// Offset of the second copy in `END`.
 const SECOND_OFFSET: usize = 4096;
-/// All files of an input together are at most this large. Bytes.
+/// Most bytes of all files of an input together.
 const FILES_BYTES_MAX: usize = 1 << 20;
 
 pub(super) const TARGET: Target = Target {
@@ -57,16 +56,16 @@ pub(super) const TARGET: Target = Target {
     ],
 };
 
-/// What a piece of a file is.
+/// Kind of a piece of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shape {
-    /// Bytes as they are.
+    /// Bytes without changes.
     Bytes,
-    /// So many zeros as the block's first two bytes say.
+    /// As many zeros as the block's first two bytes say.
     Zeros,
-    /// The front of a binary header, or a copy in `END`: padded and sealed.
+    /// Beginning of a binary header, or a copy in `END`: padded and sealed.
     Header,
-    /// A binary frame behind its length.
+    /// A binary frame after its length.
     Frame,
     /// A line without its checksum.
     TextLine,
@@ -97,7 +96,7 @@ fn run(data: &[u8]) -> bool {
     let crashed = storage.crash(u64::from(flags));
     let Some(records) = read(&log, &recovery, verify) else { return false };
 
-    // Everything that was recovered is durable.
+    // All recovered records are durable.
     let (again, found) = open(&crashed, verify).expect("what recovery leaves can be opened");
     assert_eq!(
         read(&again, &found, verify).as_ref(),
@@ -108,7 +107,7 @@ fn run(data: &[u8]) -> bool {
 
     let last = records.last().map_or(recovery.last_lsn, |record| record.0);
     let mut more = records.clone();
-    // The last positions of all have no successor.
+    // The highest possible LSNs have no successor.
     if let Ok(lsn) = log.append(1, 1, |payload| payload.extend_from_slice(b"more")) {
         assert!(lsn > last, "record {lsn} follows {last}");
         more.push((lsn, 1, 1, b"more".to_vec()));
@@ -117,7 +116,7 @@ fn run(data: &[u8]) -> bool {
     let (again, found) = open(&storage, verify).expect("a log that was closed can be opened");
     assert_eq!(found.torn, None, "a log that was closed has no torn tail");
     assert_eq!(read(&again, &found, verify), Some(more), "a clean stop takes nothing");
-    // A record at least, not merely a header.
+    // Accepted inputs have at least a record, not only a header.
     !records.is_empty()
 }
 
@@ -140,8 +139,8 @@ fn open(storage: &MemoryStorage, verify: Verify) -> Option<(Log, Recovery)> {
 
 type Records = Vec<(Lsn, u64, u8, Vec<u8>)>;
 
-/// All records; `None` if one is damaged, which only a log may have whose records opening did not
-/// verify.
+/// Returns all records; `None` if one is damaged, which is allowed only if opening has not verified
+/// the records.
 fn read(log: &Log, recovery: &Recovery, verify: Verify) -> Option<Records> {
     let mut records = Records::new();
     let mut replay = log.replay(log.floor()).expect("a log is read from its floor");
@@ -226,7 +225,7 @@ fn put_piece(file: &mut Vec<u8>, shape: Shape, block: &[u8], salt: &mut u32, sea
     }
 }
 
-/// The salt that a header's line names.
+/// Returns the salt in the line of a header.
 fn salt_of(body: &[u8]) -> Option<u32> {
     let text = String::from_utf8_lossy(body);
     let is_header = text.starts_with("tidemark-log ") || text.starts_with("\"tidemark_log\":");
@@ -235,8 +234,8 @@ fn salt_of(body: &[u8]) -> Option<u32> {
     digits.parse().ok().filter(|_| is_header)
 }
 
-/// The pieces of a file that is as the log writes it. When the log writes markers is a matter of
-/// time, so those are left out, and one is put behind the second record.
+/// Splits a file that the log has written into pieces. The log writes markers at times that vary,
+/// so they are left out, and one is inserted after the second record.
 fn pieces(name: &str, file: &[u8]) -> Vec<(Shape, Vec<u8>)> {
     if name == "END" {
         return vec![(Shape::Header, file[..32].to_vec())];
@@ -305,12 +304,12 @@ fn frames(file: &[u8]) -> Vec<(Shape, Vec<u8>)> {
     pieces
 }
 
-/// The input of a directory.
+/// Returns the input that describes a directory.
 fn input_of(flags: u8, storage: &MemoryStorage) -> Vec<u8> {
     let mut input = vec![flags];
     let mut names = storage.list().expect("names");
     names.sort_unstable();
-    // The log makes spare files when it has time to.
+    // The log makes spare files when it has time, so they vary.
     names.retain(|name| !name.starts_with("spare"));
     for name in names {
         let digits: String = name.chars().filter(char::is_ascii_digit).collect();
@@ -332,7 +331,8 @@ fn input_of(flags: u8, storage: &MemoryStorage) -> Vec<u8> {
     input
 }
 
-/// A log with a few records, which was killed `kills` times and then closed or not.
+/// Returns a log with a few records that was killed `kills` times, and then closed if `closed` is
+/// set.
 fn directory(format: Format, kills: usize, payload_bytes: usize, closed: bool) -> MemoryStorage {
     let mut storage = MemoryStorage::new();
     for kill in 0..=kills {

@@ -1,4 +1,4 @@
-//! The targets, and what they have in common.
+//! All targets, and the code that they share.
 
 mod catalogue;
 mod circuit_journal;
@@ -12,17 +12,17 @@ mod resp_request;
 mod snapshot;
 mod state;
 
-/// One kind of bytes from outside.
+/// A fuzz target: one format of outside bytes.
 #[derive(Debug)]
 pub struct Target {
-    /// Its name: that of its folder in `fuzz/corpus/` and of its program in `fuzz/`.
+    /// Name of the target, of its directory in `fuzz/corpus/` and of its program in `fuzz/`.
     pub name: &'static str,
-    /// Feeds it one input and panics where a property does not hold; whether the input was
-    /// accepted, which means that it got behind the checks that refuse malformed bytes.
+    /// Runs one input and panics if a property does not hold. Returns whether the input was
+    /// accepted: it got past the checks that refuse malformed bytes.
     pub run: fn(&[u8]) -> bool,
-    /// The inputs that its corpus begins with, by name.
+    /// Returns the initial inputs of its corpus, with names.
     pub corpus: fn() -> Vec<(&'static str, Vec<u8>)>,
-    /// What mutations insert.
+    /// Words that mutations insert.
     pub words: &'static [&'static [u8]],
 }
 
@@ -40,16 +40,17 @@ pub static TARGETS: &[Target] = &[
     circuit_journal::TARGET,
 ];
 
-/// The target of this name.
+/// Returns the target with this name.
 ///
 /// # Panics
-/// If there is none.
+/// If no target has the name.
 pub fn find(name: &str) -> &'static Target {
     let found = TARGETS.iter().find(|target| target.name == name);
     found.unwrap_or_else(|| panic!("there is no target '{name}'"))
 }
 
-/// Commands as lines of words: a word is text without spaces, and `\xHH` in it stands for a byte.
+/// Splits a line into the words of a command: a word is text without spaces, and `\xHH` in it
+/// stands for a byte.
 fn words_of(line: &[u8]) -> Vec<Vec<u8>> {
     line.split(|byte| *byte == b' ').map(unescaped).collect()
 }

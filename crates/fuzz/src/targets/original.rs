@@ -1,6 +1,6 @@
-//! Working directories of the system that pools come from: its configuration's catalogue,
-//! `snapshot.json`, and its log. What comes out adds up with what went in, and is the same in the
-//! second try.
+//! Working directories of the system from which pools can be imported: the catalogue of its
+//! configuration, `snapshot.json`, and its log. The recovered units add up to the original ones,
+//! and a second run gives the same result.
 //!
 //! ```text
 //! input   flags u8 │ (file u8 │ block)*
@@ -76,7 +76,7 @@ fn recover(data: &[u8]) -> Recovered {
             CONFIGURATION => {
                 given.configuration = match CatalogueFile::parse_bytes(bytes, FileFormat::Yaml) {
                     Ok(file) => Some(file.catalogue.items().iter().map(OriginalItem::from).collect()),
-                    // With amounts that no catalogue has.
+                    // May have amounts that no catalogue has.
                     Err(_) => Snapshot::parse(bytes).ok().map(|snapshot| snapshot.items),
                 };
             }
@@ -95,7 +95,7 @@ fn recover(data: &[u8]) -> Recovered {
     recovery.finish()
 }
 
-/// A file of the log; `closed` ones have their length in their header.
+/// Returns a file of the log; a `closed` file has its length in its header.
 fn log_file(records: &str, closed: bool) -> Vec<u8> {
     let mut file = [0; HEADER_BYTES].to_vec();
     file[..8].copy_from_slice(b"lwnt\x01\0\0\0");

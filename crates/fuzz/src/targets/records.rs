@@ -1,5 +1,5 @@
 //! Records of the log that the engine applies: each is applied or refused, and applying all of them
-//! once more gives the same state.
+//! again gives the same state.
 //!
 //! ```text
 //! input   (kind u8 │ milliseconds since the record before u8 │ block)*
@@ -10,7 +10,7 @@ use crate::input::{Input, put_block};
 use tidemark_engine::{Engine, Protocol, Reply};
 use tidemark_log::{Lsn, Record};
 
-/// Kinds that the engine writes, and one more.
+/// Kinds that the engine writes, and one unknown kind.
 const KINDS: u8 = 8;
 
 pub(super) const TARGET: Target = Target {
@@ -41,7 +41,7 @@ fn run(data: &[u8]) -> bool {
     applied > 0
 }
 
-/// How many records could be applied before one was refused.
+/// Returns how many records were applied before one was refused.
 fn apply(engine: &Engine, data: &[u8]) -> usize {
     let (mut input, mut scratch) = (Input::new(data), Reply::new(Protocol::Resp2));
     let (mut time_us, mut applied) = (state::NOW_US, 0);
@@ -59,7 +59,7 @@ fn apply(engine: &Engine, data: &[u8]) -> usize {
     applied
 }
 
-/// The records that an engine has written.
+/// Returns the records of an engine's log as an input.
 fn input_of(engine: &Engine) -> Vec<u8> {
     let log = engine.log();
     log.wait_durable(log.appended()).expect("memory takes everything");

@@ -22,7 +22,7 @@ fn run(data: &[u8]) -> bool {
 
 type Commands = Vec<Vec<Vec<u8>>>;
 
-/// Shows `input` to a parser in pieces of `step` bytes.
+/// Parses `input` in pieces of `step` bytes.
 fn parse(input: &[u8], step: usize, limits: &RequestLimits) -> (Commands, Option<ProtocolError>) {
     let mut parser = RequestParser::default();
     let (mut commands, mut start, mut end) = (Vec::new(), 0, 0);

@@ -1,5 +1,5 @@
 //! Snapshots: the bytes of a file are refused, or give a state whose digest stays the same when
-//! that state is written and loaded once more.
+//! that state is written and loaded again.
 //!
 //! ```text
 //! input    flags u8 │ frames or file
@@ -19,7 +19,7 @@ const AS_THEY_ARE: u8 = 2;
 const KEYSPACE: u32 = tidemark_server::KEYSPACE;
 const WATCHED: u32 = 1;
 const NAMED: u32 = 2;
-/// The record that every snapshot covers here.
+/// LSN of every snapshot here.
 const LSN: Lsn = Lsn(1_000);
 const NAME: &str = "snapshot-00000000000000001000.tide";
 const TRAILER_BYTES: usize = 32;
@@ -72,7 +72,7 @@ fn run(data: &[u8]) -> bool {
     true
 }
 
-/// The snapshot, if every byte of it is what was written.
+/// Opens the snapshot, if all its checksums are right.
 fn open(storage: &Arc<MemoryStorage>) -> Option<Snapshot> {
     let snapshots = Snapshots::new(storage.clone());
     let lsn = *snapshots.list().expect("memory lists its files").first().expect("there is one");
@@ -80,7 +80,7 @@ fn open(storage: &Arc<MemoryStorage>) -> Option<Snapshot> {
     opened.inspect_err(|error| assert!(!error.to_string().is_empty())).ok()
 }
 
-/// As a server loads it when it starts.
+/// Loads a snapshot in the way of a starting server.
 fn load(engine: &Engine, snapshot: &Snapshot) -> Result<(), ApplyError> {
     let loader = engine.load(state::NOW_US);
     each(snapshot, KEYSPACE, |frame| loader.load_frame(frame))?;
@@ -104,7 +104,7 @@ fn each(
     loaded
 }
 
-/// The frames of an engine's state, each with its section.
+/// Returns the frames of an engine's state, each with its section.
 fn frames(engine: &Engine) -> Vec<(u32, Vec<u8>)> {
     let (mut snapshot, mut frames) = (engine.snapshot(), Vec::new());
     while let Some(frame) = snapshot.next_frame() {
@@ -126,7 +126,7 @@ fn write(engine: &Engine) -> Arc<MemoryStorage> {
     storage
 }
 
-/// Fixes every checksum of a snapshot's file that can be found.
+/// Fixes every checksum of a snapshot's file that can be located.
 fn seal(file: &mut [u8]) {
     let length = file.len();
     let Some(trailer) = length.checked_sub(TRAILER_BYTES).filter(|trailer| *trailer >= 32) else { return };
@@ -170,7 +170,7 @@ fn corpus() -> Vec<(&'static str, Vec<u8>)> {
     inputs.push(("watched", input_of(&watched)));
     let file = write(&watched).read(NAME).expect("the file");
     inputs.push(("file", [&[FILE], file.as_slice()].concat()));
-    // Large enough to be written in parts.
+    // Large enough to be written in several parts.
     let members = |name: &str, score: bool| {
         (0..300).fold(name.to_owned(), |line, member| {
             if score { format!("{line} {member} m{member}") } else { format!("{line} m{member}") }

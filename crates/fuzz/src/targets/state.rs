@@ -1,21 +1,21 @@
-//! A keyspace with something of every kind, from which inputs of corpora are made.
+//! A keyspace with a key of every kind, from which inputs of corpora are made.
 
 use std::sync::Arc;
 use tidemark_engine::watch::{Filter, Guarantee, Named, Read};
 use tidemark_engine::{Call, Engine, Protocol, Reply, command};
 use tidemark_log::{Durability, Log, Lsn, MemoryStorage, Options};
 
-/// Shards of an engine: few, so that a new one is cheap.
+/// Shards of an engine: few, which makes a new one cheap.
 const SHARDS: usize = 4;
-/// When commands run, in microseconds since 1970.
+/// Time at which commands run, in microseconds since 1970.
 pub(super) const NOW_US: u64 = 1_700_000_000_000_000;
 
-/// An engine without keys over an empty log in memory.
+/// Returns an engine without keys over an empty log in memory.
 pub(super) fn engine() -> Engine {
     engine_over(MemoryStorage::new())
 }
 
-/// An engine without keys over a log, which goes on behind the newest snapshot of `storage`.
+/// Returns an engine without keys over a log that continues after the newest snapshot of `storage`.
 pub(super) fn engine_over(storage: MemoryStorage) -> Engine {
     let options = Options {
         durability: Durability::Off,
@@ -31,7 +31,7 @@ pub(super) fn engine_over(storage: MemoryStorage) -> Engine {
     Engine::new(Arc::new(log), SHARDS, 1).with_secrets(Box::new(secrets))
 }
 
-/// Commands that leave a key of every kind, by the kind.
+/// Scripts of commands that create a key of every kind, each with the kind.
 pub(super) const SCRIPTS: &[(&str, &str)] = &[
     (
         "strings",
@@ -81,7 +81,7 @@ pub(super) const SCRIPTS: &[(&str, &str)] = &[
     ("databases", "SET k v\nMOVE k 3\nSET k w\nSWAPDB 0 1\nFLUSHDB\nSET l w"),
 ];
 
-/// An engine on which a script has run.
+/// Returns an engine on which a script has run.
 pub(super) fn after(script: &str) -> Engine {
     let engine = engine();
     let mut refused = Vec::new();
@@ -100,7 +100,7 @@ pub(super) fn after(script: &str) -> Engine {
     engine
 }
 
-/// Watches a read and gives it a name.
+/// Subscribes to a read under a name.
 pub(super) fn watch(engine: &Engine) {
     let read = Read::new(0, Protocol::Resp3, &[b"GET", b"a"], Filter::default()).expect("a read");
     let subscribed = engine.subscribe(read, 0, NOW_US).expect("is watched");

@@ -2,9 +2,9 @@
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// A number that threads move by one atomic instruction each, the least cost of a shared counter;
-/// with a limit, by one compare-and-swap. It does not track what is stored. All threads write the
-/// same cache line.
+/// An integer that threads change by one atomic instruction each, the least cost of a shared
+/// counter; with a limit, by one compare-and-swap. It does not track what is stored. All threads
+/// write the same cache line.
 ///
 /// Every method is linearizable.
 ///

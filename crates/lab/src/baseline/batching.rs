@@ -6,9 +6,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tidemark_counter::store::{Batch, Claim, Delta, Error, Store};
 
-/// Counters under names whose operations are stored in batches, by their number or by their age: the usual way to write less often. It has
-/// no limits, nobody is refused, and the store gets every batch, whether or not its ups and downs have cancelled those of another one.
-/// A [`Counter`](tidemark_counter::Counter) by name waits for the net of all of them instead.
+/// Named counters whose operations are stored in batches, by size or by age: the usual way to write
+/// less often. It has no limits and refuses no operation. The store gets every batch, even if the
+/// operations of one batch cancel those of another. A [`Counter`](tidemark_counter::Counter) by
+/// name waits for the net of all of them instead.
 ///
 /// A store keeps positions, so a batch has one sum for each name, or none if the sum is 0.
 ///
@@ -57,9 +58,9 @@ pub struct Stored {
     pub operations: u64,
     /// Batches that the store has acknowledged.
     pub batches: u64,
-    /// The sums in these batches.
+    /// Sums in these batches.
     pub changes: u64,
-    /// How often a batch was not answered and had to be resent.
+    /// How often a batch was resent because it was not answered.
     pub resends: u64,
     /// Sums that the store has rejected, which are lost.
     pub rejections: u64,
@@ -70,7 +71,7 @@ pub struct Stored {
 struct Pending {
     sums: HashMap<Box<[u8]>, i64>,
     operations: u64,
-    /// Time of the first of them.
+    /// Time of the first operation.
     since: Option<Instant>,
 }
 
@@ -249,7 +250,7 @@ impl<S: Store> Sender<S> {
                     self.stored.batches += 1;
                     self.stored.changes += batch.deltas.len() as u64;
                 }
-                // All of it has cancelled or was rejected: the next batch gets the number.
+                // All sums have cancelled or were rejected: the next batch gets the number.
                 None => {}
                 Some(Err(Error::Rejected(refused)))
                     if refused.iter().any(|refused| refused.index < batch.deltas.len()) =>
@@ -323,7 +324,7 @@ mod tests {
         assert_eq!((stored(&memory, b"a"), batching.position(b"a").unwrap()), (3, 8));
         batching.tick(began + SECOND).unwrap();
         assert_eq!(stored(&memory, b"a"), 8);
-        // The call that finds the batch old stores what came before.
+        // The call that finds the batch old stores the earlier operations.
         batching.add(began, b"a", 1).unwrap();
         batching.add(began + SECOND, b"a", 1).unwrap();
         assert_eq!((stored(&memory, b"a"), batching.pending_operations()), (9, 1));
@@ -416,7 +417,7 @@ mod tests {
     }
 
     proptest! {
-        /// With any loss of requests and answers, every operation that was counted is stored once.
+        /// Every counted operation is stored once, with any loss of requests and answers.
         #[test]
         fn each_operation_is_stored_once(
             script in prop::collection::vec((0..4_u8, -3..4_i64, 0..30_u64), 1..150),

@@ -1,4 +1,4 @@
-//! Other ways to count than [`Counter`](tidemark_counter::Counter), which benchmarks compare with it.
+//! Alternatives to [`Counter`](tidemark_counter::Counter), for comparison in benchmarks.
 //!
 //! - [`Atomic`]: one number in memory, without a store.
 //! - [`Batching`]: stores every operation, in batches.

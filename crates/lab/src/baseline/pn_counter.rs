@@ -1,4 +1,4 @@
-//! A conflict-free replicated counter (CRDT), which replicas move without coordination.
+//! A conflict-free replicated counter (CRDT), which replicas update without coordination.
 
 use std::collections::BTreeMap;
 
@@ -46,7 +46,7 @@ struct Sums {
     decrements: u64,
 }
 
-/// Why a counter has not carried out a call. It is unchanged.
+/// Why a counter has refused a call. The counter is unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refused {

@@ -1,4 +1,4 @@
-//! What the server says about its commands: the source of completion, hints, help and suggestions.
+//! The server's description of its commands: the source of completion, hints, help and suggestions.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -10,23 +10,22 @@ pub(super) struct Catalogue {
     commands: BTreeMap<String, Entry>,
 }
 
-/// One command.
 #[derive(Debug, Default)]
 struct Entry {
     summary: String,
     since: String,
     group: String,
     complexity: String,
-    /// The arguments as hints show them: `key value [NX|XX]`.
+    /// Arguments as hints show them: `key value [NX|XX]`.
     arguments: Vec<String>,
 }
 
 const SUGGESTIONS_MAX: usize = 3;
-/// Arguments inside arguments, in a description that comes from outside.
+/// Most levels of nested arguments that are read: the description comes from outside.
 const ARGUMENT_DEPTH_MAX: usize = 16;
 
 impl Catalogue {
-    /// Reads the reply to `COMMAND DOCS`; what is not understood is left out.
+    /// Reads the reply to `COMMAND DOCS`; leaves out what it does not understand.
     pub(super) fn from_docs(reply: &Value) -> Self {
         let mut catalogue = Catalogue::default();
         catalogue.add("", reply);
@@ -54,21 +53,21 @@ impl Catalogue {
         }
     }
 
-    /// Names that start with `typed`, in any case.
+    /// Returns the names that start with `typed`, in any case.
     pub(super) fn completions(&self, typed: &str) -> Vec<&str> {
         let typed = typed.to_uppercase();
         let from_here = self.commands.range(typed.clone()..).map(|(name, _)| name.as_str());
         from_here.take_while(|name| name.starts_with(&typed)).collect()
     }
 
-    /// The arguments that are still to be typed after `words`; `None` for an unknown command.
+    /// Returns the arguments that are missing after `words`; `None` for an unknown command.
     pub(super) fn hint(&self, words: &[String]) -> Option<String> {
         let (entry, used) = self.find(words)?;
         let missing = entry.arguments.get(words.len() - used..).unwrap_or_default();
         (!missing.is_empty()).then(|| missing.join(" "))
     }
 
-    /// The text of `help words`: a command, or a group written as `@group`.
+    /// Returns the text of `help words`: help for a command, or for a group written as `@group`.
     pub(super) fn help(&self, words: &[String]) -> String {
         if let Some(group) = words.first().and_then(|word| word.strip_prefix('@')) {
             return self.group_help(group);
@@ -95,10 +94,10 @@ impl Catalogue {
         help
     }
 
-    /// Known names that are nearly `typed`, nearest first.
+    /// Returns known names that are close to `typed`, nearest first.
     pub(super) fn nearest(&self, typed: &str) -> Vec<&str> {
         let typed = typed.to_uppercase();
-        // A name of which much is replaced is another name, not a mistyped one.
+        // A name that differs in more characters is a different name, not a mistyped one.
         let allowed = if typed.len() <= 4 { 1 } else { 2 };
         let distance = |name: &str| strsim::osa_distance(name, &typed);
         let mut near: Vec<(usize, &str)> = self
@@ -149,7 +148,7 @@ impl Catalogue {
     }
 }
 
-/// One argument of a description: `[EX seconds|PX milliseconds]`, `key [key ...]`.
+/// Returns the syntax of one argument: `[EX seconds|PX milliseconds]`, `key [key ...]`.
 fn syntax(argument: &Value, depth: usize) -> String {
     if depth > ARGUMENT_DEPTH_MAX {
         return "…".to_owned();

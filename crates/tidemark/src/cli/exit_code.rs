@@ -1,8 +1,8 @@
-//! What the process ends with when something went wrong that was told already.
+//! Exit codes for errors that were already reported.
 
-/// Some command was answered with an error.
+/// A command got an error reply.
 pub(super) const EXIT_ERROR_REPLY: u8 = 1;
 /// The command line, or a line of the input, is wrong.
 pub(super) const EXIT_USAGE: u8 = 2;
-/// There is no server, or no longer.
+/// The server cannot be reached, or closed the connection.
 pub(super) const EXIT_NO_SERVER: u8 = 3;

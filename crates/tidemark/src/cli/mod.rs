@@ -1,9 +1,9 @@
-//! `tidemark cli`: talk to a server, ours or any other that speaks the Redis protocol.
+//! `tidemark cli`: a client for any server that speaks the Redis protocol.
 //!
 //! ```text
 //! arguments, lines of stdin, or the prompt ─► tokens ─► session ─► printer
 //!                                           screen (above the line that is typed) ◄─┘
-//!                                  catalogue (COMMAND DOCS) ─► completion, hints, help, nearest names
+//!                               catalogue (COMMAND DOCS) ─► completion, hints, help, nearest names
 //! ```
 
 mod catalogue;
@@ -46,7 +46,8 @@ pub(crate) struct CliArgs {
     /// Print replies as JSON; bytes that are no UTF-8 are replaced
     #[arg(long, conflicts_with_all = ["raw", "no_raw"])]
     json: bool,
-    /// Print replies as they are, without quotes and types (the default when the output is no terminal)
+    /// Print replies as they are, without quotes and types (the default when the output is no
+    /// terminal)
     #[arg(long, conflicts_with = "no_raw")]
     raw: bool,
     /// Print replies for people even when the output is no terminal
@@ -61,7 +62,8 @@ pub(crate) struct CliArgs {
     /// Print help
     #[arg(long, action = ArgAction::Help)]
     help: Option<bool>,
-    /// Command with its arguments; without one, commands come from the prompt or, line by line, from standard input
+    /// Command with its arguments; without one, commands come from the prompt or, line by line,
+    /// from standard input
     #[arg(trailing_var_arg = true)]
     command: Vec<OsString>,
 }
@@ -75,7 +77,7 @@ History: ~/.tidemark_history, or the file that TIDEMARK_HISTORY names; empty tur
 Exit codes: 0 done; 1 the server answered a command with an error; 2 the command line is wrong;
 3 the server cannot be reached or the connection broke, also while it was listened to.";
 
-/// The longest line of standard input, and the longest argument from it.
+/// Longest line, and longest argument, of standard input. Bytes.
 const INPUT_BYTES_MAX: u64 = 512 << 20;
 
 /// Runs one command, the commands of standard input, or the prompt.
@@ -131,7 +133,7 @@ fn run_command(session: &mut Session, args: &CliArgs) -> anyhow::Result<u8> {
     Ok(if succeeded { 0 } else { EXIT_ERROR_REPLY })
 }
 
-/// Executes every line; an error reply does not stop the rest, a line that cannot be read does.
+/// Executes every line. An error reply does not stop the rest; a line that cannot be read does.
 fn run_lines(session: &mut Session, input: &mut impl BufRead, bytes_max: u64) -> anyhow::Result<u8> {
     let mut code = 0;
     let mut line = Vec::new();
@@ -141,7 +143,7 @@ fn run_lines(session: &mut Session, input: &mut impl BufRead, bytes_max: u64) ->
             break;
         }
         if line.len() as u64 > bytes_max {
-            // Its rest would be taken for a command of its own.
+            // The rest of the line would be taken for a command.
             eprintln!("tidemark cli: line {number} is longer than {bytes_max} bytes");
             return Ok(EXIT_USAGE);
         }

@@ -6,15 +6,15 @@ use tidemark_server::resp::Value;
 /// How replies are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
-    /// Types named, strings quoted, aggregates numbered and indented.
+    /// With types, quoted strings, and numbered and indented aggregates.
     People,
-    /// The bytes alone, one element a line.
+    /// Only the bytes, one element a line.
     Raw,
-    /// One JSON document a reply.
+    /// One JSON document per reply.
     Json,
 }
 
-/// The reply's text without a final line break.
+/// Returns the reply's text without a final line break.
 pub(super) fn print(value: &Value, format: Format) -> Vec<u8> {
     match format {
         Format::People => {
@@ -82,7 +82,7 @@ fn numbered_pairs(out: &mut String, pairs: &[(Value, Value)], indent: usize) {
     }
 }
 
-/// The first item continues its line: `1) 1) "a"`.
+/// Starts an item of an aggregate. The first item continues its line: `1) 1) "a"`.
 fn start_item(out: &mut String, index: usize, indent: usize, width: usize, mark: char) {
     if index > 0 {
         put(out, format_args!("\n{:indent$}", ""));
@@ -94,7 +94,7 @@ fn digits(count: usize) -> usize {
     count.to_string().len()
 }
 
-/// Quotes and escapes so that the prompt reads the same bytes back.
+/// Quotes and escapes `bytes`; the prompt reads the same bytes back.
 fn quote(out: &mut String, bytes: &[u8]) {
     out.push('"');
     for byte in bytes {
@@ -157,7 +157,7 @@ fn json(out: &mut String, value: &Value) {
         Value::BigNumber(digits) => out.push_str(json_number(digits).as_str()),
         Value::Null => out.push_str("null"),
         Value::Boolean(flag) => put(out, format_args!("{flag}")),
-        // JSON has no name for what is not finite.
+        // JSON has no infinities and no NaN.
         Value::Double(number) if number.is_finite() => put(out, format_args!("{number}")),
         Value::Double(number) => json_text(out, number.to_string().as_bytes()),
         Value::Array(elements) | Value::Set(elements) | Value::Push(elements) => {
@@ -194,7 +194,7 @@ fn json_text(out: &mut String, bytes: &[u8]) {
     out.push_str(&serde_json::Value::from(String::from_utf8_lossy(bytes)).to_string());
 }
 
-/// JSON allows neither a plus sign nor leading zeros.
+/// Returns the number as JSON, which allows neither a plus sign nor leading zeros.
 fn json_number(digits: &[u8]) -> String {
     let text = String::from_utf8_lossy(digits);
     let (sign, magnitude) = match text.strip_prefix('-') {

@@ -28,10 +28,10 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<u8> {
     let mut editor: Editor<Assistant, FileHistory> = Editor::with_config(config)?;
     let history = history_file();
     if let Some(file) = &history {
-        // There is none before the first session.
+        // No history exists before the first session.
         let _ = editor.load_history(file);
     }
-    // There is none where the editor draws nothing.
+    // No printer exists where the editor draws nothing.
     let screen = editor.create_external_printer().ok().map(Screen::start).transpose()?;
     let mut code = 0;
     loop {
@@ -49,7 +49,7 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<u8> {
         if !is_secret(&line) {
             editor.add_history_entry(&line)?;
             if let Some(file) = &history {
-                // A home without write access must not end the session.
+                // A home directory without write access must not end the session.
                 let _ = editor.append_history(file);
             }
         }
@@ -141,7 +141,8 @@ impl Highlighter for Assistant {
 impl Validator for Assistant {}
 impl Helper for Assistant {}
 
-/// `TIDEMARK_HISTORY`, or a file in the home directory; none if the variable is empty or there is no home.
+/// Returns `TIDEMARK_HISTORY`, or a file in the home directory; `None` if the variable is empty or
+/// there is no home.
 fn history_file() -> Option<PathBuf> {
     match std::env::var_os("TIDEMARK_HISTORY") {
         Some(file) if file.is_empty() => None,
@@ -150,11 +151,12 @@ fn history_file() -> Option<PathBuf> {
     }
 }
 
-/// Lines with a password are not written to the disk. Rather too many than too few.
+/// Returns whether a line may contain a password: such lines are not written to the disk. Errs on
+/// the side of too many.
 fn is_secret(line: &str) -> bool {
     let words: Vec<String> = match tokens::split(line.as_bytes()) {
         Ok(words) => words.iter().map(|word| String::from_utf8_lossy(word).to_uppercase()).collect(),
-        // A mistyped command shows its password all the same.
+        // A mistyped command still shows its password.
         Err(_) => line.split_whitespace().map(|word| word.trim_matches(['"', '\'']).to_uppercase()).collect(),
     };
     let has = |names: &[&str]| words.iter().any(|word| names.contains(&word.as_str()));

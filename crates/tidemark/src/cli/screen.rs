@@ -1,4 +1,4 @@
-//! Pushes at the prompt: printed as they come, above the line that is being typed.
+//! Pushes at the prompt: printed as they arrive, above the line that is being typed.
 //!
 //! ```text
 //! connection ─► listener, while a line is read ─► screen ─► the editor, which draws its line again
@@ -20,18 +20,18 @@ const OFFER_INTERVAL: Duration = Duration::from_millis(2);
 
 /// Prints texts above the line that an editor shows.
 ///
-/// It has a thread of its own because an editor takes texts only while it reads a line, and lets its printer wait until then. At most
-/// one text waits so, and is shown above the next line.
+/// Runs on its own thread because an editor accepts texts only while it reads a line, and blocks
+/// its printer until then. At most one text waits like that, and is shown above the next line.
 pub(super) struct Screen {
     texts: SyncSender<String>,
 }
 
 impl Screen {
-    /// Starts the thread that prints. It ends with the process.
+    /// Starts the printing thread, which ends with the process.
     pub(super) fn start(mut printer: impl ExternalPrinter + Send + 'static) -> io::Result<Self> {
         let (texts, taken) = sync_channel::<String>(0);
         thread::Builder::new().name("tidemark-screen".to_owned()).spawn(move || {
-            // An editor that is gone shows nothing any more.
+            // An editor that is gone shows nothing more.
             while taken.recv().is_ok_and(|text| printer.print(text).is_ok()) {}
         })?;
         Ok(Screen { texts })
@@ -53,7 +53,7 @@ impl Screen {
     }
 }
 
-/// Reads a line, and prints meanwhile what the server sends on its own account.
+/// Reads a line, and prints meanwhile what the server pushes.
 pub(super) fn listen_while<T>(
     session: &mut Session,
     screen: Option<&Screen>,
@@ -89,7 +89,7 @@ fn listen(session: &mut Session, screen: Option<&Screen>, end: &LineEnd) -> anyh
     }
 }
 
-/// Whether the line has been read: a pipe whose other end is closed then.
+/// Signal that the line has been read: a pipe whose other end is then closed.
 struct LineEnd(PipeReader);
 
 impl LineEnd {
@@ -97,16 +97,17 @@ impl LineEnd {
         poll_first([PollFd::new(&self.0, PollFlags::IN)], Some(&Timespec::default()))
     }
 
-    /// Waits until the line has been read or `source` is readable; whether it is the former.
+    /// Waits until the line has been read or `source` is readable; returns whether the line has
+    /// been read.
     fn wait_beside(&self, source: &impl AsFd) -> anyhow::Result<bool> {
         poll_first([PollFd::new(&self.0, PollFlags::IN), PollFd::new(source, PollFlags::IN)], None)
     }
 }
 
-/// Waits for one of these, and says whether it is the first.
+/// Waits for one of the sources, and returns whether the first is ready.
 fn poll_first<const N: usize>(mut sources: [PollFd<'_>; N], wait: Option<&Timespec>) -> anyhow::Result<bool> {
     match poll(&mut sources, wait) {
-        // After a signal the caller looks again.
+        // After a signal the caller polls again.
         Ok(_) | Err(Errno::INTR) => Ok(!sources[0].revents().is_empty()),
         Err(error) => Err(error).context("cannot wait for what the server sends"),
     }

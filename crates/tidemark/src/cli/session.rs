@@ -1,4 +1,5 @@
-//! A conversation with a server: executes commands, prints what comes back, and knows what the prompt must show.
+//! A connection to a server with the state that the prompt shows: executes commands and prints
+//! replies.
 
 use super::catalogue::Catalogue;
 use super::printer::{self, Format};
@@ -31,11 +32,11 @@ pub(super) struct Session {
 enum Outcome {
     Refused,
     Done,
-    /// The server pushes from now on.
+    /// The server pushes after this reply.
     Subscribed,
 }
 
-/// Which replies `CLIENT REPLY` has left.
+/// The replies that `CLIENT REPLY` has left on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Replies {
     All,
@@ -44,7 +45,7 @@ enum Replies {
 }
 
 impl Session {
-    /// A session that connects with its first command.
+    /// Returns a session that connects with its first command.
     pub(super) fn new(target: Target, resp2: bool, timeout: Duration, format: Format) -> Self {
         Session {
             target,
@@ -58,12 +59,12 @@ impl Session {
         }
     }
 
-    /// Connects if there is no connection.
+    /// Returns the connection; connects first if there is none.
     pub(super) fn connect(&mut self) -> Result<&mut Client, ClientError> {
         if self.client.is_none() {
             let mut client = Client::connect(&self.target, self.timeout)?;
             if !self.resp2 {
-                // A server that knows only RESP2, or wants a password first, goes on in RESP2.
+                // A server that knows only RESP2, or wants a password first, continues in RESP2.
                 match client.hello(3) {
                     Ok(_) | Err(ClientError::Refused { .. }) => {}
                     Err(error) => return Err(error),
@@ -76,15 +77,16 @@ impl Session {
         self.client.as_mut().ok_or(ClientError::Closed)
     }
 
-    /// Executes one command and prints its reply; false if it was an error.
+    /// Executes one command and prints its reply; returns false if the reply was an error.
     ///
-    /// After a broken connection the next command connects again. A command is never sent twice: the server may have
-    /// executed it before the connection broke.
+    /// After a broken connection the next command connects again. A command is never sent twice:
+    /// the server may have executed it before the connection broke.
     pub(super) fn execute(&mut self, command: &[Vec<u8>]) -> anyhow::Result<bool> {
         self.attempt(|session| Ok(session.exchange(command)? != Outcome::Refused))
     }
 
-    /// As [`execute`](Self::execute); a command that subscribes goes on printing what is pushed.
+    /// As [`execute`](Self::execute); after a command that subscribes, continues to print what is
+    /// pushed.
     pub(super) fn execute_and_listen(&mut self, command: &[Vec<u8>]) -> anyhow::Result<bool> {
         self.attempt(|session| match session.exchange(command)? {
             Outcome::Refused => Ok(false),
@@ -93,7 +95,7 @@ impl Session {
         })
     }
 
-    /// Forgets the connection if `act` finds that it broke.
+    /// Drops the connection if `act` finds that it broke.
     fn attempt(&mut self, act: impl FnOnce(&mut Self) -> anyhow::Result<bool>) -> anyhow::Result<bool> {
         let result = act(self);
         if result.as_ref().is_err_and(anyhow::Error::is::<ClientError>) {
@@ -118,7 +120,7 @@ impl Session {
         }
         let mut confirmations = Confirmations::of(&name, command);
         loop {
-            // Blocking commands may take as long as they like.
+            // Blocking commands may take any time.
             let value = match self.connect()?.receive(None) {
                 Ok(Some(value)) => value,
                 Ok(None) => continue,
@@ -138,7 +140,7 @@ impl Session {
                 return Ok(if is_subscribed { Outcome::Subscribed } else { Outcome::Done });
             };
             let text = String::from_utf8_lossy(error);
-            // Ours says itself what may have been meant.
+            // A Tidemark server suggests names in its own error.
             if text.starts_with("ERR unknown command") && !text.contains("did you mean") {
                 self.suggest(&name);
             }
@@ -149,7 +151,8 @@ impl Session {
         }
     }
 
-    /// Whether a reply will come, as far as `CLIENT REPLY` decides it: this one, or one before it.
+    /// Returns whether a reply will come, considering `CLIENT REPLY` in this command and in earlier
+    /// ones.
     fn is_answered(&mut self, name: &str, command: &[Vec<u8>]) -> bool {
         let asked = match command {
             [_, reply, mode] if name == "CLIENT" && !self.in_transaction && upper(Some(reply)) == "REPLY" => {
@@ -167,8 +170,9 @@ impl Session {
         asked == "ON" || (answered && self.replies == Replies::All)
     }
 
-    /// Prints everything that arrives, until the process is interrupted, the subscription ends or the connection does.
-    /// Ctrl-C ends the process with success: there is no other way to end it.
+    /// Prints everything that arrives, until the process is interrupted, the subscription ends or
+    /// the connection does. Ctrl-C ends the process with success: there is no other way to stop
+    /// listening.
     fn listen(&mut self) -> anyhow::Result<bool> {
         flag::register_conditional_shutdown(SIGINT, 0, Arc::new(AtomicBool::new(true)))
             .context("cannot watch for Ctrl-C")?;
@@ -187,7 +191,8 @@ impl Session {
         }
     }
 
-    /// The text of the next push that has arrived, or why there will be none any more.
+    /// Returns the text of the next push that has arrived; if the connection broke, the error's
+    /// text.
     pub(super) fn next_push(&mut self) -> Option<Vec<u8>> {
         match self.client.as_mut()?.next_push(Duration::ZERO) {
             Ok(push) => push.map(|push| self.text(&push)),
@@ -198,12 +203,12 @@ impl Session {
         }
     }
 
-    /// The connection, to wait for what arrives on it.
+    /// Returns the connection, to wait for what arrives on it.
     pub(super) fn connection(&self) -> Option<&Client> {
         self.client.as_ref()
     }
 
-    /// `127.0.0.1:7379[2](TX)> `
+    /// Returns the prompt: `127.0.0.1:7379[2](TX)> `.
     pub(super) fn prompt(&self) -> String {
         if self.client.is_none() {
             return "not connected> ".to_owned();
@@ -216,9 +221,10 @@ impl Session {
         format!("{}{database}{transaction}> ", self.target)
     }
 
-    /// The server's commands, asked for once; empty while it cannot be asked.
+    /// Returns the server's commands, requested once; empty while the server cannot be asked.
     pub(super) fn shared_catalogue(&mut self) -> Arc<Catalogue> {
-        // Inside a transaction the question would be queued, and without replies it would not be answered.
+        // Inside a transaction the request would be queued; with replies off it would have no
+        // reply.
         let can_ask = self.client.is_some() && !self.in_transaction && self.replies == Replies::All;
         if self.catalogue.is_none() && can_ask {
             let docs = self.connect().and_then(|client| client.call(&["COMMAND", "DOCS"]));
@@ -237,7 +243,7 @@ impl Session {
         text
     }
 
-    /// Keeps what the prompt shows in step with a command that succeeded.
+    /// Updates the state that the prompt shows after a command that succeeded.
     fn note(&mut self, name: &str, command: &[Vec<u8>]) {
         match name {
             "MULTI" => self.in_transaction = true,
@@ -264,7 +270,6 @@ impl Session {
     }
 }
 
-/// Writes a text to standard output.
 pub(super) fn show(text: &[u8]) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     out.write_all(text)?;
@@ -275,7 +280,7 @@ fn upper(name: Option<&Vec<u8>>) -> String {
     name.map(|name| String::from_utf8_lossy(name).to_uppercase()).unwrap_or_default()
 }
 
-/// Whether the server has ended the connection, in whatever way.
+/// Returns whether the server has ended the connection, in any way.
 fn is_end(error: &ClientError) -> bool {
     use std::io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
     match error {
@@ -285,7 +290,7 @@ fn is_end(error: &ClientError) -> bool {
     }
 }
 
-/// What a command to unsubscribe is answered with: a confirmation for each name, as a push in RESP3.
+/// The replies to an unsubscribe command: a confirmation for each name, as a push in RESP3.
 struct Confirmations {
     kind: Vec<u8>,
     missing: usize,
@@ -294,12 +299,12 @@ struct Confirmations {
 impl Confirmations {
     fn of(name: &str, command: &[Vec<u8>]) -> Self {
         let is_one = matches!(name, "UNSUBSCRIBE" | "PUNSUBSCRIBE" | "SUNSUBSCRIBE");
-        // Without names there is one all the same: whoever has subscribed only listens from then on.
+        // Without names one is expected: a client that has subscribed only listens afterwards.
         let missing = if is_one { command.len().saturating_sub(1).max(1) } else { 0 };
         Confirmations { kind: name.to_lowercase().into_bytes(), missing }
     }
 
-    /// Whether the reply is still to come, or a part of it, after `value`.
+    /// Returns whether the reply, or a part of it, is still to come after `value`.
     fn awaits_more(&mut self, value: &Value) -> bool {
         let (Value::Push(elements) | Value::Array(elements)) = value else { return false };
         let confirms = self.missing > 0 && elements.first().and_then(Value::as_bytes) == Some(&self.kind);
@@ -311,12 +316,13 @@ impl Confirmations {
     }
 }
 
-/// Commands whose answers have no end.
+/// Returns whether the replies to a command have no end.
 fn is_endless(name: &str) -> bool {
     matches!(name, "SUBSCRIBE" | "PSUBSCRIBE" | "SSUBSCRIBE" | "MONITOR")
 }
 
-/// Whether the server pushes to this connection after it has answered such a command with `reply`, which is no error.
+/// Returns whether the server pushes to this connection after it has answered such a command with
+/// `reply`, which is no error.
 fn subscribes(name: &str, command: &[Vec<u8>], reply: &Value) -> bool {
     let second = upper(command.get(1));
     match name {
@@ -325,7 +331,8 @@ fn subscribes(name: &str, command: &[Vec<u8>], reply: &Value) -> bool {
         "EMITRECONNECT" => {
             reply.as_elements().and_then(|elements| elements.first()?.as_bytes()) == Some(b"OK")
         }
-        // The answer of one that publishes on a channel is a string: nothing is pushed to the connection.
+        // A command that publishes on a channel is answered with a string: the connection gets no
+        // pushes.
         _ if name.rsplit_once('.').is_some_and(|(_, suffix)| suffix == "WATCH") => {
             reply.as_pairs().is_some_and(|pairs| !pairs.is_empty())
         }
@@ -333,8 +340,8 @@ fn subscribes(name: &str, command: &[Vec<u8>], reply: &Value) -> bool {
     }
 }
 
-/// Whether a push says that nothing follows it: the subscriber fell behind, another connection has taken the named subscription, or
-/// the log cannot be read.
+/// Returns whether a push is the last one: the subscriber fell behind, another connection has taken
+/// the named subscription, or the log cannot be read.
 fn ends_subscription(value: &Value) -> bool {
     let (Value::Push(elements) | Value::Array(elements)) = value else { return false };
     matches!(elements.first().and_then(Value::as_bytes), Some(b"stale" | b"ended" | b"failed"))

@@ -1,9 +1,9 @@
-//! Splitting a line into arguments, with the quoting rules of the Redis command line.
+//! Splits a line into arguments, with the quoting rules of the Redis command line.
 
-/// Why a line is no command.
+/// Why a line cannot be split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum TokenError {
-    /// A quote that does not end.
+    /// A quote that is not closed.
     #[error("a quote is not closed; write \\\" or \\' for a quote inside quotes")]
     Unbalanced,
     /// Text directly after a closing quote.
@@ -11,8 +11,8 @@ pub(super) enum TokenError {
     TextAfterQuote,
 }
 
-/// The arguments of a line. Double quotes understand escapes, single quotes only `\'`; outside of quotes nothing is
-/// special.
+/// Returns the arguments of a line. Double quotes understand escapes, single quotes only `\'`;
+/// outside quotes no character is special.
 pub(super) fn split(line: &[u8]) -> Result<Vec<Vec<u8>>, TokenError> {
     let mut arguments = Vec::new();
     let mut rest = line.trim_ascii_start();
@@ -40,7 +40,7 @@ fn next(mut rest: &[u8]) -> Result<(Vec<u8>, &[u8]), TokenError> {
     }
 }
 
-/// A quoted part ends its argument.
+/// Checks that a quoted part ends its argument.
 fn closed((argument, rest): (Vec<u8>, &[u8])) -> Result<(Vec<u8>, &[u8]), TokenError> {
     match rest.first() {
         Some(byte) if !byte.is_ascii_whitespace() => Err(TokenError::TextAfterQuote),
@@ -132,7 +132,7 @@ mod tests {
             prop_assert_eq!(split(format!("SET \"{escaped}\"").as_bytes()).unwrap()[1].clone(), bytes);
         }
 
-        /// Letters that mean something, and any bytes.
+        /// Characters with a meaning, and any bytes.
         #[test]
         fn what_a_line_is_split_into_is_split_again_from_quotes(
             line in proptest::collection::vec(

@@ -1,4 +1,4 @@
-//! `tidemark pool audit`: every draw of a pool with the odds that it had, and all else that the pool has done.
+//! `tidemark pool audit`: every draw of a pool with its odds, and every other event of the pool.
 
 use super::format::{AuditFormat, Writer};
 use super::history::History;
@@ -42,7 +42,7 @@ pub(super) struct AuditArgs {
     output: Option<PathBuf>,
 }
 
-/// Where an audit begins or ends.
+/// First or last event of an audit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Bound {
     Draw(u64),
@@ -63,7 +63,7 @@ impl std::str::FromStr for Bound {
     }
 }
 
-/// Writes it all.
+/// Writes the audit.
 pub(super) fn run(args: &AuditArgs, dir: &Path) -> anyhow::Result<ExitCode> {
     let name = PoolName { key: args.key.clone().into_encoded_bytes(), db: args.db };
     let bar = progress(dir);
@@ -112,14 +112,14 @@ fn written(
     Ok(draws)
 }
 
-/// Which frames are told.
+/// Range of frames to export.
 struct Range {
     from: Option<Bound>,
     to: Option<Bound>,
 }
 
 impl Range {
-    /// Whether a frame is, of which the draws end before this one.
+    /// Returns whether the range includes a frame whose draws end before `end`.
     fn has(&self, frame: &Frame<'_>, end: u64) -> bool {
         let last = end.max(frame.first_draw + 1) - 1;
         let is_behind = match self.from {
@@ -135,25 +135,25 @@ impl Range {
             }
     }
 
-    /// Whether a pool's beginning is told by itself.
+    /// Returns whether a pool's initial state is exported even without a frame.
     fn has_beginning(&self) -> bool {
         self.from.is_none()
     }
 }
 
-/// Writes down what it sees.
+/// Exports the events of a pool as the trail applies them.
 struct Auditor<'a, W> {
     name: &'a PoolName,
     range: Range,
     scribe: Scribe,
     lines: Writer<W>,
-    /// The chain of the pool that is there.
+    /// Chain of the pool now at the key.
     there: Option<Chain>,
-    /// The chain up to which was told, so that what follows can be.
+    /// Chain up to which events were exported: a frame that follows it needs no state before it.
     told: Option<Chain>,
-    /// Whether the frame that is being checked is told.
+    /// Whether the frame being checked is exported.
     is_telling: bool,
-    /// Whether there was a pool at all.
+    /// Whether the key ever had a pool.
     is_known: bool,
 }
 
@@ -163,7 +163,7 @@ impl<W: Write> Auditor<'_, W> {
         self.scribe.pool(lsn.0, pool.inner(), pool.chain(), made, &mut self.lines)
     }
 
-    /// A pool is there that was not before.
+    /// Notes a pool that was not at the key before.
     fn meet(&mut self, lsn: Lsn, pool: &Pool, made: bool) -> io::Result<()> {
         self.is_known = true;
         self.there = Some(pool.chain());
@@ -177,7 +177,7 @@ impl<W: Write> PoolWitness for Auditor<'_, W> {
     }
 
     fn begins(&mut self, place: &PoolPlace<'_>, pool: &Pool, bytes: &[u8]) -> io::Result<()> {
-        // What is no frame is found by whoever checks it.
+        // The check of the frame reports invalid bytes.
         let (true, Ok((frame, chain))) = (self.name.is(place), Frame::read_stated(bytes)) else {
             self.is_telling = false;
             return Ok(());
@@ -218,7 +218,7 @@ impl<W: Write> PoolWitness for Auditor<'_, W> {
     }
 }
 
-/// How many draws are in these events.
+/// Returns the number of draws in these events.
 fn draws(events: &[u8]) -> u64 {
     let count = |event: Event<'_>| match event {
         Event::Drew(_) => 1,

@@ -1,4 +1,4 @@
-//! `tidemark pool check`: whether a file is a catalogue, and which odds it gives.
+//! `tidemark pool check`: whether a file is a catalogue, and the odds that it gives.
 
 use crate::counted::counted;
 use crate::name::printable;
@@ -25,7 +25,7 @@ pub(super) struct CheckArgs {
     items: usize,
 }
 
-/// Shows what the file says, or what is wrong with it.
+/// Shows the catalogue of the file, or what is wrong with it.
 pub(super) fn run(args: &CheckArgs) -> anyhow::Result<ExitCode> {
     let file = read_by(&args.file, args.format, CatalogueFile::parse_served)?;
     let mut out = BufWriter::new(io::stdout().lock());
@@ -34,7 +34,7 @@ pub(super) fn run(args: &CheckArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The catalogue of a file that no server has to read.
+/// Returns the catalogue of a file that no server has to read.
 pub(super) fn read(path: &Path) -> anyhow::Result<CatalogueFile> {
     read_by(path, None, CatalogueFile::parse_bytes)
 }

@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-/// How lines are spelled.
+/// Format of the lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(super) enum AuditFormat {
     /// A JSON object a line: with it anybody can check the draws
@@ -16,10 +16,10 @@ pub(super) enum AuditFormat {
     Csv,
 }
 
-/// How many columns the table has.
+/// Number of columns of the table.
 const COLUMNS_LEN: usize = 22;
 
-/// The titles of the table.
+/// Column titles of the table.
 const COLUMNS: [&str; COLUMNS_LEN] = [
     "event",
     "lsn",
@@ -45,16 +45,16 @@ const COLUMNS: [&str; COLUMNS_LEN] = [
     "next_commitment",
 ];
 
-/// Lines into a file or a pipe.
+/// Writes lines to a file or a pipe.
 pub(super) struct Writer<W> {
     format: AuditFormat,
     out: W,
-    /// How many lines there were that tell of a draw.
+    /// Number of lines about draws.
     pub(super) draws: u64,
 }
 
 impl<W: Write> Writer<W> {
-    /// Writes the titles, if there are any.
+    /// Writes the titles, if the format has any.
     pub(super) fn new(format: AuditFormat, mut out: W) -> io::Result<Self> {
         if format == AuditFormat::Csv {
             row(&mut out, &COLUMNS.map(Cow::Borrowed))?;
@@ -62,7 +62,7 @@ impl<W: Write> Writer<W> {
         Ok(Self { format, out, draws: 0 })
     }
 
-    /// What was written into, once all of it is there.
+    /// Flushes and returns the output.
     pub(super) fn finish(mut self) -> io::Result<W> {
         self.out.flush()?;
         Ok(self.out)
@@ -79,7 +79,7 @@ impl<W: Write> Lines for Writer<W> {
             }
             (AuditFormat::Csv, Line::Event(event)) => row(&mut self.out, &of_event(event)),
             (AuditFormat::Csv, Line::Item(item)) => row(&mut self.out, &of_item(item)),
-            // What a pool goes by, and what it is read back from, is no table.
+            // A table has no place for the state of a pool or the bytes from which it is read back.
             (AuditFormat::Csv, Line::Pool(_) | Line::State { .. } | Line::Release(_) | Line::Frame(_)) => {
                 Ok(())
             }
@@ -148,7 +148,8 @@ fn row(out: &mut impl Write, cells: &[Cow<'_, str>; COLUMNS_LEN]) -> io::Result<
     out.write_all(b"\r\n")
 }
 
-/// A cell: quoted where its text would end it, and kept from being taken for a formula, as spreadsheets take what begins like one.
+/// Writes a cell: quoted if it contains a delimiter, and with a `'` before a text that a
+/// spreadsheet would take for a formula.
 fn cell(out: &mut impl Write, text: &str) -> io::Result<()> {
     let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
     let text: Cow<'_, str> = if is_formula { format!("'{text}").into() } else { text.into() };

@@ -9,7 +9,7 @@ pub(super) fn encode(bytes: &[u8]) -> String {
     })
 }
 
-/// 32 bytes of 64 digits.
+/// Decodes 32 bytes from 64 digits.
 pub(super) fn decode(digits: &str) -> Result<[u8; 32], String> {
     let wrong = || format!("{:?} is not 64 hexadecimal digits", digits.chars().take(80).collect::<String>());
     if digits.len() != 64 || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {

@@ -1,6 +1,8 @@
-//! The pools of a name as a data directory has them: the log from as far back as it reaches, on top of a snapshot if it must be.
+//! The history of a key's pools in a data directory: the log from its first record, on top of a
+//! snapshot if the log does not reach back to the beginning.
 //!
-//! Nothing is locked and nothing is written, so a server may be at work on the same files; what it writes meanwhile is not looked at.
+//! Locks nothing and writes nothing, so a server may run on the same files; what it writes
+//! meanwhile is not read.
 
 use super::PoolName;
 use anyhow::{Context, bail};
@@ -13,19 +15,19 @@ use tidemark_log::tools::Records;
 use tidemark_log::{FileStorage, Log, Lsn, MemoryStorage, Options, Record, Snapshot, Snapshots, Storage};
 use tidemark_server::KEYSPACE;
 
-/// A data directory, of which the records up to one are looked at.
+/// A data directory, read up to one record.
 pub(super) struct History {
     storage: Arc<dyn Storage>,
-    /// What the log builds on; `None` if it reaches back to its beginning.
+    /// Snapshot that the log builds on; `None` if the log reaches back to its beginning.
     base: Option<Snapshot>,
-    /// Older snapshots that cannot be read, on any of which it would have been built.
+    /// Older damaged snapshots, any of which would have been preferred as the base.
     damaged: Vec<Lsn>,
     last: Lsn,
     search: PoolSearch,
     trail: PoolTrail,
 }
 
-/// What a record was about that could not be followed.
+/// Error of a record that cannot be followed.
 #[derive(Debug, thiserror::Error)]
 #[error("record {lsn}: {error}")]
 pub(super) struct NotGood {
@@ -34,7 +36,7 @@ pub(super) struct NotGood {
 }
 
 impl History {
-    /// Reads the log once, to see which keys have to do with the one that is asked for.
+    /// Reads the log once, to find the keys that are related to `key`.
     pub(super) fn open(dir: &Path, key: &[u8], bar: &ProgressBar) -> anyhow::Result<Self> {
         let files = FileStorage::existing(dir)
             .with_context(|| format!("cannot read the directory {}; give it with --dir", dir.display()))?;
@@ -57,12 +59,14 @@ impl History {
         Ok(Self { storage, base, damaged, last, search, trail })
     }
 
-    /// The last record of the snapshot that the log builds on, if it does not reach back to its beginning.
+    /// Returns the last record of the snapshot that the log builds on, if it does not reach back to
+    /// its beginning.
     pub(super) fn base(&self) -> Option<Lsn> {
         self.base.as_ref().map(Snapshot::lsn)
     }
 
-    /// What could not be looked at, because the snapshot before it is damaged; `None` if there is nothing of that kind.
+    /// Describes what could not be read because the snapshot before it is damaged; `None` if no
+    /// snapshot is.
     pub(super) fn unread(&self) -> Option<String> {
         let (damaged, base) = (self.damaged.first()?, self.base()?);
         Some(format!(
@@ -70,18 +74,19 @@ impl History {
         ))
     }
 
-    /// The last record that is looked at.
+    /// Returns the last record that is read.
     pub(super) fn last(&self) -> Lsn {
         self.last
     }
 
-    /// What is known by now.
+    /// Returns the state followed so far.
     pub(super) fn trail(&self) -> &PoolTrail {
         &self.trail
     }
 
-    /// Goes through all of it, under the eyes of a witness, who is first shown what the snapshot has. Where a name is given, each later
-    /// snapshot must have its pool as the log leads to it; says how many have.
+    /// Replays the log and shows each event to a witness, beginning with the state of the snapshot.
+    /// With a name, each later snapshot must have the same pool as the log at that point; returns
+    /// the number of snapshots that agree.
     pub(super) fn follow(
         &mut self,
         witness: &mut impl PoolWitness,
@@ -113,7 +118,7 @@ impl History {
         Ok(agreeing)
     }
 
-    /// The snapshots that lie within what is looked at, the base aside.
+    /// Returns the snapshots within the range that is read, except the base.
     fn later_snapshots(&self) -> anyhow::Result<Vec<Snapshot>> {
         let (all, base) = (Snapshots::new(Arc::clone(&self.storage)), self.base().unwrap_or(Lsn::ZERO));
         let lsns = all.list()?.into_iter().filter(|lsn| (base..=self.last).contains(lsn) && *lsn != base);
@@ -121,7 +126,7 @@ impl History {
         for lsn in lsns {
             match all.open(lsn) {
                 Ok(snapshot) => there.push(snapshot),
-                // A server at work has removed it since.
+                // A running server has removed it since.
                 Err(_) if !all.list()?.contains(&lsn) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -129,7 +134,8 @@ impl History {
         Ok(there)
     }
 
-    /// Whether a snapshot of this moment has a pool, which is then the one that the log leads to.
+    /// Returns whether a snapshot has the pool; fails if it differs from the pool that the log
+    /// leads to.
     fn compare(&self, snapshot: &Snapshot, name: &PoolName) -> anyhow::Result<bool> {
         let there = self.search.trail(empty_log()?);
         load(&there, snapshot)?;
@@ -142,7 +148,7 @@ impl History {
         };
         match (image(&self.trail), image(&there)) {
             (None, None) => Ok(false),
-            // Its time may have come without a word in the log yet.
+            // The key may have expired before the log has a record of it.
             (Some(_), None) if self.trail.expires(name.db, &name.key) => Ok(false),
             (log, snapshot) if log == snapshot => Ok(true),
             _ => bail!(
@@ -155,14 +161,16 @@ impl History {
 
 fn apply(trail: &mut PoolTrail, record: &Record<'_>, witness: &mut impl PoolWitness) -> anyhow::Result<()> {
     trail.apply(record, witness).map_err(|error| match error {
-        // Whoever reads our output may have seen enough, which is no failure.
+        // The reader of the output may have closed it, which is no failure.
         TrailError::Witness(error) => anyhow::Error::from(error),
         error => NotGood { lsn: record.lsn, error: Box::new(error) }.into(),
     })
 }
 
-/// The oldest snapshot that the log reaches back to, so that as much as possible is looked at; none if it reaches back to its beginning.
-/// Where a repair has left no log, the newest snapshot is all there is. And those that are damaged and would have come before it.
+/// Returns the snapshot to build on, and the damaged ones that were preferred to it.
+///
+/// This is the oldest snapshot that the log reaches back to, so that most is checked; none if the
+/// log reaches back to its beginning. If a repair has left no log, it is the newest snapshot.
 fn base(storage: &Arc<dyn Storage>, floor: Lsn) -> anyhow::Result<(Option<Snapshot>, Vec<Lsn>)> {
     let (all, names) = (Snapshots::new(Arc::clone(storage)), storage.list()?);
     let has_log = names.iter().any(|name| name.starts_with("segment-"));
@@ -185,7 +193,7 @@ fn base(storage: &Arc<dyn Storage>, floor: Lsn) -> anyhow::Result<(Option<Snapsh
     )
 }
 
-/// Loads a snapshot's keys, as far as they are followed.
+/// Loads those keys of a snapshot that are followed.
 fn load(trail: &PoolTrail, snapshot: &Snapshot) -> anyhow::Result<()> {
     let (loader, mut buffer) = (trail.load(), Vec::new());
     let failed = || format!("the snapshot at record {}", snapshot.lsn());
@@ -196,7 +204,7 @@ fn load(trail: &PoolTrail, snapshot: &Snapshot) -> anyhow::Result<()> {
     loader.finish().with_context(failed)
 }
 
-/// An engine has a log; that of this one is never written.
+/// Returns a log that is never written, because an engine needs one.
 fn empty_log() -> anyhow::Result<Arc<Log>> {
     let options = Options { segment_bytes: Options::SEGMENT_BYTES_MIN, ..Options::default() };
     Ok(Arc::new(Log::open(Arc::new(MemoryStorage::new()), options)?.0))

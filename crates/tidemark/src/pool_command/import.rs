@@ -1,5 +1,5 @@
-//! `tidemark pool import`: what the original's working directory has, and what the original itself would forget of it; a pool that goes
-//! on from there.
+//! `tidemark pool import`: recovers the stock from the original's working directory, including what
+//! the original itself would lose, and makes a pool that continues from there.
 
 use super::check;
 use crate::server_args::ServerArgs;
@@ -59,7 +59,7 @@ pub(super) struct ImportArgs {
     help: Option<bool>,
 }
 
-/// What stock is computed from.
+/// What the stock is computed from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum BasisWord {
     /// snapshot.json and the records behind it
@@ -68,10 +68,10 @@ enum BasisWord {
     History,
 }
 
-/// The longest `snapshot.json`. Bytes.
+/// Longest `snapshot.json`. Bytes.
 const SNAPSHOT_BYTES_MAX: u64 = 4 << 30;
 
-/// Reads, reports, and makes the pool.
+/// Reads the directory, reports, and makes the pool.
 pub(super) fn run(args: &ImportArgs) -> anyhow::Result<ExitCode> {
     let (recovered, unread) = recover(args)?;
     let mut out = io::stdout().lock();
@@ -111,7 +111,7 @@ pub(super) fn run(args: &ImportArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What there is; and why a file could not be read to its end.
+/// Reads the directory; also returns why a file could not be read to its end.
 fn recover(args: &ImportArgs) -> anyhow::Result<(Recovered, Option<ReadError>)> {
     let directory = &args.directory;
     let configuration = args.config.as_deref().map(configuration).transpose()?;
@@ -132,7 +132,7 @@ fn recover(args: &ImportArgs) -> anyhow::Result<(Recovered, Option<ReadError>)> 
     for (number, path) in files {
         let file = File::open(&path).with_context(|| format!("cannot read {}", path.display()))?;
         match recovery.read(number, BufReader::new(file)) {
-            // The report says which file is none of the original's.
+            // The report names files that are not the original's.
             Ok(()) | Err(ReadError::Magic { .. }) => {}
             Err(error) => unread = Some(error),
         }
@@ -140,7 +140,7 @@ fn recover(args: &ImportArgs) -> anyhow::Result<(Recovered, Option<ReadError>)> 
     Ok((recovery.finish(), unread))
 }
 
-/// The files of the log, by their numbers.
+/// Returns the files of the log, by number.
 fn log_files(directory: &Path) -> anyhow::Result<Vec<(u64, PathBuf)>> {
     let failed = || format!("cannot read the directory {}", directory.display());
     let mut files = Vec::new();
@@ -161,7 +161,7 @@ fn log_files(directory: &Path) -> anyhow::Result<Vec<(u64, PathBuf)>> {
     Ok(files)
 }
 
-/// `snapshot.json`, if there is one that can be read; what is wrong with it is said.
+/// Reads `snapshot.json`, if there is a readable one; reports what is wrong with it.
 fn snapshot(directory: &Path) -> anyhow::Result<Option<Snapshot>> {
     let path = directory.join("snapshot.json");
     let file = match File::open(&path) {

@@ -1,8 +1,7 @@
-//! The lines of an audit: what is exported of a pool, in the words that both formats share.
+//! The lines of an audit, in the terms that both formats share.
 
 use serde::{Deserialize, Serialize};
 
-/// One line.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(super) enum Line<'a> {
@@ -14,7 +13,7 @@ pub(super) enum Line<'a> {
     Event(Box<EventLine<'a>>),
 }
 
-/// A pool as it stands before what follows.
+/// State of a pool before the frames that follow.
 #[derive(Debug, Serialize)]
 pub(super) struct PoolLine<'a> {
     pub(super) event: &'static str,
@@ -22,7 +21,7 @@ pub(super) struct PoolLine<'a> {
     pub(super) key: String,
     pub(super) db: u8,
     pub(super) lsn: u64,
-    /// Whether it is new: otherwise there is a history before it that is not told.
+    /// Whether the pool is new; otherwise it has an earlier history that is not exported.
     pub(super) made: bool,
     pub(super) mode: &'static str,
     pub(super) sold_out: &'static str,
@@ -40,7 +39,7 @@ pub(super) struct PoolLine<'a> {
     pub(super) chain: String,
 }
 
-/// An item of it.
+/// An item of a pool.
 #[derive(Debug, Serialize)]
 pub(super) struct ItemLine<'a> {
     pub(super) event: &'static str,
@@ -50,14 +49,14 @@ pub(super) struct ItemLine<'a> {
     pub(super) weight: u64,
     pub(super) left: Left,
     pub(super) drawn: u64,
-    /// Of an item in another table than the first.
+    /// Set for an item in another table than the first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) table: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) leads_to: Option<&'a str>,
 }
 
-/// Units of an item that come in windows.
+/// A window in which units of an item are released.
 #[derive(Debug, Serialize)]
 pub(super) struct ReleaseLine<'a> {
     pub(super) event: &'static str,
@@ -68,11 +67,11 @@ pub(super) struct ReleaseLine<'a> {
     pub(super) every_ms: u64,
     pub(super) times: u64,
     pub(super) unsold: &'static str,
-    /// How many of them have come.
+    /// Number of these units that were released.
     pub(super) released: u64,
 }
 
-/// What was logged at once; what it did follows in lines of its own.
+/// A frame: the events that were logged together. They follow as lines of their own.
 #[derive(Debug, Serialize)]
 pub(super) struct FrameLine<'a> {
     pub(super) event: &'static str,
@@ -83,7 +82,7 @@ pub(super) struct FrameLine<'a> {
     pub(super) bytes: &'a str,
 }
 
-/// What is left of an item.
+/// Remaining units of an item.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(untagged)]
 pub(super) enum Left {
@@ -91,7 +90,7 @@ pub(super) enum Left {
     Unlimited(&'static str),
 }
 
-/// Something that a pool did. What does not apply is left out.
+/// An event of a pool. Fields that do not apply are left out.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct EventLine<'a> {
     pub(super) event: &'static str,
@@ -127,7 +126,7 @@ pub(super) struct EventLine<'a> {
     pub(super) count: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) client_seed: Option<String>,
-    /// Of the epoch that is over.
+    /// Secret of the epoch that has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) secret: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -136,7 +135,7 @@ pub(super) struct EventLine<'a> {
     pub(super) next_commitment: Option<String>,
 }
 
-/// What is taken from a line that somebody else has written, where it cannot be computed.
+/// Fields of a line by another writer that are read because they cannot be computed.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Stated {
     #[serde(default)]
@@ -165,5 +164,5 @@ pub(super) struct Stated {
     pub(super) secret: Option<String>,
 }
 
-/// The version of all that.
+/// Version of the audit format.
 pub(super) const AUDIT: u32 = 2;

@@ -1,4 +1,4 @@
-//! `tidemark pool`: check what a server's pools have done, write it down for others, and bring pools in.
+//! `tidemark pool`: checks and exports what a server's pools have done, and imports pools.
 //!
 //! ```text
 //! history (log, snapshots) ─► verify, audit ─┐
@@ -66,7 +66,7 @@ pub(crate) fn run(args: PoolArgs) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Which pool it is about.
+/// Key and database of a pool.
 struct PoolName {
     key: Vec<u8>,
     db: u8,
@@ -88,12 +88,13 @@ impl fmt::Display for PoolName {
     }
 }
 
-/// Reads the number of a database.
+/// Parses the number of a database.
 fn database() -> RangedI64ValueParser<u8> {
     RangedI64ValueParser::new().range(0..DATABASES as i64)
 }
 
-/// A bar over the bytes of all segments, which are read twice; hidden when nobody watches.
+/// Returns a progress bar over the bytes of all segments, which are read twice; hidden if standard
+/// error is no terminal.
 fn progress(dir: &Path) -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();

@@ -1,8 +1,10 @@
-//! `tidemark pool verify --audit`: the check of somebody who has an exported audit and what was revealed, and no access to the server.
+//! `tidemark pool verify --audit`: the check for an auditor who has an exported audit and the
+//! revealed secrets, but no access to the server.
 //!
-//! The file has the pool as it stood and everything that was logged behind that, with commitments in the place of secrets. From this
-//! all of the file is written once more, draw by draw, and must be what it is; the secrets that it tells, or that are given besides,
-//! must have the commitments, and the draws must follow from them.
+//! The file has the state of the pool and everything logged after it, with commitments in place of
+//! secrets. The check writes all lines again from this, draw by draw, and compares them with the
+//! file. Secrets in the file, and secrets given as arguments, must match their commitments, and the
+//! draws must follow from them.
 
 use super::hexadecimal;
 use super::line::{AUDIT, Line, Stated};
@@ -23,12 +25,12 @@ use tidemark_engine::value::pool::{Inner, Sight};
 use tidemark_pool::selector::{AnySelector, SelectorKind};
 use tidemark_pool::{Chain, Commitment, Events, Frame, PoolImage, Recorder, Secret, unsealed};
 
-/// The longest line that is read: a call of a million draws takes some megabytes. Bytes.
+/// Longest line that is read: a call of a million draws takes some megabytes. Bytes.
 const LINE_BYTES_MAX: u64 = 64 << 20;
-/// The longest file of secrets. Bytes.
+/// Longest file of secrets. Bytes.
 const SECRETS_BYTES_MAX: u64 = 16 << 20;
 
-/// Checks a file, and says what was checked.
+/// Checks a file and reports what was checked.
 pub(super) fn run(
     path: &Path,
     secrets: &[[u8; 32]],
@@ -58,7 +60,8 @@ pub(super) fn run(
     outsider.report(path)
 }
 
-/// The secrets in a file, one a line or as the answer to `POOL.REVEAL` has them, or in the argument itself.
+/// Returns the secrets of an argument: the argument itself, or a file with one secret a line or in
+/// the form of a reply to `POOL.REVEAL`.
 fn revealed_by(given: &str) -> anyhow::Result<Vec<[u8; 32]>> {
     if let Ok(secret) = hexadecimal::decode(given) {
         return Ok(vec![secret]);
@@ -73,16 +76,16 @@ fn revealed_by(given: &str) -> anyhow::Result<Vec<[u8; 32]>> {
     if told.peek().is_some() { told.map(read).collect() } else { lines.map(read).collect() }
 }
 
-/// The secrets that are known, by what was published of them.
+/// Known secrets, by their commitments.
 struct Known(HashMap<[u8; 32], Secret>);
 
 impl Known {
-    /// Those that are given, and those that the file tells anywhere.
+    /// Collects the given secrets, and those anywhere in the file.
     fn of(input: &mut Input, given: &[[u8; 32]]) -> anyhow::Result<Self> {
         let mut known = Self(HashMap::new());
         given.iter().for_each(|secret| known.add(*secret));
         while let Some(line) = input.next()? {
-            // Most lines tell of none.
+            // Most lines have none.
             if line.contains("\"secret\"") {
                 let told: Stated = serde_json::from_str(&line).with_context(|| input.place())?;
                 let secret = told.secret.map(|secret| hexadecimal::decode(&secret)).transpose();
@@ -108,7 +111,7 @@ impl Known {
 /// The lines of a file.
 struct Input {
     reader: BufReader<File>,
-    /// The number of the line that was read last, counted from 1.
+    /// Number of the line read last, counted from 1.
     line: u64,
     ahead: Option<String>,
 }
@@ -149,7 +152,7 @@ impl Input {
     }
 }
 
-/// A map in which no name is there twice: readers would not agree on which counts.
+/// A map without duplicate names: readers would not agree on which value counts.
 struct Once(Map<String, Value>);
 
 impl<'de> Deserialize<'de> for Once {
@@ -179,20 +182,20 @@ impl<'de> Deserialize<'de> for Once {
     }
 }
 
-/// The lines that follow from what is known.
+/// Lines that must come next in the file.
 #[derive(Default)]
 struct Expected(VecDeque<Value>);
 
 impl Lines for Expected {
     fn write(&mut self, line: &Line<'_>) -> io::Result<()> {
-        // Numbers are compared as they are read, so what is expected is written and read as well.
+        // Numbers are compared as parsed, so an expected line is written and parsed as well.
         let text = serde_json::to_vec(line)?;
         self.0.push_back(serde_json::from_slice(&text)?);
         Ok(())
     }
 }
 
-/// A pool as far as the file was read.
+/// State of the pool up to the line read last.
 struct Now {
     pool: Inner,
     chain: Chain,
@@ -203,7 +206,7 @@ struct Now {
 struct Outsider {
     known: Known,
     demands: Demands,
-    /// How many pools there were before.
+    /// Number of earlier pools in the file.
     pools: u64,
     key: String,
     now: Option<Now>,
@@ -256,7 +259,7 @@ impl Outsider {
         Ok(())
     }
 
-    /// The pool in the lines that come next, and these lines.
+    /// Reads the pool from the lines that come next; also returns these lines.
     fn read(&self, selector: SelectorKind, input: &mut Input) -> anyhow::Result<(Inner, Vec<String>)> {
         let (mut head, mut image, mut lines) = (Vec::new(), None::<PoolImage>, Vec::new());
         while let Some(line) = input.next()? {
@@ -318,7 +321,7 @@ impl Outsider {
         self.meet_rest(input)
     }
 
-    /// A line of the file is the next one that is expected.
+    /// Checks that a line of the file is the next expected one.
     fn meet(&mut self, line: &str) -> anyhow::Result<()> {
         let expected =
             self.expected.0.pop_front().context("more is told than follows from what comes before")?;
@@ -326,7 +329,7 @@ impl Outsider {
         if expected.as_object() == Some(&told) {
             return Ok(());
         }
-        // One word that is wrong is easier to see than two lines that differ.
+        // One wrong field is easier to see than two lines that differ.
         let other = expected.as_object().filter(|expected| expected.get("event") == told.get("event"));
         let names = other.into_iter().flat_map(|expected| expected.keys().chain(told.keys()));
         for name in names {
@@ -344,7 +347,7 @@ impl Outsider {
         bail!("{} is told, and {expected} follows from what comes before", Value::Object(told))
     }
 
-    /// All lines that are expected come next.
+    /// Checks that all expected lines come next.
     fn meet_rest(&mut self, input: &mut Input) -> anyhow::Result<()> {
         while let Some(expected) = self.expected.0.front() {
             let Some(line) = input.next()? else { bail!("the file ends, and {expected} is missing") };

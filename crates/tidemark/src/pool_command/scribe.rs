@@ -1,4 +1,5 @@
-//! Writes down what a pool does, line by line: from a server's log, and once more where somebody checks what was written.
+//! Writes the events of a pool as lines: from a server's log, and again when an exported audit is
+//! checked.
 
 use super::hexadecimal;
 use super::line::{AUDIT, EventLine, FrameLine, ItemLine, Left, Line, PoolLine, ReleaseLine};
@@ -11,35 +12,35 @@ use tidemark_pool::{
     By, Chain, Ending, Event, Frame, Mode, Odds, OddsInTurn, Repeats, Stock, Unsold, sealed,
 };
 
-/// So many items are written at once, and so many bytes of anything else.
+/// Items, and bytes of other data, in one line.
 const ITEMS_AT_ONCE: u32 = 512;
 const BYTES_AT_ONCE: usize = 48 << 10;
 
-/// Where lines go.
+/// Destination of lines.
 pub(super) trait Lines {
     fn write(&mut self, line: &Line<'_>) -> io::Result<()>;
 }
 
-/// What is the same for all pools of a name, and what is kept between a pool's events.
+/// Writes lines for the pools of one key, and keeps state between a pool's events.
 pub(super) struct Scribe {
     key: String,
     db: u8,
-    /// The record and the time of the frame that is being told.
+    /// LSN and time of the current frame.
     lsn: u64,
     time: String,
-    /// The odds of the next draw, as long as they are known.
+    /// Odds of the next draw, while they are known.
     odds: Option<Odds>,
-    /// What the draws of an event have given, and how likely that was. In a pool with rules about users that depends on
-    /// what its users have done, and is not told.
+    /// Results of an event's draws, with their odds. In a pool with rules about users, odds depend
+    /// on what its users have done, and are not exported.
     drawn: Vec<Given>,
-    /// What is only known before an event.
+    /// Items of an event, which are known only before it is applied.
     items: Vec<Option<u32>>,
 }
 
-/// What a draw has given, and how likely that was, where that is known.
+/// Result of a draw, with its odds where they are known.
 struct Given {
     item: Option<u32>,
-    /// What weight it had of the sum of all, if they are of one table.
+    /// Its weight and the sum of all weights, if they are of one table.
     weight: Option<(u64, u64)>,
     odds: Option<f64>,
 }
@@ -49,7 +50,7 @@ impl Scribe {
         Self { key, db, lsn: 0, time: String::new(), odds: None, drawn: Vec::new(), items: Vec::new() }
     }
 
-    /// A pool as it stands: everything that follows builds on that.
+    /// Writes the state of a pool, which everything after it builds on.
     pub(super) fn pool(
         &mut self,
         lsn: u64,
@@ -126,7 +127,7 @@ impl Scribe {
         })
     }
 
-    /// What is logged at once begins.
+    /// Begins a frame of events that were logged together.
     pub(super) fn frame(
         &mut self,
         lsn: u64,
@@ -138,7 +139,7 @@ impl Scribe {
         self.sealed_frame(lsn, &Frame { events: &events, ..*frame }, chain, into)
     }
 
-    /// As [`frame`](Self::frame), of events that have no secrets in them.
+    /// As [`frame`](Self::frame), for events without secrets.
     pub(super) fn sealed_frame(
         &mut self,
         lsn: u64,
@@ -157,7 +158,7 @@ impl Scribe {
         }))
     }
 
-    /// Notes what is only known before an event, and writes it down behind it.
+    /// Notes what is known only before an event, and writes the event after it is applied.
     pub(super) fn see(&mut self, sight: Sight<'_>, into: &mut impl Lines) -> io::Result<()> {
         match sight {
             Sight::Before(pool, event) => {
@@ -168,7 +169,7 @@ impl Scribe {
         }
     }
 
-    /// A pool is not there any more.
+    /// Writes that the pool is gone.
     #[expect(clippy::unused_self, reason = "told like all else")]
     pub(super) fn gone(&mut self, lsn: u64, time_us: u64, into: &mut impl Lines) -> io::Result<()> {
         into.write(&Line::Event(Box::new(EventLine {
@@ -206,7 +207,7 @@ impl Scribe {
         }
         let odds = self.odds.get_or_insert_with(|| Odds::of(urn));
         if urn.tables() > 0 {
-            // What follows in one call depends on what came before it.
+            // Odds of later draws in one call depend on the draws before them.
             let share = |item: Option<u32>| match item.and_then(|item| urn.entry(item)) {
                 Some(entry) => odds.share_of(urn, &entry),
                 None => odds.share_of_nothing(),
@@ -303,7 +304,7 @@ impl Scribe {
         into.write(&Line::Event(Box::new(line)))
     }
 
-    /// What the schedule has changed.
+    /// Writes what the schedule has changed.
     fn releases(&self, pool: &Inner, now_ms: u64, into: &mut impl Lines) -> io::Result<()> {
         let urn = pool.urn();
         self.items.iter().flatten().filter_map(|&item| urn.entry(item)).try_for_each(|entry| {
@@ -319,7 +320,7 @@ impl Scribe {
         })
     }
 
-    /// The draws of an event.
+    /// Writes the draws of an event.
     fn draws(
         &self,
         pool: &Inner,
@@ -356,7 +357,7 @@ impl Scribe {
     }
 }
 
-/// Who has asked, and as which request. Bytes that are no UTF-8 are replaced.
+/// Returns the user and the request id of a call. Bytes that are not UTF-8 are replaced.
 fn names(by: &By<'_>) -> (Option<String>, Option<String>) {
     (by.user.map(text), by.request.map(text))
 }
@@ -372,7 +373,7 @@ fn left(stock: Stock) -> Left {
     }
 }
 
-/// Some of the bytes that a pool is read back from.
+/// Writes some of the bytes from which a pool is read back.
 fn state(event: &'static str, bytes: &[u8], into: &mut impl Lines) -> io::Result<()> {
     into.write(&Line::State { event, bytes: BASE64_STANDARD.encode(bytes) })
 }

@@ -1,4 +1,4 @@
-//! What has been checked of a pool, and the values that it must have passed.
+//! What was checked of a pool, and the values that must have come up.
 
 use crate::counted::counted;
 use anyhow::bail;
@@ -9,18 +9,18 @@ use tidemark_pool::{Chain, Commitment, Event, Secret};
 /// Counts what was checked.
 #[derive(Debug)]
 pub(super) struct Tally {
-    /// Whether all of it is known: the pool was made here.
+    /// Whether the whole history is known: the pool was made within it.
     made: bool,
     first_lsn: u64,
     last_lsn: u64,
     first_draw: u64,
     next_draw: u64,
     frames: u64,
-    /// Draws of which nobody can tell yet what follows from their numbers.
+    /// Draws of epochs whose secret is not known, so their results cannot be computed yet.
     sealed_draws: u64,
-    /// Frames of which the chain was taken as it is stated, because a secret is in them that is not known.
+    /// Frames whose chain was taken as stated, because they contain a secret that is not known.
     sealed_frames: u64,
-    /// Of how many epochs draws were made again, and the last of these.
+    /// Epochs whose draws were computed again, and the last of them.
     epochs: u64,
     epoch: Option<u64>,
     changes: u64,
@@ -28,13 +28,13 @@ pub(super) struct Tally {
     reservations: u64,
     ends: u64,
     advances: u64,
-    /// The chain that this began with, and the one by now.
+    /// Chain at the beginning of the tally, and now.
     origin: Chain,
     chain: Chain,
 }
 
 impl Tally {
-    /// Of a pool that stands like this.
+    /// Begins the tally of a pool in this state.
     pub(super) fn of(lsn: u64, pool: &Inner, chain: Chain, made: bool) -> Self {
         Self {
             made,
@@ -57,12 +57,12 @@ impl Tally {
         }
     }
 
-    /// What tells the pool from all others: the chain that its tally began with.
+    /// Returns the chain with which the tally began, which identifies the pool.
     pub(super) fn origin(&self) -> Chain {
         self.origin
     }
 
-    /// An event has been checked.
+    /// Counts an event that was checked.
     pub(super) fn event(&mut self, pool: &Inner, event: &Event<'_>) {
         let draws = pool.next_draw() - self.next_draw;
         self.next_draw = pool.next_draw();
@@ -84,7 +84,7 @@ impl Tally {
         }
     }
 
-    /// A frame has been checked.
+    /// Counts a frame that was checked.
     pub(super) fn frame(&mut self, lsn: u64, chain: Chain, is_sealed: bool) {
         self.last_lsn = lsn;
         self.frames += 1;
@@ -150,12 +150,13 @@ impl fmt::Display for Tally {
     }
 }
 
-/// What somebody has noted or what was published, each of which must come up.
+/// Values that the user has noted or that were published; each of them must come up.
 #[derive(Debug, Default)]
 pub(super) struct Demands {
     chains: Vec<(Chain, bool)>,
     commitments: Vec<(Commitment, bool)>,
-    /// The arguments with secrets, of one of which each wants an epoch: their commitments, until one has come up.
+    /// Arguments with secrets, with their commitments. Each needs an epoch with one of its secrets,
+    /// and is removed when one has come up.
     secrets: Vec<(String, Vec<Commitment>)>,
 }
 
@@ -168,13 +169,13 @@ impl Demands {
         }
     }
 
-    /// Wants an epoch of one of these secrets as well, which an argument has given.
+    /// Requires also an epoch of one of these secrets, which an argument has given.
     pub(super) fn secrets(&mut self, argument: String, secrets: &[[u8; 32]]) {
         let commitments = secrets.iter().map(|secret| Secret::new(*secret).commitment()).collect();
         self.secrets.push((argument, commitments));
     }
 
-    /// These epochs of the pool were over before anything is told of it.
+    /// Notes the secrets of epochs that had ended before the export began.
     pub(super) fn pass_over(&mut self, pool: &Inner) {
         let over = (0..pool.epoch().index).rev().map_while(|epoch| pool.revealed(epoch));
         let over: Vec<_> = over.map(|revealed| revealed.epoch.secret.commitment()).collect();
@@ -185,7 +186,7 @@ impl Demands {
         self.secrets.retain(|(_, wanted)| !wanted.iter().any(|commitment| known.contains(commitment)));
     }
 
-    /// The chain has this value now, and these are the pool's commitments.
+    /// Notes the chain's current value and the pool's commitments.
     pub(super) fn pass(&mut self, pool: &Inner, chain: Chain) {
         for (wanted, is_met) in &mut self.chains {
             *is_met |= *wanted == chain;
@@ -199,7 +200,7 @@ impl Demands {
         }
     }
 
-    /// Whether everything has come up.
+    /// Fails if a value has not come up.
     pub(super) fn check(&self) -> anyhow::Result<()> {
         if let Some((argument, commitments)) = self.secrets.first() {
             match &commitments[..] {

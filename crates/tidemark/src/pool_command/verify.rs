@@ -1,4 +1,5 @@
-//! `tidemark pool verify`: computes all of a pool once more that can be computed, and says the first thing that does not fit.
+//! `tidemark pool verify`: computes again all that can be computed of a pool, and reports the first
+//! difference.
 
 use super::history::{History, NotGood};
 use super::outsider;
@@ -38,12 +39,13 @@ pub(super) struct VerifyArgs {
     /// With --audit: the secret of an epoch that is over; those that the file tells are known
     #[arg(long, value_name = "HEX", requires = "audit", conflicts_with = "key", value_parser = hexadecimal::decode)]
     secret: Vec<[u8; 32]>,
-    /// With --audit: such secrets, one a line of 64 hexadecimal digits or as POOL.REVEAL shows it, or as digits in place of a file
+    /// With --audit: such secrets, one a line of 64 hexadecimal digits or as POOL.REVEAL shows it,
+    /// or as digits in place of a file
     #[arg(long, value_name = "FILE|HEX", requires = "audit", conflicts_with = "key")]
     revealed: Vec<String>,
 }
 
-/// Checks, and says what was checked.
+/// Checks, and reports what was checked.
 pub(super) fn run(args: &VerifyArgs, dir: &std::path::Path) -> anyhow::Result<ExitCode> {
     let demands = Demands::new(&args.chain, &args.commitment);
     let Some(key) = &args.key else {
@@ -62,19 +64,20 @@ pub(super) fn run(args: &VerifyArgs, dir: &std::path::Path) -> anyhow::Result<Ex
     report(&verifier, snapshots, history.last(), unread.as_deref())
 }
 
-/// Counts what it sees; the checks are the trail's.
+/// Counts the events that the trail checks.
 struct Verifier<'a> {
     name: &'a PoolName,
     demands: Demands,
-    /// What was checked of each pool, by its chain: so a pool keeps what is its own wherever it is moved.
+    /// Tallies of all pools, by their chain: a pool keeps its tally when it is moved to another
+    /// key.
     tallies: HashMap<Chain, Tally>,
-    /// That of the pool at work.
+    /// Tally of the pool in the current frame.
     current: Option<Tally>,
-    /// The chain of the pool at the key, or of the last one that was there.
+    /// Chain of the pool at the key, or of the last pool that was there.
     here: Option<Chain>,
-    /// How many pools were there.
+    /// Origins of the pools that were at the key.
     pools: HashSet<Chain>,
-    /// Since when there is none.
+    /// The record that left the key without a pool.
     gone: Option<Lsn>,
 }
 
@@ -91,7 +94,7 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    /// A pool is at the key.
+    /// Notes the pool at the key.
     fn meet(&mut self, lsn: Lsn, pool: &Pool) {
         let chain = pool.chain();
         let tally = self.tallies.entry(chain).or_insert_with(|| Tally::of(lsn.0, pool.inner(), chain, false));
@@ -146,7 +149,7 @@ impl PoolWitness for Verifier<'_> {
     }
 }
 
-/// What was checked, for people.
+/// Writes for people what was checked.
 fn report(
     verifier: &Verifier<'_>,
     snapshots: u64,
@@ -179,7 +182,7 @@ fn report(
     Ok(if unread.is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// The error with the ids of the items that it names by numbers.
+/// Adds to the error the ids of the items that it names by number.
 fn explained(error: anyhow::Error, history: &History, name: &PoolName) -> anyhow::Error {
     let Some(NotGood { lsn, error: cause }) = error.downcast_ref::<NotGood>() else { return error };
     let items: Vec<u32> = match &**cause {

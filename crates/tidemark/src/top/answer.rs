@@ -1,4 +1,4 @@
-//! Fields of what a server answers.
+//! Fields of a server's replies.
 
 use tidemark_server::resp::Value;
 
@@ -11,7 +11,7 @@ pub(super) fn number(map: &Value, name: &str) -> Option<u64> {
     u64::try_from(field(map, name)?.as_integer()?).ok()
 }
 
-/// A share, which RESP2 has as text.
+/// Returns a share, which RESP2 has as text.
 pub(super) fn share(value: &Value) -> Option<f64> {
     match value.plain() {
         Value::Double(number) => Some(*number),

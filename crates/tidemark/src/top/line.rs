@@ -1,8 +1,8 @@
-//! Lines for people: how they stand out, and how figures look in them.
+//! Lines for people: emphasis, and the format of numbers.
 
 use std::time::Duration;
 
-/// How a line stands out, where it can.
+/// Emphasis of a line, where the output can show it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tone {
     Plain,
@@ -10,7 +10,6 @@ pub(super) enum Tone {
     Alert,
 }
 
-/// One line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Line {
     pub(super) tone: Tone,
@@ -39,7 +38,7 @@ pub(super) fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
-/// A number with its digits in groups of three.
+/// Formats a number with its digits in groups of three.
 pub(super) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();

@@ -1,7 +1,7 @@
-//! `tidemark top`: what a server is doing, again and again.
+//! `tidemark top`: shows what a server is doing, again and again.
 //!
 //! ```text
-//! source (a connection) ─► counters, pools: reading ─► text, json ─► view ─► standard output, or screen
+//! source (a connection) ─► counters, pools: reading ─► text, json ─► view ─► stdout, or screen
 //!                                                 signals and keys (screen) ─┘
 //! ```
 
@@ -27,11 +27,12 @@ pub(crate) struct TopArgs {
 enum Subject {
     /// How counters move, what of it is committed, and which of them move most
     Counters(counters::CountersArgs),
-    /// How prize pools are drawn from, what is left in them, and whether the draws are as the odds say
+    /// How prize pools are drawn from, what is left in them, and whether the draws are as the odds
+    /// say
     Pools(pools::PoolsArgs),
 }
 
-/// Shows what was asked for.
+/// Shows the subject.
 pub(crate) fn run(args: TopArgs) -> anyhow::Result<ExitCode> {
     match args.subject {
         Subject::Counters(args) => counters::run(&args),

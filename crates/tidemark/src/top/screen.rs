@@ -1,8 +1,9 @@
-//! A terminal that shows one page, drawn anew in place, and left as it was found.
+//! A terminal that shows one page, redrawn in place, and restores its state at the end.
 //!
-//! Each page is one write, which begins at the upper left corner and clears only what it does not write over: nothing flickers. While a
-//! page is shown the terminal neither echoes keys nor waits for the end of a line. Whatever ends the program gives the terminal back: its
-//! regular end and a panic ([`Screen`] is dropped), and signals, which a thread of their own waits for.
+//! Each page is one write that begins at the upper left corner and clears only what it does not
+//! overwrite, so nothing flickers. While a page is shown the terminal neither echoes keys nor waits
+//! for the end of a line. Every end of the program restores the terminal: a regular end and a panic
+//! ([`Screen`] is dropped), and signals, which a thread of their own waits for.
 
 use super::line::{Line, Tone};
 use crate::name::clipped;
@@ -16,41 +17,41 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
-/// The page in place of what the terminal shows, without a cursor.
+/// Shows the page in place of the terminal's content, without a cursor.
 const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l";
-/// What it showed before, with a cursor.
+/// Restores the previous content, with a cursor.
 const LEAVE: &[u8] = b"\x1b[0m\x1b[?25h\x1b[?1049l";
 
-/// Events that have not been looked at; what comes beyond them is lost, as if a key had not been pressed.
+/// Most pending events; further events are dropped, as if a key had not been pressed.
 const EVENTS: usize = 16;
 
-/// Rows and columns of a terminal that does not say how many it has.
+/// Rows and columns of a terminal that does not report its size.
 const USUAL_SIZE: (usize, usize) = (24, 80);
 
-/// What happens while a page is shown.
+/// An event while a page is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Event {
     /// The terminal has another size, or shows the page again.
     Redraw,
-    /// A key was pressed; a letter, in lower case.
+    /// A key was pressed; letters in lower case.
     Key(u8),
     Quit,
 }
 
-/// How the terminal was found.
+/// State of the terminal before the first page.
 struct Original {
-    /// Settings of its input; `None` if our input comes from elsewhere.
+    /// Settings of the terminal's input; `None` if standard input is no terminal.
     input: Option<Termios>,
 }
 
-/// The terminal while it shows our pages.
+/// The terminal while it shows pages.
 pub(super) struct Screen {
     original: Arc<Original>,
     events: Receiver<Event>,
     with_colours: bool,
 }
 
-/// Whether standard output is a terminal that can show pages.
+/// Returns whether standard output is a terminal that can show pages.
 pub(super) fn is_possible() -> bool {
     io::stdout().is_terminal()
         && std::env::var_os("TERM").is_some_and(|term| term != "dumb" && !term.is_empty())
@@ -70,7 +71,7 @@ impl Original {
     }
 
     fn leave(&self) {
-        // There is nobody to tell if the terminal is gone.
+        // If the terminal is gone, there is nowhere to report it.
         let _ = write(LEAVE);
         if let Some(settings) = &self.input {
             let _ = tcsetattr(io::stdin(), OptionalActions::Now, settings);
@@ -79,7 +80,7 @@ impl Original {
 }
 
 impl Screen {
-    /// Takes the terminal.
+    /// Takes over the terminal.
     pub(super) fn enter() -> io::Result<Self> {
         let (original, (sender, events)) = (Arc::new(Original::find()), sync_channel(EVENTS));
         let signals = Signals::new([SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGTSTP, SIGCONT, SIGWINCH])?;
@@ -96,19 +97,19 @@ impl Screen {
         Ok(screen)
     }
 
-    /// Shows a page: as much of it as there is room for.
+    /// Shows as much of a page as fits.
     pub(super) fn draw(&self, lines: &[Line]) -> io::Result<()> {
         let (rows, columns) = size();
         write(page(lines, rows, columns, self.with_colours).as_bytes())
     }
 
-    /// The next event, or `None` when the time has come.
+    /// Returns the next event, or `None` at the deadline.
     pub(super) fn wait_until(&self, deadline: Instant) -> Option<Event> {
         match self.events.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
             Ok(event) => Some(event),
             Err(RecvTimeoutError::Timeout) => None,
             Err(RecvTimeoutError::Disconnected) => {
-                // Both threads have ended; nothing but the time is left.
+                // Both threads have ended; only the deadline is left to wait for.
                 std::thread::sleep(deadline.saturating_duration_since(Instant::now()));
                 None
             }
@@ -122,9 +123,10 @@ impl Drop for Screen {
     }
 }
 
-/// What a terminal of this size has to be sent.
+/// Returns the bytes that show a page on a terminal of this size.
 fn page(lines: &[Line], rows: usize, columns: usize, with_colours: bool) -> String {
-    // Terminals that know it show everything between these two at once.
+    // Terminals that support synchronized output show everything between these two marks in one
+    // update.
     let mut page = String::from("\x1b[?2026h\x1b[H");
     for (index, line) in lines.iter().take(rows).enumerate() {
         if index > 0 {
@@ -146,7 +148,7 @@ fn page(lines: &[Line], rows: usize, columns: usize, with_colours: bool) -> Stri
     page
 }
 
-/// Past the buffer of standard output, which would make two writes of a page.
+/// Writes without the buffer of standard output, which would split a page into two writes.
 fn write(mut bytes: &[u8]) -> io::Result<()> {
     let out = io::stdout().lock();
     while !bytes.is_empty() {
@@ -167,14 +169,14 @@ fn size() -> (usize, usize) {
 
 fn handle_signals(mut signals: Signals, original: &Original, events: &SyncSender<Event>) {
     for signal in signals.forever() {
-        // Whoever leaves keeps standard output, so that no page follows.
+        // A branch that leaves holds the lock of standard output, so no page follows.
         match signal {
             SIGWINCH => {
-                // If there is no room, a redraw waits already or comes with the next page.
+                // If there is no room, a redraw is pending already or comes with the next page.
                 let _ = events.try_send(Event::Redraw);
             }
             SIGCONT => {
-                // Before it goes on the shell has put its own settings back.
+                // The shell has set its own terminal settings before the process continues.
                 let _ = original.enter();
                 let _ = events.try_send(Event::Redraw);
             }
@@ -183,7 +185,7 @@ fn handle_signals(mut signals: Signals, original: &Original, events: &SyncSender
                 original.leave();
                 let _ = emulate_default_handler(SIGTSTP);
             }
-            // The way to leave: nothing has failed.
+            // The regular way to leave: nothing has failed.
             SIGINT => {
                 let _out = io::stdout().lock();
                 original.leave();
@@ -212,7 +214,7 @@ fn read_keys(events: &SyncSender<Event>) {
     }
 }
 
-/// What is left until the next page is due, which keeps its pace also if one came late.
+/// Returns when the next page is due. The pace stays the same after a late page.
 pub(super) fn next_due(due: Instant, interval: Duration) -> Instant {
     (due + interval).max(Instant::now())
 }

@@ -1,4 +1,4 @@
-//! The server that is asked, again and again.
+//! The server that is asked again and again.
 
 use anyhow::bail;
 use std::time::Duration;
@@ -22,7 +22,8 @@ impl Source {
         &self.target
     }
 
-    /// Has a reading taken. Connects if there is no connection; an error of the connection ends it, and is a [`ClientError`].
+    /// Takes a reading with `read`. Connects if there is no connection; an error of the connection
+    /// ends it, and is a [`ClientError`].
     pub(super) fn read<R>(
         &mut self,
         read: impl FnOnce(&mut Client) -> anyhow::Result<R>,
@@ -42,7 +43,7 @@ impl Source {
     }
 }
 
-/// Whether the server is not there: asking again may help.
+/// Returns whether the server cannot be reached, so that asking again may help.
 pub(super) fn is_disconnection(error: &anyhow::Error) -> bool {
     error.downcast_ref::<ClientError>().is_some_and(ClientError::is_disconnection)
 }
@@ -50,13 +51,13 @@ pub(super) fn is_disconnection(error: &anyhow::Error) -> bool {
 fn connect(target: &Target, timeout: Duration) -> Result<Client, ClientError> {
     let mut client = Client::connect(target, timeout)?;
     match client.hello(3) {
-        // Without RESP3 it goes as well, and without a password the next command says so.
+        // RESP2 works as well, and a missing password fails the next command.
         Ok(_) | Err(ClientError::Refused { .. }) => Ok(client),
         Err(error) => Err(error),
     }
 }
 
-/// Sends a command that is to succeed.
+/// Sends a command; fails on an error reply.
 pub(super) fn ask<A: AsRef<[u8]>>(client: &mut Client, command: &[A]) -> anyhow::Result<Value> {
     let reply = client.call(command)?;
     if let Some(error) = reply.as_error() {

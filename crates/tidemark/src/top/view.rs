@@ -1,4 +1,5 @@
-//! Readings, one after the other, in the form that the output takes: what all subjects of `tidemark top` have in common.
+//! Shows readings one after another as a page, text or JSON: the part that all subjects of
+//! `tidemark top` share.
 
 use super::line::{Line, Tone};
 use super::screen::{Event, Screen, is_possible, next_due};
@@ -41,50 +42,50 @@ pub(super) struct ViewArgs {
 }
 
 impl ViewArgs {
-    /// The server, with the database that its URI names.
+    /// Returns the server, with the database that its URI names.
     pub(super) fn target(&self) -> Target {
         self.server.target()
     }
 }
 
-/// What is looked at.
+/// A subject of `tidemark top`.
 pub(super) trait Subject {
-    /// What a server has said of it at one moment.
+    /// State of the subject at one moment.
     type Reading;
 
-    /// Asks for everything.
+    /// Takes a reading.
     fn read(&mut self, client: &mut Client) -> anyhow::Result<Self::Reading>;
 
-    /// Does what a key asks for; false if it is none of ours.
+    /// Handles a key; returns false if the key has no meaning.
     fn press(&mut self, key: u8) -> bool;
 
-    /// What is shown beside the server's name: the order, and the keys.
+    /// Returns the text beside the server's name: the order, and the keys.
     fn status(&self) -> String;
 
-    /// A reading as lines for people, with what has happened since the one before.
+    /// Returns a reading as lines for people, with the changes since the one before.
     fn lines(&self, now: &Self::Reading, before: Option<&Self::Reading>) -> Vec<Line>;
 
-    /// The same for programs.
+    /// Returns a reading as JSON, with the changes since the one before.
     fn document(&self, now: &Self::Reading, before: Option<&Self::Reading>) -> Value;
 }
 
-/// A pause that a server does not notice.
+/// Shortest interval: its load on a server is negligible.
 const INTERVAL_MIN: Duration = Duration::from_millis(100);
-/// The longest.
+/// Longest interval.
 const INTERVAL_MAX: Duration = Duration::from_hours(24);
 
-/// Where readings go.
+/// Destination of readings.
 enum Shown {
     Page(Screen),
     Text,
     Json,
 }
 
-/// Shows readings until there were enough, or somebody has seen enough.
+/// Shows readings until there were enough, or the user quits.
 pub(super) fn run<S: Subject>(args: &ViewArgs, target: Target, mut subject: S) -> anyhow::Result<ExitCode> {
     let mut source = Source::new(target, args.timeout);
     let enough = if args.once { Some(1) } else { args.count };
-    // What is wrong from the beginning is told in plain words, before the terminal is taken.
+    // Errors of the first reading are reported as plain text, before the terminal is taken over.
     let mut reading = Some(source.read(|client| subject.read(client))?);
     let shown = if args.json {
         Shown::Json
@@ -117,7 +118,7 @@ pub(super) fn run<S: Subject>(args: &ViewArgs, target: Target, mut subject: S) -
                     tell(&shown, format_args!("{} is there again", source.target()));
                 }
                 let last = reading.replace(now);
-                // Rates over the moment between two keys would say nothing.
+                // Rates over the short time between two keys would mean nothing.
                 if !is_early {
                     before = last;
                 }
@@ -136,12 +137,12 @@ pub(super) fn run<S: Subject>(args: &ViewArgs, target: Target, mut subject: S) -
 /// How a wait has ended.
 enum Waited {
     Due,
-    /// Somebody wants to see it now.
+    /// A key or a resize asks for a page now.
     Early,
     Quit,
 }
 
-/// Waits for the next reading to be due, or for what comes before. Keys that mean nothing are passed over.
+/// Waits until the next reading is due, or until an earlier event. Ignores keys without a meaning.
 fn wait(shown: &Shown, due: Instant, subject: &mut impl Subject) -> Waited {
     let Shown::Page(screen) = shown else {
         std::thread::sleep(due.saturating_duration_since(Instant::now()));
@@ -158,7 +159,7 @@ fn wait(shown: &Shown, due: Instant, subject: &mut impl Subject) -> Waited {
     }
 }
 
-/// Says beside the readings what a page says itself.
+/// Reports to standard error, unless a page shows the message itself.
 fn tell(shown: &Shown, what: std::fmt::Arguments<'_>) {
     if !matches!(shown, Shown::Page(_)) {
         output::tell(format_args!("tidemark top: {what}"));
@@ -186,7 +187,7 @@ fn show<S: Subject>(
             lines.extend(subject.lines(now, before));
             Ok(screen.draw(&lines)?)
         }
-        // What was shown already is not shown again.
+        // A reading that was shown already is not shown again.
         _ if lost.is_some() => Ok(()),
         Shown::Text => {
             let mut out = std::io::stdout().lock();

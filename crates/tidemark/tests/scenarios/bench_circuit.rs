@@ -1,11 +1,11 @@
-//! `tidemark bench circuit` as a user sees it who ends it early, whose processes are killed, or whose disk is full.
+//! `tidemark bench circuit` that is interrupted, whose processes are killed, or whose disk is full.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use tempfile::TempDir;
 
-/// A run that has begun to measure its first benchmark.
+/// A run that is measuring its first benchmark.
 struct Run {
     process: Child,
     notes: BufReader<ChildStderr>,
@@ -31,7 +31,7 @@ impl Run {
         Run { process, notes, directory }
     }
 
-    /// The process that measures for it.
+    /// Returns the id of the measuring child process.
     fn fork(&self) -> u32 {
         let id = self.process.id();
         loop {
@@ -43,7 +43,7 @@ impl Run {
         }
     }
 
-    /// Waits until the process has computed for a fifth of a second.
+    /// Waits until the process has used a fifth of a second of processor time.
     fn wait_until_busy(process: u32) {
         let ticks = || {
             let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
@@ -54,7 +54,8 @@ impl Run {
         }
     }
 
-    /// The end of it: the exit code, what was printed, what was said, and the results without spaces.
+    /// Waits for the end; returns the exit code, standard output, standard error, and the results
+    /// without spaces.
     fn end(mut self) -> (Option<i32>, String, String, String) {
         let mut said = String::new();
         self.notes.read_to_string(&mut said).unwrap();
@@ -75,7 +76,7 @@ fn send(signal: &str, process: u32) {
     assert!(Command::new("kill").args([signal, &process.to_string()]).status().unwrap().success());
 }
 
-/// How many forks have samples in the results of one benchmark.
+/// Returns how many forks have samples in the results of one benchmark.
 fn forks(results: &str) -> usize {
     let (_, samples) = results.split_once(r#""rawData":[["#).unwrap();
     samples.split_once("]]").unwrap().0.split("],[").count()
@@ -97,7 +98,7 @@ fn an_interrupt_keeps_what_a_fork_has_found_that_was_not_interrupted() {
 fn an_interrupted_fork_gives_what_it_has_found_until_then() {
     let run = Run::start(&["^IdOps.id_from_subject$", "-f", "3", "-i", "10000", "-r", "0.001"]);
     let fork = run.fork();
-    // Some of its iterations are over then, and by far not all.
+    // Some of its iterations are over then, and most are not.
     Run::wait_until_busy(fork);
     send("-INT", run.process.id());
     send("-INT", fork);
@@ -120,7 +121,7 @@ fn a_fork_that_dies_has_failed_and_all_others_are_kept() {
     assert!(results.contains("IdOps.id_toString") && !results.contains("IdOps.id_from"), "{results}");
 }
 
-/// The program's allocator counts for `bench`: a text of its own is one block.
+/// The program's allocator counts for `bench`: a newly allocated text is one block.
 #[test]
 fn the_profiler_of_allocations_states_what_an_operation_asks_for() {
     let output = bench(&["^IdOps.id_toString$", "-bm", "ss", "-prof", "gc", "-rff", "-"]).output().unwrap();
@@ -149,7 +150,7 @@ fn a_disk_that_is_full_is_told_with_what_could_not_be_written() {
     let output = bench(&one_shot).stdout(full()).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(said(&output).contains("cannot write to standard output: No space left"), "{}", said(&output));
-    // What is printed is then all that is left.
+    // The printed output is then the only result.
     let output = bench(&one_shot).args(["-rff", "/dev/full"]).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(said(&output).contains("cannot write /dev/full: No space left"), "{}", said(&output));

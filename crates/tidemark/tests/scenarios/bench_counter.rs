@@ -1,12 +1,12 @@
-//! `tidemark bench counter --kill` as a user sees it: a process that counts against a real store is killed, and what that costs is what the
-//! counters' promises say.
+//! `tidemark bench counter --kill` as a user sees it: a process that counts against a real store is
+//! killed, and loses no more than the counters promise.
 
 use std::collections::HashMap;
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 
-/// A run with few keys and small promises, so that it comes to their edges.
+/// Runs with few keys and small promises, so that it reaches their limits.
 fn kill(variant: &str, store: &str, more: &[&str]) -> HashMap<String, i128> {
     let output = Command::new(env!("CARGO_BIN_EXE_tidemark"))
         .args([
@@ -32,7 +32,7 @@ fn kill(variant: &str, store: &str, more: &[&str]) -> HashMap<String, i128> {
     line.split(' ').filter_map(figure).collect()
 }
 
-/// What every kill must leave, whatever the store.
+/// Checks what every kill must preserve, with any store.
 fn costs_what_is_promised(store: &str) {
     for (variant, lost, reserved) in [("vsa", 16, 16), ("quota", 16, 16), ("exact", 0, 16)] {
         let found = kill(variant, store, &["-churn=30", "-initial_scalar=1000000"]);
@@ -45,7 +45,8 @@ fn costs_what_is_promised(store: &str) {
             assert!(found["admitted_afterwards"] > 0, "{found:?}");
         }
     }
-    // Killed long after the limit was reached: the second life finds nothing, and nobody got more.
+    // Killed long after the limit was reached: the second process finds nothing left, and no client
+    // got more.
     let found = kill("exact", store, &["-churn=0", "-initial_scalar=40"]);
     assert_eq!((found["admitted"], found["over_admitted"]), (5 * 40, 0), "{found:?}");
 }

@@ -1,4 +1,5 @@
-//! `tidemark bench` on Ctrl-C: the report is of what was measured until then; and what is said meanwhile.
+//! `tidemark bench` on Ctrl-C: the report covers what was measured until then; and the messages
+//! until the end.
 
 use crate::support::terminal::{Running, Terminal};
 use crate::support::{Server, info_number, wait_until};
@@ -6,10 +7,10 @@ use std::io::{BufRead, BufReader, Read};
 use std::net::TcpListener;
 use std::process::{Command, Stdio};
 
-/// What a shell reports of a program that Ctrl-C has ended.
+/// Exit code that a shell reports for a program that Ctrl-C has ended.
 const INTERRUPTED: Option<i32> = Some(130);
 
-/// A benchmark that would go on for longer than a test may.
+/// A benchmark that would run for longer than a test may.
 struct Bench {
     process: Running,
     errors: BufReader<std::process::ChildStderr>,
@@ -25,7 +26,7 @@ impl Bench {
         Bench { process, errors }
     }
 
-    /// Waits for a line of standard error that begins so.
+    /// Waits for a line of standard error that begins with `start`.
     fn await_line(&mut self, start: &str) {
         let found = self.errors.by_ref().lines().any(|line| line.expect("text").starts_with(start));
         assert!(found, "no line begins with {start:?}");
@@ -36,7 +37,7 @@ impl Bench {
         assert!(Command::new("kill").args(["-INT", &pid]).status().expect("kill runs").success());
     }
 
-    /// The exit code, and what standard output and the rest of standard error have.
+    /// Returns the exit code, standard output, and the rest of standard error.
     fn end(mut self) -> (Option<i32>, String, String) {
         let (mut out, mut errors) = (String::new(), String::new());
         self.process.0.stdout.take().expect("a pipe").read_to_string(&mut out).expect("text");
@@ -51,7 +52,7 @@ fn what_a_key_value_load_has_measured_is_reported() {
     let server = Server::start(directory.path(), &[]);
     let port = server.port.to_string();
     let common = ["kv", "--port", &port, "--duration", "1h", "--warmup", "0s", "--keyspace", "100"];
-    // Room for all that are due, however seldom the system lets the server run.
+    // Capacity for all requests that are due, however rarely the system lets the server run.
     let open_loop = ["--rate", "500", "--pipeline", "1000"];
     for flags in [&[][..], &open_loop, &["--reactive-bench", "--reactive-keyspace", "10"]] {
         let mut client = server.client();
@@ -132,7 +133,7 @@ fn scenarios_in_rounds_report_those_that_have_ended() {
 
 #[test]
 fn a_second_ctrl_c_ends_at_once() {
-    // It takes connections and answers nothing.
+    // Accepts connections and answers nothing.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port().to_string();
     let mut bench = Bench::start(&["kv", "--host", "127.0.0.1", "--port", &port, "--op-timeout", "1h"]);

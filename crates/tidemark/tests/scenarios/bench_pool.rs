@@ -1,4 +1,4 @@
-//! `tidemark bench pool` as a user has it: rows of this process, and draws from the real server.
+//! `tidemark bench pool` as a user runs it: rows of this process, and draws from the real server.
 
 use crate::support::Server;
 use std::process::{Command, Output, Stdio};
@@ -32,7 +32,7 @@ fn draws_from_a_server_are_measured_and_none_is_left_over() {
     let directory = tempfile::tempdir().unwrap();
     let server = Server::start(directory.path(), &[]);
     let (port, redis) = (server.port.to_string(), format!("redis://127.0.0.1:{}", server.port));
-    // This server stands for Redis as well, whose commands it has.
+    // This server also stands in for Redis, whose commands it has.
     let output = bench(&["--host", "127.0.0.1", "-p", &port, "--redis", &redis, "WireOps"]);
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
     let text = said(&output);

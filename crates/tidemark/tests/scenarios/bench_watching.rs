@@ -1,5 +1,5 @@
-//! `tidemark bench kv --reactive-bench`, `bench reconnect`, `bench crash` and `bench fan-out` on the real server, and on one that
-//! breaks its promises.
+//! `tidemark bench kv --reactive-bench`, `bench reconnect`, `bench crash` and `bench fan-out` on
+//! the real server, and on one that breaks its promises.
 
 use crate::support::{Server, free_port, wait_until};
 use std::io::Write;
@@ -17,7 +17,7 @@ enum Fault {
     Repeat(u64),
 }
 
-/// Runs a benchmark and returns how it ended and its results: all that may be on standard output.
+/// Runs a benchmark; returns the exit code and the results, which must be all of standard output.
 fn bench(scenario: &str, flags: &[&str]) -> (Option<i32>, serde_json::Value) {
     let output = run(scenario, &[flags, &["--json"]].concat());
     let results = serde_json::from_slice(&output.stdout)
@@ -34,7 +34,7 @@ fn run(scenario: &str, flags: &[&str]) -> Output {
         .expect("the binary starts")
 }
 
-/// The flags that name a server on this machine.
+/// Returns the flags that name a server on this machine.
 fn at(port: u16) -> [String; 4] {
     ["--host".into(), "127.0.0.1".into(), "--port".into(), port.to_string()]
 }
@@ -118,7 +118,7 @@ fn a_crash_of_client_server_or_both_loses_and_repeats_nothing() {
 fn one_emission_dropped_or_repeated_on_its_way_fails_every_program() {
     let directory = tempfile::tempdir().unwrap();
     let server = Server::start(directory.path(), &[]);
-    // Not the last one before a crash: that one is rightly sent again.
+    // Not the last emission before a crash: that one may be sent again.
     for (fault, early_fault, missed, duplicates) in
         [(Fault::Drop(20), Fault::Drop(5), 1, 0), (Fault::Repeat(20), Fault::Repeat(5), 0, 1)]
     {
@@ -255,7 +255,7 @@ fn who_is_asked_to_stop_leaves_no_server_behind() {
     assert!(!Path::new(&format!("/proc/{server}")).exists(), "the server has ended with it");
 }
 
-/// An executable that runs these lines of shell.
+/// Makes an executable that runs these lines of shell.
 fn script(directory: &Path, lines: &str) -> PathBuf {
     let path = directory.join("server.sh");
     std::fs::write(&path, format!("#!/bin/sh\n{lines}\n")).unwrap();
@@ -263,7 +263,8 @@ fn script(directory: &Path, lines: &str) -> PathBuf {
     path
 }
 
-/// Stands between a server and its clients, and does something to one emission. Returns the port to connect to.
+/// Starts a relay between a server and its clients that applies the fault to one emission. Returns
+/// the port to connect to.
 fn relay(server: u16, fault: Fault) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -288,7 +289,7 @@ fn relay(server: u16, fault: Fault) -> u16 {
     port
 }
 
-/// Passes values on one by one, as they are.
+/// Forwards values one by one, unchanged except for the fault.
 fn pass_on(
     upstream: TcpStream,
     mut client: &TcpStream,

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Output, Stdio};
 
-/// A server that answers everything with OK; it ends with the test.
+/// A server that answers every command with OK; it ends with the test.
 struct Server {
     process: Child,
     port: String,

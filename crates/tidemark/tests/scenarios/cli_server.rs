@@ -1,4 +1,5 @@
-//! `tidemark cli` with a real server, where an answer is not simply one reply, and outputs that nobody reads.
+//! `tidemark cli` with a real server, where an answer is not always one reply, and outputs that are
+//! not read.
 
 use crate::support::terminal::{Running, Terminal};
 use crate::support::{Server, call};
@@ -79,7 +80,7 @@ fn an_output_that_nobody_reads_is_the_end_and_no_error() {
 /// Longer than anything takes.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A command that goes on printing.
+/// A command that continues to print.
 struct Listening {
     process: Running,
     lines: Receiver<String>,
@@ -96,7 +97,7 @@ impl Listening {
         Listening { process, lines }
     }
 
-    /// Waits for a line that has this in it.
+    /// Waits for a line that contains `text`.
     fn await_line(&mut self, text: &str) {
         let mut line = String::new();
         while !line.contains(text) {
@@ -112,7 +113,7 @@ impl Listening {
         assert!(Command::new("kill").args(["-INT", &pid]).status().expect("kill runs").success());
     }
 
-    /// The exit code and what standard error has.
+    /// Returns the exit code and standard error.
     fn end(mut self) -> (Option<i32>, String) {
         let mut errors = String::new();
         let mut pipe = self.process.0.stderr.take().expect("a pipe");
@@ -213,7 +214,7 @@ fn pushes_are_shown_above_the_line_that_is_typed() {
     for number in ["101", "102"] {
         call(&mut writer, &["SET", "price", number]);
         terminal.await_text(&format!("\"{number}\""));
-        // The line is there again.
+        // The typed line is shown again.
         terminal.await_text(&prompt);
         terminal.await_text("PI");
     }

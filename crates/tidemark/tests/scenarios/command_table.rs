@@ -1,11 +1,11 @@
-//! What `COMMAND` says about each command is what Debian's `redis-server` 7.0 says: clients and proxies decide by it how
-//! many arguments a command has, which of them are keys, and what happens to those.
+//! `COMMAND` describes each command as Debian's `redis-server` 7.0 does: clients and proxies use it
+//! to find how many arguments a command has, which of them are keys, and what happens to those.
 
 use crate::support::{Answer, Client, Server};
 use std::collections::BTreeMap;
 use std::process::Command;
 
-/// Commands of which Redis 7.0 says something else, and why.
+/// Commands that Redis 7.0 describes differently, and why.
 const DIFFERENT: [(&str, &str); 8] = [
     ("unwatch", "ends subscriptions to reads, too, if it names any"),
     ("zrank", "has WITHSCORE, which came with Redis 7.2"),
@@ -17,7 +17,7 @@ const DIFFERENT: [(&str, &str); 8] = [
     ("sunsubscribe", "Redis shows the channels as keys that are none"),
 ];
 
-/// What clients read about a command.
+/// The fields of a command that clients read.
 #[derive(Debug, PartialEq)]
 struct Description {
     arity: Answer,
@@ -59,7 +59,7 @@ fn describe_all(client: &mut Client) -> BTreeMap<String, Description> {
     descriptions
 }
 
-/// Adds a row of `COMMAND` and those of its subcommands.
+/// Adds a row of `COMMAND` and the rows of its subcommands.
 fn describe(row: Answer, descriptions: &mut BTreeMap<String, Description>) {
     let fields: [Answer; 10] = row.array().try_into().expect("ten fields");
     let [name, arity, _flags, first, last, step, categories, tips, key_specs, subcommands] = fields;
@@ -72,14 +72,15 @@ fn describe(row: Answer, descriptions: &mut BTreeMap<String, Description>) {
     }
 }
 
-/// A key specification as names with values; its notes are left out.
+/// Returns a key specification as names with values, without its notes.
 fn read_key_spec(spec: Answer) -> BTreeMap<String, String> {
     let items = spec.array();
     let pairs = items.chunks_exact(2).map(|pair| (text(&pair[0]), words(&pair[1])));
     pairs.filter(|(name, _)| name != "notes").collect()
 }
 
-/// What stands in an answer, in an order of its own: flags are a set. That flags depend on options is not compared.
+/// Returns the words of an answer, sorted because flags are a set. The flag `variable_flags` is not
+/// compared.
 fn words(answer: &Answer) -> String {
     let mut words = Vec::new();
     collect(answer, &mut words);

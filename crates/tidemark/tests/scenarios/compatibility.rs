@@ -1,5 +1,6 @@
-//! `docs/compatibility.md` is the command table against Redis's own list of commands, and what the client suites counted.
-//! `TIDEMARK_UPDATE=1 cargo test -p tidemark --test scenarios compatibility::` writes it anew.
+//! `docs/compatibility.md` is made from the command table, Redis's own list of commands, and the
+//! results of the client suites. `TIDEMARK_UPDATE=1 cargo test -p tidemark --test scenarios
+//! compatibility::` rewrites it.
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,14 +13,14 @@ const SUITES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../clients/suites"
 
 /// Every command of Redis with its group.
 const REDIS_COMMANDS: &str = include_str!("compatibility/redis-commands.txt");
-/// The commands that many clients' suites use.
+/// The commands that the suites of many clients use.
 const COMMON_COMMANDS: &str = include_str!("compatibility/common-commands.txt");
 /// The section about the other protocol.
 const DICE: &str = include_str!("compatibility/dice.md");
-/// Why commands are not there.
+/// Reasons for missing commands.
 const MISSING: &str = include_str!("compatibility/missing.txt");
 
-/// The chapters of the command reference that Redis groups its commands by, in the reference's order.
+/// The groups of Redis's commands, in the order of the command reference.
 const GROUPS: [&str; 16] = [
     "string",
     "bitmap",
@@ -124,7 +125,7 @@ fn push_commands(text: &mut String) {
     writeln!(text, "\nTidemark's own, or younger than Redis 7.0: {own}.").expect("a String");
 }
 
-/// Redis's list does not tell the subcommands of `DEBUG`.
+/// Redis's list does not include the subcommands of `DEBUG`.
 fn is_debug(name: &str) -> bool {
     name.starts_with("debug|")
 }
@@ -152,7 +153,7 @@ fn push_common(text: &mut String) {
     }
 }
 
-/// All but `X.WATCH`, of which there is one for nearly every read.
+/// Returns all commands except `X.WATCH`, which nearly every read has.
 fn our_commands() -> BTreeSet<String> {
     command::all()
         .filter(|row| !row.name.ends_with(command::watching::SUFFIX))
@@ -165,7 +166,7 @@ fn redis_commands() -> impl Iterator<Item = (&'static str, &'static str)> {
     lines(REDIS_COMMANDS).map(|line| line.split_once(' ').expect("a command and its group"))
 }
 
-/// Commands that are not there, each with the reason.
+/// Missing commands, each with the reason.
 struct Missing {
     /// Reason and pattern.
     lines: Vec<(&'static str, &'static str)>,
@@ -182,7 +183,7 @@ impl Missing {
     }
 }
 
-/// Whether a name is meant by a pattern, which may end in `*`.
+/// Returns whether a pattern, which may end in `*`, matches a name.
 fn matches(pattern: &str, name: &str) -> bool {
     pattern.strip_suffix('*').map_or(pattern == name, |prefix| name.starts_with(prefix))
 }
@@ -199,7 +200,7 @@ fn push_suites(text: &mut String) {
     }
 }
 
-/// The folders of the suites that have results.
+/// Returns the directories of the suites that have results.
 fn suites() -> Vec<std::path::PathBuf> {
     let folders =
         std::fs::read_dir(SUITES).expect("clients/suites").map(|entry| entry.expect("an entry").path());
@@ -252,7 +253,8 @@ fn push_configuration(text: &mut String, configuration: &Value) {
     }
 }
 
-/// Expected failures by reason: their numbers in the configurations, once if they are all the same.
+/// Returns the number of expected failures by reason: one number for each configuration, or a
+/// single one if all are equal.
 fn counts_by_reason(configurations: &[Value]) -> BTreeMap<&str, String> {
     let reasons: BTreeSet<&str> = configurations
         .iter()
@@ -268,7 +270,7 @@ fn counts_by_reason(configurations: &[Value]) -> BTreeMap<&str, String> {
     reasons.into_iter().map(|reason| (reason, counts(reason))).collect()
 }
 
-/// The table that explains reasons, with a number where there is one.
+/// Writes the table that explains reasons, with their numbers where known.
 fn push_reasons<'a>(text: &mut String, reasons_used: impl Iterator<Item = (&'a str, Option<&'a str>)>) {
     let reasons = reasons();
     let mut is_first = true;
@@ -284,7 +286,7 @@ fn push_reasons<'a>(text: &mut String, reasons_used: impl Iterator<Item = (&'a s
     }
 }
 
-/// Why something may be missing: keys with their explanations.
+/// Returns the reasons for missing features: keys with their explanations.
 fn reasons() -> BTreeMap<String, String> {
     let text =
         std::fs::read_to_string(Path::new(SUITES).join("reasons.txt")).expect("clients/suites/reasons.txt");
@@ -297,12 +299,12 @@ fn reasons() -> BTreeMap<String, String> {
 
 // ---- text ----
 
-/// The lines of a list, without comments and empty ones.
+/// Returns the lines of a list, without comments and empty lines.
 fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'))
 }
 
-/// Commands as they are typed, separated by commas.
+/// Returns commands as a user types them, separated by commas.
 fn joined<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let names: Vec<String> =
         names.map(|name| format!("`{}`", name.replace('|', " ").to_ascii_uppercase())).collect();

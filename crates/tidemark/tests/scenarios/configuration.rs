@@ -1,4 +1,4 @@
-//! Settings from the environment and the command line, as the program itself takes them.
+//! Settings from the environment and the command line, as the program itself reads them.
 
 use std::process::{Command, Output};
 

@@ -1,4 +1,5 @@
-//! Counters of the real program, killed under load: what each promise says holds against ledgers that outlive the server.
+//! Counters of the real program, killed under load: each promise is checked against ledgers that
+//! outlive the server.
 
 use crate::support::{Answer, Client, Server, call, info_number};
 use std::path::Path;
@@ -10,24 +11,26 @@ const KILLS: u64 = 8;
 const CAP: i64 = 40;
 const BLOCK: i64 = 16;
 
-/// With two threads a commit that one of them waits for does not keep the other from answering.
+/// Starts a server with two threads: a commit that blocks one of them does not keep the other from
+/// answering.
 fn start(directory: &Path) -> Server {
     Server::start(directory, &["--durability", "always", "--threads", "2"])
 }
 
-/// A number that the state of a counter has.
+/// Returns a number from the state of a counter.
 fn state(client: &mut Client, key: &str, name: &str) -> i64 {
     let fields = call(client, &["COUNTER.STATE", key]).array();
     let at = fields.iter().position(|field| *field == Answer::Bulk(name.into())).expect("a field");
     fields[at + 1].integer()
 }
 
-/// The LSN of the newest record: within one life of a server it counts the records.
+/// Returns the LSN of the newest record: within one run of a server it counts the records.
 fn appended(client: &mut Client) -> i64 {
     info_number(client, "persistence", "log_appended_lsn")
 }
 
-/// What one writer was told: units that were answered as moved. One more may have moved without an answer.
+/// Moves units until the server is gone; returns the acknowledged units. One more unit may have
+/// moved without an answer.
 fn write(port: u16, request: &[&str], over: &AtomicBool) -> i64 {
     let (mut told, Ok(mut client)) = (0, Client::connect(port)) else { return 0 };
     while !over.load(Ordering::Relaxed) {
@@ -42,7 +45,8 @@ fn write(port: u16, request: &[&str], over: &AtomicBool) -> i64 {
     told
 }
 
-/// Lets writers repeat a request until `end` has ended the server; returns how many units they were told of.
+/// Runs writers that repeat a request until `end` has ended the server; returns the units that were
+/// acknowledged.
 fn load(server: Server, request: &[&str], pause: Duration, end: impl FnOnce(Server)) -> i64 {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -55,7 +59,7 @@ fn load(server: Server, request: &[&str], pause: Duration, end: impl FnOnce(Serv
     })
 }
 
-/// A different moment for each round.
+/// Returns a different delay for each round.
 fn moment(round: u64) -> Duration {
     Duration::from_millis(60 + round * 37 % 120)
 }
@@ -97,13 +101,13 @@ fn a_killed_server_never_admits_more_than_the_limit_of_an_exact_counter() {
         (told, kills) = (told + granted, kills + 1);
         let server = start(directory.path());
         let after = call(&mut server.client(), &["COUNTER.GET", "seats"]).integer();
-        // Nothing that was granted is granted again; a crash costs what was reserved and unused.
+        // Granted units are never granted again; a crash costs what was reserved and unused.
         let possible = position + granted..=position + granted + BLOCK - 1 + WRITERS as i64;
         assert!(possible.contains(&after), "{after} of {position} and {granted}");
         server.kill();
         position = after;
     }
-    // What is left is granted to the last unit.
+    // The rest is granted to the last unit.
     let server = start(directory.path());
     let mut client = server.client();
     while call(&mut client, &["COUNTER.TAKE", "seats"]).array()[0] == Answer::Integer(1) {
@@ -164,7 +168,7 @@ fn ups_and_downs_that_cancel_are_no_records() {
         call(&mut client, &["COUNTER.TAKE", "churn", "2"]);
         call(&mut client, &["COUNTER.REFUND", "churn", "2"]);
     }
-    // What is uncommitted for its greatest age is committed, and no more often.
+    // Uncommitted units are committed at their maximum age, and no more often.
     let records = appended(&mut client) - before;
     assert!(records <= ROUNDS / 10, "{records} records of {} moves", 2 * ROUNDS);
     assert_eq!(call(&mut client, &["COUNTER.GET", "churn"]).integer(), 0);

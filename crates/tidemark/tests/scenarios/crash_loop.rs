@@ -1,24 +1,25 @@
-//! `kill -9` at any moment, under load, again and again: no acknowledged write is lost and none is applied twice.
+//! `kill -9` at any time, under load, again and again: no acknowledged write is lost and none is
+//! applied twice.
 
 use crate::support::{Answer, Client, Server};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// What one writer knows for certain: it outlives the server.
+/// What one writer knows for certain. It outlives the server.
 #[derive(Default)]
 struct Ledger {
-    /// Last answer of INCR.
+    /// Last answer of `INCR`.
     counter: i64,
     /// Answered pushes; the elements are 0, 1, 2 …
     pushed: i64,
-    /// Answered SETs of increasing values.
+    /// Answered `SET`s of increasing values.
     value: i64,
-    /// How many writes were answered in all.
+    /// Total of answered writes.
     acknowledged: u64,
 }
 
-/// Writes until the server dies or the round ends. Every write may have happened without its answer having arrived: at
-/// most one for each writer.
+/// Writes until the server dies or the round ends. The last write of each writer, and only that,
+/// may have happened without an answer.
 fn write_until_killed(port: u16, writer: usize, ledger: &mut Ledger, over: &AtomicBool) {
     let Ok(mut client) = Client::connect(port) else { return };
     let (counter, list, register) =
@@ -37,7 +38,7 @@ fn write_until_killed(port: u16, writer: usize, ledger: &mut Ledger, over: &Atom
     }
 }
 
-/// Compares what the server has with what the writer knows, and takes over a write whose answer had not arrived.
+/// Compares the server's data with the ledger, and adopts a write whose answer had not arrived.
 fn check(client: &mut Client, writer: usize, ledger: &mut Ledger) {
     let mut call = |args: &[&str]| client.call(args).expect("the restarted server answers");
     let counter = call(&["GET", &format!("counter:{writer}")]).integer();
@@ -88,7 +89,7 @@ fn no_acknowledged_write_is_lost_and_none_is_applied_twice() {
                 let (port, over) = (server.port, &over);
                 scope.spawn(move || write_until_killed(port, writer, ledger, over));
             }
-            // A different moment each round, some of them before the first write.
+            // A different delay each round; some kills come before the first write.
             std::thread::sleep(Duration::from_millis(round * 37 % 120));
             server.kill();
             over.store(true, Ordering::Relaxed);

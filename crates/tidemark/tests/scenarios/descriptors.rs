@@ -1,4 +1,4 @@
-//! Few open files: clients and visitors are turned away before the log runs out of them.
+//! Few open files: clients and HTTP connections are refused before the log runs out of files.
 
 use crate::support::{Answer, Server, free_port, hundreds_of_connections};
 use std::io::Write;
@@ -6,7 +6,8 @@ use std::net::TcpStream;
 use std::process::Command;
 use std::time::Duration;
 
-/// A server that may open `soft` files, and may raise that to `hard` without a privilege.
+/// Starts a server with a soft limit of `soft` open files, which it may raise to `hard` without a
+/// privilege.
 fn limited(soft: u32, hard: u32, dir: &std::path::Path, args: &[&str]) -> Server {
     let limits = format!("ulimit -S -n {soft} && ulimit -H -n {hard} && exec \"$0\" \"$@\"");
     let mut command = Command::new("sh");
@@ -22,7 +23,7 @@ fn idle_http_connections_do_not_keep_the_log_from_growing() {
     let http = free_port();
     let server =
         limited(256, 256, directory.path(), &["--maxclients", "64", "--http", &format!("127.0.0.1:{http}")]);
-    // Some wait in the kernel; where its queue is full, further ones are not even connected.
+    // Some wait in the kernel; when its queue is full, further ones are not even connected.
     let address = std::net::SocketAddr::from(([127, 0, 0, 1], http));
     let connect = |_| TcpStream::connect_timeout(&address, Duration::from_millis(100)).ok();
     let visitors: Vec<TcpStream> = (0..300).map_while(connect).collect();
@@ -38,14 +39,15 @@ fn idle_http_connections_do_not_keep_the_log_from_growing() {
     drop(server.client());
 }
 
-/// The number of files that a process may open.
+/// Returns the number of files that a process may open.
 fn allowed(server: &Server) -> u64 {
     let limits = std::fs::read_to_string(format!("/proc/{}/limits", server.child.id())).expect("Linux");
     let line = limits.lines().find(|line| line.starts_with("Max open files")).expect("such a limit");
     line.split_whitespace().nth(3).and_then(|word| word.parse().ok()).expect("a number")
 }
 
-/// Whether a process may raise its hard limits: `CAP_SYS_RESOURCE`, which root has unless it was taken.
+/// Returns whether a process may raise its hard limits: `CAP_SYS_RESOURCE`, which root has unless
+/// it was dropped.
 fn may_raise_hard_limits(server: &Server) -> bool {
     const CAP_SYS_RESOURCE: u32 = 24;
     let status = std::fs::read_to_string(format!("/proc/{}/status", server.child.id())).expect("Linux");
@@ -62,7 +64,7 @@ fn more_clients_get_their_descriptors_or_the_change_is_refused() {
     let ok = Answer::Status("OK".into());
     assert_eq!(set("500"), ok, "the hard limit has room for them");
     assert!(allowed(&server) >= 500, "{} open files", allowed(&server));
-    // Beyond the hard limit a privilege decides, and nothing else.
+    // Beyond the hard limit only the privilege decides.
     let (answer, shown) = if may_raise_hard_limits(&server) {
         assert_eq!(set("5000"), ok);
         assert!(allowed(&server) >= 5000, "{} open files", allowed(&server));

@@ -1,5 +1,5 @@
-//! A client of DiceDB's protocol that was away while its server was killed, again and again: whatever it has missed comes from the
-//! log, each change once and in order.
+//! A client of DiceDB's protocol that was away while its server was killed, again and again: all
+//! that it has missed comes from the log, each change once and in order.
 
 #[path = "../../../server/tests/scenarios/common/dice.rs"]
 #[allow(dead_code, reason = "the client of the server's own tests can do more")]
@@ -8,18 +8,19 @@ mod dice;
 use crate::support::{Answer, Server as TestServer};
 use dice::{DiceClient, DiceResult};
 
-/// How often the server is killed, and how often the key is changed before each time.
+/// How often the server is killed, and how often the key changes before each kill.
 const LIVES: u64 = 4;
 const CHANGES: u64 = 8000;
 
-/// Sets the key to these numbers, of which all are on disk in the end.
+/// Sets the key to these numbers, which are all on disk at the end.
 fn write(server: &TestServer, numbers: std::ops::RangeInclusive<u64>) {
     let mut writer = server.client();
     let ok = Answer::Status("OK".into());
     for number in numbers.clone() {
         assert_eq!(writer.call(&["SET", "k", &number.to_string()]).expect("an answer"), ok);
     }
-    // What is killed with the server is not what is looked at here. It is no change, and so no emission.
+    // The test is not about writes that a kill loses. This repeated write is no change, and so no
+    // emission.
     let last = numbers.end().to_string();
     assert_eq!(writer.call(&["DURABLE", "SET", "k", &last]).expect("an answer"), ok);
 }
@@ -56,6 +57,6 @@ fn what_was_missed_through_kills_comes_from_the_log_once_and_in_order() {
     server.kill();
     let server = TestServer::start(directory.path(), &[&arguments[..], &["--watch-backlogs", "0"]].concat());
     let mut client = DiceClient::greeted(&server, "id", "watch");
-    // Memory alone has not retained it.
+    // Memory has not retained it.
     client.expect_error(&["EMITRECONNECT", "k", &subscription, "0"], "STALE_SEQUENCE");
 }

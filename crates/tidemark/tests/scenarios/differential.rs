@@ -1,5 +1,5 @@
-//! The same random commands go to Debian's `redis-server` and to ours; every answer is equal, but for the differences
-//! named in [`RULES`] and listed in docs/differences.md.
+//! The same random commands go to Debian's `redis-server` and to Tidemark; every answer is equal,
+//! except for the differences named in [`RULES`] and listed in docs/differences.md.
 
 use crate::commands::{Generator, Line, Random, Times, shown};
 use crate::support::Server;
@@ -9,13 +9,13 @@ use crate::support::redis::{
 use crate::support::wire::{Pipeline, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Commands that go out before their answers are read.
+/// Commands that are sent before their answers are read.
 const BLOCK: usize = 64;
 
-/// Unexplained differences after which there is no point in going on.
+/// Unexplained differences after which the test stops.
 const ENOUGH: usize = 25;
 
-/// What is compared instead of the plain answers, and why.
+/// A comparison that replaces equality of the plain answers, and why.
 struct Rule {
     commands: &'static [&'static str],
     /// Why the plain answers may differ.
@@ -97,8 +97,9 @@ fn agree(line: &Line, ours: &Value, theirs: &Value) -> bool {
     }
 }
 
-/// Equality; numbers with a fraction are equal as numbers, because Redis 7.0 prints all 17 digits and Tidemark, like
-/// Redis 7.2, as many as are needed; and zero has no sign.
+/// Returns whether two answers are equal. Numbers with a fraction are compared as numbers, because
+/// Redis 7.0 prints all 17 digits and Tidemark, like Redis 7.2, as many as are needed; and zero has
+/// no sign.
 fn same(ours: &Value, theirs: &Value) -> bool {
     match (ours, theirs) {
         (Value::Double(one), Value::Double(other)) => {
@@ -184,13 +185,13 @@ fn is_longer(one: &Value, other: &Value) -> bool {
     matches!((one, other), (Value::Integer(one), Value::Integer(other)) if one > other)
 }
 
-/// Two servers, a connection to each for both protocols, and what has differed so far.
+/// Two servers, with a connection to each for both protocols, and the differences so far.
 struct Comparison {
     ours: [Pipeline; 2],
     theirs: [Pipeline; 2],
     /// The latest commands, for reports.
     history: Vec<Line>,
-    /// Differences by command: how many, and the first of each.
+    /// Differences by command: their number, and the first one.
     differences: BTreeMap<String, (u64, String)>,
 }
 
@@ -210,7 +211,7 @@ impl Comparison {
         }
     }
 
-    /// Sends a block on both sides and compares the answers.
+    /// Sends a block to both servers and compares the answers.
     fn block(&mut self, protocol: usize, lines: &[Line]) {
         self.ours[protocol].send(lines).expect("our server takes commands");
         let known: Vec<Line> = lines.iter().map(without_our_words).collect();
@@ -284,8 +285,8 @@ impl Comparison {
         suspects.extend(keys);
     }
 
-    /// Brings our set to the state of Redis's, from which chance has taken others. What either has answered must have been
-    /// members.
+    /// Makes Tidemark's set equal to Redis's, from which other random members were popped. Each
+    /// server must have answered with members.
     fn pop_the_same(&mut self, protocol: usize, line: &Line, ours: &Value, theirs: &Value) {
         let members = |answer: &Value| match answer {
             Value::Bulk(member) => BTreeSet::from([member.clone()]),
@@ -304,7 +305,7 @@ impl Comparison {
         }
     }
 
-    /// One difference must not be reported again and again: its keys go away on both sides.
+    /// Removes the keys on both sides, so that one difference is not reported repeatedly.
     fn agree_again(&mut self, keys: Vec<Vec<u8>>) {
         for key in keys {
             for connection in [&mut self.ours[0], &mut self.theirs[0]] {
@@ -313,7 +314,7 @@ impl Comparison {
         }
     }
 
-    /// Compares what the two servers hold in the end, key by key.
+    /// Compares the final contents of the two servers, key by key.
     fn compare_states(&mut self) -> usize {
         let mut keys_compared = 0;
         for db in 0..16 {
@@ -340,7 +341,7 @@ impl Comparison {
     }
 }
 
-/// Random commands, some in transactions, with what keeps the states together.
+/// Returns random commands, some in transactions, with the commands that keep the states equal.
 fn next_block(generator: &mut Generator) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
     if generator.random.once_in(8) {
@@ -363,7 +364,7 @@ fn next_block(generator: &mut Generator) -> Vec<Line> {
             lines.extend(sorted.into_iter().flat_map(as_skiplist));
             if let Some(key) = popped {
                 if together == 0 {
-                    // Its answers are looked at before anything else happens.
+                    // Its answers are compared before any other command.
                     return lines;
                 }
                 lines.push(vec![b"del".to_vec(), key]);
@@ -376,8 +377,9 @@ fn next_block(generator: &mut Generator) -> Vec<Line> {
     lines
 }
 
-/// SORT turns a small sorted set into a skiplist in Redis, where reading may change a key's form. Here a member too long
-/// for the small form comes and goes, which has both go on with a skiplist.
+/// Makes a sorted set a skiplist on both servers: in Redis `SORT` converts a small one, so reading
+/// may change a key's encoding. A member that is too long for the small encoding is added and
+/// removed again.
 fn as_skiplist(key: Vec<u8>) -> [Line; 2] {
     let member = vec![b'S'; 65];
     [vec![b"zadd".to_vec(), key.clone(), b"0".to_vec(), member.clone()], vec![b"zrem".to_vec(), key, member]]
@@ -423,8 +425,9 @@ fn random_commands_are_answered_as_redis_answers_them() {
     );
 }
 
-/// A number as people and programs write them: short and long ones, at the ends of what a double and an 80-bit number
-/// hold, in the middle between two of them, and texts that are none.
+/// Returns a number as people and programs write it: short and long ones, at the limits of what a
+/// double and an 80-bit number hold, in the middle between two of them, and texts that are no
+/// numbers.
 fn number_text(random: &mut Random) -> String {
     let mut digits = |most: u64| -> String {
         (0..=random.below(most)).map(|_| char::from(b'0' + random.below(10) as u8)).collect()

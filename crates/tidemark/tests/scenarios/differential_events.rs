@@ -1,5 +1,6 @@
-//! The same commands, chosen and random ones, go to Debian's `redis-server` and to ours; both publish the same keyspace
-//! events in the same order, but for what docs/keyspace-notifications.md names.
+//! The same chosen and random commands go to Debian's `redis-server` and to Tidemark; both publish
+//! the same keyspace events in the same order, except for the differences that
+//! docs/keyspace-notifications.md names.
 
 use crate::commands::{Generator, Line, Times, shown};
 use crate::support::Server;
@@ -9,13 +10,13 @@ use crate::support::redis::{
 use crate::support::wire::{Pipeline, Value};
 use std::time::Duration;
 
-/// Commands that go out before their answers are read.
+/// Commands that are sent before their answers are read.
 const BLOCK: usize = 32;
 
-/// Unexplained differences after which there is no point in going on.
+/// Unexplained differences after which the test stops.
 const ENOUGH: usize = 15;
 
-/// Where it is published which command has been run.
+/// Channel on which the number of the last command is published.
 const MARK: &[u8] = b"mark";
 
 /// A server that publishes events: a client that runs commands, and one that listens.
@@ -26,7 +27,7 @@ struct Side {
     marks: u64,
 }
 
-/// What a command answers, and its events: `channel message`.
+/// Answer of a command, and its events as `channel message`.
 type Told = (Value, Vec<String>);
 
 impl Side {
@@ -40,7 +41,8 @@ impl Side {
         Self { port, client, listener, marks: 0 }
     }
 
-    /// Runs commands; behind each, the listener is told its number, so that the events are those of this command.
+    /// Runs commands. After each, its number is published to the listener, which assigns events to
+    /// commands.
     fn run(&mut self, lines: &[Line]) -> Vec<Told> {
         let first = self.marks;
         let mut requests = Vec::new();
@@ -79,7 +81,7 @@ impl Side {
         vec![b"publish".to_vec(), MARK.to_vec(), self.marks.to_string().into()]
     }
 
-    /// The events up to a mark.
+    /// Returns the events before a mark.
     fn events_before(&mut self, mark: u64) -> Vec<String> {
         let (mut events, mark) = (Vec::new(), mark.to_string());
         loop {
@@ -98,7 +100,7 @@ impl Side {
         }
     }
 
-    /// What is published next, whenever it is.
+    /// Returns the next `count` events, whenever they are published.
     fn next_events(&mut self, count: usize) -> Vec<String> {
         let read = |listener: &mut Pipeline| {
             let message = listener.read().expect("a message comes");
@@ -113,7 +115,7 @@ fn line(text: &str) -> Line {
     text.split_whitespace().map(|word| word.as_bytes().to_vec()).collect()
 }
 
-/// Redis and ours.
+/// Redis and Tidemark.
 struct Pair {
     ours: Side,
     theirs: Side,
@@ -131,7 +133,7 @@ impl Pair {
         Self { ours, theirs, _server: server, _redis: redis, _directory: directory }
     }
 
-    /// Runs commands on both sides and asserts that they tell the same.
+    /// Runs commands on both sides and asserts that answers and events are the same.
     fn expect_same(&mut self, text: &str) {
         let lines: Vec<Line> = text.lines().map(line).filter(|line| !line.is_empty()).collect();
         let (ours, theirs) = (self.ours.run(&lines), self.theirs.run(&lines));
@@ -387,7 +389,7 @@ fn expiry_tells_what_it_tells_in_redis() {
         let told = [&mut pair.ours, &mut pair.theirs].map(|side| {
             let mut events: Vec<String> =
                 side.run(&lines[..1]).into_iter().flat_map(|(_, events)| events).collect();
-            // The removal, by whomever; in both forms.
+            // The removal, on access or by the background expiry; in both forms.
             events.extend(side.next_events(2));
             events.extend(side.run(&lines[1..]).into_iter().flat_map(|(_, events)| events));
             side.run(&[line("FLUSHALL")]);
@@ -397,7 +399,7 @@ fn expiry_tells_what_it_tells_in_redis() {
     }
 }
 
-/// Random commands, some in transactions, with what keeps the states together.
+/// Returns random commands, some in transactions, with the commands that keep the states equal.
 fn next_block(generator: &mut Generator) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
     if generator.random.once_in(8) {
@@ -422,7 +424,7 @@ fn next_block(generator: &mut Generator) -> Vec<Line> {
     lines
 }
 
-/// The events of a command that are compared: `lines` are those that were run by it.
+/// Returns the events of a command that are compared; `lines` are the commands that it ran.
 fn compared<'a>(lines: &[Line], answer: &Value, events: &'a [String]) -> Vec<&'a str> {
     let failed = |answer: &Value| matches!(answer, Value::Error(_));
     let misses_differ = failed(answer)
@@ -441,7 +443,7 @@ fn compared<'a>(lines: &[Line], answer: &Value, events: &'a [String]) -> Vec<&'a
 fn random_commands_tell_what_they_tell_in_redis() {
     let commands = setting("TIDEMARK_DIFFERENTIAL_EVENTS", 20_000);
     let seed = setting("TIDEMARK_DIFFERENTIAL_SEED", 1);
-    // Without expiry: when it happens is each server's own affair.
+    // Without expiry, whose time each server chooses.
     let mut pair = Pair::new("KEg$lshznm");
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
     let mut generator = Generator::new(seed, Times::FarOrPast, now.as_millis() as u64);

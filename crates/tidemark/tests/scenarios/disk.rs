@@ -1,5 +1,5 @@
-//! A disk that is full, again and again: changes are refused with a clear error, reads go on, health says so, space that
-//! is freed is used without a restart, and nothing that was acknowledged is lost.
+//! A disk that fills up again and again: changes are refused with a clear error, reads continue,
+//! health reports it, freed space is used without a restart, and no acknowledged change is lost.
 
 use crate::support::prizes::{create_prizes, draw_until_refused};
 use crate::support::{Answer, Client, Server, call, free_port, readiness, wait_until};
@@ -10,16 +10,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A value that fills a small segment in some dozen writes.
+/// A value that fills a small segment in about a dozen writes.
 const VALUE_BYTES: usize = 4 << 10;
 
-/// How many keys the values go to: the state stays small, so that what fills the disk is the log.
+/// Number of keys. Few keys keep the state small, so the log is what fills the disk.
 const KEYS: usize = 40;
 
-/// The log's segments, in bytes.
+/// Size of a log segment in bytes.
 const SEGMENT_BYTES: &str = "262144";
 
-/// How long the server may take to notice that there is space again.
+/// Longest time until the server must notice free space.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A mount namespace with a tmpfs of 16 MiB, held by a process that does nothing else.
@@ -30,7 +30,7 @@ struct SmallDisk {
 }
 
 impl SmallDisk {
-    /// `None`, or a panic that says why, where the system does not let us mount.
+    /// Returns `None`, or panics with the reason, where the system does not permit mounting.
     fn mount() -> Option<Self> {
         let directory = tempfile::tempdir().expect("a directory");
         for as_root in [true, false] {
@@ -58,18 +58,18 @@ impl SmallDisk {
         None
     }
 
-    /// A file on the disk, as seen from outside the namespace.
+    /// Returns a file on the disk, as seen from outside the namespace.
     fn path(&self, name: &str) -> PathBuf {
         let inside = self.directory.path().strip_prefix("/").expect("an absolute path");
         Path::new("/proc").join(self.holder.id().to_string()).join("root").join(inside).join(name)
     }
 
-    /// Takes all the space that is left.
+    /// Uses up all remaining space.
     fn fill(&self) {
         let mut filler = File::create(self.path("filler")).expect("a file");
         let mut block = vec![1; 1 << 20];
         while !block.is_empty() {
-            // What a short write leaves of a block is too much by itself; then the rest is taken in smaller pieces.
+            // A short write leaves less than a block; the rest is filled in smaller pieces.
             if filler.write_all(&block).is_err() {
                 block.truncate(block.len() / 2);
             }
@@ -112,7 +112,7 @@ fn value(number: u64) -> String {
     format!("{number:08}").repeat(VALUE_BYTES / 8)
 }
 
-/// What the server has acknowledged: for each key the number of its last value.
+/// Acknowledged state: for each key the number of its last value.
 #[derive(Default)]
 struct Ledger {
     values: BTreeMap<String, u64>,
@@ -120,7 +120,7 @@ struct Ledger {
 }
 
 impl Ledger {
-    /// Writes until the disk is full; the server's refusal.
+    /// Writes until the disk is full; returns the server's error.
     fn write_until_refused(&mut self, client: &mut Client) -> String {
         for _ in 0..10_000 {
             let key = format!("key:{}", self.next as usize % KEYS);
@@ -134,7 +134,7 @@ impl Ledger {
         panic!("the disk is full at some time");
     }
 
-    /// Waits until a write is taken.
+    /// Waits until a write is accepted.
     fn write_when_possible(&mut self, client: &mut Client) {
         let began = Instant::now();
         let key = format!("key:{}", self.next as usize % KEYS);
@@ -146,7 +146,7 @@ impl Ledger {
         self.next += 1;
     }
 
-    /// Every acknowledged value is there, and none that was refused.
+    /// Checks that every acknowledged value is there, and no refused one.
     fn check(&self, client: &mut Client) {
         for (key, number) in &self.values {
             let answer = client.call(&["GET", key]).expect("reads go on");
@@ -167,7 +167,8 @@ fn a_limit_of_file_sizes_refuses_changes_and_does_not_end_the_server() {
     command.args(["--log-segment-bytes", SEGMENT_BYTES, "--dir"]).arg(directory.path());
     let server = Server::spawn(command);
     let mut client = server.client();
-    // The first one may be carried out before the log has come upon the limit. Then its answer is an error, and reads show it.
+    // The first command may be executed before the log reaches the limit. Then its answer is an
+    // error, and reads show it.
     for key in ["first", "second"] {
         let Answer::Error(refusal) = client.call(&["SET", key, "value"]).expect("an answer") else {
             panic!("no segment is as small as the limit")
@@ -182,7 +183,8 @@ fn cycles(standard: usize) -> usize {
     std::env::var("TIDEMARK_DISK_CYCLES").ok().and_then(|text| text.parse().ok()).unwrap_or(standard)
 }
 
-/// Fills the disk and frees it again, `cycles` times, and stops the server now and then while the disk is full.
+/// Fills the disk and frees it again, `cycles` times, and stops the server now and then while the
+/// disk is full.
 fn fill_and_free(durability: &str, storage: &str, cycles: usize) {
     let Some(disk) = SmallDisk::mount() else { return };
     let mut http = free_port();
@@ -203,7 +205,7 @@ fn fill_and_free(durability: &str, storage: &str, cycles: usize) {
         assert!(client.call(&["SAVE"]).expect("an answer").is_error(), "there is no space for a snapshot");
         ledger.check(&mut client);
         if cycle % 10 == 0 {
-            // A polite stop keeps everything in every mode; with `always` a kill does as well.
+            // A clean stop keeps everything in every mode; with `always` a kill does as well.
             if durability == "always" {
                 server.kill();
             } else {
@@ -248,7 +250,7 @@ fn a_log_much_larger_than_its_disk_is_shortened_before_anything_is_refused() {
         let server = disk.serve(durability, "file", free_port());
         let mut client = server.client();
         let mut ledger = Ledger::default();
-        // Twice the disk.
+        // Twice the size of the disk.
         while ledger.next * (VALUE_BYTES as u64) < 32 << 20 {
             let key = format!("key:{}", ledger.next as usize % KEYS);
             call(&mut client, &["SET", &key, &value(ledger.next)]);
@@ -313,7 +315,7 @@ fn draws_that_a_full_disk_refuses_give_nothing() {
     assert!(refusal.is_some_and(|text| text.starts_with("EMPTY ")), "until nothing is left");
     assert!(won.is_disjoint(&rest), "no prize is given twice");
     won.extend(rest);
-    // A draw may be in the log whose answer was an error.
+    // A draw whose answer was an error may be in the log.
     assert!((PRIZES - 1..=PRIZES).contains(&won.len()), "{} of {PRIZES}", won.len());
 }
 
@@ -332,8 +334,8 @@ fn holes_that_a_sparse_copy_has_left_in_the_log_do_not_kill_a_mapped_one() {
     let http = free_port();
     let server = disk.serve("always", "mmap", http);
     let mut client = server.client();
-    // Where a hole is hit first is the kernel's business: in the zeros of a new segment, or in the middle of this one,
-    // where a record that cannot be written is a failure for good.
+    // The kernel decides where a hole is hit first: in the zeros of a new segment, or in the middle
+    // of this one, where a record that cannot be written is a permanent failure.
     while let Ok(answer) = client.call(&["SET", "filler", &value(0)])
         && !answer.is_error()
     {}

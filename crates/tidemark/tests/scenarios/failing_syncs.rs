@@ -1,6 +1,6 @@
-//! A sync that fails ends the acceptance of changes for good, whatever was being synced: the log, a snapshot, or the
-//! directory. No change is acknowledged after it, health and standard error say so, and a restart has everything that
-//! was acknowledged before.
+//! A failed sync ends the acceptance of changes permanently, whether the log, a snapshot or the
+//! directory was synced. No change is acknowledged after it, health and standard error report it,
+//! and a restart has everything that was acknowledged before.
 
 use crate::support::prizes::{create_prizes, draw_until_refused};
 use crate::support::{Answer, Client, Server, free_port, readiness};
@@ -12,17 +12,18 @@ fn runs() -> usize {
     std::env::var("TIDEMARK_SYNC_RUNS").ok().and_then(|text| text.parse().ok()).unwrap_or(5)
 }
 
-/// A server of which system calls fail as strace is told.
+/// Starts a server whose system calls fail as the strace arguments say.
 fn serve(directory: &Path, http: u16, strace: &[&str], settings: &[&str]) -> Server {
     let mut command = Command::new("strace");
-    // With -D the server is our child and strace its grandchild, so that killing the server ends both.
+    // With -D the server is the test's child and strace its grandchild, so killing the server ends
+    // both.
     command.args(["-D", "-f", "-qq", "-o", "/dev/null"]).args(strace).arg(env!("CARGO_BIN_EXE_tidemark"));
     command.args(["serve", "--durability", "always", "--http", &format!("127.0.0.1:{http}"), "--dir"]);
     command.arg(directory).args(settings).stderr(Stdio::piped());
     Server::spawn(command)
 }
 
-/// Increments until an answer is missing or an error; the last number that was acknowledged.
+/// Increments until an answer is missing or an error; returns the last acknowledged number.
 fn increment_until_refused(client: &mut Client) -> i64 {
     let ballast = "x".repeat(4000);
     let mut acknowledged = 0;
@@ -40,7 +41,7 @@ fn increment_until_refused(client: &mut Client) -> i64 {
     acknowledged
 }
 
-/// What must hold after the failure, however it came about.
+/// Checks what must hold after the failure, whatever its cause.
 fn check_that_it_is_final(mut server: Server, directory: &Path, http: u16, acknowledged: i64) {
     let mut client = server.client();
     for command in [&["INCR", "counter"][..], &["SET", "other", "x"], &["DURABLE", "DEL", "counter"]] {
@@ -76,7 +77,8 @@ fn of_the_log() {
         let http = free_port();
         let fault = format!("inject=fdatasync:error=EIO:when={}+", 12 + run * 7);
         let server = serve(directory.path(), http, &["-e", "trace=fdatasync", "-e", &fault], &[]);
-        // The answer that waits for the sync which fails is never OK: its connection is closed, or it is an error.
+        // The answer that waits for the failing sync is never OK: it is an error, or its connection
+        // is closed.
         let acknowledged = increment_until_refused(&mut server.client());
         check_that_it_is_final(server, directory.path(), http, acknowledged);
     }
@@ -104,7 +106,7 @@ fn of_the_log_gives_the_prize_that_waits_for_it_to_nobody() {
         let (rest, refusal) = draw_until_refused(&mut server.client());
         assert!(refusal.is_some_and(|text| text.starts_with("EMPTY ")), "until nothing is left");
         assert!(won.is_disjoint(&rest), "no prize is given twice");
-        // One draw may be in the log whose answer was an error.
+        // One draw whose answer was an error may be in the log.
         assert!((199..=200).contains(&(won.len() + rest.len())), "{} and {}", won.len(), rest.len());
     }
 }
@@ -114,7 +116,8 @@ fn of_the_directory_when_the_log_goes_on_to_its_next_file() {
     for run in 0..runs() {
         let directory = tempfile::tempdir().expect("a directory");
         let http = free_port();
-        // The start syncs the directory twice: what an earlier process has left, and the name of `END`.
+        // The start syncs the directory twice: files left by an earlier process, and the name of
+        // `END`.
         let fault = format!("inject=fsync:error=EIO:when={}+", 3 + run);
         let small = ["--log-segment-bytes", "65536"];
         let server = serve(directory.path(), http, &["-e", "trace=fsync", "-e", &fault], &small);

@@ -1,5 +1,6 @@
-//! A disk that does not answer: reads, INFO, metrics and health go on, changes are refused after a stated time, and accepted
-//! again when it answers. On a frozen file system, as root; where that cannot be had, crates/log has the same with a simulated one.
+//! A disk that does not answer: reads, INFO, metrics and health continue, changes are refused after
+//! a stated time, and accepted again when the disk answers. Needs root to freeze a file system;
+//! crates/log has the same test with simulated storage.
 
 use crate::support::{Answer, Client, Server, call, free_port, readiness, wait_until};
 use std::io::{Read, Write};
@@ -16,7 +17,7 @@ struct FreezableDisk {
 }
 
 impl FreezableDisk {
-    /// `None`, and a line that says why, where the system does not let us mount.
+    /// Returns `None`, and prints the reason, where the system does not permit mounting.
     fn mount() -> Option<Self> {
         let disk = Self { directory: tempfile::tempdir().expect("a directory") };
         let script =
@@ -61,7 +62,8 @@ impl Drop for FreezableDisk {
     }
 }
 
-/// Clients that write until they are refused; each returns its refusal and how many values were acknowledged.
+/// Clients that write until they are refused; each returns the error and the number of acknowledged
+/// values.
 struct Writers {
     threads: Vec<JoinHandle<(Option<String>, u64)>>,
     stopping: Arc<AtomicBool>,
@@ -95,7 +97,7 @@ impl Writers {
     }
 }
 
-/// The number in front of a writer's value.
+/// Returns the number at the start of a writer's value.
 fn number(answer: &Answer) -> u64 {
     let Answer::Bulk(text) = answer else { return 0 };
     text.split(':').next().and_then(|text| text.parse().ok()).expect("a number")
@@ -110,7 +112,8 @@ fn fetch(http: u16, path: &str) -> String {
     answer
 }
 
-/// Everything that does not need the disk is answered; each client gives up after half a minute.
+/// Checks that every command which does not need the disk is answered; each client gives up after
+/// half a minute.
 fn check_that_reads_go_on(server: &Server, idle: &mut Client, http: u16) {
     assert_eq!(call(idle, &["PING"]), Answer::Status("PONG".into()));
     let mut client = server.client();

@@ -1,5 +1,5 @@
-//! Clients that mean harm, or only behave as if they did: the server lives, its memory stays bounded, and everybody
-//! else is served.
+//! Malicious clients, and clients that behave as badly: the server survives, its memory stays
+//! bounded, and other clients are served.
 
 use crate::commands::Random;
 use crate::support::wire::{Pipeline, Value};
@@ -9,7 +9,7 @@ use std::net::{Shutdown, TcpStream};
 use std::process::Command;
 use std::time::Duration;
 
-/// Resident memory of the server, in bytes.
+/// Returns the resident memory of the server, in bytes.
 fn resident(server: &Server) -> u64 {
     let path = format!("/proc/{}/statm", server.child.id());
     let text = std::fs::read_to_string(path).expect("the server lives");
@@ -17,23 +17,25 @@ fn resident(server: &Server) -> u64 {
     pages * 4096
 }
 
-/// Open file descriptors of the server.
+/// Returns the number of open file descriptors of the server.
 fn descriptors(server: &Server) -> usize {
     std::fs::read_dir(format!("/proc/{}/fd", server.child.id())).expect("the server lives").count()
 }
 
-/// Those of them that are sockets: files come and go as the log makes its segments ready.
+/// Returns the number of open sockets. Files are not counted: they vary as the log prepares
+/// segments.
 fn sockets(server: &Server) -> usize {
     let names = std::fs::read_dir(format!("/proc/{}/fd", server.child.id())).expect("the server lives");
     let targets = names.filter_map(|name| std::fs::read_link(name.ok()?.path()).ok());
     targets.filter(|target| target.to_string_lossy().starts_with("socket:")).count()
 }
 
-/// Processor time that the server has used, in hundredths of a second.
+/// Returns the processor time of the server, in hundredths of a second.
 fn processor_time(server: &Server) -> u64 {
     let text =
         std::fs::read_to_string(format!("/proc/{}/stat", server.child.id())).expect("the server lives");
-    // Behind the name, which may contain anything: state is the first field, user and system time are the 12th and 13th.
+    // After the name, which may contain anything: state is the first field, user and system time
+    // are the 12th and 13th.
     let fields = text.rsplit(") ").next().expect("fields").split(' ');
     fields.skip(11).take(2).map(|ticks| ticks.parse::<u64>().expect("a number")).sum()
 }
@@ -44,12 +46,12 @@ fn is_served(server: &Server) {
     assert_eq!(client.call(&["GET", "witness"]).expect("an answer"), Answer::Bulk("1".into()));
 }
 
-/// The only client that the server has, once all others are gone.
+/// Waits until all other clients are gone; returns the server's only client.
 fn wait_alone(server: &Server) -> Client {
     let mut alone = None;
     wait_until("everybody else is gone", || {
         let mut client = server.client();
-        // An error, for one, as long as there are as many as there may be.
+        // May be an error while the limit of clients is reached.
         if let Ok(Answer::Bulk(list)) = client.call(&["CLIENT", "LIST"])
             && list.lines().count() == 1
         {
@@ -66,10 +68,11 @@ fn connect(server: &Server) -> TcpStream {
     stream
 }
 
-/// Sends bytes and reads until the server has nothing more to say.
+/// Sends bytes and reads until the server has nothing more to send.
 fn send_and_drain(server: &Server, bytes: &[u8]) -> Vec<u8> {
     let mut stream = connect(server);
-    // The server may hang up in the middle of what we send; so may the kernel answer.
+    // The server may close the connection while the test still sends; the kernel may then report
+    // that.
     let _ = stream.write_all(bytes);
     let _ = stream.shutdown(Shutdown::Write);
     let mut answer = Vec::new();
@@ -110,7 +113,7 @@ fn random_bytes_and_boasting_headers_cost_nothing() {
     assert!(grown < 64 << 20, "memory grew by {grown} bytes");
 }
 
-/// The most memory that the server has had in RAM, in bytes.
+/// Returns the peak of resident memory of the server, in bytes.
 fn peak_resident(server: &Server) -> u64 {
     let path = format!("/proc/{}/status", server.child.id());
     let text = std::fs::read_to_string(path).expect("the server lives");
@@ -125,19 +128,19 @@ fn long_replies_to_many_clients_that_do_not_read_keep_to_one_budget() {
     let server = Server::start(directory.path(), &["--durability", "off", "--maxmemory-clients", "128mb"]);
     server.client().call(&["SET", "key", &"v".repeat(1 << 20)]).expect("an answer");
     let before = resident(&server);
-    // 100 MiB are asked for in a kilobyte, by each of 40 clients.
+    // Each of 40 clients requests 100 MiB with one kilobyte.
     let request = format!("*101\r\n$4\r\nMGET\r\n{}", "$3\r\nkey\r\n".repeat(100));
     let silent: Vec<TcpStream> = (0..CLIENTS)
         .map(|_| {
             let mut stream = connect(&server);
-            // A build without optimisation on a busy machine copies gigabytes slowly.
+            // An unoptimised build on a busy machine copies gigabytes slowly.
             stream.set_read_timeout(Some(Duration::from_mins(5))).expect("a timeout can be set");
             stream.write_all(request.as_bytes()).expect("the server reads");
             stream
         })
         .collect();
     for stream in &silent {
-        // The first byte of the answer or of an error, or the end.
+        // The first byte of the answer or of an error, or the end of the stream.
         match stream.peek(&mut [0]) {
             Ok(_) => {}
             Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "{error}"),
@@ -160,7 +163,7 @@ fn a_million_commands_without_reading_are_answered_when_they_are_read() {
     let before = resident(&server);
     let stream = connect(&server);
     let mut writer = stream.try_clone().expect("a second handle");
-    // The server stops reading while we do not read, so sending needs a thread of its own.
+    // The server stops reading while the test does not read, so sending needs a thread of its own.
     let sending = std::thread::spawn(move || {
         let block = b"*2\r\n$3\r\nGET\r\n$1\r\nk\r\n".repeat(1000);
         (0..COMMANDS / 1000).all(|_| writer.write_all(&block).is_ok())
@@ -217,7 +220,8 @@ fn ten_thousand_connections_leave_nothing_behind() {
     let mut crowd = std::collections::VecDeque::new();
     for number in 0..10_000_usize {
         let mut stream = connect(&server);
-        // Some say nothing, some break off, some leave replies unread; at times more are there than there are places.
+        // Some send nothing, some stop in the middle, some leave replies unread; at times there are
+        // more than the limit.
         let said: &[u8] = match number % 4 {
             0 => b"",
             1 => b"*2\r\n$3\r\nGET\r\n$5\r\nab",
@@ -302,7 +306,8 @@ fn three_hundred_clients_that_send_a_byte_at_a_time_leave_the_others_alone() {
 #[test]
 fn a_subscriber_that_stalls_costs_no_more_than_its_limit_and_is_disconnected() {
     const MESSAGES: i64 = 8000;
-    /// The publisher gives the brisk subscriber time to read so that only the stalled one falls behind.
+    /// The publisher waits for the fast subscriber to read, so that only the stalled one falls
+    /// behind.
     const AHEAD: i64 = 64;
     let directory = tempfile::tempdir().expect("a directory");
     let server = Server::start(directory.path(), &["--durability", "off"]);
@@ -333,7 +338,8 @@ fn a_subscriber_that_stalls_costs_no_more_than_its_limit_and_is_disconnected() {
     }
     reading.join().expect("the brisk subscriber has them all");
     assert!(reached < 2 * MESSAGES, "the stalled subscriber was disconnected in the middle");
-    // The stalled subscriber's limit of 32 MiB, in a buffer that grows by doubling, and what passes through.
+    // The stalled subscriber's limit of 32 MiB, in a buffer that grows by doubling, and data in
+    // transit.
     assert!(most < 160 << 20, "of {} bytes published {most} were in memory", MESSAGES * (64 << 10));
     is_served(&server);
 }

@@ -1,4 +1,5 @@
-//! Limits over HTTP on the real program: many clients at one quota, commits, crashes, and waits that are as long as they are said to be.
+//! Limits over HTTP on the real program: many clients at one quota, commits, crashes, and waits
+//! that are as long as the server states.
 
 use crate::support::{Answer, Server, call, free_port, wait_until};
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -12,18 +13,18 @@ const CAP: i64 = 40;
 const BLOCK: i64 = 16;
 const KILLS: u64 = 4;
 
-/// A server and the port of its HTTP.
+/// Starts a server; returns it with its HTTP port.
 fn start(directory: &Path, durability: &str) -> (Server, u16) {
     let http = free_port();
     let address = format!("127.0.0.1:{http}");
     let server =
         Server::start(directory, &["--http", &address, "--durability", durability, "--threads", "2"]);
-    // HTTP comes last.
+    // The HTTP listener starts last.
     wait_until("HTTP listens", || TcpStream::connect(&address).is_ok());
     (server, http)
 }
 
-/// A connection that is kept.
+/// A persistent connection.
 struct Visitor(BufReader<TcpStream>);
 
 impl Visitor {
@@ -33,7 +34,7 @@ impl Visitor {
         Ok(Visitor(BufReader::new(stream)))
     }
 
-    /// The status of the answer, and how many seconds it says to wait.
+    /// Sends a request; returns the status of the answer, and how many seconds it says to wait.
     fn ask(&mut self, target: &str, body: &str) -> io::Result<(u16, Option<u64>)> {
         let length = body.len();
         let request =
@@ -60,7 +61,7 @@ impl Visitor {
     }
 }
 
-/// Takes one unit at a time until it is refused or the server has gone; how many were granted.
+/// Takes one unit at a time until it is refused or the server has gone; returns the units granted.
 fn take_all(http: u16, target: &str, body: &str) -> i64 {
     let (mut granted, Ok(mut visitor)) = (0, Visitor::connect(http)) else { return 0 };
     loop {
@@ -72,7 +73,7 @@ fn take_all(http: u16, target: &str, body: &str) -> i64 {
     }
 }
 
-/// Lets all clients take what they get while `meanwhile` runs; how many units they were granted together.
+/// Lets all clients take units while `meanwhile` runs; returns the units granted in total.
 fn take_together(http: u16, target: &str, body: &str, meanwhile: impl FnOnce()) -> i64 {
     std::thread::scope(|scope| {
         let clients: Vec<_> =
@@ -97,7 +98,7 @@ fn many_clients_are_granted_a_quota_to_the_last_unit_and_no_further() {
         assert_eq!(take_together(http, "/v1/check", &body, || {}), LIMIT, "{promise:?}");
         assert_eq!(call(&mut client, &["COUNTER.GET", key]), Answer::Integer(LIMIT));
     }
-    // The quota that the original's path creates is as exact.
+    // The quota that the original's path creates is equally exact.
     assert_eq!(take_together(http, "/check?api_key=alice", "", || {}), LIMIT);
     assert_eq!(call(&mut client, &["COUNTER.GET", "check:alice"]), Answer::Integer(LIMIT));
 }
@@ -123,7 +124,7 @@ fn what_is_committed_can_be_released() {
     assert_eq!(call(&mut server.client(), &["COUNTER.GET", "check:alice"]), Answer::Integer(0));
 }
 
-/// Lets clients take until the server is killed, again and again, and then what is left.
+/// Lets clients take units until the server is killed, again and again, and then the rest.
 fn granted_over_kills(directory: &Path, terms: &[&str]) -> i64 {
     let mut granted = 0;
     for round in 0..=KILLS {
@@ -133,7 +134,7 @@ fn granted_over_kills(directory: &Path, terms: &[&str]) -> i64 {
         }
         let body = "{\"key\": \"seats\"}";
         granted += if round < KILLS {
-            // A different moment each time.
+            // A different delay each time.
             let moment = Duration::from_millis(20 + round * 17);
             take_together(http, "/v1/check", body, move || {
                 std::thread::sleep(moment);
@@ -151,7 +152,7 @@ fn a_killed_server_never_grants_more_than_an_exact_quota() {
     let directory = tempfile::tempdir().expect("a directory");
     let granted = granted_over_kills(directory.path(), &["EXACT", &BLOCK.to_string()]);
     assert!(granted <= LIMIT, "{granted} of {LIMIT} were granted");
-    // All crashes together may cost a block, and each the grants that no client was answered.
+    // All crashes together may cost a block, and each of them one unanswered grant per client.
     let lost = BLOCK + KILLS as i64 * CLIENTS as i64;
     assert!(granted >= LIMIT - lost, "{granted} of {LIMIT} were granted");
 }
@@ -183,7 +184,8 @@ fn a_killed_server_grants_no_more_than_its_cap_again_of_a_relaxed_quota() {
 fn who_waits_as_long_as_it_is_told_is_allowed() {
     let directory = tempfile::tempdir().expect("a directory");
     let (_server, http) = start(directory.path(), "interval:50ms");
-    // The wait that the server states is what is tested, so it is slept for; by all definitions at the same time.
+    // The test is about the wait that the server states, so it sleeps for it; all definitions in
+    // parallel.
     std::thread::scope(|scope| {
         for definition in ["GCRA 1 PER 700", "FIXED 1 PER 700", "LOG 1 PER 700"] {
             scope.spawn(move || {

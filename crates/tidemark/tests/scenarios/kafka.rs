@@ -1,6 +1,8 @@
-//! The log's changes as they arrive in Kafka, with the real programs, which are killed at bad moments.
+//! The log's changes as they arrive in Kafka, with the real programs, which are killed at bad
+//! moments.
 //!
-//! `./check kafka` fetches Kafka and runs this; by hand, `KAFKA_JARS` names the folder of its jars.
+//! `./check kafka` downloads Kafka and runs this test; to run it by hand, set `KAFKA_JARS` to the
+//! directory of its jars.
 
 use crate::support::changes::{changes, eventually, settle, sink, write_for};
 use crate::support::{Server, free_port};
@@ -22,14 +24,14 @@ default.replication.factor=1
 offsets.topic.replication.factor=1
 ";
 
-/// A broker with everything in one process.
+/// A broker and controller in one process.
 struct Kafka {
     child: Child,
     port: u16,
 }
 
 impl Kafka {
-    /// Makes a broker's folder and settings, and returns its port.
+    /// Makes a broker's directory and settings, and returns its port.
     fn make(dir: &Path) -> u16 {
         let (port, control) = (free_port(), free_port());
         let settings = SETTINGS
@@ -44,7 +46,7 @@ impl Kafka {
         port
     }
 
-    /// Starts the broker of a folder and waits until it answers.
+    /// Starts the broker of a directory and waits until it answers.
     fn start(dir: &Path, port: u16) -> Self {
         let child = java(dir, &["kafka.Kafka"]).spawn().expect("java is installed");
         let broker = Self { child, port };
@@ -52,7 +54,7 @@ impl Kafka {
         broker
     }
 
-    /// Does something with a client; `None` if there is no connection.
+    /// Runs `work` with a client; returns `None` if there is no connection.
     fn ask<T>(&self, work: impl AsyncFnOnce(&rskafka::client::Client) -> Option<T>) -> Option<T> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let connect = ClientBuilder::new(vec![format!("127.0.0.1:{}", self.port)]).build();
@@ -62,7 +64,7 @@ impl Kafka {
         })
     }
 
-    /// The topic's records: LSN and payload.
+    /// Returns the topic's records: LSN and payload.
     fn records(&self, topic: &str) -> Vec<(u64, String)> {
         let read = async |client: &rskafka::client::Client| {
             let partition = client.partition_client(topic, 0, UnknownTopicHandling::Error).await.ok()?;
@@ -71,7 +73,7 @@ impl Kafka {
         self.ask(read).expect("Kafka answers")
     }
 
-    /// `kill -9`.
+    /// Kills the broker with `kill -9`.
     fn kill(mut self) {
         self.end();
     }
@@ -103,7 +105,7 @@ async fn read_all(partition: &PartitionClient) -> Vec<(u64, String)> {
     all
 }
 
-/// A program of Kafka's with the settings of a folder.
+/// Returns the command of a Kafka program with the settings of a directory.
 fn java(dir: &Path, words: &[&str]) -> Command {
     let jars = std::env::var("KAFKA_JARS").expect("KAFKA_JARS names a folder");
     let mut command = Command::new("java");
@@ -135,7 +137,7 @@ fn whoever_is_killed_the_topic_has_every_durable_change_in_order() {
     settle(&server);
     let (expected, records) = (changes(&server), kafka.records("changes"));
     assert!(expected.len() > 400, "{}", expected.len());
-    // At least once: who has an LSN leaves out what is not above it.
+    // Delivery is at least once: a consumer skips records whose LSN is not above the last one.
     let (mut seen, mut once) = (0, records.clone());
     once.retain(|(lsn, _)| {
         let is_new = *lsn > seen;
@@ -144,14 +146,14 @@ fn whoever_is_killed_the_topic_has_every_durable_change_in_order() {
     });
     assert_eq!(once, expected);
     println!("{} records, {} of them twice", records.len(), records.len() - once.len());
-    // A restart without anything new repeats nothing.
+    // A restart without new changes repeats nothing.
     assert!(server.terminate().success());
     let server = start();
     settle(&server);
     assert_eq!(kafka.records("changes").len(), records.len() + 1);
 }
 
-/// Waits until the sink is connected and has passed something on.
+/// Waits until the sink is connected and has delivered a change.
 fn settle_first(server: &Server) {
     server.client().call(&["DURABLE", "SET", "first", "one"]).expect("an answer");
     eventually("the sink passes changes on", || sink(&mut server.client())["messages"] == "1");

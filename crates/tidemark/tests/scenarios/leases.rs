@@ -1,5 +1,5 @@
-//! Leases of the real program, killed under load: what was granted stays granted until its end, what was given back stays given back,
-//! and no name comes twice.
+//! Leases of the real program, killed under load: granted leases stay granted until their end,
+//! returned ones stay returned, and no name comes twice.
 
 use crate::support::{Answer, Client, Server, call};
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,14 +14,14 @@ fn start(directory: &Path) -> Server {
     Server::start(directory, &["--durability", "always", "--threads", "2"])
 }
 
-/// The lease that an answer of `LIMIT.ACQUIRE` grants, if it does.
+/// Returns the lease that an answer of `LIMIT.ACQUIRE` grants, if any.
 fn granted(answer: Answer) -> Option<i64> {
     let answer: Vec<i64> = answer.array().iter().map(Answer::integer).collect();
     assert_eq!(answer[0] == 1, answer[5] > 0, "a lease is granted or not: {answer:?}");
     (answer[0] == 1).then_some(answer[5])
 }
 
-/// When each lease ends, in milliseconds since 1970.
+/// Returns the end of each lease, in milliseconds since 1970.
 fn leases(client: &mut Client, key: &str) -> BTreeMap<i64, i64> {
     let mut flat = call(client, &["LIMIT.LEASES", key, "COUNT", "100000"]).array().into_iter();
     let mut leases = BTreeMap::new();
@@ -35,15 +35,16 @@ fn leases(client: &mut Client, key: &str) -> BTreeMap<i64, i64> {
 /// What a writer knows when its server is gone.
 #[derive(Default)]
 struct Ledger {
-    /// Granted, and not asked to be given back.
+    /// Granted leases that were not released.
     held: BTreeSet<i64>,
-    /// Every name that it was told.
+    /// All lease names that it got.
     named: Vec<i64>,
-    /// Asked to be given back, without an answer.
+    /// Lease whose release was sent and not answered.
     in_doubt: Option<i64>,
 }
 
-/// Takes leases and gives back most of them, in turns that no two writers share, until the server is gone.
+/// Takes leases and releases most of them, in a pattern that differs between writers, until the
+/// server is gone.
 fn write(port: u16, writer: usize, mut held: BTreeSet<i64>) -> Ledger {
     let mut ledger = Ledger::default();
     let Ok(mut client) = Client::connect(port) else { return Ledger { held, ..ledger } };
@@ -96,7 +97,7 @@ fn a_killed_server_keeps_every_lease_that_is_held_and_none_that_was_given_back()
         for ledger in ledgers {
             assert!(there.is_superset(&ledger.held), "{:?} of {there:?}", ledger.held);
             there.retain(|id| !ledger.held.contains(id));
-            // What was asked to be given back without an answer may be there or not.
+            // A lease whose release was not answered may be there or not.
             if let Some(id) = ledger.in_doubt
                 && there.remove(&id)
             {
@@ -116,7 +117,7 @@ fn a_killed_server_keeps_every_lease_that_is_held_and_none_that_was_given_back()
             assert!(named.insert(id), "{id} was given back, and is there");
             call(&mut client, &["LIMIT.RELEASE", "jobs", &id.to_string()]);
         }
-        // What is left is granted to the last one, by names that nobody was told before.
+        // All remaining leases are granted, under names that no writer has seen before.
         let taken: Vec<i64> =
             std::iter::from_fn(|| granted(call(&mut client, &["LIMIT.ACQUIRE", "jobs"]))).collect();
         assert_eq!(taken.len() + held.iter().map(BTreeSet::len).sum::<usize>(), LIMIT);
@@ -154,7 +155,7 @@ fn leases_end_by_the_clock_whether_the_server_runs_or_not() {
     assert!(next > short);
     assert_eq!(granted(call(&mut client, &["LIMIT.ACQUIRE", "jobs"])), None);
     assert_eq!(call(&mut client, &["LIMIT.RENEW", "jobs", &short.to_string()]).integer(), 0);
-    // The same out of a snapshot.
+    // The same after a start from a snapshot.
     let before = leases(&mut client, "jobs");
     call(&mut client, &["SAVE"]);
     server.kill();

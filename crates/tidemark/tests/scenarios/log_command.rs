@@ -1,4 +1,4 @@
-//! `tidemark log` beside a server that has stopped.
+//! `tidemark log` on the files of a stopped server.
 
 use crate::support::{Answer, Server, free_port};
 use std::path::{Path, PathBuf};
@@ -83,7 +83,8 @@ fn a_kill_leaves_a_gap_that_is_shown_and_a_stop_does_not() {
     );
 }
 
-/// A server with 300 changes in several segments, and a snapshot behind a part of them where asked.
+/// Makes a server with 300 changes in several segments, and with snapshots that cover a part of
+/// them.
 fn filled(snapshots: usize) -> (TempDir, Server) {
     let directory = tempfile::tempdir().expect("a directory");
     let server = Server::start(directory.path(), &["--log-segment-bytes", "65536", "--snapshot-after", "0"]);
@@ -99,14 +100,15 @@ fn filled(snapshots: usize) -> (TempDir, Server) {
     (directory, server)
 }
 
-/// Its directory after a clean stop.
+/// Returns the directory after a clean stop.
 fn stopped(snapshots: usize) -> TempDir {
     let (directory, server) = filled(snapshots);
     assert!(server.terminate().success());
     directory
 }
 
-/// Its directory after a kill, once all changes have been durable for so long that `END` says so.
+/// Returns the directory after a kill, once all changes have been durable for so long that `END`
+/// says so.
 fn killed() -> TempDir {
     let (directory, server) = filled(0);
     let deadline = Instant::now() + Duration::from_mins(1);
@@ -134,7 +136,7 @@ fn remove(paths: &[PathBuf]) {
     paths.iter().for_each(|path| std::fs::remove_file(path).expect("is removed"));
 }
 
-/// What a server says that does not start.
+/// Returns the error of a server that does not start.
 fn refusal(directory: &Path) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tidemark"));
     let port = free_port().to_string();
@@ -143,7 +145,8 @@ fn refusal(directory: &Path) -> String {
     text(&output.stderr)
 }
 
-/// The server and `verify` refuse the directory for the same reason, which `inspect` shows.
+/// Asserts that the server and `verify` refuse the directory for the same reason, which `inspect`
+/// shows.
 fn assert_refused(directory: &Path, reason: &str) {
     let refused = refusal(directory);
     assert!(refused.contains(reason), "{refused}");

@@ -1,4 +1,5 @@
-//! The real binary as its users, clients and operators meet it, on real files and sockets: one module per subject.
+//! The real binary as its users, clients and operators see it, on real files and sockets: one
+//! module per subject.
 
 mod bench_circuit;
 mod bench_counter;

@@ -1,20 +1,20 @@
-//! `kill -9` where answers do not wait for the disk, and at the moments when files change: what is lost is the end of the
-//! log and never something in the middle; with `always` nothing is lost.
+//! `kill -9` where answers do not wait for the disk, and while files change: only the end of the
+//! log is lost, never something in the middle; with `always` nothing is lost.
 
 use crate::support::{Answer, Client, Server, free_port, info_number, wait_until};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// A log whose files are as small as they may be, so that they change all the time.
+/// The smallest segments, so that the log switches files all the time.
 const SMALL_FILES: [&str; 2] = ["--log-segment-bytes", "65536"];
 
-/// How many times the server is killed in a loop of `standard` rounds.
+/// Returns how many times the server is killed in a loop of `standard` rounds.
 fn rounds(standard: u64) -> u64 {
     std::env::var("TIDEMARK_CRASH_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(standard)
 }
 
-/// Pushes 0, 1, 2 … from `next` on, `count` of them; the number after the last that was answered.
+/// Pushes `count` numbers in order, from `next` on; returns the number after the last answered one.
 fn push(client: &mut Client, list: &str, next: i64, count: i64) -> i64 {
     for number in next..next + count {
         let answer = client.call(&["RPUSH", list, &number.to_string()]).expect("an answer");
@@ -23,7 +23,7 @@ fn push(client: &mut Client, list: &str, next: i64, count: i64) -> i64 {
     next + count
 }
 
-/// The length of a list that holds 0, 1, 2 … without gap or repeat.
+/// Returns the length of a list, which must hold 0, 1, 2 … without a gap or repeat.
 fn length_of_prefix(client: &mut Client, list: &str) -> i64 {
     let found = client.call(&["LRANGE", list, "0", "-1"]).expect("an answer").array();
     for (index, element) in found.iter().enumerate() {
@@ -42,7 +42,8 @@ fn a_kill_loses_at_most_the_window_and_only_the_end() {
             let mut client = server.client();
             let start = length_of_prefix(&mut client, "list");
             let old = push(&mut client, "list", start, 2000);
-            // The window closes without a request for it: the log writes out what it was given.
+            // The window of possible loss closes without a request: the log writes what was
+            // appended.
             let given = info_number(&mut client, "persistence", "log_appended_lsn");
             wait_until("the log writes out what it was given", || {
                 info_number(&mut client, "persistence", "log_written_lsn") >= given
@@ -59,7 +60,8 @@ fn a_kill_loses_at_most_the_window_and_only_the_end() {
     }
 }
 
-/// Writes in `always` mode and takes snapshots until the server dies; the number of the last answered push.
+/// Writes in `always` mode and takes snapshots until the server dies; returns the number of the
+/// last answered push.
 fn write_until_killed(port: u16, mut next: i64) -> i64 {
     let Ok(mut client) = Client::connect(port) else { return next };
     let ballast = "x".repeat(3000);
@@ -123,18 +125,20 @@ fn kills_during_snapshots_rotation_and_recovery_lose_nothing_acknowledged() {
     );
 }
 
-/// Keys that numbers are dealt out to, so that a gap in the log would show as a key that is behind the others.
+/// Number of keys over which numbers are distributed, so that a gap in the log would show as a key
+/// that is behind the others.
 const DEALT_KEYS: i64 = 37;
 
 /// What a writer knows when its server has been killed.
 struct Written {
     /// The last number that was sent.
     sent: i64,
-    /// The last number of which the server has said that it is on disk.
+    /// The last number that the server has confirmed to be on disk.
     durable: i64,
 }
 
-/// Deals numbers out to keys, takes snapshots and asks for durability in between, until the server dies.
+/// Distributes numbers over keys until the server dies, with snapshots and durable writes in
+/// between.
 fn deal_until_killed(port: u16, last: i64) -> Written {
     let mut written = Written { sent: last, durable: last };
     let Ok(mut client) = Client::connect(port) else { return written };
@@ -155,7 +159,7 @@ fn deal_until_killed(port: u16, last: i64) -> Written {
     }
 }
 
-/// The last number that was dealt out, if what is there is everything up to it and nothing else.
+/// Returns the last number, if the keys hold everything up to it and nothing else.
 fn end_of_prefix(client: &mut Client) -> i64 {
     let keys: Vec<String> = (0..DEALT_KEYS).map(|key| format!("dealt:{key}")).collect();
     let request: Vec<&str> = std::iter::once("MGET").chain(keys.iter().map(String::as_str)).collect();
@@ -210,7 +214,8 @@ fn what_subscribers_were_told_survives_a_kill_whatever_the_durability() {
             let server = Server::start(directory.path(), &arguments);
             let mut watcher = server.client();
             let mut writer = server.client();
-            // In RESP2 emissions are arrays: the word, the subscription, the LSN, the number, the answer.
+            // In RESP2 emissions are arrays: the word, the subscription, the LSN, the number, the
+            // answer.
             watcher.call(&["GET.WATCH", "k"]).expect("an answer");
             for _ in 0..20 {
                 next += 1;
@@ -241,7 +246,7 @@ fn a_position_that_a_kill_took_back_is_not_good_even_when_the_log_has_forgotten_
     let Answer::Bulk(name) = &begun[1] else { panic!("{begun:?}") };
     writer.call(&["SET", "k", "1"]).expect("an answer");
     let seen = watcher.read().expect("an emission").array()[2].integer();
-    // As if more had been told of, which a power failure takes back.
+    // Simulates further emissions that a power failure has undone.
     let lost = seen + 50;
     server.kill();
     let server = Server::start(directory.path(), &arguments);
@@ -258,9 +263,9 @@ fn a_position_that_a_kill_took_back_is_not_good_even_when_the_log_has_forgotten_
         }
         assert_eq!(writer.call(&["SAVE"]).expect("an answer"), Answer::Status("OK".into()));
     }
-    // The segment that records the gap is removed in the background. The process that opened the log with
-    // it knows the gap all the same; the next one does not, and cannot tell a lost record from one that it
-    // no longer retains.
+    // The segment that records the gap is removed in the background. The process that opened the
+    // log with it still knows the gap; the next one does not, and cannot distinguish a lost record
+    // from one that it no longer retains.
     wait_until("the segment with the gap is removed", || {
         info_number(&mut writer, "persistence", "log_floor_lsn") > lost
     });

@@ -1,11 +1,11 @@
-//! A consumer that keeps nothing, under `kill -9` of the server and crashes of its own: what it does for each change is
-//! done exactly once, in order.
+//! A consumer without state of its own, under `kill -9` of the server and crashes of its own: its
+//! work for each change is done exactly once, in order.
 
 use crate::support::{Answer, Client, Server};
 use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 use std::time::Duration;
 
-/// Where the server is at the moment, and whether all is done.
+/// Current port of the server, and whether the test is over.
 #[derive(Default)]
 struct Place {
     port: AtomicU16,
@@ -22,7 +22,7 @@ impl Place {
     }
 }
 
-/// Sets the key to 1, 2, 3 … `last`, each until it is answered: a repeated one changes nothing.
+/// Sets the key to 1, 2, 3 … `last`, each until it is answered: a repeated write changes nothing.
 fn write(place: &Place, last: u64) {
     let (mut next, mut client) = (1, None);
     while next <= last {
@@ -41,8 +41,8 @@ fn write(place: &Place, last: u64) {
     }
 }
 
-/// One life of the consumer: it watches on one connection and does what is to be done on another, until either breaks or,
-/// once in a while, it crashes with an emission in its hands.
+/// Runs the consumer once: it watches on one connection and does its work on another, until either
+/// breaks or it crashes, at times, with an emission that it has not processed.
 fn consume(place: &Place, lives: u64) -> Option<()> {
     let (mut watcher, mut worker) = (place.connect()?, place.connect()?);
     watcher.call(&["GET.WATCH", "k", "|", "AS", "consumer"]).ok()?;
@@ -65,7 +65,7 @@ fn consume(place: &Place, lives: u64) -> Option<()> {
             worker.call(command).ok()?;
         }
         match worker.call(&["EXEC"]).ok()? {
-            // It was done before: in an earlier life that did not hear of it.
+            // The work was done by an earlier run that did not receive the answer.
             Answer::Null => {}
             Answer::Array(answers) => assert_eq!(answers.len(), 3),
             other => panic!("{other:?}"),
@@ -112,7 +112,7 @@ fn whatever_is_killed_each_change_is_processed_once_and_in_order() {
             done = server.client().call(&["LLEN", "done"]).expect("an answer").integer() as u64;
         }
         place.is_over.store(true, Ordering::Release);
-        // The consumer waits for what will not come.
+        // Ends the consumer, which waits for an emission that will not come.
         server.client().call(&["UNWATCH", "NAMED", "consumer"]).expect("an answer");
         assert!(kills >= 5);
         server

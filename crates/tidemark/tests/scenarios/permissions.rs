@@ -1,4 +1,5 @@
-//! Nobody but the owner of a data directory reads what is in it: neither values, nor the secrets of draws to come.
+//! Only the owner of a data directory can read it: neither values nor the secrets of future draws
+//! are exposed.
 
 use crate::support::{Server, call, free_port};
 use std::fs::{self, Permissions};
@@ -14,7 +15,7 @@ fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, Permissions::from_mode(mode)).expect("it is ours");
 }
 
-/// What the program says that does not serve.
+/// Returns the error of a program that refuses to serve.
 fn refused(directory: &Path, flags: &[&str]) -> String {
     let port = free_port().to_string();
     let mut command = Command::new(env!("CARGO_BIN_EXE_tidemark"));

@@ -1,4 +1,5 @@
-//! `tidemark pool import` and `tidemark pool check`: what the original has left, and pools that go on from there.
+//! `tidemark pool import` and `tidemark pool check`: the original's files, and pools that continue
+//! from them.
 
 use crate::support::{Answer, Server, call};
 use std::path::Path;
@@ -18,7 +19,8 @@ wal:
   flush_after_n_draw: 20
 "#;
 
-/// A file of the original's log as a kill leaves it: open, with a length of 0 in its header.
+/// Returns a file of the original's log as a kill leaves it: open, with a length of 0 in its
+/// header.
 fn killed(records: &str) -> Vec<u8> {
     let mut bytes = vec![0; 256];
     bytes[..8].copy_from_slice(b"lwnt\x01\0\0\0");
@@ -26,7 +28,8 @@ fn killed(records: &str) -> Vec<u8> {
     bytes
 }
 
-/// A working directory of the original that was killed after four draws, in the middle of writing a fifth.
+/// Makes a working directory of the original that was killed after four draws, in the middle of
+/// writing a fifth.
 fn directory() -> tempfile::TempDir {
     let directory = tempfile::tempdir().expect("a directory");
     let write =
@@ -54,7 +57,7 @@ fn path(directory: &Path, name: &str) -> String {
     directory.join(name).to_str().expect("text").to_owned()
 }
 
-/// What stands behind a name in a flat map.
+/// Returns the value of a name in a flat map.
 fn field(answer: &Answer, name: &str) -> Answer {
     let map = answer.clone().array();
     let at = map.iter().position(|word| *word == Answer::Bulk(name.into())).expect(name);
@@ -95,11 +98,11 @@ fn what_the_original_would_forget_is_found_and_goes_on() {
     assert_eq!(left, [99, 98, 100, 99]);
     assert_eq!(call(&mut client, &["POOL.DRAW", "prizes"]).array()[0], Answer::Integer(5));
 
-    // Once is enough.
+    // A second import is refused.
     let again = tidemark(&arguments);
     assert_eq!(again.status.code(), Some(1));
     assert!(said(&again).contains("the pool exists"), "{again:?}");
-    // And all of it is good.
+    // The whole history is valid.
     let verified = tidemark(&["--dir", data.path().to_str().expect("text"), "verify", "prizes"]);
     assert_eq!(verified.status.code(), Some(0), "{verified:?}");
     assert!(
@@ -129,7 +132,7 @@ fn a_catalogue_is_written_and_checked() {
     assert!(checked.starts_with("good: a configuration of the original of 4 items"), "{checked}");
     assert!(checked.contains("wal.flush_after_n_draw is not used here\n"), "{checked}");
     assert!(checked.ends_with("diamond\nand 3 more: --items 0 shows all\n"), "{checked}");
-    // It is a catalogue as it is.
+    // It is accepted as a catalogue without changes.
     let data = tempfile::tempdir().expect("a directory");
     let server = Server::start(data.path(), &[]);
     call(&mut server.client(), &["POOL.CREATE", "sample", "YAML", CONFIGURATION]);
@@ -156,7 +159,7 @@ fn what_is_wrong_is_said() {
     );
     assert!(said(&tidemark(&["check", &path(original.path(), "nothing")])).contains("cannot read"));
 
-    // Without a configuration it is not known what there was.
+    // Without a configuration the initial stock is unknown.
     let output = tidemark(&["import", from, "--key", "prizes"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(said(&output).contains("give the original's configuration with --config"), "{output:?}");
@@ -167,7 +170,7 @@ fn what_is_wrong_is_said() {
         "{output:?}"
     );
     assert_eq!(tidemark(&["import", from]).status.code(), Some(2), "a key is needed");
-    // Something in the middle that is no record is said, with its place.
+    // Bytes in the middle that are no record are reported with their place.
     let damaged = killed("3,snapshot.json\n1,1,gold,0,true\nwhat\n1,2,gold,0,true\n");
     std::fs::write(original.path().join("wal.000"), damaged).expect("a disk");
     let config = path(original.path(), "config.yaml");
@@ -175,7 +178,7 @@ fn what_is_wrong_is_said() {
     assert!(output.contains("1 lines unreadable") && output.contains("gold: 98 left"), "{output}");
 }
 
-/// A prize whose draw cannot be read would be there again.
+/// A prize whose draw cannot be read would be available again.
 #[test]
 fn no_pool_is_made_of_what_has_gaps_unless_that_is_wanted() {
     let original = directory();
@@ -193,7 +196,7 @@ fn no_pool_is_made_of_what_has_gaps_unless_that_is_wanted() {
     flipped[0] ^= 1;
     write("wal.001", &draws(41..81));
 
-    // A header is nothing that draws depend on.
+    // No draw depends on a header.
     write("wal.000", &flipped);
     let output = import(&[]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");

@@ -1,5 +1,5 @@
-//! `tidemark pool verify` and `tidemark pool audit` on the files of the real program: what is good is called so, and what was changed
-//! afterwards, with every checksum made right again, is found.
+//! `tidemark pool verify` and `tidemark pool audit` on the files of the real program: good files
+//! are accepted, and later changes are found even if every checksum was made right again.
 
 use crate::support::forgery::{forge, reframed};
 use crate::support::{Answer, Client, Server, call, wait_until};
@@ -17,7 +17,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("text")
 }
 
-/// What a check has printed that called all of it good.
+/// Returns the output of a successful check.
 fn good(output: &Output) -> String {
     assert_eq!(
         (output.status.code(), text(&output.stderr)),
@@ -28,13 +28,13 @@ fn good(output: &Output) -> String {
     text(&output.stdout)
 }
 
-/// Why a check did not call it good.
+/// Returns why a check has failed.
 fn not_good(output: &Output) -> String {
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     text(&output.stderr)
 }
 
-/// What stands behind a name in a flat map, as text.
+/// Returns the value of a name in a flat map, as text.
 fn field(answer: Answer, name: &str) -> String {
     let map = answer.array();
     let at = map.iter().position(|word| *word == Answer::Bulk(name.into())).expect(name);
@@ -56,16 +56,17 @@ fn now_ms() -> u128 {
     std::time::UNIX_EPOCH.elapsed().expect("it is later").as_millis()
 }
 
-/// What is known of a campaign from outside.
+/// What an outsider knows of a campaign.
 struct Campaign {
-    /// The chain in the middle, and the secret of the epoch that was over then.
+    /// Chain in the middle of the campaign, and the secret of the epoch that had ended then.
     noted: String,
     secret: String,
-    /// The commitment of the first epoch, as it was published.
+    /// Published commitment of the first epoch.
     commitment: String,
 }
 
-/// Epochs, reservations, changes and a kill; the pool is made anew once, under another name.
+/// Runs a campaign with epochs, reservations, changes and a kill; the pool is recreated once, under
+/// another name.
 fn campaign(directory: &Path) -> (Server, Campaign) {
     let server = start(directory);
     let mut client = server.client();
@@ -74,7 +75,8 @@ fn campaign(directory: &Path) -> (Server, Campaign) {
     call(&mut client, &["POOL.DROP", "summer"]);
     call(&mut client, &["SET", "other", "value"]);
     let items = ["ITEMS", "car", "1", "3", "voucher", "99", "40", "mug", "400", "UNLIMITED"];
-    // Ten have come long ago, and one comes in each window of the next 20 ms, and lapses.
+    // Ten units were released long ago; in each window of the next 20 ms one is released, and
+    // lapses.
     let begin = now_ms();
     let from = begin.to_string();
     let schedule = ["SCHEDULE", "voucher", "10", "FROM", "1000", "SCHEDULE", "car", "10", "FROM", &from];
@@ -103,7 +105,7 @@ fn campaign(directory: &Path) -> (Server, Campaign) {
 
     let server = start(directory);
     let mut client = server.client();
-    // From here on nothing comes by itself.
+    // From now on no unit is released by the schedule.
     wait_until("the last window begins", || now_ms() > begin + 20);
     call(&mut client, &["MULTI"]);
     call(&mut client, &["POOL.DRAW", "summer", "COUNT", "10"]);
@@ -157,7 +159,7 @@ fn what_a_server_does_is_good_while_it_does_it() {
     let nowhere = not_good(&pool(&directory.path().join("nowhere"), &["verify", "summer"]));
     assert!(nowhere.contains("cannot read the directory"), "{nowhere}");
 
-    // The key follows the pool, and what is gone is said to be.
+    // The check follows the pool to another key, and reports that the key is gone.
     call(&mut client, &["PEXPIRE", "summer", "1"]);
     wait_until("the key expires", || call(&mut client, &["EXISTS", "summer"]).integer() == 0);
     assert!(server.terminate().success());
@@ -165,7 +167,7 @@ fn what_a_server_does_is_good_while_it_does_it() {
     assert!(said.contains("it is not there any more since record "), "{said}");
 }
 
-/// A log in which frame after frame is changed by somebody who makes the chain right again, or does not.
+/// Makes a log in which a forger changes the frames, and makes the chain right again or leaves it.
 fn forged(
     directory: &Path,
     keeps_chain: bool,
@@ -178,7 +180,7 @@ fn forged(
             "pool.load" => chain = None,
             "pool.step" => {
                 let stated = Chain::from(<[u8; 32]>::try_from(&args[1][..32]).expect("a chain"));
-                // The first frame is left alone: what comes before it is the forger's to believe.
+                // The first frame stays: an auditor cannot check what comes before it.
                 let Some(before) = chain.replace(stated) else { return Some(args) };
                 let (mut frame, behind) = reframed(&args[1], before, change);
                 if keeps_chain {
@@ -195,7 +197,7 @@ fn forged(
     into
 }
 
-/// A short campaign of which the server has been stopped: 40 draws, each logged by itself.
+/// Runs a short campaign and stops the server: 40 draws, each in a frame of its own.
 fn stopped(directory: &Path) -> String {
     let server = start(directory);
     let mut client = server.client();
@@ -220,7 +222,7 @@ fn what_was_changed_afterwards_is_found() {
             *item = 1 - *item;
         }
     };
-    // Another item in a draw, by somebody who leaves the chain as it was: both do not fit.
+    // The forger swaps the item of a draw and leaves the chain: both are inconsistent.
     let item = forged(directory.path(), true, &mut swap);
     let said = not_good(&pool(item.path(), &["verify", "summer"]));
     assert!(
@@ -228,12 +230,12 @@ fn what_was_changed_afterwards_is_found() {
         "{said}"
     );
     assert!(said.contains("draw 20 is said to have given item ") && said.contains("is \"car\""), "{said}");
-    // By somebody who makes the chain right as well: the draw does not follow from the secret.
+    // The forger also fixes the chain: the draw does not follow from the secret.
     let item = forged(directory.path(), false, &mut swap);
     let said = not_good(&pool(item.path(), &["verify", "summer"]));
     assert!(said.contains("record 22: draw 20 is said to have given item "), "{said}");
 
-    // A frame is left out, and one is there twice.
+    // A frame is left out, or is there twice.
     for copies in [0, 2] {
         let into = tempfile::tempdir().expect("a directory");
         let mut frames = 0;
@@ -250,7 +252,7 @@ fn what_was_changed_afterwards_is_found() {
         assert!(said.contains("does not continue the log before it"), "{said}");
     }
 
-    // Everything behind a moment is gone, which only somebody knows who has noted the chain.
+    // Everything after some frame is gone. Only an auditor who has noted the chain can find that.
     let into = tempfile::tempdir().expect("a directory");
     let mut frames = 0;
     forge(directory.path(), into.path(), &mut |_, args| {
@@ -261,12 +263,12 @@ fn what_was_changed_afterwards_is_found() {
     let said = not_good(&pool(into.path(), &["verify", "summer", "--chain", &end]));
     assert!(said.contains("the chain never has the value"), "{said}");
 
-    // More units in the beginning than there were.
+    // More initial units than there were.
     let into = tempfile::tempdir().expect("a directory");
     forge(directory.path(), into.path(), &mut |name, mut args| {
         if name == "pool.load" {
             let at = args[1].windows(3).position(|bytes| bytes == b"car").expect("the car");
-            // Its weight, and behind that what is left and what there was.
+            // The weight comes first, then the units left and the initial units.
             (args[1][at + 4], args[1][at + 5]) = (11, 11);
         }
         Some(args)
@@ -275,7 +277,8 @@ fn what_was_changed_afterwards_is_found() {
     assert!(said.contains("record 1: the chain of the pool that is made is "), "{said}");
 }
 
-/// A prize that should have been there is held back, or is there too early: by somebody who makes the chain right again.
+/// The forger withholds a prize that was due, or releases it too early, and makes the chain right
+/// again.
 #[test]
 fn a_schedule_that_was_not_kept_is_found() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -307,7 +310,7 @@ fn a_schedule_that_was_not_kept_is_found() {
     });
     let said = not_good(&pool(early.path(), &["verify", "summer"]));
     assert!(said.contains("the schedule is said to have gone on to "), "{said}");
-    // The step in which the car comes is left out.
+    // The step that releases the car is left out.
     let mut chain = None::<Chain>;
     let held_back = tempfile::tempdir().expect("a directory");
     forge(directory.path(), held_back.path(), &mut |name, mut args| {
@@ -330,7 +333,8 @@ fn a_schedule_that_was_not_kept_is_found() {
     assert!(said.contains(&format!("without what was due at {soon_ms} milliseconds")), "{said}");
 }
 
-/// Draws that go through tables have their odds in the audit, and are made again from it by somebody without the server.
+/// An audit has the odds of draws through tables, and an auditor without the server can compute
+/// these draws again.
 #[test]
 fn draws_from_tables_inside_of_tables_are_made_again() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -383,7 +387,7 @@ fn draws_from_tables_inside_of_tables_are_made_again() {
     not_good(&pool(directory.path(), &["verify", "--audit", file.to_str().expect("a name")]));
 }
 
-/// An alias table gives other items for the same numbers, so an audit says which selector the pool has.
+/// An alias table gives other items for the same numbers, so an audit names the pool's selector.
 #[test]
 fn draws_from_every_selector_are_made_again() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -414,7 +418,7 @@ fn draws_from_every_selector_are_made_again() {
     }
 }
 
-/// Whoever has seen a secret knows nothing of what is drawn afterwards, also behind a crash and in every mode.
+/// A revealed secret says nothing about later draws, even after a crash and in every mode.
 #[test]
 fn a_secret_that_was_shown_draws_no_more_behind_a_kill() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -464,7 +468,7 @@ fn draws_that_a_clean_stop_had_and_that_are_gone_are_missed() {
     assert!(said.contains("records are missing"), "{said}");
 }
 
-/// The lines of an audit.
+/// Returns the lines of an audit.
 fn audit(directory: &Path, arguments: &[&str]) -> Vec<Value> {
     let output = pool(directory, &[&["audit", "summer"], arguments].concat());
     assert_eq!(output.status.code(), Some(0), "{output:?}");
@@ -498,7 +502,7 @@ fn an_audit_has_every_draw_with_its_odds_and_no_secret_of_what_is_to_come() {
         let odds = draw["odds"].as_f64().expect("a share");
         assert!((odds - weight as f64 / total as f64).abs() < 1e-12, "{draw}");
     }
-    // What the server has told of its last draws is what the audit says.
+    // The server's history of the last draws equals the audit.
     let history = call(&mut client, &["POOL.HISTORY", "summer", "COUNT", "20"]).array();
     for (told, written) in history.into_iter().zip(draws.iter().rev()) {
         let told = told.array();
@@ -517,7 +521,7 @@ fn an_audit_has_every_draw_with_its_odds_and_no_secret_of_what_is_to_come() {
     let secret = field(call(&mut client, &["POOL.EPOCH", "summer"]).array()[1].clone(), "secret");
     assert!(told.contains(&commitment) && !told.contains(&secret), "not of one that was not");
 
-    // As a table, with an id that is no formula.
+    // As a table, with an id that is kept from being a formula.
     let table = pool(directory.path(), &["audit", "summer", "--format", "csv"]);
     let table = text(&table.stdout);
     let mut rows = table.split_terminator("\r\n");
@@ -525,7 +529,7 @@ fn an_audit_has_every_draw_with_its_odds_and_no_secret_of_what_is_to_come() {
     assert_eq!(rows.filter(|row| row.starts_with("draw,")).count(), draws.len());
     assert!(table.contains(",'-hat,") && !table.contains(",-hat,"), "{table}");
 
-    // Some of it.
+    // A range of draws.
     let some = audit(directory.path(), &["--from", "20", "--to", "22"]);
     let numbers: Vec<u64> =
         events(&some, "draw").iter().map(|draw| draw["draw"].as_u64().expect("a number")).collect();
@@ -558,7 +562,8 @@ fn whoever_has_an_audit_can_check_it_without_the_server() {
     };
     let said = good(&check(&[path, "--commitment", &campaign.commitment, "--chain", &end]));
     assert!(said.contains("30 draws of epochs whose secrets are not known"), "{said}");
-    // Once the last epoch is over, all of it can be checked but the link that has the secret of the one behind it.
+    // After the last epoch all can be checked, except the link that contains the secret of the next
+    // one.
     let said = good(&check(&[path, "--secret", &secret]));
     assert!(
         !said.contains("not known: stock") && said.contains("1 link of the chain taken as stated"),
@@ -568,11 +573,11 @@ fn whoever_has_an_audit_can_check_it_without_the_server() {
     std::fs::write(&secrets, format!("{secret}\n")).expect("a disk");
     assert_eq!(good(&check(&[path, "--revealed", secrets.to_str().expect("text")])), said);
     assert_eq!(good(&check(&[path, "--revealed", &secret])), said);
-    // As the answer to POOL.REVEAL has it, and beside those of other epochs.
+    // In the form of a reply to `POOL.REVEAL`, and together with secrets of other epochs.
     std::fs::write(&secrets, format!("epoch 1\nsecret {}\nsecret {secret}\n", "1".repeat(64)))
         .expect("a disk");
     assert_eq!(good(&check(&[path, "--revealed", secrets.to_str().expect("text")])), said);
-    // A secret that is none of the pool's proves nothing.
+    // A secret of another pool proves nothing.
     let wrong = "a".repeat(64);
     for (name, refused) in [
         ("--secret", "is the secret of no epoch here: its commitment is "),
@@ -583,7 +588,7 @@ fn whoever_has_an_audit_can_check_it_without_the_server() {
     }
     assert_eq!(pool(directory.path(), &["verify", "summer", "--secret", &secret]).status.code(), Some(2));
 
-    // Any change is found: of what people read, and of what programs read.
+    // Any change is found, both in fields for people and in fields for programs.
     let text = std::fs::read_to_string(&file).expect("a file");
     let altered = directory.path().join("altered.jsonl");
     let altered_path = altered.to_str().expect("text");
@@ -677,7 +682,7 @@ fn draws_by_rules_about_users_are_checked_as_well() {
     assert!(said.contains("\n30 draws made again"), "{said}");
 }
 
-/// Less is checked than there is: that is said, and is no success.
+/// A check that covers less than the whole history reports that, and does not succeed.
 #[test]
 fn a_damaged_snapshot_that_would_have_been_the_beginning_is_told() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -1,4 +1,5 @@
-//! Pools of the real program, killed under load: what somebody was told to have won stays won, nothing is won twice, and nothing is lost.
+//! Pools of the real program, killed under load: announced prizes stay won, no prize is won twice,
+//! and none is lost.
 
 use crate::support::prizes::create_prizes;
 use crate::support::{Answer, Client, Server, call};
@@ -8,12 +9,12 @@ use std::time::Duration;
 
 const WRITERS: usize = 4;
 const KILLS: u64 = 4;
-/// Items of which there is one each, so that a prize that is given twice is seen.
+/// Number of items with one unit each: a prize that is given twice is detected.
 const PRIZES: usize = 30_000;
-/// The most draws of one call.
+/// Most draws of one call.
 const AT_ONCE: u64 = 3;
 
-/// Every mode of the server: a pool keeps its promises in each.
+/// Every durability mode: a pool keeps its promises in each.
 const MODES: [&str; 4] = ["always", "interval", "interval:5000ms", "off"];
 
 fn start(directory: &Path) -> Server {
@@ -24,25 +25,25 @@ fn start_with(directory: &Path, durability: &str) -> Server {
     Server::start(directory, &["--durability", durability, "--threads", "2"])
 }
 
-/// What a writer was told.
+/// Answers that a writer got.
 #[derive(Debug, Default)]
 struct Ledger {
-    /// Draws by their numbers.
+    /// Draws by number.
     drawn: BTreeMap<i64, String>,
-    /// Reservations that were made, with their draws, and that were ended by an answered command.
+    /// Reservations with their draws, and those whose end was acknowledged.
     reserved: BTreeMap<i64, Vec<(i64, String)>>,
     confirmed: BTreeSet<i64>,
     cancelled: BTreeSet<i64>,
-    /// A reservation whose end was asked for, without an answer.
+    /// A reservation whose end was requested and not answered.
     in_doubt: Option<i64>,
 }
 
-/// Whether nothing is left.
+/// Returns whether nothing is left.
 fn is_empty(answer: &Answer) -> bool {
     matches!(answer, Answer::Error(text) if text.starts_with("EMPTY "))
 }
 
-/// Number and item of each draw.
+/// Returns number and item of each draw.
 fn draws(answer: Answer) -> Vec<(i64, String)> {
     let pair = |draw: Answer| match &draw.array()[..] {
         [number, Answer::Bulk(id)] => (number.integer(), id.clone()),
@@ -51,13 +52,14 @@ fn draws(answer: Answer) -> Vec<(i64, String)> {
     answer.array().into_iter().map(pair).collect()
 }
 
-/// What stands behind a name in a flat map.
+/// Returns the value of a name in a flat map.
 fn field(map: &[Answer], name: &str) -> Answer {
     let at = map.iter().position(|word| *word == Answer::Bulk(name.into())).expect(name);
     map[at + 1].clone()
 }
 
-/// Draws, sets aside, confirms and cancels, in turns that no two writers share, until the server is gone.
+/// Draws, reserves, confirms and cancels, in a pattern that differs between writers, until the
+/// server is gone.
 fn write(port: u16, writer: usize) -> Ledger {
     let mut ledger = Ledger::default();
     let Ok(mut client) = Client::connect(port) else { return ledger };
@@ -107,7 +109,7 @@ fn write(port: u16, writer: usize) -> Ledger {
     ledger
 }
 
-/// What is left and what is drawn of each prize.
+/// Returns the units left and drawn of each prize.
 fn stocks(client: &mut Client) -> BTreeMap<String, (i64, i64)> {
     let state = call(client, &["POOL.STATE", "prizes", "COUNT", "1000000"]).array();
     let entries = field(&state, "entries").array().into_iter().map(|entry| {
@@ -189,7 +191,7 @@ fn kill_while_drawing(durability: &str) {
                 known.insert(number, id.clone());
                 answered += 1;
             }
-            // What is open is confirmed now, so that only what was cancelled is not won.
+            // Open reservations are confirmed now, so only cancelled prizes are not won.
             let mut cancelled = ledger.cancelled;
             for number in ledger.reserved.keys().copied() {
                 let text = number.to_string();
@@ -220,7 +222,7 @@ fn kill_while_drawing(durability: &str) {
                 );
             }
         }
-        // Draws without an answer are few, and have numbers of their own.
+        // Unanswered draws are few, and have numbers of their own.
         possible += WRITERS as i64 * AT_ONCE as i64;
         let state = call(&mut client, &["POOL.STATE", "prizes", "COUNT", "1"]).array();
         let made = field(&state, "draws").integer();
@@ -232,7 +234,7 @@ fn kill_while_drawing(durability: &str) {
                 assert_eq!(draw[2], Answer::Bulk(id.clone()), "as it was answered");
             }
         }
-        // Whoever has won nothing for sure has not been told of it: what is set aside for nobody goes back.
+        // Reservations that no writer knows were never announced as won: they are cancelled.
         for reservation in call(&mut client, &["POOL.RESERVATIONS", "prizes"]).array() {
             let number = field(&reservation.array(), "reservation").integer().to_string();
             assert_eq!(call(&mut client, &["POOL.CANCEL", "prizes", &number]).integer(), 1);
@@ -250,7 +252,8 @@ fn kill_while_drawing(durability: &str) {
     }
 }
 
-/// Draws under ids of its own until the server is gone; what each was given, and the one without an answer.
+/// Draws under request ids of its own until the server is gone; returns each result, and the id of
+/// the unanswered request.
 fn ask(port: u16, writer: usize, round: u64) -> (BTreeMap<String, (i64, String)>, Option<String>) {
     let mut given = BTreeMap::new();
     let Ok(mut client) = Client::connect(port) else { return (given, None) };
@@ -268,7 +271,7 @@ fn ask(port: u16, writer: usize, round: u64) -> (BTreeMap<String, (i64, String)>
     (given, None)
 }
 
-/// The user of a request of [`ask`].
+/// Returns the user of a request of [`ask`].
 fn user_of(request: &str) -> String {
     let turn: u64 = request.rsplit('-').next().and_then(|turn| turn.parse().ok()).expect("a turn");
     format!("user{}", turn % 50)
@@ -309,7 +312,7 @@ fn whoever_sends_again_behind_a_kill_gets_the_same_prize_and_exactly_one() {
             }
             given.extend(told);
             if let Some(request) = in_doubt {
-                // Whether or not the draw was made: now it is, and once.
+                // The draw may have been made or not; a repeat makes it exactly once.
                 let draw = again(&request);
                 assert_eq!(again(&request), draw);
                 given.insert(request, draw);

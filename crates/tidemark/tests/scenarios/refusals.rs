@@ -1,4 +1,4 @@
-//! What is refused says what was wrong, the value, and what would be right.
+//! Errors say what was wrong, the value, and what would be right.
 
 use crate::support::{Server, free_port};
 use std::ffi::OsStr;

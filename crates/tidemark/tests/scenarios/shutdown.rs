@@ -1,4 +1,4 @@
-//! Stopping politely loses nothing, whatever the durability.
+//! A clean stop loses nothing, in every durability mode.
 
 use crate::support::{Answer, Server, wait_until};
 use std::io::{BufRead, BufReader};
@@ -12,7 +12,7 @@ fn snapshots(directory: &Path) -> usize {
         .count()
 }
 
-/// A server with some megabytes of data.
+/// Makes a server with some megabytes of data.
 fn filled(directory: &Path, settings: &[&str]) -> Server {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tidemark"));
     command.args(["serve", "--durability", "always", "--snapshot-after", "0", "--dir"]).arg(directory);
@@ -155,7 +155,7 @@ fn a_stop_while_a_long_log_is_loaded_is_a_clean_one() {
     let mut next = || said.next().expect("a line").expect("text");
     assert!(next().starts_with("Tidemark "), "who it is comes first");
     while !next().starts_with("talk to it") {}
-    // It listens, whether or not everything is loaded.
+    // It listens, even if loading is not finished.
     let answer = crate::support::Client::connect(port).expect("it listens").call(&["INFO", "persistence"]);
     assert!(matches!(answer, Ok(Answer::Bulk(info)) if info.contains("loading:")));
     let sent = Command::new("kill").args(["-TERM", &loading.id().to_string()]).status().expect("kill runs");
@@ -170,13 +170,14 @@ fn a_stop_while_a_long_log_is_loaded_is_a_clean_one() {
 fn a_stop_gives_up_a_snapshot_that_is_being_taken_and_loses_nothing() {
     let directory = tempfile::tempdir().expect("a directory");
     let server = filled(directory.path(), &[]);
-    // Every write of the snapshot takes seconds from here on: the whole of it much longer than anybody would wait.
+    // Every write of the snapshot now takes seconds: all of it would take much longer than the
+    // server may wait.
     let mut strace = server.tamper_with_snapshots("pwrite64", "delay_enter=2000000");
     let mut waiting = server.client();
     waiting.send(&["SAVE"]).expect("sent");
     wait_until("the snapshot's file is there", || snapshots(directory.path()) > 0);
     assert!(server.terminate().success());
-    // The client hears of it only if the snapshot's thread has ended before the connection does.
+    // The client gets an answer only if the snapshot's thread ends before the connection does.
     if let Ok(answer) = waiting.read() {
         let given_up =
             "ERR the snapshot failed: it was given up because the server stops; the log has every change";
@@ -209,7 +210,7 @@ fn a_second_signal_stops_at_once() {
     for n in 0..20 {
         unread.send(&["GET", &format!("key:{n}")]).expect("sent");
     }
-    // What the kernel takes is full when a megabyte has waited in the server for a while.
+    // The kernel's buffers are full once a megabyte has waited in the server for a while.
     let mut observer = server.client();
     let mut stuck = 0;
     wait_until("the kernel's buffers are full", || {

@@ -1,4 +1,5 @@
-//! The log's changes as they arrive in NATS `JetStream`, with the real programs, which are killed at bad moments.
+//! The log's changes as they arrive in NATS `JetStream`, with the real programs, which are killed
+//! at bad moments.
 
 use crate::support::changes::{await_state, changes, eventually, settle, sink, write_for};
 use crate::support::nats::{Nats, Stored};
@@ -28,7 +29,7 @@ fn whoever_is_killed_the_stream_has_every_durable_change_once_and_in_order() {
         let port = nats.kill();
         write_for(&server, &format!("without nats {round}"), while_busy);
         nats = Nats::start_at(&store, port);
-        // While it catches up.
+        // Written while the sink catches up.
         write_for(&server, &format!("killed {round}"), while_busy);
         server.kill();
         server = start(&data, &url);
@@ -41,7 +42,7 @@ fn whoever_is_killed_the_stream_has_every_durable_change_once_and_in_order() {
         assert_eq!(stored.subject, "tidemark.changes");
         assert!(stored.headers["Nats-Msg-Id"].ends_with(&format!("-{}", stored.lsn())));
     }
-    // A restart without anything new repeats nothing.
+    // A restart without new changes repeats nothing.
     assert!(server.terminate().success());
     let server = start(&data, &url);
     settle(&server);
@@ -78,7 +79,7 @@ fn a_sink_passes_on_what_it_selects_and_says_up_to_where_there_is_nothing() {
     assert!(last.lsn() > before.lsn());
 }
 
-/// Where the server's log begins.
+/// Returns the LSN at which the server's log begins.
 fn floor(client: &mut Client) -> i64 {
     info_number(client, "persistence", "log_floor_lsn")
 }
@@ -102,7 +103,7 @@ fn a_sink_that_misses_records_stops_until_it_may_skip_them() {
     await_state(&mut client, "retrying");
     client.call(&["SAVE"]).expect("an answer");
     eventually("segments are dropped", || floor(&mut client) > 50);
-    // What waits for the sink is passed on yet; with a restart it is gone.
+    // Changes that are queued for the sink are still delivered; a restart loses them.
     assert!(server.terminate().success());
     let nats = Nats::start_at(&store, port);
     let server = with(&url);
@@ -118,7 +119,8 @@ fn a_sink_that_misses_records_stops_until_it_may_skip_them() {
     assert!(lsns[0] == 1 && lsns[1] > 50 && lsns.is_sorted(), "{lsns:?}");
 }
 
-/// Neither what happens before the other side can be reached for the first time is left out, nor what happens after.
+/// Changes before the first connection to the sink's target are delivered, and so are those after
+/// it.
 #[test]
 fn a_sink_that_begins_at_the_end_misses_nothing_from_then_on() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -142,7 +144,8 @@ fn a_sink_that_begins_at_the_end_misses_nothing_from_then_on() {
     let (place, told) = (contents(&nats)[0], contents(&nats)[1..].to_vec());
     assert!(place.1, "a message without content keeps the place");
     assert!(told.first().is_some_and(|told| told.0 > place.0), "{place:?} {told:?}");
-    // The place is kept in the sink: what is written while it is away, and the server restarts, is not lost either.
+    // The position is stored in the sink: changes that are written while it is away, with a restart
+    // of the server, are not lost either.
     let port = nats.kill();
     client.call(&["DURABLE", "SET", "while both are away", "v"]).expect("an answer");
     assert!(server.terminate().success());
@@ -156,7 +159,8 @@ fn a_sink_that_begins_at_the_end_misses_nothing_from_then_on() {
     }
 }
 
-/// What the log drops before the other side can be reached for the first time is not skipped without a word.
+/// Records that the log drops before the first connection to the sink's target are not skipped
+/// silently.
 #[test]
 fn a_sink_that_has_never_been_reached_stops_at_what_was_dropped_meanwhile() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -180,7 +184,7 @@ fn a_sink_that_has_never_been_reached_stops_at_what_was_dropped_meanwhile() {
     assert_eq!(nats.stream("S").count(), 0);
 }
 
-/// An operator empties a stream to begin anew.
+/// An operator empties a stream to start over.
 #[test]
 fn a_stream_that_was_emptied_is_filled_again() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -216,7 +220,7 @@ fn what_is_not_the_sinks_own_is_left_alone() {
         sink(&mut client)["last_error"].contains("somebody else writes there")
     });
     assert_eq!((sink(&mut client)["state"].as_str(), stream.count()), ("retrying", 1));
-    // Nor is a stream of records that this log does not have.
+    // A stream with records that this log does not have is refused as well.
     let one = Nats::start(&dir.path().join("other"));
     let url = format!("nats://127.0.0.1:{}/S", one.port);
     let long = start(&dir.path().join("long"), &url);

@@ -1,4 +1,5 @@
-//! Snapshots of the running server: complete at one record, taken under load, and the log behind them goes on.
+//! Snapshots of the running server: complete at one record, taken under load, and the log continues
+//! after them.
 
 use crate::support::{Answer, Client, Server};
 use std::path::Path;
@@ -58,7 +59,7 @@ fn a_restart_from_a_snapshot_and_the_log_behind_it_gives_the_same_state() {
     assert_eq!(client.call(&["LRANGE", "list", "0", "-1"]).expect("an answer").array().len(), 2);
 }
 
-/// Runs a server that takes some snapshots, and stops it; the digest of what it held.
+/// Runs a server that takes some snapshots, and stops it; returns the digest of its data.
 fn leave_snapshots(directory: &Path) -> Answer {
     let server = Server::start(directory, &SMALL_SEGMENTS);
     let mut client = server.client();
@@ -71,8 +72,8 @@ fn leave_snapshots(directory: &Path) -> Answer {
     before
 }
 
-/// Starts a server on a directory whose newest snapshot is of no use: it holds what it held, and that snapshot is out of
-/// the way, so that the next one does not push out the good one.
+/// Starts a server on a directory whose newest snapshot is unusable. The data must be the same, and
+/// the bad snapshot is set aside, so the next snapshot does not evict the good one.
 fn comes_up_from_the_older_one(directory: &Path, before: &Answer) {
     let [good, bad] = <[String; 2]>::try_from(snapshots(directory)).expect("two snapshots");
     let server = Server::start(directory, &SMALL_SEGMENTS);
@@ -107,7 +108,7 @@ fn the_log_behind_the_older_snapshot_stays_when_the_newer_one_was_damaged() {
     let directory = tempfile::tempdir().expect("a directory");
     leave_snapshots(directory.path());
     damage_newest(directory.path());
-    // With one kept snapshot, the damaged one seemed to cover all of the log.
+    // With one kept snapshot, the damaged one seems to cover the whole log.
     let mut arguments = SMALL_SEGMENTS.to_vec();
     arguments.extend(["--snapshot-keep", "1"]);
     let server = Server::start(directory.path(), &arguments);
@@ -132,7 +133,8 @@ fn a_snapshot_that_lacks_a_part_of_a_value_is_passed_over_for_the_older_one() {
     let lsn = newest["snapshot-".len()..].trim_end_matches(".tide").parse().expect("its record");
     let storage = FileStorage::new(directory.path()).expect("the directory");
     let mut writer = SnapshotWriter::create(Arc::new(storage), Lsn(lsn)).expect("a file");
-    // In database 0 a set, number 9, without a deadline, whose key is "k", of 3 elements; none of them.
+    // In database 0 a set, number 9, without a deadline, whose key is "k", of 3 elements; none of
+    // them follows.
     writer.write_frame(0, &[0, 7, 5, 9, 0, 1, b'k', 3]).expect("written");
     writer.finish().expect("complete");
 

@@ -1,17 +1,18 @@
-//! The repository says what is so about itself: links and names of files in documents lead to files, the map is short, crates depend
-//! downwards, rooms keep to their size, and unsafe code lies where it is argued for.
+//! Statements of the repository about itself: links and file names in documents lead to files, the
+//! map is short, crates depend downwards, directories keep to their size, and unsafe code lies
+//! where it is justified.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The most that `ARCHITECTURE.md` may take. Bytes.
+/// Largest size of `ARCHITECTURE.md`. Bytes.
 const MAP_BYTES: usize = 12 * 1024;
 
-/// The most source files beside each other in one folder.
+/// Most source files in one directory.
 const FOLDER_FILES: usize = 28;
 
-/// Folders of one kind of file, as many as the original has suites.
+/// Directories with a series of similar files, as many as the original has suites.
 const SERIES: [&str; 1] = ["crates/lab/src/circuit/suites"];
 
 fn root() -> PathBuf {
@@ -19,7 +20,7 @@ fn root() -> PathBuf {
     root.canonicalize().expect("the repository's folder")
 }
 
-/// The files below a folder with one of these endings, without what is built or fetched.
+/// Returns the files below a directory with this extension, without built or downloaded ones.
 fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
@@ -46,19 +47,19 @@ fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The pages that a reader is given.
+/// Returns the pages for readers.
 fn pages() -> Vec<PathBuf> {
     let root = root();
     let at_root =
         ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(|name| root.join(name));
     let mut pages = files(&root.join("docs"), "md");
     pages.extend(at_root);
-    // What is said about a suite stands in docs/compatibility.md, so its links lead from there.
+    // The text about a suite is part of docs/compatibility.md, so its links start there.
     pages.extend(files(&root.join("clients"), "md").into_iter().filter(|path| !path.ends_with("about.md")));
     pages
 }
 
-/// What stands between `](` and `)` outside of fenced blocks.
+/// Returns the targets of links, between `](` and `)`, outside fenced blocks.
 fn links(text: &str) -> Vec<String> {
     let mut is_fenced = false;
     let mut found = Vec::new();
@@ -92,7 +93,7 @@ fn links_in_documents_lead_to_files() {
     assert!(broken.is_empty(), "these links lead nowhere:\n{}", broken.join("\n"));
 }
 
-/// Names such as `watch/emission.rs`, also in drawings, of the documents that say where things are.
+/// Checks names such as `watch/emission.rs` in documents about the structure, also in drawings.
 #[test]
 fn names_of_source_files_in_documents_are_those_of_files() {
     let root = root();
@@ -109,7 +110,8 @@ fn names_of_source_files_in_documents_are_those_of_files() {
                 word.strip_suffix(".rs").is_some_and(|name| !name.is_empty() && !name.starts_with('.'));
             let ending = format!("/{}", word.trim_start_matches("../"));
             if is_name && word != "folder/mod.rs" && !sources.iter().any(|source| source.ends_with(&ending)) {
-                // `log/append.rs` and `engine command/pools/drawing.rs` name a crate without its `src`.
+                // `log/append.rs` and `engine command/pools/drawing.rs` name a crate without its
+                // `src`.
                 let in_crate = word.split_once('/').map(|(name, rest)| format!("/crates/{name}/src/{rest}"));
                 if !in_crate.is_some_and(|ending| sources.iter().any(|source| source.ends_with(&ending))) {
                     missing.push(format!("{}: {word}", page.display()));
@@ -126,13 +128,13 @@ fn the_map_is_short() {
     assert!(bytes <= MAP_BYTES, "ARCHITECTURE.md has {bytes} bytes, and may have {MAP_BYTES}");
 }
 
-/// The crates in the order in which they may use each other: each only those before it.
+/// The crates in order: each may use only those before it.
 const CRATES: [&str; 13] = [
     "fault", "barrier", "circuit", "counter", "pool", "log", "engine", "changes", "sinks", "stores",
     "server", "lab", "tidemark",
 ];
 
-/// Crates that know nothing of each other, nor of the rest of the product.
+/// Crates that depend neither on each other nor on the rest of the product.
 const INDEPENDENT: [&str; 4] = ["circuit", "counter", "pool", "log"];
 
 #[test]
@@ -174,7 +176,8 @@ fn no_folder_is_a_wall_of_files_and_modules_have_one_style() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// Whether a crate's own line allows unsafe code is its manifest's business; where there is any, each block says why it is sound.
+/// The manifest decides whether a crate may use unsafe code; each unsafe block must say why it is
+/// sound.
 #[test]
 fn unsafe_blocks_say_why_they_are_sound() {
     let mut silent = BTreeSet::new();
@@ -186,7 +189,8 @@ fn unsafe_blocks_say_why_they_are_sound() {
             if code.contains('"') || !(code.contains("unsafe {") || code.contains("unsafe impl")) {
                 continue;
             }
-            // The reason stands above the statement, which may be some lines long, or for the whole of it in front of its function.
+            // The reason is above the statement, which may span some lines, or, for a whole
+            // function, above the function.
             let above = lines[number.saturating_sub(12)..=number].join("\n");
             if !above.contains("SAFETY") {
                 silent.insert(format!("{}:{}", source.display(), number + 1));

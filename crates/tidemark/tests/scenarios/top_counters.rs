@@ -1,4 +1,5 @@
-//! `tidemark top counters` beside a real server: as text, as JSON, on a terminal, and while the server goes away.
+//! `tidemark top counters` with a real server: as text, as JSON, on a terminal, and while the
+//! server goes away.
 
 use crate::support::terminal::{Running, Terminal};
 use crate::support::{Answer, Server};
@@ -9,7 +10,8 @@ use std::time::{Duration, Instant};
 /// Longer than anything takes.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A server that looks at every move, with a counter whose moves cancel and one whose moves do not.
+/// Starts a server that samples every move, with a counter whose moves cancel and one whose moves
+/// do not.
 fn server(directory: &std::path::Path) -> Server {
     let server = Server::start(directory, &["--counter-churn-sample", "1", "--counter-max-age", "86400000"]);
     let mut client = server.client();

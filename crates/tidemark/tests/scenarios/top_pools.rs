@@ -1,4 +1,4 @@
-//! `tidemark top pools` beside a real server.
+//! `tidemark top pools` with a real server.
 
 use crate::support::terminal::{Running, Terminal};
 use crate::support::{Server, call, wait_until};
@@ -16,7 +16,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("text")
 }
 
-/// A server with two pools, one of which has a name that must not reach a terminal.
+/// Starts a server with two pools, one of which has a name that must not reach a terminal.
 fn server(directory: &std::path::Path) -> Server {
     let server = Server::start(directory, &[]);
     let mut client = server.client();
@@ -98,12 +98,13 @@ fn draws_are_compared_with_their_odds() {
         serde_json::from_str(&line).expect("JSON")
     };
     assert!(document()["draws_per_second"].is_null(), "the first reading tells no rates");
-    // Draws between two readings are what the second one compares.
+    // The second reading compares the draws since the first.
     call(&mut client, &["POOL.DRAW", "p", "COUNT", "1000"]);
     let (mut compared, mut has_rate) = (Value::Null, false);
     wait_until("readings have the draws", || {
         compared = document();
-        // A reading asks for the totals first: they may have the draws one reading later than the pool.
+        // A reading asks for the totals first, so they may show the draws one reading later than
+        // the pool.
         has_rate |= compared["draws_per_second"].as_f64().expect("a number") > 0.0;
         has_rate && compared["top"][0]["compared_draws"] != 0
     });
@@ -135,7 +136,7 @@ fn on_a_terminal_a_page_stays_in_place_until_it_is_left() {
     assert!(first.contains('…'), "{first:?}");
     terminal.press("n");
     terminal.await_text(" by name; ");
-    // Keys that mean nothing change nothing.
+    // Keys without a meaning change nothing.
     terminal.press("xr");
     terminal.await_text(" by reservations; ");
     terminal.press("q");

@@ -1,9 +1,10 @@
-//! What is shown, as one line of JSON for programs.
+//! Counters as one line of JSON for programs.
 
 use super::reading::{Rates, Reading};
 use serde_json::{Value, json};
 
-/// A reading, with what has happened since the one before. Bytes of a key that are no UTF-8 are replaced; its id stays.
+/// Returns a reading, with the rates since the one before. Bytes of a key that are not UTF-8 are
+/// replaced; its id is exact.
 pub(super) fn document(reading: &Reading, rates: Option<&Rates>) -> Value {
     let (totals, state) = (&reading.totals, &reading.state);
     json!({

@@ -1,4 +1,5 @@
-//! `tidemark top counters`: how counters move, what of it is committed, and which of them move most.
+//! `tidemark top counters`: how counters move, what of it is committed, and which of them move
+//! most.
 
 mod json;
 mod reading;
@@ -38,12 +39,12 @@ Elsewhere readings follow each other as text. NO_COLOR does without colours. A s
 Exit codes: 0 done; 1 it failed, and the last line says why; 2 the command line is wrong.
 Environment: TIDEMARK_PASSWORD stands in for --password, which other users of the machine can see.";
 
-/// Shows what was asked for.
+/// Shows the counters.
 pub(super) fn run(args: &CountersArgs) -> anyhow::Result<ExitCode> {
     view::run(&args.view, args.view.target(), Counters { sort: args.sort, keys: args.keys })
 }
 
-/// The order, and how many of those that move most are shown.
+/// The order, and the number of keys to show.
 struct Counters {
     sort: Sort,
     keys: usize,

@@ -1,10 +1,10 @@
-//! What a server has said of its counters at one moment, and what has happened between two.
+//! The state of a server's counters at one moment, and the rates between two.
 
 use crate::top::answer::{field, number, share};
 use std::time::{Duration, Instant};
 use tidemark_server::resp::Value;
 
-/// What has been counted since the server began to.
+/// Totals since the server began to count.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct Totals {
     pub(super) moves: u64,
@@ -14,12 +14,12 @@ pub(super) struct Totals {
     pub(super) commit_errors: u64,
 }
 
-/// What is so at the moment.
+/// Values at the moment of the reading.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct State {
-    /// Keys that are counters.
+    /// Number of counters.
     pub(super) keys: u64,
-    /// Counters with something uncommitted.
+    /// Counters with uncommitted units.
     pub(super) uncommitted: u64,
     pub(super) uncommitted_units: u64,
     pub(super) reserved_units: u64,
@@ -39,20 +39,20 @@ pub(super) struct TopKey {
     pub(super) churn: f64,
 }
 
-/// What a server has said.
+/// The replies of a server at one moment.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Reading {
     pub(super) at: Instant,
     pub(super) totals: Totals,
     pub(super) state: State,
-    /// One of so many moves is looked at; 0: none.
+    /// One of this many moves is sampled; 0 means none.
     pub(super) sample: u64,
-    /// What the keys' figures are of: so long until now.
+    /// The period until now that the keys' figures cover.
     pub(super) window: Duration,
     pub(super) keys: Vec<TopKey>,
 }
 
-/// What has happened in a second, on average.
+/// Averages per second.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Rates {
     pub(super) moves: f64,
@@ -64,17 +64,17 @@ pub(super) struct Rates {
 }
 
 impl Totals {
-    /// Which share of the moves needed no record of its own. 0 to 1.
+    /// Returns the share of moves that needed no record of their own. 0 to 1.
     pub(super) fn write_reduction(&self) -> f64 {
         saved(self.commits, self.moves)
     }
 
-    /// Which share of the units was not committed. 0 to 1.
+    /// Returns the share of units that was not committed. 0 to 1.
     pub(super) fn churn(&self) -> f64 {
         saved(self.committed_units, self.moved_units)
     }
 
-    /// What came after `earlier`; `None` if the server has begun to count anew.
+    /// Returns the difference since `earlier`; `None` if the server has reset its counts.
     fn since(&self, earlier: &Self) -> Option<Self> {
         Some(Self {
             moves: self.moves.checked_sub(earlier.moves)?,
@@ -87,7 +87,7 @@ impl Totals {
 }
 
 impl Reading {
-    /// Reads the replies to `INFO counters` and `COUNTER.TOP`; `None` if something is missing in them.
+    /// Reads the replies to `INFO counters` and `COUNTER.TOP`; `None` if a field is missing.
     pub(super) fn of(info: &Value, top: &Value, at: Instant) -> Option<Self> {
         let info = String::from_utf8_lossy(info.as_bytes()?).into_owned();
         let line = |name: &str| -> Option<u64> {
@@ -119,7 +119,7 @@ impl Reading {
         })
     }
 
-    /// What has happened since an earlier reading; `None` if there is no saying.
+    /// Returns the rates since an earlier reading; `None` if they cannot be computed.
     pub(super) fn rates_since(&self, earlier: &Self) -> Option<Rates> {
         let seconds = self.at.checked_duration_since(earlier.at)?.as_secs_f64();
         let totals = self.totals.since(&earlier.totals).filter(|_| seconds > 0.0)?;

@@ -1,8 +1,8 @@
-//! By what the counters are ordered that move most.
+//! The order of the counters that move most.
 
 use clap::ValueEnum;
 
-/// The highest first.
+/// Orders, each with the highest value first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(super) enum Sort {
     /// How often they move
@@ -15,7 +15,7 @@ pub(super) enum Sort {
 }
 
 impl Sort {
-    /// The word of `COUNTER.TOP … BY`.
+    /// Returns the keyword of `COUNTER.TOP … BY`.
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Moves => "MOVES",

@@ -1,11 +1,11 @@
-//! What is shown of counters, as lines for people.
+//! Counters as lines for people.
 
 use super::reading::{Rates, Reading};
 use crate::counted::plural;
 use crate::name::printable;
 use crate::top::line::{Line, Tone, grouped, percent, plain, seconds, title};
 
-/// A reading, with what has happened since the one before.
+/// Returns a reading, with the rates since the one before.
 pub(super) fn lines(reading: &Reading, rates: Option<&Rates>) -> Vec<Line> {
     let (totals, state) = (&reading.totals, &reading.state);
     let mut lines = vec![
@@ -52,7 +52,7 @@ pub(super) fn lines(reading: &Reading, rates: Option<&Rates>) -> Vec<Line> {
     lines
 }
 
-/// The counters that move most, under their titles. Columns are as wide as what they hold.
+/// Returns a table of the counters that move most. Columns are as wide as their content.
 fn table(reading: &Reading) -> Vec<Line> {
     if reading.keys.is_empty() {
         return Vec::new();
@@ -70,7 +70,7 @@ fn table(reading: &Reading) -> Vec<Line> {
         (cells, printable(&key.key))
     });
     let rows: Vec<([String; 6], String)> = std::iter::once((titles, "KEY".to_owned())).chain(rows).collect();
-    // Wide enough at first for the columns not to move with every digit.
+    // Initial widths that keep the columns still when a number gains a digit.
     let widths = rows.iter().fold([9, 5, 11, 9, 7, 2], |mut widths, (cells, _)| {
         widths.iter_mut().zip(cells).for_each(|(width, cell)| *width = cell.len().max(*width));
         widths

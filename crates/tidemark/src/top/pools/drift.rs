@@ -1,46 +1,51 @@
-//! Whether what was drawn is what the odds say, as far as chance lets anybody tell.
+//! Whether the draws fit the odds, within chance.
 //!
-//! Odds change: what is sold out gives its share to others, tickets of a raffle become fewer, catalogues are changed. So draws are
-//! compared with the odds that were in force when they were made: those between two readings with the odds that both readings have shown.
-//! Where these differ by more than a hundredth, or something was given back meanwhile, the draws between them are left out and counted
-//! as such; so are all draws of a pool with limits or guarantees, where odds depend on who draws. Draws with `UNIQUE` are more even than odds say, because nothing comes twice in them.
+//! Odds change: an item that is sold out leaves its share to others, a raffle has fewer tickets
+//! with each draw, catalogues are changed. So draws are compared with the odds that were in force
+//! when they were made: those between two readings with the odds that both readings show. If these
+//! differ by more than a hundredth, or units were given back meanwhile, the draws between the
+//! readings are left out and counted as such. So are all draws of a pool with limits or guarantees,
+//! where odds depend on the user. Draws with `UNIQUE` are more even than the odds, because no item
+//! comes twice in them.
 //!
-//! What is left over is judged by chi-square over the items with 5 or more expected draws, the others taken together, and said as the
-//! number of standard deviations that a normal variable would be from its mean (Wilson and Hilferty's approximation).
+//! The rest is tested with chi-square over the items with 5 or more expected draws, the other items
+//! taken together. The result is the number of standard deviations from the mean of a normal
+//! variable (Wilson and Hilferty's approximation).
 
 use super::reading::Pool;
 use std::collections::BTreeMap;
 
-/// Odds that have changed by more than this between two readings are of no use for the draws between.
+/// Draws between two readings are left out if the odds changed by more than this.
 const MOVED_MAX: f64 = 0.01;
-/// A cell of chi-square has at least so many expected draws.
+/// Fewest expected draws of a chi-square cell.
 const CELL_MIN: f64 = 5.0;
-/// What is called unusual, and what is beyond chance: about one view of twenty and of a thousand would be that by chance. Standard deviations.
+/// Thresholds for "unusual" and "beyond chance": chance alone exceeds them in about one view of
+/// twenty and one of a thousand. Standard deviations.
 const UNUSUAL: f64 = 1.645;
 const BEYOND: f64 = 3.09;
 
-/// What has come of the draws that were seen.
+/// Draws observed so far, against the odds.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Drift {
-    /// By items, and of nothing under no name: how many were expected, and how many came.
+    /// Expected and observed draws, by item; `None` is a draw of nothing.
     cells: BTreeMap<Option<Vec<u8>>, (f64, f64)>,
     compared: u64,
     left_out: u64,
 }
 
-/// What is to be said of it.
+/// Result of the comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct Verdict {
     /// Draws that were compared with the odds.
     pub(super) compared: u64,
-    /// Draws that were not.
+    /// Draws that were left out.
     pub(super) left_out: u64,
-    /// How far off they are, in standard deviations; `None` as long as they are too few.
+    /// Distance from the odds in standard deviations; `None` while there are too few draws.
     pub(super) deviation: Option<f64>,
 }
 
 impl Verdict {
-    /// In words.
+    /// Returns the verdict in words.
     pub(super) fn word(&self) -> &'static str {
         match self.deviation {
             None => "too few draws to say",
@@ -50,17 +55,17 @@ impl Verdict {
         }
     }
 
-    /// Whether somebody should look.
+    /// Returns whether an operator should look.
     pub(super) fn is_alarming(&self) -> bool {
         self.deviation.is_some_and(|deviation| deviation >= BEYOND)
     }
 }
 
 impl Drift {
-    /// Takes in what was drawn between two readings of a pool.
+    /// Adds what was drawn between two readings of a pool.
     pub(super) fn note(&mut self, before: &Pool, now: &Pool) {
         let Some(draws) = now.summary.draws.checked_sub(before.summary.draws) else {
-            // It is another pool.
+            // The key has another pool.
             *self = Self::default();
             return;
         };
@@ -76,7 +81,7 @@ impl Drift {
         }
     }
 
-    /// What there is to say by now.
+    /// Returns the verdict so far.
     pub(super) fn verdict(&self) -> Verdict {
         Verdict { compared: self.compared, left_out: self.left_out, deviation: self.deviation() }
     }
@@ -85,7 +90,7 @@ impl Drift {
         let (large, small): (Vec<_>, Vec<_>) =
             self.cells.values().copied().partition(|cell| cell.0 >= CELL_MIN);
         let rest = small.iter().fold((0.0, 0.0), |sum, cell| (sum.0 + cell.0, sum.1 + cell.1));
-        // What could not come and did is beyond all chance.
+        // An impossible draw that was made is beyond all chance.
         if small.iter().any(|&(expected, came)| expected == 0.0 && came > 0.0) {
             return Some(f64::from(u8::MAX));
         }
@@ -97,10 +102,10 @@ impl Drift {
     }
 }
 
-/// An item, or nothing, and how many draws of it were expected and how many came.
+/// An item, or nothing, with its expected and observed draws.
 type Cell = (Option<Vec<u8>>, (f64, f64));
 
-/// By item how many draws were expected and how many came; `None` where that cannot be told.
+/// Returns the expected and observed draws by item; `None` where they cannot be known.
 fn between(before: &Pool, now: &Pool, draws: u64) -> Option<Vec<Cell>> {
     let catalogue_of = |pool: &Pool| (pool.version, pool.released_until);
     let is_same = catalogue_of(before) == catalogue_of(now) && !before.is_beyond && !now.is_beyond;
@@ -121,7 +126,7 @@ fn between(before: &Pool, now: &Pool, draws: u64) -> Option<Vec<Cell>> {
     if of_nothing > 0.0 {
         cells.push((None, (of_nothing, nothing as f64)));
     } else if nothing > 0 {
-        // Nothing cannot come, so something was given back.
+        // A draw of nothing is impossible here, so a unit was given back.
         return None;
     }
     Some(cells)

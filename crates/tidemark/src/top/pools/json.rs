@@ -1,9 +1,9 @@
-//! What is shown of pools, as one line of JSON for programs.
+//! Pools as one line of JSON for programs.
 
 use super::reading::{Pool, Reading};
 use serde_json::{Value, json};
 
-/// A reading. Bytes of keys that are no UTF-8 are replaced.
+/// Returns a reading. Bytes of keys that are not UTF-8 are replaced.
 pub(super) fn document(reading: &Reading, items: usize) -> Value {
     json!({
         "pools": reading.count,

@@ -1,26 +1,27 @@
-//! Which pools there are: found once by all of the keyspace, and from then on by some of it with each reading.
+//! The pools of a server: found by one full scan of the keyspace, then updated by a partial scan
+//! with each reading.
 
 use crate::top::source::ask;
 use anyhow::Context;
 use std::collections::BTreeSet;
 use tidemark_lab::client::Client;
 
-/// Keys that the server looks at for one answer.
+/// Keys that the server scans per call.
 const KEYS_AT_ONCE: &str = "1000";
-/// Answers for one reading, behind the first: a large keyspace is gone through in the course of several.
+/// Calls per reading after the first: a scan of a large keyspace spans several readings.
 const ANSWERS_MAX: usize = 20;
-/// Pools that are followed.
+/// Most pools that are followed.
 const POOLS_MAX: usize = 1000;
 
 /// The pools that were found.
 pub(super) struct Listing {
     pattern: Option<String>,
     found: BTreeSet<Vec<u8>>,
-    /// Those of the round that is under way.
+    /// Pools of the current scan.
     coming: BTreeSet<Vec<u8>>,
     cursor: String,
     is_complete: bool,
-    /// Whether all of the keyspace was gone through once.
+    /// Whether the whole keyspace was scanned once.
     is_begun: bool,
 }
 
@@ -36,12 +37,12 @@ impl Listing {
         }
     }
 
-    /// Whether all pools are followed: there are not too many.
+    /// Returns whether all pools are followed: there are not too many.
     pub(super) fn is_complete(&self) -> bool {
         self.is_complete
     }
 
-    /// The pools, as far as they are known by now.
+    /// Continues the scan and returns the pools known so far.
     pub(super) fn read(&mut self, client: &mut Client) -> anyhow::Result<Vec<Vec<u8>>> {
         let mut answers = 0;
         while !self.is_begun || answers < ANSWERS_MAX {
@@ -62,7 +63,7 @@ impl Listing {
             .collect())
     }
 
-    /// Asks once; whether the keyspace has been gone through with that.
+    /// Makes one call; returns whether it completes the scan.
     fn step(&mut self, client: &mut Client) -> anyhow::Result<bool> {
         let mut command = vec!["POOL.LIST", &self.cursor, "COUNT", KEYS_AT_ONCE];
         if let Some(pattern) = &self.pattern {

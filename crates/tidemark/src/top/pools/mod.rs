@@ -1,4 +1,5 @@
-//! `tidemark top pools`: how prize pools are drawn from, what is left in them, and whether the draws are as the odds say.
+//! `tidemark top pools`: how prize pools are drawn from, what is left in them, and whether the
+//! draws fit the odds.
 
 mod drift;
 mod json;
@@ -54,12 +55,12 @@ Draws are compared with the odds as long as this runs: those between two reading
 Exit codes: 0 done; 1 it failed, and the last line says why; 2 the command line is wrong.
 Environment: TIDEMARK_PASSWORD stands in for --password, which other users of the machine can see.";
 
-/// Items of a pool that are looked at; of larger ones draws are not compared with the odds.
+/// Most items of a pool that are read; draws of larger pools are not compared with the odds.
 const ITEMS_MAX: usize = 1000;
-/// Rates are not taken anew over less than this.
+/// Shortest time over which rates are computed.
 const WINDOW_MIN: Duration = Duration::from_millis(50);
 
-/// Shows what was asked for.
+/// Shows the pools.
 pub(super) fn run(args: &PoolsArgs) -> anyhow::Result<ExitCode> {
     let mut target = args.view.target();
     target.database = args.database.unwrap_or(target.database);
@@ -74,26 +75,26 @@ pub(super) fn run(args: &PoolsArgs) -> anyhow::Result<ExitCode> {
     view::run(&args.view, target, pools)
 }
 
-/// What is kept from one reading to the next.
+/// State that is kept from one reading to the next.
 struct Pools {
     sort: Sort,
     keys: usize,
     items: usize,
     listing: Listing,
-    /// Of each pool how many draws there were when, and how many a second.
+    /// For each pool: its draws, when they were counted, and draws a second.
     summaries: HashMap<Vec<u8>, (u64, Instant, Option<f64>)>,
-    /// Those that are shown, with what has come of their draws.
+    /// Pools that are shown, with the comparison of their draws.
     seen: HashMap<Vec<u8>, (Pool, Drift)>,
 }
 
 impl Pools {
-    /// All pools in few words, and the rates of their draws.
+    /// Returns summaries of all pools, with the rates of their draws.
     fn summarise(&mut self, client: &mut Client) -> anyhow::Result<Vec<Summary>> {
         let mut all = Vec::new();
         for key in self.listing.read(client)? {
             let state = ask(client, &[b"POOL.STATE", &*key, b"COUNT", b"1"])?;
             let at = Instant::now();
-            // One that is gone since is left out.
+            // Leaves out a pool that has gone since.
             let Some(mut summary) = Summary::of(&key, &state) else { continue };
             let before = self.summaries.get(&key).copied();
             let (draws, since, rate) = match before {
@@ -114,7 +115,7 @@ impl Pools {
         Ok(all)
     }
 
-    /// One pool with its items, and what its draws are beside its odds.
+    /// Returns one pool with its items, and compares its draws with its odds.
     fn look(&mut self, client: &mut Client, summary: &Summary) -> anyhow::Result<Option<Pool>> {
         let Some(mut pool) = read(client, summary)? else { return Ok(None) };
         let drift = match self.seen.remove(&summary.key) {
@@ -130,7 +131,7 @@ impl Pools {
     }
 }
 
-/// State and odds at one moment; `None` if the pool is gone.
+/// Reads state and odds in one transaction; `None` if the pool is gone.
 fn read(client: &mut Client, summary: &Summary) -> anyhow::Result<Option<Pool>> {
     let most = ITEMS_MAX.to_string();
     ask(client, &["MULTI"])?;

@@ -1,10 +1,10 @@
-//! What a server has said of its pools at one moment.
+//! The state of a server's pools at one moment.
 
 use super::drift::Verdict;
 use crate::top::answer::{field, number, share};
 use tidemark_server::resp::Value;
 
-/// A pool in few words.
+/// A summary of a pool.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Summary {
     pub(super) key: Vec<u8>,
@@ -12,7 +12,7 @@ pub(super) struct Summary {
     pub(super) reservations: u64,
     pub(super) epoch: u64,
     pub(super) items: u64,
-    /// Draws a second, once there were two readings.
+    /// Draws a second, after two readings.
     pub(super) rate: Option<f64>,
 }
 
@@ -21,23 +21,23 @@ pub(super) struct Summary {
 pub(super) struct Pool {
     pub(super) summary: Summary,
     pub(super) version: u64,
-    /// Until when the schedule has been kept. Milliseconds since 1970.
+    /// Time up to which the schedule was applied. Milliseconds since 1970.
     pub(super) released_until: u64,
-    /// The odds of getting nothing.
+    /// Odds of getting nothing.
     pub(super) nothing: f64,
     pub(super) items: Vec<Item>,
-    /// There are more items than are looked at, or rules by which the odds depend on who draws: draws cannot be compared with them.
+    /// Whether draws cannot be compared with the odds: the pool has more items than are read, or
+    /// rules by which the odds depend on the user.
     pub(super) is_beyond: bool,
     pub(super) verdict: Verdict,
 }
 
-/// An item.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Item {
     pub(super) id: Vec<u8>,
-    /// `None` of what never runs out.
+    /// `None` for an item that never runs out.
     pub(super) left: Option<u64>,
-    /// Drawn and not given back.
+    /// Units drawn and not given back.
     pub(super) drawn: u64,
     pub(super) odds: f64,
 }
@@ -55,7 +55,7 @@ pub(super) struct Reading {
 }
 
 impl Summary {
-    /// Reads the answer to `POOL.STATE`; `None` if there is no pool.
+    /// Reads the reply to `POOL.STATE`; `None` if there is no pool.
     pub(super) fn of(key: &[u8], state: &Value) -> Option<Self> {
         Some(Self {
             key: key.to_vec(),
@@ -69,12 +69,13 @@ impl Summary {
 }
 
 impl Pool {
-    /// Reads the answers to `POOL.STATE` and `POOL.ODDS` of one moment; `None` if something is missing in them.
+    /// Reads the replies to `POOL.STATE` and `POOL.ODDS` of one moment; `None` if a field is
+    /// missing.
     pub(super) fn of(before: Summary, state: &Value, odds: &Value) -> Option<Self> {
         let summary = Summary { rate: before.rate, ..Summary::of(&before.key, state)? };
         let entries = field(state, "entries")?.as_elements()?;
         let shares = field(odds, "entries")?.as_elements()?;
-        // What leads to a table is never drawn itself.
+        // An entry that leads to a table is never drawn itself.
         let leads = |entry: &Value| {
             field(entry, "leads-to").is_some_and(|table| !matches!(table.plain(), Value::Null))
         };
@@ -91,26 +92,28 @@ impl Pool {
         })
     }
 
-    /// How many items are sold out.
+    /// Returns the number of items that are sold out.
     pub(super) fn sold_out(&self) -> usize {
         self.items.iter().filter(|item| item.left == Some(0)).count()
     }
 
-    /// The items that say most first: those of which least is left, then those that are sold out, then those without an end.
+    /// Returns the items, most informative first: those with the smallest share left, then the
+    /// sold-out ones, then the unlimited ones.
     pub(super) fn telling(&self) -> Vec<&Item> {
         let mut items: Vec<&Item> = self.items.iter().collect();
         items.sort_by(|one, other| one.rank().total_cmp(&other.rank()));
         items
     }
 
-    /// An item's share of all draws, so far as they were not given back.
+    /// Returns an item's share of all draws, without those that were given back.
     pub(super) fn share(&self, item: &Item) -> f64 {
         if self.summary.draws == 0 { 0.0 } else { item.drawn as f64 / self.summary.draws as f64 }
     }
 }
 
 impl Item {
-    /// What is left as a share of what there was; `None` of what never runs out.
+    /// Returns what is left as a share of the initial stock; `None` for an item that never runs
+    /// out.
     pub(super) fn fullness(&self) -> Option<f64> {
         let left = self.left?;
         let all = left.saturating_add(self.drawn);
@@ -126,7 +129,7 @@ impl Item {
     }
 }
 
-/// Whether there are rules about users.
+/// Returns whether the pool has rules about users.
 fn has_rules(state: &Value) -> bool {
     let some = |name| field(state, name).and_then(Value::as_elements).is_some_and(|rules| !rules.is_empty());
     some("limits") || some("guarantees")
@@ -151,7 +154,7 @@ pub(super) mod tests {
     use super::{Item, Pool, Summary};
     use crate::top::pools::drift::Verdict;
 
-    /// A pool of which so many were drawn of each item, by these odds, and so many are left.
+    /// Builds a pool from its items (id, units left, units drawn, odds).
     pub(in crate::top::pools) fn pool(
         items: &[(&str, Option<u64>, u64, f64)],
         nothing: f64,

@@ -1,9 +1,9 @@
-//! By what pools are ordered.
+//! The order of pools.
 
 use super::reading::Summary;
 use clap::ValueEnum;
 
-/// The highest first; names from A on.
+/// Orders: the highest value first; names in ascending order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(super) enum Sort {
     /// Draws a second
@@ -18,7 +18,7 @@ pub(super) enum Sort {
 }
 
 impl Sort {
-    /// What it is called where the order is shown.
+    /// Returns the name of the order, as shown.
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Rate => "draws a second",
@@ -28,7 +28,7 @@ impl Sort {
         }
     }
 
-    /// Puts pools in order; those that are equal by their names.
+    /// Sorts pools; equal ones by name.
     pub(super) fn order(self, pools: &mut [Summary]) {
         pools.sort_by(|one, other| {
             let order = match self {

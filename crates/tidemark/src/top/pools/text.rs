@@ -1,4 +1,4 @@
-//! What is shown of pools, as lines for people, in 80 columns.
+//! Pools as lines for people, in 80 columns.
 
 use super::reading::{Item, Pool, Reading};
 use crate::counted::plural;
@@ -11,7 +11,7 @@ const BAR: usize = 10;
 const KEY: usize = 19;
 const ID: usize = 15;
 
-/// A reading, with so many items of each pool.
+/// Returns a reading, with at most `items` items of each pool.
 pub(super) fn lines(reading: &Reading, items: usize) -> Vec<Line> {
     let rate = reading.rate.map_or_else(String::new, |rate| format!(", {rate:.1} a second"));
     let more = if reading.is_all { "" } else { " (there are more)" };
@@ -68,7 +68,8 @@ fn of_pool(pool: &Pool, items: usize) -> Vec<Line> {
     lines
 }
 
-/// What is left, what was drawn, what that is of all draws and what the odds of the next one are.
+/// Describes an item: what is left, what was drawn, its share of all draws, and the odds of the
+/// next draw.
 fn of_item(pool: &Pool, item: &Item) -> String {
     let left = match item.left {
         None => "unlimited".to_owned(),
@@ -87,7 +88,7 @@ fn of_item(pool: &Pool, item: &Item) -> String {
 
 fn bar(fullness: Option<f64>) -> String {
     let Some(fullness) = fullness else { return " ".repeat(BAR) };
-    // What is not gone yet has a mark.
+    // Any remaining stock, however little, gets a mark.
     let marks = (fullness * BAR as f64).ceil() as usize;
     format!("{}{}", "#".repeat(marks.min(BAR)), ".".repeat(BAR.saturating_sub(marks)))
 }

@@ -1,14 +1,13 @@
-//! What a page shows against what came.
+//! Compares the lines that a page shows with actual output.
 
 use std::collections::BTreeMap;
 
-/// What stands for something that varies.
+/// Placeholder for a part that varies.
 const ANYTHING: char = '…';
 
-/// What named parts stand for, as far as that is known.
+/// Values of named parts, where known.
 pub(super) type Names = BTreeMap<String, String>;
 
-/// One part of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Part {
     Text(String),
@@ -16,7 +15,7 @@ enum Part {
     Named(String),
 }
 
-/// Whether lines came as they were expected. Names that are met for the first time are added if so.
+/// Returns whether the output matches the expected lines. On a match, adds names that are new.
 pub(super) fn matches(expected: &[String], came: &[String], names: &mut Names) -> bool {
     let mut known = names.clone();
     let is_match = lines_match(expected, came, &mut known);
@@ -26,7 +25,7 @@ pub(super) fn matches(expected: &[String], came: &[String], names: &mut Names) -
     is_match
 }
 
-/// A line with what is known in place of names; nothing if one is not known.
+/// Returns a line with the values of its names; `None` if one is not known.
 pub(super) fn filled_in(line: &str, names: &Names) -> Option<String> {
     let text = |part| match part {
         Part::Text(text) => Some(text),

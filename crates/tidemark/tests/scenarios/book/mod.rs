@@ -1,5 +1,6 @@
-//! Every page of the book does what it says: its blocks are run from top to bottom, and what they show is compared with what
-//! comes. How a page says what to type, what varies and what is not run is told in `page`.
+//! Checks that every page of the book is right: its blocks are run from top to bottom, and their
+//! output is compared with what they show. The module `page` describes how a page marks what to
+//! type, what varies and what is not run.
 
 mod expected;
 mod page;
@@ -12,17 +13,17 @@ use std::path::{Path, PathBuf};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
-/// Blocks that are not run at most, measurements aside: each says why.
+/// Most blocks that are not run, except measurements; each gives a reason.
 const NOT_RUN_MAX: usize = 12;
 
-/// What compiles the examples in Rust of a page: they are documentation tests of a crate.
+/// Source files that compile the Rust examples of a page, as documentation tests of a crate.
 const COMPILED_BY: &[(&str, &str)] = &[
     ("docs/circuits.md", "crates/circuit/src/lib.rs"),
     ("docs/counters.md", "crates/counter/src/lib.rs"),
     ("docs/pools.md", "crates/stores/src/lib.rs"),
 ];
 
-/// The pages of the book, by their paths from the repository's root.
+/// Returns the pages of the book, as paths from the repository's root.
 fn pages() -> Vec<String> {
     let entries = std::fs::read_dir(Path::new(ROOT).join("docs")).expect("docs is there");
     let names = entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("a name"));
@@ -101,7 +102,8 @@ fn every_block_is_run_or_says_why_not() {
     assert!(not_run.len() <= NOT_RUN_MAX, "{} blocks are not run: {not_run:#?}", not_run.len());
 }
 
-/// Measurements take long and need a quiet machine, so they are not run; but every flag that a page gives them is one.
+/// Measurements take long and need a quiet machine, so they are not run; but every flag that a page
+/// gives them must exist.
 #[test]
 fn measurements_are_command_lines_that_are_understood() {
     let (mut looked_at, mut faults) = (0, Vec::new());
@@ -126,7 +128,7 @@ fn measurements_are_command_lines_that_are_understood() {
     assert!(faults.is_empty() && looked_at > 20, "{looked_at} looked at\n{}", faults.join("\n"));
 }
 
-/// A test for each page that has something to run.
+/// Makes a test for each page that has something to run.
 macro_rules! run_pages {
     ($($name:ident: $path:literal,)*) => {
         const RUN: &[&str] = &[$($path),*];

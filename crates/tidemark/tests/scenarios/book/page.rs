@@ -1,18 +1,20 @@
-//! A page as its reader sees it: blocks, each with what is to be done with it.
+//! A page as its reader sees it: blocks, each with what to do with it.
 //!
 //! | block | |
 //! |---|---|
-//! | `console` | lines behind a prompt are typed, those behind them are compared with what comes |
+//! | `console` | lines after a prompt are typed, those below them are compared with the output |
 //! | `sh` | is run by the page's shell and must succeed |
 //! | `yaml FILE` | becomes a file in the reader's directory |
 //! | `rust` | is compiled and run as a documentation test |
 //! | `text` | shows something that is not typed |
 //! | any, with `(not run: why)` | is not run |
 //!
-//! Prompts of `console` are `$ ` of the page's shell, `> ` of `tidemark cli` in one terminal (or of the client that the page has
-//! started there, with the prompt that this one has), and `other> ` of `tidemark cli` in another. What arrives in the first terminal after a command in the other is shown behind the other's answer. Two spaces
-//! and `# ` begin a remark, which nobody types. `…` stands for what varies: a part of a line, or, alone on a line, any number of
-//! lines. `‹name›` stands for what varies as well, and for the same in every line below.
+//! Prompts of `console` are `$ ` of the page's shell, `> ` of `tidemark cli` in one terminal (or of
+//! the client that the page has started there, with the prompt that this one has), and `other> ` of
+//! `tidemark cli` in another. Output that arrives in the first terminal after a command in the
+//! other is shown after the other's answer. Two spaces and `# ` begin a remark, which is not typed.
+//! `…` stands for what varies: a part of a line, or, alone on a line, any number of lines. `‹name›`
+//! stands for what varies as well, and for the same value in every line below.
 
 /// A page of the book.
 pub(super) struct Page {
@@ -20,9 +22,9 @@ pub(super) struct Page {
     pub(super) blocks: Vec<Block>,
 }
 
-/// What stands between two fences.
+/// A fenced block.
 pub(super) struct Block {
-    /// The number of the line of the first fence, from 1.
+    /// Number of the line of the first fence, from 1.
     pub(super) line: usize,
     pub(super) kind: Kind,
     pub(super) lines: Vec<String>,
@@ -39,10 +41,10 @@ pub(super) enum Kind {
     Unknown(String),
 }
 
-/// Something that is typed, and what the page says of the answer.
+/// A typed line, and the answer that the page shows.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Exchange {
-    /// The number of the line, from 1.
+    /// Number of the line, from 1.
     pub(super) line: usize,
     pub(super) prompt: Prompt,
     pub(super) typed: String,
@@ -93,7 +95,7 @@ impl Kind {
 }
 
 impl Block {
-    /// What is typed in a block of `console`, in its order.
+    /// Returns the exchanges of a `console` block, in order.
     pub(super) fn exchanges(&self) -> Vec<Exchange> {
         let mut exchanges: Vec<Exchange> = Vec::new();
         for (line, text) in (self.line + 1..).zip(&self.lines) {
@@ -118,7 +120,7 @@ impl Block {
     }
 }
 
-/// A line without its remark and the spaces at its end.
+/// Returns a line without its remark and trailing spaces.
 fn without_remark(line: &str) -> &str {
     line.split_once("  # ").map_or(line, |(text, _)| text).trim_end()
 }

@@ -1,4 +1,5 @@
-//! Somebody who types a page from top to bottom, in a directory of their own, beside a server that runs there.
+//! A reader who types a page from top to bottom, in a directory of their own, with a server that
+//! runs there.
 
 use super::expected::{Names, filled_in, matches};
 use super::page::{Block, Exchange, Kind, Page, Prompt};
@@ -8,13 +9,13 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// The ports that pages name: of commands, of HTTP and of gRPC.
+/// The ports that pages name: of the commands, of HTTP and of gRPC.
 const PORTS: [&str; 3] = ["7379", "7380", "50051"];
 
-/// What puts a prompt of its own in place of the first terminal's.
+/// Commands that replace the first terminal's prompt with their own.
 const CLIENTS: [&str; 3] = ["redis-cli -p 7379", "tidemark cli", "tidemark cli -2"];
 
-/// What is printed when an answer is complete.
+/// Printed after an answer to mark its end.
 const MARK: &str = "that-was-all";
 
 pub(super) struct Reader<'a> {
@@ -22,17 +23,17 @@ pub(super) struct Reader<'a> {
     shell: Screen,
     first: Option<Screen>,
     other: Option<Screen>,
-    /// Whether the first terminal shows what comes, and takes no commands.
+    /// Whether the first terminal only shows pushes and takes no commands.
     is_listening: bool,
     in_transaction: bool,
-    /// What stands for the ports of the page.
+    /// Actual ports, in the order of `PORTS`.
     ports: [String; 3],
     names: Names,
     compared: usize,
-    /// Answers that were not as the page shows them.
+    /// Answers that differ from the page.
     faults: Vec<String>,
     directory: tempfile::TempDir,
-    /// It ends with the reader.
+    /// Ends with the reader.
     _server: Server,
 }
 
@@ -42,7 +43,7 @@ impl<'a> Reader<'a> {
         let [http, grpc] = [free_port(), free_port()];
         let mut serve = Command::new(env!("CARGO_BIN_EXE_tidemark"));
         serve.args(["serve", "--http", &format!("127.0.0.1:{http}"), "--grpc", &format!("127.0.0.1:{grpc}")]);
-        // Which record an emission is of must not depend on how busy the machine is.
+        // The record that an emission belongs to must not depend on the load of the machine.
         serve.env("TIDEMARK_WATCH_WRITE_BUDGET_US", "10000000");
         serve.env_remove("TIDEMARK_DIR").current_dir(directory.path()).stderr(std::process::Stdio::null());
         let server = Server::spawn(serve);
@@ -64,7 +65,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// How many answers were compared, and what was wrong with them.
+    /// Returns how many answers were compared, and the differences.
     pub(super) fn finish(self) -> (usize, Vec<String>) {
         (self.compared, self.faults)
     }
@@ -85,7 +86,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Runs a script in the page's shell. Each of its lines must succeed.
+    /// Runs a script in the page's shell; each of its lines must succeed.
     fn script(&mut self, block: &Block) {
         for line in &block.lines {
             self.shell.type_line(&self.localised(line));
@@ -115,7 +116,7 @@ impl<'a> Reader<'a> {
                 Vec::new()
             }
             Prompt::Shell if is_endless(&typed) => {
-                // It goes on by itself, so it has the first terminal.
+                // The command does not end, so it gets the first terminal.
                 self.first =
                     Some(Screen::start(&mut in_shell(&typed, self.directory.path(), &self.ports[0])));
                 self.is_listening = true;
@@ -137,7 +138,8 @@ impl<'a> Reader<'a> {
         let began = Instant::now();
         while !matches(&exchange.answer, &self.as_in_book(&came), &mut self.names) {
             let more = self.arrived();
-            // What comes behind a wrong answer may be wrong for that reason alone, and is told without much ado.
+            // Output after a wrong answer may be wrong only because of that, so the reader waits
+            // for less time.
             let patience = if self.faults.is_empty() { PATIENCE } else { PATIENCE / 60 };
             if more.is_empty() && began.elapsed() > patience {
                 self.faults.push(format!(
@@ -155,7 +157,7 @@ impl<'a> Reader<'a> {
         self.compared += 1;
     }
 
-    /// Types a command at the first terminal's prompt; what comes before the next prompt.
+    /// Types a command at the first terminal's prompt; returns the output before the next prompt.
     fn ask_first(&mut self, typed: &str) -> Vec<String> {
         assert!(!self.is_listening, "{}: the terminal takes no commands: {typed}", self.page.path);
         let first = self.first.get_or_insert_with(|| client(self.directory.path(), &self.ports[0]));
@@ -171,14 +173,14 @@ impl<'a> Reader<'a> {
             _ => self.in_transaction,
         };
         if self.in_transaction {
-            // A command that says that the answer is complete would be queued as well.
+            // A command that marks the end of the answer would be queued as well.
             return first.next(PATIENCE).into_iter().collect();
         }
         first.type_line(&format!("ECHO {MARK}"));
         first.until(&format!("\"{MARK}\""))
     }
 
-    /// What the server has sent to the first terminal meanwhile.
+    /// Returns what the server has pushed to the first terminal since.
     fn arrived(&mut self) -> Vec<String> {
         const MOMENT: Duration = Duration::from_millis(20);
         let Some(first) = &mut self.first else {
@@ -193,7 +195,7 @@ impl<'a> Reader<'a> {
         first.next(MOMENT).into_iter().collect()
     }
 
-    /// A line with this server's ports.
+    /// Returns a line with this server's ports.
     fn localised(&self, line: &str) -> String {
         PORTS
             .iter()
@@ -201,7 +203,7 @@ impl<'a> Reader<'a> {
             .fold(line.to_owned(), |line, (of_book, ours)| with_port(&line, of_book, ours))
     }
 
-    /// Lines with the book's ports.
+    /// Returns lines with the book's ports.
     fn as_in_book(&self, lines: &[String]) -> Vec<String> {
         let in_book = |line: &String| {
             let ports = PORTS.iter().zip(&self.ports);
@@ -211,7 +213,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A line with one port in place of another. Digits that are a part of something longer, such as a hash, are none.
+/// Returns a line with one port replaced. Digits within a longer word, such as a hash, are no port.
 fn with_port(line: &str, old: &str, new: &str) -> String {
     let is_word =
         |character: Option<char>| character.is_some_and(|character| character.is_ascii_alphanumeric());
@@ -227,10 +229,10 @@ fn with_port(line: &str, old: &str, new: &str) -> String {
     text + rest
 }
 
-/// What a shell's line begins with that says that a command has failed.
+/// Prefix of a shell line which reports that a command has failed.
 const FAILED: &str = "failed: ";
 
-/// A shell in which `tidemark` talks to the page's server.
+/// Starts a shell in which `tidemark` connects to the page's server.
 fn shell(directory: &Path, port: &str) -> Screen {
     let mut screen = Screen::start(&mut in_shell("exec bash --norc --noprofile 2>&1", directory, port));
     screen.type_line(&format!("trap 'echo \"{FAILED}$BASH_COMMAND\"' ERR"));
@@ -241,8 +243,8 @@ fn client(directory: &Path, port: &str) -> Screen {
     Screen::start(&mut in_shell("exec tidemark cli --no-raw 2>&1", directory, port))
 }
 
-/// A command line in the reader's directory. The page's server is on the port that `tidemark` takes where nothing else is said,
-/// so in front of the real program stands one that says it.
+/// Returns a command line in the reader's directory. The page expects its server on the default
+/// port of `tidemark`, so a wrapper of the real program adds the actual port.
 fn in_shell(line: &str, directory: &Path, port: &str) -> Command {
     let programs = directory.join(".programs");
     if !programs.exists() {
@@ -265,7 +267,7 @@ fn in_shell(line: &str, directory: &Path, port: &str) -> Command {
     command
 }
 
-/// Whether what was typed goes on until somebody stops it.
+/// Returns whether what was typed runs until it is interrupted.
 fn is_endless(typed: &str) -> bool {
     let name = typed.split(' ').next().unwrap_or_default().to_ascii_uppercase();
     matches!(name.as_str(), "SUBSCRIBE" | "PSUBSCRIBE" | "SSUBSCRIBE" | "MONITOR")

@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 pub(super) const PATIENCE: Duration = Duration::from_mins(1);
 
 pub(super) struct Screen {
-    // In this order: what reads must see its end before it is waited for.
+    // The order matters: the keyboard must be closed before the child is waited for.
     keyboard: ChildStdin,
     _child: Running,
     lines: Receiver<String>,
 }
 
 impl Screen {
-    /// Runs a line of a shell, whose output and errors come in the order in which they are written.
+    /// Runs a shell line, whose output and errors arrive in the order in which they are written.
     pub(super) fn start(command: &mut Command) -> Self {
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the program is installed");
@@ -39,14 +39,14 @@ impl Screen {
         self.keyboard.flush().expect("the program reads");
     }
 
-    /// What comes until a line that ends with `mark`, which is left out.
+    /// Returns the output before a line that ends with `mark`.
     pub(super) fn until(&mut self, mark: &str) -> Vec<String> {
         let (began, mut lines) = (Instant::now(), Vec::new());
         loop {
             match self.lines.recv_timeout(PATIENCE.saturating_sub(began.elapsed())) {
                 Ok(line) => match line.strip_suffix(mark) {
                     Some("") => return lines,
-                    // The last line of an output that has no end of its own.
+                    // The last line of an output without a final line break.
                     Some(last) => {
                         lines.push(last.to_owned());
                         return lines;
@@ -58,7 +58,7 @@ impl Screen {
         }
     }
 
-    /// The next line, if one comes within a moment.
+    /// Returns the next line, if one comes within `wait`.
     pub(super) fn next(&mut self, wait: Duration) -> Option<String> {
         self.lines.recv_timeout(wait).ok()
     }

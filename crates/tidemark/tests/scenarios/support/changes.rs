@@ -1,4 +1,4 @@
-//! What a server passes on to sinks, and what it ought to.
+//! Changes that a server delivers to sinks, and those that it should.
 
 use super::{Answer, Client, Server};
 use std::collections::BTreeMap;
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// What INFO says of the first sink.
+/// Returns the fields of the first sink in INFO.
 pub(crate) fn sink(client: &mut Client) -> BTreeMap<String, String> {
     let Answer::Bulk(info) = client.call(&["INFO", "sinks"]).expect("an answer") else { panic!("a text") };
     let line = info.lines().find_map(|line| line.strip_prefix("sink0:")).expect("there is a sink");
@@ -23,7 +23,7 @@ pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Waits until the sink is about this.
+/// Waits until the sink has this state.
 #[track_caller]
 pub(crate) fn await_state(client: &mut Client, state: &str) {
     let began = Instant::now();
@@ -33,7 +33,7 @@ pub(crate) fn await_state(client: &mut Client, state: &str) {
     }
 }
 
-/// Waits until the sink has passed on all there is.
+/// Waits until the sink has delivered everything.
 #[track_caller]
 pub(crate) fn settle(server: &Server) {
     let mut client = server.client();
@@ -50,7 +50,8 @@ pub(crate) fn settle(server: &Server) {
     panic!("the sink does not pass everything on: {seen:?}");
 }
 
-/// Every durable change as CHANGES tells it, up to the one that [`settle`] has made: LSN and payload.
+/// Returns every durable change that CHANGES sends, up to the one that [`settle`] makes: LSN and
+/// payload.
 pub(crate) fn changes(server: &Server) -> Vec<(u64, String)> {
     let mut client = server.client();
     client.call(&["CHANGES", "FROM", "0"]).expect("an answer");
@@ -65,10 +66,10 @@ pub(crate) fn changes(server: &Server) -> Vec<(u64, String)> {
     }
 }
 
-/// However busy the machine is, so much is written.
+/// Fewest writes, however busy the machine is.
 const WRITES_MIN: u64 = 150;
 
-/// Writes for some time, and at least so much that there is something to pass on.
+/// Writes for some time, and at least `WRITES_MIN` changes.
 pub(crate) fn write_for(server: &Server, name: &str, time: Duration) {
     let (mut client, began, mut number) = (server.client(), Instant::now(), 0);
     while began.elapsed() < time || number < WRITES_MIN {

@@ -1,4 +1,5 @@
-//! A data directory as a forger leaves it, who knows the log's format: every checksum is right, and so is the chain if they took the trouble.
+//! A data directory changed by a forger who knows the log's format: every checksum is right, and
+//! the chain as well if the forger has fixed it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,11 +9,12 @@ use tidemark_log::tools::Records;
 use tidemark_log::{FileStorage, Log, Lsn, Options, Storage};
 use tidemark_pool::{Chain, Event, Events, Frame, Recorder};
 
-/// What becomes of a record: another payload, the same, or none.
+/// Change of a record by name and arguments: returns the new arguments, the same, or `None` to drop
+/// the record.
 pub(crate) type Change<'a> = &'a mut dyn FnMut(&str, Vec<Vec<u8>>) -> Option<Vec<Vec<u8>>>;
 
-/// Writes the commands of a log into a new directory, each as `change` wants it, which is shown its name and arguments. Says how many
-/// there are now.
+/// Writes the commands of a log into a new directory, each as returned by `change`. Returns the
+/// number of commands written.
 pub(crate) fn forge(from: &Path, into: &Path, change: Change<'_>) -> u64 {
     let storage: Arc<dyn Storage> = Arc::new(FileStorage::existing(from).expect("a directory"));
     let forged = FileStorage::new(into).expect("a directory");
@@ -44,7 +46,7 @@ fn changed(of: u8, payload: &[u8], change: Change<'_>) -> Option<Vec<u8>> {
     Some(payload)
 }
 
-/// The frame with each event as `change` wants it, behind this chain; and the chain behind it.
+/// Returns the frame with each event changed, chained to `before`; and the new chain.
 pub(crate) fn reframed(
     frame: &[u8],
     before: Chain,

@@ -1,9 +1,9 @@
-//! The bytes of whole values, for those who pass them on without understanding them.
+//! Bytes of whole values, for relays that do not decode them.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::net::TcpStream;
 
-/// Cuts what a server sends into values.
+/// Splits what a server sends into values.
 pub(crate) struct Frames {
     reader: BufReader<TcpStream>,
 }
@@ -13,7 +13,7 @@ impl Frames {
         Self { reader: BufReader::with_capacity(1 << 16, stream) }
     }
 
-    /// The next whole value.
+    /// Returns the next whole value.
     pub(crate) fn next_frame(&mut self) -> io::Result<Vec<u8>> {
         let mut frame = Vec::new();
         self.append(&mut frame)?;

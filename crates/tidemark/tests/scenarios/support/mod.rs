@@ -1,4 +1,4 @@
-//! The real binary on real files, and a plain client to talk to it.
+//! The real binary on real files, and a plain client.
 
 pub(crate) mod changes;
 pub(crate) mod forgery;
@@ -17,11 +17,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a server may take to answer before a test gives up.
+/// Longest time for a server to answer before a test fails.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A port that nobody listens on, and that neither another test of this process nor the near end of a connection will
-/// have taken by the time a server listens there: systems take ends of connections from 32,768 upwards.
+/// Returns a free port that no other test of this process, and no outgoing connection, will have
+/// taken by the time a server listens there: systems assign ports from 32,768 upwards to outgoing
+/// connections.
 pub(crate) fn free_port() -> u16 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let start = std::process::id().wrapping_mul(61);
@@ -31,7 +32,7 @@ pub(crate) fn free_port() -> u16 {
         .expect("a free port")
 }
 
-/// Polls a condition until it holds; a wait of half a minute is a failure that names it.
+/// Polls a condition until it holds; fails with its name after half a minute.
 #[track_caller]
 pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     let began = Instant::now();
@@ -41,7 +42,7 @@ pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// A number of a line `name:number` that a section of INFO has.
+/// Returns the number of a line `name:number` in a section of INFO.
 pub(crate) fn info_number(client: &mut Client, section: &str, name: &str) -> i64 {
     let Answer::Bulk(info) = call(client, &["INFO", section]) else { panic!("INFO answers a bulk string") };
     let value = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
@@ -49,14 +50,15 @@ pub(crate) fn info_number(client: &mut Client, section: &str, name: &str) -> i64
     value.trim().parse().unwrap_or_else(|error| panic!("{name}:{value}: {error}"))
 }
 
-/// Lets one test at a time open hundreds of connections: the tests of this process share its limit of descriptors.
+/// Lets one test at a time open hundreds of connections: the tests of this process share its limit
+/// of descriptors.
 pub(crate) fn hundreds_of_connections() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
-    // A test that failed with it has closed its connections.
+    // A test that failed while it held the lock has closed its connections.
     ONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The status of `/health/ready`, and what it says.
+/// Returns the status of `/health/ready`, and its text.
 pub(crate) fn readiness(http: u16) -> (u16, String) {
     let mut stream = TcpStream::connect(("127.0.0.1", http)).expect("HTTP is served");
     stream
@@ -72,7 +74,7 @@ pub(crate) fn readiness(http: u16) -> (u16, String) {
 pub(crate) struct Server {
     pub(crate) child: Child,
     pub(crate) port: u16,
-    /// From the start of the process until it answered.
+    /// Time from the start of the process until it answered.
     pub(crate) startup: Duration,
 }
 
@@ -81,13 +83,14 @@ impl Server {
     pub(crate) fn start(dir: &Path, args: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tidemark"));
         command.arg("serve").args(["--dir", &dir.to_string_lossy()]).args(args);
-        // Which record an emission is of, and what can be had again, must not depend on how busy the machine is.
+        // The record that an emission belongs to, and what can be replayed, must not depend on the
+        // load of the machine.
         command.env("TIDEMARK_WATCH_WRITE_BUDGET_US", "10000000");
         command.env("TIDEMARK_WATCH_UNSUBSCRIBED_BUDGET_US", "1000000");
         Self::spawn(command)
     }
 
-    /// Starts a server by a command to which the port is added.
+    /// Starts a server with a command, to which the port is added.
     pub(crate) fn spawn(mut command: Command) -> Self {
         let port = free_port();
         let started = Instant::now();
@@ -111,15 +114,15 @@ impl Server {
         Client::connect(self.port).expect("the server accepts")
     }
 
-    /// Sends a signal, as an operator would.
+    /// Sends a signal.
     pub(crate) fn signal(&self, name: &str) {
         let pid = self.child.id().to_string();
         let sent = Command::new("kill").args([&format!("-{name}"), &pid]).status().expect("kill runs");
         assert!(sent.success());
     }
 
-    /// Lets a system call of the thread that takes snapshots go wrong from now on, until the strace that is returned
-    /// ends; `how` is in strace's words.
+    /// Makes a system call of the snapshot thread fail until the returned strace ends; `how` is in
+    /// strace's syntax.
     pub(crate) fn tamper_with_snapshots(&self, call: &str, how: &str) -> Child {
         let tasks = format!("/proc/{}/task", self.child.id());
         let is_it = |task: &std::fs::DirEntry| {
@@ -148,13 +151,13 @@ impl Server {
         strace
     }
 
-    /// `kill -9`.
+    /// Kills the server with `kill -9`.
     pub(crate) fn kill(mut self) {
         self.child.kill().expect("the process can be killed");
         self.child.wait().expect("the process ends");
     }
 
-    /// Asks the server to stop, as an operator would, and returns how it ended.
+    /// Stops the server with SIGTERM, and returns its exit status.
     pub(crate) fn terminate(mut self) -> std::process::ExitStatus {
         self.signal("TERM");
         self.child.wait().expect("the process ends")
@@ -168,7 +171,7 @@ impl Drop for Server {
     }
 }
 
-/// What a server answers, as far as tests care.
+/// A server's reply, in the detail that tests need.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Answer {
     Status(String),
@@ -201,14 +204,14 @@ impl Answer {
     }
 }
 
-/// Sends a command that is to succeed.
+/// Sends a command; fails on an error reply.
 pub(crate) fn call(client: &mut Client, args: &[&str]) -> Answer {
     let answer = client.call(args).expect("the server answers");
     assert!(!answer.is_error(), "{args:?}: {answer:?}");
     answer
 }
 
-/// One connection that sends a command and reads its answer.
+/// A connection that sends commands and reads their answers.
 pub(crate) struct Client {
     reader: BufReader<TcpStream>,
 }

@@ -1,4 +1,4 @@
-//! A real nats-server, and as much of its protocol as it takes to read a stream.
+//! A real nats-server, and the part of its protocol that is needed to read a stream.
 
 use super::free_port;
 use base64::Engine as _;
@@ -42,7 +42,7 @@ impl Nats {
         nats
     }
 
-    /// `kill -9`; the port, where another may follow.
+    /// Kills the server with `kill -9`; returns the port, on which another may start.
     pub(crate) fn kill(mut self) -> u16 {
         self.end();
         self.port
@@ -53,7 +53,7 @@ impl Nats {
         let _ = self.child.wait();
     }
 
-    /// One of its streams.
+    /// Opens a stream of this server.
     pub(crate) fn stream(&self, name: &str) -> Stream {
         Stream::try_open(self.port, name).expect("nats-server answers")
     }
@@ -65,7 +65,7 @@ impl Drop for Nats {
     }
 }
 
-/// A message as a stream keeps it.
+/// A message as stored in a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Stored {
     pub(crate) subject: String,
@@ -74,13 +74,13 @@ pub(crate) struct Stored {
 }
 
 impl Stored {
-    /// The record that it is about.
+    /// Returns the LSN of the message's record.
     pub(crate) fn lsn(&self) -> u64 {
         self.headers["Tidemark-Lsn"].parse().expect("an LSN")
     }
 }
 
-/// A connection that asks about one stream.
+/// A connection for one stream.
 pub(crate) struct Stream {
     name: String,
     reader: BufReader<TcpStream>,
@@ -94,11 +94,11 @@ impl Stream {
         let hello =
             "CONNECT {\"verbose\":false,\"headers\":true,\"no_responders\":true}\r\nSUB answers 1\r\n";
         opened.reader.get_mut().write_all(hello.as_bytes()).ok()?;
-        // Until `JetStream` itself answers.
+        // Succeeds only once `JetStream` itself answers.
         opened.ask("INFO", "").map(|_| opened)
     }
 
-    /// Asks the server's interface; `None` while it does not answer.
+    /// Calls the API of `JetStream`; `None` while it does not answer.
     fn ask(&mut self, subject: &str, request: &str) -> Option<Value> {
         let request = format!("PUB $JS.API.{subject} answers {}\r\n{request}\r\n", request.len());
         self.reader.get_mut().write_all(request.as_bytes()).ok()?;
@@ -113,39 +113,39 @@ impl Stream {
                     self.reader.read_exact(&mut payload).ok()?;
                     return serde_json::from_slice(&payload).ok();
                 }
-                // Nobody is there to answer.
+                // No responder is there yet.
                 "HMSG" => return None,
                 _ => {}
             }
         }
     }
 
-    /// Publishes a message that is not a sink's.
+    /// Publishes a message that does not come from a sink.
     pub(crate) fn publish(&mut self, subject: &str, payload: &str) {
         let message = format!("PUB {subject} {}\r\n{payload}\r\n", payload.len());
         self.reader.get_mut().write_all(message.as_bytes()).expect("the server reads");
     }
 
-    /// Makes the stream.
+    /// Creates the stream.
     pub(crate) fn make(&mut self) {
         let (subject, request) = (format!("STREAM.CREATE.{}", self.name), json!({"name": self.name}));
         let made = self.ask(&subject, &request.to_string()).expect("an answer");
         assert!(made.get("error").is_none(), "{made}");
     }
 
-    /// Removes all its messages.
+    /// Removes all messages.
     pub(crate) fn purge(&mut self) {
         let purged = self.ask(&format!("STREAM.PURGE.{}", self.name), "").expect("an answer");
         assert_eq!(purged["success"], true, "{purged}");
     }
 
-    /// How many messages it keeps; none if there is no such stream.
+    /// Returns the number of messages; 0 if there is no such stream.
     pub(crate) fn count(&mut self) -> u64 {
         let info = self.ask(&format!("STREAM.INFO.{}", self.name), "").expect("an answer");
         info["state"]["messages"].as_u64().unwrap_or(0)
     }
 
-    /// All its messages in order.
+    /// Returns all messages in order.
     pub(crate) fn messages(&mut self) -> Vec<Stored> {
         (1..=self.count()).map(|sequence| self.message(sequence)).collect()
     }

@@ -1,9 +1,9 @@
-//! A pool of prizes of which there is one each, so that one that is given twice is seen.
+//! A pool of prizes with one unit each: a prize that is given twice is detected.
 
 use super::{Answer, Client, call};
 use std::collections::BTreeSet;
 
-/// Makes the pool `prizes`.
+/// Creates the pool `prizes`.
 pub(crate) fn create_prizes(client: &mut Client, count: usize) {
     let items = (0..count).flat_map(|item| [format!("prize{item}"), "1".into(), "1".into()]);
     let items: Vec<String> = items.collect();
@@ -12,7 +12,7 @@ pub(crate) fn create_prizes(client: &mut Client, count: usize) {
     call(client, &create);
 }
 
-/// Draws until an answer is an error, which is said, or missing; what was won meanwhile, each prize once.
+/// Draws until an answer is missing or an error; returns the prizes won, each once, and the error.
 pub(crate) fn draw_until_refused(client: &mut Client) -> (BTreeSet<String>, Option<String>) {
     let mut won = BTreeSet::new();
     loop {

@@ -1,4 +1,4 @@
-//! Debian's `redis-server`, and random commands that it takes as well as we do.
+//! Debian's `redis-server`, and random commands that both servers accept.
 
 use super::wire::Pipeline;
 use crate::commands::{Generator, Line};
@@ -16,7 +16,7 @@ impl Redis {
         let directory = tempfile::tempdir().expect("a directory");
         let port = super::free_port();
         let child = Command::new("redis-server")
-            // SORT compares text as the locale says.
+            // SORT compares text by locale.
             .env("LC_ALL", "C")
             .args([
                 "--port",
@@ -27,7 +27,7 @@ impl Redis {
                 "",
                 "--appendonly",
                 "no",
-                // Clients that block are let go at Redis's next turn: every 100 ms unless told otherwise.
+                // Redis unblocks clients at its next timer tick: every 100 ms by default.
                 "--hz",
                 "500",
                 "--dir",
@@ -53,18 +53,18 @@ impl Drop for Redis {
     }
 }
 
-/// After these commands the two states may differ; the key goes away on both sides.
+/// Commands after which the two states may differ; their key is removed on both sides.
 const DIVERGING: [&str; 2] = ["incrbyfloat", "hincrbyfloat"];
 
-/// The command's name; of a subcommand, with its parent's.
+/// Returns the command's name; for a subcommand, with its parent's name.
 pub(crate) fn name_of(line: &Line) -> String {
     let word =
         |index: usize| String::from_utf8_lossy(line.get(index).map_or(b"", Vec::as_slice)).to_lowercase();
     if word(0) == "object" { format!("object|{}", word(1)) } else { word(0) }
 }
 
-/// Ranges by text mean something only where all scores are equal, which both servers leave to whoever asks. They get keys
-/// of their own, into which a member comes first.
+/// Gives ranges by text keys of their own, to which a member is added first: such ranges are
+/// defined only if all scores are equal, which both servers leave to the caller.
 pub(crate) fn over_equal_scores(mut line: Line, generator: &mut Generator) -> Vec<Line> {
     let name = name_of(&line);
     let source = if name == "zrangestore" { 2 } else { 1 };
@@ -76,7 +76,7 @@ pub(crate) fn over_equal_scores(mut line: Line, generator: &mut Generator) -> Ve
     vec![[b"zadd", own, b"0", &member].map(<[u8]>::to_vec).to_vec(), line]
 }
 
-/// The key that a command may leave in two states.
+/// Returns the key that may differ between the two states after a command.
 pub(crate) fn diverging(name: &str, line: &Line) -> Option<Vec<u8>> {
     if name == "sort" {
         let store = line.iter().rposition(|word| word.eq_ignore_ascii_case(b"store"))?;
@@ -85,7 +85,8 @@ pub(crate) fn diverging(name: &str, line: &Line) -> Option<Vec<u8>> {
     line.get(1).cloned().filter(|_| DIVERGING.contains(&name))
 }
 
-/// A command that Redis 7.0 takes as well: since 7.2 ZRANK has a fourth argument, and LPOS refuses the lowest rank.
+/// Returns a command that Redis 7.0 accepts as well: ZRANK has a fourth argument since 7.2, and
+/// LPOS refuses the lowest rank since 7.2.
 pub(crate) fn line_that_both_know(generator: &mut Generator) -> Line {
     loop {
         let line = generator.line();
@@ -100,19 +101,22 @@ pub(crate) fn line_that_both_know(generator: &mut Generator) -> Line {
     }
 }
 
-/// Whether a command is one of Redis itself: others say which version of what introduced them.
+/// Returns whether a command is one of Redis: the version field of other commands names their
+/// product as well.
 fn is_redis_s(name: &str) -> bool {
     let row = tidemark_engine::command::find(name.as_bytes());
     row.is_none_or(|row| row.since.starts_with(|first: char| first.is_ascii_digit()))
 }
 
-/// Whether a blocking command has a timeout of zero, behind its name or at its end: nobody would come to serve it.
+/// Returns whether a blocking command has a timeout of zero, after its name or at its end: no other
+/// client would unblock it.
 fn waits_for_ever(line: &Line) -> bool {
     let blocks = name_of(line).starts_with('b') && !name_of(line).starts_with("bit");
     blocks && [line.get(1), line.last()].into_iter().flatten().any(|word| word == b"0")
 }
 
-/// The command as Redis knows it: `DURABLE` and `SYNC` at the end of a SET are our own.
+/// Returns the command in the syntax of Redis: `DURABLE` and `SYNC` at the end of a SET are
+/// extensions.
 pub(crate) fn without_our_words(line: &Line) -> Line {
     let ours = |word: &Vec<u8>| word.eq_ignore_ascii_case(b"durable") || word.eq_ignore_ascii_case(b"sync");
     if name_of(line) != "set" {

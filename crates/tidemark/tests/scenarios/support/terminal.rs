@@ -17,7 +17,7 @@ impl Drop for Running {
     }
 }
 
-/// The command on a terminal, as `script` makes one.
+/// A command on a terminal that `script` provides.
 pub(crate) struct Terminal {
     child: Running,
     shown: std::sync::mpsc::Receiver<Vec<u8>>,
@@ -30,10 +30,11 @@ impl Terminal {
         Self::run(&format!("{subcommand} --port {port} --interval 100ms"), environment)
     }
 
-    /// Runs the program with these arguments, in the shell's words.
+    /// Runs the program with these arguments, in shell syntax.
     pub(crate) fn run(arguments: &str, environment: &str) -> Self {
         let program = env!("CARGO_BIN_EXE_tidemark");
-        // Ctrl-C reaches the shell too, which has to outlive it however the two are scheduled; what it runs does not inherit a trap.
+        // Ctrl-C reaches the shell too, which must survive it in any order of scheduling; its child
+        // does not inherit the trap.
         let line = format!(
             "trap : INT; stty rows 20 cols 72; TERM=xterm {environment} '{program}' {arguments}; echo ended with $?; stty -a"
         );
@@ -59,7 +60,7 @@ impl Terminal {
         self.child.0.stdin.as_mut().expect("a pipe").write_all(keys.as_bytes()).expect("it reads");
     }
 
-    /// Waits until the terminal was sent a text, behind what was waited for before.
+    /// Waits until the terminal has received a text, after the text of the last wait.
     pub(crate) fn await_text(&mut self, text: &str) -> String {
         loop {
             if let Some(at) = self.all.find(text) {

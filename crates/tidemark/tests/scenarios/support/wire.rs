@@ -1,10 +1,10 @@
-//! Answers with everything that the protocol says about them, read without help from the code under test.
+//! Answers with all their protocol types, read without the code under test.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-/// How long an answer may take.
+/// Longest time for an answer.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// One answer of RESP2 or RESP3.
@@ -25,7 +25,7 @@ pub(crate) enum Value {
 }
 
 impl Value {
-    /// The elements of an aggregate; of a map, keys and values in turn.
+    /// Returns the elements of an aggregate; of a map, keys and values in turn.
     pub(crate) fn elements(&self) -> &[Value] {
         match self {
             Self::Array(elements) | Self::Set(elements) | Self::Map(elements) => elements,

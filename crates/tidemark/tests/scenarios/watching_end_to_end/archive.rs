@@ -1,18 +1,20 @@
-//! Copies of the log's segments, for a judge who needs them after the server has let them go.
+//! Copies of the log's segments, for the judge, which needs them after the server has removed them.
 //!
-//! A segment goes when the older of the two snapshots that are kept covers it. Whoever copies before every snapshot has had it
-//! in hand since then: complete, because the snapshot before was behind it.
+//! The server removes a segment when the older of its two kept snapshots covers it. A copy that is
+//! taken before every snapshot is therefore complete: the segment's last record precedes an earlier
+//! snapshot.
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// See the module's documentation.
+/// Copied segments of one log.
 pub(crate) struct Archive {
     of: PathBuf,
     copies: TempDir,
-    /// Segments behind which there was another one when they were copied: nothing is written to them any more.
+    /// Segments that were followed by another one when they were copied, so they are never written
+    /// again.
     complete: BTreeSet<String>,
 }
 
@@ -22,7 +24,7 @@ impl Archive {
         Self { of: of.to_owned(), copies, complete: BTreeSet::new() }
     }
 
-    /// Copies what there is.
+    /// Copies all segments that exist.
     pub(crate) fn collect(&mut self) {
         let mut segments: Vec<String> = names_in(&self.of);
         segments.retain(|name| name.starts_with("segment-"));
@@ -36,7 +38,8 @@ impl Archive {
         self.copy(&last);
     }
 
-    /// Copies the rest of a log that nobody writes to any more; where all of it is.
+    /// Copies the rest of a log that is no longer written; returns the directory with the whole
+    /// log.
     pub(crate) fn complete(&mut self) -> &Path {
         self.complete.clear();
         self.collect();
@@ -44,7 +47,7 @@ impl Archive {
         self.copies.path()
     }
 
-    /// Whether the file was there.
+    /// Copies a file; returns whether it existed.
     fn copy(&self, name: &str) -> bool {
         match std::fs::copy(self.of.join(name), self.copies.path().join(name)) {
             Ok(_) => true,
@@ -54,7 +57,7 @@ impl Archive {
     }
 }
 
-/// The records up to which the snapshots of a directory go, oldest first.
+/// Returns the LSNs of the snapshots in a directory, oldest first.
 pub(crate) fn snapshots_in(directory: &Path) -> Vec<u64> {
     let lsn = |name: &String| name.strip_prefix("snapshot-")?.strip_suffix(".tide")?.parse().ok();
     let mut lsns: Vec<u64> = names_in(directory).iter().filter_map(lsn).collect();

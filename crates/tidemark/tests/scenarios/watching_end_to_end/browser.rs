@@ -1,4 +1,5 @@
-//! A subscriber as a browser is one: one read over Server-Sent Events, and back behind the last event after every break.
+//! A subscriber that behaves like a browser: it watches one read over Server-Sent Events, and
+//! resumes after the last event when the connection breaks.
 
 use super::inbound::{Inbound, PATIENCE, behind};
 use super::read::{Form, Read};
@@ -12,12 +13,12 @@ use std::io;
 use std::time::{Duration, Instant};
 use tidemark_engine::Protocol;
 
-/// See the module's documentation.
+/// A subscriber over Server-Sent Events.
 pub(crate) struct Browser<'w> {
     world: &'w World,
     generator: Generator,
     events: Option<Events>,
-    /// What is watched, if anything is.
+    /// The current subscription, if any.
     open: Option<Subscription>,
     closed: Vec<Subscription>,
 }
@@ -27,7 +28,7 @@ impl<'w> Browser<'w> {
         Self { world, generator, events: None, open: None, closed: Vec::new() }
     }
 
-    /// Watches until there is nothing more to come; all that it was told.
+    /// Watches until there is nothing more to receive; returns all that it received.
     pub(crate) fn run(mut self) -> Vec<Subscription> {
         while self.world.head().is_none() {
             if self.world.is_given_up() {
@@ -63,7 +64,7 @@ impl<'w> Browser<'w> {
         Ok(())
     }
 
-    /// Asks for a read, or for what comes behind what it has of the one that it watches.
+    /// Requests a read, or resumes the current one.
     fn request(&mut self, goes_back: bool) -> io::Result<()> {
         let read = match &self.open {
             Some(open) => open.read.clone(),
@@ -75,10 +76,11 @@ impl<'w> Browser<'w> {
         let mut events = Events::request(self.world.http_port(), &target(&read), last.as_deref())?;
         match events.status()? {
             200 => {}
-            // It stops, or has only begun.
+            // The server stops, or has only just started.
             503 => return Err(io::ErrorKind::ConnectionRefused.into()),
             400 => {
-                // What the read answers by now is an error, so it is no beginning, where it has to begin anew.
+                // The read must start over, but its answer is an error now, with which no
+                // subscription can begin.
                 self.closed.extend(self.open.take());
                 return Ok(());
             }
@@ -95,7 +97,7 @@ impl<'w> Browser<'w> {
         Ok(())
     }
 
-    /// The LSN to go on behind.
+    /// Returns the LSN to resume after.
     fn place(&mut self, goes_back: bool) -> u64 {
         let Some(open) = &self.open else { return 0 };
         let lsns: Vec<u64> = open.stretches.iter().flat_map(|stretch| &stretch.told).map(Told::lsn).collect();
@@ -105,7 +107,7 @@ impl<'w> Browser<'w> {
         open.reached()
     }
 
-    /// Takes what is told for so long.
+    /// Receives events for a while.
     fn listen(&mut self, time: Duration) -> io::Result<()> {
         let until = Instant::now() + time;
         while let Some(events) = &mut self.events {
@@ -118,14 +120,14 @@ impl<'w> Browser<'w> {
 
     fn take(&mut self, kind: &str, data: &Value) {
         if kind == "failed" {
-            // The read answers an error by now, and is no beginning any more.
+            // The read's answer is an error now, with which no subscription can begin.
             self.events = None;
             self.closed.extend(self.open.take());
             return;
         }
         let name = Name::parse(data["sub_id"].as_str().unwrap_or_default().as_bytes());
         if kind == "stale" && data["reason"] == "TRYAGAIN" {
-            // The server stops, or has more to do than it takes on.
+            // The server stops, or is overloaded.
             self.events = None;
             return;
         }
@@ -152,7 +154,8 @@ impl<'w> Browser<'w> {
                 let highest = self.world.floor();
                 open.refusal = Some(Refusal { behind: last.reached(), word, lsn: number("floor"), highest });
                 self.open = Some(Subscription { stretches: Vec::new(), refusal: None, ..open.clone() });
-                // A stretch that was to go on from the place of the one before has not begun if nothing was told.
+                // A stretch that was to continue from the position of the one before has not begun
+                // if it received nothing.
                 if !last.told.is_empty() || matches!(last.begin, Begin::Answer { .. }) {
                     open.stretches.push(last);
                 }
@@ -162,7 +165,8 @@ impl<'w> Browser<'w> {
         }
     }
 
-    /// Takes the rest: until it has the number of the last emission that there was when the head was known.
+    /// Receives the rest: up to the number of the last emission at the time when the head was
+    /// known.
     fn finish(&mut self) -> io::Result<()> {
         let Some(open) = &self.open else { return Ok(()) };
         let Some(name) = open.stretches.last().map(|last| last.name) else { return Ok(()) };
@@ -181,7 +185,7 @@ impl<'w> Browser<'w> {
         Ok(())
     }
 
-    /// The highest number that was told; nothing if the subscription has ended.
+    /// Returns the highest number received; `None` if the subscription has ended.
     fn highest(&self, name: Name) -> Option<u64> {
         let open = self.open.as_ref()?;
         open.stretches.last().filter(|last| last.name == name)?;
@@ -189,14 +193,15 @@ impl<'w> Browser<'w> {
     }
 }
 
-/// The number of the latest emission of a subscription: what another one to the same read begins behind.
+/// Returns the number of the latest emission of a subscription, after which another subscription to
+/// the same read would begin.
 pub(crate) fn latest(world: &World, read: &Read, name: Name) -> io::Result<Option<u64>> {
     let now = name_now(world, read)?;
-    // Otherwise it was forgotten, and is another's now.
+    // Otherwise the subscription was evicted, and its read has another query now.
     Ok(now.filter(|now| now.query == name.query).map(|now| now.base - name.base))
 }
 
-/// The name of a subscription to a read that begins now; `None` if it cannot be watched.
+/// Returns the name that a new subscription to a read gets; `None` if it cannot be watched.
 pub(crate) fn name_now(world: &World, read: &Read) -> io::Result<Option<Name>> {
     let mut connection = Connection::open(world.port(), false)?;
     let mut ask = |words: &[Vec<u8>]| -> io::Result<_> {
@@ -210,7 +215,7 @@ pub(crate) fn name_now(world: &World, read: &Read) -> io::Result<Option<Name>> {
     Ok(parts.get(1).filter(|_| !answer.is_error()).map(|now| Name::parse(content(now))))
 }
 
-/// The target of a request for a read.
+/// Returns the target of a request for a read.
 fn target(read: &Read) -> String {
     let mut target = format!("/v1/watch?db={}&command={}", read.db, escaped(&read.words[0]));
     let operators = read.operators.split_whitespace().map(str::as_bytes);
@@ -233,11 +238,11 @@ fn escaped(bytes: &[u8]) -> String {
     })
 }
 
-/// One answer that goes on.
+/// An event stream.
 struct Events(Inbound);
 
 impl Events {
-    /// By HTTP 1.0, whose answers have no frames of their own.
+    /// Requests with HTTP 1.0, whose answers have no chunks.
     fn request(port: u16, target: &str, last: Option<&str>) -> io::Result<Self> {
         let mut inbound = Inbound::connect(port)?;
         let last = last.map_or(String::new(), |last| format!("Last-Event-ID: {last}\r\n"));
@@ -246,7 +251,7 @@ impl Events {
         Ok(Self(inbound))
     }
 
-    /// Takes the head of the answer.
+    /// Reads the head of the answer and returns its status.
     fn status(&mut self) -> io::Result<u16> {
         let head = self.0.next(PATIENCE, behind(b"\r\n\r\n"))?.expect("a server that runs answers");
         let head = String::from_utf8_lossy(&head);
@@ -254,7 +259,7 @@ impl Events {
         Ok(status.unwrap_or_else(|| panic!("no status: {head}")))
     }
 
-    /// The next event and its data; `None` if none has come for so long.
+    /// Returns the next event and its data; `None` after `patience`.
     fn next(&mut self, patience: Duration) -> io::Result<Option<(String, Value)>> {
         loop {
             let Some(event) = self.0.next(patience, behind(b"\n\n"))? else { return Ok(None) };
@@ -264,7 +269,7 @@ impl Events {
                 let data = serde_json::from_str(data).unwrap_or_else(|error| panic!("{error}: {data}"));
                 return Ok(Some((kind.to_owned(), data)));
             }
-            // A comment, which shows that the connection lives.
+            // A comment, which keeps the connection alive.
         }
     }
 }

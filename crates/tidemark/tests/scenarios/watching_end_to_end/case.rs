@@ -1,5 +1,5 @@
-//! One case, from its seed: a server that is killed, stopped and started again under writers and subscribers, and the
-//! judgement of all that they have noted.
+//! One case, from its seed: a server that is killed, stopped and restarted under writers and
+//! subscribers, and the judgement of all that they have noted.
 
 use super::archive::{Archive, snapshots_in};
 use super::browser::Browser;
@@ -30,7 +30,7 @@ const PAGES: usize = 2;
 const DICE: usize = 2;
 const CONSUMERS: usize = 3;
 
-/// What a case was made of, added up over cases.
+/// Counts over all cases.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) records: u64,
@@ -42,15 +42,15 @@ pub(crate) struct Tally {
     pub(crate) stale: usize,
     pub(crate) refused: usize,
     pub(crate) promises: usize,
-    /// How often a consumer had a name, what it was told then, and how often it was refused.
+    /// How often a consumer owned a name, what it received then, and how often it was refused.
     pub(crate) held: usize,
     pub(crate) told_by_name: usize,
     pub(crate) refused_by_name: usize,
-    /// Names that were ended: that of the consumer itself, that of another one, and one that nobody had; and how often the one that had it
-    /// was told.
+    /// Ended names: of the consumer itself, of another consumer, and without an owner; and how
+    /// often the owner was notified.
     pub(crate) names_ended: [usize; 3],
     pub(crate) told_of_end: usize,
-    /// The same of those who count, by DiceDB's protocol.
+    /// The same for subscribers that count, over DiceDB's protocol.
     pub(crate) counted: usize,
     pub(crate) told_by_number: usize,
     pub(crate) refused_by_number: usize,
@@ -58,7 +58,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// What no single case need have, and many cases together must.
+    /// Returns the counts that may be zero in one case, but not over many cases.
     pub(crate) fn rare(&self) -> [(&'static str, usize); 9] {
         let [own, of_others, of_nobody] = self.names_ended;
         [
@@ -75,14 +75,14 @@ impl Tally {
     }
 }
 
-/// How a life of the server ended.
+/// How a run of the server ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Life {
     Killed,
     Stopped,
 }
 
-/// Says how to repeat a case that fails, and keeps its directory.
+/// Prints how to repeat a failed case, and keeps its directory.
 struct Repeatable {
     seed: u64,
     directory: Option<TempDir>,
@@ -101,7 +101,7 @@ impl Drop for Repeatable {
     }
 }
 
-/// Runs the case of a seed, and adds to the tally what came of it.
+/// Runs the case of a seed, and adds its results to the tally.
 pub(crate) fn run(seed: u64, tally: &mut Tally) {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().to_owned();
@@ -111,7 +111,7 @@ pub(crate) fn run(seed: u64, tally: &mut Tally) {
     let world = World::default();
     let mut archive = plan.retires.then(|| Archive::new(&path));
     if archive.is_none() {
-        // Snapshots are taken by themselves.
+        // The server takes snapshots on its own.
         world.raise_floor(u64::MAX);
     }
     let mut lives = Vec::new();
@@ -184,7 +184,7 @@ pub(crate) fn run(seed: u64, tally: &mut Tally) {
     judge(log, (&subscriptions, &held, &counted), &promises, &allowance, tally);
 }
 
-/// Lets everybody end, also if the case fails.
+/// Ends all threads, also if the case fails.
 struct Over<'w>(&'w World);
 
 impl Drop for Over<'_> {
@@ -193,7 +193,7 @@ impl Drop for Over<'_> {
     }
 }
 
-/// What happens to the server: the one that runs afterwards.
+/// Disturbs the server; returns the one that runs afterwards.
 fn disturb(
     server: Server,
     plan: &mut Plan,
@@ -214,14 +214,14 @@ fn disturb(
             if let Some(archive) = archive {
                 save(&server, archive, world, path);
                 if plan.outruns {
-                    // Two are kept, so that the log lets go of all before this.
+                    // Two snapshots are kept, so the log removes all records before the older one.
                     std::thread::sleep(Duration::from_millis(random.below(100)));
                     save(&server, archive, world, path);
                 }
                 return server;
             }
             let command = random.pick(&["SAVE", "BGSAVE", "BGSAVE"]);
-            // One may be under way already, by itself.
+            // A background snapshot may be running already.
             server.client().call(&[command]).expect("an answer");
             return server;
         }
@@ -235,7 +235,7 @@ fn disturb(
     plan.start(path, world)
 }
 
-/// Takes a snapshot, after which the log lets go of what the one before it covers.
+/// Takes a snapshot, after which the log removes what the snapshot before covers.
 fn save(server: &Server, archive: &mut Archive, world: &World, path: &Path) {
     archive.collect();
     if let Some(newest) = snapshots_in(path).last() {
@@ -245,7 +245,7 @@ fn save(server: &Server, archive: &mut Archive, world: &World, path: &Path) {
     assert!(!answer.is_error(), "{answer:?}");
 }
 
-/// Behind which record everything can be made again: that of the older of two snapshots.
+/// Returns the LSN of the older of two snapshots: all later records can be replayed.
 fn oldest_kept(directory: &Path) -> u64 {
     match snapshots_in(directory).as_slice() {
         [.., older, _] => *older,
@@ -265,7 +265,7 @@ fn set_durability(server: &Server, plan: &mut Plan, durability: &'static str, wo
     }
 }
 
-/// The end of the log, with every record before it emitted.
+/// Returns the end of the log; every record before it has been emitted.
 fn head(server: &Server) -> u64 {
     let answer = server.client().call(&["DBSIZE.WATCH"]).expect("an answer").array();
     answer[3].integer() as u64

@@ -1,5 +1,5 @@
-//! A consumer that keeps nothing: it watches under a name, does something for each emission, and crashes. Several of them share
-//! the names and take them from each other.
+//! A consumer without state: it watches under a name, does its work for each emission, and crashes.
+//! Several consumers share the names and take them over from each other.
 
 use super::errand::{Errand, Errands, Fate, Manner, lock};
 use super::inbound::PATIENCE;
@@ -11,32 +11,32 @@ use crate::commands::Generator;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// Where consumers do what is to be done: in a database that nobody watches.
+/// Database in which consumers do their work. No read of it is watched.
 const EFFECTS_DB: &str = "5";
 
-/// The longest that a consumer waits before it does what it has in its hands.
+/// Longest time that a consumer waits before it processes an emission.
 const LONGEST_PAUSE_MS: u64 = 20;
 
-/// See the module's documentation.
+/// A consumer of named subscriptions.
 pub(crate) struct Consumer<'w> {
     world: &'w World,
     errands: &'w Errands,
     generator: Generator,
-    /// Which errand it ends when everything has been written.
+    /// Number of the errand that it completes when all writes are done.
     number: usize,
     held: Vec<Held>,
 }
 
-/// A name that a connection has.
+/// A name that a connection owns.
 struct Tenure {
     connection: Connection,
-    /// Where it does what is to be done.
+    /// Connection on which it does its work.
     worker: Connection,
-    /// In which life of the server, and whether that is certain.
+    /// Run of the server, and whether that is certain.
     life: usize,
     is_life_certain: bool,
     held: Held,
-    /// What it has been told and has not done.
+    /// Emissions that it has received and not processed.
     undone: Vec<u64>,
     has_ended: bool,
 }
@@ -46,7 +46,7 @@ impl<'w> Consumer<'w> {
         Self { world, errands, generator, number, held: Vec::new() }
     }
 
-    /// Consumes until there is nothing more to come; all that it was told.
+    /// Consumes until there is nothing more to receive; returns all that it received.
     pub(crate) fn run(mut self) -> Vec<Held> {
         while self.world.head().is_none() {
             if self.world.is_given_up() {
@@ -62,7 +62,7 @@ impl<'w> Consumer<'w> {
         self.held
     }
 
-    /// One life of the consumer: whatever ends it, what it was told is noted.
+    /// Runs the consumer once, and notes what it received, however the run ends.
     fn live(
         &mut self,
         errand: &Errand,
@@ -76,7 +76,7 @@ impl<'w> Consumer<'w> {
         worked
     }
 
-    /// Takes the name, from whoever has it; nothing if the server does not go on with it.
+    /// Takes over the name; returns `None` if the server refuses.
     fn begin(&mut self, errand: &Errand) -> io::Result<Option<Tenure>> {
         let life = self.world.life();
         let mut connection = Connection::open(self.world.port(), self.generator.random.once_in(3))?;
@@ -120,7 +120,8 @@ impl<'w> Consumer<'w> {
         Ok(Some(Tenure { connection, worker, life, is_life_certain, held, undone, has_ended: false }))
     }
 
-    /// An LSN that it may go on behind although the server keeps the place: one that it was told of.
+    /// Returns an earlier LSN that it received, to resume after although the server keeps the
+    /// position.
     fn place(&mut self, errand: &Errand) -> Option<u64> {
         if errand.manner != Manner::AtLeast || !self.generator.random.once_in(4) {
             return None;
@@ -147,7 +148,7 @@ impl<'w> Consumer<'w> {
         let lsn = text.split([' ', ':']).find_map(|word| word.parse().ok()).unwrap_or(0);
         match word.as_str() {
             "TRYAGAIN" => return Err(io::ErrorKind::Interrupted.into()),
-            // The position has moved while it was looked for.
+            // The position has moved during the search.
             "INVALID_SEQUENCE" if errand.manner == Manner::AtMost => return Ok(None),
             "STALE_SEQUENCE" => {
                 let lsn = elements(&answer.0).get(1).map_or(lsn, |lsn| number(lsn));
@@ -157,7 +158,7 @@ impl<'w> Consumer<'w> {
                 let refusal = Some(refusal);
                 self.held.push(Held { errand, stretch, at_least: 0, refusal, has_lost_name: false });
             }
-            // What cannot be watched.
+            // A read that cannot be watched.
             "ERR" | "WRONGTYPE" => {}
             "SUBSCRIPTION_NOT_FOUND" if self.errands.is_doomed(&errand.name) => {}
             _ => panic!("{} of {} is answered {text}", errand.name, errand.read.shown()),
@@ -173,7 +174,7 @@ impl<'w> Consumer<'w> {
             }
             let random = &mut self.generator.random;
             match random.below(60) {
-                // It crashes, whatever is in its hands.
+                // Crashes, even with unprocessed emissions.
                 0 => return Ok(()),
                 1 => {
                     let answer = tenure.ask(self.world, &["UNWATCH", &tenure.held.errand.name.clone()])?;
@@ -193,7 +194,7 @@ impl<'w> Consumer<'w> {
         Ok(())
     }
 
-    /// Says that it has done what it was told, if it is to say so.
+    /// Acknowledges what it has received, if its manner requires that.
     fn acknowledge(&mut self, tenure: &mut Tenure) -> io::Result<()> {
         let Held { errand, stretch, .. } = &tenure.held;
         if errand.manner != Manner::AtLeast || stretch.told.is_empty() {
@@ -216,7 +217,7 @@ impl<'w> Consumer<'w> {
         Ok(())
     }
 
-    /// Ends a name for good: its own, or one that another consumer has, or nobody.
+    /// Ends a name permanently: its own, one that another consumer owns, or one without an owner.
     fn end_name(&mut self, tenure: &mut Tenure) -> io::Result<()> {
         let random = &mut self.generator.random;
         let (errand, is_by_worker) = match random.below(3) {
@@ -246,13 +247,13 @@ impl<'w> Consumer<'w> {
         Ok(())
     }
 
-    /// Whether the server that has given it the name has ended it.
+    /// Returns whether the server that gave it the name has ended the name.
     fn has_ended(&self, tenure: &Tenure) -> bool {
         let fate = self.errands.fate(&tenure.held.errand.name);
         tenure.is_life_certain && *lock(&fate) == Fate::Ended(tenure.life)
     }
 
-    /// Does what is to be done for what it has in its hands.
+    /// Processes the received emissions.
     fn process(&mut self, tenure: &mut Tenure) -> io::Result<()> {
         match tenure.held.errand.manner {
             Manner::AtLeast => {}
@@ -273,7 +274,7 @@ impl<'w> Consumer<'w> {
         Ok(())
     }
 
-    /// Does what is to be done for the next emissions, all together and each once.
+    /// Processes the next emissions in one transaction, each exactly once.
     fn transact(&mut self, tenure: &mut Tenure, most: usize) -> io::Result<()> {
         let batch: Vec<u64> = tenure.undone.iter().copied().take(most).collect();
         let errand = tenure.held.errand.clone();
@@ -295,7 +296,7 @@ impl<'w> Consumer<'w> {
             answer.text()
         );
         if is_done_before && batch.len() > 1 {
-            // The first of them was done before, by whoever had the name.
+            // The first of them was already processed by an earlier owner of the name.
             return self.transact(tenure, 1);
         }
         tenure.undone.drain(..batch.len());
@@ -307,7 +308,7 @@ impl<'w> Consumer<'w> {
         self.errands.note_done(&tenure.held.errand.name, tenure.life, lsn);
     }
 
-    /// Brings its errand to an end, whoever takes its name meanwhile.
+    /// Completes its errand, even if another consumer takes over the name.
     fn finish(&mut self) {
         let (began, mut is_complete) = (Instant::now(), false);
         while !is_complete {
@@ -323,7 +324,7 @@ impl<'w> Consumer<'w> {
         }
     }
 
-    /// Takes and does all that there is; whether it has all.
+    /// Receives and processes all that there is; returns whether it has everything.
     fn take_rest(&mut self, tenure: &mut Tenure) -> io::Result<bool> {
         let began = Instant::now();
         while !tenure.has_ended {
@@ -348,7 +349,7 @@ impl<'w> Consumer<'w> {
 }
 
 impl Tenure {
-    /// Sends a command and takes its answer, and whatever is told before it.
+    /// Sends a command; returns its answer and notes the pushes before it.
     fn ask<W: AsRef<[u8]>>(&mut self, world: &World, words: &[W]) -> io::Result<Frame> {
         self.connection.send(words)?;
         loop {
@@ -359,7 +360,7 @@ impl Tenure {
         }
     }
 
-    /// Takes what is told for so long, or the first of it.
+    /// Waits for a push and notes it; `time` is the longest wait.
     fn listen(&mut self, world: &World, time: Duration) -> io::Result<()> {
         if let Some(frame) = self.connection.next(time)? {
             assert!(self.take(world, &frame), "nobody has asked: {}", frame.text());
@@ -367,7 +368,7 @@ impl Tenure {
         Ok(())
     }
 
-    /// Takes what is told until it is told that its name has ended, behind which nothing is told.
+    /// Notes pushes until one says that the name has ended, which must be the last.
     fn await_end(&mut self, world: &World) -> io::Result<()> {
         let began = Instant::now();
         while !self.has_ended {
@@ -379,7 +380,7 @@ impl Tenure {
         self.ask(world, &["PING"]).map(drop)
     }
 
-    /// Notes a frame that is about the subscription; whether it is.
+    /// Notes a frame; returns whether it is about the subscription.
     fn take(&mut self, world: &World, frame: &Frame) -> bool {
         let parts = frame.elements();
         let had_ended = self.has_ended;
@@ -404,7 +405,7 @@ impl Tenure {
     }
 }
 
-/// How a subscription begins that is answered like this.
+/// Returns the beginning of a subscription from its answer.
 fn begun(answer: &Frame) -> Option<Begin> {
     let [_, _, _, lsn, _, seq, _, value] = answer.elements()[..] else { return None };
     let value = Some(value.to_vec()).filter(|value| value != b"_\r\n");

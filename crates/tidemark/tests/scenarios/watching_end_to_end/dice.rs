@@ -1,4 +1,5 @@
-//! A subscriber that speaks DiceDB's protocol. It is told no LSNs: it counts, and goes on behind a number.
+//! A subscriber over DiceDB's protocol, whose emissions have no LSNs: it counts, and resumes after
+//! a number.
 
 use super::browser::{latest, name_now};
 use super::dice_wire::{Connection, Result};
@@ -13,7 +14,7 @@ use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 use tidemark_engine::Protocol;
 
-/// The reads that there are, `#` standing for a number, and what they are among Redis's commands.
+/// Reads of this protocol, with `#` for a number, and the same reads as commands of Redis.
 const READS: [(&str, &str); 8] = [
     ("GET string:#", "GET string:#"),
     ("GET counter:#", "GET counter:#"),
@@ -25,35 +26,35 @@ const READS: [(&str, &str); 8] = [
     ("ZRANK zset:# 1", "ZRANK zset:# 1 WITHSCORE"),
 ];
 
-/// What a subscriber has noted who counts.
+/// What a subscriber that counts has noted.
 #[derive(Debug, Clone)]
 pub(crate) struct Counted {
     pub(crate) read: Read,
     pub(crate) query: u64,
-    /// Where its numbers may begin.
+    /// Possible numbers at which its own numbers begin.
     pub(crate) bases: RangeInclusive<u64>,
     pub(crate) stretches: Vec<Run>,
     pub(crate) refusal: Option<Refused>,
 }
 
-/// That the server would not go on, or no further.
+/// A refusal of the server to resume or to continue.
 #[derive(Debug, Clone)]
 pub(crate) struct Refused {
-    /// The number behind which it was to go on.
+    /// The number after which it was to resume.
     pub(crate) behind: u64,
     pub(crate) word: String,
-    /// How far the log can have been let go by then.
+    /// Highest LSN up to which the log may have been removed by then.
     pub(crate) highest: u64,
 }
 
-/// What was told on one connection.
+/// What was received on one connection.
 #[derive(Debug, Clone)]
 pub(crate) struct Run {
-    /// The answer, if it began with that, and the number of the last emission by then.
+    /// The answer, if it began with one, and the number of the last emission at that time.
     pub(crate) answer: Option<Vec<u8>>,
     pub(crate) behind: u64,
     pub(crate) told: Vec<Vec<u8>>,
-    /// It had everything when the log ended here.
+    /// Set if it had received everything when the log ended here.
     pub(crate) complete: Option<u64>,
 }
 
@@ -63,12 +64,12 @@ impl Run {
     }
 }
 
-/// See the module's documentation.
+/// A subscriber over DiceDB's protocol.
 pub(crate) struct Dice<'w> {
     world: &'w World,
     generator: Generator,
     connection: Option<Connection>,
-    /// The words of the read that is watched, its fingerprint, and what was told of it.
+    /// The words of the watched read, its fingerprint, and what was received.
     open: Option<(Vec<String>, u64, Counted)>,
     closed: Vec<Counted>,
 }
@@ -78,7 +79,7 @@ impl<'w> Dice<'w> {
         Self { world, generator, connection: None, open: None, closed: Vec::new() }
     }
 
-    /// Watches until there is nothing more to come; all that it was told.
+    /// Watches until there is nothing more to receive; returns all that it received.
     pub(crate) fn run(mut self) -> Vec<Counted> {
         while self.world.head().is_none() {
             if self.world.is_given_up() {
@@ -129,7 +130,7 @@ impl<'w> Dice<'w> {
                 let answer =
                     connection.ask(&["EMITRECONNECT", &words[1], &subscription, &behind.to_string()])?;
                 if answer.message.contains("TRYAGAIN") {
-                    // The server stops, or has more to do than it takes on.
+                    // The server stops, or is overloaded.
                     return Err(io::ErrorKind::Interrupted.into());
                 }
                 if answer.is_ok {
@@ -146,7 +147,7 @@ impl<'w> Dice<'w> {
         Ok(())
     }
 
-    /// Takes what is told for so long.
+    /// Receives emissions for a while.
     fn listen(&mut self, time: Duration) -> io::Result<()> {
         let until = Instant::now() + time;
         while let (Some(connection), Some((words, fingerprint, counted))) =
@@ -168,7 +169,8 @@ impl<'w> Dice<'w> {
         Ok(())
     }
 
-    /// Takes the rest: until it has the number of the last emission that there was when the head was known.
+    /// Receives the rest: up to the number of the last emission at the time when the head was
+    /// known.
     fn finish(&mut self) -> io::Result<()> {
         if self.open.is_none() {
             return Ok(());
@@ -176,7 +178,7 @@ impl<'w> Dice<'w> {
         self.connect(false)?;
         let Some((_, _, counted)) = &self.open else { return Ok(()) };
         if counted.bases.start() != counted.bases.end() {
-            // Nobody knows what its last number is.
+            // Its last number is unknown.
             return Ok(());
         }
         let name = Name { query: counted.query, base: *counted.bases.start() };
@@ -195,7 +197,7 @@ impl<'w> Dice<'w> {
     }
 }
 
-/// Watches any read; nothing if it cannot be, or is not known by what name Redis's clients know it.
+/// Watches a read; `None` if that fails, or if the name of its query cannot be determined.
 fn watch(
     world: &World,
     connection: &mut Connection,
@@ -232,7 +234,7 @@ fn watch(
     Ok(Some((words, answer.fingerprint, counted)))
 }
 
-/// What is noted of an emission, whose message is the value itself where the read is `GET`.
+/// Returns what is noted of an emission. Its message is the value itself for `GET`.
 fn noted(name: &str, told: &Result) -> Vec<u8> {
     if name == "GET" && told.is_ok {
         assert_eq!(told.said, told.message.as_str(), "the message is the value");
@@ -241,7 +243,7 @@ fn noted(name: &str, told: &Result) -> Vec<u8> {
 }
 
 impl Counted {
-    /// What was told, with the LSNs that the log says, if the numbers begin there.
+    /// Returns what was received with LSNs from the log, if the numbers begin at `base`.
     fn with_lsns(&self, base: u64, lsn_of: impl Fn(u64) -> Option<u64>) -> Option<Subscription> {
         let name = Name { query: self.query, base };
         let mut stretches = Vec::new();
@@ -264,7 +266,7 @@ impl Counted {
         Some(Subscription { read: self.read.clone(), stretches, refusal: None })
     }
 
-    /// What was told is what the log says, from wherever the numbers began.
+    /// Checks that what was received equals the log, for one of the possible bases.
     pub(crate) fn judge(
         &self,
         evidence: &Evidence,
@@ -289,7 +291,7 @@ impl Counted {
         Err(format!("{shown} by DiceDB's protocol: {}", fault.unwrap_or_default()))
     }
 
-    /// What was said to be gone was gone, if the numbers begin there.
+    /// Checks that emissions reported as gone were gone, if the numbers begin at `base`.
     fn judge_refusal(
         &self,
         base: u64,

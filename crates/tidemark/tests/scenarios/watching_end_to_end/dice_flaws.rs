@@ -1,4 +1,4 @@
-//! The judge of those who count finds what is wrong, as in [`super::flaws`].
+//! The judge of counting subscribers finds planted flaws, as in [`super::flaws`].
 
 use super::dice::{Counted, Refused, Run};
 use super::flaws::{HEAD, Scene, gone_to, read};
@@ -6,14 +6,15 @@ use super::judge::{Allowance, Evidence};
 use super::read::{Form, Read};
 use serde_json::{Value, json};
 
-/// What is noted of the read's six emissions, from a number on.
+/// Returns what is noted of the read's six emissions, after the first `seen`.
 fn told_behind(seen: usize) -> Vec<Vec<u8>> {
     let wrong_type = json!({ "error": "WRONGTYPE Operation " });
     let told: [Value; 6] = [json!("1"), json!("2"), json!(""), wrong_type, json!("4"), json!("5")];
     told[seen..].iter().map(|value| value.to_string().into_bytes()).collect()
 }
 
-/// One that was cut off behind its third emission, came back behind the second, and has all.
+/// Returns the notes of a subscriber whose connection broke after its third emission, that resumed
+/// after the second, and has everything.
 fn flawless() -> Counted {
     let first = Run {
         answer: Some(b"\"0\"".to_vec()),

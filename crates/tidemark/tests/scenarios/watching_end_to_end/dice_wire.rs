@@ -1,4 +1,5 @@
-//! DiceDB's protocol as its clients speak it: frames of protocol buffers, and what the answers of watched reads look like in them.
+//! DiceDB's protocol as its clients speak it: frames of protocol buffers, and the form of watched
+//! reads' answers in them.
 
 use super::inbound::{Inbound, PATIENCE};
 use super::stream::{content, elements};
@@ -6,16 +7,16 @@ use serde_json::{Value, json};
 use std::io;
 use std::time::Duration;
 
-/// The bodies of results, by the field that they are in.
+/// Field numbers of result bodies.
 const ZRANGE: u64 = 41;
 const ZRANK: u64 = 45;
 const HGETALL: u64 = 36;
 const NUMBERS: [u64; 2] = [40, 46];
 
-/// How much of an error is noted: what it begins with says which one it is.
+/// Bytes of an error that are noted: its beginning identifies it.
 const ERROR_BYTES: usize = 20;
 
-/// A received result: its message, which subscription it is of, and what it says.
+/// A received result: its message, the fingerprint of its subscription, and its content.
 #[derive(Debug)]
 pub(crate) struct Result {
     pub(crate) is_ok: bool,
@@ -43,20 +44,20 @@ impl Connection {
         self.0.send(&[&length.to_be_bytes(), message.as_slice()].concat())
     }
 
-    /// Sends a command and takes its answer, before which nothing else can come.
+    /// Sends a command and returns its answer, before which no push can come.
     pub(crate) fn ask(&mut self, words: &[&str]) -> io::Result<Result> {
         self.send(words)?;
         Ok(self.next(PATIENCE)?.expect("a server that runs answers"))
     }
 
-    /// The next result; `None` if none has come for so long.
+    /// Returns the next result; `None` after `patience`.
     pub(crate) fn next(&mut self, patience: Duration) -> io::Result<Option<Result>> {
         let end_of = |bytes: &[u8]| Some(4 + u32::from_be_bytes(*bytes.first_chunk()?) as usize);
         Ok(self.0.next(patience, end_of)?.map(|frame| result(&frame[4..])))
     }
 }
 
-// ---- what came ----
+// ---- received results ----
 
 enum Field<'a> {
     Number(u64, i64),
@@ -114,7 +115,7 @@ fn error(text: &str) -> Value {
     json!({ "error": text.chars().take(ERROR_BYTES).collect::<String>() })
 }
 
-/// What a body says: a text, a number, pairs, or members with score and rank.
+/// Returns the content of a body: a text, a number, pairs, or members with score and rank.
 fn said(field: u64, body: &[u8]) -> Value {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let parts = fields(body);
@@ -149,9 +150,9 @@ fn said(field: u64, body: &[u8]) -> Value {
     }
 }
 
-// ---- what had to come ----
+// ---- expected results ----
 
-/// What a client of this protocol is told of an answer of RESP3.
+/// Returns the form of a RESP3 answer in this protocol.
 pub(crate) fn of(words: &[Vec<u8>], answer: &[u8]) -> Value {
     told(words, answer).unwrap_or_else(|why| error(&why))
 }
@@ -194,7 +195,7 @@ fn text(answer: &[u8]) -> std::result::Result<String, String> {
     String::from_utf8(content(answer).to_vec()).map_err(|_| NOT_TEXT.to_owned())
 }
 
-/// A score, which has to be a whole number.
+/// Returns a score, which must be a whole number.
 fn score(answer: &[u8]) -> std::result::Result<i64, String> {
     let number: f64 = text(answer)?.parse().unwrap_or(f64::NAN);
     let is_whole = number.fract() == 0.0 && number.abs() < 9_223_372_036_854_775_808.0;

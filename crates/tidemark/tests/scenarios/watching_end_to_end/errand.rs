@@ -1,4 +1,5 @@
-//! What consumers share: the names under which the server keeps their places, and how far they have been told that it has them.
+//! State that consumers share: the names under which the server keeps their positions, and which
+//! positions it has acknowledged.
 
 use super::read::Read;
 use crate::commands::{Generator, Random};
@@ -6,14 +7,14 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tidemark_engine::Protocol;
 
-/// How often what is done for an emission is done, whoever is killed.
+/// How often the work for an emission is done, despite any kills.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Manner {
-    /// Acknowledged when it is done.
+    /// At least once: acknowledged after the work.
     AtLeast,
-    /// Acknowledged by the server before it is told.
+    /// At most once: acknowledged by the server before it is sent.
     AtMost,
-    /// Acknowledged in the transaction that does it.
+    /// Exactly once: acknowledged in the transaction that does the work.
     Exactly,
 }
 
@@ -26,25 +27,25 @@ pub(crate) struct Errand {
 }
 
 impl Errand {
-    /// A command about the emissions up to an LSN.
+    /// Returns a command about the emissions up to an LSN.
     pub(crate) fn words(&self, command: &str, lsn: u64) -> [Vec<u8>; 4] {
         [command.into(), self.read.key(), self.name.clone().into(), lsn.to_string().into()]
     }
 }
 
-/// Whether a name may be begun. Its lock is held by whoever may begin it for as long as the server may do so: a name that has
-/// ended must not begin again, so that the log has each once.
+/// Whether a name may begin. A consumer that begins a name holds the lock as long as the server may
+/// do so: an ended name must not begin again, so the log has each name once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Fate {
     #[default]
     Lives,
-    /// Its end was asked for, or will be at once.
+    /// Its end was requested, or will be immediately.
     Doomed,
-    /// The server has said that it has ended it, in this life.
+    /// The server has confirmed its end, in this run.
     Ended(usize),
 }
 
-/// How many names were ended: that of the consumer itself, that of another one, and one that nobody had.
+/// Numbers of ended names: of the consumer itself, of another consumer, and without an owner.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Ends {
     pub(crate) own: usize,
@@ -52,13 +53,13 @@ pub(crate) struct Ends {
     pub(crate) of_nobody: usize,
 }
 
-/// The errands of a case, of each manner one at a time.
+/// The errands of a case, one at a time of each manner.
 pub(crate) struct Errands {
     present: Mutex<Vec<Errand>>,
-    /// In which life of the server it has answered that a name is done with up to which LSN.
+    /// By name: the run of the server, and the last LSN that it has confirmed as acknowledged.
     done: Mutex<BTreeMap<String, (usize, u64)>>,
     fates: Mutex<BTreeMap<String, Arc<Mutex<Fate>>>>,
-    /// How many consumers believe that they have a name.
+    /// Number of consumers that believe to own a name.
     holders: Mutex<BTreeMap<String, usize>>,
     ends: Mutex<Ends>,
 }
@@ -85,46 +86,47 @@ impl Errands {
         lock(&self.present).get(number).cloned()
     }
 
-    /// Puts another errand in place of one that cannot be gone on with.
+    /// Replaces an errand that cannot continue.
     pub(crate) fn replace(&self, over: &Errand, generator: &mut Generator) {
         let mut present = lock(&self.present);
-        // Somebody else may have been first.
+        // Another consumer may have replaced it already.
         if let Some(place) = present.iter_mut().find(|errand| errand.name == over.name) {
             let number = over.name.rsplit('.').next().and_then(|number| number.parse::<u64>().ok());
             *place = errand(over.manner, number.unwrap_or(0) + 1, generator);
         }
     }
 
-    /// Notes that the server has said in this life that all up to an LSN is done with.
+    /// Notes that the server has confirmed in this run that everything up to an LSN is
+    /// acknowledged.
     pub(crate) fn note_done(&self, name: &str, life: usize, lsn: u64) {
         let mut all = lock(&self.done);
         let done = all.entry(name.to_owned()).or_default();
         *done = if done.0 == life { (life, done.1.max(lsn)) } else { (life, lsn) };
     }
 
-    /// Up to where all was done with by now, if the server is still in this life.
+    /// Returns the last acknowledged LSN, if the server is still in this run.
     pub(crate) fn done(&self, name: &str, life: usize) -> u64 {
         lock(&self.done).get(name).filter(|done| done.0 == life).map_or(0, |done| done.1)
     }
 
-    /// What is to become of a name.
+    /// Returns the fate of a name.
     pub(crate) fn fate(&self, name: &str) -> Arc<Mutex<Fate>> {
         Arc::clone(lock(&self.fates).entry(name.to_owned()).or_default())
     }
 
-    /// Whether a name may have ended by now.
+    /// Returns whether a name may have ended.
     pub(crate) fn is_doomed(&self, name: &str) -> bool {
         *lock(&self.fate(name)) != Fate::Lives
     }
 
-    /// Notes that a consumer has a name, or has it no more.
+    /// Notes that a consumer owns a name, or no longer does.
     pub(crate) fn note_holder(&self, name: &str, has: bool) {
         let mut holders = lock(&self.holders);
         let count = holders.entry(name.to_owned()).or_default();
         *count = if has { *count + 1 } else { count.saturating_sub(1) };
     }
 
-    /// Notes that a name was ended by a consumer, which had it itself or did not.
+    /// Counts a name that a consumer has ended, which owned it or did not.
     pub(crate) fn note_end(&self, name: &str, is_own: bool) {
         let is_held = lock(&self.holders).get(name).is_some_and(|count| *count > 0);
         let mut ends = lock(&self.ends);

@@ -1,5 +1,5 @@
-//! The judge is worth something only if it finds what is wrong. Each test takes what a flawless subscriber has noted, plants
-//! one flaw, and expects a fault.
+//! A judge is useful only if it finds faults. Each test takes the notes of a flawless subscriber,
+//! plants one flaw, and expects a fault.
 
 use super::judge::{Allowance, Evidence, Promise};
 use super::model::{BEFORE_ALL, empty_engine};
@@ -9,12 +9,13 @@ use tidemark_engine::watch::Filter;
 use tidemark_engine::{Call, Engine, Protocol, Reply, command, watch};
 use tidemark_log::{Lsn, Record};
 
-/// A log with a watched read at record 2, and its evidence. The read changes at the records 3, 5, 6, 7, 9 and 10.
+/// A log with a watched read at record 2, and its evidence. The read changes at the records 3, 5,
+/// 6, 7, 9 and 10.
 pub(crate) struct Scene {
     engine: Engine,
 }
 
-/// The query's name, and where its numbers begin.
+/// Name of the query, with numbers from the beginning.
 const NAME: Name = Name { query: 2, base: 0 };
 pub(crate) const HEAD: u64 = 10;
 
@@ -53,12 +54,12 @@ impl Scene {
         self.engine.execute(&call, &mut Reply::default());
     }
 
-    /// The evidence of the log up to a record: what is behind it was taken back.
+    /// Returns the evidence of the log up to a record; later records are lost.
     fn evidence(&self, last: u64, subscriptions: &[Subscription]) -> Result<Evidence, String> {
         Evidence::of(subscriptions, (&[], &[]), |see| self.show(last, see))
     }
 
-    /// Shows the records up to one.
+    /// Shows the records up to `last`.
     pub(crate) fn show(&self, last: u64, see: &mut dyn FnMut(&Record<'_>)) {
         let log = self.engine.log();
         log.wait_durable(log.appended()).expect("memory does not fail");
@@ -83,7 +84,7 @@ impl Scene {
     }
 }
 
-/// What comes behind the first `seen` emissions.
+/// Returns the emissions after the first `seen`.
 pub(crate) fn told_behind(seen: usize) -> Vec<Told> {
     let values: [(u64, &str); 6] = [
         (3, "$1\r\n1\r\n"),
@@ -103,7 +104,8 @@ pub(crate) fn told_behind(seen: usize) -> Vec<Told> {
     (1..).zip(values.iter().zip(before)).map(emission).skip(seen).collect()
 }
 
-/// What a subscriber has noted who was cut off behind its third emission, came back behind the second, and has all.
+/// Returns the notes of a subscriber whose connection broke after its third emission, that resumed
+/// after the second, and has everything.
 pub(crate) fn flawless() -> Subscription {
     let answer = Begin::Answer { lsn: 2, seq: Some(0), value: Some(b"$1\r\n0\r\n".to_vec()) };
     let mut first = told_behind(0);
@@ -119,7 +121,7 @@ pub(crate) fn flawless() -> Subscription {
     Subscription { read: read(), stretches, refusal: None }
 }
 
-/// Expects that the flaw is found, and that what is said of it begins like this.
+/// Expects that the judge finds the flaw, with an error that begins with `said`.
 fn finds(said: &str, plant: impl FnOnce(&mut Subscription)) {
     let (scene, mut subscription) = (Scene::new(), flawless());
     plant(&mut subscription);
@@ -239,7 +241,7 @@ fn an_emission_that_a_kill_has_taken_back_is_found() {
     assert!(fault.contains("no record 2 that begins it"), "{fault}");
 }
 
-/// The log was let go up to a record, and may have been up to another when something was told.
+/// Returns the allowance of a log whose records up to `floor` were removed.
 pub(crate) fn gone_to(floor: u64) -> Allowance {
     Allowance { floor, ..Allowance::default() }
 }
@@ -291,7 +293,7 @@ fn a_word_of_staleness_without_need_is_found() {
     verdict(9, 11, 9, &Allowance { forgets: true, ..gone_to(0) }).expect_err("nothing has changed there");
 }
 
-/// What a subscriber has noted who wants the latest only, and got every other emission.
+/// Returns the notes of a subscriber that wants only the latest emissions, and got every other one.
 fn squashed() -> Subscription {
     let mut subscription = flawless();
     let mut stretch = Stretch { is_squashed: true, told: told_behind(0), ..subscription.stretches.remove(0) };

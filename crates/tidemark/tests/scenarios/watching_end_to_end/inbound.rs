@@ -1,16 +1,16 @@
-//! What comes over a socket, taken in whole units, whichever the protocol.
+//! Data from a socket, in whole units, for any protocol.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-/// How long a server that runs may take to answer before a case has failed.
+/// Longest time for a running server to answer; a longer wait fails the case.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// See the module's documentation.
+/// A buffered socket.
 pub(crate) struct Inbound {
     stream: TcpStream,
-    /// What has come and has not been taken.
+    /// Received bytes that were not returned yet.
     buffer: Vec<u8>,
 }
 
@@ -29,8 +29,8 @@ impl Inbound {
         self.stream.write_all(bytes)
     }
 
-    /// The next unit; `None` if none has come as a whole for so long. `end_of` says behind which byte the first one ends, if it
-    /// does.
+    /// Returns the next unit; `None` if no complete one arrives in time. `end_of` returns the
+    /// offset after the first unit, if it is complete.
     pub(crate) fn next(
         &mut self,
         patience: Duration,
@@ -50,7 +50,7 @@ impl Inbound {
         }
     }
 
-    /// Takes what has come, or waits for something.
+    /// Reads available bytes, or waits for some.
     fn fill(&mut self, patience: Duration) -> io::Result<()> {
         self.stream.set_read_timeout(Some(patience))?;
         let mut chunk = [0; 16 * 1024];
@@ -64,7 +64,7 @@ impl Inbound {
     }
 }
 
-/// Behind which byte the first of these marks ends.
+/// Returns the offset after the first occurrence of the mark.
 pub(crate) fn behind(mark: &[u8]) -> impl Fn(&[u8]) -> Option<usize> {
     move |bytes| Some(bytes.windows(mark.len()).position(|window| window == mark)? + mark.len())
 }

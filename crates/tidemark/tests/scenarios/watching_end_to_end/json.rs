@@ -5,7 +5,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-/// The JSON of an answer that is given as it goes over the wire.
+/// Returns the JSON of an answer in wire format.
 pub(crate) fn of(answer: &[u8]) -> Value {
     let text = || String::from_utf8_lossy(content(answer)).into_owned();
     match answer.first() {
@@ -28,14 +28,14 @@ pub(crate) fn of(answer: &[u8]) -> Value {
     }
 }
 
-/// What a subscriber has noted of JSON that was sent. Reading a float may change its last digit, and a subscriber reads it to write it
-/// down, so it is read again.
+/// Returns what a subscriber notes of JSON that was sent. Parsing may change the last digit of a
+/// float, and the subscriber's notes are parsed once more.
 pub(crate) fn received(sent: &Value) -> Value {
     let read = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_default();
     read(&read(&sent.to_string()).to_string())
 }
 
-/// An object, or pairs if a key is no text.
+/// Returns an object, or pairs if a key is not text.
 fn map(answer: &[u8]) -> Value {
     let parts = elements(answer);
     let key = |pair: &[&[u8]]| std::str::from_utf8(content(pair[0])).ok().map(str::to_owned);

@@ -1,4 +1,4 @@
-//! The judge: compares what subscribers have noted, and what writers were answered, with what the log says.
+//! The judge: compares the notes of subscribers, and the answers to writers, with the log.
 
 use super::dice::Counted;
 use super::model::{Expected, Model, Signal};
@@ -8,46 +8,46 @@ use super::received::{Begin, End, Floor, Name, Refusal, Stretch, Subscription, T
 use std::collections::{BTreeMap, BTreeSet};
 use tidemark_log::Record;
 
-/// What may be gone.
+/// What may be missing.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Allowance {
-    /// Behind this record everything can be had: it is that of the oldest snapshot that was kept at the end, or 0 if the log
-    /// was whole.
+    /// All later records can be read: the LSN of the oldest snapshot that was kept at the end, or 0
+    /// if the log was whole.
     pub(crate) floor: u64,
-    /// What memory does not keep is not made again from the log, and it is to keep little.
+    /// Memory retains little, and what it has evicted is not replayed from the log.
     pub(crate) forgets: bool,
-    /// Reads that nobody subscribes to are kept so shortly that a subscriber may find its own gone. That this is so is told
-    /// before it is in the log to stay.
+    /// Reads without a subscriber are kept so briefly that a subscriber may find its own gone. The
+    /// server reports this before the record of it is durable.
     pub(crate) abandons: bool,
 }
 
 /// A write that was acknowledged and must be in the log.
 #[derive(Debug, Clone)]
 pub(crate) struct Promise {
-    /// What no other write contains.
+    /// Bytes that no other write contains.
     pub(crate) token: Vec<u8>,
-    /// Why it must be there.
+    /// Why the write must be there.
     pub(crate) reason: &'static str,
 }
 
-/// The log as the judge knows it.
+/// What the judge knows from the log.
 pub(crate) struct Evidence {
     signals: BTreeMap<u64, Signal>,
     reads: BTreeMap<u64, Read>,
     names: Names,
     /// The last record.
     last: u64,
-    /// The tokens of [`Promise`] that stand in records.
+    /// The tokens of [`Promise`]s found in records.
     tokens: BTreeSet<Vec<u8>>,
     pub(crate) records: u64,
 }
 
-/// What every token begins with, and what ends it.
+/// Prefix and end of every token.
 pub(crate) const TOKEN: &[u8] = b"token-";
 pub(crate) const TOKEN_END: u8 = b'.';
 
 impl Evidence {
-    /// Reads the log, of which `records` shows every record, in order.
+    /// Reads the log; `records` shows every record, in order.
     pub(crate) fn of(
         subscriptions: &[Subscription],
         (held, counted): (&[Held], &[Counted]),
@@ -81,7 +81,7 @@ impl Evidence {
         Ok(Self { last: model.last, signals: model.signals(), reads, names, tokens, records: count })
     }
 
-    /// Every acknowledged write is there.
+    /// Checks that every acknowledged write is in the log.
     pub(crate) fn judge_promises(&self, promises: &[Promise]) -> Result<(), String> {
         match promises.iter().find(|promise| !self.tokens.contains(&promise.token)) {
             Some(Promise { token, reason }) => {
@@ -91,12 +91,13 @@ impl Evidence {
         }
     }
 
-    /// What was told under names is what the log says, as often as it was to be.
+    /// Checks that consumers received what the log says under their names, as often as their manner
+    /// allows.
     pub(crate) fn judge_names(&self, held: &[Held], allowance: &Allowance) -> Result<(), String> {
         self.names.judge(held, &self.signals, self.last, allowance)
     }
 
-    /// What a subscription was told is what the log says, from its first LSN to its last.
+    /// Checks that a subscription received what the log says, from its first LSN to its last.
     pub(crate) fn judge(&self, subscription: &Subscription, allowance: &Allowance) -> Result<(), String> {
         let in_context = |fault: String| format!("{}: {fault}", subscription.read.shown());
         let mut reached = None;
@@ -124,13 +125,14 @@ impl Evidence {
         }
     }
 
-    /// The LSN of a query's emission of a number, or of its beginning.
+    /// Returns the LSN of a query's emission by number, or of its beginning for 0.
     pub(crate) fn lsn_of(&self, query: u64, number: u64) -> Option<u64> {
         let Some(before) = number.checked_sub(1) else { return Some(query) };
         self.signals.get(&query)?.emissions.get(before as usize).map(|emission| emission.lsn)
     }
 
-    /// What comes behind the first `count` emissions of a query was gone when the log had been let go up to `highest` at most.
+    /// Checks that the emission after the first `count` of a query was gone when at most the
+    /// records up to `highest` had been removed.
     pub(crate) fn judge_missing(
         &self,
         query: u64,
@@ -142,7 +144,7 @@ impl Evidence {
         judge_missing(signal, count, Floor { told: u64::MAX, highest }, allowance)
     }
 
-    /// Whether the server has let a query go.
+    /// Returns whether the server has removed a query.
     pub(crate) fn has_ended(&self, query: u64) -> bool {
         self.signals.get(&query).is_some_and(|signal| signal.ended.is_some())
     }
@@ -154,7 +156,8 @@ impl Evidence {
         })
     }
 
-    /// All stretches together, each emission once: the sequence of the log, without a gap.
+    /// Checks all stretches together, with each emission once: they are the sequence of the log,
+    /// without a gap.
     fn judge_whole(&self, subscription: &Subscription) -> Result<(), String> {
         let Some(first) = subscription.stretches.first() else { return Ok(()) };
         let signal = self.signal(first.name)?;
@@ -178,7 +181,7 @@ impl Evidence {
             value.is_some_and(|value| subscription.read.is_told(value, &expected.value))
         };
         let count = expected.iter().filter(is_told).count();
-        // Who wants the latest only may leave out the others.
+        // A subscriber that wants only the latest emissions may miss the others.
         let is_squashed = subscription.stretches.iter().any(|stretch| stretch.is_squashed);
         if count != sequence.len() || (count != expected.len() && !is_squashed) {
             let expected: Vec<u64> = expected.iter().map(|emission| emission.lsn).collect();
@@ -190,7 +193,8 @@ impl Evidence {
         Ok(())
     }
 
-    /// `floor` is where the subscription began, if it was what was left of one that had become stale.
+    /// Checks a refusal. `floor` is where the subscription began, if it continued a stale one after
+    /// its missing part.
     fn judge_refusal(
         &self,
         name: Name,
@@ -206,16 +210,17 @@ impl Evidence {
                 judge_floor(signal, name, *behind, floor, (self.last, allowance))
             }
             "SUBSCRIPTION_NOT_FOUND" if signal.ended.is_some() || allowance.abandons => Ok(()),
-            // Where a floor is, is told at once, and may be taken back with the record that it is at.
+            // A floor is reported immediately, and may be lost in a crash together with its record.
             "INVALID_SEQUENCE" if floor == Some(*behind) => Ok(()),
-            // No process was killed that had told anybody of a record which was not in the log.
+            // All other positions must be valid: no killed process has emitted a record that is
+            // missing in the log.
             _ => Err(format!("{name} was to go on behind {behind} and was refused: {word} {lsn}")),
         }
     }
 }
 
-/// What was told on one connection is exactly what had to be, in order, as far as it goes: to the last LSN, and so many
-/// emissions.
+/// Checks that one connection received exactly what it had to, in order, as far as it goes. Returns
+/// the last LSN and the number of emissions.
 pub(crate) fn judge_stretch(
     signal: &Signal,
     read: &Read,
@@ -258,7 +263,8 @@ pub(crate) fn judge_stretch(
     Ok((place, next))
 }
 
-/// Where a stretch begins: the LSN, and how many emissions of its query its subscriber has by then.
+/// Returns the LSN at which a stretch begins, and how many emissions of its query the subscriber
+/// has at that point.
 fn judge_begin(signal: &Signal, stretch: &Stretch, last: u64) -> Result<(u64, u64), String> {
     let Name { query, base } = stretch.name;
     let (lsn, told) = match &stretch.begin {
@@ -268,7 +274,8 @@ fn judge_begin(signal: &Signal, stretch: &Stretch, last: u64) -> Result<(u64, u6
     if lsn > last {
         return Err(format!("it began at {lsn}, and the log ends at {last}"));
     }
-    // A subscription has no numbers before its own beginning, wherever its subscriber says it is.
+    // A subscription has no numbers before its own beginning, even if its subscriber asks for an
+    // earlier position.
     let count = signal.count_at(lsn).max(base);
     if base > signal.emissions.len() as u64 || told.is_some_and(|told| told != count - base) {
         return Err(format!("at {lsn} its last number is said to be {told:?} and is {count} less {base}"));
@@ -303,7 +310,7 @@ fn judge_value(read: &Read, what: &str, told: &[u8], expected: &[u8]) -> Result<
     Err(format!("{what} is {} and must be {}", shown(told), shown(expected)))
 }
 
-/// Nothing was still to come at `lsn` or before.
+/// Checks that no emission up to `lsn` was missing.
 fn judge_silence(next: Option<&Expected>, lsn: u64, last: u64) -> Result<(), String> {
     match next {
         Some(next) if next.lsn <= lsn => {
@@ -334,7 +341,7 @@ pub(crate) fn judge_end(
     }
 }
 
-/// The emission that comes behind the first `count` may be gone.
+/// Checks that the emission after the first `count` may be gone.
 pub(crate) fn judge_missing(
     signal: &Signal,
     count: u64,
@@ -352,7 +359,7 @@ pub(crate) fn judge_missing(
     }
 }
 
-/// What was said to be gone may be gone.
+/// Checks that the emissions reported as gone may be gone.
 pub(crate) fn judge_floor(
     signal: &Signal,
     name: Name,
@@ -368,12 +375,13 @@ pub(crate) fn judge_floor(
         return Err(format!("{}, which is behind the end of the log", said()));
     }
     if floor <= behind {
-        // Of a position without an emission nobody knows any more whether a crash took it back.
+        // For a position without an emission the server no longer knows whether a crash has undone
+        // it.
         let is_unknown = behind <= kept && !is_emission(behind);
         let is_place = floor == name.query || is_emission(floor);
         return if is_unknown && is_place { Ok(()) } else { Err(said()) };
     }
-    // Nothing is known of a read before the record that begins it.
+    // A read has no history before the record that begins it.
     if floor <= kept.max(name.query) || (allowance.forgets && is_emission(floor)) {
         Ok(())
     } else {

@@ -1,10 +1,13 @@
-//! What must hold of watched reads, over the real binary, real sockets and real files: under random commands, disconnects,
-//! slow readers, kills and restarts, for every subscription the sequence received, each emission once, is the sequence that a
-//! model computes from the log, be it over RESP, HTTP, a WebSocket or DiceDB's protocol; what is done for the emissions of a named
-//! subscription is done as often as was asked for; what is said to be gone is gone; and no acknowledged write is missing in the log
-//! that must not be.
+//! The guarantees of watched reads, over the real binary, real sockets and real files, under random
+//! commands, disconnects, slow readers, kills and restarts:
 //!
-//! `TIDEMARK_WATCHING_CASES` says how many cases, `TIDEMARK_WATCHING_SEED` with which seed they begin.
+//! - For every subscription the received sequence, each emission once, is the sequence that a model
+//!   computes from the log, over RESP, HTTP, a WebSocket and DiceDB's protocol.
+//! - Work for the emissions of a named subscription is done as often as its manner says.
+//! - Emissions that are reported as gone are gone.
+//! - The log has every acknowledged write that it must have.
+//!
+//! `TIDEMARK_WATCHING_CASES` is the number of cases, `TIDEMARK_WATCHING_SEED` the first seed.
 
 mod archive;
 mod browser;
@@ -34,7 +37,7 @@ mod writer;
 
 use case::Tally;
 
-/// In so many cases everything happens.
+/// Number of cases in which every rare event occurs.
 const MANY: u64 = 100;
 
 fn setting(name: &str, default: u64) -> u64 {

@@ -1,6 +1,7 @@
-//! What subscribers had to be told, computed from nothing but the log: the state is made record by record, the plain read
-//! is asked after each, and an answer that differs from the one before is an emission if it passes the operators. None of
-//! it knows how watched reads are kept.
+//! The emissions that subscribers must receive, computed only from the log: the model applies one
+//! record after another, runs the plain read after each, and counts an answer that differs from the
+//! one before as an emission if it passes the operators. None of this uses the implementation of
+//! watched reads.
 
 use super::names::without_positions;
 use super::operators::Operators;
@@ -11,16 +12,16 @@ use tidemark_engine::record::kind;
 use tidemark_engine::{Call, Engine, Protocol, Reply, command, encoded};
 use tidemark_log::{Log, MemoryStorage, Options, Record};
 
-/// A time before every deadline: a key is there until a record removes it.
+/// A time before every deadline: a key exists until a record removes it.
 pub(crate) const BEFORE_ALL: u64 = 0;
 
-/// What one watched read had to tell.
+/// Expected output of one watched read.
 #[derive(Debug, Clone)]
 pub(crate) struct Signal {
-    /// What the first subscriber was answered.
+    /// Answer to the first subscriber.
     pub(crate) first: Arc<[u8]>,
     pub(crate) emissions: Vec<Expected>,
-    /// The record by which the server let it go.
+    /// The record that ended the query.
     pub(crate) ended: Option<u64>,
 }
 
@@ -32,19 +33,19 @@ pub(crate) struct Expected {
 }
 
 impl Signal {
-    /// How many emissions there were at `lsn` or before.
+    /// Returns the number of emissions up to `lsn`.
     pub(crate) fn count_at(&self, lsn: u64) -> u64 {
         self.emissions.partition_point(|emission| emission.lsn <= lsn) as u64
     }
 
-    /// What a subscriber is answered who has the first `count` emissions.
+    /// Returns the answer to a subscriber that has the first `count` emissions.
     pub(crate) fn shown(&self, count: u64) -> &[u8] {
         let last = count.checked_sub(1).and_then(|at| self.emissions.get(at as usize));
         last.map_or(&self.first, |last| &last.value)
     }
 }
 
-/// One query at work.
+/// A query that is evaluated.
 struct Watched {
     read: Read,
     last: Vec<u8>,
@@ -53,11 +54,11 @@ struct Watched {
     signal: Signal,
 }
 
-/// The model over an engine that never hears of watches.
+/// The model, over an engine that has no watched reads.
 pub(crate) struct Model {
     engine: Engine,
     watched: BTreeMap<u64, Watched>,
-    /// The last record that it has seen.
+    /// The last record seen.
     pub(crate) last: u64,
 }
 
@@ -66,7 +67,7 @@ impl Model {
         Self { engine: empty_engine(), watched: BTreeMap::new(), last: 0 }
     }
 
-    /// Sees the next record. `reads` says what the records that begin a watched read begin.
+    /// Applies the next record. `reads` has the watched reads by the records that begin them.
     pub(crate) fn see(&mut self, record: &Record<'_>, reads: &BTreeMap<u64, Read>) {
         let lsn = record.lsn.0;
         assert!(lsn > self.last, "records ascend: {lsn} behind {}", self.last);
@@ -123,20 +124,20 @@ impl Model {
         }
     }
 
-    /// What each watched read had to tell.
+    /// Returns the expected output of each watched read.
     pub(crate) fn signals(self) -> BTreeMap<u64, Signal> {
         self.watched.into_iter().map(|(id, watched)| (id, watched.signal)).collect()
     }
 }
 
-/// An engine without keys.
+/// Returns an engine without keys.
 pub(crate) fn empty_engine() -> Engine {
     let options = Options { segment_bytes: 64 << 10, ..Options::default() };
     let (log, _) = Log::open(Arc::new(MemoryStorage::new()), options).expect("a log in memory opens");
     Engine::new(Arc::new(log), 8, 1)
 }
 
-/// What the plain command answers, its elements in the order of their bytes if they have no order of their own.
+/// Returns the answer of the plain command; elements without an order are sorted by their bytes.
 fn answer(engine: &Engine, read: &Read) -> Vec<u8> {
     let name = read.words[0].to_ascii_lowercase();
     let words = whole(&name, &read.words);
@@ -161,7 +162,8 @@ fn answer(engine: &Engine, read: &Read) -> Vec<u8> {
     }
 }
 
-/// An iteration is watched as a whole, whatever part of it was asked for at a time.
+/// Returns the read of a whole iteration: watched iterations cover it all, whatever part a single
+/// command would return.
 fn whole(name: &[u8], words: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let options = match name {
         b"scan" => 2,
@@ -183,7 +185,8 @@ fn in_order_behind_cursor(answer: Vec<u8>, together: usize) -> Vec<u8> {
     }
 }
 
-/// Sorts the elements of the list that begins at `start`, so many of which belong together, by the bytes of the first.
+/// Sorts the elements of the list that begins at `start` in groups of `together`, by the bytes of
+/// the first in each group.
 fn in_order(answer: Vec<u8>, start: usize, together: usize) -> Vec<u8> {
     let Some(elements) = encoded::elements(&answer, start).filter(|elements| !elements.is_empty()) else {
         return answer;

@@ -1,4 +1,4 @@
-//! The judge of named subscriptions finds what is wrong, as in [`super::flaws`].
+//! The judge of named subscriptions finds planted flaws, as in [`super::flaws`].
 
 use super::errand::{Errand, Manner};
 use super::flaws::{HEAD, Scene, flawless, gone_to, read, told_behind};
@@ -9,13 +9,14 @@ use tidemark_engine::record::{encode_acknowledgement, encode_command, kind, put_
 use tidemark_engine::{command, record};
 use tidemark_log::{Lsn, Record};
 
-/// What is in the log behind the records of the scene: first that the name begins at the record of its query, then which positions
-/// it has been moved to, and in the same records for which LSNs something was done. Neither is the end of the name.
+/// The records after those of the scene. The first one begins the name at the record of its query;
+/// each pair is one transaction, with the positions to which the name moves and the LSNs whose work
+/// is done. An empty pair is the end of the name.
 type Moves = &'static [(&'static [u64], &'static [u64])];
 
 const NAME: &str = "name";
 
-/// The position has been moved for each of the first three emissions, and for the first answer.
+/// The position was moved for the first answer, and for each of the first three emissions.
 const ONE_BY_ONE: Moves = &[(&[2], &[2]), (&[3], &[3]), (&[5], &[5]), (&[6], &[6])];
 
 fn held(manner: Manner, from: u64, seq: u64, told: &[Told]) -> Held {
@@ -31,14 +32,15 @@ fn held(manner: Manner, from: u64, seq: u64, told: &[Told]) -> Held {
     }
 }
 
-/// Two consumers: one that is told of three emissions, and one that goes on behind the second of them to the end.
+/// Returns two consumers: one that received three emissions, and one that continued after the
+/// second of them to the end.
 fn both(manner: Manner) -> Vec<Held> {
     let mut second = held(manner, 5, 2, &told_behind(2));
     second.stretch.end = End::Complete { head: HEAD };
     vec![held(manner, 2, 0, &told_behind(0)[..3]), second]
 }
 
-/// As [`both`], where the second one goes on behind all that the first was told of.
+/// As [`both`], but the second consumer continued after all that the first received.
 fn one_behind_the_other(manner: Manner) -> Vec<Held> {
     let mut held_by = both(manner);
     held_by[1] = held(manner, 6, 3, &told_behind(3));
@@ -54,7 +56,7 @@ fn verdict_with(moves: Moves, held: &[Held], allowance: &Allowance) -> Result<()
     let mut named = Vec::new();
     put_bytes(&mut named, NAME.as_bytes());
     [2, 0, 2].into_iter().for_each(|number| put_varint(&mut named, number));
-    // At least once, and the first answer is not done with.
+    // At least once, and the first answer is not acknowledged.
     named.extend([0, 0]);
     let rpush = command::resolve(&[b"RPUSH", b"done", b"x"]).expect("a command").id;
     let moved = moves.iter().map(|(positions, effects)| {

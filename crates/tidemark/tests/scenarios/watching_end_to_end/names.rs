@@ -1,4 +1,5 @@
-//! What must hold of named subscriptions: what the log says of names, and the judgement of what consumers were told under them.
+//! Guarantees of named subscriptions: what the log says of names, and the judgement of what
+//! consumers received under them.
 
 use super::errand::{Errand, Manner};
 use super::judge::{Allowance, judge_end, judge_floor, judge_stretch};
@@ -8,20 +9,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use tidemark_engine::record::{ACKNOWLEDGEMENT, Cursor, LoggedCommand, kind, put_varint};
 use tidemark_log::Record;
 
-/// What a consumer was told while it had a name. The stretch's own name is the log's to say.
+/// What a consumer received while it owned a name. The stretch's own name comes from the log.
 #[derive(Debug, Clone)]
 pub(crate) struct Held {
     pub(crate) errand: Errand,
     pub(crate) stretch: Stretch,
-    /// It was acknowledged up to here before the consumer asked.
+    /// The position was acknowledged up to here before the consumer asked.
     pub(crate) at_least: u64,
-    /// The server would not go on.
+    /// The server refused to continue.
     pub(crate) refusal: Option<Refusal>,
-    /// It was told that it has the name no more because somebody had ended it.
+    /// It was notified that it lost the name because a client had ended it.
     pub(crate) has_lost_name: bool,
 }
 
-/// What a consumer writes to do what is to be done for the emission of an LSN.
+/// Returns what a consumer writes as its work for the emission of an LSN.
 pub(crate) fn effect(name: &str, lsn: u64) -> String {
     format!("effect {name} {lsn}")
 }
@@ -30,17 +31,17 @@ pub(crate) fn effect(name: &str, lsn: u64) -> String {
 #[derive(Debug)]
 pub(crate) struct Logged {
     pub(crate) name: Name,
-    /// Where its position was at the beginning.
+    /// Position at the beginning.
     from: u64,
-    /// Whether the first answer was done with from the beginning.
+    /// Whether the first answer was acknowledged from the beginning.
     has_begun: bool,
-    /// Where its position has been moved to, in the order of the log.
+    /// Positions in the order of the log.
     positions: Vec<u64>,
-    /// For which LSNs something was done.
+    /// LSNs whose work was done.
     effects: Vec<u64>,
-    /// The record that ended it.
+    /// The record that ended the name.
     ended: Option<u64>,
-    /// The last record that has moved its position.
+    /// The last record that moved the position.
     moved: u64,
 }
 
@@ -51,7 +52,7 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// Sees the next record.
+    /// Notes what the next record says of names.
     pub(crate) fn see(&mut self, record: &Record<'_>) {
         match record.kind {
             kind::NAMED => {
@@ -92,12 +93,13 @@ impl Names {
         }
     }
 
-    /// Of which subscription a name is, if the log has it.
+    /// Returns the subscription of a name, if the log has it.
     pub(crate) fn find(&self, name: &str) -> Option<Name> {
         self.logged.get(name).map(|logged| logged.name)
     }
 
-    /// What was told under the names is what the log says, as often as it was to be.
+    /// Checks that consumers received what the log says under the names, as often as their manner
+    /// allows.
     pub(crate) fn judge(
         &self,
         held: &[Held],
@@ -123,12 +125,12 @@ impl Names {
 }
 
 impl Logged {
-    /// Where the position has been in the end.
+    /// Returns the final position.
     fn position(&self) -> u64 {
         self.positions.iter().copied().fold(self.from, u64::max)
     }
 
-    /// Behind its end nothing is done with under a name.
+    /// Checks that no position of a name was moved after its end.
     fn judge_name_end(&self) -> Result<(), String> {
         match self.ended {
             Some(ended) if self.moved > ended => {
@@ -138,7 +140,7 @@ impl Logged {
         }
     }
 
-    /// What one consumer was told is a part of the sequence, from a position that there was.
+    /// Checks that one consumer received a part of the sequence, from a position that existed.
     fn judge_held(
         &self,
         held: &Held,
@@ -146,7 +148,7 @@ impl Logged {
         last: u64,
         allowance: &Allowance,
     ) -> Result<(), String> {
-        // What was claimed for another connection is left out.
+        // Emissions that were claimed for another connection are left out.
         let is_squashed = held.errand.manner == Manner::AtMost;
         let stretch = Stretch { name: self.name, is_squashed, ..held.stretch.clone() };
         if let Some(Refusal { behind, lsn, highest, .. }) = &held.refusal {
@@ -172,7 +174,8 @@ impl Logged {
         judge_end(signal, &stretch, (place, next), last, allowance)
     }
 
-    /// What one consumer was not told of had been claimed for another: up to where a position was.
+    /// Checks that emissions which a consumer did not receive had been claimed for another one: up
+    /// to an existing position.
     fn judge_skipped(&self, stretch: &Stretch, signal: &Signal) -> Result<(), String> {
         let mut next = signal.count_at(stretch.began_at()).max(self.name.base);
         for lsn in stretch.told.iter().map(Told::lsn) {
@@ -227,7 +230,7 @@ impl Logged {
     }
 }
 
-/// The commands of a transaction, each as its own record would have it.
+/// Returns the commands of a transaction, each as its own record would contain it.
 fn commands_of(payload: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = Cursor::new(payload);
     std::iter::from_fn(move || (!rest.is_empty()).then(|| rest.bytes().expect("a command")))
@@ -255,7 +258,8 @@ fn begun(payload: &[u8]) -> Option<(String, Logged)> {
     Some((name, logged))
 }
 
-/// What a record changes, without the positions that it moves: the model knows no names. `None` if it moves positions only.
+/// Returns the changes of a record without the positions that it moves, because the model has no
+/// names. `None` if it only moves positions.
 pub(crate) fn without_positions(record: &Record<'_>) -> Option<Vec<u8>> {
     let moves = |command: &[u8]| decode(command).id == ACKNOWLEDGEMENT;
     match record.kind {

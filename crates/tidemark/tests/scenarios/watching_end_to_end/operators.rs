@@ -1,17 +1,18 @@
-//! The operators of watched reads as the book describes them, one answer after the other.
+//! The operators of watched reads as the book describes them, applied to one answer after another.
 
 use super::stream::content;
 use std::cmp::Ordering;
 use tidemark_engine::{Protocol, Reply};
 
-/// A number in an answer: whole ones are compared as such, because a float cannot tell all of them apart.
+/// A number in an answer. Whole numbers are compared as such, because a float cannot distinguish
+/// all of them.
 #[derive(Debug, Clone, Copy)]
 struct Number {
     whole: Option<i64>,
     float: f64,
 }
 
-/// What one operator remembers.
+/// State of one operator.
 enum Operator {
     Diff { last: Option<Vec<u8>> },
     Every { interval: u64, seen: u64 },
@@ -55,7 +56,7 @@ impl Operators {
         Self { chain, protocol }
     }
 
-    /// What comes of an answer of a record's time, if it passes all of them.
+    /// Returns the result for an answer with the time of its record, if it passes all operators.
     pub(crate) fn pass(&mut self, answer: &[u8], time_us: u64) -> Option<Vec<u8>> {
         let protocol = self.protocol;
         self.chain
@@ -127,13 +128,13 @@ impl Number {
         Self { whole: i64::try_from(value).ok(), float: value as f64 }
     }
 
-    /// The number that an answer is: an integer, a double, or a string that reads as one.
+    /// Reads an answer as a number: an integer, a double, or a string that parses as one.
     fn of(answer: &[u8]) -> Option<Self> {
         let is_number = matches!(answer.first(), Some(b':' | b','));
         let is_string = answer.starts_with(b"$") && !answer.starts_with(b"$-1");
         let text = std::str::from_utf8(content(answer)).ok().filter(|_| is_number || is_string)?;
         let float: f64 = text.parse().ok()?;
-        // Zero below zero is not a whole number: it is less than zero.
+        // Negative zero is not a whole number: it is less than zero.
         let whole = text.parse().ok().filter(|_| text != "-0");
         (!float.is_nan()).then_some(Self { whole, float })
     }

@@ -1,4 +1,4 @@
-//! A page that watches several reads over one WebSocket, in JSON, and comes back behind what it has.
+//! A page that watches several reads over one WebSocket, in JSON, and resumes them after a break.
 
 use super::browser::latest;
 use super::inbound::PATIENCE;
@@ -14,17 +14,17 @@ use std::io;
 use std::time::{Duration, Instant};
 use tidemark_engine::Protocol;
 
-/// How many reads one page watches at a time.
+/// Most reads that one page watches at a time.
 const APPETITE: usize = 3;
 
-/// See the module's documentation.
+/// A subscriber over a WebSocket.
 pub(crate) struct Page<'w> {
     world: &'w World,
     generator: Generator,
     socket: Option<WebSocket>,
     open: Vec<Open>,
     closed: Vec<Subscription>,
-    /// What the latest message of its is called.
+    /// Id of its latest message.
     id: u64,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Page<'w> {
 struct Open {
     subscription: Subscription,
     name: Name,
-    /// It goes on over the present connection.
+    /// Whether it is active on the current connection.
     is_live: bool,
 }
 
@@ -41,7 +41,7 @@ impl<'w> Page<'w> {
         Self { world, generator, socket: None, open: Vec::new(), closed: Vec::new(), id: 0 }
     }
 
-    /// Watches until there is nothing more to come; all that it was told.
+    /// Watches until there is nothing more to receive; returns all that it received.
     pub(crate) fn run(mut self) -> Vec<Subscription> {
         while self.world.head().is_none() {
             if self.world.is_given_up() {
@@ -52,7 +52,8 @@ impl<'w> Page<'w> {
                 std::thread::sleep(Duration::from_millis(2));
             }
         }
-        // The first attempt may meet the connection of a server that has gone, each other one a read that is forgotten.
+        // The first attempt may use the connection of a server that has gone, and each other one
+        // may find an evicted read.
         let mut attempts = 2 + APPETITE;
         while let Err(error) = self.finish() {
             attempts -= 1;
@@ -81,7 +82,7 @@ impl<'w> Page<'w> {
         Ok(())
     }
 
-    /// Takes the rest: until it has the number of the last emission of each read.
+    /// Receives the rest: up to the number of the last emission of each read.
     fn finish(&mut self) -> io::Result<()> {
         self.come_back()?;
         let began = Instant::now();
@@ -89,7 +90,7 @@ impl<'w> Page<'w> {
             let Some(open) = self.open.iter().find(|open| open.name == name) else { continue };
             let Some(latest) = latest(self.world, &open.subscription.read, name)? else { continue };
             let find = |page: &Self| page.open.iter().position(|open| open.name == name);
-            // What an earlier connection has told is told again where it has gone back.
+            // After resuming at an earlier position, emissions come a second time.
             while find(self).is_some_and(|at| latest > number_of(&self.open[at].subscription)) {
                 assert!(began.elapsed() < PATIENCE, "what is behind is sent");
                 self.listen(Duration::from_millis(5))?;
@@ -105,7 +106,7 @@ impl<'w> Page<'w> {
 
     // ---- the connection ----
 
-    /// Sees to it that there is a connection, over which all goes on that has begun.
+    /// Connects if there is no connection, and resumes all subscriptions on it.
     fn come_back(&mut self) -> io::Result<()> {
         if self.socket.is_none() {
             self.socket = Some(WebSocket::open(self.world.http_port())?);
@@ -118,7 +119,7 @@ impl<'w> Page<'w> {
 
     fn lose_connection(&mut self) {
         self.socket = None;
-        // What had ended, and was to begin anew over this connection, never did.
+        // A subscription that had ended, and was to begin again on this connection, never did.
         self.open.retain(|open| !open.subscription.stretches.is_empty());
         self.open.iter_mut().for_each(|open| open.is_live = false);
     }
@@ -127,7 +128,7 @@ impl<'w> Page<'w> {
         self.socket.as_mut().ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 
-    /// Sends a message and takes what it is answered, and whatever is told before.
+    /// Sends a message; returns its answer and notes the pushes before it.
     fn ask(&mut self, mut message: Value) -> io::Result<Value> {
         self.id += 1;
         message["id"] = json!(self.id);
@@ -141,7 +142,7 @@ impl<'w> Page<'w> {
         }
     }
 
-    /// Takes what is told for so long.
+    /// Receives messages for a while.
     fn listen(&mut self, time: Duration) -> io::Result<()> {
         let until = Instant::now() + time;
         loop {
@@ -151,17 +152,17 @@ impl<'w> Page<'w> {
         }
     }
 
-    /// Notes what is told about a subscription.
+    /// Notes a message about a subscription.
     fn take(&mut self, notice: &Value) -> io::Result<()> {
         let name = Name::parse(notice["sub_id"].as_str().unwrap_or_default().as_bytes());
         let kind = notice["type"].as_str().unwrap_or_default();
         if kind == "snapshot" {
             let begin_anew = |open: &&mut Open| open.subscription.stretches.is_empty();
             let mut all: Vec<&mut Open> = self.open.iter_mut().filter(begin_anew).collect();
-            // If the read was forgotten meanwhile, it is another's.
+            // If the read was evicted meanwhile, it has another query.
             let at = all.iter().position(|open| open.name.query == name.query);
             if at.is_none() && all.len() > 1 {
-                // Nobody knows whose.
+                // It is unknown which of them begins.
                 return Err(io::ErrorKind::NotConnected.into());
             }
             assert!(!all.is_empty(), "nothing begins anew: {notice}");
@@ -187,7 +188,7 @@ impl<'w> Page<'w> {
                 let subscription = self.open.swap_remove(at).subscription;
                 self.refuse(subscription, notice)?;
             }
-            // The read answers an error by now, and is no beginning any more.
+            // The read's answer is an error now, with which no subscription can begin.
             "failed" => self.close(at),
             other => panic!("a notice of its own kind: {other}: {notice}"),
         }
@@ -212,7 +213,7 @@ impl<'w> Page<'w> {
         }
         assert_eq!(notice["type"], "snapshot", "{notice}");
         let name = Name::parse(notice["sub_id"].as_str().unwrap_or_default().as_bytes());
-        // Words that differ may be one read: it begins once more for both.
+        // Different words may be the same read, which then begins again for both.
         if self.open.iter().any(|open| open.name.query == name.query) {
             self.lose_connection();
             return Ok(());
@@ -223,7 +224,7 @@ impl<'w> Page<'w> {
         Ok(())
     }
 
-    /// Goes on with a subscription that the connection has broken.
+    /// Resumes a subscription after a break.
     fn resume(&mut self, at: usize) -> io::Result<()> {
         let Open { mut subscription, name, .. } = self.open.swap_remove(at);
         let behind = self.place(&subscription);
@@ -246,7 +247,7 @@ impl<'w> Page<'w> {
                 Ok(())
             }
             "stale" => {
-                // It goes on behind this, and knows no more than that of what is behind it.
+                // It resumes after this position, and knows nothing of later emissions.
                 let refused = Stretch::new(name, Begin::Resumed { behind, seq: None });
                 subscription.stretches.push(refused);
                 self.refuse(subscription, &notice)
@@ -255,7 +256,7 @@ impl<'w> Page<'w> {
         }
     }
 
-    /// The LSN to go on behind.
+    /// Returns the LSN to resume after.
     fn place(&mut self, subscription: &Subscription) -> u64 {
         let lsns: Vec<u64> =
             subscription.stretches.iter().flat_map(|stretch| &stretch.told).map(Told::lsn).collect();
@@ -265,17 +266,18 @@ impl<'w> Page<'w> {
         subscription.reached()
     }
 
-    /// Ends a subscription with which the server does not go on. Where the read is known it begins anew by itself.
+    /// Ends a subscription that the server refuses to continue. If the read is known, the server
+    /// begins it again.
     fn refuse(&mut self, mut subscription: Subscription, notice: &Value) -> io::Result<()> {
         let last = subscription.stretches.last().expect("it has begun");
         let (name, behind) = (last.name, last.reached());
         if last.told.is_empty() && matches!(last.begin, Begin::Resumed { .. }) {
-            // It has not begun.
+            // The stretch has not begun.
             subscription.stretches.pop();
         }
         let word = notice["reason"].as_str().unwrap_or_default().to_owned();
         if word == "TRYAGAIN" {
-            // The server stops, or has more to do than it takes on.
+            // The server stops, or is overloaded.
             self.open.push(Open { subscription, name, is_live: false });
             return Err(io::ErrorKind::Interrupted.into());
         }
@@ -285,14 +287,15 @@ impl<'w> Page<'w> {
         subscription.refusal = Some(Refusal { behind, word, lsn: number(notice, "floor"), highest });
         self.closed.push(subscription);
         if !is_known {
-            // What follows, if it was forgotten only while its place was looked for, is not waited for.
+            // If the read was evicted only during the search for its position, the page does not
+            // wait for the server to begin it again.
             return Err(io::ErrorKind::NotConnected.into());
         }
         self.open.push(Open { subscription: anew, name, is_live: true });
         Ok(())
     }
 
-    /// Ends a subscription, for good or to go on with it at once.
+    /// Ends a subscription, permanently or to resume it immediately.
     fn leave(&mut self) -> io::Result<()> {
         let begun: Vec<Name> = self
             .open
@@ -307,7 +310,7 @@ impl<'w> Page<'w> {
         if let Some(at) = self.open.iter().position(|open| open.name == name) {
             let has_begun = !self.open[at].subscription.stretches.is_empty();
             if !has_begun && notice["ended"] == false {
-                // It begins anew, under another name than was said.
+                // It begins again, under another name than requested.
                 return Ok(());
             }
             assert!(!has_begun || notice["ended"] == true, "{name} was watched: {notice}");
@@ -320,7 +323,7 @@ impl<'w> Page<'w> {
     }
 }
 
-/// The number of the last emission that it has over the present connection.
+/// Returns the number of the last emission on the current connection.
 fn number_of(subscription: &Subscription) -> u64 {
     let last = subscription.stretches.last();
     let told = last.and_then(|stretch| stretch.told.last());
@@ -331,7 +334,7 @@ fn number_of(subscription: &Subscription) -> u64 {
     }
 }
 
-/// How a subscription begins that is answered like this.
+/// Returns the beginning of a subscription from its answer.
 fn begin(notice: &Value) -> Begin {
     Begin::Answer {
         lsn: number(notice, "lsn"),
@@ -344,7 +347,7 @@ fn number(notice: &Value, field: &str) -> u64 {
     notice[field].as_u64().unwrap_or_else(|| panic!("{field} in {notice}"))
 }
 
-/// A word of a command as the protocol wants it.
+/// Returns a word of a command in the protocol's form.
 fn shown(word: &[u8]) -> Value {
     match std::str::from_utf8(word) {
         Ok(text) => json!(text),

@@ -1,4 +1,4 @@
-//! What differs between cases: how the server is configured, and how much happens to it.
+//! Differences between cases: the configuration of the server, and how much it is disturbed.
 
 use super::world::World;
 use crate::commands::Random;
@@ -7,20 +7,20 @@ use std::path::Path;
 
 pub(crate) const DURABILITIES: [&str; 4] = ["always", "interval", "interval:5ms", "off"];
 
-/// See the module's documentation.
+/// The plan of one case.
 #[derive(Debug)]
 pub(crate) struct Plan {
     arguments: Vec<String>,
     pub(crate) durability: &'static str,
-    /// Bytes of the values that fill what is retained in memory; 0 if none are written.
+    /// Bytes of the values that fill the retained memory; 0 if none are written.
     pub(crate) bulk_bytes: usize,
-    /// Memory keeps little of what was emitted, and what it has let go is not made again.
+    /// Memory retains few emissions, and evicted ones are not replayed.
     pub(crate) forgets: bool,
-    /// Reads that nobody subscribes to are kept for a second.
+    /// Reads without a subscriber are kept for a second.
     pub(crate) abandons: bool,
-    /// The log lets segments go that the older of two snapshots covers.
+    /// The log removes segments that the older of two snapshots covers.
     pub(crate) retires: bool,
-    /// It does so while memory keeps little of what was emitted: a subscriber may fall off both.
+    /// The log does so while memory retains few emissions: a subscriber may fall below both.
     pub(crate) outruns: bool,
     pub(crate) disturbances: u64,
 }
@@ -29,7 +29,7 @@ impl Plan {
     pub(crate) fn of(random: &mut Random) -> Self {
         let retires = random.once_in(2);
         let mut arguments = if retires {
-            // Snapshots are taken by whoever copies the segments before.
+            // The case takes the snapshots, and copies the segments before each.
             vec!["--log-segment-bytes=64kb".to_owned(), "--snapshot-after=0".to_owned()]
         } else {
             vec![
@@ -66,7 +66,7 @@ impl Plan {
         }
     }
 
-    /// Starts the server and says where it is.
+    /// Starts the server and announces its ports.
     pub(crate) fn start(&self, directory: &Path, world: &World) -> Server {
         let http_port = free_port();
         let others = [format!("--durability={}", self.durability), format!("--http=127.0.0.1:{http_port}")];

@@ -1,15 +1,15 @@
-//! What is watched: reads over the keys that the writers change, with and without operators.
+//! The watched reads: over the keys that the writers change, with and without operators.
 
 use crate::commands::{Generator, Random};
 use tidemark_engine::{Protocol, command, watch};
 
-/// In what form its subscriber is told its answers.
+/// Form in which a subscriber gets answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// As they go over the wire.
+    /// In wire format.
     Wire,
     Json,
-    /// As DiceDB's protocol says them.
+    /// In the form of DiceDB's protocol.
     Dice,
 }
 
@@ -20,12 +20,13 @@ pub(crate) struct Read {
     pub(crate) protocol: Protocol,
     /// The plain command, its name first.
     pub(crate) words: Vec<Vec<u8>>,
-    /// Its operators as they are written, or nothing.
+    /// Its operators as text; empty if there are none.
     pub(crate) operators: String,
     pub(crate) form: Form,
 }
 
-/// Reads of one key, `#` standing for a number of the writers' pools, behind whether they answer a number or mostly do.
+/// Reads of one key, with `#` for the number of a key of the writers, and whether the answer is a
+/// number, always or mostly.
 const OF_ONE: [(bool, &str); 34] = [
     (true, "GET string:#"),
     (true, "GET counter:#"),
@@ -63,7 +64,7 @@ const OF_ONE: [(bool, &str); 34] = [
     (false, "EXPIRETIME list:#"),
 ];
 
-/// Reads of several keys, and of all.
+/// Reads of several keys, and of all keys.
 const OF_SEVERAL: [(bool, &str); 16] = [
     (false, "MGET string:0 string:1 counter:# string:3"),
     (true, "EXISTS string:0 list:1 hash:2 set:3 zset:4"),
@@ -83,7 +84,7 @@ const OF_SEVERAL: [(bool, &str); 16] = [
     (false, "SCAN 0"),
 ];
 
-/// What stands behind reads that answer numbers.
+/// Operators for reads whose answers are numbers.
 const OPERATORS: [&str; 14] = [
     "HIGH",
     "LOW",
@@ -102,7 +103,7 @@ const OPERATORS: [&str; 14] = [
 ];
 
 impl Read {
-    /// Any read.
+    /// Returns a random read.
     pub(crate) fn any(generator: &mut Generator, protocol: Protocol) -> Self {
         let chosen = generator.random.below(10);
         let ((is_number, line), has_line) = match chosen {
@@ -120,12 +121,12 @@ impl Read {
         } else {
             watchable_line(generator)
         };
-        // `SORT_RO … GET #` means the element by it.
+        // `SORT_RO … GET #` means the element itself.
         let words = if line.starts_with("SORT_RO") { sorted(words) } else { words };
         Self { db, protocol, words, operators, form: Form::Wire }
     }
 
-    /// `X.WATCH …`, and in front of the options the operators.
+    /// Returns `X.WATCH …` with the operators before the options.
     pub(crate) fn watch(&self, options: &[String]) -> Vec<Vec<u8>> {
         let mut words = self.words.clone();
         words[0].extend_from_slice(b".WATCH");
@@ -138,7 +139,7 @@ impl Read {
         words
     }
 
-    /// The key that its subscribers name when they come back.
+    /// Returns the key that its subscribers name when they resume.
     pub(crate) fn key(&self) -> Vec<u8> {
         let words: Vec<&[u8]> = self.words.iter().map(Vec::as_slice).collect();
         let row = command::resolve(&words).ok();
@@ -146,7 +147,7 @@ impl Read {
         at.map_or_else(|| b"any".to_vec(), |at| self.words[at].clone())
     }
 
-    /// Whether what a subscriber was told is this answer.
+    /// Returns whether what a subscriber received equals this answer.
     pub(crate) fn is_told(&self, told: &[u8], answer: &[u8]) -> bool {
         match self.form {
             Form::Wire => told == answer,
@@ -157,7 +158,8 @@ impl Read {
         }
     }
 
-    /// Whether it is the same as another, as far as can be told: an iteration can be written in many ways.
+    /// Returns whether two reads are the same, where that can be determined: an iteration can be
+    /// written in many ways.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         let is_same_name = self.words[0].eq_ignore_ascii_case(&other.words[0]);
         let is_iteration = self.words[0].to_ascii_lowercase().ends_with(b"scan");
@@ -166,7 +168,7 @@ impl Read {
             && (is_iteration || self.words[1..] == other.words[1..])
     }
 
-    /// As one types it.
+    /// Returns the read as a user types it.
     pub(crate) fn shown(&self) -> String {
         let protocol = match self.protocol {
             Protocol::Resp2 => "RESP2",
@@ -181,7 +183,7 @@ fn choose<'a, T>(from: &'a [T], random: &mut Random) -> &'a T {
     &from[random.below(from.len() as u64) as usize]
 }
 
-/// A read of the command table with arguments of its syntax, right or wrong.
+/// Returns a read of the command table with arguments by its syntax, valid or not.
 fn watchable_line(generator: &mut Generator) -> Vec<Vec<u8>> {
     loop {
         let line = generator.line();

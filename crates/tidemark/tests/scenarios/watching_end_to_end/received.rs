@@ -1,8 +1,8 @@
-//! What a subscriber has noted: which read it watches, and every word that it was told about it.
+//! The notes of a subscriber: which read it watches, and everything that it received about it.
 
 use super::read::Read;
 
-/// The name of a subscription: its query, and the number that its own numbers begin behind.
+/// Name of a subscription: its query, and the number after which its own numbers begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Name {
     pub(crate) query: u64,
@@ -25,67 +25,71 @@ impl std::fmt::Display for Name {
     }
 }
 
-/// A subscription, from the answer that it began with to its end, over however many connections. Each stretch but the first
-/// goes on at or before the place where the one before it had got to.
+/// A subscription, from its first answer to its end, over any number of connections. Each later
+/// stretch continues at or before the end of the one before.
 #[derive(Debug, Clone)]
 pub(crate) struct Subscription {
     pub(crate) read: Read,
     pub(crate) stretches: Vec<Stretch>,
-    /// The server's last word, if it would not go on with it.
+    /// Last answer of the server, if it refused to continue.
     pub(crate) refusal: Option<Refusal>,
 }
 
-/// What was told on one connection without a break.
+/// What was received on one connection without a break.
 #[derive(Debug, Clone)]
 pub(crate) struct Stretch {
     pub(crate) name: Name,
     pub(crate) begin: Begin,
-    /// Only the latest emissions were asked for.
+    /// Whether only the latest emissions were requested.
     pub(crate) is_squashed: bool,
     pub(crate) told: Vec<Told>,
     pub(crate) end: End,
 }
 
-/// How a stretch begins. `seq` is the number of the last emission that the subscriber has by then, if it is told.
+/// How a stretch begins. `seq` is the number of the last emission that the subscriber has at that
+/// point, if the server states it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Begin {
-    /// With the answer, which is that of the state at `lsn`; or without it, because only changes were asked for.
+    /// With the answer of the state at `lsn`; or without it, because only changes were requested.
     Answer { lsn: u64, seq: Option<u64>, value: Option<Vec<u8>> },
-    /// Behind an LSN.
+    /// After an LSN.
     Resumed { behind: u64, seq: Option<u64> },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Told {
-    /// `old` is what was replaced, if the subscriber has asked for that.
+    /// `old` is the replaced value, if the subscriber has requested it.
     Emission { lsn: u64, seq: u64, value: Vec<u8>, old: Option<Vec<u8>> },
-    /// Up to here there was nothing else.
+    /// There were no other emissions up to here.
     Progress { lsn: u64 },
-    /// All that was missed has been sent.
+    /// All missed emissions have been sent.
     CaughtUp { lsn: u64 },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum End {
-    /// The connection was given up or lost, or the subscription ended, whatever was on its way.
+    /// The connection was closed or lost, or the subscription ended, even with emissions on their
+    /// way.
     Broken,
-    /// The subscriber was too slow: it was told how far it had got, and up to where emissions are gone.
+    /// The subscriber was too slow: the server reported its position, and the LSN up to which
+    /// emissions are gone.
     Stale { at: u64, floor: Floor },
-    /// The server said that there is no more, when the log had got at least to here.
+    /// The server said that nothing is missing, when the log reached at least to here.
     Complete { head: u64 },
 }
 
-/// An attempt to go on that was refused.
+/// A refused attempt to resume.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refusal {
     pub(crate) behind: u64,
     pub(crate) word: String,
     pub(crate) lsn: u64,
-    /// How far the floor can have been when it was told of.
+    /// Highest possible floor at the time of the report.
     pub(crate) highest: u64,
 }
 
-/// Up to where emissions are gone, as a subscriber was told; and how far that can have been at that time.
+/// The LSN up to which emissions are gone, as reported to a subscriber; and the highest possible
+/// one at that time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Floor {
     pub(crate) told: u64,
@@ -93,17 +97,17 @@ pub(crate) struct Floor {
 }
 
 impl Stretch {
-    /// One of which nothing is known but how it begins.
+    /// Returns a stretch of which only the beginning is known.
     pub(crate) fn new(name: Name, begin: Begin) -> Self {
         Self { name, begin, is_squashed: false, told: Vec::new(), end: End::Broken }
     }
 
-    /// Up to which LSN its subscriber knows everything.
+    /// Returns the LSN up to which its subscriber knows everything.
     pub(crate) fn reached(&self) -> u64 {
         self.told.iter().map(Told::lsn).fold(self.began_at(), u64::max)
     }
 
-    /// Up to which LSN its subscriber knew everything when it began.
+    /// Returns the LSN up to which its subscriber knew everything at the beginning.
     pub(crate) fn began_at(&self) -> u64 {
         match self.begin {
             Begin::Answer { lsn, .. } | Begin::Resumed { behind: lsn, .. } => lsn,
@@ -120,7 +124,7 @@ impl Told {
 }
 
 impl Subscription {
-    /// The highest number that was told.
+    /// Returns the highest number received.
     pub(crate) fn highest(&self) -> u64 {
         let told = self.stretches.iter().flat_map(|stretch| &stretch.told).filter_map(|told| match told {
             Told::Emission { seq, .. } => Some(*seq),
@@ -129,7 +133,7 @@ impl Subscription {
         told.max().unwrap_or(0)
     }
 
-    /// Up to which LSN its subscriber has processed everything.
+    /// Returns the LSN up to which its subscriber has processed everything.
     pub(crate) fn reached(&self) -> u64 {
         self.stretches.iter().map(Stretch::reached).max().unwrap_or(0)
     }

@@ -1,4 +1,4 @@
-//! A connection of a subscriber: frames as the bytes that came, read without help from the code under test.
+//! A subscriber's connection: frames as received bytes, parsed without the code under test.
 
 use super::inbound::Inbound;
 use socket2::{Domain, Socket, Type};
@@ -6,20 +6,20 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// What a subscriber that does not read lets the system keep for it. Bytes.
+/// Receive buffer of a subscriber that does not read. Bytes.
 const SMALL_WINDOW: usize = 4096;
 
-/// One whole value, as it came.
+/// One whole value, as received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Frame(pub(crate) Vec<u8>);
 
 impl Frame {
-    /// The elements of an aggregate, as they came; none of anything else.
+    /// Returns the elements of an aggregate, as received; empty for any other value.
     pub(crate) fn elements(&self) -> Vec<&[u8]> {
         elements(&self.0)
     }
 
-    /// The word that a frame about a subscription begins with.
+    /// Returns the first word of a frame about a subscription.
     pub(crate) fn word(&self) -> &[u8] {
         elements(&self.0).first().map_or(b"", |first| content(first))
     }
@@ -33,7 +33,7 @@ impl Frame {
     }
 }
 
-/// The elements of the aggregate that `bytes` are.
+/// Returns the elements of an encoded aggregate.
 pub(crate) fn elements(bytes: &[u8]) -> Vec<&[u8]> {
     let Some((kind, count, mut at)) = head(bytes, 0) else { return Vec::new() };
     let Some(count) = children(kind, count) else { return Vec::new() };
@@ -46,7 +46,7 @@ pub(crate) fn elements(bytes: &[u8]) -> Vec<&[u8]> {
     elements
 }
 
-/// What a string or a number says, without its frame.
+/// Returns the content of a string or number, without its framing.
 pub(crate) fn content(element: &[u8]) -> &[u8] {
     match (element.first(), head(element, 0)) {
         (Some(b'$'), Some((_, length, at))) if length >= 0 => {
@@ -57,13 +57,13 @@ pub(crate) fn content(element: &[u8]) -> &[u8] {
     }
 }
 
-/// The number that an element is.
+/// Reads an element as a number.
 pub(crate) fn number(element: &[u8]) -> u64 {
     let text = String::from_utf8_lossy(content(element)).into_owned();
     text.parse().unwrap_or_else(|_| panic!("a number is expected where {text:?} stands"))
 }
 
-/// The offset behind the value that begins at `at`, if it has come as a whole.
+/// Returns the offset after the value that begins at `at`, if it is complete.
 fn end_of(bytes: &[u8], at: usize) -> Option<usize> {
     let (mut at, mut missing) = (at, 1);
     while missing > 0 {
@@ -79,7 +79,8 @@ fn end_of(bytes: &[u8], at: usize) -> Option<usize> {
     (at <= bytes.len()).then_some(at)
 }
 
-/// The kind of a value, the number in its first line or zero, and the offset behind that line.
+/// Returns the kind of a value, the number in its first line or zero, and the offset after that
+/// line.
 fn head(bytes: &[u8], at: usize) -> Option<(u8, i64, usize)> {
     let kind = *bytes.get(at)?;
     let length = bytes[at..].windows(2).position(|pair| pair == b"\r\n")?;
@@ -96,14 +97,14 @@ fn children(kind: u8, count: i64) -> Option<usize> {
     }
 }
 
-/// See the module's documentation.
+/// A connection of frames.
 pub(crate) struct Connection(Inbound);
 
 impl Connection {
     pub(crate) fn open(port: u16, has_small_window: bool) -> io::Result<Self> {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
         if has_small_window {
-            // Before the connection is made: what both ends agree upon then follows from it.
+            // Set before connecting, because the ends negotiate the window then.
             socket.set_recv_buffer_size(SMALL_WINDOW)?;
         }
         socket.connect(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)).into())?;
@@ -121,7 +122,7 @@ impl Connection {
         self.0.send(&request)
     }
 
-    /// The next whole frame; `None` if none has come for so long.
+    /// Returns the next whole frame; `None` after `patience`.
     pub(crate) fn next(&mut self, patience: Duration) -> io::Result<Option<Frame>> {
         Ok(self.0.next(patience, |bytes| end_of(bytes, 0))?.map(Frame))
     }

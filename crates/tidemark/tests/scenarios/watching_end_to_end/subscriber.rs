@@ -1,5 +1,6 @@
-//! A subscriber: watches a few reads, notes every word that it is told, and is as unreliable as its seed wants. It loses its
-//! connection in the middle of a frame, does not read for a while, comes back behind what it has or behind something older.
+//! A subscriber that watches a few reads, notes everything that it receives, and is as unreliable
+//! as its seed says. It loses its connection in the middle of a frame, stops reading for a while,
+//! and resumes at its position or before it.
 
 use super::inbound::PATIENCE;
 use super::read::Read;
@@ -12,13 +13,13 @@ use std::io;
 use std::time::{Duration, Instant};
 use tidemark_engine::Protocol;
 
-/// What is asked for behind a read by who wants the latest emissions only.
+/// Option for subscribers that want only the latest emissions.
 const SQUASH: &str = "SQUASH";
 
-/// How many reads one subscriber watches at a time.
+/// Most reads that one subscriber watches at a time.
 const APPETITE: usize = 4;
 
-/// See the module's documentation.
+/// A subscriber over RESP.
 pub(crate) struct Subscriber<'w> {
     world: &'w World,
     generator: Generator,
@@ -33,7 +34,7 @@ pub(crate) struct Subscriber<'w> {
 /// A subscription that has not ended.
 struct Open {
     subscription: Subscription,
-    /// It goes on over the present connection.
+    /// Whether it is active on the current connection.
     is_live: bool,
 }
 
@@ -44,7 +45,8 @@ impl Open {
 }
 
 impl<'w> Subscriber<'w> {
-    /// A subscriber that is `slow` reads what takes most room, and now and then nothing for longer.
+    /// Returns a subscriber. A `slow` one watches the largest reads, and sometimes stops reading
+    /// for longer.
     pub(crate) fn new(world: &'w World, mut generator: Generator, is_slow: bool) -> Self {
         let protocol = if generator.random.once_in(3) { Protocol::Resp2 } else { Protocol::Resp3 };
         let has_small_window = is_slow || generator.random.once_in(2);
@@ -60,7 +62,7 @@ impl<'w> Subscriber<'w> {
         }
     }
 
-    /// Watches until there is nothing more to come; all that it was told.
+    /// Watches until there is nothing more to receive; returns all that it received.
     pub(crate) fn run(mut self) -> Vec<Subscription> {
         while self.world.head().is_none() {
             if self.world.is_given_up() {
@@ -75,7 +77,7 @@ impl<'w> Subscriber<'w> {
         if self.generator.random.once_in(2) {
             self.lose_connection();
         }
-        // The first attempt may meet the connection of a server that has gone.
+        // The first attempt may use the connection of a server that has gone.
         if self.finish().is_err() {
             self.lose_connection();
             self.finish().expect("nobody ends the server any more");
@@ -112,7 +114,8 @@ impl<'w> Subscriber<'w> {
         Ok(())
     }
 
-    /// Takes the rest: until the server says that nothing is missing, with every record up to the head in the log.
+    /// Receives the rest: until the server says that nothing is missing, with every record up to
+    /// the head in the log.
     fn finish(&mut self) -> io::Result<()> {
         let head = self.world.head().unwrap_or_default();
         let began = Instant::now();
@@ -138,7 +141,7 @@ impl<'w> Subscriber<'w> {
 
     // ---- the connection ----
 
-    /// Sees to it that there is a connection, over which all goes on that has begun.
+    /// Connects if there is no connection, and resumes all subscriptions on it.
     fn come_back(&mut self) -> io::Result<()> {
         if self.connection.is_none() {
             let opened = Connection::open(self.world.port(), self.has_small_window)?;
@@ -162,7 +165,7 @@ impl<'w> Subscriber<'w> {
         self.connection.as_mut().ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 
-    /// Sends a command and takes its answer, and whatever is told before it.
+    /// Sends a command; returns its answer and notes the pushes before it.
     fn ask<W: AsRef<[u8]>>(&mut self, words: &[W]) -> io::Result<Frame> {
         self.connection()?.send(words)?;
         loop {
@@ -173,7 +176,7 @@ impl<'w> Subscriber<'w> {
         }
     }
 
-    /// Takes what is told for so long.
+    /// Receives frames for a while.
     fn listen(&mut self, time: Duration) -> io::Result<()> {
         let until = Instant::now() + time;
         loop {
@@ -183,7 +186,7 @@ impl<'w> Subscriber<'w> {
         }
     }
 
-    /// Notes a frame that is about a subscription; whether it is.
+    /// Notes a frame; returns whether it is about a subscription.
     fn take(&mut self, frame: &Frame) -> bool {
         let parts = frame.elements();
         let told = match (frame.word(), parts.as_slice()) {
@@ -232,14 +235,14 @@ impl<'w> Subscriber<'w> {
             read.words = line("GET bulky");
         }
         if self.protocol == Protocol::Resp2 {
-            // While it watches it cannot select another.
+            // A RESP2 connection that watches cannot select another database.
             read.db = 0;
         }
         if self.open.iter().any(|open| open.subscription.read == read) {
             return Ok(());
         }
         if let Some(stretch) = self.ask_for(&read)? {
-            // Words that differ may be one read, as those of a scan do that asks for more at a time.
+            // Different words may be the same read, for example a scan with another COUNT.
             if self.open.iter().any(|open| open.name().query == stretch.name.query) {
                 self.lose_connection();
             } else {
@@ -249,7 +252,7 @@ impl<'w> Subscriber<'w> {
         Ok(())
     }
 
-    /// Watches a read; nothing if it cannot be watched.
+    /// Watches a read; `None` if it cannot be watched.
     fn ask_for(&mut self, read: &Read) -> io::Result<Option<Stretch>> {
         self.select(read)?;
         let mut options = self.delivery();
@@ -276,7 +279,7 @@ impl<'w> Subscriber<'w> {
         Ok(())
     }
 
-    /// How emissions are to be delivered.
+    /// Returns random delivery options.
     fn delivery(&mut self) -> Vec<String> {
         let random = &mut self.generator.random;
         let mut options = Vec::new();
@@ -298,7 +301,7 @@ impl<'w> Subscriber<'w> {
         options
     }
 
-    /// Goes on with a subscription that the connection has broken.
+    /// Resumes a subscription after a break.
     fn resume(&mut self, at: usize) -> io::Result<()> {
         let mut subscription = self.open.swap_remove(at).subscription;
         let behind = self.place(&subscription);
@@ -319,7 +322,8 @@ impl<'w> Subscriber<'w> {
                 self.open.push(Open { subscription, is_live: true });
             }
             Ok(Ok(stretch)) => {
-                // Forgotten meanwhile, and watched anew by somebody else: a signal of its own.
+                // The read was evicted, and another client has watched it again: it has a sequence
+                // of its own.
                 self.closed.push(subscription);
                 self.begin(read, stretch);
             }
@@ -332,7 +336,7 @@ impl<'w> Subscriber<'w> {
         Ok(())
     }
 
-    /// An LSN that it may go on behind: mostly that of the last emission that it has, sometimes one before.
+    /// Returns an LSN to resume after: usually that of its last emission, sometimes an earlier one.
     fn place(&mut self, subscription: &Subscription) -> u64 {
         if !self.generator.random.once_in(4) {
             return subscription.reached();
@@ -343,7 +347,7 @@ impl<'w> Subscriber<'w> {
         lsns[self.generator.random.below(lsns.len() as u64) as usize]
     }
 
-    /// `EMITRECONNECT`.
+    /// Resumes with `EMITRECONNECT`.
     fn reconnect(
         &mut self,
         subscription: &Subscription,
@@ -359,7 +363,7 @@ impl<'w> Subscriber<'w> {
         }
         let answer = self.ask(&words)?;
         if answer.text().starts_with("-TRYAGAIN ") {
-            // The server stops, or has more to do than it takes on.
+            // The server stops, or is overloaded.
             return Err(io::ErrorKind::Interrupted.into());
         }
         let [word, lsn] = answer.elements()[..] else {
@@ -377,7 +381,7 @@ impl<'w> Subscriber<'w> {
         })
     }
 
-    /// `X.WATCH … | RESUME lsn`.
+    /// Resumes with `X.WATCH … | RESUME lsn`.
     fn watch_behind(
         &mut self,
         subscription: &Subscription,
@@ -405,13 +409,14 @@ impl<'w> Subscriber<'w> {
         Ok(Ok(stretch(Name::parse(content(name)), begin, &options)))
     }
 
-    /// Begins where the server does not go on with a subscription. If only the beginning of what was missed is gone, the rest can
-    /// be had, as a subscription of its own; or the read is watched anew.
+    /// Begins again after the server has refused to resume. If only the first part of the missed
+    /// emissions is gone, the rest can be received as a subscription of its own; otherwise the read
+    /// is watched again.
     fn begin_anew(&mut self, refused: &Subscription, refusal: &Refusal) -> io::Result<()> {
         let rest = if refusal.word == "STALE_SEQUENCE" && self.generator.random.once_in(2) {
             let rest = self.reconnect(refused, refusal.lsn)?;
             if let Err(again) = &rest {
-                // The log may have let go of more meanwhile.
+                // The log may have removed more meanwhile.
                 let is_further = again.word != refusal.word || again.lsn > refusal.lsn;
                 assert!(is_further, "what is behind {} can be had, it was said, but {again:?}", refusal.lsn);
             }
@@ -430,7 +435,7 @@ impl<'w> Subscriber<'w> {
         Ok(())
     }
 
-    /// Ends a subscription, for good or to go on with it at once.
+    /// Ends a subscription, permanently or to resume it immediately.
     fn leave(&mut self, is_for_good: bool) -> io::Result<()> {
         let Some(at) = self.any_open() else { return Ok(()) };
         let name = self.open[at].name();
@@ -446,7 +451,8 @@ impl<'w> Subscriber<'w> {
         Ok(())
     }
 
-    /// Asks for the answer once more: what is on its way is part of it, so it is a beginning.
+    /// Requests the answer again. The answer includes emissions that are on their way, so it is a
+    /// new beginning.
     fn watch_again(&mut self) -> io::Result<()> {
         let Some(at) = self.any_open() else { return Ok(()) };
         let (name, read) = (self.open[at].name(), self.open[at].subscription.read.clone());
@@ -483,12 +489,12 @@ impl<'w> Subscriber<'w> {
     }
 }
 
-/// One that was asked for with these options.
+/// Returns a stretch that was requested with these options.
 fn stretch(name: Name, begin: Begin, options: &[String]) -> Stretch {
     Stretch { is_squashed: options.iter().any(|option| option == SQUASH), ..Stretch::new(name, begin) }
 }
 
-/// What a subscription that has begun is called.
+/// Returns the name of a subscription that has begun.
 fn name_of(subscription: &Subscription) -> Name {
     subscription.stretches.last().map(|stretch| stretch.name).expect("a subscription has begun")
 }

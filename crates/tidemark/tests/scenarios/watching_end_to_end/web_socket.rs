@@ -1,4 +1,4 @@
-//! A WebSocket as a browser has it: messages of text, masked on their way to the server.
+//! A WebSocket as browsers use it: text messages, masked on their way to the server.
 
 use super::inbound::{Inbound, PATIENCE, behind};
 use serde_json::Value;
@@ -10,18 +10,18 @@ const TEXT: u8 = 1;
 const CLOSE: u8 = 8;
 const PING: u8 = 9;
 const PONG: u8 = 10;
-/// The bit of a message that is not continued, and the one of a payload that is masked.
+/// The bit of a message that is complete, and the bit of a masked payload.
 const FINAL: u8 = 0x80;
 const MASKED: u8 = 0x80;
-/// What stands for a length that does not fit into seven bits.
+/// Marks of a length that does not fit into seven bits.
 const LENGTH_IN_2_BYTES: u8 = 0x7e;
 const LENGTH_IN_8_BYTES: u8 = 0x7f;
 
-/// See the module's documentation.
+/// A WebSocket connection.
 pub(crate) struct WebSocket(Inbound);
 
 impl WebSocket {
-    /// Connects; an error if the server has no place, or stops.
+    /// Connects; fails if the server has no room, or stops.
     pub(crate) fn open(port: u16) -> io::Result<Self> {
         let mut inbound = Inbound::connect(port)?;
         inbound.send(
@@ -56,7 +56,7 @@ impl WebSocket {
         self.0.send(&frame)
     }
 
-    /// The next message; `None` if none has come for so long.
+    /// Returns the next message; `None` after `patience`.
     pub(crate) fn next(&mut self, patience: Duration) -> io::Result<Option<Value>> {
         let until = Instant::now() + patience;
         loop {
@@ -77,7 +77,7 @@ impl WebSocket {
     }
 }
 
-/// Where the payload of the frame is that bytes begin with, if its head has come.
+/// Returns the range of the payload of the first frame, if its head is complete.
 fn payload_in(bytes: &[u8]) -> Option<Range<usize>> {
     let (first, second) = (*bytes.first()?, *bytes.get(1)?);
     assert!(first & FINAL != 0 && second & MASKED == 0, "the server's messages are whole and not masked");

@@ -1,24 +1,24 @@
-//! What writers, subscribers and whoever disturbs them know of each other.
+//! State that writers, subscribers and the thread that disturbs the server share.
 
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, AtomicUsize, Ordering};
 
-/// See the module's documentation.
+/// The shared state of a case.
 #[derive(Debug, Default)]
 pub(crate) struct World {
-    /// Where the server is, or will be soon.
+    /// Port of the current server, or of the next one.
     port: AtomicU16,
-    /// Where it speaks HTTP.
+    /// Its HTTP port.
     http_port: AtomicU16,
     /// How often the server has ended.
     life: AtomicUsize,
-    /// Odd while the durability is `always`, and different whenever it has been changed.
+    /// Odd while the durability is `always`; changes with every change of the durability.
     durability: AtomicU64,
     writing_is_over: AtomicBool,
-    /// The end of the log, once nobody writes any more; zero until then.
+    /// End of the log, once all writers have ended; zero until then.
     head: AtomicU64,
-    /// Behind this record everything can be had, however far the log has let go what is before it.
+    /// All records after this LSN can be read, even if the log has removed earlier ones.
     floor: AtomicU64,
-    /// There is nothing to be had any more.
+    /// The case has failed, and all threads must end.
     is_given_up: AtomicBool,
 }
 
@@ -40,17 +40,18 @@ impl World {
         self.life.load(Ordering::Acquire)
     }
 
-    /// To be called when a server has ended, before the next one is announced.
+    /// Notes that a server has ended. Call this before the next one is announced.
     pub(crate) fn server_has_ended(&self) {
         self.life.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Which promise holds that every acknowledged write is durable, if one does.
+    /// Returns the promise that every acknowledged write is durable, if one is in force.
     pub(crate) fn promises_all(&self) -> Option<u64> {
         Some(self.durability.load(Ordering::Acquire)).filter(|number| number % 2 == 1)
     }
 
-    /// To be called before the durability is changed to less than `always`, and behind a change to it.
+    /// Ends or begins a promise. Call this before the durability is lowered from `always`, and
+    /// after it is set to `always`.
     pub(crate) fn change_promise(&self) {
         self.durability.fetch_add(1, Ordering::AcqRel);
     }
@@ -63,7 +64,7 @@ impl World {
         self.writing_is_over.store(true, Ordering::Release);
     }
 
-    /// The end of the log, once nobody writes any more.
+    /// Returns the end of the log, once all writers have ended.
     pub(crate) fn head(&self) -> Option<u64> {
         Some(self.head.load(Ordering::Acquire)).filter(|head| *head > 0)
     }
@@ -72,12 +73,12 @@ impl World {
         self.head.store(head, Ordering::Release);
     }
 
-    /// The highest floor that anybody can have been told of.
+    /// Returns the highest floor that a subscriber may have been told.
     pub(crate) fn floor(&self) -> u64 {
         self.floor.load(Ordering::Acquire)
     }
 
-    /// To be called before the log may let go of anything up to this record.
+    /// Raises the floor. Call this before the log may remove anything up to this record.
     pub(crate) fn raise_floor(&self, lsn: u64) {
         self.floor.fetch_max(lsn, Ordering::AcqRel);
     }
@@ -86,7 +87,7 @@ impl World {
         self.is_given_up.load(Ordering::Acquire)
     }
 
-    /// Lets everybody end who has not.
+    /// Ends all remaining threads.
     pub(crate) fn give_up(&self) {
         self.end_writing();
         self.is_given_up.store(true, Ordering::Release);

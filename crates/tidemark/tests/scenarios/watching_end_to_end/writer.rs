@@ -1,5 +1,5 @@
-//! Those who change keys: random commands of every group, transactions, keys that expire, and writes of which they note
-//! what they were answered.
+//! Writers: random commands of every group, transactions, keys that expire, and writes whose
+//! answers they note.
 
 use super::judge::{Promise, TOKEN, TOKEN_END};
 use super::world::World;
@@ -8,25 +8,26 @@ use crate::support::wire::{Pipeline, Value};
 use std::io;
 use std::time::Duration;
 
-/// How many large values are written one behind the other.
+/// Number of large values that are written one after another.
 const BULK_COUNT: usize = 16;
 
-/// A write that was acknowledged, in which life of the server.
+/// An acknowledged write, with the run of the server.
 #[derive(Debug)]
 pub(crate) struct Acknowledged {
     pub(crate) promise: Promise,
-    /// It need not be there if this life was ended by force; `None` if it must be there however it was ended.
+    /// The write may be lost if this run was killed; with `None` it must be there however the run
+    /// ended.
     pub(crate) life: Option<usize>,
 }
 
-/// See the module's documentation.
+/// A client that changes keys.
 pub(crate) struct Writer<'w> {
     pub(crate) world: &'w World,
     pub(crate) generator: Generator,
     pub(crate) number: usize,
     /// Bytes of the values that fill the retention; none are written if this is 0.
     pub(crate) bulk_bytes: usize,
-    /// The number of the next token.
+    /// Number of the next token.
     next: u64,
     acknowledged: Vec<Acknowledged>,
 }
@@ -36,11 +37,12 @@ impl<'w> Writer<'w> {
         Self { world, generator, number, bulk_bytes, next: 0, acknowledged: Vec::new() }
     }
 
-    /// Writes until the time for it is over; what was acknowledged.
+    /// Writes until writing is over; returns the acknowledged writes.
     pub(crate) fn run(mut self) -> Vec<Acknowledged> {
         while !self.world.writing_is_over() {
             let connected = Pipeline::connect(self.world.port());
-            // Whatever breaks, breaks because the server goes: all that counts has been noted.
+            // Errors occur only because the server goes away, and all acknowledged writes have been
+            // noted.
             let written = connected.and_then(|mut connection| self.write(&mut connection));
             if written.is_err() {
                 std::thread::sleep(Duration::from_millis(2));
@@ -73,7 +75,7 @@ impl<'w> Writer<'w> {
         Ok(())
     }
 
-    /// Commands that are sent together.
+    /// Sends several random commands together.
     fn several(&mut self, connection: &mut Pipeline) -> io::Result<()> {
         let count = 1 + self.generator.random.below(4);
         let lines: Vec<Line> = (0..count).map(|_| self.generator.line()).collect();
@@ -88,7 +90,7 @@ impl<'w> Writer<'w> {
         exchange(connection, &lines)
     }
 
-    /// A write that is found again in the log, now and then in a transaction, or asked to be durable.
+    /// Makes a write that can be found in the log, sometimes in a transaction or with `DURABLE`.
     fn token(&mut self, connection: &mut Pipeline) -> io::Result<()> {
         let token = [TOKEN, format!("{}-{}", self.number, self.next).as_bytes(), &[TOKEN_END]].concat();
         self.next += 1;
@@ -138,7 +140,7 @@ impl<'w> Writer<'w> {
         exchange(connection, &[line(&text.replace('#', &key).replace('@', &time))])
     }
 
-    /// A key takes the name, or the place, of another, whatever its type.
+    /// Renames, copies or moves a key over another one of any type.
     fn move_key(&mut self, connection: &mut Pipeline) -> io::Result<()> {
         let random = &mut self.generator.random;
         let text = random.pick(&[
@@ -155,7 +157,7 @@ impl<'w> Writer<'w> {
         exchange(connection, &[line(&text.replace('#', &from).replace('@', &to))])
     }
 
-    /// Waits for what others write.
+    /// Waits for writes of other clients.
     fn wait(&mut self, connection: &mut Pipeline) -> io::Result<()> {
         let random = &mut self.generator.random;
         let text = random.pick(&[
@@ -169,7 +171,8 @@ impl<'w> Writer<'w> {
         exchange(connection, &[line(&text)])
     }
 
-    /// Numbers that go up and down, what others wait for, and names of which one is the beginning of another.
+    /// Changes numbers, elements that other clients wait for, and names that are prefixes of each
+    /// other.
     fn count(&mut self, connection: &mut Pipeline) -> io::Result<()> {
         let random = &mut self.generator.random;
         let text = random.pick(&[
@@ -185,7 +188,8 @@ impl<'w> Writer<'w> {
         exchange(connection, &[line(&text)])
     }
 
-    /// Values that one after the other fill what is kept for a subscriber that does not read.
+    /// Writes values that fill, one after another, the retention for a subscriber that does not
+    /// read.
     fn bulk(&mut self, connection: &mut Pipeline) -> io::Result<()> {
         let lines: Vec<Line> = (0..BULK_COUNT)
             .map(|_| {
@@ -200,13 +204,13 @@ impl<'w> Writer<'w> {
     }
 }
 
-/// Sends commands and takes their answers, whatever they are.
+/// Sends commands and reads their answers, without checking them.
 fn exchange(connection: &mut Pipeline, lines: &[Line]) -> io::Result<()> {
     connection.send(lines)?;
     lines.iter().try_for_each(|_| connection.read().map(drop))
 }
 
-/// The words of a line.
+/// Returns the words of a line.
 pub(crate) fn line(text: &str) -> Line {
     text.split(' ').map(|word| word.as_bytes().to_vec()).collect()
 }
