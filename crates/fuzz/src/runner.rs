@@ -51,6 +51,7 @@ pub struct Memory {
 
 /// The job of a worker.
 pub struct Plan {
+    /// Target to run.
     pub target: &'static Target,
     /// Duration; the corpus is replayed in any case.
     pub seconds: u64,
