@@ -1,7 +1,7 @@
 //! Which changes a follower gets.
 
 use tidemark_engine::change::Change;
-use tidemark_engine::command::{Group, parse};
+use tidemark_engine::command::parse;
 use tidemark_engine::keyspace::DATABASES;
 use tidemark_engine::value::Type;
 
@@ -31,21 +31,6 @@ pub enum NotSelected {
 fn type_names() -> String {
     let [first @ .., last] = Type::ALL.map(Type::name);
     format!("{} or {last}", first.join(", "))
-}
-
-/// Returns the type of a command group; `None` if its commands work on any type.
-fn type_of(group: Group) -> Option<Type> {
-    match group {
-        Group::String | Group::Bitmap => Some(Type::String),
-        Group::List => Some(Type::List),
-        Group::Hash => Some(Type::Hash),
-        Group::Set => Some(Type::Set),
-        Group::SortedSet => Some(Type::SortedSet),
-        Group::Counter => Some(Type::Counter),
-        Group::Limit => Some(Type::Limit),
-        Group::Pool => Some(Type::Pool),
-        _ => None,
-    }
 }
 
 /// A selection of changes: those that match all three criteria. An empty criterion matches
@@ -117,7 +102,7 @@ impl Selection {
 
     fn takes_type(&self, change: &Change<'_>) -> bool {
         let about = match change {
-            Change::Command { command, .. } => type_of(command.group),
+            Change::Command { command, .. } => command.group.value_type(),
             Change::Expired { .. } | Change::Acknowledged { .. } => None,
         };
         self.types.is_empty() || about.is_none_or(|about| self.types.contains(&about))

@@ -1,7 +1,7 @@
 //! Access categories, as `COMMAND` reports them: those of a command's flags and group, and what its row
 //! adds or excludes. A test compares them with Redis 7.0.
 
-use tidemark_engine::command::{Group, flags};
+use tidemark_engine::command::flags;
 use tidemark_engine::{Command, Run};
 
 /// Categories implied by a flag.
@@ -25,26 +25,9 @@ pub(super) fn categories(row: &Command) -> Vec<&'static str> {
     }
     categories.push(if row.is(flags::FAST) { "@fast" } else { "@slow" });
     if !is_container {
-        categories.extend(of_group(row.group));
+        categories.extend(row.group.category());
     }
     categories.retain(|category| !row.excluded_categories.contains(category));
     categories.extend(row.categories);
     categories
-}
-
-fn of_group(group: Group) -> Option<&'static str> {
-    Some(match group {
-        Group::String => "@string",
-        Group::Bitmap => "@bitmap",
-        Group::Generic => "@keyspace",
-        Group::List => "@list",
-        Group::Hash => "@hash",
-        Group::Set => "@set",
-        Group::SortedSet => "@sortedset",
-        Group::Counter => "@counter",
-        Group::Scripting => "@scripting",
-        Group::Transactions => "@transaction",
-        Group::Connection => "@connection",
-        Group::Limit | Group::Pool | Group::PubSub | Group::Server => return None,
-    })
 }
