@@ -18,12 +18,12 @@ pub(crate) struct BenchArgs {
 enum Scenario {
     /// Throughput and latency of GET, SET and PING on any server of the Redis protocol
     Kv(Box<kv::KvOptions>),
-    /// How soon a subscriber that comes back has what it missed, and whether it has all of it, once
+    /// How soon a reconnecting subscriber has what it missed, exactly once
     Reconnect(reconnect::ReconnectOptions),
     /// Whether every write is emitted exactly once when a client, the server or both are killed
     Crash(crash::CrashOptions),
-    /// How soon the last of many subscribers of one key has its new value, beside what the system
-    /// takes to send it
+    /// How soon the last of many subscribers of one key has its new value, compared with the time
+    /// that the system needs to send it
     FanOut(fan_out::FanOutOptions),
     /// A process that `fan-out` starts
     #[command(hide = true)]
@@ -34,10 +34,10 @@ enum Scenario {
     /// What churning counters and limiters cost, and what of them is uncommitted, under the
     /// original's flags
     Counter(Box<counter::CounterOptions>),
-    /// What draws from prize pools cost, and all that belongs to them, under the original's names
-    /// and beside peers
+    /// What draws from prize pools and related operations cost, under the original's names and
+    /// beside peers
     Pool(Box<pool::PoolOptions>),
-    /// Parse and answer, nothing else: what this machine allows
+    /// Answer requests without doing work: the limit of this machine
     NullServer(null_server::NullServerOptions),
 }
 

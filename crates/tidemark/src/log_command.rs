@@ -17,7 +17,7 @@ use tidemark_lab::wall_time::rfc3339_us;
 use tidemark_log::tools::{self, Cut, Inspection, Records, SegmentReport, SegmentState};
 use tidemark_log::{FileStorage, Format, Lsn, Storage};
 
-/// Look at a log's files and put them right
+/// Inspect and repair a log's files
 #[derive(Debug, Args)]
 pub(crate) struct LogArgs {
     /// Data directory of the server
@@ -34,7 +34,7 @@ enum LogCommand {
     Inspect,
     /// Read everything and fail if anything is damaged
     Verify,
-    /// Write records as the commands that they are, or in any format of the log
+    /// Write records as commands, or in any format of the log
     Export(ExportArgs),
     /// Set aside what is damaged, so that the server starts again
     Repair(ConfirmArgs),
@@ -50,7 +50,7 @@ struct ExportArgs {
     /// Last LSN [default: the end of the log]
     #[arg(long)]
     to: Option<u64>,
-    /// commands, as CHANGES tells them, in lines of JSON; or records in a format of the log: jsonl,
+    /// commands, as CHANGES sends them, in lines of JSON; or records in a format of the log: jsonl,
     /// text or binary
     #[arg(long, default_value_t = ExportFormat::Commands)]
     format: ExportFormat,
@@ -137,11 +137,7 @@ fn verify(inspection: &Inspection) -> anyhow::Result<ExitCode> {
     let mut out = io::stdout().lock();
     writeln!(out, "{}: good", content(inspection))?;
     if gaps > 0 {
-        writeln!(
-            out,
-            "{} behind stops that were not clean: see `tidemark log inspect`",
-            counted(gaps as u64, "gap")
-        )?;
+        writeln!(out, "{} after unclean stops: see `tidemark log inspect`", counted(gaps as u64, "gap"))?;
     }
     writeln!(out, "{}: good", counted(inspection.snapshots.len() as u64, "snapshot"))?;
     if let Some(SegmentState::Torn(bytes)) = inspection.segments.last().map(|segment| segment.state.clone()) {
@@ -271,12 +267,10 @@ fn carry_out(storage: &Arc<dyn Storage>, cut: &Cut, confirm: &ConfirmArgs) -> an
     }
     if let Some(missing) = &cut.missing {
         let (first, last) = (missing.last.next(), missing.durable);
-        println!("the records {first} to {last} are missing; the server goes on without them");
+        println!("records {first} to {last} are missing; the server starts without them");
     }
     if let Some((first, last)) = cut.lost {
-        println!(
-            "the records {first} to {last} are set aside; those that are readable there are lost to the server"
-        );
+        println!("records {first} to {last} are set aside; the server loses those of them that are readable");
     }
     for (name, _) in &cut.headers {
         println!("to be rewritten: the header of {}", storage.path(name));
@@ -290,7 +284,7 @@ fn carry_out(storage: &Arc<dyn Storage>, cut: &Cut, confirm: &ConfirmArgs) -> an
             storage.path(name)
         );
     }
-    if !confirm.yes && !ask("go on?")? {
+    if !confirm.yes && !ask("continue?")? {
         println!("nothing was changed");
         return Ok(ExitCode::FAILURE);
     }

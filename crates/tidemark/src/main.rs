@@ -59,13 +59,13 @@ enum Command {
     Serve(serve_command::ServeArgs),
     /// Talk to a server: at a prompt, from standard input, or one command
     Cli(cli::CliArgs),
-    /// See what a server is doing, again and again
+    /// Show what a server is doing, continuously
     Top(top::TopArgs),
-    /// Measure: servers that speak the Redis protocol, ours or any other, and circuits
+    /// Measure circuits, and servers of the Redis protocol: Tidemark or any other
     Bench(bench_command::BenchArgs),
-    /// Look at a log's files and put them right
+    /// Inspect and repair a log's files
     Log(log_command::LogArgs),
-    /// Check what prize pools have done, write it down for others, and bring pools in
+    /// Verify, export and import prize pools
     Pool(pool_command::PoolArgs),
 }
 

@@ -70,7 +70,7 @@ impl History {
     pub(super) fn unread(&self) -> Option<String> {
         let (damaged, base) = (self.damaged.first()?, self.base()?);
         Some(format!(
-            "the snapshot at record {damaged} is damaged, so what came before record {base} was not looked at; `tidemark log verify` shows the damage"
+            "the snapshot at record {damaged} is damaged, so records before {base} were not checked; `tidemark log verify` shows the damage"
         ))
     }
 
@@ -152,7 +152,7 @@ impl History {
             (Some(_), None) if self.trail.expires(name.db, &name.key) => Ok(false),
             (log, snapshot) if log == snapshot => Ok(true),
             _ => bail!(
-                "pool {name}: not good\nthe snapshot at record {} does not have the pool as the log leads to it",
+                "pool {name}: not good\nthe snapshot at record {} does not agree with the log",
                 snapshot.lsn()
             ),
         }

@@ -28,7 +28,7 @@ use std::process::ExitCode;
 use tidemark_engine::keyspace::DATABASES;
 use tidemark_engine::watch::PoolPlace;
 
-/// Check what prize pools have done, write it down for others, and bring pools in
+/// Verify, export and import prize pools
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct PoolArgs {
@@ -46,13 +46,13 @@ Exit codes: 0 all is good; 1 it is not, and the last line says why; 2 the comman
 
 #[derive(Subcommand)]
 enum PoolCommand {
-    /// Compute every draw of a pool once more, from the log or from an exported audit
+    /// Recompute every draw of a pool, from the log or an exported audit
     Verify(verify::VerifyArgs),
-    /// Write down every draw with the odds that it had, and all else that a pool has done
+    /// Export every draw with its odds, and every other event of a pool
     Audit(audit::AuditArgs),
-    /// Read what the Go project tiny-reward-pool has left, and make a pool that goes on from there
+    /// Import a pool from the files of the Go project tiny-reward-pool
     Import(Box<import::ImportArgs>),
-    /// Say whether a file is a catalogue, and which odds it gives
+    /// Check whether a file is a catalogue, and show its odds
     Check(check::CheckArgs),
 }
 

@@ -170,7 +170,7 @@ impl<'de> Deserialize<'de> for Once {
                 let mut map = Map::new();
                 while let Some((name, value)) = fields.next_entry::<String, Value>()? {
                     if map.contains_key(&name) {
-                        return Err(A::Error::custom(format_args!("{name:?} is there twice")));
+                        return Err(A::Error::custom(format_args!("{name:?} is given twice")));
                     }
                     map.insert(name, value);
                 }
@@ -217,22 +217,22 @@ impl Outsider {
     fn check(&mut self, input: &mut Input) -> anyhow::Result<()> {
         while let Some(line) = input.next()? {
             let stated: Stated =
-                serde_json::from_str(&line).context("this is no line of an audit in JSON Lines")?;
+                serde_json::from_str(&line).context("this is not a line of an audit in JSON Lines")?;
             match &*stated.event {
                 "pool" => self.begin(&stated, &line, input)?,
                 "frame" => self.frame(&stated, &line, input)?,
                 "gone" => {}
-                other => bail!("{other:?} does not follow from what comes before it"),
+                other => bail!("the event {other:?} does not follow from the lines before it"),
             }
         }
-        ensure!(self.now.is_some(), "the file tells of no pool");
+        ensure!(self.now.is_some(), "the file has no pool");
         Ok(())
     }
 
     fn begin(&mut self, stated: &Stated, line: &str, input: &mut Input) -> anyhow::Result<()> {
         ensure!(
             stated.audit == AUDIT,
-            "the audit is of version {}, and version {AUDIT} is known here",
+            "the audit has version {}; this program reads version {AUDIT}",
             stated.audit
         );
         let mut scribe = Scribe::new(stated.key.clone(), stated.db);
@@ -242,7 +242,7 @@ impl Outsider {
             let expected = pool.origin();
             ensure!(
                 chain == expected,
-                "the pool's chain begins with {chain}, and {expected} follows from its commitments and items"
+                "the pool's chain begins with {chain}; expected {expected}, from its commitments and items"
             );
         }
         scribe.pool(stated.lsn, &pool, chain, stated.made, &mut self.expected)?;
@@ -264,7 +264,7 @@ impl Outsider {
         let (mut head, mut image, mut lines) = (Vec::new(), None::<PoolImage>, Vec::new());
         while let Some(line) = input.next()? {
             let part: Stated =
-                serde_json::from_str(&line).context("this is no line of an audit in JSON Lines")?;
+                serde_json::from_str(&line).context("this is not a line of an audit in JSON Lines")?;
             match &*part.event {
                 "head" => head.extend(bytes_of(&part)?),
                 "items" => {
@@ -288,12 +288,12 @@ impl Outsider {
 
     fn frame(&mut self, stated: &Stated, line: &str, input: &mut Input) -> anyhow::Result<()> {
         let (bytes, said) = (bytes_of(stated)?, chain_of(stated)?);
-        let now = self.now.as_mut().context("the pool that this is about is missing before it")?;
+        let now = self.now.as_mut().context("the pool of this frame is missing before it")?;
         let Stated { time_us, first_draw, .. } = *stated;
         let next = now.pool.next_draw();
         ensure!(
             first_draw == next,
-            "draws are missing: {next} is the next one, and this begins with {first_draw}"
+            "draws are missing: expected draw {next}, but the frame begins with {first_draw}"
         );
         let sealed = Frame { time_us, first_draw, events: &bytes };
         now.scribe.sealed_frame(stated.lsn, &sealed, said, &mut self.expected)?;
@@ -310,10 +310,7 @@ impl Outsider {
             events.record(&event);
         }
         let follows = Frame { time_us, first_draw, events: events.bytes() }.write(now.chain, &mut Vec::new());
-        ensure!(
-            is_sealed || follows == said,
-            "the chain is said to be {said}, and {follows} follows from what comes before"
-        );
+        ensure!(is_sealed || follows == said, "the chain is {said}; expected {follows}");
         now.chain = said;
         now.tally.frame(stated.lsn, said, is_sealed);
         self.demands.pass(&now.pool, said);
@@ -323,8 +320,11 @@ impl Outsider {
 
     /// Checks that a line of the file is the next expected one.
     fn meet(&mut self, line: &str) -> anyhow::Result<()> {
-        let expected =
-            self.expected.0.pop_front().context("more is told than follows from what comes before")?;
+        let expected = self
+            .expected
+            .0
+            .pop_front()
+            .context("the file has a line that does not follow from the lines before it")?;
         let Once(told) = serde_json::from_str(line)?;
         if expected.as_object() == Some(&told) {
             return Ok(());
@@ -337,31 +337,27 @@ impl Outsider {
             if said != follows {
                 let word =
                     |value: Option<&Value>| value.map_or_else(|| "nothing".to_owned(), Value::to_string);
-                bail!(
-                    "{name:?} is told as {}, and {} follows from what comes before",
-                    word(said),
-                    word(follows)
-                );
+                bail!("{name:?} is {}; expected {}", word(said), word(follows));
             }
         }
-        bail!("{} is told, and {expected} follows from what comes before", Value::Object(told))
+        bail!("found {}; expected {expected}", Value::Object(told))
     }
 
     /// Checks that all expected lines come next.
     fn meet_rest(&mut self, input: &mut Input) -> anyhow::Result<()> {
         while let Some(expected) = self.expected.0.front() {
-            let Some(line) = input.next()? else { bail!("the file ends, and {expected} is missing") };
+            let Some(line) = input.next()? else { bail!("the file ends; expected {expected}") };
             self.meet(&line)?;
         }
         Ok(())
     }
 
     fn report(&self, path: &Path) -> anyhow::Result<ExitCode> {
-        let Some(now) = &self.now else { bail!("{} tells of no pool", path.display()) };
+        let Some(now) = &self.now else { bail!("the file {} has no pool", path.display()) };
         let mut out = io::stdout().lock();
         writeln!(
             out,
-            "pool {}: good, as {} tells it",
+            "pool {}: good, according to {}",
             crate::name::printable(self.key.as_bytes()),
             path.display()
         )?;

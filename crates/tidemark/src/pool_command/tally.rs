@@ -205,18 +205,18 @@ impl Demands {
         if let Some((argument, commitments)) = self.secrets.first() {
             match &commitments[..] {
                 [commitment] => bail!(
-                    "not good\n{argument} is the secret of no epoch here: its commitment is {commitment}, which the audit does not tell"
+                    "not good\n{argument} is the secret of no epoch here: its commitment is {commitment}, which the audit does not have"
                 ),
-                _ => bail!("not good\n{argument} has the secret of no epoch that the audit tells of"),
+                _ => bail!("not good\n{argument} has the secret of no epoch in the audit"),
             }
         }
         if let Some((chain, _)) = self.chains.iter().find(|(_, is_met)| !is_met) {
             bail!(
-                "the chain never has the value {chain}: what came before that was changed since it was noted, or is not there"
+                "the chain never has the value {chain}: earlier records are missing, or were changed after it was noted"
             );
         }
         if let Some((commitment, _)) = self.commitments.iter().find(|(_, is_met)| !is_met) {
-            bail!("no epoch has the commitment {commitment}: the secrets are others than were promised");
+            bail!("no epoch has the commitment {commitment}: the secrets are not those that were promised");
         }
         Ok(())
     }

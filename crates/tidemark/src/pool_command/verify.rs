@@ -163,20 +163,20 @@ fn report(
     let mut out = io::stdout().lock();
     match unread {
         None => writeln!(out, "pool {name}: good")?,
-        Some(unread) => writeln!(out, "pool {name}: good as far as it could be looked at\n{unread}")?,
+        Some(unread) => writeln!(out, "pool {name}: good, as far as the log could be read\n{unread}")?,
     }
     write!(out, "{tally}")?;
     match snapshots {
         0 => {}
-        1 => writeln!(out, "1 snapshot has the pool as the log leads to it")?,
-        _ => writeln!(out, "{snapshots} snapshots have the pool as the log leads to it")?,
+        1 => writeln!(out, "1 snapshot agrees with the log")?,
+        _ => writeln!(out, "{snapshots} snapshots agree with the log")?,
     }
     match verifier.pools.len().saturating_sub(1) {
         0 => {}
-        others => writeln!(out, "other pools that were at this key before: {others}, good as well")?,
+        others => writeln!(out, "earlier pools at this key: {others}, good as well")?,
     }
     if let Some(lsn) = verifier.gone {
-        writeln!(out, "it is not there any more since record {lsn}")?;
+        writeln!(out, "the pool was removed at record {lsn}")?;
     }
     writeln!(out, "the log was read up to record {last}")?;
     Ok(if unread.is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS })

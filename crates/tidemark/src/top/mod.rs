@@ -1,4 +1,4 @@
-//! `tidemark top`: shows what a server is doing, again and again.
+//! `tidemark top`: shows what a server is doing, continuously.
 //!
 //! ```text
 //! source (a connection) ─► counters, pools: reading ─► text, json ─► view ─► stdout, or screen

@@ -70,7 +70,7 @@ fn a_kill_leaves_a_gap_that_is_shown_and_a_stop_does_not() {
     assert!(run(&["DURABLE", "SET", "third", "value"]).terminate().success());
 
     let verified = log(directory.path(), &["verify"]);
-    let expected = "3 records (1 to 4294967297) in 2 segments: good\n1 gap behind stops that were not clean:";
+    let expected = "3 records (1 to 4294967297) in 2 segments: good\n1 gap after unclean stops:";
     assert!(text(&verified.stdout).starts_with(expected), "{verified:?}");
     let shown = log(directory.path(), &["inspect"]);
     assert!(text(&shown.stdout).contains("gap: 2 to 4294967295 are lost, or were never used\n"), "{shown:?}");

@@ -35,7 +35,7 @@ pub(crate) struct CountersArgs {
 
 const AFTER_HELP: &str = "\
 On a terminal, without --count, a page stays in place: m, u and c order by moves, units and churn, q or Ctrl-C leaves.
-Elsewhere readings follow each other as text. NO_COLOR does without colours. A server that goes away is waited for.
+Elsewhere readings follow each other as text. NO_COLOR turns colours off. If the server goes away, the program waits for it.
 Exit codes: 0 done; 1 it failed, and the last line says why; 2 the command line is wrong.
 Environment: TIDEMARK_PASSWORD stands in for --password, which other users of the machine can see.";
 

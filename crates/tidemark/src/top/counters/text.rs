@@ -88,13 +88,13 @@ fn about_top(reading: &Reading) -> String {
     let window = seconds(reading.window);
     match (reading.sample, reading.keys.len()) {
         (0, _) => {
-            "Nobody looks which counters move: CONFIG SET counter-churn-sample 16 turns it on".to_owned()
+            "Sampling of counter moves is off: CONFIG SET counter-churn-sample 16 turns it on".to_owned()
         }
         (_, 0) => format!("No counter has moved within the last {window}"),
-        (1, _) => format!("Those that moved most within the last {window}; every move was looked at"),
+        (1, _) => format!("Counters that moved most within the last {window}; every move was sampled"),
         (sample, _) => {
             format!(
-                "Those that moved most within the last {window}, by one of {sample} moves, chosen at random"
+                "Counters that moved most within the last {window}, from one of {sample} moves, chosen at random"
             )
         }
     }
@@ -132,7 +132,7 @@ units committed                  10,100               50.0
 writes saved                     97.2 %             99.5 %
 churn                            80.0 %             75.0 %
 
-Those that moved most within the last 45.2 s, by one of 16 moves, chosen at random
+Counters that moved most within the last 45.2 s, from one of 16 moves, chosen at random
     MOVES  ERROR        UNITS  COMMITTED    CHURN  DB  KEY
     1,600     32        3,200         16   99.5 %   0  seats\\n
        16      0           16         16    0.0 %  15  likes
@@ -154,6 +154,6 @@ Those that moved most within the last 45.2 s, by one of 16 moves, chosen at rand
         assert!(text(&lines(&first, None)).ends_with("CONFIG SET counter-churn-sample 16 turns it on\n"));
         first.sample = 1;
         first.keys = reading().keys;
-        assert!(text(&lines(&first, None)).contains("; every move was looked at\n"));
+        assert!(text(&lines(&first, None)).contains("; every move was sampled\n"));
     }
 }

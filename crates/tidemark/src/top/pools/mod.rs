@@ -50,7 +50,7 @@ pub(crate) struct PoolsArgs {
 
 const AFTER_HELP: &str = "\
 On a terminal, without --count, a page stays in place: d, t, r and n order by draws a second, draws in all, open reservations and name;
-q or Ctrl-C leaves. Elsewhere readings follow each other as text. NO_COLOR does without colours. A server that goes away is waited for.
+q or Ctrl-C leaves. Elsewhere readings follow each other as text. NO_COLOR turns colours off. If the server goes away, the program waits for it.
 Draws are compared with the odds as long as this runs: those between two readings with the odds that both have shown.
 Exit codes: 0 done; 1 it failed, and the last line says why; 2 the command line is wrong.
 Environment: TIDEMARK_PASSWORD stands in for --password, which other users of the machine can see.";
