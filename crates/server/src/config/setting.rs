@@ -310,7 +310,7 @@ pub static SETTINGS: &[Setting] = &[
         alias: None,
         group: NETWORK,
         placeholder: "KEY",
-        help: "The pool that requests over gRPC mean which name none, as those of programs that know but one; empty for none.",
+        help: "Default pool for gRPC requests that name none; empty for none.",
         literal: Literal::Text,
         changeable: true,
         fallback: "",
@@ -325,8 +325,9 @@ pub static SETTINGS: &[Setting] = &[
         alias: None,
         group: NETWORK,
         placeholder: "NUMBER",
-        help: "The most connections over HTTP at once, beside those that watch; the oldest that has sent no whole request makes room \
-               for a further one. While all are being served, health and metrics are answered and the rest is refused.",
+        help: "Most HTTP connections, besides those that watch; the oldest one without a complete request is \
+               closed for a new one. While all are being served, health and metrics are answered and other \
+               requests are refused.",
         literal: Literal::Number,
         changeable: false,
         fallback: "",
@@ -412,7 +413,7 @@ pub static SETTINGS: &[Setting] = &[
         alias: None,
         group: ACCESS,
         placeholder: "no|local|yes",
-        help: "Who may use DEBUG: nobody, clients on this machine, or everybody.",
+        help: "Clients that may use DEBUG: none, those on this machine, or all.",
         literal: Literal::Text,
         changeable: false,
         fallback: "",
@@ -439,7 +440,7 @@ pub static SETTINGS: &[Setting] = &[
         alias: None,
         group: LIMITS,
         placeholder: "NUMBER",
-        help: "The most clients at once; further ones are told so and disconnected.",
+        help: "Most clients; further ones get an error and are disconnected.",
         literal: Literal::Number,
         changeable: true,
         fallback: "",
@@ -451,9 +452,9 @@ pub static SETTINGS: &[Setting] = &[
         alias: None,
         group: LIMITS,
         placeholder: "NUMBER",
-        help: "Places beyond maxclients for connections from this machine that administer: AUTH, CLIENT, CONFIG, INFO, \
-               SAVE, SHUTDOWN. Any other command gets the error of one client too many, and so does who is silent for \
-               10 seconds.",
+        help: "Places beyond maxclients for administration from this machine: AUTH, CLIENT, CONFIG, INFO, \
+               SAVE, SHUTDOWN. A client that sends any other command, or is silent for 10 seconds, gets the \
+               error of maxclients.",
         literal: Literal::Number,
         changeable: true,
         fallback: "",
@@ -465,9 +466,10 @@ pub static SETTINGS: &[Setting] = &[
         alias: None,
         group: LIMITS,
         placeholder: "BYTES|PERCENT",
-        help: "Memory for what all clients together have sent and have not read, in bytes or in per cent of what the machine or \
-               its control group has, such as 25%; 0 is no limit. Beyond it the clients that use most are disconnected, and a \
-               reply of more than 64kb for which there is no room is an error. CLIENT NO-EVICT exempts a client.",
+        help: "Memory for the buffers of all clients together, in bytes or in per cent of the memory of the \
+               machine or its control group, such as 25%; 0 is no limit. Beyond it the clients that use most \
+               are disconnected, and a reply of more than 64kb that does not fit is an error. CLIENT NO-EVICT \
+               exempts a client.",
         literal: Literal::Text,
         changeable: true,
         fallback: "",
@@ -491,8 +493,8 @@ pub static SETTINGS: &[Setting] = &[
         alias: None,
         group: LIMITS,
         placeholder: "SECONDS",
-        help: "Seconds of silence in the middle of a request after which a client is disconnected; 0 never. Whoever goes \
-               on sending, however slowly, stays.",
+        help: "Seconds of silence in the middle of a request after which a client is disconnected; 0 never. A \
+               client that keeps sending, however slowly, stays.",
         literal: Literal::Number,
         changeable: true,
         fallback: "",
@@ -635,7 +637,7 @@ pub static SETTINGS: &[Setting] = &[
         alias: None,
         group: STORAGE,
         placeholder: "SECONDS",
-        help: "Begin a new file of the log when the first record of the current one is so old; 0 never.",
+        help: "Maximum age of the log's current file; 0 for none.",
         literal: Literal::Number,
         changeable: false,
         fallback: "",
@@ -647,7 +649,7 @@ pub static SETTINGS: &[Setting] = &[
         alias: None,
         group: STORAGE,
         placeholder: "BYTES",
-        help: "Keep at least so much of the log although a snapshot covers it.",
+        help: "Minimum size of log to keep although a snapshot covers it.",
         literal: Literal::Text,
         changeable: false,
         fallback: "",
@@ -659,7 +661,7 @@ pub static SETTINGS: &[Setting] = &[
         alias: None,
         group: STORAGE,
         placeholder: "SECONDS",
-        help: "Keep records at least so long although a snapshot covers them.",
+        help: "Minimum time to keep records although a snapshot covers them.",
         literal: Literal::Number,
         changeable: false,
         fallback: "",
@@ -697,8 +699,8 @@ pub static SETTINGS: &[Setting] = &[
         alias: None,
         group: STORAGE,
         placeholder: "CHANGES",
-        help: "Take a snapshot when so many changes have been logged since the latest, so that a start need not replay \
-               more; 0 means not for that reason.",
+        help: "Take a snapshot after this many changes since the latest, which limits what a start replays; 0 \
+               disables this trigger.",
         literal: Literal::Number,
         changeable: true,
         fallback: "",
@@ -710,8 +712,8 @@ pub static SETTINGS: &[Setting] = &[
         alias: None,
         group: STORAGE,
         placeholder: "BYTES",
-        help: "Take a snapshot also when the log has grown by so much since the latest, and by at least the latest's own size; 0 \
-               means not for that reason. A disk that gets full makes one due whatever this is.",
+        help: "Take a snapshot also when the log has grown by this much since the latest, and by at least the \
+               latest's own size; 0 disables this trigger. A disk that gets full triggers one in any case.",
         literal: Literal::Text,
         changeable: true,
         fallback: "",
@@ -735,8 +737,8 @@ pub static SETTINGS: &[Setting] = &[
         alias: None,
         group: COUNTERS,
         placeholder: "UNITS",
-        help: "How many units of a counter may be uncommitted, which a crash takes back, unless COUNTER.CREATE says otherwise. \
-               Counters that exist keep what they were created with.",
+        help: "Units of a counter that may be uncommitted, which a crash may lose, unless COUNTER.CREATE says \
+               otherwise. Existing counters keep what they were created with.",
         literal: Literal::Number,
         changeable: true,
         fallback: "",
@@ -748,8 +750,8 @@ pub static SETTINGS: &[Setting] = &[
         alias: None,
         group: COUNTERS,
         placeholder: "MILLISECONDS",
-        help: "How long a change of a counter may stay uncommitted that is too small to be committed earlier, unless \
-               COUNTER.CREATE says otherwise.",
+        help: "How long a change of a counter that is too small to be committed earlier may stay uncommitted, \
+               unless COUNTER.CREATE says otherwise.",
         literal: Literal::Number,
         changeable: true,
         fallback: "",
@@ -763,8 +765,8 @@ pub static SETTINGS: &[Setting] = &[
         alias: None,
         group: COUNTERS,
         placeholder: "MILLISECONDS",
-        help: "How long what an exact counter has reserved may stay unused until it is given back, unless COUNTER.CREATE says \
-               otherwise.",
+        help: "How long reserved units of an exact counter may stay unused before they are returned, unless \
+               COUNTER.CREATE says otherwise.",
         literal: Literal::Number,
         changeable: true,
         fallback: "",
@@ -778,7 +780,8 @@ pub static SETTINGS: &[Setting] = &[
         alias: None,
         group: COUNTERS,
         placeholder: "MILLISECONDS",
-        help: "How long a counter gathers more that has moved by its low threshold, until it is committed; holds for all counters.",
+        help: "How long a counter that has moved by its low threshold gathers further moves before it is \
+               committed; applies to all counters.",
         literal: Literal::Number,
         changeable: true,
         fallback: "",
@@ -790,8 +793,8 @@ pub static SETTINGS: &[Setting] = &[
         alias: None,
         group: COUNTERS,
         placeholder: "NUMBER",
-        help: "Of how many moves of counters one is looked at, chosen at random, for COUNTER.TOP to say which counters move most: 1 looks \
-               at all, 0 at none.",
+        help: "Sample one of this many moves of counters, at random, for COUNTER.TOP; 1 samples every move, 0 \
+               none.",
         literal: Literal::Number,
         changeable: true,
         fallback: "",
@@ -817,8 +820,8 @@ pub static SETTINGS: &[Setting] = &[
         alias: None,
         group: COUNTERS,
         placeholder: "yes|no",
-        help: "Let /metrics, which asks for no password, name these counters; otherwise each is called by the number that COUNTER.TOP \
-               gives it, another one after every restart.",
+        help: "Name these counters in /metrics, which asks for no password; otherwise each is called by the \
+               number that COUNTER.TOP gives it, which changes with every restart.",
         literal: Literal::Switch,
         changeable: true,
         fallback: "",
@@ -845,8 +848,8 @@ pub static SETTINGS: &[Setting] = &[
         alias: None,
         group: COUNTERS,
         placeholder: "SECONDS",
-        help: "A quota that /check created leaves when nobody has checked or released it for so long; a later check creates it whole. \
-               Quotas that exist keep theirs.",
+        help: "Idle time after which a quota that /check created is removed; a later check creates a full one. \
+               Existing quotas keep theirs.",
         literal: Literal::Number,
         changeable: true,
         fallback: "",
@@ -861,7 +864,7 @@ pub static SETTINGS: &[Setting] = &[
         alias: None,
         group: COUNTERS,
         placeholder: "NUMBER",
-        help: "How many quotas that leave when they are idle there may be before /check creates no more, and answers further unknown \
+        help: "Most quotas with an idle time; beyond it /check creates no more, and answers further unknown \
                keys 503.",
         literal: Literal::Number,
         changeable: true,
@@ -876,7 +879,7 @@ pub static SETTINGS: &[Setting] = &[
         alias: None,
         group: COUNTERS,
         placeholder: "TEXT",
-        help: "What stands before KEY in the name of the quota of /check?api_key=KEY and /release?api_key=KEY.",
+        help: "Prefix of KEY in the name of the quota of /check?api_key=KEY and /release?api_key=KEY.",
         literal: Literal::Text,
         changeable: true,
         fallback: "",
@@ -907,8 +910,8 @@ pub static SETTINGS: &[Setting] = &[
         alias: None,
         group: WATCHING,
         placeholder: "BYTES",
-        help: "Memory for emissions of watched reads that subscribers have not got yet, or may ask for again when they \
-               come back; the oldest go first.",
+        help: "Memory for emissions of watched reads that subscribers have not received yet, or may resume \
+               from; the oldest are evicted first.",
         literal: Literal::Text,
         changeable: false,
         fallback: "",
@@ -922,7 +925,7 @@ pub static SETTINGS: &[Setting] = &[
         alias: None,
         group: WATCHING,
         placeholder: "SECONDS",
-        help: "Keep emissions so long at most, and so long a watched read that nobody subscribes to any more.",
+        help: "Maximum age of retained emissions, and of a watched read without subscribers.",
         literal: Literal::Number,
         changeable: false,
         fallback: "",
@@ -930,7 +933,7 @@ pub static SETTINGS: &[Setting] = &[
         set: |_, config, text| {
             let age = seconds(text)?;
             if age.is_zero() {
-                return Err("must be at least 1: nobody could be told of anything".to_owned());
+                return Err("must be at least 1".to_owned());
             }
             config.watch_retention_age = age;
             Ok(())
@@ -941,8 +944,9 @@ pub static SETTINGS: &[Setting] = &[
         alias: None,
         group: WATCHING,
         placeholder: "NUMBER",
-        help: "How many subscribers at a time get emissions that are not retained any more, made again from the log's \
-               segments; others wait for their turn. 0 means that only what is retained can be had.",
+        help: "How many subscribers at a time get emissions that are no longer retained, replayed from the \
+               log; other subscribers wait. 0 disables replay: subscribers resume from retained emissions \
+               only.",
         literal: Literal::Number,
         changeable: false,
         fallback: "",
@@ -954,8 +958,8 @@ pub static SETTINGS: &[Setting] = &[
         alias: None,
         group: WATCHING,
         placeholder: "BYTES",
-        help: "Memory for the keys from which the emissions of one subscriber are made again. A read that depends on more is \
-               answered STALE_SEQUENCE behind what is retained.",
+        help: "Memory for the keys from which the emissions of one subscriber are replayed from the log. A \
+               read that depends on more is answered STALE_SEQUENCE below what is retained.",
         literal: Literal::Text,
         changeable: true,
         fallback: "",
@@ -969,8 +973,9 @@ pub static SETTINGS: &[Setting] = &[
         alias: None,
         group: WATCHING,
         placeholder: "MICROSECONDS",
-        help: "What one change may spend on answering watched reads. Reads beyond it become dormant: their emissions are made \
-               from the log, beside the writers, and are late. 0 means that no change answers any.",
+        help: "Time that one change may spend on answering watched reads. Reads beyond it become dormant: \
+               their emissions are replayed from the log, beside the writers, and are late. With 0 no change \
+               answers any.",
         literal: Literal::Number,
         changeable: false,
         fallback: "",
@@ -982,8 +987,8 @@ pub static SETTINGS: &[Setting] = &[
         alias: None,
         group: WATCHING,
         placeholder: "MICROSECONDS",
-        help: "What changes may spend of each second of each thread on watched reads with subscribers. Reads beyond it become \
-               dormant: their emissions are late.",
+        help: "Time of each second of each thread that changes may spend on watched reads with subscribers. \
+               Reads beyond it become dormant: their emissions are late.",
         literal: Literal::Number,
         changeable: false,
         fallback: "",
@@ -997,8 +1002,8 @@ pub static SETTINGS: &[Setting] = &[
         alias: None,
         group: WATCHING,
         placeholder: "MICROSECONDS",
-        help: "What all changes may spend of each second on watched reads without a subscriber. Reads beyond it become dormant: \
-               when a subscriber comes back, their emissions are made from the log.",
+        help: "Time of each second that all changes may spend on watched reads without subscribers. Reads \
+               beyond it become dormant: when a subscriber resumes, their emissions are replayed from the log.",
         literal: Literal::Number,
         changeable: false,
         fallback: "",
@@ -1052,7 +1057,7 @@ pub static SETTINGS: &[Setting] = &[
         alias: None,
         group: WATCHING,
         placeholder: "BYTES",
-        help: "Refuse to watch a further read while those that are watched take so much with their latest answers.",
+        help: "Memory limit of watched reads with their latest answers; beyond it further reads are refused.",
         literal: Literal::Text,
         changeable: false,
         fallback: "",
@@ -1066,8 +1071,8 @@ pub static SETTINGS: &[Setting] = &[
         alias: None,
         group: WATCHING,
         placeholder: "NUMBER",
-        help: "Keys that are remembered for clients with CLIENT TRACKING; beyond it one at random is forgotten, and its readers \
-               are told as if it had changed. 0 is no limit but that of bytes.",
+        help: "Keys remembered for clients with CLIENT TRACKING; beyond it a random one is evicted, and its \
+               readers get an invalidation as if it had changed. 0 is no limit but that of bytes.",
         literal: Literal::Number,
         changeable: true,
         fallback: "",
@@ -1081,7 +1086,7 @@ pub static SETTINGS: &[Setting] = &[
         alias: None,
         group: WATCHING,
         placeholder: "BYTES",
-        help: "The same for what these keys take with their names and readers.",
+        help: "Memory limit of these keys, with their names and readers.",
         literal: Literal::Text,
         changeable: true,
         fallback: "",
@@ -1095,7 +1100,7 @@ pub static SETTINGS: &[Setting] = &[
         alias: None,
         group: WATCHING,
         placeholder: "NUMBER",
-        help: "The most connections that watch reads over HTTP at once; further ones are answered 503.",
+        help: "Most connections that watch reads over HTTP; further ones are answered 503.",
         literal: Literal::Number,
         changeable: false,
         fallback: "",
@@ -1124,8 +1129,8 @@ pub static SETTINGS: &[Setting] = &[
         alias: None,
         group: CHANGES,
         placeholder: "NUMBER",
-        help: "The most connections that follow the log by CHANGES at once; further ones are refused. Each reads the log by \
-               itself, and a mebibyte or two may wait for it.",
+        help: "Most connections that follow the log by CHANGES; further ones are refused. Each reads the log \
+               on its own, and buffers a mebibyte or two.",
         literal: Literal::Number,
         changeable: false,
         fallback: "",
@@ -1137,10 +1142,10 @@ pub static SETTINGS: &[Setting] = &[
         alias: None,
         group: CHANGES,
         placeholder: "URLS",
-        help: "Where every durable change is passed on, such as nats://127.0.0.1:4222/STREAM?subject=changes or \
-               kafka://127.0.0.1:9092/topic?prefix=user:; several are separated by spaces. A flag is visible to every user \
-               of the machine: where a login is needed, use the environment variable or the file, or name a private file that holds it by \
-               ?login-file=PATH.",
+        help: "Target of every durable change, such as nats://127.0.0.1:4222/STREAM?subject=changes or \
+               kafka://127.0.0.1:9092/topic?prefix=user:; several are separated by spaces. A flag is visible \
+               to every user of the machine: where a login is needed, use the environment variable or the \
+               file, or name a private file that holds it by ?login-file=PATH.",
         literal: Literal::Text,
         changeable: false,
         fallback: "",
@@ -1187,7 +1192,7 @@ pub static SETTINGS: &[Setting] = &[
     immutable(
         "daemonize",
         "no",
-        "The server stays in the foreground: let a service manager put it elsewhere.",
+        "The server stays in the foreground: use a service manager to run it in the background.",
     ),
     fixed("tls-port", "0", "TLS is not offered."),
     immutable("cluster-enabled", "no", "Redis Cluster is not offered."),
