@@ -52,7 +52,7 @@ fn encode_clients(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt::
     let totals = shared.totals();
     counter(encoder, "commands", "Commands run", totals.commands)?;
     counter(encoder, "connections", "Connections accepted", totals.connections)?;
-    counter(encoder, "connections_refused", "Connections refused at once", totals.refused_connections)?;
+    counter(encoder, "connections_refused", "Connections refused on arrival", totals.refused_connections)?;
     counter(encoder, "received_bytes", "Bytes received from clients", totals.received_bytes)?;
     counter(encoder, "sent_bytes", "Bytes sent to clients", totals.sent_bytes)?;
     counter(
@@ -69,17 +69,17 @@ fn encode_clients(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt::
     )?;
     let memory = &shared.client_memory.budget;
     let refusals = memory.refusals() as u64;
-    counter(encoder, "replies_refused", "Replies that the memory of clients had no room for", refusals)?;
+    counter(encoder, "replies_refused", "Replies refused because the memory of clients was full", refusals)?;
     gauge(encoder, "client_memory_bytes", "Memory of the buffers of all clients", memory.used() as f64)?;
     let limit = if memory.limit() == usize::MAX { f64::INFINITY } else { memory.limit() as f64 };
-    gauge(encoder, "client_memory_limit_bytes", "What these buffers may use together", limit)?;
+    gauge(encoder, "client_memory_limit_bytes", "Limit of client buffers", limit)?;
     counter(encoder, "logins_failed", "Wrong passwords", shared.logins.failed())?;
     let refused = shared.logins.refused();
-    counter(encoder, "logins_refused", "Passwords not looked at after too many wrong ones", refused)?;
-    counter(encoder, "protocol_errors", "Clients that sent what is no request", totals.protocol_errors)?;
+    counter(encoder, "logins_refused", "Logins refused after too many wrong passwords", refused)?;
+    counter(encoder, "protocol_errors", "Clients that sent an invalid request", totals.protocol_errors)?;
     counter(encoder, "event_loop_turns", "Turns of the event loops", totals.turns)?;
     counter(encoder, "emissions", "Emissions of watched reads written to clients", totals.emissions)?;
-    counter(encoder, "changes", "Changes written to those who follow the log", totals.changes)?;
+    counter(encoder, "changes", "Changes sent to followers of the log", totals.changes)?;
     let errors: u64 = shared.errors.all().values().sum();
     counter(encoder, "error_replies", "Commands answered by an error", errors)?;
     gauge(encoder, "clients_connected", "Clients connected now", shared.clients.count() as f64)?;
@@ -99,7 +99,7 @@ fn encode_clients(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt::
     gauge(
         encoder,
         "watched_reads_dormant",
-        "Watched reads that changes do not answer, because it would cost too much",
+        "Watched reads that are dormant: answering them on each change would cost too much",
         shared.engine.dormant_queries() as f64,
     )?;
     gauge(
@@ -109,28 +109,23 @@ fn encode_clients(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt::
         shared.channel_publisher.len() as f64,
     )?;
     let (evaluated, spared) = shared.engine.evaluation_figures();
-    counter(encoder, "watched_answers", "Answers of watched reads that were looked at anew", evaluated)?;
+    counter(encoder, "watched_answers", "Evaluations of watched reads", evaluated)?;
     counter(
         encoder,
         "watched_answers_spared",
-        "Answers of watched reads that a change of their key could not concern",
+        "Evaluations of watched reads that were skipped, because a change of the key could not affect them",
         spared,
     )?;
-    gauge(encoder, "retained_emission_bytes", "Emissions kept for those who come back", retained as f64)?;
+    gauge(encoder, "retained_emission_bytes", "Bytes of retained emissions", retained as f64)?;
     let (running, waiting, begun) = shared.replays.figures();
-    gauge(
-        encoder,
-        "backlogs",
-        "Subscribers for whom emissions are being made again from the log",
-        running as f64,
-    )?;
-    gauge(encoder, "backlogs_waiting", "Subscribers that wait for their turn to be", waiting as f64)?;
-    counter(encoder, "backlogs_begun", "How often that was begun", begun)?;
+    gauge(encoder, "backlogs", "Subscribers in replay", running as f64)?;
+    gauge(encoder, "backlogs_waiting", "Subscribers waiting for replay", waiting as f64)?;
+    counter(encoder, "backlogs_begun", "Replays started", begun)?;
     counter(encoder, "long_commands", "Commands that ran beside the event loops", shared.offload.begun())?;
     let tracking = shared.engine.tracking_figures();
-    gauge(encoder, "tracking_clients", "Clients that keep what they read", tracking.trackers as f64)?;
-    gauge(encoder, "tracked_keys", "Keys that are remembered for them", tracking.keys as f64)?;
-    gauge(encoder, "tracked_bytes", "What these keys and their readers take", tracking.bytes as f64)
+    gauge(encoder, "tracking_clients", "Clients with CLIENT TRACKING", tracking.trackers as f64)?;
+    gauge(encoder, "tracked_keys", "Keys remembered for tracking clients", tracking.keys as f64)?;
+    gauge(encoder, "tracked_bytes", "Bytes of tracked keys and their readers", tracking.bytes as f64)
 }
 
 fn encode_log(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
@@ -182,7 +177,7 @@ fn encode_counters(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt:
     counter(
         encoder,
         "counter_committed_units",
-        "Units that these moved the committed positions by",
+        "Units by which commits moved the committed positions",
         totals.committed_units,
     )?;
     counter(encoder, "counter_commit_errors", "Commits of counters that the log has refused", failed)?;
@@ -195,7 +190,7 @@ fn encode_counters(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt:
     gauge(
         encoder,
         "counter_churn_ratio",
-        "Share of the moved units that was not committed, because others cancelled it or because it waits",
+        "Share of the moved units that was not committed, because other moves cancelled it or because it waits",
         totals.churn(),
     )?;
     gauge(
@@ -207,7 +202,7 @@ fn encode_counters(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt:
     gauge(
         encoder,
         "counter_uncommitted_units",
-        "Units of relaxed counters that a crash would take back",
+        "Units of relaxed counters that a crash would lose",
         exposure.units as f64,
     )?;
     gauge(
@@ -231,14 +226,12 @@ fn encode_top_counters(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> 
     let config = shared.settings.current();
     let top = shared.engine.churning(ChurnOrder::Moves, config.counter_churn_series, now_us());
     let mut top = TopFamilies { encoder, top: &top.keys, with_names: config.counter_churn_names };
-    top.encode("moves", "How often one of the counters that move most has moved of late", |key| {
-        key.moves as f64
-    })?;
-    top.encode("moved_units", "Units that it was moved by, up or down", |key| key.units as f64)?;
-    top.encode("committed_units", "Units that its commits moved the committed position by", |key| {
+    top.encode("moves", "Recent moves of one of the counters that move most", |key| key.moves as f64)?;
+    top.encode("moved_units", "Units that the counter was moved by, up or down", |key| key.units as f64)?;
+    top.encode("committed_units", "Units by which commits moved the counter's committed position", |key| {
         key.committed as f64
     })?;
-    top.encode("churn", "Share of its units that was not committed", KeyChurn::churn)
+    top.encode("churn", "Share of the counter's moved units that was not committed", KeyChurn::churn)
 }
 
 /// Metric families with one series per top counter.
@@ -292,17 +285,17 @@ fn encode_sinks(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt::Re
     let figures = shared.sinks.figures(shared.engine.log().durable());
     let state = |figure: &SinkFigures, name: &str| ConstGauge::new(u64::from(figure.state == name) as f64);
     let mut sinks = SinkFamilies { encoder, figures: &figures };
-    sinks.encode("position", "LSN up to which the sink has passed changes on", |figure| {
+    sinks.encode("position", "LSN up to which the sink has delivered changes", |figure| {
         ConstGauge::new(figure.position as f64)
     })?;
-    sinks.encode("lag", "Durable records that the sink has not passed on", |figure| {
+    sinks.encode("lag", "Durable records that the sink has not delivered", |figure| {
         ConstGauge::new(figure.lag as f64)
     })?;
-    sinks.encode("running", "1 while the sink passes changes on", |figure| state(figure, "running"))?;
-    sinks.encode("stopped", "1 if only an operator can make the sink go on", |figure| {
+    sinks.encode("running", "1 while the sink delivers changes", |figure| state(figure, "running"))?;
+    sinks.encode("stopped", "1 if the sink needs an operator to continue", |figure| {
         state(figure, "stopped")
     })?;
-    sinks.encode("messages", "Messages that the sink has passed on", |figure| {
+    sinks.encode("messages", "Messages that the sink has delivered", |figure| {
         ConstCounter::new(figure.messages)
     })?;
     sinks.encode("errors", "Failures of the sink", |figure| ConstCounter::new(figure.errors))
