@@ -118,7 +118,7 @@ fn greeting(args: &ServeArgs, config: &Config, server: &Server) -> String {
         && config.requirepass.is_empty()
         && !config.bind.iter().all(BindAddress::is_loopback)
     {
-        line("warning", "everybody who reaches this address can read and delete everything: set a password");
+        line("warning", "any client that reaches this address can read and delete all data: set a password");
     }
     for name in args.exposed_secrets() {
         let seen = format!(

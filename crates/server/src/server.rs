@@ -364,14 +364,14 @@ fn tell_operator(writable: bool, health: &Health) {
         Health::Ok if !writable => return,
         Health::Ok => "the log accepts changes again".to_owned(),
         Health::Full(failure) => {
-            format!("warning: {failure}; changes are refused until there is space, reads go on")
+            format!("warning: {failure}; changes are refused until there is space, reads continue")
         }
         Health::Stalled(stall) => {
-            format!("warning: {stall}; changes are refused until it answers, reads go on")
+            format!("warning: {stall}; changes are refused until it answers, reads continue")
         }
         Health::Failed(failure) => {
             format!(
-                "error: {failure}; changes are refused until the disk is repaired and the server restarted, reads go on"
+                "error: {failure}; changes are refused until the disk is repaired and the server restarted, reads continue"
             )
         }
     };
@@ -383,7 +383,7 @@ fn tell_of_old_segments(failure: Option<Failure>) {
     say(&match failure {
         Some(failure) => {
             format!(
-                "warning: {failure}; the log keeps old segments until that works, everything else goes on"
+                "warning: {failure}; the log keeps old segments until that succeeds, everything else works"
             )
         }
         None => "the log drops old segments again".to_owned(),

@@ -169,8 +169,8 @@ impl Operator {
             _ => {
                 return Err(CommandError::Text(
                     format!(
-                        "ERR unknown option '{name}' behind '|': there are DIFF, EVERY, LIMIT, SKIP, HIGH, LOW, RANGE, \
-                         THROTTLE, WINDOW, and SQUASH, UPDATES, RESUME, OLD, PROGRESS, MARK, AS, ATLEASTONCE, ATMOSTONCE"
+                        "ERR unknown option '{name}' after '|': valid are DIFF, EVERY, LIMIT, SKIP, HIGH, LOW, RANGE, \
+                         THROTTLE, WINDOW, and SQUASH, UPDATES, RESUME, OLD, PROGRESS, MARK, AS, ATLEASTONCE, ATMOSTONCE, CHANNEL"
                     )
                     .into(),
                 ));
@@ -516,7 +516,7 @@ mod tests {
             ("RANGE 2 1", "ERR RANGE takes"),
             ("WINDOW 3", "ERR WINDOW makes AVG"),
             ("WINDOW 65537 AVG", "ERR WINDOW takes"),
-            ("NONSENSE", "ERR unknown option 'NONSENSE' behind '|'"),
+            ("NONSENSE", "ERR unknown option 'NONSENSE' after '|'"),
         ] {
             assert!(filter(line).expect_err(line).starts_with(error), "{line}: {:?}", filter(line));
         }

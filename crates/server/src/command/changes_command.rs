@@ -16,7 +16,7 @@ use tidemark_log::Lsn;
 const PROGRESS_MS: std::ops::RangeInclusive<i64> = 10..=86_400_000;
 
 /// Error if `changes-followers` connections already follow the log.
-pub(crate) const NO_PLACE: &str = "ERR as many connections follow the log as changes-followers allows";
+pub(crate) const NO_PLACE: &str = "ERR too many connections follow the log: the limit is changes-followers";
 
 /// Parsed options of `CHANGES`.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -85,10 +85,10 @@ pub(crate) fn longest(config: &Config) -> usize {
 pub(crate) fn refusal(not_followed: &NotFollowed) -> String {
     match not_followed {
         NotFollowed::Stale(_) => {
-            format!("STALE_SEQUENCE {not_followed}: copy the state anew, and follow from what it contains")
+            format!("STALE_SEQUENCE {not_followed}: copy the state again, and follow from its LSN")
         }
         NotFollowed::Invalid(_) => {
-            format!("INVALID_SEQUENCE {not_followed}: that place is not from this server")
+            format!("INVALID_SEQUENCE {not_followed}: that LSN is not from this server")
         }
         NotFollowed::Unreadable(reason) => format!("ERR {reason}"),
     }
@@ -96,7 +96,9 @@ pub(crate) fn refusal(not_followed: &NotFollowed) -> String {
 
 /// Error for a request without `FROM`.
 pub(crate) fn unplaced() -> CommandError {
-    CommandError::text("ERR say FROM which LSN: the last that you have, 0 for the beginning or $ for the end")
+    CommandError::text(
+        "ERR FROM is missing: give the last LSN that you have, 0 for the beginning or $ for the end",
+    )
 }
 
 fn read(args: &[&[u8]]) -> Result<Request, CommandError> {
@@ -179,7 +181,7 @@ mod tests {
     #[test]
     fn what_is_no_request_is_answered_by_what_would_be_one() {
         for (line, error) in [
-            ("CHANGES FORMAT JSON", "ERR say FROM which LSN"),
+            ("CHANGES FORMAT JSON", "ERR FROM is missing"),
             ("CHANGES FROM", "ERR syntax error"),
             ("CHANGES FROM 0 EVERYTHING 1", "ERR syntax error"),
             ("CHANGES FROM x", "ERR FROM takes an LSN"),

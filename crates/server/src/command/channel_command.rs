@@ -48,7 +48,7 @@ pub(crate) fn begin(
     watches.check(channel, known.as_ref().map(|query| query.id()), shared)?;
     if known.is_some_and(|query| query.is_dormant() && watches.contains(channel, query.id())) {
         return Err(CommandError::text(
-            "TRYAGAIN the channel has the read already, and its emissions are being made from the log",
+            "TRYAGAIN the channel has the read already, and its emissions are being replayed from the log",
         ));
     }
     let subscribed = shared.engine.subscribe(read, watches.listener(), cx.now_us)?;

@@ -33,7 +33,7 @@ pub(crate) fn watch(
     check_name(naming.name)?;
     if let Start::Resume(_) = start {
         return Err(CommandError::text(
-            "ERR a named subscription goes on where it was: RESUME is for others",
+            "ERR RESUME is not valid with AS: a named subscription resumes at its own position",
         ));
     }
     match cx.shared.engine.named(naming.name) {

@@ -64,7 +64,7 @@ pub(crate) fn watch(
         }
         if session.subscriptions.reads.contains(query.id()) {
             return Err(CommandError::text(
-                "TRYAGAIN the read is watched already, and its emissions are being made from the log",
+                "TRYAGAIN the read is watched already, and its emissions are being replayed from the log",
             ));
         }
     }
@@ -222,16 +222,18 @@ pub(crate) fn reconnect(session: &mut Session, args: &[&[u8]], cx: &Context<'_>)
     let Options { delivery, name: naming, channel, operators, .. } = read_options(options)?;
     if channel.is_some() {
         return Err(CommandError::text(
-            "ERR CHANNEL goes with X.WATCH: go on by the same X.WATCH with | CHANNEL name RESUME lsn",
+            "ERR CHANNEL is only valid with X.WATCH; resume with X.WATCH ... | CHANNEL name RESUME lsn",
         ));
     }
     if naming.is_some() {
         return Err(CommandError::text(
-            "ERR AS is for a beginning; a named subscription is gone on with by its name",
+            "ERR AS is only valid with X.WATCH; resume a named subscription by its name",
         ));
     }
     if !operators.is_empty() {
-        return Err(CommandError::text("ERR the operators of a subscription are those that it began with"));
+        return Err(CommandError::text(
+            "ERR operators are only valid with X.WATCH; a resumed subscription keeps its own",
+        ));
     }
     if session.subscriptions.reads.len() >= NAMES_LIMIT {
         return Err(CommandError::text("ERR too many subscriptions"));
@@ -246,7 +248,7 @@ pub(crate) fn reconnect(session: &mut Session, args: &[&[u8]], cx: &Context<'_>)
     };
     if query.read().protocol() != session.outbox.reply.protocol() {
         return Err(CommandError::text(
-            "ERR the subscription began under the other protocol; say HELLO 3 or HELLO 2 first",
+            "ERR the subscription began under the other protocol; send HELLO 3 or HELLO 2 first",
         ));
     }
     let asked = match &named {

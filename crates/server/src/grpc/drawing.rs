@@ -34,7 +34,7 @@ pub(super) async fn draw(shared: &Shared, request: &DrawRequest) -> Result<Vec<D
     let count = request.count.max(1);
     if count > COUNT_MAX {
         return Err(Status::invalid_argument(format!(
-            "{count} draws are wanted at once, at most {COUNT_MAX} are possible: send several requests"
+            "{count} draws exceed the limit of {COUNT_MAX} per request; send several requests"
         )));
     }
     let settings = shared.settings.current();

@@ -94,7 +94,7 @@ async fn serve(listener: TcpListener, shared: Arc<Shared>, stopped: oneshot::Rec
 /// Checks access: as for sending commands.
 fn check(shared: &Shared, request: Request<()>) -> Result<Request<()>, Status> {
     let Some(peer) = request.remote_addr() else {
-        return Err(Status::permission_denied("it is not known who asks"));
+        return Err(Status::permission_denied("the address of the client is unknown"));
     };
     if !shared.engine.is_loaded() {
         return Err(Status::unavailable(LOADING));

@@ -76,14 +76,14 @@ async fn create(shared: &Shared, key: &[u8]) -> Result<(), Refusal> {
     let config = shared.settings.current();
     let limit = config.http_check_limit;
     if limit == 0 {
-        let reason = "ERR nobody has created this key, and http-check-limit is 0".to_owned();
+        let reason = "ERR the key does not exist, and http-check-limit 0 creates none".to_owned();
         return Err(Refusal { status: StatusCode::NOT_FOUND, reason });
     }
     // Concurrent requests may exceed the limit, by at most the number of connections.
     if shared.engine.idle_counters(0) >= config.http_check_max_keys {
         return Err(Refusal::unavailable(&format!(
-            "ERR the key is unknown, and {} keys have quotas that checks created, all that http-check-max-keys allows: create its quota \
-             by COUNTER.CREATE, or raise the setting",
+            "ERR the key does not exist, and checks have created {} quotas, the limit http-check-max-keys: create its quota \
+             with COUNTER.CREATE, or raise the setting",
             config.http_check_max_keys
         )));
     }

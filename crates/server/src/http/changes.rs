@@ -292,7 +292,7 @@ mod tests {
     #[test]
     fn a_target_that_says_something_else_is_refused() {
         for (query, last, reason) in [
-            ("", None, "ERR say FROM which LSN"),
+            ("", None, "ERR FROM is missing"),
             ("from=x", None, "ERR FROM takes an LSN"),
             ("from=7", Some(b"17-0:3".as_slice()), "ERR FROM takes an LSN"),
             ("from=7&command=GET", None, "ERR unknown parameter 'command'"),

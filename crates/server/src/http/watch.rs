@@ -262,8 +262,8 @@ pub(crate) fn read(db: u8, words: &[&[u8]]) -> Result<Read, CommandError> {
     let Options { delivery, start, name, channel, operators, .. } = read_options(options)?;
     if delivery != Delivery::default() || start != Start::default() || name.is_some() || channel.is_some() {
         return Err(CommandError::text(
-            "ERR SQUASH, OLD, PROGRESS, MARK, UPDATES, RESUME, AS and CHANNEL are for connections of the Redis protocol; operators can \
-             stand behind '|'",
+            "ERR SQUASH, OLD, PROGRESS, MARK, UPDATES, RESUME, AS and CHANNEL are only valid in the Redis protocol; operators are valid \
+             after '|'",
         ));
     }
     Read::new(db, Protocol::Resp3, args, Filter::parse(&operators)?)

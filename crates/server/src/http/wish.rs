@@ -85,7 +85,7 @@ impl Wish {
             (None, Some(items)) if !has_more && !items.is_empty() => items,
             _ => {
                 return Err(Refusal::wrong(
-                    "ERR say either key, and perhaps amount, limit or lease, or limits, which is a list of such"
+                    "ERR give either key, with optional amount, limit and lease, or limits, a list of such objects"
                         .to_owned(),
                 ));
             }
@@ -238,14 +238,14 @@ mod tests {
             (r#"{"key": "a", "amount": 1.5}"#, "ERR the body is not what is expected"),
             (r#"{"key": "a", "amount": 18446744073709551616}"#, "ERR the body is not what is expected"),
             (r#"{"key": "a", "db": 16}"#, "ERR DB index is out of range"),
-            (r#"{"key": null}"#, "ERR say either key"),
+            (r#"{"key": null}"#, "ERR give either key"),
             (r#"{"key": true}"#, "ERR a word is text"),
-            ("{}", "ERR say either key"),
-            (r#"{"limits": []}"#, "ERR say either key"),
+            ("{}", "ERR give either key"),
+            (r#"{"limits": []}"#, "ERR give either key"),
             (r#"{"limits": [{}]}"#, "ERR the body is not what is expected: missing field `key`"),
-            (r#"{"key": "a", "limits": [{"key": "b"}]}"#, "ERR say either key"),
-            (r#"{"amount": 1, "limits": [{"key": "b"}]}"#, "ERR say either key"),
-            (r#"{"lease": 1, "limits": [{"key": "b"}]}"#, "ERR say either key"),
+            (r#"{"key": "a", "limits": [{"key": "b"}]}"#, "ERR give either key"),
+            (r#"{"amount": 1, "limits": [{"key": "b"}]}"#, "ERR give either key"),
+            (r#"{"lease": 1, "limits": [{"key": "b"}]}"#, "ERR give either key"),
             (r#"{"key": "a", "lease": -1}"#, "ERR the body is not what is expected"),
             (r#"{"key": "a", "lease": 1, "amount": 1}"#, "ERR a lease is given back as a whole"),
             (r#"{"key": "a", "limit": {"units": 5, "per_ms": 1, "ttl_ms": 1}}"#, "ERR limit is a text"),

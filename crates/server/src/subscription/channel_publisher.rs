@@ -177,7 +177,7 @@ impl ChannelPublisher {
         // Registered under the lock: the query's last other watch may just have ended, and
         // unregistered the listener.
         if shared.engine.listen(id, self.listener).is_none() {
-            return Err(CommandError::text("TRYAGAIN the read has been ended meanwhile; watch it again"));
+            return Err(CommandError::text("TRYAGAIN the read has ended; watch it again"));
         }
         let is_new = !registry.contains(channel, id);
         // Counted before the subscribers are checked: a subscriber that leaves later sees that

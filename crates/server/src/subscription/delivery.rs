@@ -84,21 +84,21 @@ pub(crate) fn read_options<'a>(words: &[&'a [u8]]) -> Result<Options<'a>, Comman
             let lsn = rest.first().and_then(|arg| parse::canonical_integer(arg));
             let lsn = lsn.and_then(|lsn| u64::try_from(lsn).ok());
             start = Start::Resume(Lsn(
-                lsn.ok_or(CommandError::text("ERR RESUME takes the LSN to go on behind"))?
+                lsn.ok_or(CommandError::text("ERR RESUME needs the LSN to resume after"))?
             ));
             rest = &rest[1..];
         } else if is(word, "AS") {
             if name.is_some() {
-                return Err(CommandError::text("ERR a subscription has one name: say AS once"));
+                return Err(CommandError::text("ERR AS is given twice"));
             }
             name = rest.first().copied();
             if name.is_none() {
-                return Err(CommandError::text("ERR AS takes the name under which the position is kept"));
+                return Err(CommandError::text("ERR AS takes the name of the subscription"));
             }
             rest = &rest[1..];
         } else if is(word, "CHANNEL") {
             if channel.is_some() {
-                return Err(CommandError::text("ERR a watch is published on one channel: say CHANNEL once"));
+                return Err(CommandError::text("ERR CHANNEL is given twice"));
             }
             channel = rest.first().copied();
             if channel.is_none() {
@@ -114,14 +114,12 @@ pub(crate) fn read_options<'a>(words: &[&'a [u8]]) -> Result<Options<'a>, Comman
         }
     }
     if guarantee.is_some() && name.is_none() {
-        return Err(CommandError::text(
-            "ERR ATLEASTONCE and ATMOSTONCE are for named subscriptions: say AS and a name",
-        ));
+        return Err(CommandError::text("ERR ATLEASTONCE and ATMOSTONCE are only valid with AS and a name"));
     }
     let is_plain = delivery == Delivery::default() && start != Start::Updates && name.is_none();
     if channel.is_some() && !is_plain {
         return Err(CommandError::text(
-            "ERR with CHANNEL there are RESUME and operators, and no other options",
+            "ERR CHANNEL is only valid with RESUME and operators; remove the other options",
         ));
     }
     Ok(Options { delivery, start, name, channel, guarantee, operators })
@@ -180,15 +178,15 @@ mod tests {
             ("SQUASH 5x", "ERR SQUASH takes milliseconds"),
             ("PROGRESS", "ERR PROGRESS takes milliseconds"),
             ("PROGRESS 1", "ERR PROGRESS takes milliseconds from 10"),
-            ("RESUME x", "ERR RESUME takes the LSN"),
+            ("RESUME x", "ERR RESUME needs the LSN"),
             ("CHANNEL", "ERR CHANNEL takes the channel"),
-            ("CHANNEL x CHANNEL y", "ERR a watch is published on one channel"),
-            ("CHANNEL x SQUASH", "ERR with CHANNEL there are RESUME and operators"),
-            ("UPDATES CHANNEL x", "ERR with CHANNEL there are RESUME and operators"),
-            ("AS y CHANNEL x", "ERR with CHANNEL there are RESUME and operators"),
+            ("CHANNEL x CHANNEL y", "ERR CHANNEL is given twice"),
+            ("CHANNEL x SQUASH", "ERR CHANNEL is only valid with RESUME and operators"),
+            ("UPDATES CHANNEL x", "ERR CHANNEL is only valid with RESUME and operators"),
+            ("AS y CHANNEL x", "ERR CHANNEL is only valid with RESUME and operators"),
             ("AS", "ERR AS takes the name"),
-            ("AS x AS y", "ERR a subscription has one name"),
-            ("ATMOSTONCE", "ERR ATLEASTONCE and ATMOSTONCE are for named"),
+            ("AS x AS y", "ERR AS is given twice"),
+            ("ATMOSTONCE", "ERR ATLEASTONCE and ATMOSTONCE are only valid with AS"),
         ] {
             assert!(read(line).expect_err(line).starts_with(error), "{line}");
         }

@@ -79,13 +79,13 @@ fn serve(shared: &Shared, job: ReplayJob) {
 /// Why a replay ends.
 #[derive(Debug, thiserror::Error)]
 enum Stop {
-    #[error("nobody waits for it any more")]
+    #[error("the subscriber has gone")]
     Left,
-    #[error("others wait and the subscriber does not read")]
+    #[error("other subscribers wait, and this one does not read")]
     GivenUp,
     #[error("the server stops")]
     Stopping,
-    #[error("neither a snapshot nor the log reaches back so far")]
+    #[error("neither a snapshot nor the log reaches back far enough")]
     OutOfReach,
     #[error(transparent)]
     Log(#[from] ReplayError),

@@ -36,9 +36,7 @@ pub(crate) fn refusal(not_resumed: ResumeError) -> String {
         ResumeError::Invalid(head) => format!("{word} the log ends at LSN {head}"),
         ResumeError::NotFound => format!("{word} the read is not watched"),
         ResumeError::TryAgain => {
-            format!(
-                "{word} too many subscriptions wait to go on from the log, or the server stops; try again"
-            )
+            format!("{word} too many subscriptions wait for replay, or the server stops; try again")
         }
     }
 }

@@ -182,9 +182,9 @@ fn wrong_options_and_too_many_watches_are_refused() {
         ("GET.WATCH a | CHANNEL", "ERR CHANNEL takes the channel to publish emissions on"),
         (
             "GET.WATCH a | CHANNEL c OLD",
-            "ERR with CHANNEL there are RESUME and operators, and no other options",
+            "ERR CHANNEL is only valid with RESUME and operators; remove the other options",
         ),
-        ("EMITRECONNECT a 1-0 1 | CHANNEL c", "ERR CHANNEL goes with X.WATCH"),
+        ("EMITRECONNECT a 1-0 1 | CHANNEL c", "ERR CHANNEL is only valid with X.WATCH"),
         ("UNWATCH CHANNEL", "ERR wrong number of arguments"),
     ] {
         client.command(&command.split(' ').collect::<Vec<_>>());

@@ -246,7 +246,7 @@ fn what_is_wrong_is_said_and_the_connection_goes_on() {
     for (body, status, reason) in [
         ("", 400, "ERR the body is not what is expected"),
         ("{\"key\"", 400, "ERR the body is not what is expected"),
-        ("{}", 400, "ERR say either key"),
+        ("{}", 400, "ERR give either key"),
         ("{\"key\": \"k\", \"cost\": 1}", 400, "ERR the body is not what is expected: unknown field `cost`"),
         ("{\"key\": \"k\", \"limit\": \"GCRA 0 PER 10\"}", 400, "ERR a limit must be a number of at least 1"),
         ("{\"key\": \"k\", \"limit\": \"BUCKET 1 PER 10\"}", 400, "ERR syntax error"),

@@ -353,12 +353,12 @@ fn what_makes_no_sense_is_refused() {
         ("GET.WATCH l | AS bill", "ERR the subscription of that name is to another read"),
         ("GET.WATCH k | DIFF AS bill", "ERR the subscription of that name is to another read"),
         ("GET.WATCH k | AS bill ATMOSTONCE", "ERR the subscription of that name is at-least-once"),
-        ("GET.WATCH k | AS bill RESUME 1", "ERR a named subscription goes on where it was"),
+        ("GET.WATCH k | AS bill RESUME 1", "ERR RESUME is not valid with AS"),
         ("GET.WATCH k | AS", "ERR AS takes the name"),
         ("GET.WATCH k | AS 1-0", "ERR the name of a subscription begins with a letter"),
-        ("GET.WATCH k | ATMOSTONCE", "ERR ATLEASTONCE and ATMOSTONCE are for named"),
+        ("GET.WATCH k | ATMOSTONCE", "ERR ATLEASTONCE and ATMOSTONCE are only valid with AS"),
         ("GET.WATCH k | AS third", "ERR there are 2 named subscriptions, as many as watch-max-names allows"),
-        ("EMITRECONNECT k bill 1 | AS bill", "ERR AS is for a beginning"),
+        ("EMITRECONNECT k bill 1 | AS bill", "ERR AS is only valid with X.WATCH"),
         ("WATCHES NAMED a b", "ERR syntax error: WATCHES takes nothing after 'a', not 'b'"),
     ] {
         client.command(&line.split(' ').collect::<Vec<_>>());

@@ -548,7 +548,7 @@ fn reads_that_cost_writers_too_much_are_late_and_complete() {
         }
         assert_eq!(
             ask(watcher, "GET.WATCH k"),
-            "-TRYAGAIN the read is watched already, and its emissions are being made from the log"
+            "-TRYAGAIN the read is watched already, and its emissions are being replayed from the log"
         );
         assert_eq!(ask(watcher, "PING"), "+PONG");
     }

@@ -174,7 +174,7 @@ fn what_cannot_be_watched_is_refused_and_says_why() {
         ("TTL.WATCH k", "-ERR unknown command 'TTL.WATCH'"),
         ("GET.WATCH", "-ERR wrong number of arguments for 'get.watch' command"),
         ("GET.WATCH a b", "-ERR wrong number of arguments for 'get' command"),
-        ("GET.WATCH a | NONSENSE", "-ERR unknown option 'NONSENSE' behind '|'"),
+        ("GET.WATCH a | NONSENSE", "-ERR unknown option 'NONSENSE' after '|'"),
         ("GET.WATCH list", "-WRONGTYPE"),
         ("SCAN.WATCH 1", "-ERR the whole of 'scan' is watched"),
     ] {
