@@ -62,11 +62,14 @@ fn a_command_is_either_there_or_missing_for_a_reason() {
     for (name, _) in redis_commands() {
         match missing.reason(name) {
             Some(reason) => {
-                assert!(!ours.contains(name), "{name} is there: compatibility/missing.txt lists it");
+                assert!(!ours.contains(name), "{name} is implemented: compatibility/missing.txt lists it");
                 assert!(reasons.contains_key(reason), "clients/suites/reasons.txt has no {reason}");
             }
             None => {
-                assert!(ours.contains(name), "{name} is not there: compatibility/missing.txt must say why");
+                assert!(
+                    ours.contains(name),
+                    "{name} is not implemented: compatibility/missing.txt must say why"
+                );
             }
         }
     }
@@ -78,9 +81,9 @@ fn a_command_is_either_there_or_missing_for_a_reason() {
 
 fn document() -> String {
     let mut text = String::from(
-        "# Compatibility with Redis\n\nWhat of Redis 7.0.15 is there, and what the tests of Redis and its clients say \
+        "# Compatibility with Redis\n\nWhat of Redis 7.0.15 is implemented, and what the tests of Redis and its clients say \
          about it. This page is printed from the command table, Redis's own list of commands, and the results of \
-         [the suites](../clients/suites/README.md). Where a command is there and answers differently, \
+         [the suites](../clients/suites/README.md). Where a command answers differently, \
          [differences.md](differences.md) says how and why.\n",
     );
     push_commands(&mut text);
@@ -99,8 +102,8 @@ fn push_commands(text: &mut String) {
         (redis_commands().count(), redis_commands().filter(|(name, _)| ours.contains(*name)).count());
     write!(
         text,
-        "\n## Commands\n\nOf Redis's {total} commands and subcommands {there} are there. What they take and cost is in \
-         [commands.md](commands.md).\n\n| group | there | missing |\n|---|---|---|\n"
+        "\n## Commands\n\nOf Redis's {total} commands and subcommands {there} are implemented. What they take and cost is in \
+         [commands.md](commands.md).\n\n| group | implemented | missing |\n|---|---|---|\n"
     )
     .expect("a String");
     for group in GROUPS {
@@ -144,7 +147,7 @@ fn push_common(text: &mut String) {
     write!(
         text,
         "\n## What all clients use\n\nThe suites of redis-py, go-redis, ioredis, fakeredis and Redis itself have {} \
-         commands in common. {there} of them are there; missing are:\n\n| why | commands |\n|---|---|\n",
+         commands in common. {there} of them are implemented; missing are:\n\n| why | commands |\n|---|---|\n",
         names.len()
     )
     .expect("a String");
@@ -277,7 +280,7 @@ fn push_reasons<'a>(text: &mut String, reasons_used: impl Iterator<Item = (&'a s
     for (reason, count) in reasons_used {
         if std::mem::take(&mut is_first) {
             let (title, line) = if count.is_some() { (" tests |", "---|") } else { ("", "") };
-            writeln!(text, "| reason |{title} which means |\n|---|{line}---|").expect("a String");
+            writeln!(text, "| reason |{title} meaning |\n|---|{line}---|").expect("a String");
         }
         let count = count.map(|count| format!(" {count} |")).unwrap_or_default();
         let explanation =
