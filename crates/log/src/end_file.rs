@@ -139,7 +139,7 @@ pub(crate) fn find(
 ) -> Result<(Option<EndFile>, Option<LogEnd>), OpenError> {
     let failed = |error| {
         let what = format!(
-            "reading {} (if the disk has lost it, remove it: the log then goes on behind a gap)",
+            "reading {} (if the disk has lost it, remove it: the log then continues after a gap)",
             path(storage)
         );
         OpenError::storage(what, error)

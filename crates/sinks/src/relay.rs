@@ -140,7 +140,7 @@ impl Relay {
             NotFollowed::Unreadable(reason) => Obstacle::Final(reason),
         })?;
         if self.status.run(seen) {
-            say(&format!("the sink {} goes on behind LSN {seen}", self.status.name()));
+            say(&format!("the sink {} continues after LSN {seen}", self.status.name()));
         }
         Ok((supply, seen))
     }
@@ -179,8 +179,8 @@ fn ended(end: End) -> Obstacle {
 /// Tells the operator what to do when the log no longer has the next record.
 fn gap(seen: Lsn, floor: Lsn) -> String {
     format!(
-        "it goes on behind record {seen}, and the log begins at {floor}. Give it gap=skip to go on without those in between, or \
-         empty the stream or topic to begin anew; keep more of the log with log-retention-bytes or log-retention-age; if \
+        "it continues after record {seen}, and the log begins at {floor}. Give it gap=skip to continue without the records in between, or \
+         empty the stream or topic to start again; keep more of the log with log-retention-bytes or log-retention-age; if \
          what it selects is rare, give it progress=SECONDS"
     )
 }

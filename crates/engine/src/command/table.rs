@@ -167,7 +167,7 @@ fn unknown_command(args: &[&[u8]]) -> CommandError {
     let mut text = format!("ERR unknown command '{name}', with args beginning with: {beginning}");
     let close = nearest(&name);
     if let Some(family) = missing::family_of(&name) {
-        text.extend(["(", family, " not there yet: see docs/compatibility.md)"]);
+        text.extend(["(", family, " not supported yet: see docs/compatibility.md)"]);
     } else if !close.is_empty() {
         text.extend(["(did you mean ", &close.join(" or "), "?)"]);
     }
@@ -309,7 +309,7 @@ mod tests {
     fn what_redis_has_and_is_missing_is_said() {
         let error = resolve(&[b"XADD", b"s"]).expect_err("no such command").to_string();
         let expected = "ERR unknown command 'XADD', with args beginning with: 's' \
-                        (streams are not there yet: see docs/compatibility.md)";
+                        (streams are not supported yet: see docs/compatibility.md)";
         assert_eq!(error, expected);
     }
 }

@@ -19,8 +19,7 @@ fn watching(read: &'static Command) -> Command {
     let name = format!("{}{SUFFIX}", read.name).leak();
     let upper = read.name.to_ascii_uppercase();
     let syntax = format!("{} [| option ...]", read.syntax).leak();
-    let summary =
-        format!("Answers what {upper} answers, and sends the answer anew whenever it changes.").leak();
+    let summary = format!("Replies like {upper}, and sends the new answer whenever it changes.").leak();
     let movable = read.flags & flags::MOVABLE_KEYS;
     // Options may follow the read's arguments.
     let arity = -read.arity.abs();

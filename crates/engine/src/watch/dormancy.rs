@@ -166,12 +166,16 @@ impl Engine {
     /// Applies a `wake` record. If the query was never dormant in this process, it must be where
     /// the record says.
     pub(crate) fn apply_wake(&self, time_us: u64, bytes: &mut Cursor<'_>) -> Result<(), ApplyError> {
-        let id =
-            bytes.varint().map(Lsn).ok_or_else(|| bytes.malformed("the read that goes on is missing"))?;
+        let id = bytes
+            .varint()
+            .map(Lsn)
+            .ok_or_else(|| bytes.malformed("the id of the read that continues is missing"))?;
         let query =
             self.query(id).ok_or_else(|| bytes.malformed(format!("no read is watched since record {id}")))?;
         let rest = Rest::decode(&query, bytes).ok_or_else(|| {
-            bytes.malformed(format!("where the read watched since record {id} goes on cannot be read"))
+            bytes.malformed(format!(
+                "the state from which the read watched since record {id} continues cannot be read"
+            ))
         })?;
         let mut keys = self.keys_of(&query.reach(self.keyspace()), query.read.db(), time_us);
         if query.is_dormant() {
@@ -183,7 +187,7 @@ impl Engine {
         let (count, last) = (state.emissions.count(), state.emissions.last());
         if (count, last) != (rest.count, rest.last) {
             return Err(bytes.malformed(format!(
-                "the read watched since record {id} goes on behind emission {} of record {}, and has had {count}, the last at \
+                "the read watched since record {id} continues after emission {} of record {}, and has had {count}, the last at \
                  record {last}",
                 rest.count, rest.last
             )));

@@ -118,7 +118,7 @@ impl Emissions {
         let (had, had_last) = (self.count, self.last());
         assert!(
             count > had || (count == had && last == had_last),
-            "{had} emissions, the last at record {had_last}, are gone on with behind emission {count} at record {last}"
+            "a query with {had} emissions, the last at record {had_last}, continues after emission {count} at record {last}"
         );
         if count == had {
             return 0;

@@ -33,25 +33,25 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
         SINCE,
         "O(log N) for each draw with N the number of items",
         "key milliseconds [COUNT count] [UNIQUE] [USER user] [REQUEST request]",
-        "Draws and sets aside what was drawn, for so long or until it is confirmed or cancelled.",
+        "Draws and reserves what was drawn, until it is confirmed or cancelled, or for this long.",
     ),
     row(503, "pool.confirm", 3, WRITE | FAST, reserving::confirm).using(&["RW access update"]).doc(
         SINCE,
         "O(log N) with N the number of reservations",
         "key number",
-        "Lets what is set aside count as drawn, and returns 1, or 0 if that was done before.",
+        "Confirms a reservation: its draws count as drawn. Returns 1, or 0 if it was confirmed before.",
     ),
     row(504, "pool.cancel", 3, WRITE | FAST, reserving::cancel).using(&["RW access update"]).doc(
         SINCE,
         "O(log N) for each draw with N the number of items",
         "key number",
-        "Gives back what is set aside, and returns 1, or 0 if that was done before.",
+        "Cancels a reservation: its draws are given back. Returns 1, or 0 if it was cancelled before.",
     ),
     row(505, "pool.expire", 2, WRITE | FAST, reserving::expire).using(&["RW access update"]).doc(
         SINCE,
         "O(log N) for each reservation that is over",
         "key",
-        "Does what time has brought, as happens by itself: reservations that are over end, the schedule goes on. Returns how many reservations that ends.",
+        "Ends expired reservations and advances the schedule, as the server does by itself. Returns the number of ended reservations.",
     ),
     row(506, "pool.reservations", -2, READONLY, reserving::reservations)
         .answering(Answer::Ordered)
@@ -60,7 +60,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
             SINCE,
             "O(log N + M) with M the draws that are shown",
             "key [FROM start] [COUNT count]",
-            "Returns what is set aside, in the order of the numbers.",
+            "Returns the open reservations, in the order of their numbers.",
         ),
     row(507, "pool.return", -3, WRITE | FAST, drawing::give_back).using(&["RW access update"]).doc(
         SINCE,

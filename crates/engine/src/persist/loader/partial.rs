@@ -97,7 +97,7 @@ impl Partial {
         self.loaded += u64::from(part.count);
         let Gathered::Elements(object) = &mut self.gathered else {
             // The value was complete, and another thread has read a surplus part.
-            return Err(format!("value {} goes on behind its end", part.number).into());
+            return Err(format!("value {} continues after its end", part.number).into());
         };
         let value = object.in_parts_mut().expect("a value whose parts are gathered comes in parts");
         decode_elements(value, part, bytes)
@@ -136,7 +136,7 @@ impl Partial {
             let loaded = self.loaded;
             return Err(format!("value {number} has {loaded} elements, and its key says {count}").into());
         }
-        let place = self.place.take().ok_or_else(|| format!("value {number} goes on behind its end"))?;
+        let place = self.place.take().ok_or_else(|| format!("value {number} continues after its end"))?;
         let object = match std::mem::replace(&mut self.gathered, Gathered::Pieces(BTreeMap::new())) {
             Gathered::Elements(object) => object,
             Gathered::Pieces(pieces) => join(self.kind, pieces).ok_or_else(|| {

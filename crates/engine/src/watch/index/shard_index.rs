@@ -158,7 +158,7 @@ impl Index {
         let (id, len, wide) = (query.id(), self.len, usize::from(query.wide().is_some()));
         assert!(
             was_there,
-            "the query of record {id} leaves a key of database {db}, and is not there among {len}"
+            "the query of record {id} leaves a key of database {db}, and is missing among {len}"
         );
         self.len -= 1;
         self.wide = self.wide.checked_sub(wide).expect("a query that reads several shards was counted");
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "the query of record 1 leaves a key of database 0, and is not there among 1")]
+    #[should_panic(expected = "the query of record 1 leaves a key of database 0, and is missing among 1")]
     fn a_query_does_not_leave_twice() {
         let mut index = Index::new();
         let (get, length) = (query(1, "GET a"), query(2, "STRLEN a"));
