@@ -23,7 +23,7 @@ const WRONG_PASSWORD: CommandError =
     CommandError::text("WRONGPASS invalid username-password pair or user is disabled.");
 
 const TOO_MANY_LOGINS: CommandError = CommandError::text(
-    "WRONGPASS too many wrong passwords came from this address, so this one was not looked at: wait a second and try again",
+    "WRONGPASS too many wrong passwords came from this address, so this one was not checked: wait a second and try again",
 );
 
 /// `PING [message]`

@@ -38,7 +38,7 @@ const NO_PASSWORD: Denied = Denied {
 
 const TOO_MANY_LOGINS: Denied = Denied {
     status: StatusCode::TOO_MANY_REQUESTS,
-    reason: "too many wrong passwords came from this address, so this one was not looked at: wait a second and try again",
+    reason: "too many wrong passwords came from this address, so this one was not checked: wait a second and try again",
 };
 
 /// Checks everything but the password, which requests for metrics do not need.
