@@ -184,7 +184,7 @@ fn assert_repairs_without_last_segment(path: &Path) {
     assert_refused(path, &reason);
 
     let asked = log(path, &["repair"]);
-    let told = format!("afterwards the last record is {end}\nthe records {} to 300 are missing; ", end + 1);
+    let told = format!("afterwards the last record is {end}\nrecords {} to 300 are missing; ", end + 1);
     assert!(!asked.status.success() && text(&asked.stdout).starts_with(&told), "{asked:?}");
     assert_refused(path, &reason);
     let repaired = log(path, &["repair", "--yes"]);
