@@ -21,6 +21,7 @@
 #![allow(unsafe_code)]
 
 use super::reclaim::reclaim;
+use super::table::Keyed;
 use crate::error::CommandError;
 use crate::value::{Decimal, Object, Text, Type, TypedValue};
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
@@ -392,6 +393,12 @@ impl Entry {
             self.header_mut().kind = INT;
             Some(object)
         }
+    }
+}
+
+impl Keyed for Entry {
+    fn key(&self) -> &[u8] {
+        Self::key(self)
     }
 }
 

@@ -22,12 +22,11 @@ use crate::context::Keys;
 use crate::engine::Engine;
 use crate::error::CommandError;
 use crate::persist::apply_error::ApplyError;
-use crate::persist::record::{Cursor, kind, put_bytes, put_varint};
+use crate::persist::record::{Cursor, kind};
+use crate::watch::continuation::Continuation;
 use crate::watch::evaluation::with_answer;
-use crate::watch::filter::Filtering;
 use crate::watch::index::key_list::Listing;
 use crate::watch::replay::past::Past;
-use crate::watch::state::{Filtered, State};
 use crate::watch::watched_read::{Query, SharedQuery};
 use crate::wire::shared_bytes::SharedBytes;
 use std::sync::atomic::Ordering;
@@ -35,14 +34,6 @@ use tidemark_log::{Lsn, Room};
 
 /// Most bytes of a `wake` record without the state of operators.
 const RECORD_BYTES: usize = 64;
-
-/// Where a query continues: found by a [`Past`], or read from a record.
-pub(super) struct Rest {
-    /// Number and LSN of the last emission.
-    pub(super) count: u64,
-    pub(super) last: Lsn,
-    pub(super) filtered: Option<Box<Filtered>>,
-}
 
 /// Result of an attempt to wake a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,36 +44,6 @@ pub enum Waking {
     TooCostly,
     /// The replay did not reach the end of the log in time.
     NotYet,
-}
-
-impl Rest {
-    fn encode(&self, id: Lsn, into: &mut Vec<u8>) {
-        put_varint(into, id.0);
-        put_varint(into, self.count);
-        put_varint(into, self.last.0);
-        if let Some(filtered) = &self.filtered {
-            put_bytes(into, &filtered.shown);
-            filtered.filtering.encode(into);
-        }
-    }
-
-    fn decode(query: &Query, bytes: &mut Cursor<'_>) -> Option<Self> {
-        let (count, last) = (bytes.varint()?, Lsn(bytes.varint()?));
-        let filtered = match Filtering::new(&query.read.filter(), query.read.protocol()) {
-            None => None,
-            Some(filtering) => Some(Filtered::decode(filtering, bytes)?),
-        };
-        Some(Self { count, last, filtered })
-    }
-}
-
-impl Filtered {
-    /// Decodes the output and state of a filter.
-    pub(super) fn decode(mut filtering: Filtering, bytes: &mut Cursor<'_>) -> Option<Box<Self>> {
-        let shown = SharedBytes::from(bytes.bytes()?);
-        filtering.decode(bytes)?;
-        Some(Box::new(Self { filtering, shown }))
-    }
 }
 
 impl Engine {
@@ -145,9 +106,9 @@ impl Engine {
         if !follow(past, head)? {
             return Ok(Waking::NotYet);
         }
-        let (rest, answered) = past.rest();
+        let (continuation, answered) = past.continuation();
         let answer = with_answer(&mut keys, &query.read, |answer| SharedBytes::from(answer));
-        let (id, count) = (query.id, rest.count);
+        let (id, count) = (query.id, continuation.count);
         assert!(
             *answer == *answered,
             "behind record {head} query {id} answers {} bytes, and its past, behind emission {count}, {} others",
@@ -156,10 +117,10 @@ impl Engine {
         );
         let lsn = self
             .log()
-            .append_into(room, now_us, kind::WAKE, |into| rest.encode(id, into))
+            .append_into(room, now_us, kind::WAKE, |into| continuation.encode(id, into))
             .map_err(|error| CommandError::LogFailed(error.to_string()))?;
         keys.note_logged(lsn);
-        self.go_on(&mut keys, query, answer, rest);
+        self.continue_from(&mut keys, query, answer, continuation);
         Ok(Waking::Awake)
     }
 
@@ -172,7 +133,7 @@ impl Engine {
             .ok_or_else(|| bytes.malformed("the id of the read that continues is missing"))?;
         let query =
             self.query(id).ok_or_else(|| bytes.malformed(format!("no read is watched since record {id}")))?;
-        let rest = Rest::decode(&query, bytes).ok_or_else(|| {
+        let continuation = Continuation::decode(&query, bytes).ok_or_else(|| {
             bytes.malformed(format!(
                 "the state from which the read watched since record {id} continues cannot be read"
             ))
@@ -180,29 +141,35 @@ impl Engine {
         let mut keys = self.keys_of(&query.reach(self.keyspace()), query.read.db(), time_us);
         if query.is_dormant() {
             let answer = with_answer(&mut keys, &query.read, |answer| SharedBytes::from(answer));
-            self.go_on(&mut keys, &query, answer, rest);
+            self.continue_from(&mut keys, &query, answer, continuation);
             return Ok(());
         }
         let state = query.lock();
         let (count, last) = (state.emissions.count(), state.emissions.last());
-        if (count, last) != (rest.count, rest.last) {
+        if (count, last) != (continuation.count, continuation.last) {
             return Err(bytes.malformed(format!(
                 "the read watched since record {id} continues after emission {} of record {}, and has had {count}, the last at \
                  record {last}",
-                rest.count, rest.last
+                continuation.count, continuation.last
             )));
         }
         Ok(())
     }
 
     /// Continues a dormant query. The caller has locked everything that it reads.
-    fn go_on(&self, keys: &mut Keys<'_>, query: &SharedQuery, answer: SharedBytes, rest: Rest) {
+    fn continue_from(
+        &self,
+        keys: &mut Keys<'_>,
+        query: &SharedQuery,
+        answer: SharedBytes,
+        from: Continuation,
+    ) {
         let registry = self.registry();
         let mut queries = registry.lock();
-        let Rest { count, last, filtered } = rest;
+        let Continuation { count, last, filtered } = from;
         {
             let mut state = query.lock();
-            assert!(query.is_dormant(), "the query of record {} goes on, and was not dormant", query.id);
+            assert!(query.is_dormant(), "the query of record {} continues, and was not dormant", query.id);
             registry.saving.before_change(query, &state);
             let before = std::mem::replace(&mut state.answer, answer).heap_bytes();
             let listing = Listing::of(&query.read);
@@ -252,13 +219,5 @@ impl Query {
     /// reads.
     pub fn is_dormant(&self) -> bool {
         self.is_dormant.load(Ordering::Relaxed)
-    }
-}
-
-impl State {
-    /// Returns where the query continues from this state, and its answer.
-    pub(super) fn rest(&self) -> (Rest, SharedBytes) {
-        let filtered = self.more.as_ref().and_then(|more| more.filtered.clone());
-        (Rest { count: self.emissions.count(), last: self.emissions.last(), filtered }, self.answer.clone())
     }
 }

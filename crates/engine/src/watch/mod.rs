@@ -32,6 +32,7 @@ mod answer;
 mod audience;
 mod budget;
 mod by_id;
+mod continuation;
 mod dormancy;
 mod emission;
 mod evaluation;

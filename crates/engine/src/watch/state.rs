@@ -1,5 +1,6 @@
 //! Mutable state of a watched read: its latest answer, emissions and listeners.
 
+use crate::persist::record::Cursor;
 use crate::watch::emission::Emissions;
 use crate::watch::filter::Filtering;
 use crate::watch::index::key_list::Listing;
@@ -35,6 +36,15 @@ pub(super) struct More {
 pub(super) struct Filtered {
     pub(super) filtering: Filtering,
     pub(super) shown: SharedBytes,
+}
+
+impl Filtered {
+    /// Decodes the output and state of a filter.
+    pub(super) fn decode(mut filtering: Filtering, bytes: &mut Cursor<'_>) -> Option<Box<Self>> {
+        let shown = SharedBytes::from(bytes.bytes()?);
+        filtering.decode(bytes)?;
+        Some(Box::new(Self { filtering, shown }))
+    }
 }
 
 impl State {

@@ -20,12 +20,6 @@ pub trait Keyed {
     fn key(&self) -> &[u8];
 }
 
-impl Keyed for super::Entry {
-    fn key(&self) -> &[u8] {
-        Self::key(self)
-    }
-}
-
 const SLOTS: usize = 6;
 /// Average entries per bucket at which the table starts to grow. Above it, every fourth bucket
 /// would overflow.

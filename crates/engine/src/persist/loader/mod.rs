@@ -10,14 +10,10 @@ use crate::persist::change::check_database;
 use crate::persist::record::Cursor;
 use crate::value::Type;
 use crate::watch::Scope;
-use partial::{Partial, Place, decode_piece};
-use std::borrow::Cow;
+use partial::{Partial, Place, Wrong, decode_piece};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-/// Description of a malformed frame.
-type Wrong = Cow<'static, str>;
 
 /// Loads frames, in any order and from several threads, into an engine that has none of their keys.
 ///

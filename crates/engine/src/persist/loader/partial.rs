@@ -2,10 +2,13 @@
 
 use crate::keyspace::form::{Head, Part};
 use crate::persist::apply_error::shown;
-use crate::persist::loader::Wrong;
 use crate::persist::record::Cursor;
 use crate::value::{InParts, Object, SnapshotForm, Type};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+
+/// Description of a malformed frame.
+pub(super) type Wrong = Cow<'static, str>;
 
 /// A value of which some parts are loaded.
 pub(super) struct Partial {

@@ -22,7 +22,7 @@ use crate::persist::apply_error::ApplyError;
 use crate::persist::loader::Loader;
 use crate::persist::record::{Cursor, kind};
 use crate::value::Object;
-use crate::watch::dormancy::Rest;
+use crate::watch::continuation::Continuation;
 use crate::watch::emission::Emission;
 use crate::watch::replay::scope::Scope;
 use crate::watch::replay::scope::{Concern, Dependencies, for_each_command};
@@ -179,7 +179,7 @@ impl Past {
     /// Returns the most bytes of the filter's state in a record.
     pub(in crate::watch) fn filter_bytes(&self) -> usize {
         let mut bytes = Vec::new();
-        if let Some(filtered) = self.query().and_then(|query| query.lock().rest().0.filtered) {
+        if let Some(filtered) = self.query().and_then(|query| query.lock().continuation().0.filtered) {
             crate::persist::record::put_bytes(&mut bytes, &filtered.shown);
             filtered.filtering.encode(&mut bytes);
         }
@@ -190,10 +190,10 @@ impl Past {
     ///
     /// # Panics
     /// The records have not begun the read yet.
-    pub(in crate::watch) fn rest(&self) -> (Rest, SharedBytes) {
+    pub(in crate::watch) fn continuation(&self) -> (Continuation, SharedBytes) {
         let query = self.query().expect("the past of a read begins with the read");
         let state = query.lock();
-        state.rest()
+        state.continuation()
     }
 
     fn query(&self) -> Option<SharedQuery> {
