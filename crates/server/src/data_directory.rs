@@ -1,6 +1,6 @@
 //! Permissions of the data directory.
 
-use crate::durability::recovery::RecoverError;
+use crate::durability::recover_error::RecoverError;
 use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt;

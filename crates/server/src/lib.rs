@@ -68,7 +68,7 @@ mod version;
 mod wait;
 
 pub use abort_on_panic::abort_on_panic;
-pub use durability::recovery::RecoverError;
+pub use durability::recover_error::RecoverError;
 pub use durability::snapshots::{KEYSPACE, TakeError};
 pub use net::listener::ListenError;
 pub use run::run;

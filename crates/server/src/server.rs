@@ -2,7 +2,8 @@
 
 use crate::clock::now_us;
 use crate::config::Config;
-use crate::durability::recovery::{self, OpenLog, RecoverError};
+use crate::durability::recover_error::RecoverError;
+use crate::durability::recovery::{self, OpenLog};
 use crate::durability::snapshot_thread;
 use crate::durability::snapshots::{Requests, Snapshots, TakeError};
 use crate::grpc::Grpc;
@@ -190,7 +191,7 @@ impl Server {
             Err(error) => return Err(error.into()),
         };
         let inboxes = shared.inboxes.clone();
-        let (http, channels) = (Arc::clone(&shared.http_registry), Arc::clone(&shared.channel_publisher));
+        let (http, channels) = (Arc::clone(&shared.http_registry), Arc::clone(&shared.channel_registry));
         recovered.engine.set_audience(Box::new(Listeners { workers: inboxes.clone(), http, channels }));
         shared.snapshots.note_loaded(recovered.snapshot);
         shared.snapshots.begin(recovered.snapshot_bytes, recovered.replayed_bytes);

@@ -7,21 +7,19 @@ use crate::durability::loading::{Loading, ServedEngine};
 use crate::durability::log_state::{has_failed, not_yet_durable};
 use crate::durability::snapshots::Snapshots;
 use crate::events::keyspace_events::KeyspaceEvents;
-use crate::events::publication::Kind;
 use crate::events::pubsub::PubSub;
 use crate::login_guard::LoginGuard;
 use crate::net::client::Clients;
 use crate::net::client_eviction::ClientMemory;
-use crate::net::connection_id::ConnectionAddress;
 use crate::net::inbox::{Inbox, Message};
-use crate::net::offload::Offload;
+use crate::net::offload_queue::OffloadQueue;
 use crate::net::outbox::Until;
 use crate::net::pause::Pause;
 use crate::observe::counters::{Counters, ErrorCounts, Rates, Totals};
 use crate::observe::operator_line::OperatorLine;
 use crate::settings::Settings;
 use crate::sinks::Sinks;
-use crate::subscription::channel_publisher::ChannelPublisher;
+use crate::subscription::channel_registry::ChannelRegistry;
 use crate::subscription::http_registry::HttpRegistry;
 use crate::subscription::ownership::NameOwners;
 use crate::subscription::replay_queue::ReplayQueue;
@@ -64,7 +62,7 @@ pub(crate) struct Shared {
     pub(crate) snapshots: Snapshots,
     /// Queue of subscriptions whose emissions are replayed from the log.
     pub(crate) replays: ReplayQueue,
-    pub(crate) offload: Offload,
+    pub(crate) offload: OffloadQueue,
     /// The log as a stream of changes for followers.
     pub(crate) feed: Arc<Feed>,
     /// Sinks that forward the log's changes.
@@ -78,7 +76,7 @@ pub(crate) struct Shared {
     /// Subscribers to watched reads over HTTP.
     pub(crate) http_registry: Arc<HttpRegistry>,
     /// Watched reads whose emissions are published on channels.
-    pub(crate) channel_publisher: Arc<ChannelPublisher>,
+    pub(crate) channel_registry: Arc<ChannelRegistry>,
     /// One per worker, one for channels, and the last for HTTP.
     pub(crate) counters: Vec<Counters>,
     pub(crate) errors: ErrorCounts,
@@ -169,7 +167,7 @@ impl Shared {
         let replays = ReplayQueue::new(config.watch_backlogs);
         let http_registry = Arc::new(HttpRegistry::new(inboxes.len(), config.http_watch_connections));
         let client_memory = ClientMemory::new(config.maxmemory_clients.bytes());
-        let channel_publisher = Arc::new(ChannelPublisher::new(inboxes.len() + 1, config.watch_max_channels));
+        let channel_registry = Arc::new(ChannelRegistry::new(inboxes.len() + 1, config.watch_max_channels));
         let follower_places = Arc::new(Semaphore::new(config.changes_followers));
         let (settings, pubsub) = (Arc::new(Settings::new(config)), Arc::<PubSub>::default());
         let keyspace_events = Arc::new(KeyspaceEvents::new(
@@ -192,11 +190,11 @@ impl Shared {
             dice: Arc::default(),
             snapshots,
             replays,
-            offload: Offload::default(),
+            offload: OffloadQueue::default(),
             inboxes,
             name_owners: NameOwners::default(),
             http_registry,
-            channel_publisher,
+            channel_registry,
             counters,
             errors: ErrorCounts::default(),
             baseline: Mutex::default(),
@@ -223,7 +221,7 @@ impl Shared {
             self.snapshots.give_up();
             self.replays.stop();
             self.offload.stop();
-            self.channel_publisher.mailbox().stop();
+            self.channel_registry.mailbox().stop();
             self.inboxes.iter().for_each(|inbox| inbox.send(Message::Stop));
             self.http_registry.pause_changed();
         }
@@ -248,13 +246,6 @@ impl Shared {
     fn pause_changed(&self) {
         self.inboxes.iter().for_each(|inbox| inbox.send(Message::PauseChanged));
         self.http_registry.pause_changed();
-    }
-
-    /// Ends a client's subscription to a channel, a pattern or a shard channel.
-    pub(crate) fn unsubscribe(&self, kind: Kind, name: &[u8], subscriber: ConnectionAddress) {
-        if self.pubsub.unsubscribe(kind, name, subscriber) && kind == Kind::Channel {
-            self.channel_publisher.subscribers_left(name, self);
-        }
     }
 
     /// Whether a graceful stop has begun.

@@ -6,15 +6,12 @@ use crate::context::Context;
 use crate::durability::hold::{finish, hold_what_is_shown};
 use crate::durability::loading::LOADING;
 use crate::events::invalidation;
+use crate::net::client_eviction::NO_MEMORY;
 use crate::net::offload;
 use crate::session::{Replies, Session, terms};
 use crate::wait;
 use tidemark_engine::command::{self, ConnectionCommand, flags, parse};
 use tidemark_engine::{Call, Command, CommandError, Protocol, Run};
-
-/// Error that replaces a reply for which the memory budget has no room.
-pub(crate) const NO_MEMORY: &str = "OOM the answer is longer than what other clients have left of maxmemory-clients; what the \
-                                    command has changed, if anything, stays changed";
 
 /// Runs one command of a client and writes its reply. A long command is offloaded, and the client
 /// waits for it. `args` is not empty.

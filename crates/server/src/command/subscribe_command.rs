@@ -4,6 +4,7 @@ use crate::context::Context;
 use crate::events::publication::Kind;
 use crate::net::outbox::Until;
 use crate::session::{NAMES_LIMIT, Session};
+use crate::subscription::channel_publisher;
 use tidemark_engine::{Command, CommandError, Run};
 
 /// `SUBSCRIBE`, `PSUBSCRIBE`, `SSUBSCRIBE`: one confirmation for each name.
@@ -45,7 +46,7 @@ pub(crate) fn unsubscribe(
     };
     for name in &names {
         if session.subscriptions.of_mut(kind).remove(name) {
-            cx.shared.unsubscribe(kind, name, subscriber);
+            channel_publisher::unsubscribe(cx.shared, kind, name, subscriber);
         }
         confirm(session, kind, kind.unsubscribed(), Some(name));
     }

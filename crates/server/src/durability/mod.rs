@@ -3,6 +3,7 @@
 pub(crate) mod hold;
 pub(crate) mod loading;
 pub(crate) mod log_state;
+pub(crate) mod recover_error;
 pub(crate) mod recovery;
 pub(crate) mod snapshot_thread;
 pub(crate) mod snapshots;

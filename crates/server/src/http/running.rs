@@ -2,10 +2,10 @@
 //! Redis protocol.
 
 use crate::clock::now_us;
-use crate::command::dispatch::NO_MEMORY;
 use crate::durability::hold::holds_back;
 use crate::http::refusal::Refusal;
 use crate::http::watch::LOG_FAILED;
+use crate::net::client_eviction::NO_MEMORY;
 use crate::net::outbox::Until;
 use crate::resp::Value;
 use crate::shared::Shared;

@@ -1,15 +1,18 @@
 //! Client eviction: while all clients together use more memory than `maxmemory-clients`, the
 //! largest ones are disconnected.
 
-use crate::net::client::{Client, flags};
+use crate::net::client::{Client, Clients, flags};
 use crate::observe::operator_line::OperatorLine;
-use crate::shared::Shared;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, TryLockError};
 use tidemark_engine::MemoryBudget;
 
 /// Minimum time between two lines about evictions, in seconds.
 const LINE_PAUSE_S: u64 = 1;
+
+/// Error that replaces a reply for which the memory budget has no room.
+pub(crate) const NO_MEMORY: &str = "OOM the answer is longer than what other clients have left of maxmemory-clients; what the \
+                                    command has changed, if anything, stays changed";
 
 /// The memory budget of all clients.
 pub(crate) struct ClientMemory {
@@ -31,8 +34,7 @@ impl ClientMemory {
 
 /// Chooses the clients to disconnect until the used memory and the refused reply fit into the
 /// budget; largest first. A refused reply does not evict clients that use less than it would have.
-pub(crate) fn choose_victims(shared: &Shared) -> Vec<Arc<Client>> {
-    let memory = &shared.client_memory;
+pub(crate) fn choose_victims(memory: &ClientMemory, clients: &Clients) -> Vec<Arc<Client>> {
     let _guard = match memory.choosing.try_lock() {
         Ok(guard) => guard,
         Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
@@ -52,7 +54,7 @@ pub(crate) fn choose_victims(shared: &Shared) -> Vec<Arc<Client>> {
     let smallest = if used > limit { 0 } else { refused / 2 };
     let bytes = |client: &Client| client.shown.memory_bytes.load(Ordering::Relaxed);
     let (mut leaving, mut candidates) = (0_usize, Vec::new());
-    for client in shared.clients.all() {
+    for client in clients.all() {
         if client.shown.is_evicted.load(Ordering::Relaxed) {
             leaving += bytes(&client);
         } else if !client.is_reserved && !client.has(flags::NO_EVICT) && bytes(&client) > smallest {

@@ -458,7 +458,7 @@ impl State {
 
     #[cold]
     fn evict_clients(&mut self, cx: &Context<'_>) {
-        let victims = choose_victims(cx.shared);
+        let victims = choose_victims(&cx.shared.client_memory, &cx.shared.clients);
         self.is_relief_vain = victims.is_empty();
         for client in victims {
             if client.worker != self.index {

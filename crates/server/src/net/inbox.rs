@@ -7,7 +7,7 @@ use crate::dice::Notice;
 use crate::events::invalidation_source::Source;
 use crate::events::publication::Publication;
 use crate::net::connection_id::ConnectionId;
-use crate::net::offload::Done;
+use crate::net::offload_queue::OffloadResult;
 use crate::subscription::ownership::FencingToken;
 use mio::Waker;
 use std::collections::BTreeSet;
@@ -33,7 +33,7 @@ pub(crate) enum Message {
     /// query.
     Older(ConnectionId, Lsn),
     /// A client's offloaded command has run.
-    Done(ConnectionId, Box<Done>),
+    Done(ConnectionId, Box<OffloadResult>),
     /// Changes are available for a client that follows the log.
     Changed(ConnectionId),
     /// Invalidations are available for the connection, from this source.

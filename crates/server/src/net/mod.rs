@@ -15,6 +15,7 @@ pub(crate) mod file_descriptors;
 pub(crate) mod inbox;
 pub(crate) mod listener;
 pub(crate) mod offload;
+pub(crate) mod offload_queue;
 pub(crate) mod outbox;
 pub(crate) mod pause;
 pub(crate) mod socket;

@@ -1,5 +1,5 @@
 //! Offload of long commands: a worker hands one over and its client waits, while all other clients
-//! go on.
+//! continue.
 //!
 //! ```text
 //! connection ─► begin: how many elements? ─► queue ─► a thread: Engine::execute_as
@@ -9,22 +9,18 @@
 //! The command locks only the shards of its keys, as in the event loop.
 
 use crate::clock::now_us;
-use crate::command::dispatch::NO_MEMORY;
 use crate::context::Context;
 use crate::durability::hold::holds_back;
-use crate::net::connection_id::ConnectionId;
+use crate::net::client_eviction::NO_MEMORY;
 use crate::net::inbox::Message;
-use crate::net::outbox::Until;
+use crate::net::offload_queue::{OffloadJob, OffloadResult};
 use crate::session::{Session, WaitFor};
 use crate::shared::Shared;
 use crate::wait;
-use std::collections::VecDeque;
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
-use tidemark_engine::{Call, Command, Reply, Terms};
-use tidemark_log::Lsn;
+use tidemark_engine::{Call, Command, Terms};
 
 /// Elements from which on a command is offloaded. It takes a millisecond or more, so the handover's
 /// tens of microseconds are negligible.
@@ -34,62 +30,7 @@ const LONG: usize = 10_000;
 /// commands.
 const THREADS: usize = 2;
 
-/// A long command.
-struct OffloadJob {
-    command: &'static Command,
-    args: Vec<Box<[u8]>>,
-    db: u8,
-    /// Has the limit and the memory budget of the client's reply.
-    reply: Reply,
-    worker: usize,
-    client: ConnectionId,
-}
-
-/// Result of a long command.
-pub(crate) struct Done {
-    reply: Reply,
-    lsn: Option<Lsn>,
-    held_until: Option<Until>,
-}
-
-/// Queue of long commands. Bounded by the clients, each of which waits for its own.
-#[derive(Default)]
-pub(crate) struct Offload {
-    queue: Mutex<Queue>,
-    changed: Condvar,
-    begun: AtomicU64,
-}
-
-#[derive(Default)]
-struct Queue {
-    jobs: VecDeque<OffloadJob>,
-    is_stopping: bool,
-}
-
-impl Offload {
-    fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn next(&self) -> Option<OffloadJob> {
-        let is_idle = |queue: &mut Queue| queue.jobs.is_empty() && !queue.is_stopping;
-        let waited = self.changed.wait_while(self.lock(), is_idle);
-        waited.unwrap_or_else(PoisonError::into_inner).jobs.pop_front()
-    }
-
-    /// Number of commands offloaded so far.
-    pub(crate) fn begun(&self) -> u64 {
-        self.begun.load(Ordering::Relaxed)
-    }
-
-    /// Ends the threads after the queued commands.
-    pub(crate) fn stop(&self) {
-        self.lock().is_stopping = true;
-        self.changed.notify_all();
-    }
-}
-
-/// Starts the threads, which end with [`Offload::stop`].
+/// Starts the threads, which end when the queue is stopped.
 pub(crate) fn start(shared: &Arc<Shared>) -> io::Result<Vec<JoinHandle<()>>> {
     (0..THREADS)
         .map(|number| {
@@ -106,7 +47,7 @@ pub(crate) fn start(shared: &Arc<Shared>) -> io::Result<Vec<JoinHandle<()>>> {
         .collect()
 }
 
-fn run(shared: &Shared, job: OffloadJob) -> Done {
+fn run(shared: &Shared, job: OffloadJob) -> OffloadResult {
     let OffloadJob { command, args, db, mut reply, .. } = job;
     let args: Vec<&[u8]> = args.iter().map(|arg| &**arg).collect();
     let call = Call { command, args: &args, db, now_us: now_us() };
@@ -114,7 +55,7 @@ fn run(shared: &Shared, job: OffloadJob) -> Done {
     assert!(executed.block.is_none(), "no command that visits all waits for keys: {}", command.name);
     let shown = || shared.engine.newest_shown(command, &args);
     let held_until = holds_back(&executed, false, reply.bytes(), shown, shared);
-    Done { lsn: executed.lsn, held_until, reply }
+    OffloadResult { lsn: executed.lsn, held_until, reply }
 }
 
 /// Offloads a command that visits all elements, if it is long, and blocks its client. Returns
@@ -134,10 +75,6 @@ pub(crate) fn begin(
     if cx.shared.engine.effort(&call) < LONG {
         return false;
     }
-    let mut queue = cx.shared.offload.lock();
-    if queue.is_stopping {
-        return false;
-    }
     let job = OffloadJob {
         command,
         args: args.iter().map(|arg| (*arg).into()).collect(),
@@ -146,16 +83,15 @@ pub(crate) fn begin(
         worker: session.client.worker,
         client: session.connection_id(),
     };
-    queue.jobs.push_back(job);
-    drop(queue);
-    cx.shared.offload.begun.fetch_add(1, Ordering::Relaxed);
-    cx.shared.offload.changed.notify_one();
+    if !cx.shared.offload.push(job) {
+        return false;
+    }
     wait::begin(session, WaitFor::Long, None);
     true
 }
 
 /// Answers a client with the reply to its long command.
-pub(crate) fn finish(session: &mut Session, done: &Done, cx: &Context<'_>) {
+pub(crate) fn finish(session: &mut Session, done: &OffloadResult, cx: &Context<'_>) {
     let wait = session.wait.take().expect("a client waits for its long command, and for nothing else");
     assert!(
         matches!(wait.what, WaitFor::Long),

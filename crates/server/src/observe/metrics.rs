@@ -106,7 +106,7 @@ fn encode_clients(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt::
         encoder,
         "channel_watches",
         "Watched reads that are published on channels",
-        shared.channel_publisher.len() as f64,
+        shared.channel_registry.len() as f64,
     )?;
     let (evaluated, spared) = shared.engine.evaluation_figures();
     counter(encoder, "watched_answers", "Evaluations of watched reads", evaluated)?;

@@ -21,6 +21,7 @@ use crate::net::client::{Client, flags};
 use crate::net::connection_id::{ConnectionAddress, ConnectionId};
 use crate::net::outbox::Outbox;
 use crate::shared::Shared;
+use crate::subscription::channel_publisher::unsubscribe;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -172,7 +173,7 @@ impl Session {
         let subscriber = self.address();
         for kind in [Kind::Channel, Kind::Pattern, Kind::Shard] {
             for name in std::mem::take(self.subscriptions.of_mut(kind)) {
-                shared.unsubscribe(kind, &name, subscriber);
+                unsubscribe(shared, kind, &name, subscriber);
             }
         }
     }

@@ -15,6 +15,8 @@
 pub(crate) mod channel_flow;
 pub(crate) mod channel_message;
 pub(crate) mod channel_publisher;
+pub(crate) mod channel_registry;
+pub(crate) mod channel_watch;
 pub(crate) mod cursor;
 pub(crate) mod delivery;
 pub(crate) mod http_registry;

@@ -1,7 +1,7 @@
 //! Registry of one worker's subscribers, by query.
 
 use crate::net::inbox::{Inbox, Message};
-use crate::subscription::channel_publisher::ChannelPublisher;
+use crate::subscription::channel_registry::ChannelRegistry;
 use crate::subscription::http_registry::HttpRegistry;
 use smallvec::SmallVec;
 use std::cell::RefCell;
@@ -82,7 +82,7 @@ pub(crate) struct Listeners {
     /// Its listener number follows the last worker's.
     pub(crate) http: Arc<HttpRegistry>,
     /// Its listener number follows HTTP's.
-    pub(crate) channels: Arc<ChannelPublisher>,
+    pub(crate) channels: Arc<ChannelRegistry>,
 }
 
 impl Audience for Listeners {

@@ -1,11 +1,11 @@
 //! Resumes subscriptions after an LSN: immediately, or after a search in the log during which the
 //! client is blocked.
 
-use crate::command::channel_command;
 use crate::context::Context;
 use crate::dice;
 use crate::durability::hold::hold_position;
 use crate::session::{Session, WaitFor};
+use crate::subscription::channel_watch;
 use crate::subscription::cursor::{self, Cursor, Older, Place, Resuming, Searched};
 use crate::subscription::lifecycle;
 use crate::subscription::pending_resumption::{PendingResumption, ResumeRequest, Resumption};
@@ -43,7 +43,7 @@ pub(crate) fn go_on(
 /// Listener that is notified of the emissions: the channel thread or the client's worker.
 fn listener(session: &Session, resumption: &Resumption, cx: &Context<'_>) -> usize {
     match resumption.asked {
-        ResumeRequest::Channel(_) => cx.shared.channel_publisher.listener(),
+        ResumeRequest::Channel(_) => cx.shared.channel_registry.listener(),
         _ => session.client.worker,
     }
 }
@@ -100,10 +100,10 @@ fn end(
     });
     match (found, &resumption.asked) {
         (Ok((place, _)), ResumeRequest::Channel(channel)) => {
-            channel_command::go_on(session, channel, place, resumption.lsn, cx)
+            channel_watch::resume(session, channel, place, resumption.lsn, cx)
         }
         (Err(why), ResumeRequest::Channel(channel)) if why != ResumeError::TryAgain => {
-            channel_command::begin(session, channel, resumption.query.read().clone(), Some(why), cx)
+            channel_watch::begin(session, channel, resumption.query.read().clone(), Some(why), cx)
         }
         (Ok((place, named)), _) => {
             returned(session, resumption, place, named, cx);

@@ -15,7 +15,8 @@ use crate::events::invalidation_source::Source;
 use crate::events::publication::Publication;
 use crate::net::client::Client;
 use crate::net::inbox::Unblock;
-use crate::net::offload::{self, Done};
+use crate::net::offload;
+use crate::net::offload_queue::OffloadResult;
 use crate::net::outbox::{Reached, Until};
 use crate::net::time_slice::TimeSlice;
 use crate::resp::request::{RequestLimits, RequestParser};
@@ -328,7 +329,7 @@ impl Connection {
     }
 
     /// Answers a client with the reply to its long command.
-    pub(crate) fn finish_long(&mut self, done: &Done, cx: &Context<'_>) {
+    pub(crate) fn finish_long(&mut self, done: &OffloadResult, cx: &Context<'_>) {
         self.limit_output(cx.config);
         offload::finish(&mut self.session, done, cx);
         self.resume(cx);

@@ -6,6 +6,7 @@ use crate::net::event_loop::WAKER;
 use crate::net::inbox::Inbox;
 use crate::observe::counters::Counters;
 use crate::shared::Shared;
+use crate::subscription::channel_publisher::ChannelPublisher;
 use crate::subscription::registry::SubscriptionRegistry;
 use mio::{Poll, Waker};
 use proptest::prelude::*;
@@ -91,8 +92,8 @@ impl Bench {
 
     /// Does the work of the channel thread and delivers its messages to a subscriber.
     fn publish_on_channels_to(&self, subscriber: &mut Connection) {
-        let told = self.shared.channel_publisher.mailbox().wait().expect("it is not stopped");
-        self.shared.channel_publisher.serve(told, &self.shared);
+        let told = self.shared.channel_registry.mailbox().wait().expect("it is not stopped");
+        ChannelPublisher::new(&self.shared).serve(told);
         self.pass_messages_to(subscriber);
     }
 
@@ -318,7 +319,7 @@ fn a_channel_waits_for_a_subscriber_that_reads_and_not_for_one_that_does_not() {
     writer.receive(b"DURABLE SETRANGE k 60000 x\r\n", &bench.context());
     (0..9).for_each(|_| writer.receive(b"DURABLE APPEND k x\r\n", &bench.context()));
     let serve = |subscriber: &mut Connection| {
-        bench.shared.channel_publisher.mailbox().look_at(Lsn(1));
+        bench.shared.channel_registry.mailbox().look_at(Lsn(1));
         bench.publish_on_channels_to(subscriber);
         subscriber.session.outbox.pending()
     };
