@@ -7,6 +7,7 @@ mod bench_interrupt;
 mod bench_pool;
 mod bench_watching;
 mod book;
+mod circles;
 mod cli;
 mod cli_server;
 mod command_table;
