@@ -11,7 +11,7 @@
 //! | [`value`] | the types of values |
 //! | [`keyspace`] | shards, databases, tables, entries, deadlines |
 //! | [`context`] | what a handler can access: the locked keys and the effects that it records |
-//! | [`command`] | the table of all commands, and their handlers by family |
+//! | [`command`] | the table of commands on keys, and their handlers by family |
 //! | [`Engine`] | the keyspace, its log, and the subscribers to changes |
 //! | `execute` | one command, from admission to the release of its locks; transactions |
 //! | [`watch`] | watched reads: index, evaluation, emissions, registry, replay |

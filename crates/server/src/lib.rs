@@ -14,7 +14,7 @@
 //! |---|---|
 //! | `net` | sockets, event loops, client connections, output buffers |
 //! | [`resp`] | the Redis protocol: requests and replies |
-//! | `command` | commands that the engine does not run; dispatch of all commands |
+//! | `command` | the table of all commands; their dispatch; those that the engine does not run |
 //! | `session` | per-client state between commands |
 //! | `subscription` | watched reads: registry, cursor, delivery, replay, ownership of names |
 //! | `events` | channels, keyspace notifications, invalidations, the change stream |
@@ -68,6 +68,7 @@ mod version;
 mod wait;
 
 pub use abort_on_panic::abort_on_panic;
+pub use command::rows::{command_table, is_watching, read_of};
 pub use durability::recover_error::RecoverError;
 pub use durability::snapshots::{KEYSPACE, TakeError};
 pub use net::listener::ListenError;

@@ -30,6 +30,14 @@ pub const MOVABLE_KEYS: u32 = 1 << 12;
 /// logged. Not shown to clients.
 pub const VOLATILE: u32 = 1 << 13;
 
+/// Allowed while a client has subscriptions under RESP2, where a message looks like a reply. Not
+/// shown to clients.
+pub const WHILE_SUBSCRIBED: u32 = 1 << 14;
+/// Allowed on a connection that is reserved for administration. Not shown to clients.
+pub const RESERVED: u32 = 1 << 15;
+/// Needs no data, so it runs while the server loads its data. Not shown to clients.
+pub const WITHOUT_DATA: u32 = 1 << 16;
+
 /// Flags with their names in `COMMAND`.
 pub const NAMES: [(u32, &str); 13] = [
     (WRITE, "write"),

@@ -8,7 +8,6 @@
 use super::parse::{self, canonical_integer, is, shown};
 use super::row::Command;
 use super::syntax::{self, Argument, Kind};
-use super::watching;
 use crate::error::CommandError;
 use std::collections::BTreeSet;
 
@@ -17,10 +16,10 @@ const ARGUMENTS_MAX: usize = 256;
 
 impl Command {
     /// Returns the error for these arguments. For our own commands it names what does not fit and
-    /// what would. Redis's commands, and their watched forms, keep Redis's messages.
+    /// what would. Redis's commands keep Redis's messages.
     #[cold]
     pub fn explain(&self, args: &[&[u8]], error: CommandError) -> CommandError {
-        let is_ours = self.since.starts_with("tidemark") && !self.name.ends_with(watching::SUFFIX);
+        let is_ours = self.since.starts_with("tidemark");
         let is_vague = match &error {
             CommandError::Syntax | CommandError::NotAnInteger => true,
             CommandError::Text(text) => text == parse::NOT_POSITIVE,

@@ -1,16 +1,15 @@
-//! The command table: one row per command. The dispatcher, `COMMAND`, `COMMAND DOCS`, the book's
-//! reference and the client's hints are derived from it.
+//! The commands on keys: one row each, in a table. The server adds the rows of its own commands to a
+//! table of all; the dispatcher, `COMMAND`, `COMMAND DOCS`, the book's reference and the client's
+//! hints are derived from that.
 //!
 //! ```text
-//! table ──► watching ──► rows ──► handlers: strings, lists, … ──► row: what a row is ──► context
+//! table ──► rows ──► handlers: strings, lists, … ──► row: what a row is ──► context
 //! ```
 //!
 //! To add a command: write a handler next to similar ones, and give it a row with the next free id
 //! of its file's range and with its keys. Ids are in the log; they are never changed or reused.
 
 mod bits;
-mod connection;
-mod connection_command;
 mod counters;
 mod first_of;
 pub mod flags;
@@ -37,9 +36,7 @@ pub(crate) mod sorted_sets;
 mod strings;
 pub mod syntax;
 mod table;
-pub mod watching;
 
-pub use connection_command::ConnectionCommand;
 pub use group::Group;
 pub use help::reply_help;
 pub use key_spec::KeySpec;
@@ -47,4 +44,4 @@ pub use key_use::key_uses_of;
 pub(crate) use row::{Answer, Extension, Misses, WriteReach};
 pub use row::{Command, Handler, Run, Serve};
 pub(crate) use table::find_logged;
-pub use table::{all, by_id, find, nearest, resolve};
+pub use table::{CommandTable, all, by_id, find, resolve};

@@ -1,6 +1,5 @@
 //! Rows of the command table.
 
-use super::connection_command::ConnectionCommand;
 use super::group::Group;
 use super::key_spec::KeySpec;
 use crate::context::Context;
@@ -20,8 +19,8 @@ pub type Serve = fn(&mut Context<'_, '_>, key: &[u8], args: &[&[u8]]) -> Result<
 pub enum Run {
     /// The engine, on keys.
     Keys(Handler),
-    /// The server, because it concerns connections.
-    Connection(ConnectionCommand),
+    /// Another crate, which knows the command by this number of its own.
+    Outside(u16),
     /// A subcommand, chosen by the first argument.
     Container,
 }
@@ -218,7 +217,7 @@ impl Command {
 
     /// Sets the use of its keys. Required for every command with keys.
     #[must_use]
-    pub(crate) const fn using(mut self, key_uses: &'static [&'static str]) -> Self {
+    pub const fn using(mut self, key_uses: &'static [&'static str]) -> Self {
         self.key_uses = key_uses;
         self
     }
@@ -268,7 +267,7 @@ impl Command {
 
     /// Sets how its access categories differ from those of its flags and group.
     #[must_use]
-    pub(crate) const fn in_categories(
+    pub const fn in_categories(
         mut self,
         added: &'static [&'static str],
         excluded: &'static [&'static str],
@@ -280,7 +279,7 @@ impl Command {
 
     /// Adds tips for proxies and cluster clients.
     #[must_use]
-    pub(crate) const fn tips(mut self, tips: &'static [&'static str]) -> Self {
+    pub const fn tips(mut self, tips: &'static [&'static str]) -> Self {
         self.tips = tips;
         self
     }

@@ -2,8 +2,7 @@
 
 use super::row::Command;
 use super::{
-    bits, connection, counters, hashes, keys, keyspace_wide, limits, lists, pools, sets, sort, sorted_sets,
-    strings,
+    bits, counters, hashes, keys, keyspace_wide, limits, lists, pools, sets, sort, sorted_sets, strings,
 };
 
 /// Returns all of them, in the order of their chapters.
@@ -21,7 +20,6 @@ pub(super) fn rows() -> impl Iterator<Item = &'static Command> {
         counters::COMMANDS,
         limits::rows::COMMANDS,
         pools::rows::COMMANDS,
-        connection::COMMANDS,
     ]
     .into_iter()
     .flatten()

@@ -1,57 +1,182 @@
-//! The table of all rows, by name and by id.
+//! Tables of rows, by name and by id.
 
 use super::missing;
 use super::row::Command;
 use super::rows::{logged_rows, rows};
-use super::watching;
 use crate::error::CommandError;
+use std::iter;
 use std::sync::LazyLock;
-
-/// Returns all rows, in the order of their chapters; those of watched reads come last.
-pub fn all() -> impl Iterator<Item = &'static Command> {
-    rows().chain(watching::COMMANDS.iter())
-}
 
 /// Slots of the table of names: a power of two, several times the number of rows.
 const NAME_SLOTS: usize = 2048;
 
-/// Rows by name, with open addressing. The table is so sparse that most names are in their first
-/// slot.
-static BY_NAME: LazyLock<[Option<&'static Command>; NAME_SLOTS]> = LazyLock::new(|| {
-    let mut slots = [None; NAME_SLOTS];
-    for row in all() {
-        let mut slot = first_slot(row.name.as_bytes());
-        while slots[slot].is_some() {
-            slot = (slot + 1) % NAME_SLOTS;
-        }
-        slots[slot] = Some(row);
-    }
-    slots
+/// A command table: rows by name and by id.
+pub struct CommandTable {
+    /// In the order of their chapters.
+    rows: Vec<&'static Command>,
+    /// By name, with open addressing. So sparse that most names are in their first slot.
+    by_name: Box<[Option<&'static Command>; NAME_SLOTS]>,
+    /// By id, with subcommands.
+    by_id: Vec<Option<&'static Command>>,
+}
+
+/// The rows of the engine's own commands.
+static ENGINE: LazyLock<CommandTable> = LazyLock::new(|| CommandTable::new(rows()));
+
+/// Rows by their id in the log: those of the engine, and those that only the log has.
+static LOGGED: LazyLock<Vec<Option<&'static Command>>> = LazyLock::new(|| {
+    by_id_of(rows().flat_map(|row| iter::once(row).chain(row.subcommands)).chain(logged_rows()))
 });
 
-static BY_ID: LazyLock<Vec<Option<&'static Command>>> = LazyLock::new(|| {
-    let rows: Vec<_> =
-        all().flat_map(|row| std::iter::once(row).chain(row.subcommands)).chain(logged_rows()).collect();
-    let mut by_id = vec![None; rows.iter().map(|row| row.id as usize + 1).max().unwrap_or(0)];
+fn by_id_of(rows: impl Iterator<Item = &'static Command>) -> Vec<Option<&'static Command>> {
+    let mut by_id = Vec::new();
     for row in rows {
-        by_id[row.id as usize] = Some(row);
+        let id = usize::from(row.id);
+        by_id.resize(by_id.len().max(id + 1), None);
+        if let Some(other) = by_id[id].replace(row) {
+            panic!("the commands {} and {} have the id {id}", other.name, row.name);
+        }
     }
     by_id
-});
+}
 
-/// Returns the row of a command by its name, ignoring case. For a container, the container's row:
-/// see [`resolve`].
+impl CommandTable {
+    /// Creates a table of rows, in the order of their chapters. O(rows).
+    ///
+    /// # Panics
+    /// Two rows have the same name or id, or the rows are too many for the table of names.
+    pub fn new(rows: impl Iterator<Item = &'static Command>) -> Self {
+        let rows: Vec<&'static Command> = rows.collect();
+        assert!(rows.len() * 4 <= NAME_SLOTS, "{} commands are too many for {NAME_SLOTS} slots", rows.len());
+        let mut by_name = Box::new([None; NAME_SLOTS]);
+        for row in &rows {
+            let mut slot = first_slot(row.name.as_bytes());
+            while let Some(other) = by_name[slot] {
+                let other: &Command = other;
+                assert!(other.name != row.name, "two commands have the name {}", row.name);
+                slot = (slot + 1) % NAME_SLOTS;
+            }
+            by_name[slot] = Some(*row);
+        }
+        let by_id = by_id_of(rows.iter().flat_map(|row| iter::once(*row).chain(row.subcommands)));
+        Self { rows, by_name, by_id }
+    }
+
+    /// Returns all rows, in the order of their chapters.
+    pub fn all(&self) -> impl Iterator<Item = &'static Command> {
+        self.rows.iter().copied()
+    }
+
+    /// Returns the row of a command by its name, ignoring case. For a container, the container's
+    /// row: see [`CommandTable::resolve`]. O(1).
+    #[inline]
+    pub fn find(&self, name: &[u8]) -> Option<&'static Command> {
+        let mut slot = first_slot(name);
+        while let Some(row) = self.by_name[slot] {
+            if is_same_name(name, row.name.as_bytes()) {
+                return Some(row);
+            }
+            slot = (slot + 1) % NAME_SLOTS;
+        }
+        None
+    }
+
+    /// Returns the row of a command or subcommand by its id. O(1).
+    #[inline]
+    pub fn by_id(&self, id: u16) -> Option<&'static Command> {
+        self.by_id.get(usize::from(id)).copied().flatten()
+    }
+
+    /// Returns the row that executes these arguments: the command's, or its subcommand's.
+    ///
+    /// # Errors
+    /// There is no such command, or the number of arguments does not fit.
+    #[inline]
+    pub fn resolve(&self, args: &[&[u8]]) -> Result<&'static Command, CommandError> {
+        let name = args.first().copied().unwrap_or_default();
+        let command = self.find(name).ok_or_else(|| self.unknown_command(args))?;
+        if let (false, Some(name)) = (command.subcommands.is_empty(), args.get(1)) {
+            return resolve_subcommand(command, name, args);
+        }
+        if command.takes(args.len()) { Ok(command) } else { Err(CommandError::Arity(command.name.into())) }
+    }
+
+    /// Returns the error for an unknown name: Redis's text with the first arguments, then what is
+    /// missing, or similar names.
+    #[cold]
+    fn unknown_command(&self, args: &[&[u8]]) -> CommandError {
+        let show = |arg: &[u8]| String::from_utf8_lossy(&arg[..arg.len().min(128)]).into_owned();
+        let name = args.first().map(|arg| show(arg)).unwrap_or_default();
+        let mut beginning = String::new();
+        for arg in args.iter().skip(1) {
+            if beginning.len() >= 128 {
+                break;
+            }
+            beginning.extend(["'", &show(arg), "' "]);
+        }
+        let mut text = format!("ERR unknown command '{name}', with args beginning with: {beginning}");
+        let close = self.nearest(&name);
+        if let Some(family) = missing::family_of(&name) {
+            text.extend(["(", family, " not supported yet: see docs/compatibility.md)"]);
+        } else if !close.is_empty() {
+            text.extend(["(did you mean ", &close.join(" or "), "?)"]);
+        }
+        CommandError::Text(text.into())
+    }
+
+    /// Returns names of commands that differ from `name` by one or two typing errors. O(rows).
+    pub fn nearest(&self, name: &str) -> Vec<String> {
+        let name = name.to_ascii_lowercase();
+        let allowed = if name.len() <= 4 { 1 } else { 2 };
+        let mut close: Vec<(usize, &str)> = self
+            .all()
+            .map(|row| (strsim::osa_distance(&name, row.name), row.name))
+            .filter(|&(distance, _)| distance <= allowed)
+            .collect();
+        close.sort_unstable();
+        close.into_iter().take(3).map(|(_, name)| name.to_ascii_uppercase()).collect()
+    }
+
+    /// Returns a row's full name, for a subcommand with its container: `object|encoding`. O(rows).
+    pub fn full_name(&self, row: &Command) -> String {
+        // Compare ids: a build may place constant rows several times, at different addresses.
+        let parent = self.all().find(|parent| parent.subcommands.iter().any(|other| other.id == row.id));
+        match parent {
+            Some(parent) => format!("{}|{}", parent.name, row.name),
+            None => row.name.to_owned(),
+        }
+    }
+}
+
+/// Returns all rows of the engine, in the order of their chapters.
+pub fn all() -> impl Iterator<Item = &'static Command> {
+    ENGINE.all()
+}
+
+/// Returns the row of a command of the engine: see [`CommandTable::find`].
 #[inline]
 pub fn find(name: &[u8]) -> Option<&'static Command> {
-    let by_name = &*BY_NAME;
-    let mut slot = first_slot(name);
-    while let Some(row) = by_name[slot] {
-        if is_same_name(name, row.name.as_bytes()) {
-            return Some(row);
-        }
-        slot = (slot + 1) % NAME_SLOTS;
-    }
-    None
+    ENGINE.find(name)
+}
+
+/// Returns the row that executes these arguments: see [`CommandTable::resolve`].
+///
+/// # Errors
+/// The engine has no such command, or the number of arguments does not fit.
+#[inline]
+pub fn resolve(args: &[&[u8]]) -> Result<&'static Command, CommandError> {
+    ENGINE.resolve(args)
+}
+
+/// Returns the row of a command by its id in the log.
+#[inline]
+pub fn by_id(id: u16) -> Option<&'static Command> {
+    LOGGED.get(usize::from(id)).copied().flatten()
+}
+
+/// Does the same as [`find`] for an exact name, including rows that only the log has.
+pub(crate) fn find_logged(name: &'static str) -> Option<&'static Command> {
+    find(name.as_bytes()).or_else(|| logged_rows().find(|row| row.name == name))
 }
 
 /// Returns whether two names are equal, ignoring case. Compares eight bytes at a time, where
@@ -109,29 +234,6 @@ fn folded(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(folded)
 }
 
-/// Does the same as [`find`] for an exact name, including rows that only the log has.
-pub(crate) fn find_logged(name: &'static str) -> Option<&'static Command> {
-    find(name.as_bytes()).or_else(|| logged_rows().find(|row| row.name == name))
-}
-
-/// Returns the row of a command by its id in the log.
-#[inline]
-pub fn by_id(id: u16) -> Option<&'static Command> {
-    BY_ID.get(id as usize).copied().flatten()
-}
-
-/// Returns the row that executes these arguments: the command's, or its subcommand's. Checks the
-/// arity.
-#[inline]
-pub fn resolve(args: &[&[u8]]) -> Result<&'static Command, CommandError> {
-    let name = args.first().copied().unwrap_or_default();
-    let command = find(name).ok_or_else(|| unknown_command(args))?;
-    if let (false, Some(name)) = (command.subcommands.is_empty(), args.get(1)) {
-        return resolve_subcommand(command, name, args);
-    }
-    if command.takes(args.len()) { Ok(command) } else { Err(CommandError::Arity(command.name.into())) }
-}
-
 fn resolve_subcommand(
     command: &'static Command,
     name: &[u8],
@@ -152,49 +254,10 @@ fn resolve_subcommand(
     }
 }
 
-/// Returns the error for an unknown name: Redis's text with the first arguments, then what is
-/// missing, or similar names.
-fn unknown_command(args: &[&[u8]]) -> CommandError {
-    let show = |arg: &[u8]| String::from_utf8_lossy(&arg[..arg.len().min(128)]).into_owned();
-    let name = args.first().map(|arg| show(arg)).unwrap_or_default();
-    let mut beginning = String::new();
-    for arg in args.iter().skip(1) {
-        if beginning.len() >= 128 {
-            break;
-        }
-        beginning.extend(["'", &show(arg), "' "]);
-    }
-    let mut text = format!("ERR unknown command '{name}', with args beginning with: {beginning}");
-    let close = nearest(&name);
-    if let Some(family) = missing::family_of(&name) {
-        text.extend(["(", family, " not supported yet: see docs/compatibility.md)"]);
-    } else if !close.is_empty() {
-        text.extend(["(did you mean ", &close.join(" or "), "?)"]);
-    }
-    CommandError::Text(text.into())
-}
-
-/// Returns names of commands that differ from `name` by one or two typing errors.
-pub fn nearest(name: &str) -> Vec<String> {
-    let name = name.to_ascii_lowercase();
-    let allowed = if name.len() <= 4 { 1 } else { 2 };
-    let mut close: Vec<(usize, &str)> = all()
-        .map(|row| (strsim::osa_distance(&name, row.name), row.name))
-        .filter(|&(distance, _)| distance <= allowed)
-        .collect();
-    close.sort_unstable();
-    close.into_iter().take(3).map(|(_, name)| name.to_ascii_uppercase()).collect()
-}
-
 impl Command {
-    /// Returns the full name, for a subcommand with its parent: `object|encoding`.
+    /// Returns the full name of a row of the engine: see [`CommandTable::full_name`].
     pub fn full_name(&self) -> String {
-        // Compare ids: a build may place constant rows several times, at different addresses.
-        let parent = all().find(|parent| parent.subcommands.iter().any(|row| row.id == self.id));
-        match parent {
-            Some(parent) => format!("{}|{}", parent.name, self.name),
-            None => self.name.to_owned(),
-        }
+        ENGINE.full_name(self)
     }
 }
 

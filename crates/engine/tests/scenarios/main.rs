@@ -17,7 +17,6 @@ mod limits;
 mod lists;
 mod pools;
 mod randomness;
-mod reference;
 mod refused;
 mod replay;
 mod sets;

@@ -1,10 +1,11 @@
 //! `COMMAND` and its subcommands: the command table, as clients read it.
 
 use crate::command::command_categories::categories;
+use crate::command::rows::{ConnectionCommand, command_table, connection_command_of};
 use crate::command::{command_syntax, watch_command};
 use crate::session::Session;
-use tidemark_engine::command::{self, ConnectionCommand, flags, parse};
-use tidemark_engine::{Command, CommandError, KeySpec, Reply, Run};
+use tidemark_engine::command::{self, flags, parse};
+use tidemark_engine::{Command, CommandError, KeySpec, Reply};
 
 /// `COMMAND`, alone or with one of its subcommands.
 pub(crate) fn run(
@@ -26,14 +27,14 @@ pub(crate) fn run(
 }
 
 fn all(session: &mut Session) -> Result<(), CommandError> {
-    session.outbox.reply.array(command::all().count());
-    command::all().for_each(|row| describe(&mut session.outbox.reply, row));
+    session.outbox.reply.array(command_table().all().count());
+    command_table().all().for_each(|row| describe(&mut session.outbox.reply, row));
     Ok(())
 }
 
 /// `COMMAND COUNT`
 fn count(session: &mut Session) -> Result<(), CommandError> {
-    session.outbox.reply.count(command::all().count());
+    session.outbox.reply.count(command_table().all().count());
     Ok(())
 }
 
@@ -69,14 +70,14 @@ fn list(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandError> {
                         .any(|category| category.as_bytes().strip_prefix(b"@") == Some(&value))
                 })
             } else if parse::is(kind, "PATTERN") {
-                Box::new(move |row| parse::glob(&value, row.full_name().as_bytes()))
+                Box::new(move |row| parse::glob(&value, command_table().full_name(row).as_bytes()))
             } else {
                 return Err(CommandError::Syntax);
             }
         }
         _ => return Err(CommandError::Syntax),
     };
-    let rows = command::all().flat_map(|row| std::iter::once(row).chain(row.subcommands));
+    let rows = command_table().all().flat_map(|row| std::iter::once(row).chain(row.subcommands));
     let names: Vec<String> = rows.filter(|row| matches(row)).map(Command::full_name).collect();
     session.outbox.reply.array(names.len());
     names.iter().for_each(|name| session.outbox.reply.bulk(name.as_bytes()));
@@ -87,13 +88,13 @@ fn list(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandError> {
 fn docs(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandError> {
     let names = args.get(2..).unwrap_or_default();
     let rows: Vec<&Command> = if names.is_empty() {
-        command::all().collect()
+        command_table().all().collect()
     } else {
         names.iter().filter_map(|name| by_full_name(name)).collect()
     };
     session.outbox.reply.map(rows.len());
     for row in rows {
-        session.outbox.reply.bulk(row.full_name().as_bytes());
+        session.outbox.reply.bulk(command_table().full_name(row).as_bytes());
         document(&mut session.outbox.reply, row);
     }
     Ok(())
@@ -125,11 +126,12 @@ fn get_keys_and_flags(session: &mut Session, args: &[&[u8]]) -> Result<(), Comma
 fn keys_of<'a>(args: &[&'a [u8]]) -> Result<(&'static Command, Vec<&'a [u8]>), CommandError> {
     let inner = args.get(2..).unwrap_or_default();
     let name = inner.first().copied().unwrap_or_default();
-    let found = command::find(name).ok_or(CommandError::text("ERR Invalid command specified"))?;
-    let is_watching = matches!(found.run, Run::Connection(ConnectionCommand::WatchRead));
+    let found = command_table().find(name).ok_or(CommandError::text("ERR Invalid command specified"))?;
+    let is_watching = connection_command_of(found) == Some(ConnectionCommand::WatchRead);
     // The arguments after the bar of a watched read are its options.
     let inner = if is_watching { watch_command::split(inner).0 } else { inner };
-    let row = command::resolve(inner)
+    let row = command_table()
+        .resolve(inner)
         .map_err(|_| CommandError::text("ERR Invalid number of arguments specified for command"))?;
     if matches!(row.keys, KeySpec::None | KeySpec::All | KeySpec::Each) {
         return Err(CommandError::text("ERR The command has no key arguments"));
@@ -144,7 +146,7 @@ fn keys_of<'a>(args: &[&'a [u8]]) -> Result<(&'static Command, Vec<&'a [u8]>), C
 /// Returns the row of `name` or of `container|subcommand`.
 fn by_full_name(name: &[u8]) -> Option<&'static Command> {
     let mut parts = name.splitn(2, |byte| *byte == b'|');
-    let row = command::find(parts.next()?)?;
+    let row = command_table().find(parts.next()?)?;
     match parts.next() {
         None => Some(row),
         Some(sub) => row.subcommands.iter().find(|other| sub.eq_ignore_ascii_case(other.name.as_bytes())),
@@ -155,7 +157,7 @@ fn by_full_name(name: &[u8]) -> Option<&'static Command> {
 fn describe(reply: &mut Reply, row: &Command) {
     let (first, last, step) = positions(row.keys);
     reply.array(10);
-    reply.bulk(row.full_name().as_bytes());
+    reply.bulk(command_table().full_name(row).as_bytes());
     reply.integer(i64::from(row.arity));
     write_words(reply, flags::NAMES.iter().filter(|(flag, _)| row.is(*flag)).map(|(_, name)| *name));
     reply.integer(first);
@@ -282,7 +284,7 @@ fn document(reply: &mut Reply, row: &Command) {
         reply.bulk(b"subcommands");
         reply.map(row.subcommands.len());
         for sub in row.subcommands {
-            reply.bulk(sub.full_name().as_bytes());
+            reply.bulk(command_table().full_name(sub).as_bytes());
             document(reply, sub);
         }
     }

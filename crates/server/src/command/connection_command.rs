@@ -1,5 +1,6 @@
 //! Commands about connections and the server: passes each to the module that implements it.
 
+use crate::command::rows::{ConnectionCommand as C, is_watching};
 use crate::command::{
     changes_command, client_command, command_command, config_command, counter_command, handshake, info,
     server_command, subscribe_command, tracking_command, transaction, watch_command,
@@ -9,7 +10,6 @@ use crate::events::publication::Kind;
 use crate::net::inbox::Unblock;
 use crate::session::Session;
 use crate::wait;
-use tidemark_engine::command::ConnectionCommand as C;
 use tidemark_engine::{Command, CommandError};
 
 /// Runs a command of the connection; an error replaces anything that the command wrote.
@@ -23,7 +23,9 @@ pub(crate) fn run(
     let mark = session.outbox.reply.len();
     if let Err(error) = dispatch(session, which, command, args, cx) {
         session.outbox.rewrite(mark);
-        session.outbox.reply.error(&command.explain(args, error));
+        // A watched read keeps Redis's messages, as the read itself.
+        let error = if is_watching(command) { error } else { command.explain(args, error) };
+        session.outbox.reply.error(&error);
     }
 }
 

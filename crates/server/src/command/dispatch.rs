@@ -1,5 +1,6 @@
 //! Dispatch: checks whether the client may run a command now, and runs it.
 
+use crate::command::rows::{ConnectionCommand, command_table};
 use crate::command::subscribe_command::is_confirmed;
 use crate::command::{connection_command, durable_command, exec, transaction};
 use crate::context::Context;
@@ -10,7 +11,7 @@ use crate::net::client_eviction::NO_MEMORY;
 use crate::net::offload;
 use crate::session::{Replies, Session, terms};
 use crate::wait;
-use tidemark_engine::command::{self, ConnectionCommand, flags, parse};
+use tidemark_engine::command::{flags, parse};
 use tidemark_engine::{Call, Command, CommandError, Protocol, Run};
 
 /// Runs one command of a client and writes its reply. A long command is offloaded, and the client
@@ -34,7 +35,7 @@ fn run_where(
     assert!(!args.is_empty() && session.wait.is_none(), "a client that waits runs nothing");
     let mark = session.outbox.reply.len();
     cx.counters.commands.add(1);
-    let resolved = command::resolve(args);
+    let resolved = command_table().resolve(args);
     match &resolved {
         Ok(command) => {
             session.last_command = command.id;
@@ -82,25 +83,27 @@ pub(crate) fn execute(
 ) {
     match command.run {
         Run::Keys(_) => execute_on_keys(session, command, args, durable, cx),
-        Run::Connection(ConnectionCommand::Durable) => {
-            if let Err(error) = execute_durable(session, args, cx) {
-                session.outbox.reply.error(&error);
+        Run::Outside(number) => match ConnectionCommand::of_number(number) {
+            ConnectionCommand::Durable => {
+                if let Err(error) = execute_durable(session, args, cx) {
+                    session.outbox.reply.error(&error);
+                }
             }
-        }
-        Run::Connection(ConnectionCommand::Exec) => {
-            if let Err(error) = exec::exec(session, cx) {
-                session.outbox.reply.error(&error);
+            ConnectionCommand::Exec => {
+                if let Err(error) = exec::exec(session, cx) {
+                    session.outbox.reply.error(&error);
+                }
             }
-        }
-        Run::Connection(which) => {
-            let mark = session.outbox.reply.len();
-            connection_command::run(session, which, command, args, cx);
-            if matches!(which, ConnectionCommand::DebugDigest | ConnectionCommand::Role)
-                && cx.always_durable()
-            {
-                hold_what_is_shown(session, mark, cx);
+            which => {
+                let mark = session.outbox.reply.len();
+                connection_command::run(session, which, command, args, cx);
+                if matches!(which, ConnectionCommand::DebugDigest | ConnectionCommand::Role)
+                    && cx.always_durable()
+                {
+                    hold_what_is_shown(session, mark, cx);
+                }
             }
-        }
+        },
         // A container without a subcommand has too few arguments and is not resolved.
         Run::Container => session.outbox.reply.error(&CommandError::Arity(command.name.into())),
     }
@@ -153,96 +156,24 @@ fn execute_guarded(session: &mut Session, command: &'static Command, args: &[&[u
 /// Whether a command may run on a reserved connection: commands to inspect and repair the server,
 /// and those that client libraries send when they connect.
 fn administers(command: &Command) -> bool {
-    use ConnectionCommand as C;
-    let Run::Connection(which) = command.run else { return matches!(command.run, Run::Container) };
-    matches!(
-        which,
-        C::Auth
-            | C::Bgsave
-            | C::ClientGetName
-            | C::ClientId
-            | C::ClientInfo
-            | C::ClientKill
-            | C::ClientList
-            | C::ClientSetInfo
-            | C::ClientSetName
-            | C::Command
-            | C::CommandDocs
-            | C::ConfigGet
-            | C::ConfigResetStat
-            | C::ConfigSet
-            | C::CounterTop
-            | C::Hello
-            | C::Help
-            | C::Info
-            | C::LastSave
-            | C::Quit
-            | C::Save
-            | C::Select
-            | C::Shutdown
-    )
+    command.is(flags::RESERVED) || matches!(command.run, Run::Container)
 }
 
 /// Whether a command needs no data and so runs while the server loads: the commands about clients
 /// and the server that Redis allows then.
 fn runs_while_loading(command: &Command) -> bool {
-    use ConnectionCommand as C;
-    let is_of_data = matches!(command.run, Run::Connection(C::Bgsave | C::CounterTop | C::Save));
-    let is_of_connections = matches!(
-        command.run,
-        Run::Connection(
-            C::ClientNoEvict
-                | C::ClientNoTouch
-                | C::ClientReply
-                | C::CommandCount
-                | C::CommandGetKeys
-                | C::CommandGetKeysAndFlags
-                | C::CommandInfo
-                | C::CommandList
-                | C::Echo
-                | C::Psubscribe
-                | C::Publish
-                | C::Punsubscribe
-                | C::Reset
-                | C::Spublish
-                | C::Ssubscribe
-                | C::Subscribe
-                | C::Sunsubscribe
-                | C::Unsubscribe
-        )
-    );
-    is_of_connections || (administers(command) && !is_of_data)
+    command.is(flags::WITHOUT_DATA) || matches!(command.run, Run::Container)
 }
 
 /// Returns the error for a command that a subscribed RESP2 client may not run: in RESP2 a message
 /// looks like a reply, so only subscriptions may change.
 fn forbidden_while_subscribed(session: &Session, command: &Command) -> Option<CommandError> {
-    use ConnectionCommand as C;
     if !session.subscriptions.any() || session.outbox.reply.protocol() == Protocol::Resp3 {
         return None;
     }
-    let allowed = matches!(
-        command.run,
-        Run::Connection(
-            C::Ping
-                | C::Quit
-                | C::Reset
-                | C::Subscribe
-                | C::Psubscribe
-                | C::Ssubscribe
-                | C::Unsubscribe
-                | C::Punsubscribe
-                | C::Sunsubscribe
-                | C::WatchRead
-                | C::Unwatch
-                | C::Watches
-                | C::EmitReconnect
-                | C::EmitAck
-                | C::Changes
-        )
-    );
+    let allowed = command.is(flags::WHILE_SUBSCRIBED);
     (!allowed).then(|| {
-        let name = command.full_name();
+        let name = command_table().full_name(command);
         CommandError::Text(
             format!(
                 "ERR Can't execute '{name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed \

@@ -1,6 +1,7 @@
 //! `DURABLE command …`: a change whose reply waits until it is on disk.
 
-use tidemark_engine::command::{self, flags};
+use crate::command::rows::command_table;
+use tidemark_engine::command::flags;
 use tidemark_engine::{Command, CommandError, Run};
 
 /// Returns the command after the word `DURABLE`.
@@ -8,7 +9,7 @@ pub(crate) fn unwrap<'a, 'b>(
     args: &'a [&'b [u8]],
 ) -> Result<(&'static Command, &'a [&'b [u8]]), CommandError> {
     let inner = args.get(1..).unwrap_or_default();
-    let command = command::resolve(inner)?;
+    let command = command_table().resolve(inner)?;
     match command.run {
         Run::Keys(_) if command.is(flags::WRITE) => Ok((command, inner)),
         _ => Err(CommandError::text(

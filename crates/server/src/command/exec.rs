@@ -4,12 +4,13 @@
 //! and one record holds them. Commands of the connection, such as `PUBLISH` or `PING`, run right
 //! after them; all replies keep the order of the queue.
 
+use crate::command::rows::{ConnectionCommand, connection_command_of};
 use crate::command::subscribe_command::is_confirmed;
 use crate::command::{connection_command, named_command, watch_command};
 use crate::context::Context;
 use crate::durability::hold::finish;
 use crate::session::{Replies, Session, Transaction, terms};
-use tidemark_engine::command::{ConnectionCommand, parse};
+use tidemark_engine::command::parse;
 use tidemark_engine::keyspace::DATABASES;
 use tidemark_engine::watch::Acknowledgement;
 use tidemark_engine::{Call, Command, CommandError, Executed, Run, WatchedKeys};
@@ -116,8 +117,10 @@ fn calls_on_keys<'a>(
     for ((command, _), args) in transaction.commands().zip(args) {
         match command.run {
             Run::Keys(_) => calls.push(Call { command, args, db, now_us }),
-            Run::Connection(ConnectionCommand::Select) => db = selected(args).unwrap_or(db),
-            Run::Connection(_) | Run::Container => {}
+            Run::Outside(_) if connection_command_of(command) == Some(ConnectionCommand::Select) => {
+                db = selected(args).unwrap_or(db);
+            }
+            Run::Outside(_) | Run::Container => {}
         }
     }
     calls
@@ -156,7 +159,7 @@ fn acknowledgements<'a>(
 
 /// Returns key, name and LSN of an acknowledgement that commits with the transaction.
 fn acknowledgement<'a>(command: &Command, args: &[&'a [u8]]) -> Option<(&'a [u8], &'a [u8], &'a [u8])> {
-    matches!(command.run, Run::Connection(ConnectionCommand::EmitAck))
+    (connection_command_of(command) == Some(ConnectionCommand::EmitAck))
         .then(|| named_command::acknowledgement(args))
         .flatten()
 }
@@ -183,7 +186,7 @@ fn merge(
                 let answer = answers.next().expect("each command on keys has an answer");
                 session.outbox.reply.encoded(answer);
             }
-            Run::Connection(_) if acknowledgement(command, args).is_some() => {
+            Run::Outside(_) if acknowledgement(command, args).is_some() => {
                 // It was committed with the transaction.
                 session.outbox.reply.ok();
                 let lsn = args.get(3).and_then(|lsn| watch_command::position(lsn).ok());
@@ -193,7 +196,8 @@ fn merge(
                     subscription.acknowledge(lsn);
                 }
             }
-            Run::Connection(which) => {
+            Run::Outside(number) => {
+                let which = ConnectionCommand::of_number(number);
                 let mark = session.outbox.reply.len();
                 connection_command::run_in_transaction(session, which, command, args, cx);
                 if is_confirmed(session, mark, command) {

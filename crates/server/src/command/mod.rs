@@ -24,6 +24,7 @@ pub(crate) mod handshake;
 pub(crate) mod info;
 mod named_command;
 pub(crate) mod postponing;
+pub(crate) mod rows;
 mod server_command;
 mod subscribe_command;
 mod tracking_command;

@@ -1,12 +1,13 @@
 //! Postpones commands until `CLIENT PAUSE` ends or the log has room.
 
+use crate::command::rows::{ConnectionCommand, command_table, connection_command_of};
 use crate::command::{named_command, transaction};
 use crate::context::Context;
 use crate::session::{Session, Transaction, WaitFor};
 use crate::wait;
 use std::time::Duration;
-use tidemark_engine::command::{self, ConnectionCommand, flags, parse};
-use tidemark_engine::{Command, Engine, Run};
+use tidemark_engine::command::{flags, parse};
+use tidemark_engine::{Command, Engine};
 use tidemark_log::Options;
 
 /// Makes the client wait if a pause applies to its command, or if the log has no room for what the
@@ -25,7 +26,7 @@ pub(crate) fn postpone(session: &mut Session, args: &[&[u8]], bytes: usize, cx: 
 #[cold]
 fn postpone_for(session: &mut Session, args: &[&[u8]], rest: Duration, cx: &Context<'_>) -> bool {
     // A command that would be refused is refused immediately.
-    let Ok(command) = command::resolve(args) else { return false };
+    let Ok(command) = command_table().resolve(args) else { return false };
     if !session.authenticated {
         return false;
     }
@@ -39,7 +40,7 @@ fn postpone_for(session: &mut Session, args: &[&[u8]], rest: Duration, cx: &Cont
 
 #[cold]
 fn postpone_until_room(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -> bool {
-    let Ok(command) = command::resolve(args) else { return false };
+    let Ok(command) = command_table().resolve(args) else { return false };
     if !session.authenticated || !any_of(session, command, args, is_logged) {
         return false;
     }
@@ -71,13 +72,13 @@ fn any_of(
 
 /// Whether a command reaches other clients without a record in the log.
 fn is_publishing(command: &Command) -> bool {
-    matches!(command.run, Run::Connection(ConnectionCommand::Publish | ConnectionCommand::Spublish))
+    matches!(connection_command_of(command), Some(ConnectionCommand::Publish | ConnectionCommand::Spublish))
 }
 
 /// Whether a command may write to the log.
 fn is_logged(command: &Command, args: &[&[u8]]) -> bool {
     use ConnectionCommand as C;
-    let Run::Connection(which) = command.run else { return command.is(flags::WRITE) };
+    let Some(which) = connection_command_of(command) else { return command.is(flags::WRITE) };
     match which {
         // Watched reads and names begin and end with a record.
         C::WatchRead => true,

@@ -1,12 +1,13 @@
 //! Commands about the server: `TIME`, `SHUTDOWN`, `SAVE`, `ROLE`, `DEBUG`, `HELP`.
 
+use crate::command::rows::command_table;
 use crate::config::DebugAccess;
 use crate::context::Context;
 use crate::session::Session;
 use crate::version::{REDIS_VERSION, TIDEMARK_VERSION};
 use crate::wait;
 use std::sync::atomic::Ordering;
-use tidemark_engine::command::{self, parse};
+use tidemark_engine::command::parse;
 use tidemark_engine::{CommandError, KeyDescription};
 
 /// `TIME`
@@ -60,7 +61,7 @@ pub(crate) fn lolwut(session: &mut Session) -> Result<(), CommandError> {
 
 /// `HELP` of a command with subcommands.
 pub(crate) fn help(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandError> {
-    let row = args.first().and_then(|name| command::find(name)).ok_or(CommandError::Syntax)?;
+    let row = args.first().and_then(|name| command_table().find(name)).ok_or(CommandError::Syntax)?;
     let name = row.name.to_ascii_uppercase();
     let mut lines = vec![format!("{name} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:")];
     for sub in row.subcommands {

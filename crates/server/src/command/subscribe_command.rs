@@ -1,11 +1,12 @@
 //! `SUBSCRIBE`, `PUBLISH`, `PUBSUB` and related commands.
 
+use crate::command::rows::{ConnectionCommand, connection_command_of};
 use crate::context::Context;
 use crate::events::publication::Kind;
 use crate::net::outbox::Until;
 use crate::session::{NAMES_LIMIT, Session};
 use crate::subscription::channel_publisher;
-use tidemark_engine::{Command, CommandError, Run};
+use tidemark_engine::{Command, CommandError};
 
 /// `SUBSCRIBE`, `PSUBSCRIBE`, `SSUBSCRIBE`: one confirmation for each name.
 pub(crate) fn subscribe(
@@ -125,11 +126,11 @@ pub(crate) fn numpat(session: &mut Session, cx: &Context<'_>) -> Result<(), Comm
 
 /// Whether the output from `mark` confirms changed subscriptions: these are messages, not a reply.
 pub(crate) fn is_confirmed(session: &Session, mark: usize, command: &Command) -> bool {
-    use tidemark_engine::command::ConnectionCommand as C;
+    use ConnectionCommand as C;
     let is_array = matches!(session.outbox.reply.bytes().get(mark), Some(b'*' | b'>'));
     let changes_subscriptions = matches!(
-        command.run,
-        Run::Connection(
+        connection_command_of(command),
+        Some(
             C::Subscribe | C::Psubscribe | C::Ssubscribe | C::Unsubscribe | C::Punsubscribe | C::Sunsubscribe
         )
     );

@@ -1,20 +1,24 @@
 //! `MULTI`, `DISCARD`, `WATCH`, `UNWATCH`: what `EXEC` will run, and under which condition.
 
 use crate::command::durable_command;
+use crate::command::rows::{ConnectionCommand, connection_command_of};
 use crate::context::Context;
 use crate::session::{NAMES_LIMIT, Session, Transaction};
-use tidemark_engine::command::{ConnectionCommand, flags};
-use tidemark_engine::{Command, CommandError, Run};
+use tidemark_engine::command::flags;
+use tidemark_engine::{Command, CommandError};
 
 /// Whether a command runs immediately within a transaction instead of being queued.
 pub(crate) fn runs_at_once(command: &Command) -> bool {
     use ConnectionCommand as C;
-    matches!(command.run, Run::Connection(C::Multi | C::Exec | C::Discard | C::Watch | C::Quit | C::Reset))
+    matches!(
+        connection_command_of(command),
+        Some(C::Multi | C::Exec | C::Discard | C::Watch | C::Quit | C::Reset)
+    )
 }
 
 /// Whether a command is `EXEC`.
 pub(crate) fn is_exec(command: &Command) -> bool {
-    matches!(command.run, Run::Connection(ConnectionCommand::Exec))
+    connection_command_of(command) == Some(ConnectionCommand::Exec)
 }
 
 /// Queues a command.
@@ -39,7 +43,7 @@ fn admit(
     if command.is(flags::NO_MULTI) {
         return Err(CommandError::text("ERR Command not allowed inside a transaction"));
     }
-    let is_durable = matches!(command.run, Run::Connection(ConnectionCommand::Durable));
+    let is_durable = connection_command_of(command) == Some(ConnectionCommand::Durable);
     let (command, args) = if is_durable { durable_command::unwrap(args)? } else { (command, args) };
     if transaction.queue(command, args, is_durable, limit) {
         Ok(())

@@ -2,6 +2,7 @@
 
 use crate::command::channel_command;
 use crate::command::named_command::{self, Naming};
+use crate::command::rows::read_of;
 use crate::context::Context;
 use crate::durability::hold::hold_position;
 use crate::session::{NAMES_LIMIT, Session};
@@ -14,7 +15,7 @@ use crate::subscription::reply::{begun, integer, refusal, refuse, write_read};
 use crate::subscription::resume_error::ResumeError;
 use crate::subscription::resumption;
 use std::cmp::Reverse;
-use tidemark_engine::command::{parse, watching::read_of};
+use tidemark_engine::command::parse;
 use tidemark_engine::watch::{Filter, QueryFigures, Read, SharedQuery};
 use tidemark_engine::{Command, CommandError, Protocol};
 use tidemark_log::Lsn;

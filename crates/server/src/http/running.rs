@@ -2,6 +2,7 @@
 //! Redis protocol.
 
 use crate::clock::now_us;
+use crate::command::rows::command_table;
 use crate::durability::hold::holds_back;
 use crate::http::refusal::Refusal;
 use crate::http::watch::LOG_FAILED;
@@ -10,7 +11,7 @@ use crate::net::outbox::Until;
 use crate::resp::Value;
 use crate::shared::Shared;
 use crate::value_json::decode;
-use tidemark_engine::command::{self, flags};
+use tidemark_engine::command::flags;
 use tidemark_engine::{Call, Command, Engine, Protocol, Reply, Terms};
 
 /// A command and its arguments, as over the wire.
@@ -20,7 +21,7 @@ pub(crate) type Words<'a> = Vec<&'a [u8]>;
 /// as durable as the mode requires.
 pub(crate) async fn run(shared: &Shared, db: u8, commands: &[Words<'_>]) -> Result<Value, Refusal> {
     let rows: Vec<&'static Command> =
-        commands.iter().map(|words| command::resolve(words)).collect::<Result<_, _>>()?;
+        commands.iter().map(|words| command_table().resolve(words)).collect::<Result<_, _>>()?;
     let changes = rows.iter().any(|row| row.is(flags::WRITE));
     let pause = &shared.pause;
     let concerns = || changes || !pause.is_of_changes_only();

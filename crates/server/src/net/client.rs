@@ -1,11 +1,12 @@
 //! Registry of connected clients: what `CLIENT LIST` shows and `CLIENT KILL` matches.
 
+use crate::command::rows::command_table;
 use crate::net::connection_id::ConnectionId;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU16, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
-use tidemark_engine::{Waiter, command};
+use tidemark_engine::Waiter;
 
 /// Properties of a client, as bits.
 pub(crate) mod flags {
@@ -249,7 +250,10 @@ impl Client {
     fn last_command(&self) -> String {
         match self.shown.command.load(Ordering::Relaxed) {
             0 => "NULL".to_owned(),
-            id => command::by_id(id).map_or_else(|| "NULL".to_owned(), command::Command::full_name),
+            id => match command_table().by_id(id) {
+                Some(row) => command_table().full_name(row),
+                None => "NULL".to_owned(),
+            },
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Commands that a client has queued between `MULTI` and `EXEC`.
 
-use tidemark_engine::command::{ConnectionCommand, parse};
-use tidemark_engine::{Command, Run};
+use crate::command::rows::{ConnectionCommand, connection_command_of};
+use tidemark_engine::Command;
+use tidemark_engine::command::parse;
 
 /// Commands that wait for `EXEC`.
 #[derive(Debug, Default)]
@@ -40,7 +41,7 @@ impl Transaction {
     /// Whether it contains `CLIENT CACHING YES`.
     pub(crate) fn opts_in(&self) -> bool {
         self.queue.iter().any(|Queued { command, args }| {
-            matches!(command.run, Run::Connection(ConnectionCommand::ClientCaching))
+            connection_command_of(command) == Some(ConnectionCommand::ClientCaching)
                 && args.get(2).is_some_and(|word| parse::is(word, "YES"))
         })
     }

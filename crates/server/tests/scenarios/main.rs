@@ -22,6 +22,7 @@ mod named_watching;
 mod pause;
 mod protocol;
 mod pubsub;
+mod reference;
 mod resuming;
 mod tracking;
 mod transactions;

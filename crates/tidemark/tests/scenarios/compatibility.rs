@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::Path;
-use tidemark_engine::command;
+use tidemark_server::{command_table, is_watching};
 
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/compatibility.md");
 const SUITES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../clients/suites");
@@ -158,10 +158,11 @@ fn push_common(text: &mut String) {
 
 /// Returns all commands except `X.WATCH`, which nearly every read has.
 fn our_commands() -> BTreeSet<String> {
-    command::all()
-        .filter(|row| !row.name.ends_with(command::watching::SUFFIX))
+    command_table()
+        .all()
+        .filter(|row| !is_watching(row))
         .flat_map(|row| std::iter::once(row).chain(row.subcommands))
-        .map(command::Command::full_name)
+        .map(|row| command_table().full_name(row))
         .collect()
 }
 

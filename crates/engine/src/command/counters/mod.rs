@@ -4,7 +4,7 @@ mod options;
 
 use super::keyspace_wide::scan_of;
 use super::parse::{self, is};
-use super::{Answer, Command, ConnectionCommand, Group, Handler, KeySpec, Run, flags::*};
+use super::{Answer, Command, Group, Handler, KeySpec, Run, flags::*};
 use crate::context::{Context, out_of_range};
 use crate::error::CommandError;
 use crate::keyspace::{Deadline, Payload};
@@ -86,21 +86,6 @@ pub(super) const COMMANDS: &[Command] = &[
         "O(1) for every call, O(N) for a complete iteration with N the number of keys in the database",
         "cursor [MATCH pattern] [COUNT count]",
         "Iterates over the counters of the database.",
-    ),
-    Command::new(
-        Group::Counter,
-        410,
-        "counter.top",
-        -1,
-        READONLY,
-        KeySpec::None,
-        Run::Connection(ConnectionCommand::CounterTop),
-    )
-    .doc(
-        SINCE,
-        "O(N log N) with N the keys that are looked at, at most 128 for each of the 64 parts of the keyspace",
-        "[count] [BY <MOVES | UNITS | CHURN>]",
-        "Returns the counters of all databases that have moved most in the last minute or half of it, as moves chosen at random show them.",
     ),
 ];
 

@@ -104,7 +104,7 @@ pub(crate) fn line_that_both_know(generator: &mut Generator) -> Line {
 /// Returns whether a command is one of Redis: the version field of other commands names their
 /// product as well.
 fn is_redis_s(name: &str) -> bool {
-    let row = tidemark_engine::command::find(name.as_bytes());
+    let row = tidemark_server::command_table().find(name.as_bytes());
     row.is_none_or(|row| row.since.starts_with(|first: char| first.is_ascii_digit()))
 }
 

@@ -1,8 +1,9 @@
 //! The book's command reference is the command table, printed. `TIDEMARK_UPDATE=1 cargo test -p
-//! tidemark-engine --test scenarios reference` writes it anew.
+//! tidemark-server --test scenarios reference` writes it again.
 
 use std::fmt::Write;
-use tidemark_engine::command::{self, Command, Group};
+use tidemark_engine::command::{Command, Group, syntax};
+use tidemark_server::{command_table, is_watching, read_of};
 
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/commands.md");
 
@@ -32,14 +33,15 @@ fn reference() -> String {
          disk.\n\nA read whose name ends with `.WATCH` answers, and answers again whenever its answer changes: \
          `GET.WATCH key`,\n`ZRANGE.WATCH board 0 9`. These reads can be watched: ",
     );
-    let watched: Vec<String> = command::all()
+    let watched: Vec<String> = command_table()
+        .all()
         .filter(|row| is_watching(row))
-        .map(|row| format!("`{}`", command::watching::read_of(row).to_ascii_uppercase()))
+        .map(|row| format!("`{}`", read_of(row).to_ascii_uppercase()))
         .collect();
     text.push_str(&watched.join(", "));
     text.push_str(".\n");
     for (group, title) in GROUPS {
-        let rows = command::all().filter(|row| row.group == group && !is_watching(row));
+        let rows = command_table().all().filter(|row| row.group == group && !is_watching(row));
         write!(text, "\n## {title}\n\n| command | what it does | cost | since |\n|---|---|---|---|\n")
             .expect("a String");
         for row in rows {
@@ -52,10 +54,6 @@ fn reference() -> String {
         }
     }
     text
-}
-
-fn is_watching(row: &Command) -> bool {
-    row.name.ends_with(command::watching::SUFFIX)
 }
 
 fn push_row(text: &mut String, name: &str, row: &Command) {
@@ -73,6 +71,18 @@ fn the_reference_in_the_book_is_the_command_table() {
     assert!(
         found == expected,
         "docs/commands.md is not what the command table says; run \
-         TIDEMARK_UPDATE=1 cargo test -p tidemark-engine --test scenarios reference"
+         TIDEMARK_UPDATE=1 cargo test -p tidemark-server --test scenarios reference"
     );
+}
+
+#[test]
+fn every_row_is_documented_and_has_a_syntax_that_can_be_read() {
+    for row in command_table().all().flat_map(|row| std::iter::once(row).chain(row.subcommands)) {
+        assert!(!row.since.is_empty() && !row.complexity.is_empty(), "{}", row.name);
+        assert!(row.summary.ends_with('.'), "{}: {}", row.name, row.summary);
+        assert_eq!(row.name, row.name.to_ascii_lowercase());
+        let open = row.syntax.matches('[').count();
+        assert_eq!(open, row.syntax.matches(']').count(), "{}: {}", row.name, row.syntax);
+        assert_eq!(syntax::parse(row.syntax).is_empty(), row.syntax.is_empty(), "{}", row.name);
+    }
 }
