@@ -1,14 +1,12 @@
 //! What a command's handler can access: its keys and its reply.
 
-mod counters;
 mod effects;
 mod keys;
 mod locked;
-pub(crate) mod pools;
 
 pub use keys::Keys;
+pub(crate) use keys::{out_of_range, pools};
 
-pub(crate) use counters::out_of_range;
 pub(crate) use effects::{Effects, RareEffects};
 pub(crate) use locked::Locked;
 

@@ -1,6 +1,6 @@
 //! Access to pools.
 
-use super::keys::Keys;
+use super::Keys;
 use crate::error::CommandError;
 use crate::keyspace::hash;
 use crate::value::Pool;

@@ -7,7 +7,7 @@
 //! with `DOUBT units`: that many units up to the new position may not have been granted if no
 //! further record follows.
 
-use super::keys::Keys;
+use super::Keys;
 use crate::error::CommandError;
 use crate::keyspace::{Mover, hash};
 use crate::value::{Counter, Object, Terms};

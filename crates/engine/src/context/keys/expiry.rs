@@ -1,0 +1,57 @@
+//! Expired keys: what counts as expired, and removal before a write.
+
+use super::Keys;
+use crate::keyspace::{Entry, hash};
+use crate::watch::touched::Touched;
+
+impl Keys<'_> {
+    /// Whether a command under these locks has met an expired key.
+    pub(crate) fn has_met_expired(&self) -> bool {
+        self.has_met_expired.get()
+    }
+
+    /// Whether an entry has expired.
+    #[inline]
+    pub fn is_expired(&self, entry: &Entry) -> bool {
+        entry.deadline().is_some_and(|at| at <= self.expired_until_ms)
+    }
+
+    pub(super) fn note_deadline(&mut self, at: u64) {
+        let earliest = self.effects.earliest_deadline.map_or(at, |earliest| earliest.min(at));
+        self.effects.earliest_deadline = Some(earliest);
+    }
+
+    /// Whether the key is present and has expired.
+    pub(crate) fn has_expired(&self, key: &[u8]) -> bool {
+        self.database(key).get(hash(key), key).is_some_and(|entry| self.is_expired(entry))
+    }
+
+    /// Removes the key if it has expired, so that a write starts from what clients see.
+    #[inline]
+    pub(crate) fn drop_expired(&mut self, key: &[u8]) {
+        let now = self.now_ms();
+        // Usually nothing in this database is due, which saves the lookup.
+        if self.database_mut(key).next_deadline().is_some_and(|earliest| earliest <= now) {
+            self.drop_if_expired(key, now);
+        }
+    }
+
+    #[cold]
+    fn drop_if_expired(&mut self, key: &[u8], now: u64) {
+        let (database, hash) = (self.database_mut(key), hash(key));
+        if database.get(hash, key).and_then(Entry::deadline).is_some_and(|at| at <= now) {
+            database.remove(hash, key);
+            let db = self.db();
+            let shard = self.shard_mut(key);
+            shard.tally_mut().count_expired();
+            shard.touch(db, key);
+            if shard.is_read() {
+                self.note_queries(key, &Touched::Everything);
+            }
+            if self.events.are_wanted() {
+                self.note_expired(key);
+            }
+            self.effects.rare_mut().expired.push(key.to_vec());
+        }
+    }
+}

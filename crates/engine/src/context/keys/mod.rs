@@ -1,0 +1,279 @@
+//! The keys that a command may touch, in its client's selected database.
+
+mod changes;
+mod counters;
+mod events;
+mod expiry;
+pub(crate) mod pools;
+mod reading;
+mod waiting;
+mod writing;
+
+pub(crate) use counters::out_of_range;
+
+use crate::context::effects::Effects;
+use crate::context::locked::Locked;
+use crate::error::CommandError;
+use crate::event::Events;
+use crate::keyspace::{Committing, CounterDefaults, Database, Keyspace, Shard};
+use crate::random::Chance;
+use crate::value::limit::NO_BOUND;
+use std::cell::Cell;
+use std::io;
+use tidemark_log::Lsn;
+
+/// Access to keys in the client's selected database.
+///
+/// Reads treat an expired key as absent and change nothing; it is removed after them, under
+/// sufficient locks (`has_met_expired`). Writes remove an expired key first. In the log, either the
+/// command itself has that effect, because its replay uses the same time, or an expiry record does.
+pub struct Keys<'k> {
+    keyspace: &'k Keyspace,
+    locked: Locked<'k>,
+    db: usize,
+    now_us: u64,
+    /// Keys with a deadline at or before this time count as absent. Milliseconds since 1970.
+    expired_until_ms: u64,
+    chance: &'k Chance,
+    can_wait: bool,
+    /// Whether reads see the logged form of values that clients see differently.
+    sees_logged: bool,
+    /// Whether the command is a replay from the log, and therefore admitted.
+    is_replayed: bool,
+    /// Whether the client wants its change to be durable before the reply.
+    wants_durable: bool,
+    /// Why the command may not log anything, if so; it may still make volatile changes.
+    refusal: Option<Box<CommandError>>,
+    /// Whether a command met an expired key: see [`Keys::has_met_expired`].
+    has_met_expired: Cell<bool>,
+    /// Bytes passed to [`Keys::log_instead`] by all commands under these locks.
+    rewritten_bytes: usize,
+    /// Events of the commands under these locks, if there are subscribers.
+    pub(crate) events: Events,
+    pub(crate) effects: Effects,
+}
+
+impl<'k> Keys<'k> {
+    pub(crate) fn new(
+        keyspace: &'k Keyspace,
+        locked: Locked<'k>,
+        db: u8,
+        now_us: u64,
+        chance: &'k Chance,
+        events: Events,
+    ) -> Self {
+        Self {
+            keyspace,
+            locked,
+            db: db as usize,
+            now_us,
+            expired_until_ms: now_us / 1000,
+            chance,
+            can_wait: true,
+            sees_logged: false,
+            is_replayed: false,
+            wants_durable: false,
+            refusal: None,
+            has_met_expired: Cell::new(false),
+            rewritten_bytes: 0,
+            events,
+            effects: Effects::default(),
+        }
+    }
+
+    /// Whether the commands under these locks have consequences beyond the reply and the record.
+    #[inline]
+    pub(crate) fn concern_others(&self) -> bool {
+        self.effects.rare().is_some() || self.events.are_wanted() || self.has_met_expired.get()
+    }
+
+    /// Records the LSN of what the commands under these locks have changed.
+    #[inline]
+    pub(crate) fn note_logged(&mut self, lsn: Lsn) {
+        match &mut self.locked {
+            Locked::One(_, guard) => guard.note_logged(lsn),
+            several => several.each_mut(|shard| shard.note_logged(lsn)),
+        }
+    }
+
+    /// Returns the locks, to a caller that may need more of them.
+    pub(crate) fn into_locked(self) -> Locked<'k> {
+        self.locked
+    }
+
+    /// The time of the command, in milliseconds since 1970.
+    pub fn now_ms(&self) -> u64 {
+        self.now_us / 1000
+    }
+
+    /// The time of the command, in microseconds since 1970.
+    pub fn now_us(&self) -> u64 {
+        self.now_us
+    }
+
+    /// The time of the command in seconds since 1970, as stored in entries.
+    #[inline]
+    pub fn clock(&self) -> u32 {
+        (self.now_us / 1_000_000) as u32
+    }
+
+    /// Number of the selected database.
+    pub fn db(&self) -> u8 {
+        self.db as u8
+    }
+
+    pub(crate) fn select(&mut self, db: u8) {
+        self.db = db as usize;
+    }
+
+    /// Returns a random number. A command whose change depends on it must log the result: see
+    /// [`Keys::log_instead`].
+    pub fn random(&mut self) -> u64 {
+        self.chance.next()
+    }
+
+    /// Returns secret bytes. A command whose change depends on them must log the result: see
+    /// [`Keys::log_instead`].
+    pub fn secret<const N: usize>(&mut self) -> io::Result<[u8; N]> {
+        self.chance.secret()
+    }
+
+    /// Index of a key's shard, locked or not.
+    pub(crate) fn shard_of(&self, key: &[u8]) -> usize {
+        self.keyspace.shard_of(key)
+    }
+
+    #[inline]
+    fn shard(&self, key: &[u8]) -> &Shard {
+        match &self.locked {
+            Locked::One(index, guard) => {
+                // Not in release builds: every access to a key would compute its slot once more.
+                debug_assert_eq!(*index, self.keyspace.shard_of(key), "the key's shard is locked");
+                guard
+            }
+            Locked::Many(_) | Locked::All(_) => self.shard_of_several(key),
+        }
+    }
+
+    /// Out of line, to keep the path of single-key commands small.
+    #[cold]
+    fn shard_of_several(&self, key: &[u8]) -> &Shard {
+        let shard = self.locked.shard(self.keyspace.shard_of(key));
+        shard.expect("every key that a command names has its shard locked")
+    }
+
+    #[inline]
+    pub(crate) fn shard_mut(&mut self, key: &[u8]) -> &mut Shard {
+        match &mut self.locked {
+            Locked::One(index, guard) => {
+                // As above.
+                debug_assert_eq!(*index, self.keyspace.shard_of(key), "the key's shard is locked");
+                guard
+            }
+            several => several_mut(several, self.keyspace.shard_of(key)),
+        }
+    }
+
+    #[inline]
+    fn database(&self, key: &[u8]) -> &Database {
+        self.shard(key).database(self.db)
+    }
+
+    #[inline]
+    fn database_mut(&mut self, key: &[u8]) -> &mut Database {
+        let db = self.db;
+        self.shard_mut(key).database_mut(db)
+    }
+
+    /// All locked shards, for commands over the whole keyspace.
+    pub(crate) fn shards(&self) -> Box<dyn Iterator<Item = &Shard> + '_> {
+        match &self.locked {
+            Locked::One(_, guard) => Box::new(std::iter::once(&**guard)),
+            Locked::Many(guards) => Box::new(guards.iter().map(|(_, guard)| &**guard)),
+            Locked::All(guards) => Box::new(guards.iter().map(|guard| &**guard)),
+        }
+    }
+
+    pub(crate) fn shards_mut(&mut self) -> Box<dyn Iterator<Item = &mut Shard> + '_> {
+        match &mut self.locked {
+            Locked::One(_, guard) => Box::new(std::iter::once(&mut **guard)),
+            Locked::Many(guards) => Box::new(guards.iter_mut().map(|(_, guard)| &mut **guard)),
+            Locked::All(guards) => Box::new(guards.iter_mut().map(|guard| &mut **guard)),
+        }
+    }
+
+    pub(crate) fn shard_count(&self) -> usize {
+        self.keyspace.shard_count()
+    }
+
+    /// Visits one shard, for a command over every key that needs no consistent view across shards:
+    /// see [`crate::KeySpec::Each`]. Locks the shard for the visit, unless a transaction has locked
+    /// all shards.
+    pub(crate) fn visit<R>(&self, index: usize, look: impl FnOnce(&Shard) -> R) -> R {
+        match &self.locked {
+            Locked::All(guards) => look(&guards[index]),
+            Locked::One(..) | Locked::Many(_) => {
+                assert!(
+                    matches!(&self.locked, Locked::Many(guards) if guards.is_empty()),
+                    "shard {index} is visited by a command that has locked some shards, and may wait for itself"
+                );
+                look(&self.keyspace.lock(index))
+            }
+        }
+    }
+
+    /// Sets the terms of the commands: whether their changes must be durable before the reply, and
+    /// why they may not log anything, if so.
+    #[inline]
+    pub(crate) fn set_terms(&mut self, wants_durable: bool, refusal: Option<Box<CommandError>>) {
+        self.wants_durable = wants_durable;
+        self.refusal = refusal;
+    }
+
+    /// Whether the client wants its change to be durable before the reply.
+    #[inline]
+    pub(crate) fn wants_durable(&self) -> bool {
+        self.wants_durable
+    }
+
+    /// Why the command may not log anything, if so.
+    #[inline]
+    pub(crate) fn refusal(&self) -> Option<&CommandError> {
+        self.refusal.as_deref()
+    }
+
+    /// Marks the command as a replay from the log.
+    pub(crate) fn begin_replay(&mut self) {
+        self.is_replayed = true;
+    }
+
+    /// Whether the command is a replay from the log.
+    pub(crate) fn is_replayed(&self) -> bool {
+        self.is_replayed
+    }
+
+    /// Maximum number of leases of a limiter, for commands that grant more. Unlimited in a replay,
+    /// which must not depend on the setting.
+    pub(crate) fn leases_max(&self) -> usize {
+        if self.is_replayed { NO_BOUND } else { self.keyspace.leases_max() }
+    }
+
+    /// Checks that the command may log.
+    pub(crate) fn check_admitted(&self) -> Result<(), CommandError> {
+        self.refusal().map_or(Ok(()), |refusal| Err(refusal.clone()))
+    }
+
+    #[inline]
+    pub(crate) fn committing(&self) -> &'k Committing {
+        self.keyspace.committing()
+    }
+
+    pub(crate) fn counter_defaults(&self) -> CounterDefaults {
+        self.committing().defaults()
+    }
+}
+
+#[cold]
+fn several_mut<'a>(locked: &'a mut Locked<'_>, index: usize) -> &'a mut Shard {
+    locked.shard_mut(index).expect("every key that a command names has its shard locked")
+}

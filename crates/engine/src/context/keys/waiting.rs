@@ -1,0 +1,29 @@
+//! Clients that wait for a key, and the client that a command blocks.
+
+use super::Keys;
+use crate::blocking::waiter::{Block, Waiter};
+use crate::value::Type;
+use std::sync::Arc;
+
+impl Keys<'_> {
+    /// Whether a command may block its client; not in a transaction.
+    pub fn can_wait(&self) -> bool {
+        self.can_wait
+    }
+
+    pub(crate) fn forbid_waiting(&mut self) {
+        self.can_wait = false;
+    }
+
+    /// Claims the client that has waited longest for a value of this type at the key.
+    pub(crate) fn claim_waiting(&mut self, key: &[u8], held: Type) -> Option<Arc<Waiter>> {
+        let db = self.db();
+        self.shard_mut(key).waiting_mut().claim(db, key, held)
+    }
+
+    /// Blocks the client instead of answering it. The handler must not have written a reply. A
+    /// client that cannot wait (in a transaction) immediately receives the null array.
+    pub fn block(&mut self, block: Block) {
+        self.effects.rare_mut().block = Some(Box::new(block));
+    }
+}
