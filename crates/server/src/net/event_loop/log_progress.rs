@@ -1,0 +1,80 @@
+//! Requests progress of the log, and releases what waits for it.
+
+use super::WorkerState;
+use super::environment::Environment;
+use crate::context::Context;
+use crate::net::outbox::Reached;
+use tidemark_fault::{Fault, is_planted};
+use tidemark_log::{Health, Log, Lsn};
+
+/// Log work between the two halves of a turn, which may take as long as the disk takes.
+pub(crate) struct DiskTask {
+    /// LSN to sync, unless the worker has requested that already.
+    durable: Option<Lsn>,
+    /// LSN to write.
+    written: Lsn,
+}
+
+impl DiskTask {
+    /// Writes and syncs on this thread where that is quick, and requests it from the commit thread
+    /// otherwise.
+    pub(crate) fn run(self, log: &Log) {
+        if let Some(durable) = self.durable {
+            log.sync_or_request(durable);
+        }
+        log.write_or_request(self.written);
+    }
+}
+
+impl WorkerState {
+    /// Whether the log has reached what a connection waits for, or has failed.
+    pub(super) fn log_has_moved(&self, environment: &Environment) -> bool {
+        let log = environment.shared.engine.log();
+        let reached = Reached::by(log);
+        environment.shared.log_has_failed()
+            || (self.holding.iter().filter_map(|slot| self.peer(*slot))).any(|peer| {
+                peer.connection.has_waited_for(reached)
+                    || peer.connection.awaited_room().is_some_and(|bytes| log.has_room_for(bytes))
+            })
+    }
+
+    /// Log work that this turn's replies need.
+    pub(super) fn disk_task(&mut self, environment: &Environment) -> Option<DiskTask> {
+        if self.holding.is_empty() {
+            return None;
+        }
+        let log = environment.shared.engine.log();
+        let wanted = self.log_wanted;
+        let asks = wanted.durable > self.sync_requested && !is_planted(Fault::HeldAnswer);
+        self.sync_requested = if asks { wanted.durable } else { self.sync_requested };
+        let durable = Some(wanted.durable).filter(|lsn| asks && *lsn > log.durable());
+        (durable.is_some() || wanted.written > log.written())
+            .then_some(DiskTask { durable, written: wanted.written })
+    }
+
+    /// Releases replies that the log's progress allows.
+    pub(super) fn look_after_log(&mut self, environment: &Environment, cx: &Context<'_>) {
+        if self.holding.is_empty() {
+            return;
+        }
+        let log = environment.shared.engine.log();
+        let reached = if is_planted(Fault::HeldAnswer) { self.log_wanted } else { Reached::by(log) };
+        let failure = match log.check_writable() {
+            Ok(()) => None,
+            Err(_) => match log.health() {
+                Health::Failed(failure) => Some(failure.to_string()),
+                _ => None,
+            },
+        };
+        for slot in std::mem::take(&mut self.holding) {
+            let Some(peer) = self.peer_mut(slot) else { continue };
+            peer.is_holding = false;
+            peer.connection.log_moved(reached, cx);
+            if let Some(failure) = &failure {
+                let text = format!("MISCONF the log has failed and this change may be lost: {failure}");
+                peer.connection.log_failed(&text, cx);
+            }
+            self.after_running(slot, cx);
+        }
+    }
+}
