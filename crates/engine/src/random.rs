@@ -11,7 +11,8 @@ const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Source of secret bytes: fills the whole buffer with bytes that no one can predict.
 pub type SecretSource = Box<dyn Fn(&mut [u8]) -> io::Result<()> + Send + Sync>;
 
-/// The random source that all threads share.
+/// The random source that all threads share. Written by hand, because a generator whose state is a
+/// counter advances with one atomic addition, without a lock or a state for each thread.
 pub(crate) struct Chance {
     /// State of the shared sequence; each number goes to one thread.
     sequence: AtomicU64,
@@ -48,7 +49,7 @@ impl fmt::Debug for Chance {
     }
 }
 
-/// A reproducible random sequence: `SplitMix64` (Steele, Lea, Flood 2014).
+/// A reproducible random sequence: `SplitMix64` (Steele, Lea, Flood 2014), as in [`Chance`].
 #[derive(Debug, Clone)]
 pub(crate) struct Random(u64);
 

@@ -1,5 +1,7 @@
 //! Makes a new input: one of the corpus with a few random changes.
 
+use fastrand::Rng;
+
 /// Longest input. Bytes.
 pub(crate) const INPUT_BYTES_MAX: usize = 16 * 1024;
 /// Most changes of one input.
@@ -34,55 +36,33 @@ const INTERESTING: [u64; 26] = [
     u64::MAX,
 ];
 
-/// `SplitMix64` (Steele, Lea, Flood 2014): small, and the same on every machine.
-pub(crate) struct Random(u64);
-
-impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// Returns a number below `bound`, which must not be 0.
-    pub(crate) fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound as u64) as usize
-    }
-}
-
 /// Returns a mutant of `base`. `other` is another input to take pieces from; `words` are the
 /// target's own.
-pub(crate) fn mutate(base: &[u8], other: &[u8], words: &[&[u8]], random: &mut Random) -> Vec<u8> {
+pub(crate) fn mutate(base: &[u8], other: &[u8], words: &[&[u8]], random: &mut Rng) -> Vec<u8> {
     let mut bytes = base.to_vec();
-    for _ in 0..=random.next() % CHANGES_MAX {
+    for _ in 0..=random.u64(..) % CHANGES_MAX {
         change(&mut bytes, other, words, random);
     }
     bytes.truncate(INPUT_BYTES_MAX);
     bytes
 }
 
-fn change(bytes: &mut Vec<u8>, other: &[u8], words: &[&[u8]], random: &mut Random) {
-    let at = random.below(bytes.len() + 1);
-    match random.below(14) {
+fn change(bytes: &mut Vec<u8>, other: &[u8], words: &[&[u8]], random: &mut Rng) {
+    let at = random.usize(..bytes.len() + 1);
+    match random.usize(..14) {
         // One byte or bit.
-        0..=2 if at < bytes.len() => bytes[at] ^= 1 << random.below(8),
-        3 if at < bytes.len() => bytes[at] = random.next() as u8,
+        0..=2 if at < bytes.len() => bytes[at] ^= 1 << random.usize(..8),
+        3 if at < bytes.len() => bytes[at] = random.u64(..) as u8,
         4 if at < bytes.len() => {
-            let step = (random.below(35) as u8).wrapping_sub(17);
+            let step = (random.usize(..35) as u8).wrapping_sub(17);
             bytes[at] = bytes[at].wrapping_add(step);
         }
         // Overwrites with an integer, in either byte order.
         5 | 6 => {
-            let value = INTERESTING[random.below(INTERESTING.len())];
-            let width = [1, 2, 4, 8][random.below(4)];
+            let value = INTERESTING[random.usize(..INTERESTING.len())];
+            let width = [1, 2, 4, 8][random.usize(..4)];
             let mut written = value.to_le_bytes()[..width].to_vec();
-            if random.below(4) == 0 {
+            if random.usize(..4) == 0 {
                 written.reverse();
             }
             overwrite(bytes, at, &written);
@@ -90,22 +70,22 @@ fn change(bytes: &mut Vec<u8>, other: &[u8], words: &[&[u8]], random: &mut Rando
         // Replaces a decimal number, as texts have them.
         7 => replace_number(bytes, at, random),
         8 => {
-            let end = at + random.below(bytes.len() - at + 1).min(64);
+            let end = at + random.usize(..bytes.len() - at + 1).min(64);
             bytes.drain(at..end);
         }
         9 => bytes.truncate(at),
         // Repeats a piece of the input itself.
         10 => {
-            let start = random.below(bytes.len() + 1);
-            let end = start + random.below((bytes.len() - start).min(256) + 1);
+            let start = random.usize(..bytes.len() + 1);
+            let end = start + random.usize(..(bytes.len() - start).min(256) + 1);
             let piece = bytes[start..end].to_vec();
             insert(bytes, at, &piece);
         }
         // A piece of another input: inserted, written over, or as the new end.
         11 => {
-            let start = random.below(other.len() + 1);
-            let end = start + random.below((other.len() - start).min(512) + 1);
-            match random.below(3) {
+            let start = random.usize(..other.len() + 1);
+            let end = start + random.usize(..(other.len() - start).min(512) + 1);
+            match random.usize(..3) {
                 0 => insert(bytes, at, &other[start..end]),
                 1 => overwrite(bytes, at, &other[start..end]),
                 _ => {
@@ -115,10 +95,10 @@ fn change(bytes: &mut Vec<u8>, other: &[u8], words: &[&[u8]], random: &mut Rando
             }
         }
         _ if !words.is_empty() => {
-            let word = words[random.below(words.len())];
-            if random.below(2) == 0 { insert(bytes, at, word) } else { overwrite(bytes, at, word) }
+            let word = words[random.usize(..words.len())];
+            if random.usize(..2) == 0 { insert(bytes, at, word) } else { overwrite(bytes, at, word) }
         }
-        _ => insert(bytes, at, &[random.next() as u8]),
+        _ => insert(bytes, at, &[random.u64(..) as u8]),
     }
 }
 
@@ -134,11 +114,11 @@ fn overwrite(bytes: &mut Vec<u8>, at: usize, piece: &[u8]) {
 }
 
 /// Replaces the first run of digits from `at` on with another number.
-fn replace_number(bytes: &mut Vec<u8>, at: usize, random: &mut Random) {
+fn replace_number(bytes: &mut Vec<u8>, at: usize, random: &mut Rng) {
     let Some(start) = bytes[at..].iter().position(u8::is_ascii_digit).map(|digit| at + digit) else { return };
     let digits = bytes[start..].iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let value = INTERESTING[random.below(INTERESTING.len())];
-    let written = match random.below(4) {
+    let value = INTERESTING[random.usize(..INTERESTING.len())];
+    let written = match random.usize(..4) {
         0 => value.wrapping_add(1).to_string(),
         1 => format!("-{value}"),
         2 => format!("{}.5", value / 10),
@@ -155,14 +135,14 @@ mod tests {
     fn mutants_are_bounded_and_follow_from_the_seed() {
         let (base, other) = (vec![b'1'; INPUT_BYTES_MAX - 3], vec![b'2'; 700]);
         let all = |seed| {
-            let mut random = Random::new(seed);
+            let mut random = Rng::with_seed(seed);
             (0..2000).map(|_| mutate(&base, &other, &[b"word"], &mut random)).collect::<Vec<_>>()
         };
         let mutants = all(7);
         assert!(mutants.iter().all(|mutant| mutant.len() <= INPUT_BYTES_MAX));
         assert!(mutants.iter().filter(|mutant| **mutant != base).count() > 1900);
         assert_eq!(mutants, all(7));
-        let mut random = Random::new(1);
+        let mut random = Rng::with_seed(1);
         (0..2000).for_each(|_| assert!(mutate(b"", b"", &[], &mut random).len() <= INPUT_BYTES_MAX));
     }
 }

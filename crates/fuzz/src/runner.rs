@@ -11,9 +11,10 @@
 //! a signal. The runner gets no coverage feedback. It mutates accepted mutants further, which reach
 //! code past the checks that refuse other inputs.
 
-use crate::mutation::{Random, mutate};
+use crate::mutation::mutate;
 use crate::{TARGETS, Target, corpus, targets};
 use anyhow::{Context, Result, bail};
+use fastrand::Rng;
 use std::fs::{self, File};
 use std::io::Write as _;
 use std::os::unix::fs::FileExt as _;
@@ -147,7 +148,7 @@ pub fn work(plan: &Plan, memory: Memory) -> Result<()> {
     end_on_any_panic();
     let target = plan.target;
     let watchdog = watch(target.name);
-    let mut random = Random::new(plan.seed ^ u64::from(crc32c::crc32c(target.name.as_bytes())));
+    let mut random = Rng::with_seed(plan.seed ^ u64::from(crc32c::crc32c(target.name.as_bytes())));
     let mut bases: Vec<Vec<u8>> = corpus::kept(target)?.into_iter().map(|(_, input)| input).collect();
     let kept = bases.len();
     let (began, limit) = (Instant::now(), Duration::from_secs(plan.seconds));
@@ -160,7 +161,7 @@ pub fn work(plan: &Plan, memory: Memory) -> Result<()> {
         let input = if is_kept {
             bases[inputs as usize].clone()
         } else {
-            let (base, other) = (random.below(bases.len()), random.below(bases.len()));
+            let (base, other) = (random.usize(..bases.len()), random.usize(..bases.len()));
             mutate(&bases[base], &bases[other], target.words, &mut random)
         };
         current.write(&input)?;
@@ -178,7 +179,7 @@ pub fn work(plan: &Plan, memory: Memory) -> Result<()> {
             if bases.len() < kept + ACCEPTED_MAX {
                 bases.push(input);
             } else {
-                let place = kept + random.below(ACCEPTED_MAX);
+                let place = kept + random.usize(..ACCEPTED_MAX);
                 bases[place] = input;
             }
         }

@@ -1,32 +1,24 @@
 //! Random numbers for loads and moments: repeatable, so that a run can be made again.
 
-/// A fast generator of uniform numbers (SplitMix64): repeatable, not secret.
+/// A fast generator of uniform numbers: repeatable, not secret.
 #[derive(Clone, Debug)]
-pub(crate) struct Random(u64);
+pub(crate) struct Random(fastrand::Rng);
 
 impl Random {
     /// Streams of the same seed and different numbers are unrelated.
     pub(crate) fn new(seed: u64, stream: u64) -> Self {
-        let mut random = Random(seed ^ stream.wrapping_mul(0xD6E8_FEB8_6659_FD93));
-        random.next();
-        random
+        Random(fastrand::Rng::with_seed(seed ^ stream.wrapping_mul(0xD6E8_FEB8_6659_FD93)))
     }
 
     /// 64 random bits.
     #[inline]
     pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
+        self.0.u64(..)
     }
 
-    /// A number below `bound`, uniform to within 2^-64 of `bound`.
+    /// A number below `bound`, which is not 0.
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        // A load generator draws for every request: in a release build a bound of 0 gives 0, which is no number below it.
-        debug_assert!(bound > 0, "no number is below 0");
-        ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
+        self.0.u64(..bound)
     }
 }
 

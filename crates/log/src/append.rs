@@ -192,7 +192,7 @@ impl Shared {
         let header = SegmentHeader {
             first_lsn: state.next,
             follows: Lsn(self.appended.load(Ordering::Acquire)),
-            salt: state.random.next() as u32,
+            salt: state.random.u32(..),
             created_us: time_us,
             recycled: ready.recycled,
         };

@@ -28,7 +28,6 @@ mod housekeeper;
 mod log;
 mod lsn;
 mod options;
-mod random;
 mod reader;
 mod ready;
 mod record;

@@ -1,5 +1,6 @@
 //! The log: open, append, wait, replay, release, close.
 
+use fastrand::Rng;
 use std::collections::VecDeque;
 use std::fmt;
 use std::io;
@@ -17,7 +18,6 @@ use crate::end_file::{self, EndFile, LogEnd};
 use crate::error::{AppendError, Failure, OpenError, ReplayError};
 use crate::high_water::HighWater;
 use crate::housekeeper::Housekeeper;
-use crate::random::Random;
 use crate::ready::Ready;
 use crate::recovery::{Recovered, Recovery, recover};
 use crate::relief::Relief;
@@ -621,7 +621,7 @@ fn share(
         full: None,
         relief: Relief::None,
         stall: None,
-        random: options.seed.map_or_else(Random::from_system, |seed| Random::new(seed ^ recovered.next.0)),
+        random: options.seed.map_or_else(Rng::new, |seed| Rng::with_seed(seed ^ recovered.next.0)),
     };
     let shared = Shared {
         storage,

@@ -1,5 +1,6 @@
 //! State shared by the appenders, the commit thread and the housekeeper.
 
+use fastrand::Rng;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,7 +10,6 @@ use crate::buffer::Buffer;
 use crate::error::{AppendError, Failure, Stall};
 use crate::format::Codec;
 use crate::gap::Gaps;
-use crate::random::Random;
 use crate::ready::Ready;
 use crate::relief::Relief;
 use crate::segment::SegmentTable;
@@ -139,7 +139,8 @@ pub(crate) struct State {
     pub(crate) full: Option<Failure>,
     pub(crate) relief: Relief,
     pub(crate) stall: Option<Stall>,
-    pub(crate) random: Random,
+    /// Source of segments' salts, which need no secrecy.
+    pub(crate) random: Rng,
 }
 
 /// End of the accepted records within the segment that will hold them.

@@ -11,25 +11,22 @@ use tidemark_engine::command::{self, Command, Group, Run, flags};
 /// A command line: the name, and of a subcommand both names, then the arguments.
 pub type Line = Vec<Vec<u8>>;
 
-/// Numbers from a seed (`SplitMix64`).
+/// Numbers from a seed.
 #[derive(Debug, Clone)]
-pub struct Random(u64);
+pub struct Random(fastrand::Rng);
 
 impl Random {
     pub fn new(seed: u64) -> Self {
-        Self(seed)
+        Self(fastrand::Rng::with_seed(seed))
     }
 
     pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        self.0.u64(..)
     }
 
     /// Below `bound`, which is not zero.
     pub fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
+        self.0.u64(..bound)
     }
 
     /// True once in `times`.

@@ -12,6 +12,9 @@
 
 use std::io::Write;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
 use super::lines::{LineStyle, follows_part, split_first_lsn, split_number, split_version};
 use super::raw;
 use crate::segment_header::SegmentHeader;
@@ -134,35 +137,15 @@ fn parse_escaped(text: &[u8], out: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
-const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
 fn write_base64(out: &mut Vec<u8>, bytes: &[u8]) {
-    for group in bytes.chunks(3) {
-        let mut word = [0; 4];
-        for (target, byte) in word.iter_mut().skip(1).zip(group) {
-            *target = *byte;
-        }
-        let word = u32::from_be_bytes(word);
-        for position in 0..4 {
-            let digit = (word >> (18 - 6 * position)) as usize & 63;
-            out.push(if position > group.len() { b'=' } else { BASE64[digit] });
-        }
-    }
+    let start = out.len();
+    let most =
+        base64::encoded_len(bytes.len(), true).expect("a payload is far smaller than the address space");
+    out.resize(start + most, 0);
+    let len = STANDARD.encode_slice(bytes, &mut out[start..]).expect("the size was computed for these bytes");
+    out.truncate(start + len);
 }
 
 fn parse_base64(text: &[u8], out: &mut Vec<u8>) -> Option<()> {
-    for group in text.chunks(4) {
-        let digits = group.iter().take_while(|byte| **byte != b'=').count();
-        if group.len() != 4 || digits < 2 {
-            return None;
-        }
-        let mut word = 0_u32;
-        for &byte in group.iter().take(digits) {
-            let value = BASE64.iter().position(|digit| *digit == byte)?;
-            word = word << 6 | value as u32;
-        }
-        word <<= 6 * (4 - digits as u32);
-        out.extend(word.to_be_bytes().iter().skip(1).take(digits - 1));
-    }
-    Some(())
+    STANDARD.decode_vec(text, out).ok()
 }

@@ -1,11 +1,11 @@
 //! Storage with injected faults: wraps another storage and makes its n-th call fail.
 
+use fastrand::Rng;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use super::{Storage, StorageFile, StorageLock};
-use crate::random::Random;
 
 /// Kind of call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,7 +91,7 @@ pub struct FaultyStorage {
 impl FaultyStorage {
     /// Wraps `inner`; without a plan it only counts calls.
     pub fn new(inner: Arc<dyn Storage>, plan: Option<Plan>) -> Self {
-        let random = Mutex::new(Random::new(plan.map_or(0, |plan| plan.seed)));
+        let random = Mutex::new(Rng::with_seed(plan.map_or(0, |plan| plan.seed)));
         let script = Script {
             plan: Mutex::new(plan),
             replaced: Condvar::new(),
@@ -194,7 +194,7 @@ struct Script {
     calls: [AtomicU64; Site::ALL.len()],
     total: AtomicU64,
     fired: AtomicBool,
-    random: Mutex<Random>,
+    random: Mutex<Rng>,
 }
 
 impl Script {
@@ -238,7 +238,7 @@ impl Script {
     }
 
     fn below(&self, bound: u64) -> usize {
-        self.random.lock().unwrap_or_else(PoisonError::into_inner).below(bound.max(1)) as usize
+        self.random.lock().unwrap_or_else(PoisonError::into_inner).u64(..bound.max(1)) as usize
     }
 
     fn flip(&self, bytes: &mut [u8]) {

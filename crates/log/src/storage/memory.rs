@@ -10,13 +10,13 @@
 //!                   └── pending changes of names: crash(seed) keeps each of them or not
 //! ```
 
+use fastrand::Rng;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{Storage, StorageFile, StorageLock};
-use crate::random::Random;
 
 /// Unit of an atomic disk write: after a crash a sector is entirely new or entirely old.
 const SECTOR_BYTES: usize = 512;
@@ -50,14 +50,14 @@ impl MemoryStorage {
     #[must_use]
     pub fn crash(&self, seed: u64) -> Self {
         assert!(self.crashes, "made by MemoryStorage::with_crashes");
-        let mut random = Random::new(seed);
+        let mut random = Rng::with_seed(seed);
         // Some seeds lose nearly everything, some nearly nothing: each extreme exposes different
         // bugs.
-        let keep_permille = [0, 100, 500, 900, 1000][random.below(5) as usize];
+        let keep_permille = [0, 100, 500, 900, 1000][random.usize(..5)];
         let directory = lock(&self.directory);
         let mut names = directory.durable.clone();
         for change in &directory.pending {
-            if random.below(1000) < keep_permille {
+            if random.u64(..1000) < keep_permille {
                 change.apply(&mut names);
             }
         }
@@ -259,13 +259,13 @@ impl Content {
         }
     }
 
-    fn crash(&self, random: &mut Random, keep_permille: u64) -> Self {
+    fn crash(&self, random: &mut Rng, keep_permille: u64) -> Self {
         let mut bytes = self.durable.clone();
-        if bytes.len() != self.live.len() && random.below(1000) < keep_permille {
+        if bytes.len() != self.live.len() && random.u64(..1000) < keep_permille {
             bytes.resize(self.live.len(), 0);
         }
         for &sector in &self.dirty {
-            if random.below(1000) < keep_permille {
+            if random.u64(..1000) < keep_permille {
                 copy_sector(&self.live, &mut bytes, sector);
             }
         }
