@@ -96,7 +96,8 @@ fn measure_all(engine: &Engine, keys: usize) {
     });
 }
 
-/// What a change costs that no watched read of its key can be affected by, beside the same change of a key that nobody watches.
+/// Measures what watched reads add to a change: reads that it cannot affect, and one that it answers, without and with
+/// operators.
 fn beside_watched_reads() {
     const CHANGES: usize = 20_000;
     let log = Log::open(Arc::new(MemoryStorage::new()), Options::default()).expect("an empty log opens").0;
@@ -109,10 +110,10 @@ fn beside_watched_reads() {
         engine.execute(&Call { command, args: &args, db: 0, now_us: 1 }, &mut reply);
         assert_ne!(reply.bytes().first(), Some(&b'-'), "the command succeeds");
     };
-    let watch = |words: &[&str]| {
+    let watch = |words: &[&str], operators: &[&[u8]]| {
         let args: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
-        let read =
-            Read::new(0, Protocol::Resp3, &args, Filter::default()).expect("a read that can be watched");
+        let filter = Filter::parse(operators).expect("operators");
+        let read = Read::new(0, Protocol::Resp3, &args, filter).expect("a read that can be watched");
         engine.subscribe(read, 0, 1).expect("a beginning");
     };
     // Values of changes, and members, of which each is another one than the last.
@@ -120,16 +121,23 @@ fn beside_watched_reads() {
     for hash in ["hash", "watched-hash"] {
         (0..1000).for_each(|n| run(&["HSET", hash, &format!("field:{n}"), "value"]));
     }
-    (0..1000).for_each(|n| watch(&["HGET", "watched-hash", &format!("field:{n}")]));
+    (0..1000).for_each(|n| watch(&["HGET", "watched-hash", &format!("field:{n}")], &[]));
     for (what, key) in [("HSET, nobody watches", "hash"), ("HSET, 1,000 HGETs", "watched-hash")] {
         measure(what, ROUNDS, CHANGES, || {
             numbers.iter().for_each(|value| run(&["HSET", key, "other", value]));
         });
     }
+    watch(&["GET", "watched"], &[]);
+    watch(&["GET", "filtered"], &[b"DIFF", b"|", b"EVERY", b"2"]);
+    for (what, key) in
+        [("SET, nobody watches", "plain"), ("SET, GET", "watched"), ("SET, GET with 2 operators", "filtered")]
+    {
+        measure(what, ROUNDS, CHANGES, || numbers.iter().for_each(|value| run(&["SET", key, value])));
+    }
     for set in ["set", "watched-set"] {
         (0..100_000).for_each(|n| run(&["ZADD", set, &(n + CHANGES).to_string(), &format!("member:{n}")]));
     }
-    watch(&["ZRANGE", "watched-set", "0", "9", "REV", "WITHSCORES"]);
+    watch(&["ZRANGE", "watched-set", "0", "9", "REV", "WITHSCORES"], &[]);
     for (what, key) in [("ZADD, nobody watches", "set"), ("ZADD, below a top 10", "watched-set")] {
         measure(what, ROUNDS, CHANGES, || numbers.iter().for_each(|score| run(&["ZADD", key, score, "low"])));
     }
@@ -160,7 +168,7 @@ fn measure(what: &str, rounds: usize, count: usize, mut run: impl FnMut()) {
         .collect();
     nanos.sort_by(f64::total_cmp);
     let (low, median, high) = (nanos[0], nanos[rounds / 2], nanos[rounds - 1]);
-    println!("{what:<24} {median:>8.1} ns ({low:.1} to {high:.1}, {rounds} rounds of {count})");
+    println!("{what:<26} {median:>8.1} ns ({low:.1} to {high:.1}, {rounds} rounds of {count})");
 }
 
 /// 0..count in an order without pattern: a full-period linear congruential sequence, cut to the range.
