@@ -1,11 +1,13 @@
 //! The catalogue: the items of a pool and their rules, checked so that a pool can hold them.
 
+pub(crate) mod id_check;
 pub(crate) mod ids;
 pub(crate) mod item;
 pub(crate) mod nesting;
 pub(crate) mod rules;
 pub(crate) mod schedule;
 
+use crate::catalogue::id_check::{InvalidId, check_id};
 use crate::catalogue::item::{AMOUNT_MAX, ID_BYTES_MAX, Item, Stock};
 use crate::catalogue::nesting::{Layout, Lead, NestingError, Table};
 use crate::catalogue::rules::{RuleError, RuleKind, Rules};
@@ -281,7 +283,7 @@ fn check_ids(items: &[Item]) -> Result<(), CatalogueError> {
     let mut known: HashTable<u32> = HashTable::with_capacity(items.len());
     for (position, item) in items.iter().enumerate() {
         let number = position + 1;
-        check_id(number, &item.id)?;
+        check_item_id(number, &item.id)?;
         let same = known.find(hash(position), |&other| items[other as usize].id == item.id);
         if let Some(&first) = same {
             return Err(CatalogueError::DuplicateId {
@@ -295,19 +297,13 @@ fn check_ids(items: &[Item]) -> Result<(), CatalogueError> {
     Ok(())
 }
 
-/// Checks that an id is allowed in answers, logs and files. `number` is the item's position, from
-/// 1.
-pub(crate) fn check_id(number: usize, id: &str) -> Result<(), CatalogueError> {
-    if id.is_empty() {
-        return Err(CatalogueError::EmptyId { number });
-    }
-    if id.len() > ID_BYTES_MAX {
-        return Err(CatalogueError::IdTooLong { number, bytes: id.len() });
-    }
-    if id.chars().any(char::is_control) {
-        return Err(CatalogueError::ControlCharacter { number, id: id.into() });
-    }
-    Ok(())
+/// Checks that the id of an item is allowed. `number` is the item's position, from 1.
+pub(crate) fn check_item_id(number: usize, id: &str) -> Result<(), CatalogueError> {
+    check_id(id).map_err(|invalid| match invalid {
+        InvalidId::Empty => CatalogueError::EmptyId { number },
+        InvalidId::TooLong { bytes } => CatalogueError::IdTooLong { number, bytes },
+        InvalidId::ControlCharacter => CatalogueError::ControlCharacter { number, id: id.into() },
+    })
 }
 
 /// Checks the sums of the items, with the units that `coming` adds to each.

@@ -1,7 +1,7 @@
 //! Nested tables: an item may lead to a table, which gives one of its own items.
 
+use crate::catalogue::id_check::{InvalidId, check_id};
 use crate::catalogue::item::{Item, Stock};
-use crate::catalogue::{CatalogueError, check_id};
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -167,8 +167,7 @@ impl Layout {
         }
         let mut numbers: HashMap<&str, u32, RandomState> = HashMap::default();
         for (number, (name, range)) in (1..).zip(&tables) {
-            check_id(number, name)
-                .map_err(|_: CatalogueError| NestingError::Name { number, name: name.clone() })?;
+            check_id(name).map_err(|_: InvalidId| NestingError::Name { number, name: name.clone() })?;
             if numbers.insert(name, number as u32 - 1).is_some() {
                 return Err(NestingError::Twice { name: name.clone() });
             }

@@ -7,6 +7,7 @@ mod checking;
 mod divergence;
 mod draw;
 mod drawing;
+mod drawing_under_rules;
 mod epoch;
 mod epochs;
 mod image;

@@ -2,7 +2,7 @@
 
 use super::{Rule, Urn, counted, promised};
 use crate::catalogue::item::{AMOUNT_MAX, Item, Stock};
-use crate::catalogue::{CatalogueError, ITEMS_MAX, check_id};
+use crate::catalogue::{CatalogueError, ITEMS_MAX, check_item_id};
 use crate::draw::selector::Selector;
 use crate::draw::stocks::{Standing, Stocks, UNLIMITED_DRAWN_MAX};
 use crate::refusal::Refusal;
@@ -106,7 +106,7 @@ impl<S: Selector> Urn<S> {
         if number > ITEMS_MAX {
             return Err(CatalogueError::TooManyItems { items: number }.into());
         }
-        check_id(number, &item.id)?;
+        check_item_id(number, &item.id)?;
         if let Some(first) = self.ids.find(&item.id) {
             let first = first as usize + 1;
             return Err(CatalogueError::DuplicateId { number, first, id: item.id.clone() }.into());

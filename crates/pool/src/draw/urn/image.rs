@@ -2,9 +2,10 @@
 
 use super::timetable::{self, Timetable};
 use super::{Contents, Rule, Urn, promised};
+use crate::catalogue::ITEMS_MAX;
+use crate::catalogue::id_check::check_id;
 use crate::catalogue::item::AMOUNT_MAX;
 use crate::catalogue::nesting::{Layout, TABLES_MAX};
-use crate::catalogue::{ITEMS_MAX, check_id};
 use crate::draw::selector::Selector;
 use crate::draw::stocks::{Standing, UNLIMITED_DRAWN_MAX};
 use crate::record::bytes::{Reader, put_bytes, put_number};
@@ -138,10 +139,10 @@ impl Unread {
             return Some(());
         }
         let mut layout = Layout::default();
-        for number in 1..=count {
+        for _ in 0..count {
             let (name, start) = (reader.text()?, reader.small::<u32>()?);
             let end = reader.small::<u32>().filter(|&end| start < end && end as usize <= self.items)?;
-            check_id(number, name).ok()?;
+            check_id(name).ok()?;
             let follows = layout.tables.last().map_or(start > 0, |(_, before)| before.end == start);
             let is_new = layout.tables.iter().all(|(other, _)| **other != *name);
             if !follows || !is_new {
@@ -179,7 +180,7 @@ impl Unread {
         if self.contents.weights.len() == self.items || flags > (REMOVED | UNLIMITED) || left > AMOUNT_MAX {
             return None;
         }
-        check_id(self.contents.weights.len() + 1, id).ok()?;
+        check_id(id).ok()?;
         let standing = if flags & UNLIMITED == 0 {
             let supply = reader.number().filter(|&supply| (left..=AMOUNT_MAX).contains(&supply))?;
             Standing::limited(left, supply)

@@ -8,6 +8,8 @@ mod favouring;
 mod image;
 mod odds;
 mod possible;
+mod shares;
+mod table_lookup;
 mod tables;
 mod timetable;
 

@@ -1,11 +1,5 @@
 //! Nested tables of an urn, and the items that lead to them.
-//!
-//! A table is open while it can give anything. An item that leads to an open table has its weight
-//! as its share of its own table, otherwise none. A table that sells out closes the items that lead
-//! to it, and that may close another table; units that come back open them again. All items have a
-//! place in the first table's selector, at their number; items of other tables have weight 0 there.
 
-use super::Urn;
 use crate::catalogue::nesting::Layout;
 use crate::draw::selector::Selector;
 use std::ops::Range;
@@ -31,16 +25,16 @@ struct Inner<S> {
     /// Items that lead to it.
     leads: Box<[u32]>,
     /// State last propagated to the leads.
-    told: State,
+    told: TableState,
 }
 
 /// State of a table that matters to the items that lead to it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct State {
+pub(super) struct TableState {
     /// Whether a draw can continue there.
-    has_weight: bool,
+    pub(super) has_weight: bool,
     /// Whether it has anything to give.
-    is_on_sale: bool,
+    pub(super) is_on_sale: bool,
 }
 
 impl<S: Selector> Tables<S> {
@@ -61,9 +55,14 @@ impl<S: Selector> Tables<S> {
             selector: make(&shares[items.start as usize..items.end as usize]),
             on_sale: items.clone().filter(|&item| is_on_sale(item)).count(),
             leads: leads.into(),
-            told: State::default(),
+            told: TableState::default(),
         });
         Self { inner: inner.collect(), leads_to: leads_to.into(), layout }
+    }
+
+    /// Returns the number of tables.
+    pub(super) fn len(&self) -> usize {
+        self.inner.len()
     }
 
     #[inline]
@@ -87,6 +86,12 @@ impl<S: Selector> Tables<S> {
         self.inner[table as usize].selector.total()
     }
 
+    /// Returns the selector of a table, and the number of its first item.
+    pub(super) fn selector_of(&self, table: u32) -> (u32, &S) {
+        let Inner { items, selector, .. } = &self.inner[table as usize];
+        (items.start, selector)
+    }
+
     /// Follows leads to the final item. Calls `choose` with the total weight of each table on the
     /// way.
     #[inline]
@@ -104,148 +109,35 @@ impl<S: Selector> Tables<S> {
         Some(inner.selector.weight((item - inner.items.start) as usize))
     }
 
+    /// Sets the share of an item in its table.
+    #[inline]
+    pub(super) fn set_share(&mut self, table: u32, item: u32, share: u64) {
+        let Inner { items, selector, .. } = &mut self.inner[table as usize];
+        selector.set((item - items.start) as usize, share);
+    }
+
+    /// Returns mutable access to the number of a table's items with a weight and with units left.
+    #[inline]
+    pub(super) fn on_sale_mut(&mut self, table: u32) -> &mut usize {
+        &mut self.inner[table as usize].on_sale
+    }
+
+    /// Records the current state of a table as propagated to its leads. Returns the states before
+    /// and now, if they differ.
+    pub(super) fn record_state(&mut self, table: u32) -> Option<(TableState, TableState)> {
+        let inner = &mut self.inner[table as usize];
+        let now = TableState { has_weight: inner.selector.total() > 0, is_on_sale: inner.on_sale > 0 };
+        let before = std::mem::replace(&mut inner.told, now);
+        (now != before).then_some((before, now))
+    }
+
+    /// Returns mutable access to the items that lead to a table.
+    pub(super) fn leads_mut(&mut self, table: u32) -> &mut Box<[u32]> {
+        &mut self.inner[table as usize].leads
+    }
+
     pub(super) fn heap_bytes(&self) -> usize {
         let inner = self.inner.iter().map(|inner| inner.selector.heap_bytes() + inner.leads.len() * 4 + 128);
         self.leads_to.len() * 4 + inner.sum::<usize>()
-    }
-}
-
-impl<S: Selector> Urn<S> {
-    /// Returns the number of nested tables.
-    pub fn tables(&self) -> u32 {
-        self.tables.as_ref().map_or(0, |tables| tables.inner.len() as u32)
-    }
-
-    /// Returns the name of a table.
-    ///
-    /// # Panics
-    /// If there is no such table.
-    pub fn table_name(&self, table: u32) -> &str {
-        &self.layout().expect("it is there").tables[table as usize].0
-    }
-
-    /// Returns the numbers of a table's items, including removed ones.
-    ///
-    /// # Panics
-    /// If there is no such table.
-    pub fn table_items(&self, table: u32) -> Range<u32> {
-        self.layout().expect("it is there").tables[table as usize].1.clone()
-    }
-
-    /// Returns the table that an item is in; `None` is the first. O(log tables).
-    pub fn table_of(&self, item: u32) -> Option<u32> {
-        self.layout()?.table_of(item)
-    }
-
-    /// Returns the table that an item leads to. O(1).
-    pub fn leads_to(&self, item: u32) -> Option<u32> {
-        self.tables.as_ref()?.lead(item)
-    }
-
-    /// Returns the sum of a table's weights in force; `None` is the first table.
-    ///
-    /// # Panics
-    /// If there is no such table.
-    pub fn table_weight(&self, table: Option<u32>) -> u64 {
-        match (table, &self.tables) {
-            (Some(table), Some(tables)) => tables.total(table),
-            _ => self.selector.total(),
-        }
-    }
-
-    /// Returns the selector of a table, and the number of its first item.
-    pub(super) fn selector_of(&self, table: Option<u32>) -> (u32, &S) {
-        match (table, &self.tables) {
-            (Some(table), Some(tables)) => {
-                let Inner { items, selector, .. } = &tables.inner[table as usize];
-                (items.start, selector)
-            }
-            _ => (0, &self.selector),
-        }
-    }
-
-    pub(crate) fn layout(&self) -> Option<&Layout> {
-        self.tables.as_ref().map(|tables| &tables.layout)
-    }
-
-    /// Propagates the states of all tables to the items that lead to them.
-    pub(super) fn open_tables(&mut self) {
-        (0..self.tables()).for_each(|table| self.tell(table));
-    }
-
-    #[inline]
-    pub(super) fn share(&self, item: u32) -> u64 {
-        let inside = self.tables.as_ref().and_then(|tables| tables.share(item));
-        inside.unwrap_or_else(|| self.selector.weight(item as usize))
-    }
-
-    #[inline]
-    pub(super) fn set_share(&mut self, item: u32, share: u64) {
-        if let Some(tables) = &mut self.tables
-            && let Some(table) = tables.layout.table_of(item)
-        {
-            let Inner { items, selector, .. } = &mut tables.inner[table as usize];
-            selector.set((item - items.start) as usize, share);
-            self.tell(table);
-        } else {
-            self.selector.set(item as usize, share);
-        }
-    }
-
-    pub(super) fn come_on_sale(&mut self, item: u32) {
-        *self.on_sale_of(item) += 1;
-        self.tell_of(item);
-    }
-
-    #[inline]
-    pub(super) fn go_off_sale(&mut self, item: u32) {
-        let on_sale = self.on_sale_of(item);
-        *on_sale =
-            on_sale.checked_sub(1).unwrap_or_else(|| panic!("no item is on sale, and {item} is sold out"));
-        self.tell_of(item);
-    }
-
-    /// Returns the number of items on sale in the table of this item.
-    #[inline]
-    fn on_sale_of(&mut self, item: u32) -> &mut usize {
-        if let Some(tables) = &mut self.tables
-            && let Some(table) = tables.layout.table_of(item)
-        {
-            return &mut tables.inner[table as usize].on_sale;
-        }
-        &mut self.on_sale
-    }
-
-    #[inline]
-    fn tell_of(&mut self, item: u32) {
-        if let Some(tables) = &self.tables
-            && let Some(table) = tables.layout.table_of(item)
-        {
-            self.tell(table);
-        }
-    }
-
-    /// Propagates the state of a table to the items that lead to it, if it has changed.
-    fn tell(&mut self, table: u32) {
-        let tables = self.tables.as_mut().expect("a table besides the first is among the tables");
-        let inner = &mut tables.inner[table as usize];
-        let now = State { has_weight: inner.selector.total() > 0, is_on_sale: inner.on_sale > 0 };
-        let before = std::mem::replace(&mut inner.told, now);
-        if now == before {
-            return;
-        }
-        // No table leads to itself, so the recursion does not need these leads.
-        let leads = std::mem::take(&mut inner.leads);
-        for &lead in &leads {
-            let weight = self.weights[lead as usize];
-            if now.has_weight != before.has_weight {
-                self.set_share(lead, if now.has_weight { weight } else { 0 });
-            }
-            if now.is_on_sale != before.is_on_sale && weight > 0 {
-                if now.is_on_sale { self.come_on_sale(lead) } else { self.go_off_sale(lead) }
-            }
-        }
-        let tables = self.tables.as_mut().expect("tables stay");
-        tables.inner[table as usize].leads = leads;
     }
 }

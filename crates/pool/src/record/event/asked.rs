@@ -9,8 +9,7 @@
 //! are preceded by their lengths. Without request ID and user it is a call of several draws of
 //! which the last was impossible: such draws follow from the call, not from each draw alone.
 
-use super::Event;
-use super::read::drawn;
+use super::tag::drawn;
 use crate::by::{By, NAME_BYTES_MAX};
 use crate::record::bytes::{Reader, put_bytes, put_number};
 use crate::repeats::Repeats;
@@ -77,12 +76,12 @@ impl Asked<'_> {
 }
 
 /// Reads everything after the tag.
-pub(super) fn read<'a>(reader: &mut Reader<'a>) -> Option<Event<'a>> {
+pub(super) fn read<'a>(reader: &mut Reader<'a>) -> Option<Asked<'a>> {
     let what = reader.number()?;
     let Some(flags) = what.checked_sub(FLAGS) else {
         let by = By::request(reader.take(what as usize + 1)?);
         let items = vec![drawn(reader.number()?)?];
-        return Some(asked(Asked { by, items, repeats: Repeats::Allowed, until_us: None }));
+        return Some(Asked { by, items, repeats: Repeats::Allowed, until_us: None });
     };
     // Draws with a shorter encoding must use that.
     let is_nobody = flags & (HAS_REQUEST | HAS_USER) == 0;
@@ -97,11 +96,7 @@ pub(super) fn read<'a>(reader: &mut Reader<'a>) -> Option<Event<'a>> {
     let count = if has(SEVERAL) { reader.small().filter(|&count: &usize| count > 1)? } else { 1 };
     let items: Option<Vec<_>> = (0..count).map(|_| drawn(reader.number()?)).collect();
     let repeats = if has(DIFFERENT) { Repeats::Excluded } else { Repeats::Allowed };
-    Some(asked(Asked { by: By { user, request, now_ms }, items: items?, repeats, until_us }))
-}
-
-fn asked(asked: Asked<'_>) -> Event<'_> {
-    Event::Asked(Box::new(asked))
+    Some(Asked { by: By { user, request, now_ms }, items: items?, repeats, until_us })
 }
 
 /// Reads the name of a user or a request ID.

@@ -8,6 +8,7 @@
 mod asked;
 mod read;
 mod seal;
+mod tag;
 mod write;
 
 pub use asked::Asked;
@@ -19,26 +20,6 @@ use crate::catalogue::item::Stock;
 use crate::draw::secret::Secret;
 use crate::ending::Ending;
 use crate::repeats::Repeats;
-
-/// First number of an event. From `ITEMS` on it is a draw of the item `number - ITEMS`.
-mod tag {
-    pub(super) const NOTHING: u64 = 0;
-    pub(super) const RESERVED: u64 = 1;
-    pub(super) const CONFIRMED: u64 = 2;
-    pub(super) const CANCELLED: u64 = 3;
-    pub(super) const EXPIRED: u64 = 4;
-    pub(super) const CHANGED: u64 = 5;
-    pub(super) const ADDED: u64 = 6;
-    pub(super) const REMOVED: u64 = 7;
-    pub(super) const GIVEN_BACK: u64 = 8;
-    pub(super) const EPOCH: u64 = 9;
-    pub(super) const DREW_DIFFERENT: u64 = 10;
-    pub(super) const RESERVED_DIFFERENT: u64 = 11;
-    pub(super) const ASKED: u64 = 12;
-    pub(super) const GIVEN_BACK_BY: u64 = 13;
-    pub(super) const ADVANCED: u64 = 14;
-    pub(super) const ITEMS: u64 = 16;
-}
 
 /// A step of a pool.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! Decoding of events.
 
-use super::{Event, asked, tag};
+use super::tag::{self, drawn};
+use super::{Event, asked};
 use crate::catalogue::ITEMS_MAX;
 use crate::catalogue::item::{AMOUNT_MAX, Stock};
 use crate::draw::secret::Secret;
@@ -75,17 +76,6 @@ fn event<'a>(reader: &mut Reader<'a>) -> Option<Event<'a>> {
     }
 }
 
-/// Decodes the result of a draw; `None` if the number is not a draw.
-#[inline]
-#[expect(clippy::option_option, reason = "a draw may have given nothing")]
-pub(super) fn drawn(number: u64) -> Option<Option<u32>> {
-    match number.checked_sub(tag::ITEMS) {
-        Some(item) if item < ITEMS_MAX as u64 => Some(Some(item as u32)),
-        None if number == tag::NOTHING => Some(None),
-        _ => None,
-    }
-}
-
 fn other<'a>(tag: u64, reader: &mut Reader<'a>) -> Option<Event<'a>> {
     let ended = |reader: &mut Reader<'a>, how| Some(Event::Ended { number: reader.number()?, how });
     match tag {
@@ -95,7 +85,7 @@ fn other<'a>(tag: u64, reader: &mut Reader<'a>) -> Option<Event<'a>> {
             let until_us = reader.number()?;
             Some(Event::Reserved { items: items(reader)?, repeats, until_us })
         }
-        tag::ASKED => asked::read(reader),
+        tag::ASKED => Some(Event::Asked(Box::new(asked::read(reader)?))),
         tag::CONFIRMED => ended(reader, Ending::Confirmed),
         tag::CANCELLED => ended(reader, Ending::Cancelled),
         tag::EXPIRED => ended(reader, Ending::Expired),
