@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::append::RESERVE_BYTES;
 use crate::error::Failure;
 use crate::ready::Ready;
-use crate::relief::Relief;
+use crate::relief_state::Relief;
 use crate::segment::{Segment, TEMPORARY_SUFFIX, spare_name};
 use crate::segment_header::HEADER_BYTES;
 use crate::shared::{Shared, State, wait};

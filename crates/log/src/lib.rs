@@ -34,6 +34,7 @@ mod record;
 mod record_batch;
 mod recovery;
 mod relief;
+mod relief_state;
 mod replay;
 mod segment;
 mod segment_header;

@@ -20,7 +20,7 @@ use crate::high_water::HighWater;
 use crate::housekeeper::Housekeeper;
 use crate::ready::Ready;
 use crate::recovery::{Recovered, Recovery, recover};
-use crate::relief::Relief;
+use crate::relief_state::Relief;
 use crate::replay::{Replay, Tail};
 use crate::segment::{Segment, parse_spare_name};
 use crate::shared::{Health, Parked, Position, Progress, Shared, State, wait};

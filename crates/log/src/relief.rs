@@ -1,18 +1,13 @@
 //! Relief snapshots: when the disk fills up, the log requests a snapshot, so that old segments can
 //! be dropped before records are refused.
 //!
-//! ```text
-//!             no space for the next segment,
-//!             or it would leave none for a snapshot          finish_relief, or it could not be taken
-//!   Offered ────────────────────────────────► Wanted ──────────────────────────────────────► Done
-//!      ▲                                        ▲                                             │ still no space:
-//!      └──────── a segment is prepared ─────────┴──── the log has changed since ──────────────┘ records are refused
-//! ```
+//! [`relief_state`](crate::relief_state) shows the states of a request.
 
 use std::io;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use crate::relief_state::Relief;
 use crate::shared::{Shared, State};
 
 /// Minimum space for a snapshot beyond the size of the last one.
@@ -24,19 +19,6 @@ const SNAPSHOT_GROWTH_DIVISOR: u64 = 4;
 const GROWTH_DIVISOR: u64 = 4;
 /// Delay before another request after a snapshot that did not help, if the log has grown at all.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
-
-/// Whether a snapshot can help against a shortage of space.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Relief {
-    /// The program takes no snapshots.
-    None,
-    /// The program takes one when requested.
-    Offered,
-    /// One is requested or being taken.
-    Wanted,
-    /// One was taken or could not be taken, when the log had written `written_bytes`.
-    Done { at: Instant, written_bytes: u64 },
-}
 
 impl Shared {
     /// Returns the space to keep free for a snapshot when a segment is prepared: the way out of a

@@ -11,7 +11,7 @@ use crate::error::{AppendError, Failure, Stall};
 use crate::format::Codec;
 use crate::gap::Gaps;
 use crate::ready::Ready;
-use crate::relief::Relief;
+use crate::relief_state::Relief;
 use crate::segment::SegmentTable;
 use crate::stopwatch::Stopwatch;
 use crate::storage::Storage;

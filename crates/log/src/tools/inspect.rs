@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::ToolError;
-use super::salvage::Headers;
+use super::salvaged_header::Headers;
 use crate::end_file;
 use crate::error::{Damage, Failure, MissingTail, OpenError};
 use crate::reader::{SegmentReader, Stop};

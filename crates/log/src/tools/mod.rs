@@ -6,6 +6,7 @@ mod inspect;
 mod records;
 mod repair;
 mod salvage;
+mod salvaged_header;
 
 pub use export::export;
 pub use inspect::{Inspection, SegmentReport, SegmentState, SnapshotReport, inspect};

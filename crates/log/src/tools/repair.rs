@@ -20,7 +20,8 @@ use std::sync::Arc;
 
 use super::ToolError;
 use super::inspect::{Inspection, SegmentReport, SegmentState, SnapshotReport, inspect, inspect_with};
-use super::salvage::{Headers, find_headers};
+use super::salvage::find_headers;
+use super::salvaged_header::Headers;
 use crate::buffer::Buffer;
 use crate::end_file::{EndFile, LogEnd};
 use crate::error::{Failure, MissingTail};

@@ -4,15 +4,15 @@
 //! with which the first record's checksum is correct. That alone does not prove that record intact:
 //! the frame after it must be valid with the same salt.
 
-use std::collections::BTreeMap;
 use std::io;
 
 use super::ToolError;
 use super::inspect::{Inspection, SegmentState};
+use super::salvaged_header::{Headers, Salvaged};
 use crate::error::Failure;
 use crate::format::{Codec, Step, raw};
 use crate::gap;
-use crate::segment::{Segment, segment_name};
+use crate::segment::segment_name;
 use crate::segment_header::{HEADER_BYTES, SegmentHeader};
 use crate::storage::{Storage, read_full};
 use crate::{Format, Lsn};
@@ -21,31 +21,6 @@ use crate::{Format, Lsn};
 const HEADER_LINE_BYTES_MAX: usize = 256;
 /// Bytes read at first, unless the first record is larger.
 const WINDOW_BYTES: u64 = 1 << 20;
-
-/// The reconstructed headers, by the first LSN of their segments.
-pub(super) type Headers = BTreeMap<Lsn, Salvaged>;
-
-/// A reconstructed header, and the format of its segment.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Salvaged {
-    header: SegmentHeader,
-    format: Format,
-}
-
-impl Salvaged {
-    /// Opens the segment with this header.
-    pub(super) fn segment(self, storage: &dyn Storage) -> Result<Segment, ToolError> {
-        let name = segment_name(self.header.first_lsn);
-        let failed = |error| Failure::new(format!("opening {}", storage.path(&name)), error);
-        let file = storage.open(&name).map_err(failed)?;
-        let data_offset = self.bytes().len() as u64;
-        Ok(Segment { name, header: self.header, format: self.format, data_offset, file })
-    }
-
-    pub(super) fn bytes(self) -> Vec<u8> {
-        self.format.codec().encode_header(&self.header)
-    }
-}
 
 /// Reconstructs the headers of unreadable segments, where the rest of the log allows it.
 pub(super) fn find_headers(storage: &dyn Storage, inspection: &Inspection) -> Result<Headers, ToolError> {

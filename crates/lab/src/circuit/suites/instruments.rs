@@ -5,7 +5,7 @@
 //! one row cycles through a vocabulary, and is found by the names of the original's rows.
 
 use super::channel::count;
-use super::lookup::address;
+use super::lookup::{address, named};
 use crate::circuit::batch::Batch;
 use crate::circuit::rig::{By, Rig, Way};
 use crate::micro::benchmark::{Benchmark, each};
@@ -215,11 +215,6 @@ impl Words {
         let (first, rest) = self.instrument.split_at(1);
         format!("{}{rest}Ops.{row}", first.to_uppercase())
     }
-}
-
-/// Returns the component for the name that the rows use.
-pub(super) fn named<T: Clone + Send + Sync + 'static>(pool: &Pool<T>) -> anyhow::Result<T> {
-    Ok(pool.get(name!("bench")).map_err(Clone::clone)?.clone())
 }
 
 /// Emits these values in rotation, whatever the scenario's value is.

@@ -2,7 +2,8 @@
 //! suite: conclusions from many signs.
 
 use super::channel::count;
-use super::instruments::{InTurn, named};
+use super::instruments::InTurn;
+use super::lookup::named;
 use crate::circuit::batch::Batch;
 use crate::micro::benchmark::Benchmark;
 use crate::micro::tally::Counter;

@@ -1,6 +1,5 @@
 //! `BankOps`, `PoolOps` and the new `ConduitOps` of the original's newer suite: lookup by name.
 
-use super::instruments::named;
 use crate::circuit::rig::{By, Rig};
 use crate::micro::benchmark::{Benchmark, Work, each, several};
 use std::hint::black_box;
@@ -112,6 +111,11 @@ fn names() -> anyhow::Result<Vec<Name>> {
 
 fn pool() -> Pool<Name> {
     cortex().pool(|name| name)
+}
+
+/// Returns the component for the name that the rows use.
+pub(super) fn named<T: Clone + Send + Sync + 'static>(pool: &Pool<T>) -> anyhow::Result<T> {
+    Ok(pool.get(name!("bench")).map_err(Clone::clone)?.clone())
 }
 
 /// Returns a result for the black box.
