@@ -277,14 +277,7 @@ mod tests {
                 "POOL.UPDATE p WEIGHT a 1 WIGHT b 2",
                 "POOL.UPDATE takes WEIGHT, STOCK, ADD or REMOVE after '1', not 'WIGHT'",
             ),
-            ("WATCHES EVERYTHING", "WATCHES takes NAMED, CHANNELS or ALL, not 'EVERYTHING'"),
-            (
-                "CHANGES FROM 0 EVERYTHING 1",
-                "CHANGES takes PREFIX, TYPE, DB, FORMAT or PROGRESS after '0', not 'EVERYTHING'",
-            ),
-            ("CHANGES FROM 0 PREFIX a PREFIX", "CHANGES ends after 'PREFIX', where it takes prefix"),
             ("LIMIT.CREATE k GCRA 5 PER 9 NX XX", "LIMIT.CREATE takes nothing after 'NX', not 'XX'"),
-            ("WATCHES NAMED a b", "WATCHES takes nothing after 'a', not 'b'"),
             (
                 "LIMIT.CHECK k AMOUNT 1 AMOUNT 2",
                 "an option of LIMIT.CHECK is out of range, given twice or excluded by another: LIMIT.CHECK key \
@@ -316,7 +309,7 @@ mod tests {
 
     #[test]
     fn what_is_not_ours_or_says_enough_stays_as_it_is() {
-        for line in ["SET k v WRONG", "GET.WATCH k WRONG"] {
+        for line in ["SET k v WRONG", "GETEX k WRONG"] {
             assert_eq!(explained(line, CommandError::Syntax), "ERR syntax error", "{line}");
         }
         assert_eq!(explained("COUNTER.ADD a x", CommandError::Overflow), CommandError::Overflow.to_string());

@@ -96,9 +96,30 @@ impl CommandTable {
         let name = args.first().copied().unwrap_or_default();
         let command = self.find(name).ok_or_else(|| self.unknown_command(args))?;
         if let (false, Some(name)) = (command.subcommands.is_empty(), args.get(1)) {
-            return resolve_subcommand(command, name, args);
+            return self.resolve_subcommand(command, name, args);
         }
         if command.takes(args.len()) { Ok(command) } else { Err(CommandError::Arity(command.name.into())) }
+    }
+
+    fn resolve_subcommand(
+        &self,
+        command: &'static Command,
+        name: &[u8],
+        args: &[&[u8]],
+    ) -> Result<&'static Command, CommandError> {
+        let found = command.subcommands.iter().find(|row| name.eq_ignore_ascii_case(row.name.as_bytes()));
+        match found {
+            Some(row) if row.takes(args.len()) => Ok(row),
+            Some(row) => Err(CommandError::Arity(self.full_name(row).into())),
+            None => Err(CommandError::Text(
+                format!(
+                    "ERR unknown subcommand '{}'. Try {} HELP.",
+                    String::from_utf8_lossy(&name[..name.len().min(128)]),
+                    command.name.to_ascii_uppercase()
+                )
+                .into(),
+            )),
+        }
     }
 
     /// Returns the error for an unknown name: Redis's text with the first arguments, then what is
@@ -234,29 +255,9 @@ fn folded(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(folded)
 }
 
-fn resolve_subcommand(
-    command: &'static Command,
-    name: &[u8],
-    args: &[&[u8]],
-) -> Result<&'static Command, CommandError> {
-    let found = command.subcommands.iter().find(|row| name.eq_ignore_ascii_case(row.name.as_bytes()));
-    match found {
-        Some(row) if row.takes(args.len()) => Ok(row),
-        Some(row) => Err(CommandError::Arity(row.full_name().into())),
-        None => Err(CommandError::Text(
-            format!(
-                "ERR unknown subcommand '{}'. Try {} HELP.",
-                String::from_utf8_lossy(&name[..name.len().min(128)]),
-                command.name.to_ascii_uppercase()
-            )
-            .into(),
-        )),
-    }
-}
-
 impl Command {
     /// Returns the full name of a row of the engine: see [`CommandTable::full_name`].
-    pub fn full_name(&self) -> String {
+    pub(crate) fn full_name(&self) -> String {
         ENGINE.full_name(self)
     }
 }

@@ -78,7 +78,8 @@ fn list(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandError> {
         _ => return Err(CommandError::Syntax),
     };
     let rows = command_table().all().flat_map(|row| std::iter::once(row).chain(row.subcommands));
-    let names: Vec<String> = rows.filter(|row| matches(row)).map(Command::full_name).collect();
+    let names: Vec<String> =
+        rows.filter(|row| matches(row)).map(|row| command_table().full_name(row)).collect();
     session.outbox.reply.array(names.len());
     names.iter().for_each(|name| session.outbox.reply.bulk(name.as_bytes()));
     Ok(())

@@ -23,10 +23,15 @@ pub(crate) fn run(
     let mark = session.outbox.reply.len();
     if let Err(error) = dispatch(session, which, command, args, cx) {
         session.outbox.rewrite(mark);
-        // A watched read keeps Redis's messages, as the read itself.
-        let error = if is_watching(command) { error } else { command.explain(args, error) };
-        session.outbox.reply.error(&error);
+        session.outbox.reply.error(&explained(command, args, error));
     }
+}
+
+/// Returns the error with the argument that does not fit, if the command is one of ours. A watched
+/// read keeps Redis's messages, as the read itself.
+#[cold]
+fn explained(command: &'static Command, args: &[&[u8]], error: CommandError) -> CommandError {
+    if is_watching(command) { error } else { command.explain(args, error) }
 }
 
 /// Like [`run`], within `EXEC`: a command that would wait answers immediately as if timed out.
@@ -143,5 +148,31 @@ fn dispatch(
 
         // These run commands on keys; `dispatch` and `exec` handle them.
         C::Durable | C::Exec => Err(CommandError::Syntax),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::explained;
+    use crate::command::rows::command_table;
+    use tidemark_engine::CommandError;
+
+    #[test]
+    fn an_error_names_the_argument_that_does_not_fit() {
+        for (line, reason) in [
+            ("WATCHES EVERYTHING", ": WATCHES takes NAMED, CHANNELS or ALL, not 'EVERYTHING'"),
+            ("WATCHES NAMED a b", ": WATCHES takes nothing after 'a', not 'b'"),
+            (
+                "CHANGES FROM 0 EVERYTHING 1",
+                ": CHANGES takes PREFIX, TYPE, DB, FORMAT or PROGRESS after '0', not 'EVERYTHING'",
+            ),
+            ("CHANGES FROM 0 PREFIX a PREFIX", ": CHANGES ends after 'PREFIX', where it takes prefix"),
+            ("GET.WATCH k WRONG", ""),
+        ] {
+            let args: Vec<&[u8]> = line.split_whitespace().map(str::as_bytes).collect();
+            let command = command_table().find(args[0]).expect("a command");
+            let error = explained(command, &args, CommandError::Syntax);
+            assert_eq!(error.to_string(), format!("ERR syntax error{reason}"), "{line}");
+        }
     }
 }

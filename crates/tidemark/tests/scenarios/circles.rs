@@ -81,6 +81,10 @@ impl<'ast> Visit<'ast> for Named {
         // What a macro names is resolved where it is used.
     }
 
+    fn visit_visibility(&mut self, _: &'ast syn::Visibility) {
+        // `pub(super)` uses nothing.
+    }
+
     fn visit_path(&mut self, path: &'ast syn::Path) {
         self.paths.push(path.segments.iter().map(|segment| segment.ident.to_string()).collect());
         visit::visit_path(self, path);
