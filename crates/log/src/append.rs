@@ -319,7 +319,7 @@ impl Shared {
         if let Some(failure) = state.full.clone() {
             if state.wanted_bytes.is_some_and(|bytes| bytes > self.options.segment_bytes) {
                 state.wanted_bytes = Some(0);
-                self.chores.notify_one();
+                self.wakers.housekeeping.notify_one();
             }
             return Err(AppendError::Full(failure));
         }
@@ -342,7 +342,7 @@ impl Shared {
 
     pub(crate) fn want_segment(&self, state: &mut State, bytes: u64) {
         state.wanted_bytes = state.wanted_bytes.max(Some(bytes));
-        self.chores.notify_one();
+        self.wakers.housekeeping.notify_one();
     }
 
     #[inline]

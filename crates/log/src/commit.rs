@@ -91,7 +91,7 @@ pub(crate) fn run(shared: &Shared, desk: &Mutex<Committer>) {
         shared.fail(broken(message.unwrap_or("the commit thread panicked")));
     }
     // The relief thread ends after this one.
-    shared.relief.notify_all();
+    shared.wakers.relief.notify_all();
 }
 
 /// Commits until the log is closed or fails. The thread holds the committer while it works.
@@ -118,10 +118,10 @@ fn work(shared: &Shared, desk: &Mutex<Committer>) {
         drop(committer);
         let mut state = if let Some(deadline) = deadline {
             let timeout = deadline.saturating_duration_since(Instant::now());
-            let result = shared.work.wait_timeout(state, timeout);
+            let result = shared.wakers.commit.wait_timeout(state, timeout);
             result.unwrap_or_else(PoisonError::into_inner).0
         } else {
-            wait(&shared.work, state)
+            wait(&shared.wakers.commit, state)
         };
         state.parked = Parked::Working;
     }
@@ -165,9 +165,9 @@ fn relieve(shared: &Shared, desk: &Mutex<Committer>) {
         drop(committer);
         if let Some(deadline) = deadline {
             let timeout = deadline.saturating_duration_since(Instant::now());
-            drop(shared.relief.wait_timeout(state, timeout).unwrap_or_else(PoisonError::into_inner));
+            drop(shared.wakers.relief.wait_timeout(state, timeout).unwrap_or_else(PoisonError::into_inner));
         } else {
-            drop(wait(&shared.relief, state));
+            drop(wait(&shared.wakers.relief, state));
         }
     }
 }
@@ -294,7 +294,7 @@ impl Committer {
         mem::swap(&mut self.buffer, &mut state.buffer);
         self.end = state.position.map(|position| position.offset);
         if state.waiting_for_space > 0 {
-            self.shared.space.notify_all();
+            self.shared.wakers.space.notify_all();
         }
         if self.shared.is_crowded() {
             self.has_made_room |= self.shared.update_crowded(state);
@@ -429,7 +429,7 @@ impl Committer {
         let mut buffer = mem::take(&mut self.buffer);
         let result = self.write(&mut buffer);
         self.buffer = buffer;
-        self.shared.writing.stop();
+        self.shared.stopwatches.writing.stop();
         result?;
         if self.shared.lock().write_wanted > before {
             self.shared.announce();
@@ -468,11 +468,11 @@ impl Committer {
             next = self.write_part(buffer, from..end, next)?;
             from = cut.at;
             // The successor's existence proves that this segment was durable to its end.
-            self.shared.writing.start();
+            self.shared.stopwatches.writing.start();
             if self.segment.is_some() {
                 self.sync_file()?;
             }
-            self.shared.writing.start();
+            self.shared.stopwatches.writing.start();
             self.activate(cut)?;
         }
         next = self.write_part(buffer, from..buffer.sealed, next)?;
@@ -518,12 +518,12 @@ impl Committer {
         };
         let mut offset = self.offset;
         for piece in bytes.chunks(WRITE_BYTES) {
-            self.shared.writing.start();
+            self.shared.stopwatches.writing.start();
             write_all(&*segment.file, piece, offset)
                 .map_err(|error| self.failure("writing", segment, error))?;
             offset += piece.len() as u64;
         }
-        self.shared.written_bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        self.shared.sizes.written.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         self.offset += bytes.len() as u64 - u64::from(is_planted(Fault::Offset));
         Ok(behind)
     }
@@ -542,7 +542,7 @@ impl Committer {
         assert!(!state.is_syncing, "a second sync begins while one is under way");
         state.is_syncing = true;
         if state.buffer.has_records() {
-            self.shared.relief.notify_one();
+            self.shared.wakers.relief.notify_one();
         } else {
             // The first append wakes the thread.
             state.parked = Parked::Idle;
@@ -557,7 +557,7 @@ impl Committer {
         // The commit thread may have gone to sleep meanwhile and must check for remaining work.
         state.parked = Parked::Working;
         drop(state);
-        self.shared.work.notify_one();
+        self.shared.wakers.commit.notify_one();
         self.note_synced(task, synced)
     }
 
@@ -632,8 +632,8 @@ impl Committer {
         state.retention_due = true;
         state.sealed = header.follows;
         drop(state);
-        self.shared.chores.notify_one();
-        self.shared.advanced.notify_all();
+        self.shared.wakers.housekeeping.notify_one();
+        self.shared.wakers.advanced.notify_all();
         Ok(())
     }
 
@@ -669,9 +669,9 @@ impl SyncTask {
 
     fn run(&self, shared: &Shared) -> Result<(), Failure> {
         let Some(segment) = &self.segment else { return Ok(()) };
-        shared.syncing.start();
+        shared.stopwatches.syncing.start();
         let synced = segment.file.sync_data();
-        shared.syncing.stop();
+        shared.stopwatches.syncing.stop();
         synced.map_err(|error| Failure::new(format!("syncing {}", shared.storage.path(&segment.name)), error))
     }
 }

@@ -66,7 +66,7 @@ impl HighWater {
             if has_ended(&state) {
                 return None;
             }
-            state = wait(&shared.advanced, state);
+            state = wait(&shared.wakers.advanced, state);
         }
         let note_at = Instant::now() + NOTE_DELAY;
         while let rest = note_at.saturating_duration_since(Instant::now())
@@ -75,7 +75,7 @@ impl HighWater {
             if has_ended(&state) {
                 return None;
             }
-            let result = shared.ending.wait_timeout(state, rest);
+            let result = shared.wakers.high_water.wait_timeout(state, rest);
             state = result.unwrap_or_else(PoisonError::into_inner).0;
         }
         // After a failed sync the content of the disk is unknown: no new mark is written.

@@ -62,10 +62,10 @@ impl Housekeeper {
     /// Runs until the log is closed or fails.
     pub(crate) fn run(mut self) {
         loop {
-            self.shared.keeping.stop();
+            self.shared.stopwatches.housekeeping.stop();
             self.shared.end_stall();
             let chore = self.next_chore();
-            self.shared.keeping.start();
+            self.shared.stopwatches.housekeeping.start();
             match chore {
                 Chore::Exit => return,
                 Chore::Reserve => {
@@ -118,10 +118,10 @@ impl Housekeeper {
                 return chore;
             }
             state = if let Some(at) = [prepare_at, retire_at].into_iter().flatten().min() {
-                let result = shared.chores.wait_timeout(state, at - now);
+                let result = shared.wakers.housekeeping.wait_timeout(state, at - now);
                 result.unwrap_or_else(PoisonError::into_inner).0
             } else {
-                wait(&shared.chores, state)
+                wait(&shared.wakers.housekeeping, state)
             };
         }
     }
@@ -175,11 +175,11 @@ impl Housekeeper {
                 return Err(io::Error::other("the log is being closed"));
             }
             let end = bytes.min(offset + ZERO_BYTES);
-            self.shared.keeping.start();
+            self.shared.stopwatches.housekeeping.start();
             write_zeros(file, offset, end)?;
             offset = end;
         }
-        self.shared.keeping.start();
+        self.shared.stopwatches.housekeeping.start();
         file.sync_data()
     }
 
@@ -224,7 +224,7 @@ impl Housekeeper {
         let is_new = state.full.replace(failure).is_none();
         self.shared.update_refusing(&state);
         drop(state);
-        self.shared.space.notify_all();
+        self.shared.wakers.space.notify_all();
         if is_new {
             self.shared.announce();
         }
@@ -237,7 +237,7 @@ impl Housekeeper {
         let was_awaited = std::mem::take(&mut state.is_room_awaited);
         let is_roomy = self.shared.update_crowded(&state);
         drop(state);
-        self.shared.space.notify_all();
+        self.shared.wakers.space.notify_all();
         if was_full || was_awaited || is_roomy {
             self.shared.announce();
         }
@@ -343,7 +343,7 @@ impl Housekeeper {
         let was_awaited = std::mem::take(&mut state.is_room_awaited);
         let is_roomy = self.shared.update_crowded(&state);
         drop(state);
-        self.shared.space.notify_all();
+        self.shared.wakers.space.notify_all();
         if was_awaited || is_roomy {
             self.shared.announce();
         }

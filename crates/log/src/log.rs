@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
@@ -23,7 +23,7 @@ use crate::recovery::{Recovered, Recovery, recover};
 use crate::relief_state::Relief;
 use crate::replay::{Replay, Tail};
 use crate::segment::{Segment, parse_spare_name};
-use crate::shared::{Health, Parked, Position, Progress, Shared, State, wait};
+use crate::shared::{Health, Parked, Position, Progress, Shared, Sizes, State, Stopwatches, Wakers, wait};
 use crate::snapshot::{Name, SnapshotError, SnapshotWriter, Snapshots, covered};
 use crate::stopwatch::Stopwatch;
 use crate::storage::{Storage, StorageLock};
@@ -285,7 +285,7 @@ impl Log {
             if state.closed {
                 return Err(AppendError::Closed);
             }
-            state = wait(&self.shared.advanced, state);
+            state = wait(&self.shared.wakers.advanced, state);
         }
         let durable = self.durable();
         assert!(durable >= lsn, "a caller that waits for record {lsn} is released when {durable} is durable");
@@ -338,7 +338,7 @@ impl Log {
         let mut state = self.shared.lock();
         state.released = state.released.max(before);
         state.retention_due = true;
-        self.shared.chores.notify_one();
+        self.shared.wakers.housekeeping.notify_one();
     }
 
     /// Keeps the records from `from` on, although snapshots seemed to cover them. For a caller that
@@ -406,13 +406,13 @@ impl Log {
     /// Reports the size of the newest snapshot, begun when [`written_bytes`](Self::written_bytes)
     /// was `at`. The log keeps about as much space free for the next one.
     pub fn note_snapshot(&self, bytes: u64, at: u64) {
-        self.shared.snapshot_bytes.store(bytes, Ordering::Relaxed);
-        self.shared.snapshot_at_bytes.store(at, Ordering::Relaxed);
+        self.shared.sizes.snapshot.store(bytes, Ordering::Relaxed);
+        self.shared.sizes.written_at_snapshot.store(at, Ordering::Relaxed);
     }
 
     /// Returns the bytes of the log that this process has written.
     pub fn written_bytes(&self) -> u64 {
-        self.shared.written_bytes.load(Ordering::Relaxed)
+        self.shared.sizes.written.load(Ordering::Relaxed)
     }
 
     /// Returns whether a change that takes no memory may be logged although the log cannot grow:
@@ -452,12 +452,12 @@ impl Log {
             state.closing = true;
             self.shared.refusing.store(true, Ordering::Release);
         }
-        self.shared.work.notify_all();
-        self.shared.relief.notify_all();
-        self.shared.chores.notify_all();
-        self.shared.space.notify_all();
-        self.shared.advanced.notify_all();
-        self.shared.ending.notify_all();
+        self.shared.wakers.commit.notify_all();
+        self.shared.wakers.relief.notify_all();
+        self.shared.wakers.housekeeping.notify_all();
+        self.shared.wakers.space.notify_all();
+        self.shared.wakers.advanced.notify_all();
+        self.shared.wakers.high_water.notify_all();
         // Held to the end: a second caller must not unlock the directory before the threads have
         // ended.
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
@@ -467,7 +467,7 @@ impl Log {
                     .fail(Failure::new("closing the log", io::Error::other("a thread of the log panicked")));
             }
         }
-        self.shared.advanced.notify_all();
+        self.shared.wakers.advanced.notify_all();
         let failure = self.shared.lock().failure.clone();
         let mut lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
         if lock.is_some() && failure.is_none() {
@@ -628,24 +628,19 @@ fn share(
         codec: options.format.codec(),
         options,
         state: Mutex::new(state),
-        work: Condvar::new(),
-        relief: Condvar::new(),
-        chores: Condvar::new(),
-        space: Condvar::new(),
-        advanced: Condvar::new(),
-        ending: Condvar::new(),
+        wakers: Wakers::default(),
         appended: AtomicU64::new(last.0),
         written: AtomicU64::new(last.0),
         durable: AtomicU64::new(last.0),
         refusing: AtomicBool::new(false),
         stalled: AtomicBool::new(false),
-        written_bytes: AtomicU64::new(0),
-        snapshot_bytes: AtomicU64::new(0),
-        snapshot_at_bytes: AtomicU64::new(0),
-        crowded: Stopwatch::new(),
-        writing: Stopwatch::new(),
-        syncing: Stopwatch::new(),
-        keeping: Stopwatch::new(),
+        sizes: Sizes::default(),
+        stopwatches: Stopwatches {
+            crowded: Stopwatch::new(),
+            writing: Stopwatch::new(),
+            syncing: Stopwatch::new(),
+            housekeeping: Stopwatch::new(),
+        },
         retaining: AtomicBool::new(false),
         segments: Mutex::default(),
         recovered: last,

@@ -27,9 +27,9 @@ impl Shared {
         if state.relief == Relief::None {
             return 0;
         }
-        let last = self.snapshot_bytes.load(Ordering::Relaxed);
-        let logged = self.written_bytes.load(Ordering::Relaxed);
-        let since = logged.saturating_sub(self.snapshot_at_bytes.load(Ordering::Relaxed));
+        let last = self.sizes.snapshot.load(Ordering::Relaxed);
+        let logged = self.sizes.written.load(Ordering::Relaxed);
+        let since = logged.saturating_sub(self.sizes.written_at_snapshot.load(Ordering::Relaxed));
         last + (last / SNAPSHOT_GROWTH_DIVISOR).max(since) + SNAPSHOT_SLACK_BYTES
     }
 
@@ -53,7 +53,7 @@ impl Shared {
     /// Requests a snapshot if one may help against a shortage of space. Returns whether to keep
     /// accepting records until it is done, and whether to notify the listener.
     pub(crate) fn seek_relief(&self, state: &mut State) -> (bool, bool) {
-        let logged = self.written_bytes.load(Ordering::Relaxed);
+        let logged = self.sizes.written.load(Ordering::Relaxed);
         let is_wanted = match state.relief {
             Relief::None => return (false, false),
             Relief::Wanted => return (true, false),
@@ -75,9 +75,9 @@ impl Shared {
     pub(crate) fn end_relief(&self) {
         let mut state = self.lock();
         if state.relief == Relief::Wanted {
-            let written_bytes = self.written_bytes.load(Ordering::Relaxed);
+            let written_bytes = self.sizes.written.load(Ordering::Relaxed);
             state.relief = Relief::Done { at: Instant::now(), written_bytes };
         }
-        self.chores.notify_one();
+        self.wakers.housekeeping.notify_one();
     }
 }

@@ -57,35 +57,15 @@ pub(crate) struct Shared {
     pub(crate) options: Options,
     pub(crate) codec: &'static dyn Codec,
     pub(crate) state: Mutex<State>,
-    /// The commit thread waits here.
-    pub(crate) work: Condvar,
-    /// The relief thread, which writes while another thread syncs, waits here.
-    pub(crate) relief: Condvar,
-    /// The housekeeper waits here.
-    pub(crate) chores: Condvar,
-    /// Appenders that need buffer or segment space wait here.
-    pub(crate) space: Condvar,
-    /// Callers that need durability wait here.
-    pub(crate) advanced: Condvar,
-    /// The thread that records the high-water mark waits here.
-    pub(crate) ending: Condvar,
+    pub(crate) wakers: Wakers,
     pub(crate) appended: AtomicU64,
     pub(crate) written: AtomicU64,
     pub(crate) durable: AtomicU64,
     pub(crate) refusing: AtomicBool,
     /// Whether [`State::stall`] is set.
     pub(crate) stalled: AtomicBool,
-    /// Bytes of the log that this process has written.
-    pub(crate) written_bytes: AtomicU64,
-    /// Size of the newest snapshot, and `written_bytes` when it was begun.
-    pub(crate) snapshot_bytes: AtomicU64,
-    pub(crate) snapshot_at_bytes: AtomicU64,
-    /// Time since which appenders should wait.
-    pub(crate) crowded: Stopwatch,
-    /// The write, the sync and the housekeeper's storage call that are under way.
-    pub(crate) writing: Stopwatch,
-    pub(crate) syncing: Stopwatch,
-    pub(crate) keeping: Stopwatch,
+    pub(crate) sizes: Sizes,
+    pub(crate) stopwatches: Stopwatches,
     /// Whether [`State::retention_failure`] is set.
     pub(crate) retaining: AtomicBool,
     pub(crate) segments: Mutex<SegmentTable>,
@@ -94,6 +74,46 @@ pub(crate) struct Shared {
     /// Known gaps: those of the segments found at the start, and the one that the start made.
     pub(crate) gaps: Gaps,
     pub(crate) listener: RwLock<Option<Listener>>,
+}
+
+/// Where threads wait, each with the mutex of [`State`].
+#[derive(Default)]
+pub(crate) struct Wakers {
+    /// The commit thread.
+    pub(crate) commit: Condvar,
+    /// The relief thread, which writes while another thread syncs.
+    pub(crate) relief: Condvar,
+    /// The housekeeper.
+    pub(crate) housekeeping: Condvar,
+    /// Appenders that need buffer or segment space.
+    pub(crate) space: Condvar,
+    /// Callers that need durability.
+    pub(crate) advanced: Condvar,
+    /// The thread that records the high-water mark.
+    pub(crate) high_water: Condvar,
+}
+
+/// What is under way, and since when: a storage that hangs shows here.
+pub(crate) struct Stopwatches {
+    /// Appenders should wait.
+    pub(crate) crowded: Stopwatch,
+    /// A write.
+    pub(crate) writing: Stopwatch,
+    /// A sync.
+    pub(crate) syncing: Stopwatch,
+    /// A storage call of the housekeeper.
+    pub(crate) housekeeping: Stopwatch,
+}
+
+/// Sizes that decide when a snapshot is due. Bytes.
+#[derive(Default)]
+pub(crate) struct Sizes {
+    /// What this process has written to the log.
+    pub(crate) written: AtomicU64,
+    /// The newest snapshot.
+    pub(crate) snapshot: AtomicU64,
+    /// `written` when the newest snapshot was begun.
+    pub(crate) written_at_snapshot: AtomicU64,
 }
 
 /// Everything under the one mutex that an append takes.
@@ -208,7 +228,7 @@ impl Shared {
     /// are none.
     pub(crate) fn wait_for_space<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         state.waiting_for_space += 1;
-        let waited = self.space.wait_timeout(state, self.options.stall_after);
+        let waited = self.wakers.space.wait_timeout(state, self.options.stall_after);
         state = waited.unwrap_or_else(PoisonError::into_inner).0;
         state.waiting_for_space -= 1;
         state
@@ -216,13 +236,13 @@ impl Shared {
 
     /// Wakes the thread that currently writes.
     pub(crate) fn wake_writer(&self, is_syncing: bool) {
-        if is_syncing { self.relief.notify_one() } else { self.work.notify_one() }
+        if is_syncing { self.wakers.relief.notify_one() } else { self.wakers.commit.notify_one() }
     }
 
     /// Notifies waiters and the listener of a change of the durable LSN or the health.
     pub(crate) fn announce(&self) {
         drop(self.lock());
-        self.advanced.notify_all();
+        self.wakers.advanced.notify_all();
         if let Some(listener) = &*self.listener.read().unwrap_or_else(PoisonError::into_inner) {
             listener(self.progress());
         }
@@ -235,11 +255,11 @@ impl Shared {
             state.failure.get_or_insert(failure);
             self.refusing.store(true, Ordering::Release);
         }
-        self.space.notify_all();
-        self.chores.notify_all();
-        self.work.notify_all();
-        self.ending.notify_all();
-        self.relief.notify_all();
+        self.wakers.space.notify_all();
+        self.wakers.housekeeping.notify_all();
+        self.wakers.commit.notify_all();
+        self.wakers.high_water.notify_all();
+        self.wakers.relief.notify_all();
         self.announce();
     }
 }

@@ -23,7 +23,7 @@ impl Shared {
     /// segment. One load.
     #[inline]
     pub(crate) fn is_crowded(&self) -> bool {
-        self.crowded.is_running()
+        self.stopwatches.crowded.is_running()
     }
 
     /// Updates the crowded state after a change of the buffer, the position or the prepared
@@ -34,10 +34,10 @@ impl Shared {
         let is_crowded = state.buffer.sealed >= self.options.buffer_bytes || lacks_segment(state);
         let was_crowded = self.is_crowded();
         if is_crowded && !was_crowded {
-            self.crowded.start();
+            self.stopwatches.crowded.start();
         } else if was_crowded && !is_crowded {
-            self.crowded.stop();
-            self.space.notify_all();
+            self.stopwatches.crowded.stop();
+            self.wakers.space.notify_all();
         }
         was_crowded && !is_crowded
     }
@@ -126,13 +126,13 @@ impl Shared {
     fn stalled_work(&self) -> Option<&'static str> {
         let limit = self.options.stall_after;
         let keeper_is_needed = || self.is_crowded() || self.lock().is_room_awaited;
-        if self.writing.has_run_for(limit) {
+        if self.stopwatches.writing.has_run_for(limit) {
             Some("a write of the log has been under way")
-        } else if self.syncing.has_run_for(limit) {
+        } else if self.stopwatches.syncing.has_run_for(limit) {
             Some("a sync of the log has been under way")
-        } else if self.keeping.has_run_for(limit) && keeper_is_needed() {
+        } else if self.stopwatches.housekeeping.has_run_for(limit) && keeper_is_needed() {
             Some("the next segment has been under way")
-        } else if self.crowded.has_run_for(limit) {
+        } else if self.stopwatches.crowded.has_run_for(limit) {
             Some("the log has had no room")
         } else {
             None
@@ -150,7 +150,7 @@ impl Shared {
         self.stalled.store(true, Ordering::Release);
         self.update_refusing(&state);
         drop(state);
-        self.space.notify_all();
+        self.wakers.space.notify_all();
         self.announce();
     }
 
@@ -164,7 +164,7 @@ impl Shared {
         self.stalled.store(false, Ordering::Release);
         self.update_refusing(&state);
         drop(state);
-        self.space.notify_all();
+        self.wakers.space.notify_all();
         self.announce();
     }
 
