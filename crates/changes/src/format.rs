@@ -1,12 +1,12 @@
 //! Formats of the change stream.
 //!
-//! JSON, with `{"base64": "…"}` for bytes that are not UTF-8:
+//! JSON. Bytes that are not UTF-8 become `{"base64": "…"}`:
 //!
 //! ```text
 //! {"lsn":7,"time_us":1700000000000000,"kind":"command","commands":[{"db":0,"command":"set","args":["k","v"]}]}
 //! ```
 //!
-//! Binary, as an array of the Redis protocol that is the same in both of its versions:
+//! Binary: an array of the Redis protocol, the same in RESP2 and RESP3:
 //!
 //! ```text
 //! [lsn, time_us, kind, [[db, name, argument ...] ...]]
@@ -39,7 +39,7 @@ pub enum Format {
     Binary,
 }
 
-/// Error for a text that is no format.
+/// The text is not the name of a format.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the format must be json or binary")]
 pub struct UnknownFormat;
@@ -74,7 +74,7 @@ pub enum NotTold {
     #[error("record {0}: {1}")]
     Unreadable(Lsn, ApplyError),
     /// It would be longer than the limit.
-    #[error("what is told of record {lsn} takes more than {limit} bytes")]
+    #[error("record {lsn} takes more than {limit} bytes in the change stream")]
     TooLong {
         /// The record.
         lsn: Lsn,
@@ -97,38 +97,38 @@ impl Format {
         for change in changes {
             let change = change.map_err(|error| NotTold::Unreadable(record.lsn, error))?;
             if let Some(change) = selection.select(change) {
-                ToldCommand::add(change, &mut commands)
+                CommandForm::push(change, &mut commands)
                     .map_err(|error| NotTold::Unreadable(record.lsn, error))?;
             }
         }
         if commands.is_empty() {
             return Ok(None);
         }
-        let told =
-            ToldRecord { lsn: record.lsn.0, time_us: record.time_us, kind: name(record.kind), commands };
+        let kind = kind_name(record.kind);
+        let form = RecordForm { lsn: record.lsn.0, time_us: record.time_us, kind, commands };
         let too_long = || NotTold::TooLong { lsn: record.lsn, limit };
-        if told.argument_bytes() > limit {
+        if form.argument_bytes() > limit {
             return Err(too_long());
         }
         match self {
             Format::Json => {
-                let mut json = Bounded { bytes: Vec::new(), limit };
-                // Everything in it has a JSON form, so the only possible error is the limit.
-                serde_json::to_writer(&mut json, &told).map_err(|_| too_long())?;
+                let mut json = LimitedWriter { bytes: Vec::new(), limit };
+                // Every field has a JSON form, so the only possible error is the limit.
+                serde_json::to_writer(&mut json, &form).map_err(|_| too_long())?;
                 Ok(Some(json.bytes))
             }
-            Format::Binary => Ok(Some(told.binary())),
+            Format::Binary => Ok(Some(form.binary())),
         }
     }
 }
 
-/// Writer that fails at a limit.
-struct Bounded {
+/// Writer into memory that fails beyond a limit, in bytes.
+struct LimitedWriter {
     bytes: Vec<u8>,
     limit: usize,
 }
 
-impl io::Write for Bounded {
+impl io::Write for LimitedWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.bytes.len() + bytes.len() > self.limit {
             return Err(io::ErrorKind::FileTooLarge.into());
@@ -142,7 +142,8 @@ impl io::Write for Bounded {
     }
 }
 
-fn name(record_kind: u8) -> &'static str {
+/// Returns the name of a kind of record in the change stream.
+fn kind_name(record_kind: u8) -> &'static str {
     match record_kind {
         kind::TRANSACTION => "transaction",
         kind::EXPIRY => "expiry",
@@ -151,28 +152,29 @@ fn name(record_kind: u8) -> &'static str {
 }
 
 /// Change-stream form of a record.
-struct ToldRecord<'a> {
+struct RecordForm<'a> {
     lsn: u64,
     time_us: u64,
     kind: &'static str,
-    commands: Vec<ToldCommand<'a>>,
+    commands: Vec<CommandForm<'a>>,
 }
 
 /// Change-stream form of a command.
-struct ToldCommand<'a> {
+struct CommandForm<'a> {
     db: u8,
     name: &'static str,
     args: Vec<Cow<'a, [u8]>>,
 }
 
-impl<'a> ToldCommand<'a> {
-    /// Adds the change-stream form of a change, if it concerns keys.
-    fn add(change: Change<'a>, to: &mut Vec<ToldCommand<'a>>) -> Result<(), ApplyError> {
+impl<'a> CommandForm<'a> {
+    /// Appends the change-stream form of a change to `forms`: nothing if it concerns no key, and as
+    /// many commands as a pool's step stands for.
+    fn push(change: Change<'a>, forms: &mut Vec<CommandForm<'a>>) -> Result<(), ApplyError> {
         let (db, name, args) = match change {
             Change::Command { command, db, mut args } => {
                 args.remove(0);
-                if let Some(told) = pools::tell(command.name, &args) {
-                    to.extend(told?.into_iter().map(|pools::Told { name, args }| Self {
+                if let Some(pool_commands) = pools::tell(command.name, &args) {
+                    forms.extend(pool_commands?.into_iter().map(|pools::Told { name, args }| Self {
                         db,
                         name,
                         args: args.into_iter().map(Cow::Owned).collect(),
@@ -184,16 +186,18 @@ impl<'a> ToldCommand<'a> {
             Change::Expired { db, keys } => (db, "del", keys),
             Change::Acknowledged { .. } => return Ok(()),
         };
-        to.push(Self { db, name, args: args.into_iter().map(Cow::Borrowed).collect() });
+        forms.push(Self { db, name, args: args.into_iter().map(Cow::Borrowed).collect() });
         Ok(())
     }
 }
 
-impl ToldRecord<'_> {
+impl RecordForm<'_> {
+    /// Returns the length of all arguments, which no format makes shorter.
     fn argument_bytes(&self) -> usize {
         self.commands.iter().flat_map(|command| &command.args).map(|arg| arg.len()).sum()
     }
 
+    /// Encodes the record as an array of the Redis protocol.
     fn binary(&self) -> Vec<u8> {
         let mut reply = Reply::new(Protocol::Resp2);
         reply.array(4);
@@ -211,7 +215,7 @@ impl ToldRecord<'_> {
     }
 }
 
-impl Serialize for ToldRecord<'_> {
+impl Serialize for RecordForm<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut object = serializer.serialize_struct("change", 4)?;
         object.serialize_field("lsn", &self.lsn)?;
@@ -222,7 +226,7 @@ impl Serialize for ToldRecord<'_> {
     }
 }
 
-impl Serialize for ToldCommand<'_> {
+impl Serialize for CommandForm<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let args: Vec<Bytes<'_>> = self.args.iter().map(|arg| Bytes(arg)).collect();
         let mut object = serializer.serialize_struct("command", 3)?;
@@ -255,11 +259,11 @@ mod tests {
     }
 
     fn text(told: Option<Vec<u8>>) -> String {
-        String::from_utf8(told.expect("something is told")).expect("text")
+        String::from_utf8(told.expect("an encoded record")).expect("text")
     }
 
     #[test]
-    fn a_command_is_told_in_both_formats() {
+    fn both_formats_encode_a_command() {
         let payload = command(2, &[b"SET", b"k", b"\xff"]);
         assert_eq!(
             text(tell(Format::Json, kind::COMMAND, &payload)),
@@ -276,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_transaction_is_one_and_expired_keys_are_deleted() {
+    fn a_transaction_is_one_change_and_expired_keys_become_a_del() {
         let mut transaction = Vec::new();
         put_bytes(&mut transaction, &command(0, &[b"INCR", b"n"]));
         put_bytes(&mut transaction, &command(1, &[b"DEL", b"a", b"b"]));
@@ -294,14 +298,14 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_no_data_is_not_told() {
+    fn a_record_that_changes_no_data_is_skipped() {
         assert_eq!(tell(Format::Json, kind::WATCH, b""), None);
         assert_eq!(tell(Format::Json, 200, b""), None);
         assert_eq!(tell(Format::Json, kind::TRANSACTION, b""), None);
     }
 
     #[test]
-    fn of_a_transaction_only_what_is_selected_is_told() {
+    fn a_selection_filters_the_commands_of_a_transaction() {
         let mut selection = Selection::default();
         selection.add_database(b"1").expect("a database");
         let mut transaction = Vec::new();
@@ -316,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_be_too_long_is_not_told() {
+    fn a_record_beyond_the_limit_is_refused() {
         let mut payload = Vec::new();
         encode_command(&mut payload, 0, find(b"SET").expect("a command").id, &[b"k", &[1; 1000]]);
         let record = Record { lsn: Lsn(7), time_us: 1, kind: kind::COMMAND, payload: &payload };

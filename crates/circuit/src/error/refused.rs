@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// Why a value was not accepted, with the value.
+/// Why a value was not accepted, with the value, so that the caller can emit it again or use it
+/// otherwise.
 ///
 /// ```
 /// use tidemark_circuit::{Circuit, Refused};
@@ -17,17 +18,17 @@ use std::fmt;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Refused<E> {
-    /// The queue was full.
+    /// The queue was full. There may be room later.
     Full(E),
-    /// The circuit was closed.
+    /// The circuit was closed, which is final.
     Closed(E),
-    /// The queue was full, and the caller, a receptor of another circuit, would have waited for
-    /// ever: this circuit waits for that one, directly or not.
+    /// The queue was full, and waiting for room would have been a deadlock: the caller is a
+    /// receptor of a circuit that this one waits for, directly or through others.
     Circle(E),
 }
 
 impl<E> Refused<E> {
-    /// Returns the value.
+    /// Returns the value that was not accepted.
     pub fn into_value(self) -> E {
         match self {
             Self::Full(value) | Self::Closed(value) | Self::Circle(value) => value,
@@ -35,6 +36,7 @@ impl<E> Refused<E> {
     }
 }
 
+/// Without the value, so that a value of any type can be refused.
 impl<E> fmt::Debug for Refused<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -51,8 +53,9 @@ impl<E> fmt::Display for Refused<E> {
             Self::Full(_) => "the circuit's queue is full",
             Self::Closed(_) => "the circuit is closed",
             Self::Circle(_) => {
-                "the circuit's queue is full, and it waits for the circuit that would wait for room; \
-                 break the circle: have one of them reject or drop, or take more"
+                "the circuit's queue is full, and waiting for room would be a deadlock: the circuit \
+                 waits for the one that emits; break the circle: let the queue of one of them reject \
+                 or drop values, or hold more"
             }
         })
     }

@@ -1,12 +1,12 @@
-//! Chapters of the command reference.
+//! Groups of commands: the chapters of the command reference.
 
 use crate::value::Type;
 
-/// Declares the groups: each with its name in `COMMAND DOCS`, the type of value that its commands
-/// work on, and the access category that its commands are in.
+/// Declares the groups, each with its name in `COMMAND DOCS`, the type of value that its commands
+/// work on, and the access category of Redis that its commands are in.
 macro_rules! groups {
     ($($(#[$doc:meta])+ $group:ident: $name:literal, $type:expr, $category:expr;)+) => {
-        /// Chapter of the reference that a command belongs to.
+        /// Group of a command: its chapter in the reference.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Group {
             $($(#[$doc])+ $group,)+
@@ -38,34 +38,34 @@ macro_rules! groups {
 }
 
 groups! {
-    /// Strings and counters.
+    /// Strings, also as numbers: `SET`, `APPEND`, `INCR`.
     String: "string", Some(Type::String), Some("@string");
-    /// Bits of strings.
+    /// Bits of strings: `SETBIT`, `BITCOUNT`.
     Bitmap: "bitmap", Some(Type::String), Some("@bitmap");
-    /// Keys of any type.
+    /// Keys with values of any type: `DEL`, `EXPIRE`, `SCAN`.
     Generic: "generic", None, Some("@keyspace");
-    /// Lists.
+    /// Lists: `LPUSH`, `LRANGE`.
     List: "list", Some(Type::List), Some("@list");
-    /// Hashes.
+    /// Hashes: `HSET`, `HGETALL`.
     Hash: "hash", Some(Type::Hash), Some("@hash");
-    /// Sets.
+    /// Sets: `SADD`, `SINTER`.
     Set: "set", Some(Type::Set), Some("@set");
-    /// Sorted sets.
+    /// Sorted sets: `ZADD`, `ZRANGE`.
     SortedSet: "sorted-set", Some(Type::SortedSet), Some("@sortedset");
-    /// Counters.
+    /// Counters of their own type: `COUNTER.CREATE`, `COUNTER.ADD`.
     Counter: "counter", Some(Type::Counter), Some("@counter");
-    /// Rate limiters.
+    /// Rate limiters: `LIMIT.CHECK`.
     Limit: "limit", Some(Type::Limit), None;
-    /// Prize pools.
+    /// Prize pools: `POOL.CREATE`, `POOL.DRAW`.
     Pool: "pool", Some(Type::Pool), None;
-    /// Scripts and functions.
+    /// Scripts and functions: `FUNCTION FLUSH`.
     Scripting: "scripting", None, Some("@scripting");
-    /// Transactions.
+    /// Transactions: `MULTI`, `EXEC`.
     Transactions: "transactions", None, Some("@transaction");
-    /// Publish and subscribe.
+    /// Channels, watched reads and the change stream: `SUBSCRIBE`, `WATCHES`, `CHANGES`.
     PubSub: "pubsub", None, None;
-    /// The connection itself.
+    /// The client's own connection and those of others: `HELLO`, `CLIENT LIST`.
     Connection: "connection", None, Some("@connection");
-    /// The server.
+    /// The server as a whole: `INFO`, `CONFIG SET`, `SAVE`.
     Server: "server", None, None;
 }

@@ -1,4 +1,6 @@
 //! Navigation in encoded replies, without decoding their content.
+//!
+//! The bytes may come from anywhere: lengths and counts in them are not trusted.
 
 use crate::command::parse;
 
@@ -27,13 +29,15 @@ pub fn elements(bytes: &[u8], start: usize) -> Option<Vec<(usize, usize)>> {
 /// Returns the offset after the reply that begins at `position`; `None` if it is incomplete.
 /// O(bytes), without recursion.
 pub fn skip(bytes: &[u8], position: usize) -> Option<usize> {
+    // Replies still to skip. An aggregate adds its elements instead of a recursion.
     let (mut position, mut missing) = (position, 1_usize);
     while missing > 0 {
-        let (kind, number, behind) = head(bytes, position)?;
+        let (kind, number, line_end) = head(bytes, position)?;
         missing -= 1;
-        position = behind;
+        position = line_end;
         if let Some(number) = number {
             if matches!(kind, b'$' | b'=') {
+                // The content and its CRLF. A null has a negative length and no content.
                 let length = usize::try_from(number).ok().map(|length| length.saturating_add(2));
                 position = position.saturating_add(length.unwrap_or(0));
             } else if let Some(count) = children(kind, number) {
@@ -41,10 +45,12 @@ pub fn skip(bytes: &[u8], position: usize) -> Option<usize> {
             }
         }
     }
+    // The content of the last string may be incomplete.
     (position <= bytes.len()).then_some(position)
 }
 
-/// Number of elements that follow a head; `None` if it is not an aggregate, or a null one.
+/// Returns the number of elements that follow a head; `None` if it does not begin an aggregate, or
+/// begins a null one.
 fn children(kind: u8, number: i64) -> Option<usize> {
     let count = usize::try_from(number).ok()?;
     match kind {
@@ -54,7 +60,8 @@ fn children(kind: u8, number: i64) -> Option<usize> {
     }
 }
 
-/// Reads a line: its first byte, the number after it if it is one, and the offset after the line.
+/// Reads the first line of a reply. Returns its first byte, the number after that byte, if it is
+/// one, and the offset after the line; `None` if the line is incomplete.
 fn head(bytes: &[u8], position: usize) -> Option<(u8, Option<i64>, usize)> {
     let kind = *bytes.get(position)?;
     let line_end = position + bytes.get(position..)?.windows(2).position(|pair| pair == b"\r\n")? + 2;
@@ -68,7 +75,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn the_elements_of_an_answer_are_told_apart() {
+    fn elements_of_an_aggregate_are_separated() {
         let answers = b"*5\r\n+OK\r\n$3\r\na\r\n\r\n*2\r\n:1\r\n*-1\r\n%1\r\n$-1\r\n,1.5\r\n_\r\n";
         let lengths: Option<Vec<usize>> =
             elements(answers, 0).map(|found| found.iter().map(|(from, to)| to - from).collect());
@@ -84,7 +91,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
         #[test]
-        fn any_bytes_are_walked_or_refused(
+        fn elements_of_arbitrary_bytes_are_within_them(
             bytes in proptest::collection::vec(prop_oneof![Just(b'*'), Just(b'$'), Just(b'9'), Just(b'\r'), Just(b'\n'), any::<u8>()], 0..60),
             start in 0_usize..70,
         ) {

@@ -1,13 +1,13 @@
-//! Positions in a text, as parsers and as people count.
+//! Positions in a text: the compact form that parsers keep, and the form that errors show.
 
 use std::fmt;
 
-/// Position in a text, for people: both numbers from 1, columns in characters.
+/// Position in a text, for errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
-    /// The line.
+    /// Number of the line, from 1.
     pub line: usize,
-    /// The column.
+    /// Number of the character in its line, from 1.
     pub column: usize,
 }
 
@@ -17,8 +17,8 @@ impl fmt::Display for Position {
     }
 }
 
-/// Position in a text, from a parser. Small, as each item has one; lines are counted only for
-/// errors.
+/// Position in a text, from a parser. Compact, because each item has one; an offset becomes a line
+/// and a column only for an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     /// Offset in bytes.
@@ -28,17 +28,18 @@ pub(super) enum Place {
 }
 
 impl Place {
-    /// Returns the place of a byte; offsets from 4 GiB on are clamped.
+    /// Creates the place of a byte. Offsets from 4 GiB on are clamped.
     pub(super) fn byte(offset: usize) -> Self {
         Self::Byte(narrow(offset))
     }
 
-    /// Returns the place of a line and a column, both from 1.
+    /// Creates the place of a line and a column, both from 1. Both are clamped to `u32`.
     pub(super) fn line_column(line: usize, column: usize) -> Self {
         Self::LineColumn(narrow(line), narrow(column))
     }
 
-    /// Returns the position in the text. O(offset).
+    /// Returns the position in the text that the parser has read. An offset inside a character is
+    /// at that character, an offset past the end is at the end. O(offset).
     pub(super) fn position(self, text: &str) -> Position {
         match self {
             Self::LineColumn(line, column) => Position { line: line as usize, column: column as usize },
@@ -54,6 +55,7 @@ impl Place {
     }
 }
 
+/// Converts a number; larger ones become `u32::MAX`.
 fn narrow(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
@@ -68,9 +70,9 @@ mod tests {
         let at = |offset| Place::byte(offset).position(text);
         assert_eq!(at(0), Position { line: 1, column: 1 });
         assert_eq!(at(2), Position { line: 1, column: 2 });
-        assert_eq!(at(1), Position { line: 1, column: 1 }, "inside a character is at it");
+        assert_eq!(at(1), Position { line: 1, column: 1 }, "inside a character, at its start");
         assert_eq!(at(6), Position { line: 2, column: 1 });
         assert_eq!(at(10), Position { line: 2, column: 3 });
-        assert_eq!(at(usize::MAX), Position { line: 3, column: 1 }, "behind the end is at it");
+        assert_eq!(at(usize::MAX), Position { line: 3, column: 1 }, "past the end, at the end");
     }
 }

@@ -30,10 +30,10 @@ use crate::identity::subject::Subject;
 use crate::observe::followers::Followers;
 use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering, hint};
 
-/// The part of the count that is not nodes.
+/// Mask of the count's lower half: the references that are not nodes'.
 const HANDLES: u64 = NODE - 1;
 
-/// One node in the count.
+/// One node, in the count's upper half.
 const NODE: u64 = 1 << 32;
 
 /// A counted reference to a machine.
@@ -45,7 +45,7 @@ unsafe impl Send for MachineRef {}
 unsafe impl Sync for MachineRef {}
 
 impl MachineRef {
-    /// A reference to the machine in whose context this runs.
+    /// Returns a reference to the machine in whose context the caller runs.
     pub(crate) fn inside() -> Self {
         Machine::with_inside(|machine| machine.expect("in a circuit's context").to_ref())
     }
@@ -56,6 +56,7 @@ impl MachineRef {
     ///
     /// The pointer came from [`Machine::hold_for_node`], and is converted back only once.
     pub(crate) unsafe fn of_node(machine: NonNull<Head>) -> Self {
+        // One node less, one handle more.
         // SAFETY: the node's part of the count has kept the machine until now; the reference keeps
         // it from now on.
         unsafe { machine.as_ref() }.references.fetch_sub(NODE - 1, Ordering::AcqRel);
@@ -67,7 +68,7 @@ impl MachineRef {
         HandedOver(ManuallyDrop::new(self).0.cast())
     }
 
-    /// Takes a reference back that was handed over.
+    /// Converts a [handed-over](Self::hand_over) reference back.
     pub(crate) fn take_over(reference: HandedOver) -> Self {
         Self(reference.0.cast())
     }
@@ -112,7 +113,7 @@ impl Machine {
             finished: AtomicU64::new(0),
             inside: UnsafeCell::new(Inside::default()),
         };
-        // SAFETY: this was allocated for it.
+        // SAFETY: `itself` points to memory that was just allocated for a machine.
         unsafe { itself.write(content) };
         MachineRef(itself)
     }
@@ -124,15 +125,16 @@ impl Machine {
         MachineRef(self.itself)
     }
 
-    /// Counts one more node, which keeps the machine from now on.
+    /// Counts one more node, which keeps the machine until [`MachineRef::of_node`] converts its
+    /// part of the count.
     pub(crate) fn hold_for_node(&self) -> NonNull<Head> {
         let before = self.head.references.fetch_add(NODE, Ordering::Relaxed);
         assert!(before < u64::MAX / 2, "too many pipes in one circuit");
         self.itself.cast()
     }
 
-    /// Counts one more handle that the circuit could be run with. The caller keeps a reference to
-    /// it.
+    /// Counts one more handle that the circuit could be run with; the caller keeps a reference
+    /// besides. Does nothing unless the circuit's owner runs it.
     pub(crate) fn add_owner(&self) {
         if matches!(self.driver, Driver::Owner(_)) {
             let before = self.head.owners.fetch_add(1, Ordering::Relaxed);
@@ -140,8 +142,8 @@ impl Machine {
         }
     }
 
-    /// Removes one such handle. With the last the circuit ends, because nothing that it accepts
-    /// would ever be handled.
+    /// Removes one handle that the circuit could be run with. With the last one the circuit ends,
+    /// because no caller could handle what it accepts.
     pub(crate) fn give_up_owner(&self) {
         if !matches!(self.driver, Driver::Owner(_)) || self.head.owners.fetch_sub(1, Ordering::AcqRel) > 1 {
             return;
@@ -181,9 +183,9 @@ impl Clone for MachineRef {
 
 impl Drop for MachineRef {
     fn drop(&mut self) {
-        // The driver is notified after this reference is gone, so the means must outlive the
-        // machine.
-        let last_words = self.driver.on_abandoned();
+        // The driver is notified after this reference is gone. Another thread may have dropped the
+        // machine by then, so the notification is taken out of it first.
+        let notification = self.driver.on_abandoned();
         let before = match self.driver {
             Driver::Waiters => self.give_up_handle(),
             // This is the only reference, so no other thread can make another.
@@ -195,8 +197,8 @@ impl Drop for MachineRef {
         match before {
             1 => self.free(),
             2 => {
-                if let Some(tell) = last_words {
-                    tell.tell();
+                if let Some(notification) = notification {
+                    notification.tell();
                 }
             }
             _ => {}
@@ -251,6 +253,7 @@ impl MachineRef {
         true
     }
 
+    /// Drops the machine, whose last reference this was.
     #[cold]
     fn free(&self) {
         if self.driver.is_run_by_waiters() && self.has_work() && !self.has_ended() {

@@ -1,4 +1,5 @@
-//! Rules on draws: arguments of `POOL.CREATE`, and what they have counted.
+//! Rules on draws, which are limits and guarantees: their arguments of `POOL.CREATE`, and their
+//! state in replies.
 
 use super::{answer, options};
 use crate::command::parse::{self, is};
@@ -9,11 +10,11 @@ use crate::value::pool::Inner;
 use crate::wire::reply::Reply;
 use tidemark_pool::{Counted, Guarantee, Limit, NAME_BYTES_MAX, RULE_ITEMS_MAX, Scope, Soft};
 
-/// A parsed value, and the remaining words.
-type Read<'w, 'a, T> = Result<(T, &'w [&'a [u8]]), CommandError>;
+/// A parsed value, and the words after it.
+type Parsed<'w, 'a, T> = Result<(T, &'w [&'a [u8]]), CommandError>;
 
 /// Parses `<DRAWS max [PER milliseconds] | WINS max [PER milliseconds] OF numitems id [id ...]>`.
-pub(super) fn limit<'w, 'a>(words: &'w [&'a [u8]]) -> Read<'w, 'a, Limit> {
+pub(super) fn limit<'w, 'a>(words: &'w [&'a [u8]]) -> Parsed<'w, 'a, Limit> {
     let [kind, max, rest @ ..] = words else { return Err(CommandError::Syntax) };
     let max = parse::positive(max)?;
     let (per_ms, rest) = match rest {
@@ -26,12 +27,12 @@ pub(super) fn limit<'w, 'a>(words: &'w [&'a [u8]]) -> Read<'w, 'a, Limit> {
     if !is(kind, "WINS") {
         return Err(CommandError::text("ERR LIMIT must be followed by DRAWS or WINS and a number"));
     }
-    let (wins_of, rest) = named(rest)?;
+    let (wins_of, rest) = item_list(rest)?;
     Ok((Limit { max, per_ms, wins_of: Some(wins_of) }, rest))
 }
 
 /// Parses `after [POOL] [SOFT from step] OF numitems id [id ...]`.
-pub(super) fn guarantee<'w, 'a>(words: &'w [&'a [u8]]) -> Read<'w, 'a, Guarantee> {
+pub(super) fn guarantee<'w, 'a>(words: &'w [&'a [u8]]) -> Parsed<'w, 'a, Guarantee> {
     let [after, rest @ ..] = words else { return Err(CommandError::Syntax) };
     let mut rest = rest;
     let after = parse::positive(after)?;
@@ -48,26 +49,30 @@ pub(super) fn guarantee<'w, 'a>(words: &'w [&'a [u8]]) -> Read<'w, 'a, Guarantee
         soft = Some(Soft { from: parse::positive(from)?, step: parse::positive(step)? });
         rest = tail;
     }
-    let (of, rest) = named(rest)?;
+    let (of, rest) = item_list(rest)?;
     Ok((Guarantee { after, of, scope, soft }, rest))
 }
 
-/// Parses `OF numitems id [id ...]`.
-fn named<'w, 'a>(words: &'w [&'a [u8]]) -> Read<'w, 'a, Vec<Box<str>>> {
+/// Parses `OF numitems id [id ...]` into the ids. Whether such items exist is not checked here.
+fn item_list<'w, 'a>(words: &'w [&'a [u8]]) -> Parsed<'w, 'a, Vec<Box<str>>> {
     let [word, count, rest @ ..] = words else { return Err(CommandError::Syntax) };
     if !is(word, "OF") {
         return Err(CommandError::Syntax);
     }
     let count = parse::positive(count).ok().and_then(|count| usize::try_from(count).ok());
     let count = count.filter(|count| (1..=RULE_ITEMS_MAX).contains(count)).ok_or_else(|| {
-        CommandError::Text(format!("ERR OF takes how many items there are, 1 to {RULE_ITEMS_MAX}").into())
+        CommandError::Text(
+            format!("ERR OF must be followed by the number of items, 1 to {RULE_ITEMS_MAX}, and their ids")
+                .into(),
+        )
     })?;
     let (ids, rest) = rest.split_at_checked(count).ok_or(CommandError::Syntax)?;
     let ids = ids.iter().map(|id| options::id(id).map(Box::from)).collect::<Result<_, _>>()?;
     Ok((ids, rest))
 }
 
-/// `POOL.USER key user`
+/// `POOL.USER key user`: what the pool's rules have counted for a user. Null if there is no pool,
+/// empty lists if it has no rules.
 pub(super) fn user(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
     let user = args[2];
     if !(1..=NAME_BYTES_MAX).contains(&user.len()) {
@@ -79,8 +84,8 @@ pub(super) fn user(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Comm
         ctx.reply.null();
         return Ok(());
     };
-    let none = || Counted { limits: Vec::new(), misses: Vec::new() };
-    let counted = pool.counted(user).unwrap_or_else(none);
+    let without_rules = || Counted { limits: Vec::new(), misses: Vec::new() };
+    let counted = pool.counted(user).unwrap_or_else(without_rules);
     ctx.reply.map(2);
     write_limits(ctx.reply, pool, Some(&counted));
     write_guarantees(ctx.reply, pool, Some(&counted));
@@ -93,13 +98,13 @@ pub(super) fn write_limits(reply: &mut Reply, pool: &Inner, counted: Option<&Cou
     let limits = pool.rules().map_or(&[][..], |rules| rules.limits());
     reply.bulk(b"limits");
     reply.array(limits.len());
-    for (place, limit) in limits.iter().enumerate() {
+    for (index, limit) in limits.iter().enumerate() {
         reply.map(if counted.is_some() { 6 } else { 3 });
         answer::number(reply, if limit.wins_of.is_some() { "wins" } else { "draws" }, limit.max);
         reply.bulk(b"per");
         number_or_null(reply, limit.per_ms);
         write_items(reply, pool, limit.wins_of.as_deref().unwrap_or_default());
-        if let Some((used, until_ms)) = counted.map(|counted| counted.limits[place]) {
+        if let Some((used, until_ms)) = counted.map(|counted| counted.limits[index]) {
             answer::number(reply, "used", used);
             answer::number(reply, "left", limit.max.saturating_sub(used));
             reply.bulk(b"until");
@@ -114,7 +119,7 @@ pub(super) fn write_guarantees(reply: &mut Reply, pool: &Inner, counted: Option<
     let guarantees = pool.rules().map_or(&[][..], |rules| rules.guarantees());
     reply.bulk(b"guarantees");
     reply.array(guarantees.len());
-    for (place, guarantee) in guarantees.iter().enumerate() {
+    for (index, guarantee) in guarantees.iter().enumerate() {
         reply.map(if counted.is_some() { 6 } else { 5 });
         answer::number(reply, "after", guarantee.after);
         answer::text(reply, "scope", if guarantee.scope == Scope::Pool { "pool" } else { "user" });
@@ -124,17 +129,19 @@ pub(super) fn write_guarantees(reply: &mut Reply, pool: &Inner, counted: Option<
         number_or_null(reply, guarantee.soft.map(|soft| soft.step));
         write_items(reply, pool, &guarantee.of);
         if let Some(counted) = counted {
-            answer::number(reply, "without", counted.misses[place]);
+            answer::number(reply, "without", counted.misses[index]);
         }
     }
 }
 
+/// Writes the items that a rule names as the field `of`; empty for a limit on all draws.
 fn write_items(reply: &mut Reply, pool: &Inner, items: &[u32]) {
     reply.bulk(b"of");
     reply.array(items.len());
     items.iter().for_each(|item| answer::item(reply, pool, Some(*item)));
 }
 
+/// Writes a number, or null if there is none.
 pub(super) fn number_or_null(reply: &mut Reply, number: Option<u64>) {
     match number {
         Some(number) => reply.integer(answer::signed(number)),

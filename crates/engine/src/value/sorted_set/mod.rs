@@ -1,8 +1,11 @@
 //! Sorted sets: distinct members ordered by score, then by bytes.
 //!
-//! A small set is packed into one buffer; a large one is a table by name and a counted tree by
-//! order. A set that has outgrown the first representation never returns to it, as in Redis;
-//! `OBJECT ENCODING` shows it.
+//! A small set is packed into one buffer; a large one is a table by name, which is the member's
+//! bytes, and a counted tree by order. A set that has outgrown the first representation never
+//! returns to it, as in Redis; `OBJECT ENCODING` shows the representation.
+//!
+//! Costs are those of a large set. On a small one every operation scans at most
+//! `packed::MAX_MEMBERS` members.
 
 mod indexed;
 mod member;
@@ -25,6 +28,7 @@ pub struct SortedSet {
     form: Form,
 }
 
+/// Representation of a set.
 #[derive(Debug)]
 enum Form {
     Packed(Packed),
@@ -126,8 +130,8 @@ impl SortedSet {
         }
     }
 
-    /// Removes the members of these ranks and passes them to `taken` in order.
-    /// O(log n + members).
+    /// Removes the members of these ranks and passes them to `taken` in order. Ranks beyond the set
+    /// are ignored. O(log n + members removed).
     pub fn remove_range(&mut self, range: Range<usize>, mut taken: impl FnMut(&[u8], f64)) {
         let range = self.clamp(range);
         match &mut self.form {
@@ -139,8 +143,8 @@ impl SortedSet {
         }
     }
 
-    /// Returns the number of members that satisfy `precedes`, which must hold for a prefix of the
-    /// order only. O(log n).
+    /// Returns the number of members that satisfy `precedes`. It must hold for a prefix of the
+    /// order and for no member after that. O(log n).
     pub fn partition_point(&self, precedes: impl Fn(&[u8], f64) -> bool) -> usize {
         match &self.form {
             Form::Packed(packed) => {
@@ -183,8 +187,8 @@ impl SortedSet {
         }
     }
 
-    /// Iterates over the members of these ranks with their scores, from either end. O(log n) to
-    /// start and O(1) for each.
+    /// Iterates over the members of these ranks with their scores, from either end. Ranks beyond
+    /// the set are ignored. O(log n) to start and O(1) for each member.
     pub fn range(
         &self,
         range: Range<usize>,
@@ -202,7 +206,8 @@ impl SortedSet {
     }
 
     /// Visits about `count` members from a cursor, or all of a small set, and returns the next
-    /// cursor, or 0 at the end. Members that stay during a whole scan are visited at least once.
+    /// cursor. 0 begins a scan and ends it. Members that stay during a whole scan are visited at
+    /// least once.
     pub fn scan(&self, cursor: u64, count: usize, mut visit: impl FnMut(&[u8], f64)) -> u64 {
         match &self.form {
             Form::Packed(packed) => {
@@ -257,11 +262,13 @@ impl DoubleEndedIterator for Members<'_> {
 
 impl ExactSizeIterator for Members<'_> {}
 
-/// Tags of the snapshot form, which precede the number of members and the members in order.
+/// First byte of the snapshot form of a small set. The number of members and the members in order
+/// follow.
 const PACKED: u8 = 0;
+/// First byte of the snapshot form of a large set, which may have few members by now.
 const INDEXED: u8 = 1;
 
-/// Least size of a member in a snapshot: its score and the length of its name.
+/// Minimum size of a member in a snapshot: its score and the length of its name. Bytes.
 const ENCODED_MIN: usize = size_of::<f64>() + 1;
 
 impl Value for SortedSet {
@@ -294,7 +301,8 @@ impl Value for SortedSet {
     fn decode(bytes: &mut Cursor<'_>) -> Option<Self> {
         let form = bytes.u8()?;
         let count = usize::try_from(bytes.varint()?).ok()?;
-        // A corrupt count cannot reserve more than a few times the size of the snapshot.
+        // An empty set is deleted, never written. A corrupt count cannot reserve more than a few
+        // times the size of the snapshot.
         if count == 0 || count > bytes.remaining() / ENCODED_MIN {
             return None;
         }
@@ -306,6 +314,7 @@ impl Value for SortedSet {
             }
             members.push(member);
         }
+        // A name could occur twice with different scores, which the order alone does not show.
         let names: HashSet<&[u8], foldhash::fast::RandomState> =
             members.iter().map(|member| member.1).collect();
         if names.len() != count {
@@ -313,6 +322,7 @@ impl Value for SortedSet {
         }
         match (form, Self::from_ascending(&members)) {
             (PACKED, set) if matches!(set.form, Form::Packed(_)) => Some(set),
+            // It keeps its representation even if it would fit the other one by now.
             (INDEXED, _) => {
                 let indexed = Indexed::from_ascending(count, members.into_iter());
                 Some(Self { form: Form::Indexed(Box::new(indexed)) })
@@ -323,6 +333,7 @@ impl Value for SortedSet {
 
     fn digest(&self) -> u64 {
         const SEED: u64 = 0x7a73_6574;
+        // A sum, so the order of the members does not matter; nor does the representation.
         let digests = self.iter().map(|(member, score)| xxh3_64_with_seed(member, score.to_bits() ^ SEED));
         digests.fold(self.len() as u64, u64::wrapping_add)
     }

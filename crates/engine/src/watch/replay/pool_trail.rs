@@ -1,9 +1,8 @@
-//! The history of the pools of one name, from the log alone, for auditing or export.
+//! History of the pools of one name, from the log alone, for an audit or an export.
 //!
-//! An engine over the keys of that name, and those that they were made from, follows the log. Each
-//! step of a pool is checked as an auditor would, and shown to a witness. So a pool that is
-//! renamed, moved, dropped or recreated, in a transaction or not, is where it would be in the
-//! server.
+//! An engine over the keys of that name, and the keys that they were made from, applies the log. So
+//! a pool that is renamed, moved, dropped or recreated, in a transaction or not, is where it would
+//! be in the server. Each step of a pool is checked as an auditor would, and passed to a witness.
 //!
 //! ```text
 //! records ─► PoolSearch ─► PoolTrail: snapshot ─► load
@@ -28,7 +27,8 @@ use tidemark_pool::Chain;
 /// Limit on recorded dependencies, in bytes. Beyond it, all keys are followed.
 const DEPENDENCIES_BYTES: usize = 256 << 20;
 
-/// Search for the keys to follow. It must see every record.
+/// First pass over the records, which finds the keys to follow. It must see all of them before
+/// [`trail`](Self::trail).
 #[derive(Debug)]
 pub struct PoolSearch {
     scope: Scope,
@@ -60,7 +60,7 @@ impl PoolSearch {
     }
 }
 
-/// Where and when a pool has changed.
+/// Database, key and record of a change of a pool.
 #[derive(Debug, Clone, Copy)]
 pub struct PoolPlace<'a> {
     /// LSN of the record.
@@ -103,9 +103,7 @@ pub enum TrailError {
     #[error(transparent)]
     Pool(#[from] NotFollowed),
     /// A pool's chain does not begin with its secrets and items.
-    #[error(
-        "the chain of the pool that is made is {found}, and {expected} follows from its secrets and items"
-    )]
+    #[error("the chain of the pool that is made is {found}, but its secrets and items give {expected}")]
     Origin {
         /// Chain that follows from the secrets and items.
         expected: Chain,
@@ -117,7 +115,8 @@ pub enum TrailError {
     Witness(#[from] io::Error),
 }
 
-/// See the module's documentation.
+/// Second pass over the log: applies the records of the followed keys and checks the pools. See the
+/// module's documentation.
 pub struct PoolTrail {
     engine: Engine,
     scope: Scope,
@@ -137,14 +136,15 @@ impl PoolTrail {
         look(entry.and_then(|entry| entry.object()).and_then(Pool::from_object))
     }
 
-    /// Returns whether a key has a deadline.
+    /// Returns whether a key has an expiry.
     pub fn expires(&self, db: u8, key: &[u8]) -> bool {
         let shard = self.engine.keyspace().lock(self.engine.keyspace().shard_of(key));
         let entry = shard.database(usize::from(db)).get(hash(key), key);
         entry.is_some_and(|entry| entry.deadline().is_some())
     }
 
-    /// Follows the next record.
+    /// Applies the next record, checks the steps of pools in it and passes them to `witness`.
+    /// Records of other keys are skipped.
     ///
     /// # Errors
     /// [`TrailError`]; the trail cannot continue after it.
@@ -161,12 +161,13 @@ impl PoolTrail {
                 self.step(record.lsn, &call, witness)?;
                 continue;
             }
-            let made = match &change {
+            let created = match &change {
                 Change::Command { command, db, args } if command.name == "pool.load" => args
                     .get(1)
                     .map(|key| PoolPlace { lsn: record.lsn, time_us: record.time_us, db: *db, key }),
                 _ => None,
             };
+            // Stays empty, because this engine has no watched reads.
             let mut noted = Vec::new();
             crate::persist::apply::apply_change(
                 &self.engine,
@@ -176,15 +177,15 @@ impl PoolTrail {
                 &mut self.scratch,
                 &mut noted,
             )?;
-            if let Some(place) = made {
-                self.look(place.db, place.key, |pool| made_there(&place, pool, witness))?;
+            if let Some(place) = created {
+                self.look(place.db, place.key, |pool| check_created(&place, pool, witness))?;
             }
             witness.changed(record.lsn, record.time_us, self)?;
         }
         Ok(())
     }
 
-    /// Checks a step of a pool.
+    /// Checks a step of a pool: its events are passed to the witness as they are replayed.
     fn step(&self, lsn: Lsn, call: &Call<'_>, witness: &mut dyn PoolWitness) -> Result<(), TrailError> {
         let &[_, key, frame] = call.args else {
             unreachable!(
@@ -204,20 +205,22 @@ impl PoolTrail {
             Ok(Some(checked)) => checked,
             _ => Err(ApplyError::Refused {
                 name: call.command.name,
-                answer: "there is no pool at this key".to_owned(),
+                answer: format!("there is no pool at key {}", shown(key)),
             }
             .into()),
         }
     }
 }
 
-fn made_there(
+/// Checks that a created pool's chain begins with its secrets and items, and passes the pool to the
+/// witness.
+fn check_created(
     place: &PoolPlace<'_>,
     pool: Option<&Pool>,
     witness: &mut dyn PoolWitness,
 ) -> Result<(), TrailError> {
     let Some(pool) = pool else {
-        let what = format!("there is no pool at key {} behind it", shown(place.key));
+        let what = format!("there is no pool at key {} after it", shown(place.key));
         return Err(ApplyError::from(Malformed::of(what)).in_record(place.lsn).into());
     };
     let (expected, found) = (pool.inner().origin(), pool.chain());
