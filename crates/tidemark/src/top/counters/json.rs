@@ -50,7 +50,7 @@ pub(super) fn document(reading: &Reading, rates: Option<&Rates>) -> Value {
 #[cfg(test)]
 mod tests {
     use super::document;
-    use crate::top::counters::reading::tests::reading;
+    use crate::top::counters::test_reading::reading;
     use std::time::Duration;
 
     #[test]

@@ -4,6 +4,8 @@
 mod json;
 mod reading;
 mod sort;
+#[cfg(test)]
+mod test_reading;
 mod text;
 
 use super::line::Line;

@@ -103,7 +103,7 @@ fn about_top(reading: &Reading) -> String {
 #[cfg(test)]
 mod tests {
     use super::lines;
-    use crate::top::counters::reading::tests::reading;
+    use crate::top::counters::test_reading::reading;
     use crate::top::line::{Line, Tone};
     use std::time::Duration;
 

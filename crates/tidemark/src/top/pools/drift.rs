@@ -13,16 +13,13 @@
 //! variable (Wilson and Hilferty's approximation).
 
 use super::reading::Pool;
+use super::verdict::Verdict;
 use std::collections::BTreeMap;
 
 /// Draws between two readings are left out if the odds changed by more than this.
 const MOVED_MAX: f64 = 0.01;
 /// Fewest expected draws of a chi-square cell.
 const CELL_MIN: f64 = 5.0;
-/// Thresholds for "unusual" and "beyond chance": chance alone exceeds them in about one view of
-/// twenty and one of a thousand. Standard deviations.
-const UNUSUAL: f64 = 1.645;
-const BEYOND: f64 = 3.09;
 
 /// Draws observed so far, against the odds.
 #[derive(Debug, Clone, Default)]
@@ -31,34 +28,6 @@ pub(super) struct Drift {
     cells: BTreeMap<Option<Vec<u8>>, (f64, f64)>,
     compared: u64,
     left_out: u64,
-}
-
-/// Result of the comparison.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(super) struct Verdict {
-    /// Draws that were compared with the odds.
-    pub(super) compared: u64,
-    /// Draws that were left out.
-    pub(super) left_out: u64,
-    /// Distance from the odds in standard deviations; `None` while there are too few draws.
-    pub(super) deviation: Option<f64>,
-}
-
-impl Verdict {
-    /// Returns the verdict in words.
-    pub(super) fn word(&self) -> &'static str {
-        match self.deviation {
-            None => "too few draws to say",
-            Some(deviation) if deviation < UNUSUAL => "as the odds say, within chance",
-            Some(deviation) if deviation < BEYOND => "unusual, but chance does that now and then",
-            Some(_) => "not as the odds say: beyond chance",
-        }
-    }
-
-    /// Returns whether an operator should look.
-    pub(super) fn is_alarming(&self) -> bool {
-        self.deviation.is_some_and(|deviation| deviation >= BEYOND)
-    }
 }
 
 impl Drift {
@@ -139,8 +108,8 @@ fn expected(before: f64, now: f64, draws: u64) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::reading::tests::pool;
     use super::{Drift, Pool};
+    use crate::top::pools::test_pool::pool;
 
     fn at(car: u64, mug: u64) -> Pool {
         pool(&[("car", Some(1_000_000 - car), car, 0.1), ("mug", None, mug, 0.9)], 0.0, car + mug)

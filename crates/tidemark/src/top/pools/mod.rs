@@ -6,7 +6,10 @@ mod json;
 mod listing;
 mod reading;
 mod sort;
+#[cfg(test)]
+mod test_pool;
 mod text;
+mod verdict;
 
 use super::line::Line;
 use super::source::ask;

@@ -1,6 +1,6 @@
 //! The state of a server's pools at one moment.
 
-use super::drift::Verdict;
+use super::verdict::Verdict;
 use crate::top::answer::{field, number, share};
 use tidemark_server::resp::Value;
 
@@ -150,39 +150,8 @@ fn item(entry: &Value, odds: &Value) -> Option<Item> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
-    use super::{Item, Pool, Summary};
-    use crate::top::pools::drift::Verdict;
-
-    /// Builds a pool from its items (id, units left, units drawn, odds).
-    pub(in crate::top::pools) fn pool(
-        items: &[(&str, Option<u64>, u64, f64)],
-        nothing: f64,
-        draws: u64,
-    ) -> Pool {
-        let item = |&(id, left, drawn, odds): &(&str, Option<u64>, u64, f64)| Item {
-            id: id.as_bytes().to_vec(),
-            left,
-            drawn,
-            odds,
-        };
-        Pool {
-            summary: Summary {
-                key: b"summer".to_vec(),
-                draws,
-                reservations: 3,
-                epoch: 1,
-                items: items.len() as u64,
-                rate: Some(12.5),
-            },
-            version: 1,
-            released_until: 0,
-            nothing,
-            items: items.iter().map(item).collect(),
-            is_beyond: false,
-            verdict: Verdict::default(),
-        }
-    }
+mod tests {
+    use crate::top::pools::test_pool::pool;
 
     #[test]
     fn what_is_nearly_gone_says_most() {

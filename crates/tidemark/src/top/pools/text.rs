@@ -95,9 +95,9 @@ fn bar(fullness: Option<f64>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::drift::Verdict;
     use super::super::reading::Reading;
-    use super::super::reading::tests::pool;
+    use super::super::test_pool::pool;
+    use super::super::verdict::Verdict;
     use super::{bar, lines};
     use crate::top::line::Tone;
 
