@@ -272,7 +272,7 @@ fn replaying_the_log_gives_the_same_state_over_every_command() {
     let idle: Vec<String> = generator
         .rows()
         .filter(|row| !seen.ran.contains(&row.id) || (writes(row) && !seen.changed.contains(&row.id)))
-        .map(tidemark_engine::Command::full_name)
+        .map(|row| row.name.to_owned())
         .collect();
     assert!(idle.is_empty(), "these commands never ran, or never changed anything: {idle:?}");
     let disturbing =
