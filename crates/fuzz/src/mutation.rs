@@ -48,7 +48,7 @@ pub(crate) fn mutate(base: &[u8], other: &[u8], words: &[&[u8]], random: &mut Rn
 }
 
 fn change(bytes: &mut Vec<u8>, other: &[u8], words: &[&[u8]], random: &mut Rng) {
-    let at = random.usize(..bytes.len() + 1);
+    let at = random.usize(..=bytes.len());
     match random.usize(..14) {
         // One byte or bit.
         0..=2 if at < bytes.len() => bytes[at] ^= 1 << random.usize(..8),
@@ -70,21 +70,21 @@ fn change(bytes: &mut Vec<u8>, other: &[u8], words: &[&[u8]], random: &mut Rng) 
         // Replaces a decimal number, as texts have them.
         7 => replace_number(bytes, at, random),
         8 => {
-            let end = at + random.usize(..bytes.len() - at + 1).min(64);
+            let end = at + random.usize(..=bytes.len() - at).min(64);
             bytes.drain(at..end);
         }
         9 => bytes.truncate(at),
         // Repeats a piece of the input itself.
         10 => {
-            let start = random.usize(..bytes.len() + 1);
-            let end = start + random.usize(..(bytes.len() - start).min(256) + 1);
+            let start = random.usize(..=bytes.len());
+            let end = start + random.usize(..=(bytes.len() - start).min(256));
             let piece = bytes[start..end].to_vec();
             insert(bytes, at, &piece);
         }
         // A piece of another input: inserted, written over, or as the new end.
         11 => {
-            let start = random.usize(..other.len() + 1);
-            let end = start + random.usize(..(other.len() - start).min(512) + 1);
+            let start = random.usize(..=other.len());
+            let end = start + random.usize(..=(other.len() - start).min(512));
             match random.usize(..3) {
                 0 => insert(bytes, at, &other[start..end]),
                 1 => overwrite(bytes, at, &other[start..end]),
