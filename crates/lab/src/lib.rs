@@ -46,8 +46,6 @@ pub mod duration;
 pub mod facts;
 #[cfg(feature = "wire")]
 pub mod fan_out;
-#[cfg(feature = "wire")]
-mod figure;
 pub mod interrupt;
 #[cfg(feature = "wire")]
 pub mod kv;
@@ -58,6 +56,8 @@ pub mod micro;
 pub mod null_server;
 #[cfg(feature = "wire")]
 pub mod options;
+#[cfg(feature = "wire")]
+mod or_dash;
 pub mod output;
 pub mod pool;
 mod progress;

@@ -18,8 +18,8 @@ mod server_process;
 mod watcher;
 mod writer;
 
-pub use options::{CrashOptions, Scenario};
-pub use report::Report;
+pub use options::{CrashKind, CrashOptions};
+pub use report::CrashResults;
 
 use crate::client::Client;
 use crate::facts::ServerFacts;
@@ -28,7 +28,7 @@ use crate::machine::Machine;
 use crate::output;
 use crate::random::Random;
 use crate::target::Target;
-use crate::watch::verdict::Verdict;
+use crate::watch::delivery::Delivery;
 use anyhow::Context;
 use progress::Progress;
 use report::Iteration;
@@ -74,7 +74,7 @@ pub fn run(options: &CrashOptions, out: &mut impl Write) -> anyhow::Result<bool>
         "interrupted before an iteration had ended"
     );
     let (target, server) = facts.context("no iteration was run: --iterations is 0")?;
-    let report = Report::new(options, target, server, Machine::this(), results);
+    let report = CrashResults::new(options, target, server, Machine::this(), results);
     output::write_report(&report, options.report.json, out)?;
     Ok(report.succeeded())
 }
@@ -155,14 +155,14 @@ impl Crash<'_> {
         for key in &keys {
             control.call(&["DEL", key])?;
         }
-        let verdict = Verdict::of(&ledger, &received.starts, &received.receipts);
+        let delivery = Delivery::of(&ledger, &received.starts, &received.receipts);
         let scenario = options.scenario;
         let lost_writes = lost_writes + lost_at_end;
         Ok(Iteration::new(report::Parts {
             number,
             scenario,
             ledger,
-            verdict,
+            delivery,
             received,
             lost_writes,
             restart,

@@ -37,7 +37,7 @@ pub struct CrashOptions {
     pub update_interval: Duration,
     /// Who crashes
     #[arg(long, value_enum, default_value = "client")]
-    pub scenario: Scenario,
+    pub scenario: CrashKind,
     /// How long a client that has crashed stays away in the scenario client
     #[arg(long, default_value = "200ms", value_parser = duration::parse)]
     pub away: Duration,
@@ -65,7 +65,7 @@ Exit codes: 0 every update was emitted exactly once and in order; 1 some was not
 
 /// Who crashes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Scenario {
+pub enum CrashKind {
     /// The subscriber, with emissions on their way to it; the server is one that runs already
     Client,
     /// The server, by SIGKILL; it is started again on the same port and data
@@ -74,23 +74,23 @@ pub enum Scenario {
     Both,
 }
 
-impl Scenario {
+impl CrashKind {
     /// The word for it, as it is given and reported.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Scenario::Client => "client",
-            Scenario::Server => "server",
-            Scenario::Both => "both",
+            CrashKind::Client => "client",
+            CrashKind::Server => "server",
+            CrashKind::Both => "both",
         }
     }
 
     pub(super) fn kills_server(self) -> bool {
-        self != Scenario::Client
+        self != CrashKind::Client
     }
 
     pub(super) fn crashes_client(self) -> bool {
-        self != Scenario::Server
+        self != CrashKind::Server
     }
 }
 

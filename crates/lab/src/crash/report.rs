@@ -1,14 +1,14 @@
 //! What a run says: text for people, JSON for programs.
 
-use super::options::{CrashOptions, Scenario};
+use super::options::{CrashKind, CrashOptions};
 use super::watcher::Received;
 use crate::facts::ServerFacts;
-use crate::figure::Figure;
 use crate::machine::Machine;
+use crate::or_dash::OrDash;
 use crate::statistics::Quantiles;
+use crate::watch::delivery::Delivery;
 use crate::watch::ledger::{Fate, Ledger, Number};
 use crate::watch::sequence::SequenceFaults;
-use crate::watch::verdict::Verdict;
 use serde::Serialize;
 use std::fmt;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use std::time::Duration;
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)] // The names say it, with their unit; they are part of the output's format.
-pub struct Report {
+pub struct CrashResults {
     pub(super) results: Vec<Iteration>,
     pub(super) summary: Summary,
     pub scenario: &'static str,
@@ -95,9 +95,9 @@ pub(super) struct Summary {
 /// Everything that an iteration's result is made of.
 pub(super) struct Parts {
     pub(super) number: u32,
-    pub(super) scenario: Scenario,
+    pub(super) scenario: CrashKind,
     pub(super) ledger: Ledger,
-    pub(super) verdict: Verdict,
+    pub(super) delivery: Delivery,
     pub(super) received: Received,
     pub(super) lost_writes: u64,
     pub(super) restart: Option<Duration>,
@@ -105,11 +105,11 @@ pub(super) struct Parts {
 
 impl Iteration {
     pub(super) fn new(parts: Parts) -> Self {
-        let Parts { ledger, verdict, received, lost_writes, .. } = parts;
-        let at_least_once = verdict.is_at_least_once() && lost_writes == 0;
+        let Parts { ledger, delivery, received, lost_writes, .. } = parts;
+        let at_least_once = delivery.is_at_least_once() && lost_writes == 0;
         // Without an emission after the crash nothing was shown.
         let has_recovered = received.recovery.is_some();
-        let exactly_once = verdict.is_exactly_once()
+        let exactly_once = delivery.is_exactly_once()
             && lost_writes == 0
             && has_recovered
             && received.wrong_answers.is_empty()
@@ -118,24 +118,24 @@ impl Iteration {
             number: parts.number,
             scenario: parts.scenario.name(),
             total_produced: ledger.len(),
-            total_received: verdict.received,
-            unique_received: verdict.unique,
-            duplicates: verdict.duplicates.len() as u64,
-            first_missed_seq: verdict.missed.first().copied(),
-            last_received_seq: verdict.last_received,
+            total_received: delivery.received,
+            unique_received: delivery.unique,
+            duplicates: delivery.duplicates.len() as u64,
+            first_missed_seq: delivery.missed.first().copied(),
+            last_received_seq: delivery.last_received,
             recovery_time_ms: received.recovery.map(millis),
             exactly_once,
             at_least_once,
-            at_most_once: verdict.is_at_most_once(),
-            missed_sequences: verdict.missed,
-            dup_sequences: verdict.duplicates,
+            at_most_once: delivery.is_at_most_once(),
+            missed_sequences: delivery.missed,
+            dup_sequences: delivery.duplicates,
             done: ledger.count(Fate::Done),
             in_doubt: ledger.count(Fate::InDoubt),
             not_done: ledger.count(Fate::Lost),
-            out_of_order_sequences: verdict.out_of_order,
-            phantom_sequences: verdict.phantoms,
-            unknown_emissions: verdict.unknown,
-            sequence: verdict.sequence,
+            out_of_order_sequences: delivery.out_of_order,
+            phantom_sequences: delivery.phantoms,
+            unknown_emissions: delivery.unknown,
+            sequence: delivery.sequence,
             lost_writes,
             resumptions: received.resumptions,
             wrong_answers: received.wrong_answers,
@@ -171,7 +171,7 @@ impl Iteration {
     }
 }
 
-impl Report {
+impl CrashResults {
     pub(super) fn new(
         options: &CrashOptions,
         target: String,
@@ -179,7 +179,7 @@ impl Report {
         machine: Machine,
         results: Vec<Iteration>,
     ) -> Self {
-        Report {
+        CrashResults {
             summary: Summary::of(&results),
             results,
             scenario: options.scenario.name(),
@@ -246,7 +246,7 @@ impl fmt::Display for Iteration {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for CrashResults {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let summary = &self.summary;
         let all = summary.iterations;
@@ -286,16 +286,16 @@ impl fmt::Display for Report {
         writeln!(
             out,
             "  p50={:.2} p95={:.2} p99={:.2} avg={:.2}",
-            Figure(summary.p50_recovery_ms),
-            Figure(summary.p95_recovery_ms),
-            Figure(summary.p99_recovery_ms),
-            Figure(summary.avg_recovery_ms)
+            OrDash(summary.p50_recovery_ms),
+            OrDash(summary.p95_recovery_ms),
+            OrDash(summary.p99_recovery_ms),
+            OrDash(summary.avg_recovery_ms)
         )?;
-        if self.scenario != Scenario::Client.name() {
+        if self.scenario != CrashKind::Client.name() {
             writeln!(
                 out,
                 "  of it from the start of the server to its first answer: p50={:.2}",
-                Figure(summary.p50_restart_ms)
+                OrDash(summary.p50_restart_ms)
             )?;
         }
         let version = self.server.version.as_deref().unwrap_or("does not say its version");

@@ -1,12 +1,12 @@
 //! The subscriber: it processes emissions one by one, crashes or loses its server, and comes back with the last position that
 //! it has processed.
 
-use super::options::{CrashOptions, Scenario};
+use super::options::{CrashKind, CrashOptions};
 use super::progress::Progress;
 use crate::target::Target;
 use crate::watch::answer::{Emission, Push, Resumed, Watched};
+use crate::watch::delivery::{Delivery, Receipt, Start};
 use crate::watch::subscriber::{Subscriber, SubscriberError};
-use crate::watch::verdict::{Receipt, Start, Verdict};
 use std::collections::HashMap;
 use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
@@ -120,7 +120,7 @@ impl<'a> Watcher<'a> {
     /// Loses everything but its positions. Where the server lives on, emissions are on their way at that moment.
     fn crash(&mut self) -> anyhow::Result<()> {
         self.has_crashed = true;
-        let alone = self.options.scenario == Scenario::Client;
+        let alone = self.options.scenario == CrashKind::Client;
         if alone {
             std::thread::sleep(self.options.wait.poll_interval);
         }
@@ -192,7 +192,9 @@ impl<'a> Watcher<'a> {
     }
 
     fn has_everything(&self) -> bool {
-        Verdict::of(&self.progress.ledger(), &self.received.starts, &self.received.receipts).missed.is_empty()
+        Delivery::of(&self.progress.ledger(), &self.received.starts, &self.received.receipts)
+            .missed
+            .is_empty()
     }
 
     /// Ends the subscriptions and takes what came before their end.

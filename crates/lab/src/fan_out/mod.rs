@@ -19,7 +19,7 @@ mod values;
 
 pub use floor::{FloorOptions, run as run_floor};
 pub use options::FanOutOptions;
-pub use report::Report;
+pub use report::FanOutResults;
 
 use crate::client::Client;
 use crate::facts::{self, ServerFacts};
@@ -73,7 +73,7 @@ pub fn run(options: &FanOutOptions, out: &mut impl Write) -> anyhow::Result<bool
     // Nobody is to be told of the key's end.
     drop(receiver);
     writer.client.call(&["DEL", &writer.key])?;
-    let report = Report::new(options, parts);
+    let report = FanOutResults::new(options, parts);
     output::write_report(&report, options.report.json, out)?;
     Ok(report.succeeded())
 }

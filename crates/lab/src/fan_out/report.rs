@@ -3,8 +3,8 @@
 use super::options::FanOutOptions;
 use super::receiver::{Faults, Times};
 use crate::facts::ServerFacts;
-use crate::figure::Figure;
 use crate::machine::Machine;
+use crate::or_dash::OrDash;
 use crate::statistics::{Quantiles, Ratio};
 use serde::Serialize;
 use std::fmt;
@@ -13,7 +13,7 @@ use std::fmt;
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)] // The names say it, with their unit; they are part of the output's format.
-pub struct Report {
+pub struct FanOutResults {
     pub(super) results: Vec<Round>,
     pub(super) summary: Summary,
     /// What was wrong, also in rounds before the measured ones.
@@ -115,9 +115,9 @@ impl Round {
     }
 }
 
-impl Report {
+impl FanOutResults {
     pub(super) fn new(options: &FanOutOptions, parts: Parts) -> Self {
-        Report {
+        FanOutResults {
             summary: Summary::of(&parts.rounds, options.subscribers),
             results: parts.rounds,
             faults: parts.faults,
@@ -185,7 +185,7 @@ impl fmt::Display for Round {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for FanOutResults {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let summary = &self.summary;
         writeln!(out, "=== Fan-Out Benchmark Summary ===")?;
@@ -195,19 +195,19 @@ impl fmt::Display for Report {
         writeln!(
             out,
             "Bytes per emission: {:.1} ({} of value)",
-            Figure(self.bytes_per_emission),
+            OrDash(self.bytes_per_emission),
             self.value_bytes
         )?;
         writeln!(out, "\nFrom the SET to the last subscriber's emission (ms):")?;
         writeln!(
             out,
             "  p50={:.3} p95={:.3} per-subscriber={:.2}us",
-            Figure(summary.last_p50_ms),
-            Figure(summary.last_p95_ms),
-            Figure(summary.per_subscriber_us)
+            OrDash(summary.last_p50_ms),
+            OrDash(summary.last_p95_ms),
+            OrDash(summary.per_subscriber_us)
         )?;
         writeln!(out, "\nFrom the SET to the median subscriber's emission (ms):")?;
-        writeln!(out, "  p50={:.3} p95={:.3}", Figure(summary.median_p50_ms), Figure(summary.median_p95_ms))?;
+        writeln!(out, "  p50={:.3} p95={:.3}", OrDash(summary.median_p50_ms), OrDash(summary.median_p95_ms))?;
         if let Some(floor) = &summary.floor {
             writeln!(
                 out,
@@ -216,16 +216,16 @@ impl fmt::Display for Report {
             writeln!(
                 out,
                 "  last:   p50={:.3} p95={:.3} per-subscriber={:.2}us; the server takes {}",
-                Figure(floor.last_p50_ms),
-                Figure(floor.last_p95_ms),
-                Figure(floor.per_subscriber_us),
+                OrDash(floor.last_p50_ms),
+                OrDash(floor.last_p95_ms),
+                OrDash(floor.per_subscriber_us),
                 Times95(floor.last_ratio)
             )?;
             writeln!(
                 out,
                 "  median: p50={:.3} p95={:.3}; the server takes {}",
-                Figure(floor.median_p50_ms),
-                Figure(floor.median_p95_ms),
+                OrDash(floor.median_p50_ms),
+                OrDash(floor.median_p95_ms),
                 Times95(floor.median_ratio)
             )?;
         }
@@ -239,7 +239,7 @@ impl fmt::Display for Report {
     }
 }
 
-impl Report {
+impl FanOutResults {
     fn write_memory(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Memory { before, subscribed, after, peak, waiting_output } = self.memory;
         writeln!(out, "\nServer Memory (resident, MiB):")?;

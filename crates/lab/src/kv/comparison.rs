@@ -5,9 +5,9 @@
 
 use super::measurement;
 use super::options::KvOptions;
-use super::report::Report;
-use crate::figure::Figure;
+use super::report::KvResults;
 use crate::interrupt::Interrupt;
+use crate::or_dash::OrDash;
 use crate::output;
 use crate::statistics::{Ratio, Spread};
 use crate::target::Target;
@@ -33,7 +33,7 @@ struct Side {
     failed_ops: u64,
     /// Number of runs with wrong emissions.
     runs_with_wrong_emissions: usize,
-    runs: Vec<Report>,
+    runs: Vec<KvResults>,
 }
 
 #[derive(Debug, Serialize)]
@@ -101,9 +101,9 @@ pub(super) fn run(
 }
 
 impl Comparison {
-    fn new(runs_a: Vec<Report>, runs_b: Vec<Report>) -> Self {
+    fn new(runs_a: Vec<KvResults>, runs_b: Vec<KvResults>) -> Self {
         assert_eq!(runs_a.len(), runs_b.len(), "every round measures both servers");
-        let ratio = |field: fn(&Report) -> f64| {
+        let ratio = |field: fn(&KvResults) -> f64| {
             let pairs: Vec<_> = runs_a.iter().zip(&runs_b).map(|(a, b)| (field(a), field(b))).collect();
             Ratio::of(&pairs)
         };
@@ -123,8 +123,8 @@ impl Comparison {
 }
 
 impl Side {
-    fn new(runs: Vec<Report>) -> Self {
-        let spread = |field: fn(&Report) -> f64| Spread::of(&runs.iter().map(field).collect::<Vec<_>>());
+    fn new(runs: Vec<KvResults>) -> Self {
+        let spread = |field: fn(&KvResults) -> f64| Spread::of(&runs.iter().map(field).collect::<Vec<_>>());
         let cpu: Vec<f64> = runs.iter().filter_map(|run| run.server_cpu_micros_per_op).collect();
         let first = runs.first();
         Side {
@@ -219,8 +219,8 @@ impl Side {
     }
 }
 
-fn figures(Spread { median, min, max }: Spread) -> [Figure; 3] {
-    [median, min, max].map(Figure)
+fn figures(Spread { median, min, max }: Spread) -> [OrDash; 3] {
+    [median, min, max].map(OrDash)
 }
 
 fn write_ratio(out: &mut fmt::Formatter<'_>, name: &str, ratio: Option<Ratio>) -> fmt::Result {

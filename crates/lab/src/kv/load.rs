@@ -9,7 +9,7 @@ use super::connection::{Connection, InFlight};
 use super::emission::Board;
 use super::options::{EmitBy, KvOptions};
 use super::reply::Reply;
-use super::workload::{Operation, Verdict, Workload};
+use super::workload::{Operation, ReplyMeaning, Workload};
 use crate::latency::Latencies;
 use crate::random::Random;
 use anyhow::Context;
@@ -352,16 +352,16 @@ fn enqueue(connection: &mut Connection, plan: &Plan<'_>, random: &mut Random, st
 
 /// Counts one reply if its request belongs to the measured window.
 fn count(outcome: &mut Outcome, plan: &Plan<'_>, flight: InFlight, reply: &Reply<'_>, now: u64) {
-    let verdict = plan.workload.judge(flight.operation, reply);
+    let meaning = plan.workload.judge(flight.operation, reply);
     // The PUBLISH that announces a SET is part of it, unless it fails.
-    if flight.operation == Operation::Publish && verdict == Verdict::Success {
+    if flight.operation == Operation::Publish && meaning == ReplyMeaning::Success {
         return;
     }
-    outcome.served += u64::from(!matches!(verdict, Verdict::Failure(_)));
+    outcome.served += u64::from(!matches!(meaning, ReplyMeaning::Failure(_)));
     if flight.started < plan.clock.measured_from {
         return;
     }
-    if let Verdict::Failure(reason) = verdict {
+    if let ReplyMeaning::Failure(reason) = meaning {
         outcome.fail(1, || reason);
         return;
     }
@@ -371,7 +371,7 @@ fn count(outcome: &mut Outcome, plan: &Plan<'_>, flight: InFlight, reply: &Reply
         return;
     }
     outcome.succeeded += 1;
-    outcome.misses += u64::from(verdict == Verdict::Miss);
+    outcome.misses += u64::from(meaning == ReplyMeaning::Miss);
     outcome.latencies.record_nanos(now.saturating_sub(flight.started));
 }
 

@@ -5,7 +5,7 @@ use super::emission::{Board, Watchers};
 use super::load::{self, Outcome, Plan};
 use super::options::KvOptions;
 use super::probe::Probe;
-use super::report::{Parts, Report};
+use super::report::{KvResults, Parts};
 use super::supervisor::supervise;
 use super::workload::{self, Workload};
 use crate::client::Client;
@@ -25,7 +25,11 @@ const PREPARE_BATCH: u64 = 256;
 const PREPARE_PATIENCE: Duration = Duration::from_mins(1);
 
 /// Measures one server with these options.
-pub(super) fn measure(options: &KvOptions, target: &Target, interrupt: &Interrupt) -> anyhow::Result<Report> {
+pub(super) fn measure(
+    options: &KvOptions,
+    target: &Target,
+    interrupt: &Interrupt,
+) -> anyhow::Result<KvResults> {
     let connect = || Client::connect(target, options.op_timeout);
     let mut control = connect()?;
     let server = ServerFacts::ask(&mut control)?;
@@ -75,7 +79,7 @@ pub(super) fn measure(options: &KvOptions, target: &Target, interrupt: &Interrup
     progress.clear();
     let outcome = outcome?;
     let cpu_after = facts::server_cpu(&mut control)?;
-    Ok(Report::new(Parts {
+    Ok(KvResults::new(Parts {
         options,
         target,
         start_time,

@@ -24,7 +24,7 @@ mod test_report;
 mod workload;
 
 pub use options::{KvOptions, OptionsError};
-pub use report::Report;
+pub use report::KvResults;
 
 use crate::interrupt::Interrupt;
 use crate::output;

@@ -5,9 +5,9 @@ use super::load::Outcome;
 use super::options::KvOptions;
 use crate::duration;
 use crate::facts::ServerFacts;
-use crate::figure::Figure;
 use crate::latency::LatencySummary;
 use crate::machine::Machine;
+use crate::or_dash::OrDash;
 use crate::target::Target;
 use crate::wall_time::rfc3339;
 use serde::Serialize;
@@ -19,7 +19,7 @@ use std::time::{Duration, SystemTime};
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)] // The names say it, with their unit; they are part of the output's format.
-pub struct Report {
+pub struct KvResults {
     pub start_time: String,
     pub end_time: String,
     pub duration_seconds: f64,
@@ -102,12 +102,12 @@ pub(super) struct Parts<'a> {
 /// Share of a core above which a driving thread is considered the bottleneck.
 const BUSY_SHARE: f64 = 0.9;
 
-impl Report {
+impl KvResults {
     pub(super) fn new(parts: Parts<'_>) -> Self {
         let Parts { options, outcome, probed, emitted, .. } = &parts;
         let latency = outcome.latencies.summary();
         let seconds = parts.measured.as_secs_f64();
-        let mut report = Report {
+        let mut report = KvResults {
             start_time: rfc3339(parts.start_time),
             end_time: rfc3339(parts.start_time + parts.measured),
             duration_seconds: seconds,
@@ -172,7 +172,7 @@ impl Report {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for KvResults {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let durable = if self.durable_set { " (DURABLE)" } else { "" };
         writeln!(out, "Tidemark benchmark — {}{durable}", self.command)?;
@@ -185,7 +185,7 @@ impl fmt::Display for Report {
         writeln!(out, "Warmup: {warmup}, Duration: {measured}")?;
         let (total, success, failed) = (self.total_ops, self.success_ops, self.failed_ops);
         writeln!(out, "Ops: total={total} success={success} failed={failed}")?;
-        writeln!(out, "Throughput: {:.0} ops/s", Figure(self.throughput_ops_sec))?;
+        writeln!(out, "Throughput: {:.0} ops/s", OrDash(self.throughput_ops_sec))?;
         let latency = [self.latency_p50_ms, self.latency_p95_ms, self.latency_p99_ms, self.latency_max_ms];
         writeln!(out, "Latency (ms): {}", quantiles(latency))?;
         if let Some(interval) = self.reactive_interval_ms {
@@ -223,7 +223,7 @@ impl fmt::Display for Report {
     }
 }
 
-impl Report {
+impl KvResults {
     /// Returns whether there were operations, all succeeded, and every awaited emission arrived
     /// once and in order.
     pub(super) fn succeeded(&self) -> bool {
@@ -259,12 +259,12 @@ impl Report {
             self.latency_count,
             self.reactive_count,
             self.get_misses,
-            Figure(self.latency_p999_ms)
+            OrDash(self.latency_p999_ms)
         )
     }
 }
 
-fn notes(report: &Report) -> Vec<String> {
+fn notes(report: &KvResults) -> Vec<String> {
     let mut notes = Vec::new();
     if report.interrupted {
         notes.push("Interrupted: the figures are those of the time until then.".to_owned());
@@ -315,7 +315,7 @@ fn notes(report: &Report) -> Vec<String> {
 }
 
 fn quantiles(figures: [f64; 4]) -> String {
-    let [p50, p95, p99, max] = figures.map(Figure);
+    let [p50, p95, p99, max] = figures.map(OrDash);
     format!("p50={p50:.3} p95={p95:.3} p99={p99:.3} max={max:.3}")
 }
 

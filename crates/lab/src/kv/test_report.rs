@@ -3,7 +3,7 @@
 use super::emission::Emissions;
 use super::load::Outcome;
 use super::options::KvOptions;
-use super::report::{Parts, Report};
+use super::report::{KvResults, Parts};
 use crate::facts::ServerFacts;
 use crate::latency::{Latencies, LatencySummary};
 use crate::machine::Machine;
@@ -12,11 +12,15 @@ use crate::test_run;
 use std::time::SystemTime;
 
 /// Returns a report of 1500 successes of 1 ms with the given flags.
-pub(super) fn report(flags: &[&str], change: impl FnOnce(&mut Outcome)) -> Report {
+pub(super) fn report(flags: &[&str], change: impl FnOnce(&mut Outcome)) -> KvResults {
     report_with(flags, change, Emissions::default())
 }
 
-pub(super) fn report_with(flags: &[&str], change: impl FnOnce(&mut Outcome), emitted: Emissions) -> Report {
+pub(super) fn report_with(
+    flags: &[&str],
+    change: impl FnOnce(&mut Outcome),
+    emitted: Emissions,
+) -> KvResults {
     let options: KvOptions = test_run::options(&[&["--seed", "7"], flags].concat());
     let mut latencies = Latencies::default();
     for _ in 0..1500 {
@@ -31,7 +35,7 @@ pub(super) fn report_with(flags: &[&str], change: impl FnOnce(&mut Outcome), emi
         ..Outcome::default()
     };
     change(&mut outcome);
-    Report::new(Parts {
+    KvResults::new(Parts {
         options: &options,
         target: &Target::new("localhost", 7379),
         start_time: SystemTime::UNIX_EPOCH,

@@ -30,7 +30,7 @@ pub(super) enum Operation {
 
 /// Meaning of a reply for its operation.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum ReplyMeaning {
     Success,
     /// A GET of a key that was never written: a correct answer without a value.
     Miss,
@@ -112,20 +112,20 @@ impl Workload {
     }
 
     /// Judges a reply. Every error is a failure; a value must be the one that was written.
-    pub(super) fn judge(&self, operation: Operation, reply: &Reply<'_>) -> Verdict {
+    pub(super) fn judge(&self, operation: Operation, reply: &Reply<'_>) -> ReplyMeaning {
         match (operation, reply) {
             (Operation::Publish, Reply::Integer(b"0")) => {
-                Verdict::Failure("PUBLISH reached nobody".to_owned())
+                ReplyMeaning::Failure("PUBLISH reached nobody".to_owned())
             }
             (Operation::Set | Operation::AnnouncedSet, Reply::Simple(b"OK"))
             | (Operation::Publish, Reply::Integer(_))
-            | (Operation::Ping, Reply::Simple(b"PONG")) => Verdict::Success,
-            (Operation::Get, Reply::Null) => Verdict::Miss,
-            (Operation::Get, Reply::Bulk(value)) if *value == self.value => Verdict::Success,
+            | (Operation::Ping, Reply::Simple(b"PONG")) => ReplyMeaning::Success,
+            (Operation::Get, Reply::Null) => ReplyMeaning::Miss,
+            (Operation::Get, Reply::Bulk(value)) if *value == self.value => ReplyMeaning::Success,
             (Operation::Get, Reply::Bulk(value)) => {
-                Verdict::Failure(format!("GET returned {} bytes that nobody wrote", value.len()))
+                ReplyMeaning::Failure(format!("GET returned {} bytes that nobody wrote", value.len()))
             }
-            (operation, reply) => Verdict::Failure(format!("{operation:?} was answered {reply}")),
+            (operation, reply) => ReplyMeaning::Failure(format!("{operation:?} was answered {reply}")),
         }
     }
 }
@@ -189,7 +189,7 @@ impl Key {
 
 #[cfg(test)]
 mod tests {
-    use super::{Key, Operation, Verdict, Workload, token_of, watched_key};
+    use super::{Key, Operation, ReplyMeaning, Workload, token_of, watched_key};
     use crate::kv::mix::Mix;
     use crate::kv::options::CommandMix;
     use crate::kv::reply::Reply;
@@ -245,10 +245,10 @@ mod tests {
     #[test]
     fn an_error_or_a_wrong_value_is_never_success() {
         let workload = workload(CommandMix::GetSet);
-        assert_eq!(workload.judge(Operation::Set, &Reply::Simple(b"OK")), Verdict::Success);
-        assert_eq!(workload.judge(Operation::Get, &Reply::Bulk(b"xxxx")), Verdict::Success);
-        assert_eq!(workload.judge(Operation::Get, &Reply::Null), Verdict::Miss);
-        let failed = |operation, reply| matches!(workload.judge(operation, &reply), Verdict::Failure(_));
+        assert_eq!(workload.judge(Operation::Set, &Reply::Simple(b"OK")), ReplyMeaning::Success);
+        assert_eq!(workload.judge(Operation::Get, &Reply::Bulk(b"xxxx")), ReplyMeaning::Success);
+        assert_eq!(workload.judge(Operation::Get, &Reply::Null), ReplyMeaning::Miss);
+        let failed = |operation, reply| matches!(workload.judge(operation, &reply), ReplyMeaning::Failure(_));
         assert!(failed(Operation::Set, Reply::Error(b"ERR full")));
         assert!(failed(Operation::Set, Reply::Null));
         assert!(failed(Operation::Get, Reply::Bulk(b"xxx")));
@@ -276,8 +276,11 @@ mod tests {
         let text = String::from_utf8(out).unwrap();
         assert_eq!(text.matches("tk=42|").count(), 2);
         assert!(text.ends_with("PUBLISH\r\n$17\r\nbench:watch:key:2\r\n$6\r\ntk=42|\r\n"), "{text}");
-        assert_eq!(workload.judge(Operation::Publish, &Reply::Integer(b"1")), Verdict::Success);
-        assert!(matches!(workload.judge(Operation::Publish, &Reply::Integer(b"0")), Verdict::Failure(_)));
+        assert_eq!(workload.judge(Operation::Publish, &Reply::Integer(b"1")), ReplyMeaning::Success);
+        assert!(matches!(
+            workload.judge(Operation::Publish, &Reply::Integer(b"0")),
+            ReplyMeaning::Failure(_)
+        ));
     }
 
     #[test]

@@ -34,8 +34,8 @@ impl Comparison {
     }
 
     fn new(a: &[Entry], b: &[Entry]) -> Option<Self> {
-        let (a, b) = (figures(a), figures(b));
-        let only = |these: &[Figure<'_>], those: &[Figure<'_>]| {
+        let (a, b) = (named_metrics(a), named_metrics(b));
+        let only = |these: &[NamedMetric<'_>], those: &[NamedMetric<'_>]| {
             let missing = these.iter().filter(|one| !those.iter().any(|other| one.key() == other.key()));
             missing.map(|one| format!("{} ({}, {})", one.name, one.mode, one.metric.score_unit)).collect()
         };
@@ -48,28 +48,28 @@ impl Comparison {
 }
 
 /// A metric with its name.
-struct Figure<'a> {
+struct NamedMetric<'a> {
     name: String,
     mode: &'a str,
     metric: &'a Metric,
 }
 
-impl Figure<'_> {
+impl NamedMetric<'_> {
     fn key(&self) -> (&str, &str, &str) {
         (&self.name, self.mode, &self.metric.score_unit)
     }
 }
 
-fn figures(entries: &[Entry]) -> Vec<Figure<'_>> {
+fn named_metrics(entries: &[Entry]) -> Vec<NamedMetric<'_>> {
     let mut all = Vec::new();
     for entry in entries {
-        all.extend(entry.metrics().map(|(name, metric)| Figure { name, mode: &entry.mode, metric }));
+        all.extend(entry.metrics().map(|(name, metric)| NamedMetric { name, mode: &entry.mode, metric }));
     }
     all
 }
 
 impl Pair {
-    fn new(a: &Figure<'_>, b: &Figure<'_>) -> Self {
+    fn new(a: &NamedMetric<'_>, b: &NamedMetric<'_>) -> Self {
         let (samples_a, samples_b) = (a.metric.samples(), b.metric.samples());
         Pair {
             name: a.name.clone(),

@@ -8,18 +8,18 @@
 //! need several.
 
 use super::benchmark::Quantity;
-use super::report::{Failure, Report};
+use super::report::{Failure, MicroResults};
 use super::row::Row;
 use super::runner::Finding;
 use crate::machine::Machine;
 use std::fmt;
 
 /// A report in Go's format.
-pub(crate) struct GoLines<'a>(pub(crate) &'a Report<'a>);
+pub(crate) struct GoLines<'a>(pub(crate) &'a MicroResults<'a>);
 
 impl fmt::Display for GoLines<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Report { rows, failures, machine: Machine { cores, processor, .. }, .. } = self.0;
+        let MicroResults { rows, failures, machine: Machine { cores, processor, .. }, .. } = self.0;
         writeln!(out, "goos: {}\ngoarch: {}\ncpu: {processor}", std::env::consts::OS, go_architecture())?;
         let name = |row: &Row<'_>| format!("Benchmark{}-{cores}", short_name(row.benchmark.name()));
         let width = rows.iter().map(|row| name(row).len()).max().unwrap_or(0);
@@ -104,7 +104,7 @@ fn padded(value: f64) -> String {
 mod tests {
     use super::GoLines;
     use crate::micro::options::Mode;
-    use crate::micro::report::{Failure, Report};
+    use crate::micro::report::{Failure, MicroResults};
     use crate::micro::runner::Finding;
     use crate::micro::test_report::{benchmark, report, row};
 
@@ -150,7 +150,7 @@ mod tests {
         rows[0].outcome.others =
             vec![Finding::new("p99", "ns/op", vec![7.0]), Finding::new("rate", "ops/s", vec![8.0])];
         let failures = vec![Failure { name: "P.lost".to_owned(), why: "it did not arrive".to_owned() }];
-        let text = GoLines(&Report { failures, ..report(rows) }).to_string();
+        let text = GoLines(&MicroResults { failures, ..report(rows) }).to_string();
         let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
         let lines: Vec<String> = text.lines().skip(3).map(words).collect();
         assert_eq!(

@@ -1,7 +1,7 @@
 //! Results in the format of JMH's JSON, for tools that read it.
 
 use super::options::Plan;
-use super::report::Report;
+use super::report::MicroResults;
 use super::row::Row;
 use super::series::{Series, Summary};
 use serde::{Deserialize, Serialize};
@@ -66,7 +66,7 @@ impl Default for Error {
 }
 
 /// Returns the entries of a run.
-pub(crate) fn entries(report: &Report<'_>, plan: &Plan) -> Vec<Entry> {
+pub(crate) fn entries(report: &MicroResults<'_>, plan: &Plan) -> Vec<Entry> {
     report.rows.iter().map(|row| Entry::new(row, plan)).collect()
 }
 

@@ -2,7 +2,7 @@
 
 use super::benchmark::Quantity;
 use super::ratios::{RatioLine, Ratios};
-use super::report::{Failure, Report, number};
+use super::report::{Failure, MicroResults, number};
 use super::row::Row;
 use super::series::Series;
 use crate::machine::Machine;
@@ -10,7 +10,7 @@ use crate::statistics::Spread;
 use std::fmt;
 
 /// A report as tables in Markdown.
-pub(crate) struct Markdown<'a>(pub(crate) &'a Report<'a>);
+pub(crate) struct Markdown<'a>(pub(crate) &'a MicroResults<'a>);
 
 impl fmt::Display for Markdown<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -101,7 +101,7 @@ fn write_ratios(ratios: &Ratios, out: &mut fmt::Formatter<'_>) -> fmt::Result {
 
 #[cfg(test)]
 mod tests {
-    use super::{Failure, Markdown, Report};
+    use super::{Failure, Markdown, MicroResults};
     use crate::micro::options::Mode;
     use crate::micro::runner::Finding;
     use crate::micro::test_report::{benchmark, report, row};
@@ -133,7 +133,7 @@ Times of sending over that of `P.a`, round by round:
         let [a, b] = ["P.b", "P.c"].map(|name| benchmark(name).in_group("sending"));
         let rows = vec![row(&a, Mode::AverageTime, &[1.0]), row(&b, Mode::AverageTime, &[2.0])];
         let failures = vec![Failure { name: "P.a".to_owned(), why: "no a|b".to_owned() }];
-        let text = Markdown(&Report { failures, ..report(rows) }).to_string();
+        let text = Markdown(&MicroResults { failures, ..report(rows) }).to_string();
         assert!(
             text.contains("| ns/op |  |\n| `P.a` | failed: no a\\|b | | | | |\n\nNo ratios of sending:"),
             "{text}"

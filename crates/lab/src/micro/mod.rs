@@ -53,7 +53,7 @@ use comparison::Comparison;
 use go::GoLines;
 use markdown::Markdown;
 use options::{Action, Plan};
-use report::{Failure, Report};
+use report::{Failure, MicroResults};
 use result_file::ResultFile;
 use row::Row;
 use selection::{Run, Selection};
@@ -111,7 +111,7 @@ pub(crate) fn run(
 }
 
 /// Returns the result of a run of so many benchmarks.
-fn end_of(report: &Report<'_>, interrupt: &Interrupt, count: usize) -> anyhow::Result<()> {
+fn end_of(report: &MicroResults<'_>, interrupt: &Interrupt, count: usize) -> anyhow::Result<()> {
     let (measured, failed) = (report.rows.len(), report.failures.len());
     let failure = report.failures.first().map(|Failure { name, why }| {
         let first = if failed > 1 { ", the first of them" } else { ":" };
@@ -150,7 +150,7 @@ struct How<'a> {
     interrupt: &'a Interrupt,
 }
 
-fn measure<'a>(runs: &[Run<'a>], how: &How<'_>, notes: &mut impl Write) -> Report<'a> {
+fn measure<'a>(runs: &[Run<'a>], how: &How<'_>, notes: &mut impl Write) -> MicroResults<'a> {
     let How { options, plan, caller, interrupt } = *how;
     let (mut rows, mut failures) = (Vec::new(), Vec::new());
     for (number, run) in runs.iter().enumerate() {
@@ -174,14 +174,14 @@ fn measure<'a>(runs: &[Run<'a>], how: &How<'_>, notes: &mut impl Write) -> Repor
             break;
         }
     }
-    Report { rows, failures, machine: Machine::this(), verbose: options.verbose }
+    MicroResults { rows, failures, machine: Machine::this(), verbose: options.verbose }
 }
 
 /// Writes the file before printing, which fails if the reader has closed its end.
 fn write_results(
     options: &MicroOptions,
     file: Option<&ResultFile<'_>>,
-    report: &Report<'_>,
+    report: &MicroResults<'_>,
     plan: &Plan,
     out: &mut impl Write,
 ) -> anyhow::Result<()> {

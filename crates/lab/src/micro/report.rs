@@ -20,7 +20,7 @@ impl fmt::Display for Failure {
 }
 
 /// All results of a run.
-pub(crate) struct Report<'a> {
+pub(crate) struct MicroResults<'a> {
     pub(crate) rows: Vec<Row<'a>>,
     pub(crate) failures: Vec<Failure>,
     pub(crate) machine: Machine,
@@ -67,7 +67,7 @@ pub(crate) fn number(figure: f64) -> String {
     }
 }
 
-impl fmt::Display for Report<'_> {
+impl fmt::Display for MicroResults<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Machine { cores, processor, kernel } = &self.machine;
         writeln!(out, "# {cores} cores, {processor}, {kernel}")?;
@@ -152,7 +152,7 @@ impl fmt::Display for Ratios {
 
 #[cfg(test)]
 mod tests {
-    use super::Report;
+    use super::MicroResults;
     use crate::micro::options::Mode;
     use crate::micro::runner::Finding;
     use crate::micro::test_report::{benchmark, report, row};
@@ -171,7 +171,7 @@ NameOps.name_depth                     avgt    1  2000.0            ns/op  2000.
 NameOps.name_depth:gc.alloc.rate.norm  avgt    1  48.000            B/op   48.000  48.000
 ";
         assert_eq!(report.to_string(), expected);
-        let verbose = Report { verbose: true, ..report }.to_string();
+        let verbose = MicroResults { verbose: true, ..report }.to_string();
         assert!(verbose.contains("2.500\n    measures: what PipeOps.emit measures\n"), "{verbose}");
     }
 

@@ -3,7 +3,7 @@
 use super::benchmark::{Benchmark, each};
 use super::group::Group;
 use super::options::Mode;
-use super::report::Report;
+use super::report::MicroResults;
 use super::row::Row;
 use super::runner::Outcome;
 use crate::machine::Machine;
@@ -19,7 +19,7 @@ pub(crate) fn row<'a>(benchmark: &'a Benchmark, mode: Mode, samples: &[f64]) -> 
     Row { benchmark, outcome, mode, group }
 }
 
-pub(crate) fn report(rows: Vec<Row<'_>>) -> Report<'_> {
+pub(crate) fn report(rows: Vec<Row<'_>>) -> MicroResults<'_> {
     let machine = Machine { cores: 2, processor: "a processor".into(), kernel: "a kernel".into() };
-    Report { rows, failures: Vec::new(), machine, verbose: false }
+    MicroResults { rows, failures: Vec::new(), machine, verbose: false }
 }

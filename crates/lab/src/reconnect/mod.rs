@@ -11,7 +11,7 @@ mod options;
 mod report;
 
 pub use options::ReconnectOptions;
-pub use report::Report;
+pub use report::ReconnectResults;
 
 use crate::client::Client;
 use crate::facts::ServerFacts;
@@ -20,9 +20,9 @@ use crate::machine::Machine;
 use crate::output;
 use crate::target::Target;
 use crate::watch::answer::{Push, Resumed, Watched};
+use crate::watch::delivery::{Delivery, Receipt, Start};
 use crate::watch::ledger::{Fate, Ledger};
 use crate::watch::subscriber::{Subscriber, SubscriberError};
-use crate::watch::verdict::{Receipt, Start, Verdict};
 use anyhow::Context;
 use report::Iteration;
 use std::io::Write;
@@ -48,7 +48,7 @@ pub fn run(options: &ReconnectOptions, out: &mut impl Write) -> anyhow::Result<b
         output::tell(format_args!("iteration {number}/{}: {iteration}", options.iterations));
         iterations.push(iteration);
     }
-    let report = Report::new(options, &target, server, Machine::this(), iterations);
+    let report = ReconnectResults::new(options, &target, server, Machine::this(), iterations);
     output::write_report(&report, options.report.json, out)?;
     Ok(report.succeeded())
 }
@@ -126,7 +126,7 @@ impl<'a> Exchange<'a> {
             first_lsn_after: self.receipts.get(before).map(|receipt| receipt.lsn),
             answer,
             expected_next: last_seq + 1,
-            verdict: Verdict::of(&self.ledger, &[start], &self.receipts),
+            delivery: Delivery::of(&self.ledger, &[start], &self.receipts),
         }))
     }
 

@@ -2,13 +2,13 @@
 
 use super::options::ReconnectOptions;
 use crate::facts::ServerFacts;
-use crate::figure::Figure;
 use crate::machine::Machine;
+use crate::or_dash::OrDash;
 use crate::statistics::Quantiles;
 use crate::target::Target;
 use crate::watch::answer::Resumed;
+use crate::watch::delivery::Delivery;
 use crate::watch::sequence::SequenceFaults;
-use crate::watch::verdict::Verdict;
 use serde::Serialize;
 use std::fmt;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use std::time::Duration;
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)] // The names say it, with their unit; they are part of the output's format.
-pub struct Report {
+pub struct ReconnectResults {
     pub(super) results: Vec<Iteration>,
     pub(super) summary: Summary,
     pub target: String,
@@ -96,12 +96,12 @@ pub(super) struct Parts {
     pub(super) first_lsn_after: Option<u64>,
     pub(super) answer: Resumed,
     pub(super) expected_next: u64,
-    pub(super) verdict: Verdict,
+    pub(super) delivery: Delivery,
 }
 
 impl Iteration {
     pub(super) fn new(parts: Parts) -> Self {
-        let Parts { verdict, answer, .. } = &parts;
+        let Parts { delivery, answer, .. } = &parts;
         let next_seq_was_right = *answer == Resumed::Ok { next: parts.expected_next };
         Iteration {
             number: parts.number,
@@ -115,20 +115,20 @@ impl Iteration {
                 .map(|time| f64::from(parts.updates_while_away) / time.as_secs_f64()),
             last_commit_before: parts.last_lsn_before,
             first_commit_after: parts.first_lsn_after,
-            missed_emissions: verdict.missed.len() as u64,
-            duplicate_emissions: verdict.duplicates.len() as u64,
-            emissions_received: verdict.received,
-            out_of_order_emissions: verdict.out_of_order.len() as u64,
-            unknown_emissions: verdict.unknown,
-            sequence: verdict.sequence,
+            missed_emissions: delivery.missed.len() as u64,
+            duplicate_emissions: delivery.duplicates.len() as u64,
+            emissions_received: delivery.received,
+            out_of_order_emissions: delivery.out_of_order.len() as u64,
+            unknown_emissions: delivery.unknown,
+            sequence: delivery.sequence,
             resume_answer: answer.name(),
             next_seq_was_right,
-            exactly_once: verdict.is_exactly_once() && next_seq_was_right,
+            exactly_once: delivery.is_exactly_once() && next_seq_was_right,
         }
     }
 }
 
-impl Report {
+impl ReconnectResults {
     pub(super) fn new(
         options: &ReconnectOptions,
         target: &Target,
@@ -136,7 +136,7 @@ impl Report {
         machine: Machine,
         results: Vec<Iteration>,
     ) -> Self {
-        Report {
+        ReconnectResults {
             summary: Summary::of(&results),
             results,
             target: target.to_string(),
@@ -205,7 +205,7 @@ impl fmt::Display for Iteration {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for ReconnectResults {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let summary = &self.summary;
         writeln!(out, "=== Subscription Reconnection Benchmark Summary ===")?;
@@ -217,39 +217,39 @@ impl fmt::Display for Report {
         writeln!(
             out,
             "  p50={:.3} p95={:.3} p99={:.3} avg={:.3}",
-            Figure(summary.reconnect_p50_ms),
-            Figure(summary.reconnect_p95_ms),
-            Figure(summary.reconnect_p99_ms),
-            Figure(summary.avg_reconnect_ms)
+            OrDash(summary.reconnect_p50_ms),
+            OrDash(summary.reconnect_p95_ms),
+            OrDash(summary.reconnect_p99_ms),
+            OrDash(summary.avg_reconnect_ms)
         )?;
         writeln!(out, "\nResume Time (EMITRECONNECT, ms):")?;
         writeln!(
             out,
             "  p50={:.3} p95={:.3} p99={:.3} avg={:.3}",
-            Figure(summary.resume_p50_ms),
-            Figure(summary.resume_p95_ms),
-            Figure(summary.resume_p99_ms),
-            Figure(summary.avg_resume_ms)
+            OrDash(summary.resume_p50_ms),
+            OrDash(summary.resume_p95_ms),
+            OrDash(summary.resume_p99_ms),
+            OrDash(summary.avg_resume_ms)
         )?;
         writeln!(out, "\nTotal Reconnect+Resume Time (ms):")?;
         writeln!(
             out,
             "  p50={:.3} p95={:.3} p99={:.3}",
-            Figure(summary.total_p50_ms),
-            Figure(summary.total_p95_ms),
-            Figure(summary.total_p99_ms)
+            OrDash(summary.total_p50_ms),
+            OrDash(summary.total_p95_ms),
+            OrDash(summary.total_p99_ms)
         )?;
         writeln!(out, "\nFirst Missed Emission (since the start of the reconnection, ms):")?;
         writeln!(
             out,
             "  p50={:.3} p95={:.3} p99={:.3} avg={:.3}",
-            Figure(summary.first_missed_p50_ms),
-            Figure(summary.first_missed_p95_ms),
-            Figure(summary.first_missed_p99_ms),
-            Figure(summary.avg_first_missed_ms)
+            OrDash(summary.first_missed_p50_ms),
+            OrDash(summary.first_missed_p95_ms),
+            OrDash(summary.first_missed_p99_ms),
+            OrDash(summary.avg_first_missed_ms)
         )?;
         writeln!(out, "\nMissed Emissions per Second (until the last of them has come):")?;
-        writeln!(out, "  p50={:.0}", Figure(summary.missed_per_second_p50))?;
+        writeln!(out, "  p50={:.0}", OrDash(summary.missed_per_second_p50))?;
         writeln!(out, "\nData Integrity:")?;
         writeln!(out, "  Total missed emissions: {}", summary.total_missed)?;
         writeln!(out, "  Total duplicate emissions: {}", summary.total_duplicates)?;

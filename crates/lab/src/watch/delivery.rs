@@ -1,4 +1,4 @@
-//! The verdict: a subscriber's receipts compared with the writer's ledger.
+//! What was delivered: a subscriber's receipts compared with the writer's ledger.
 
 use super::ledger::{Fate, Ledger, Number};
 use super::sequence::{SequenceCheck, SequenceFaults};
@@ -23,7 +23,7 @@ pub(crate) struct Start {
 
 /// The faults found. Lists contain write numbers in the order of discovery.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Verdict {
+pub(crate) struct Delivery {
     /// Emissions of this run's writes, correct or not.
     pub(crate) received: u64,
     /// Writes that were emitted at least once.
@@ -43,10 +43,10 @@ pub(crate) struct Verdict {
     pub(crate) last_received: Option<Number>,
 }
 
-impl Verdict {
+impl Delivery {
     /// Judges the receipts of all keys; `starts` has the subscription of each key.
     pub(crate) fn of(ledger: &Ledger, starts: &[Start], receipts: &[Receipt]) -> Self {
-        let mut verdict = Verdict::default();
+        let mut delivery = Delivery::default();
         let mut seen: HashSet<Number> = HashSet::new();
         let mut latest: Vec<Number> = vec![0; starts.len()];
         let mut sequences: Vec<SequenceCheck> =
@@ -59,31 +59,31 @@ impl Verdict {
             let write = number.and_then(|number| ledger.get(number)).filter(|write| write.key == receipt.key);
             let (Some(number), Some(write), Some(latest)) = (number, write, latest.get_mut(receipt.key))
             else {
-                verdict.unknown += 1;
+                delivery.unknown += 1;
                 continue;
             };
-            verdict.received += 1;
-            verdict.last_received = Some(number);
+            delivery.received += 1;
+            delivery.last_received = Some(number);
             if !seen.insert(number) {
-                verdict.duplicates.push(number);
+                delivery.duplicates.push(number);
             } else if number < *latest {
-                verdict.out_of_order.push(number);
+                delivery.out_of_order.push(number);
             }
             if write.fate == Fate::Lost {
-                verdict.phantoms.push(number);
+                delivery.phantoms.push(number);
             }
             *latest = number.max(*latest);
         }
-        verdict.unique = seen.len() as u64;
-        verdict.missed = ledger
+        delivery.unique = seen.len() as u64;
+        delivery.missed = ledger
             .iter()
             .filter(|(number, write)| write.fate == Fate::Done && !seen.contains(number))
             .map(|(number, _)| number)
             .collect();
         for sequence in &sequences {
-            verdict.sequence.add(sequence.faults());
+            delivery.sequence.add(sequence.faults());
         }
-        verdict
+        delivery
     }
 
     /// Returns whether every write that happened was emitted once and in order, with nothing else
@@ -110,7 +110,7 @@ impl Verdict {
 
 #[cfg(test)]
 mod tests {
-    use super::{Receipt, Start, Verdict};
+    use super::{Delivery, Receipt, Start};
     use crate::watch::ledger::{Fate, Ledger, Number};
 
     /// Six writes that alternate between two keys; the fifth is in doubt and the sixth lost.
@@ -138,46 +138,46 @@ mod tests {
         numbers.iter().enumerate().map(receipt).collect()
     }
 
-    fn judge(receipts: &[Receipt]) -> Verdict {
-        Verdict::of(&ledger(), &[Start { lsn: 9, seq: 0 }; 2], receipts)
+    fn judge(receipts: &[Receipt]) -> Delivery {
+        Delivery::of(&ledger(), &[Start { lsn: 9, seq: 0 }; 2], receipts)
     }
 
     #[test]
     fn every_write_once_and_in_order_is_exactly_once_with_or_without_the_one_in_doubt() {
         for numbers in [&[1, 2, 3, 4][..], &[1, 2, 3, 4, 5], &[2, 4, 1, 3], &[1, 3, 5, 2, 4]] {
-            let verdict = judge(&receipts(numbers));
-            assert!(verdict.is_exactly_once(), "{numbers:?}: {verdict:?}");
-            assert_eq!(verdict.unique, numbers.len() as u64);
+            let delivery = judge(&receipts(numbers));
+            assert!(delivery.is_exactly_once(), "{numbers:?}: {delivery:?}");
+            assert_eq!(delivery.unique, numbers.len() as u64);
         }
     }
 
     #[test]
     fn a_missed_write_is_found_even_if_the_numbers_hide_it() {
-        let verdict = judge(&receipts(&[1, 2, 4]));
-        assert_eq!(verdict.missed, [3]);
-        assert!(verdict.sequence.is_clean());
-        assert!(!verdict.is_exactly_once() && !verdict.is_at_least_once() && verdict.is_at_most_once());
+        let delivery = judge(&receipts(&[1, 2, 4]));
+        assert_eq!(delivery.missed, [3]);
+        assert!(delivery.sequence.is_clean());
+        assert!(!delivery.is_exactly_once() && !delivery.is_at_least_once() && delivery.is_at_most_once());
     }
 
     #[test]
     fn a_write_emitted_twice_is_found_even_if_it_was_in_doubt() {
-        let verdict = judge(&receipts(&[1, 2, 3, 4, 5, 5]));
-        assert_eq!(verdict.duplicates, [5]);
-        assert!(!verdict.is_exactly_once() && verdict.is_at_least_once() && !verdict.is_at_most_once());
+        let delivery = judge(&receipts(&[1, 2, 3, 4, 5, 5]));
+        assert_eq!(delivery.duplicates, [5]);
+        assert!(!delivery.is_exactly_once() && delivery.is_at_least_once() && !delivery.is_at_most_once());
     }
 
     #[test]
     fn a_write_emitted_after_a_later_one_of_its_key_is_found() {
-        let verdict = judge(&receipts(&[3, 1, 2, 4]));
-        assert_eq!(verdict.out_of_order, [1]);
-        assert!(!verdict.is_exactly_once() && verdict.is_at_least_once() && verdict.is_at_most_once());
+        let delivery = judge(&receipts(&[3, 1, 2, 4]));
+        assert_eq!(delivery.out_of_order, [1]);
+        assert!(!delivery.is_exactly_once() && delivery.is_at_least_once() && delivery.is_at_most_once());
     }
 
     #[test]
     fn what_never_happened_must_not_be_emitted() {
-        let verdict = judge(&receipts(&[1, 2, 3, 4, 6]));
-        assert_eq!(verdict.phantoms, [6]);
-        assert!(!verdict.is_exactly_once());
+        let delivery = judge(&receipts(&[1, 2, 3, 4, 6]));
+        assert_eq!(delivery.phantoms, [6]);
+        assert!(!delivery.is_exactly_once());
     }
 
     #[test]
@@ -204,8 +204,8 @@ mod tests {
 
     #[test]
     fn receiving_nothing_keeps_no_promise() {
-        let verdict = judge(&[]);
-        assert_eq!(verdict.missed, [1, 2, 3, 4]);
-        assert!(!verdict.is_exactly_once() && !verdict.is_at_least_once() && !verdict.is_at_most_once());
+        let delivery = judge(&[]);
+        assert_eq!(delivery.missed, [1, 2, 3, 4]);
+        assert!(!delivery.is_exactly_once() && !delivery.is_at_least_once() && !delivery.is_at_most_once());
     }
 }
