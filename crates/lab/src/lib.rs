@@ -18,6 +18,7 @@
 //! - [`fan_out`]: delay until the last of many subscribers of one key has its new value, next to
 //!   the system's floor.
 //! - [`null_server`]: the ceiling: a server that only parses and answers.
+//! - [`scenario`]: the trait of all of these. [`report`]: what a run has found.
 //! - [`options`]: flags that several scenarios share.
 //! - [`interrupt`]: Ctrl-C, which ends a run early and keeps what was measured.
 //! - [`output`]: printing to a reader that may have closed its end.
@@ -64,6 +65,8 @@ mod progress;
 mod random;
 #[cfg(feature = "wire")]
 pub mod reconnect;
+pub mod report;
+pub mod scenario;
 pub mod single_dash;
 pub mod statistics;
 #[cfg(feature = "wire")]

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A figure in a text: `-` where nothing was measured, which is not a number here and `null` in JSON.
+/// A figure in a text: `-` where nothing was measured, which is not a number here.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OrDash(pub(crate) f64);
 

@@ -1,5 +1,7 @@
 //! What the program does with a scenario, for tests: from flags to options, and from a run to what it says.
 
+#[cfg(feature = "wire")]
+use crate::scenario::{Caller, Console, Scenario};
 use clap::{Args, Parser};
 
 /// The command line of one scenario. A flag that is given twice means the last.
@@ -20,19 +22,18 @@ pub(crate) fn options<O: Args>(flags: &[&str]) -> O {
     try_options(flags).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Whether a run succeeded, and what it said.
+/// Whether a run passed, and what it printed.
 #[cfg(feature = "wire")]
-pub(crate) fn text(run: impl FnOnce(&mut Vec<u8>) -> anyhow::Result<bool>) -> anyhow::Result<(bool, String)> {
-    let mut out = Vec::new();
-    let succeeded = run(&mut out)?;
-    Ok((succeeded, String::from_utf8(out)?))
+pub(crate) fn text<S: Scenario>(options: &S::Options) -> anyhow::Result<(bool, String)> {
+    let (mut out, mut notes) = (Vec::new(), std::io::sink());
+    let caller = Caller { arguments: Vec::new() };
+    let verdict = S::run(options, &mut Console::new(&mut out, &mut notes, caller))?;
+    Ok((verdict.has_passed(), String::from_utf8(out)?))
 }
 
-/// The same of a run that says it in JSON.
+/// The same of a run that prints JSON.
 #[cfg(feature = "wire")]
-pub(crate) fn report(
-    run: impl FnOnce(&mut Vec<u8>) -> anyhow::Result<bool>,
-) -> anyhow::Result<(bool, serde_json::Value)> {
-    let (succeeded, text) = text(run)?;
-    Ok((succeeded, serde_json::from_str(&text)?))
+pub(crate) fn report<S: Scenario>(options: &S::Options) -> anyhow::Result<(bool, serde_json::Value)> {
+    let (passed, text) = text::<S>(options)?;
+    Ok((passed, serde_json::from_str(&text)?))
 }

@@ -4,7 +4,8 @@
 use clap::Parser;
 use std::alloc::System;
 use tidemark_lab::allocations::Counting;
-use tidemark_lab::counter::{Caller, CounterOptions, run};
+use tidemark_lab::counter::{CounterOptions, run};
+use tidemark_lab::scenario::{Caller, Console};
 
 #[global_allocator]
 static ALLOCATOR: Counting<System> = Counting::new(System);
@@ -20,8 +21,9 @@ fn an_operation_asks_for_no_memory_and_a_key_for_little() {
     for variant in ["vsa", "quota", "exact"] {
         let flags = ["--ops=400000", "--goroutines=2", "--keys=16", "--threshold=10000", "--json"];
         let options = Program::parse_from([&["counter", "--variant", variant][..], &flags].concat()).options;
-        let (mut out, caller) = (Vec::new(), Caller { arguments: Vec::new() });
-        assert!(run(&options, &caller, &|_| None, &mut out, &mut std::io::sink()).unwrap());
+        let (mut out, mut notes) = (Vec::new(), std::io::sink());
+        let mut console = Console::new(&mut out, &mut notes, Caller { arguments: Vec::new() });
+        assert!(run(&options, &|_| None, &mut console).unwrap().has_passed());
         let json: serde_json::Value = serde_json::from_slice(&out).unwrap();
         let (memory, operations) = (&json["memory"], json["operations"].as_u64().unwrap());
         // What workers and commits need is some hundred.

@@ -1,50 +1,71 @@
 //! `tidemark bench`: the laboratory's scenarios.
 
-use anyhow::Context;
 use clap::Args;
 use std::ffi::OsString;
+use std::io::{stderr, stdout};
 use std::process::ExitCode;
+use tidemark_lab::circuit::CircuitScenario;
+use tidemark_lab::counter::CounterScenario;
+use tidemark_lab::crash::CrashScenario;
+use tidemark_lab::fan_out::{FanOutScenario, FloorScenario};
 use tidemark_lab::interrupt::Interrupt;
-use tidemark_lab::{circuit, counter, crash, fan_out, kv, null_server, output, pool, reconnect, single_dash};
+use tidemark_lab::kv::KvScenario;
+use tidemark_lab::null_server::NullServerScenario;
+use tidemark_lab::pool::PoolScenario;
+use tidemark_lab::reconnect::ReconnectScenario;
+use tidemark_lab::report::Verdict;
+use tidemark_lab::scenario::{Caller, Console, Scenario};
+use tidemark_lab::{output, single_dash};
 
 /// Arguments of `tidemark bench`.
 #[derive(Args)]
 pub(crate) struct BenchArgs {
     #[command(subcommand)]
-    scenario: Scenario,
+    scenario: ScenarioChoice,
 }
 
+/// Options of a scenario.
+type Options<S> = Box<<S as Scenario>::Options>;
+
 #[derive(clap::Subcommand)]
-enum Scenario {
+enum ScenarioChoice {
     /// Throughput and latency of GET, SET and PING on any server of the Redis protocol
-    Kv(Box<kv::KvOptions>),
+    #[command(name = KvScenario::NAME)]
+    Kv(Options<KvScenario>),
     /// How soon a reconnecting subscriber has what it missed, exactly once
-    Reconnect(reconnect::ReconnectOptions),
+    #[command(name = ReconnectScenario::NAME)]
+    Reconnect(Options<ReconnectScenario>),
     /// Whether every write is emitted exactly once when a client, the server or both are killed
-    Crash(crash::CrashOptions),
+    #[command(name = CrashScenario::NAME)]
+    Crash(Options<CrashScenario>),
     /// How soon the last of many subscribers of one key has its new value, compared with the time
     /// that the system needs to send it
-    FanOut(fan_out::FanOutOptions),
+    #[command(name = FanOutScenario::NAME)]
+    FanOut(Options<FanOutScenario>),
     /// A process that `fan-out` starts
-    #[command(hide = true)]
-    FanOutFloor(fan_out::FloorOptions),
+    #[command(name = FloorScenario::NAME, hide = true)]
+    Floor(Options<FloorScenario>),
     /// What circuits cost: emission, awaiting, wiring and names, under the original's names and
     /// beside peers
-    Circuit(Box<circuit::CircuitOptions>),
+    #[command(name = CircuitScenario::NAME)]
+    Circuit(Options<CircuitScenario>),
     /// What churning counters and limiters cost, and what of them is uncommitted, under the
     /// original's flags
-    Counter(Box<counter::CounterOptions>),
+    #[command(name = CounterScenario::NAME)]
+    Counter(Options<CounterScenario>),
     /// What draws from prize pools and related operations cost, under the original's names and
     /// beside peers
-    Pool(Box<pool::PoolOptions>),
+    #[command(name = PoolScenario::NAME)]
+    Pool(Options<PoolScenario>),
     /// Answer requests without doing work: the limit of this machine
-    NullServer(null_server::NullServerOptions),
+    #[command(name = NullServerScenario::NAME)]
+    NullServer(Options<NullServerScenario>),
 }
 
 /// Runs one scenario. If Ctrl-C ends it, the report covers what was measured until then.
 pub(crate) fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
-    let result = run_scenario(args.scenario);
-    let Some(exit_code) = Interrupt::exit_code() else { return result };
+    let result = args.scenario.run();
+    let Some(exit_code) = Interrupt::exit_code() else { return result.map(|verdict| verdict.exit_code()) };
     if let Err(error) = result
         && !output::is_closed(&error)
     {
@@ -53,50 +74,27 @@ pub(crate) fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(exit_code))
 }
 
-fn run_scenario(scenario: Scenario) -> anyhow::Result<ExitCode> {
-    match scenario {
-        Scenario::Kv(options) => {
-            if !kv::run(&options, &mut std::io::stdout().lock())? {
-                return Ok(ExitCode::FAILURE);
-            }
-        }
-        Scenario::Reconnect(options) => {
-            if !reconnect::run(&options, &mut std::io::stdout().lock())? {
-                return Ok(ExitCode::FAILURE);
-            }
-        }
-        Scenario::Crash(options) => {
-            if !crash::run(&options, &mut std::io::stdout().lock())? {
-                return Ok(ExitCode::FAILURE);
-            }
-        }
-        Scenario::FanOut(options) => {
-            if !fan_out::run(&options, &mut std::io::stdout().lock())? {
-                return Ok(ExitCode::FAILURE);
-            }
-        }
-        Scenario::FanOutFloor(options) => fan_out::run_floor(&options)?,
-        Scenario::Circuit(options) => {
-            let caller = circuit::Caller { arguments: vec!["bench".into(), "circuit".into()] };
-            circuit::run(&options, &caller, &mut std::io::stdout().lock(), &mut std::io::stderr())?;
-        }
-        Scenario::Counter(options) => {
-            let caller = counter::Caller { arguments: vec!["bench".into(), "counter".into()] };
-            let environment = |name: &str| std::env::var(name).ok();
-            let (mut out, mut notes) = (std::io::stdout().lock(), std::io::stderr());
-            if !counter::run(&options, &caller, &environment, &mut out, &mut notes)? {
-                return Ok(ExitCode::FAILURE);
-            }
-        }
-        Scenario::Pool(options) => {
-            let caller = pool::Caller { arguments: vec!["bench".into(), "pool".into()] };
-            pool::run(&options, &caller, &mut std::io::stdout().lock(), &mut std::io::stderr())?;
-        }
-        Scenario::NullServer(options) => {
-            null_server::run(&options).with_context(|| format!("null server on port {}", options.port))?;
+impl ScenarioChoice {
+    fn run(self) -> anyhow::Result<Verdict> {
+        match self {
+            ScenarioChoice::Kv(options) => run_scenario::<KvScenario>(&options),
+            ScenarioChoice::Reconnect(options) => run_scenario::<ReconnectScenario>(&options),
+            ScenarioChoice::Crash(options) => run_scenario::<CrashScenario>(&options),
+            ScenarioChoice::FanOut(options) => run_scenario::<FanOutScenario>(&options),
+            ScenarioChoice::Floor(options) => run_scenario::<FloorScenario>(&options),
+            ScenarioChoice::Circuit(options) => run_scenario::<CircuitScenario>(&options),
+            ScenarioChoice::Counter(options) => run_scenario::<CounterScenario>(&options),
+            ScenarioChoice::Pool(options) => run_scenario::<PoolScenario>(&options),
+            ScenarioChoice::NullServer(options) => run_scenario::<NullServerScenario>(&options),
         }
     }
-    Ok(ExitCode::SUCCESS)
+}
+
+/// Runs a scenario on standard output and standard error.
+fn run_scenario<S: Scenario>(options: &S::Options) -> anyhow::Result<Verdict> {
+    let caller = Caller { arguments: vec!["bench".into(), S::NAME.into()] };
+    let (mut out, mut notes) = (stdout().lock(), stderr());
+    S::run(options, &mut Console::new(&mut out, &mut notes, caller))
 }
 
 /// Returns the program's arguments, with the single-dash spelling of long flags (`-duration 30s`)

@@ -10,27 +10,30 @@ mod options;
 mod rig;
 mod suites;
 
-pub use crate::micro::{Benchmark, Caller, Quantity, SelectionError, Sizes};
+pub use crate::micro::{Benchmark, Quantity, SelectionError, Sizes};
 pub use options::CircuitOptions;
 pub use suites::all as benchmarks;
 
 use crate::micro;
-use std::io::Write;
+use crate::report::Verdict;
+use crate::scenario::{Console, Scenario};
 use std::process::ExitCode;
 
-/// Runs the laboratory as the flags say. Writes results to `out` and progress to `notes`, whose
-/// errors are ignored.
-pub fn run(
-    options: &CircuitOptions,
-    caller: &Caller,
-    out: &mut impl Write,
-    notes: &mut impl Write,
-) -> anyhow::Result<()> {
-    micro::run(&benchmarks(), &options.micro, caller, out, notes)
+/// The laboratory of circuits.
+pub struct CircuitScenario;
+
+impl Scenario for CircuitScenario {
+    const NAME: &'static str = "circuit";
+    type Options = CircuitOptions;
+
+    fn run(options: &CircuitOptions, console: &mut Console<'_>) -> anyhow::Result<Verdict> {
+        micro::run(&benchmarks(), &options.micro, console)?;
+        Ok(Verdict::passed())
+    }
 }
 
 /// Runs the laboratory with the program's arguments, for `cargo bench`.
 #[must_use]
 pub fn main() -> ExitCode {
-    micro::program::main("circuit", "What circuits cost", run)
+    micro::program::main::<CircuitScenario>(CircuitScenario::NAME, "What circuits cost")
 }

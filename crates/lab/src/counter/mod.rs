@@ -54,47 +54,56 @@ pub use table::header;
 pub use target::Target;
 pub use variant::Variant;
 
-pub use crate::micro::Caller;
-
 use crate::interrupt::Interrupt;
 use crate::output;
+use crate::report::Verdict;
+use crate::scenario::{Console, Scenario};
 use anyhow::Context;
 use flags::Action;
+use outcome::Outcome;
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
+/// The laboratory of counters.
+pub struct CounterScenario;
+
+impl Scenario for CounterScenario {
+    const NAME: &'static str = "counter";
+    type Options = CounterOptions;
+
+    fn run(options: &CounterOptions, console: &mut Console<'_>) -> anyhow::Result<Verdict> {
+        run(options, &|name| std::env::var(name).ok(), console)
+    }
+}
+
 /// Runs the laboratory as the flags and the environment variables say; `environment` looks up the
-/// variables. The `caller`'s arguments start this laboratory again in a new process. Writes results
-/// to `out` and progress to `notes`, whose errors are ignored. Returns false if a counter broke its
-/// promise.
+/// variables.
 pub fn run(
     options: &CounterOptions,
-    caller: &Caller,
     environment: &dyn Fn(&str) -> Option<String>,
-    out: &mut impl Write,
-    notes: &mut impl Write,
-) -> anyhow::Result<bool> {
+    console: &mut Console<'_>,
+) -> anyhow::Result<Verdict> {
     if cfg!(debug_assertions) {
-        let _ = writeln!(notes, "built with assertions: the figures are not those of a release build");
+        console.note("built with assertions: the figures are not those of a release build");
     }
     match &options.action {
         None if options.kill => {
             let settings = Settings::resolve(&options.flags, environment, Settings::harness())?;
-            let aftermath = kill::run(&settings, caller, notes)?;
-            output::write_report(&aftermath, options.printing.json, out)?;
-            Ok(aftermath.faults().is_empty())
+            let aftermath = kill::run(&settings, console)?;
+            output::write_report(&aftermath, options.printing.json, &mut console.out)?;
+            Ok(Verdict::unless(aftermath.faults()))
         }
         Some(Action::Victim { notebook, names, flags }) => {
             let settings = Settings::resolve(flags, environment, Settings::harness())?;
-            kill::work(&Settings { names: names.clone(), ..settings }, notebook, out)?;
-            Ok(true)
+            kill::work(&Settings { names: names.clone(), ..settings }, notebook, &mut console.out)?;
+            Ok(Verdict::passed())
         }
         None => {
             let settings = Settings::resolve(&options.flags, environment, Settings::harness())?;
             let outcome = run::run(&settings, options.profile.as_deref(), &Interrupt::by_signal()?)?;
-            output::write_report(&outcome, options.printing.json, out)?;
-            Ok(outcome.faults().is_empty())
+            output::write_report(&outcome, options.printing.json, &mut console.out)?;
+            Ok(Verdict::unless(outcome.faults()))
         }
         Some(Action::Baselines { flags, printing }) => {
             let settings = Settings::resolve(flags, environment, Settings::baselines())?;
@@ -105,30 +114,35 @@ pub fn run(
                 // The last report states that it was interrupted.
                 let runs = runs.iter().take_while(|_| !interrupt.is_asked_for());
                 let outcomes = runs.map(run).collect::<anyhow::Result<Vec<_>>>()?;
-                serde_json::to_writer_pretty(&mut *out, &outcomes)?;
-                writeln!(out)?;
-                Ok(outcomes.iter().all(|outcome| outcome.faults().is_empty()))
+                serde_json::to_writer_pretty(&mut *console.out, &outcomes)?;
+                writeln!(console.out)?;
+                Ok(Verdict::unless(outcomes.iter().flat_map(faults).collect()))
             } else {
-                write_table(&runs, out, notes)
+                write_table(&runs, console.out, console.notes)
             }
         }
         Some(Action::Sweep { out: path, flags }) => {
             let settings = Settings::resolve(flags, environment, Settings::baselines())?;
             // Before anything takes long: an invalid path is reported immediately.
             let mut file = create(path)?;
-            let is_right = write_table(&batches::sweep(&settings), &mut file, notes)?;
+            let verdict = write_table(&batches::sweep(&settings), &mut file, console.notes)?;
             file.sync_all().with_context(|| format!("cannot write {}", path.display()))?;
-            writeln!(out, "{}", path.display())?;
-            Ok(is_right)
+            writeln!(console.out, "{}", path.display())?;
+            Ok(verdict)
         }
     }
 }
 
-/// Makes the runs one after the other, and prints the line of each when it ends. Returns whether
-/// all counters kept their promises.
-fn write_table(runs: &[Settings], out: &mut impl Write, notes: &mut impl Write) -> anyhow::Result<bool> {
+/// Returns the ways in which a counter broke its promise, each with the variant's name.
+fn faults(outcome: &Outcome) -> Vec<String> {
+    let variant = outcome.settings.variant;
+    outcome.faults().iter().map(|fault| format!("{variant}: {fault}")).collect()
+}
+
+/// Makes the runs one after the other, and prints the line of each when it ends.
+fn write_table(runs: &[Settings], out: &mut dyn Write, notes: &mut dyn Write) -> anyhow::Result<Verdict> {
     writeln!(out, "{}", header())?;
-    let mut is_right = true;
+    let mut reasons = Vec::new();
     let interrupt = Interrupt::by_signal()?;
     for (number, settings) in runs.iter().enumerate() {
         let _ = writeln!(notes, "{}/{}: {}", number + 1, runs.len(), settings.variant);
@@ -139,12 +153,12 @@ fn write_table(runs: &[Settings], out: &mut impl Write, notes: &mut impl Write) 
             break;
         }
         writeln!(out, "{}", table::line(&outcome))?;
-        for fault in outcome.faults() {
-            is_right = false;
-            let _ = writeln!(notes, "{}: {fault}", settings.variant);
+        for fault in faults(&outcome) {
+            let _ = writeln!(notes, "{fault}");
+            reasons.push(fault);
         }
     }
-    Ok(is_right)
+    Ok(Verdict::unless(reasons))
 }
 
 fn create(path: &Path) -> anyhow::Result<File> {

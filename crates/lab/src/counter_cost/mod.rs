@@ -13,10 +13,11 @@ mod reads;
 mod scanned;
 mod threads;
 
-pub use crate::micro::{Benchmark, Caller, Quantity, SelectionError, Sizes};
+pub use crate::micro::{Benchmark, Quantity, SelectionError, Sizes};
 
 use crate::micro::{self, MicroOptions};
-use std::io::Write;
+use crate::report::Verdict;
+use crate::scenario::{Console, Scenario};
 use std::process::ExitCode;
 
 /// Flags of the laboratory of counters.
@@ -36,19 +37,21 @@ pub fn benchmarks() -> Vec<Benchmark> {
         .collect()
 }
 
-/// Runs the laboratory as the flags say. Writes results to `out` and progress to `notes`, whose
-/// errors are ignored.
-pub fn run(
-    options: &CounterCostOptions,
-    caller: &Caller,
-    out: &mut impl Write,
-    notes: &mut impl Write,
-) -> anyhow::Result<()> {
-    micro::run(&benchmarks(), &options.micro, caller, out, notes)
+/// What counters cost their callers. `cargo bench` runs it, `tidemark bench` does not.
+pub struct CounterCostScenario;
+
+impl Scenario for CounterCostScenario {
+    const NAME: &'static str = "counter-cost";
+    type Options = CounterCostOptions;
+
+    fn run(options: &CounterCostOptions, console: &mut Console<'_>) -> anyhow::Result<Verdict> {
+        micro::run(&benchmarks(), &options.micro, console)?;
+        Ok(Verdict::passed())
+    }
 }
 
 /// Runs the laboratory with the program's arguments, for `cargo bench`.
 #[must_use]
 pub fn main() -> ExitCode {
-    micro::program::main("counter", "What counters cost", run)
+    micro::program::main::<CounterCostScenario>("counter", "What counters cost")
 }

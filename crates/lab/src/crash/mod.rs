@@ -27,6 +27,8 @@ use crate::interrupt::Interrupt;
 use crate::machine::Machine;
 use crate::output;
 use crate::random::Random;
+use crate::report::Verdict;
+use crate::scenario::{Console, Scenario};
 use crate::target::Target;
 use crate::watch::delivery::Delivery;
 use anyhow::Context;
@@ -34,7 +36,6 @@ use progress::Progress;
 use report::Iteration;
 use server_process::ServerProcess;
 use signal_hook::consts::SIGTERM;
-use std::io::Write;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::{Duration, Instant, SystemTime};
 use watcher::Watcher;
@@ -46,37 +47,44 @@ const LOOK_INTERVAL: Duration = Duration::from_micros(100);
 /// About as long as a write takes that is on disk when it is answered.
 const WRITE_TIME: Duration = Duration::from_millis(1);
 
-/// Runs the scenario and writes its report to `out`. Returns false if any iteration was not exactly once.
-pub fn run(options: &CrashOptions, out: &mut impl Write) -> anyhow::Result<bool> {
-    let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    // Tells the keys, values and directories of this run from those of others, whatever the seed.
-    let run = since_epoch.as_nanos() as u64;
-    // So that the server of an iteration ends with it.
-    let interrupt = Interrupt::by_signal()?;
-    interrupt.also_by(SIGTERM)?;
-    let mut results = Vec::new();
-    let mut facts = None;
-    for number in 1..=options.iterations {
-        let random = Random::new(options.seed.unwrap_or(run), u64::from(number));
-        let crash = Crash { options, number, run, interrupt: interrupt.clone() };
-        let iteration = crash.run(random, &mut facts);
-        if interrupt.is_asked_for() {
-            output::tell(format_args!("interrupted in iteration {number}"));
-            break;
+/// Whether every write is emitted exactly once when a client, the server or both are killed.
+pub struct CrashScenario;
+
+impl Scenario for CrashScenario {
+    const NAME: &'static str = "crash";
+    type Options = CrashOptions;
+
+    fn run(options: &CrashOptions, console: &mut Console<'_>) -> anyhow::Result<Verdict> {
+        let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        // Tells the keys, values and directories of this run from those of others, whatever the seed.
+        let run = since_epoch.as_nanos() as u64;
+        // So that the server of an iteration ends with it.
+        let interrupt = Interrupt::by_signal()?;
+        interrupt.also_by(SIGTERM)?;
+        let mut results = Vec::new();
+        let mut facts = None;
+        for number in 1..=options.iterations {
+            let random = Random::new(options.seed.unwrap_or(run), u64::from(number));
+            let crash = Crash { options, number, run, interrupt: interrupt.clone() };
+            let iteration = crash.run(random, &mut facts, console);
+            if interrupt.is_asked_for() {
+                console.note(format_args!("interrupted in iteration {number}"));
+                break;
+            }
+            let iteration = iteration
+                .with_context(|| format!("iteration {number} of the scenario {}", options.scenario.name()))?;
+            console.note(format_args!("iteration {number}/{}: {iteration}", options.iterations));
+            results.push(iteration);
         }
-        let iteration = iteration
-            .with_context(|| format!("iteration {number} of the scenario {}", options.scenario.name()))?;
-        output::tell(format_args!("iteration {number}/{}: {iteration}", options.iterations));
-        results.push(iteration);
+        anyhow::ensure!(
+            !(results.is_empty() && interrupt.is_asked_for()),
+            "interrupted before an iteration had ended"
+        );
+        let (target, server) = facts.context("no iteration was run: --iterations is 0")?;
+        let results = CrashResults::new(options, target, server, Machine::this(), results);
+        output::write_report(&results, options.report.json, &mut console.out)?;
+        Ok(results.verdict())
     }
-    anyhow::ensure!(
-        !(results.is_empty() && interrupt.is_asked_for()),
-        "interrupted before an iteration had ended"
-    );
-    let (target, server) = facts.context("no iteration was run: --iterations is 0")?;
-    let report = CrashResults::new(options, target, server, Machine::this(), results);
-    output::write_report(&report, options.report.json, out)?;
-    Ok(report.succeeded())
 }
 
 /// One iteration: a crash, what came before it, and what comes of it.
@@ -92,7 +100,7 @@ type Facts = Option<(String, ServerFacts)>;
 
 impl Crash<'_> {
     /// On a server of its own, unless the server is to live.
-    fn run(self, random: Random, facts: &mut Facts) -> anyhow::Result<Iteration> {
+    fn run(self, random: Random, facts: &mut Facts, console: &mut Console<'_>) -> anyhow::Result<Iteration> {
         let options = self.options;
         if !options.scenario.kills_server() {
             return self.exchange(random, &options.server.target(), None, facts);
@@ -113,7 +121,7 @@ impl Crash<'_> {
             // Not if there is something else in it.
             let _ = std::fs::remove_dir(&options.base_dir);
         } else {
-            output::tell(format_args!("the server's data and output stay in {}", directory.display()));
+            console.note(format_args!("the server's data and output stay in {}", directory.display()));
         }
         result
     }

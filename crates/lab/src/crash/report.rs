@@ -5,6 +5,7 @@ use super::watcher::Received;
 use crate::facts::ServerFacts;
 use crate::machine::Machine;
 use crate::or_dash::OrDash;
+use crate::report::Verdict;
 use crate::statistics::Quantiles;
 use crate::watch::delivery::Delivery;
 use crate::watch::ledger::{Fate, Ledger, Number};
@@ -148,11 +149,10 @@ impl Iteration {
         self.exactly_once
     }
 
-    /// All that is wrong, in one line.
-    fn write_faults(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            out,
-            "  Iteration {}: missed={} duplicates={} out-of-order={} phantoms={} unknown={} lost writes={} ended={}; \
+    /// Returns all that is wrong: one line, and one for each wrong answer.
+    fn faults(&self) -> Vec<String> {
+        let counts = format!(
+            "Iteration {}: missed={} duplicates={} out-of-order={} phantoms={} unknown={} lost writes={} ended={}; \
              numbers: missing={} repeated={} out-of-order={}{}",
             self.number,
             self.missed_sequences.len(),
@@ -166,8 +166,9 @@ impl Iteration {
             self.sequence.duplicates,
             self.sequence.out_of_order,
             if self.recovery_time_ms.is_some() { "" } else { "; no emission after the crash" }
-        )?;
-        self.wrong_answers.iter().try_for_each(|answer| writeln!(out, "    EMITRECONNECT {answer}"))
+        );
+        let answers = self.wrong_answers.iter().map(|answer| format!("  EMITRECONNECT {answer}"));
+        std::iter::once(counts).chain(answers).collect()
     }
 }
 
@@ -192,9 +193,13 @@ impl CrashResults {
         }
     }
 
-    /// Whether there were iterations, and every one was exactly once.
-    pub(super) fn succeeded(&self) -> bool {
-        !self.results.is_empty() && self.results.iter().all(Iteration::is_exactly_once)
+    /// Returns whether there were iterations, and every one was exactly once.
+    pub(super) fn verdict(&self) -> Verdict {
+        if self.results.is_empty() {
+            return Verdict::unless(vec!["no iteration was run".to_owned()]);
+        }
+        let wrong = self.results.iter().filter(|result| !result.exactly_once);
+        Verdict::unless(wrong.flat_map(Iteration::faults).collect())
     }
 }
 
@@ -280,7 +285,7 @@ impl fmt::Display for CrashResults {
             summary.total_not_done, summary.total_in_doubt
         )?;
         for result in self.results.iter().filter(|result| !result.exactly_once) {
-            result.write_faults(out)?;
+            result.faults().iter().try_for_each(|fault| writeln!(out, "  {fault}"))?;
         }
         writeln!(out, "\n--- Recovery Time (ms) ---")?;
         writeln!(

@@ -1,7 +1,8 @@
 //! The scenario client against servers that keep the contract and servers that break it. Servers are killed in the tests of
 //! the whole program, where there is a binary.
 
-use super::{CrashOptions, run};
+use super::{CrashOptions, CrashScenario};
+use crate::scenario::{Caller, Console, Scenario};
 use crate::test_run;
 use crate::test_server;
 use crate::watch::fake_server::{self, Flaw};
@@ -15,7 +16,7 @@ fn options(flaw: Flaw, flags: &[&str]) -> CrashOptions {
 }
 
 fn bench(flaw: Flaw, flags: &[&str]) -> (bool, serde_json::Value) {
-    test_run::report(|out| run(&options(flaw, &[&["--json"], flags].concat()), out)).unwrap()
+    test_run::report::<CrashScenario>(&options(flaw, &[&["--json"], flags].concat())).unwrap()
 }
 
 #[test]
@@ -103,7 +104,7 @@ fn a_server_that_forgets_or_repeats_what_happened_meanwhile_fails() {
 
 #[test]
 fn the_text_is_the_documented_one() {
-    let (succeeded, text) = test_run::text(|out| run(&options(Flaw::None, &[]), out)).unwrap();
+    let (succeeded, text) = test_run::text::<CrashScenario>(&options(Flaw::None, &[])).unwrap();
     assert!(succeeded, "{text}");
     for line in [
         "=== Crash Recovery Benchmark Summary ===\nScenario: client\n",
@@ -117,7 +118,7 @@ fn the_text_is_the_documented_one() {
     ] {
         assert!(text.contains(line), "{line:?} is missing in:\n{text}");
     }
-    let (succeeded, text) = test_run::text(|out| run(&options(Flaw::Forget, &[]), out)).unwrap();
+    let (succeeded, text) = test_run::text::<CrashScenario>(&options(Flaw::Forget, &[])).unwrap();
     assert!(!succeeded, "{text}");
     assert!(text.contains("was answered NotFound") && text.contains("Iteration 2: missed="), "{text}");
 }
@@ -126,8 +127,10 @@ fn the_text_is_the_documented_one() {
 fn nobody_there_is_an_error_and_no_result() {
     let port = test_server::nobody().to_string();
     let options = test_run::options(&["--host", "127.0.0.1", "--port", &port]);
-    let mut out = Vec::new();
-    let error = format!("{:#}", run(&options, &mut out).unwrap_err());
+    let (mut out, mut notes) = (Vec::new(), std::io::sink());
+    let caller = Caller { arguments: Vec::new() };
+    let result = CrashScenario::run(&options, &mut Console::new(&mut out, &mut notes, caller));
+    let error = format!("{:#}", result.unwrap_err());
     assert!(error.contains("could not connect"), "{error}");
     assert!(out.is_empty());
 }

@@ -14,6 +14,8 @@ use super::frame::Frame;
 use super::receiver::{Receiver, Times};
 use super::values::Values;
 use crate::duration;
+use crate::report::Verdict;
+use crate::scenario::{Console, Scenario};
 use anyhow::Context;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -61,8 +63,8 @@ pub(super) struct Floor {
     answers: BufReader<ChildStdout>,
 }
 
-/// How the program is called so that it comes back here.
-const ARGUMENTS: [&str; 2] = ["bench", "fan-out-floor"];
+/// The arguments that start [`FloorScenario`].
+const ARGUMENTS: [&str; 2] = ["bench", FloorScenario::NAME];
 /// What the receiver says when everybody is connected.
 const READY: &str = "ready";
 /// What the receiver asks the sender for.
@@ -111,41 +113,54 @@ impl Drop for Floor {
     }
 }
 
-/// Runs one of the two processes, until whoever started it has left.
-pub fn run(options: &FloorOptions) -> anyhow::Result<()> {
-    descriptors::provide_for(options.subscribers)?;
-    if options.sends {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-        tell_parent(listener.local_addr()?.port())?;
-        return Ok(send_when_asked(&listener, options)?);
+/// One of the two processes of the floor. It runs until the process that started it has left.
+pub struct FloorScenario;
+
+impl Scenario for FloorScenario {
+    const NAME: &'static str = "fan-out-floor";
+    type Options = FloorOptions;
+
+    fn run(options: &FloorOptions, console: &mut Console<'_>) -> anyhow::Result<Verdict> {
+        descriptors::provide_for(options.subscribers)?;
+        if options.sends {
+            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+            tell_parent(console.out, listener.local_addr()?.port())?;
+            send_when_asked(&listener, options)?;
+            return Ok(Verdict::passed());
+        }
+        let sender = options.sender();
+        let mut sender = sender.command()?.stdin(Stdio::null()).spawn().context("cannot start the sender")?;
+        let mut port = String::new();
+        BufReader::new(sender.stdout.take().context("the sender has no pipe")?).read_line(&mut port)?;
+        let port = port.trim_end().parse().context("the sender did not say where it listens")?;
+        let received = receive(port, options, &mut io::stdin().lock(), console.out);
+        // Its connections are closed, so it ends; if there never were any, it waits for them.
+        if received.is_err() {
+            let _ = sender.kill();
+        }
+        sender.wait()?;
+        received.map(|()| Verdict::passed())
     }
-    let sender = options.sender();
-    let mut sender = sender.command()?.stdin(Stdio::null()).spawn().context("cannot start the sender")?;
-    let mut port = String::new();
-    BufReader::new(sender.stdout.take().context("the sender has no pipe")?).read_line(&mut port)?;
-    let port = port.trim_end().parse().context("the sender did not say where it listens")?;
-    let received = receive(port, options, &mut io::stdin().lock());
-    // Its connections are closed, so it ends; if there never were any, it waits for them.
-    if received.is_err() {
-        let _ = sender.kill();
-    }
-    sender.wait()?;
-    received
 }
 
 /// Connects to the sender on `port` and runs a round for each line of `requests`.
-fn receive(port: u16, options: &FloorOptions, requests: &mut impl BufRead) -> anyhow::Result<()> {
+fn receive(
+    port: u16,
+    options: &FloorOptions,
+    requests: &mut impl BufRead,
+    answers: &mut dyn Write,
+) -> anyhow::Result<()> {
     let mut receiver = Receiver::new(options.values(), options.subscribers as usize)?;
     for _ in 0..options.subscribers {
         receiver.add(connect(port)?, options.subscription.as_bytes(), 0, options.lsn)?;
     }
     let mut control = connect(port)?;
-    tell_parent(READY)?;
+    tell_parent(answers, READY)?;
     for line in requests.lines() {
         let number = line?.parse().context("a round is a number")?;
         let times = receiver.round(number, options.max_wait, |_| Ok(control.write_all(SEND)?))?;
         let times = times.with_context(|| format!("the floor is wrong: {:?}", receiver.faults()))?;
-        tell_parent(serde_json::to_string(&times)?)?;
+        tell_parent(answers, serde_json::to_string(&times)?)?;
     }
     Ok(())
 }
@@ -181,8 +196,7 @@ fn connect(port: u16) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-fn tell_parent(line: impl std::fmt::Display) -> io::Result<()> {
-    let mut out = io::stdout().lock();
+fn tell_parent(out: &mut dyn Write, line: impl std::fmt::Display) -> io::Result<()> {
     writeln!(out, "{line}")?;
     out.flush()
 }
@@ -221,6 +235,7 @@ impl FloorOptions {
 #[cfg(test)]
 mod tests {
     use super::{FloorOptions, receive, send_when_asked};
+    use std::io;
     use std::net::{Ipv4Addr, TcpListener};
     use std::time::Duration;
 
@@ -240,7 +255,7 @@ mod tests {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
         let sender = std::thread::spawn(move || send_when_asked(&listener, &sent));
-        let result = receive(port, received, &mut requests.as_bytes());
+        let result = receive(port, received, &mut requests.as_bytes(), &mut io::sink());
         sender.join().unwrap().unwrap();
         result
     }

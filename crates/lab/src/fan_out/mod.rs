@@ -17,7 +17,7 @@ mod receiver;
 mod report;
 mod values;
 
-pub use floor::{FloorOptions, run as run_floor};
+pub use floor::{FloorOptions, FloorScenario};
 pub use options::FanOutOptions;
 pub use report::FanOutResults;
 
@@ -26,56 +26,64 @@ use crate::facts::{self, ServerFacts};
 use crate::interrupt::Interrupt;
 use crate::machine::Machine;
 use crate::output;
+use crate::report::Verdict;
+use crate::scenario::{Console, Scenario};
 use crate::target::Target;
 use crate::watch::answer::Watched;
 use anyhow::Context;
 use floor::{Floor, Likeness};
 use receiver::{Receiver, Times};
 use report::{Memory, Parts, Round};
-use std::io::Write;
 use std::time::{Duration, SystemTime};
 use values::Values;
 
-/// Runs the scenario and writes its report to `out`. Returns false if a subscriber was not sent every value once and in order.
-pub fn run(options: &FanOutOptions, out: &mut impl Write) -> anyhow::Result<bool> {
-    descriptors::provide_for(options.subscribers)?;
-    let target = options.server.target();
-    let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let values = Values { run: since_epoch.as_nanos() as u64, bytes: options.value_bytes as usize };
-    let mut writer = Writer {
-        client: Client::connect(&target, options.wait.max_wait)?,
-        key: format!("fan-out-bench:{:x}", values.run),
-        max_wait: options.wait.max_wait,
-    };
-    let server = ServerFacts::ask(&mut writer.client)?;
-    check_room(&mut writer.client, options.subscribers)?;
-    let mut memory = Memory { before: facts::resident_bytes(&mut writer.client)?, ..Memory::default() };
-    let (mut receiver, likeness) = subscribe(options, &target, &writer.key, values)?;
-    memory.subscribed = facts::resident_bytes(&mut writer.client)?;
-    let start_floor = || Floor::start(&likeness, options.subscribers, options.wait.max_wait);
-    let mut floor = options.floor.then(start_floor).transpose()?;
-    let rounds = measure(options, &mut writer, &mut receiver, floor.as_mut())?;
-    drop(floor);
-    memory.after = facts::resident_bytes(&mut writer.client)?;
-    memory.peak = facts::peak_resident_bytes(&mut writer.client)?;
-    memory.waiting_output = facts::waiting_output_bytes(&mut writer.client)?;
-    receiver.listen(options.wait.poll_interval)?;
-    let parts = Parts {
-        target: target.to_string(),
-        rounds,
-        memory,
-        faults: receiver.faults(),
-        received: receiver.received(),
-        bytes_per_emission: receiver.bytes_per_emission(),
-        server,
-        machine: Machine::this(),
-    };
-    // Nobody is to be told of the key's end.
-    drop(receiver);
-    writer.client.call(&["DEL", &writer.key])?;
-    let report = FanOutResults::new(options, parts);
-    output::write_report(&report, options.report.json, out)?;
-    Ok(report.succeeded())
+/// How soon the last of many subscribers of one key has its new value.
+pub struct FanOutScenario;
+
+impl Scenario for FanOutScenario {
+    const NAME: &'static str = "fan-out";
+    type Options = FanOutOptions;
+
+    fn run(options: &FanOutOptions, console: &mut Console<'_>) -> anyhow::Result<Verdict> {
+        descriptors::provide_for(options.subscribers)?;
+        let target = options.server.target();
+        let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let values = Values { run: since_epoch.as_nanos() as u64, bytes: options.value_bytes as usize };
+        let mut writer = Writer {
+            client: Client::connect(&target, options.wait.max_wait)?,
+            key: format!("fan-out-bench:{:x}", values.run),
+            max_wait: options.wait.max_wait,
+        };
+        let server = ServerFacts::ask(&mut writer.client)?;
+        check_room(&mut writer.client, options.subscribers)?;
+        let mut memory = Memory { before: facts::resident_bytes(&mut writer.client)?, ..Memory::default() };
+        let (mut receiver, likeness) = subscribe(options, &target, &writer.key, values)?;
+        memory.subscribed = facts::resident_bytes(&mut writer.client)?;
+        let start_floor = || Floor::start(&likeness, options.subscribers, options.wait.max_wait);
+        let mut floor = options.floor.then(start_floor).transpose()?;
+        let rounds = measure(options, &mut writer, &mut receiver, floor.as_mut(), console)?;
+        drop(floor);
+        memory.after = facts::resident_bytes(&mut writer.client)?;
+        memory.peak = facts::peak_resident_bytes(&mut writer.client)?;
+        memory.waiting_output = facts::waiting_output_bytes(&mut writer.client)?;
+        receiver.listen(options.wait.poll_interval)?;
+        let parts = Parts {
+            target: target.to_string(),
+            rounds,
+            memory,
+            faults: receiver.faults(),
+            received: receiver.received(),
+            bytes_per_emission: receiver.bytes_per_emission(),
+            server,
+            machine: Machine::this(),
+        };
+        // Nobody is to be told of the key's end.
+        drop(receiver);
+        writer.client.call(&["DEL", &writer.key])?;
+        let results = FanOutResults::new(options, parts);
+        output::write_report(&results, options.report.json, &mut console.out)?;
+        Ok(results.verdict())
+    }
 }
 
 /// Who sets the key.
@@ -155,12 +163,13 @@ fn measure(
     writer: &mut Writer,
     receiver: &mut Receiver,
     mut floor: Option<&mut Floor>,
+    console: &mut Console<'_>,
 ) -> anyhow::Result<Vec<Round>> {
     let mut rounds = Vec::new();
     let interrupt = Interrupt::by_signal()?;
     for number in 1..=options.warmup_rounds + options.rounds {
         if interrupt.is_asked_for() {
-            output::tell(format_args!("interrupted behind {} rounds", rounds.len()));
+            console.note(format_args!("interrupted behind {} rounds", rounds.len()));
             break;
         }
         let mut of_server = || -> anyhow::Result<Option<Times>> {
@@ -179,7 +188,7 @@ fn measure(
         let measured = number.saturating_sub(options.warmup_rounds);
         let round = Round::new(measured, server, floor);
         if measured > 0 {
-            output::tell(format_args!("round {measured}/{}: {round}", options.rounds));
+            console.note(format_args!("round {measured}/{}: {round}", options.rounds));
             rounds.push(round);
         }
     }

@@ -6,6 +6,7 @@ use crate::watch::sequence::{SequenceCheck, SequenceFaults};
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
 use serde::Serialize;
+use std::fmt;
 use std::io::{self, Read};
 use std::time::{Duration, Instant};
 
@@ -267,6 +268,18 @@ impl Tally {
 impl Faults {
     pub(super) fn is_clean(&self) -> bool {
         *self == Faults::default()
+    }
+}
+
+impl fmt::Display for Faults {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Faults { missed, duplicates, late, unknown, ended, sequence } = self;
+        write!(
+            out,
+            "missed={missed} duplicates={duplicates} late={late} unknown={unknown} ended={ended}; numbers: missing={} \
+             repeated={} out-of-order={}",
+            sequence.missing, sequence.duplicates, sequence.out_of_order
+        )
     }
 }
 

@@ -5,6 +5,7 @@ use super::receiver::{Faults, Times};
 use crate::facts::ServerFacts;
 use crate::machine::Machine;
 use crate::or_dash::OrDash;
+use crate::report::Verdict;
 use crate::statistics::{Quantiles, Ratio};
 use serde::Serialize;
 use std::fmt;
@@ -67,6 +68,8 @@ struct FloorSummary {
     last_ratio: Option<Ratio>,
     median_ratio: Option<Ratio>,
 }
+
+const INCOMPLETE_ROUND: &str = "not every subscriber was sent the value once";
 
 /// The server's memory, as it says itself; the peak only of one on this machine.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
@@ -133,9 +136,15 @@ impl FanOutResults {
         }
     }
 
-    /// Whether every subscriber was sent every value once and in order.
-    pub(super) fn succeeded(&self) -> bool {
-        self.faults.is_clean() && self.summary.measured_rounds == self.results.len()
+    /// Returns whether every subscriber was sent every value once and in order.
+    pub(super) fn verdict(&self) -> Verdict {
+        let incomplete = self.results.iter().filter(|round| round.last_ms.is_none());
+        let mut reasons: Vec<String> =
+            incomplete.map(|round| format!("Round {}: {INCOMPLETE_ROUND}", round.number)).collect();
+        if !self.faults.is_clean() {
+            reasons.push(self.faults.to_string());
+        }
+        Verdict::unless(reasons)
     }
 }
 
@@ -176,7 +185,7 @@ impl fmt::Display for Round {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.last_ms.zip(self.median_ms) {
             Some((last, median)) => write!(out, "last {last:.3} ms, median {median:.3} ms")?,
-            None => write!(out, "not every subscriber was sent the value once")?,
+            None => out.write_str(INCOMPLETE_ROUND)?,
         }
         match self.floor_last_ms.zip(self.floor_median_ms) {
             Some((last, median)) => write!(out, "; floor: last {last:.3} ms, median {median:.3} ms"),
@@ -255,15 +264,9 @@ impl FanOutResults {
     }
 
     fn write_faults(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Faults { missed, duplicates, late, unknown, ended, sequence } = self.faults;
         writeln!(out, "\nData Integrity:")?;
         writeln!(out, "  Emissions received: {}", self.emissions_received)?;
-        writeln!(
-            out,
-            "  missed={missed} duplicates={duplicates} late={late} unknown={unknown} ended={ended}; numbers: missing={} \
-             repeated={} out-of-order={}",
-            sequence.missing, sequence.duplicates, sequence.out_of_order
-        )
+        writeln!(out, "  {}", self.faults)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The scenario against servers that keep the contract and servers that break it.
 
-use super::{FanOutOptions, run};
+use super::{FanOutOptions, FanOutScenario};
 use crate::test_run;
 use crate::watch::fake_server::{self, Flaw};
 
@@ -13,7 +13,7 @@ fn options(flaw: Flaw, flags: &[&str]) -> FanOutOptions {
 }
 
 fn bench(flaw: Flaw) -> (bool, serde_json::Value) {
-    test_run::report(|out| run(&options(flaw, &["--json"]), out)).unwrap()
+    test_run::report::<FanOutScenario>(&options(flaw, &["--json"])).unwrap()
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn every_way_of_losing_or_repeating_fails_and_is_counted() {
 
 #[test]
 fn the_text_is_the_documented_one() {
-    let (succeeded, text) = test_run::text(|out| run(&options(Flaw::None, &[]), out)).unwrap();
+    let (succeeded, text) = test_run::text::<FanOutScenario>(&options(Flaw::None, &[])).unwrap();
     assert!(succeeded, "{text}");
     for line in [
         "=== Fan-Out Benchmark Summary ===\n",

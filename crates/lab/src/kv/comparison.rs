@@ -8,13 +8,13 @@ use super::options::KvOptions;
 use super::report::KvResults;
 use crate::interrupt::Interrupt;
 use crate::or_dash::OrDash;
-use crate::output;
+use crate::report::Verdict;
+use crate::scenario::Console;
 use crate::statistics::{Ratio, Spread};
 use crate::target::Target;
 use anyhow::Context;
 use serde::Serialize;
 use std::fmt;
-use std::io::Write;
 
 /// Results of one server.
 #[derive(Debug, Serialize)]
@@ -38,7 +38,7 @@ struct Side {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Comparison {
+pub(super) struct Comparison {
     rounds: usize,
     interrupted: bool,
     a: Side,
@@ -51,15 +51,14 @@ struct Comparison {
     emit_p99_ratio: Option<Ratio>,
 }
 
-/// Runs both servers `--rounds` times and writes the comparison. Returns false if an operation or
-/// an emission failed.
-pub(super) fn run(
+/// Measures both servers `--rounds` times.
+pub(super) fn compare(
     options: &KvOptions,
     a: &Target,
     b: &Target,
     interrupt: &Interrupt,
-    out: &mut impl Write,
-) -> anyhow::Result<bool> {
+    console: &mut Console<'_>,
+) -> anyhow::Result<Comparison> {
     let (mut runs_a, mut runs_b) = (Vec::new(), Vec::new());
     for round in 0..options.rounds {
         // Both servers of a round get the same keys and commands; every round gets different ones.
@@ -84,7 +83,7 @@ pub(super) fn run(
             break;
         }
         let (report_a, report_b) = both?;
-        output::tell(format_args!(
+        console.note(format_args!(
             "round {}/{}: A {:.0} ops/s, B {:.0} ops/s",
             round + 1,
             options.rounds,
@@ -95,9 +94,7 @@ pub(super) fn run(
         runs_b.push(report_b);
     }
     anyhow::ensure!(!runs_a.is_empty(), "interrupted before both servers were measured");
-    let comparison = Comparison { interrupted: interrupt.is_asked_for(), ..Comparison::new(runs_a, runs_b) };
-    output::write_report(&comparison, options.report.json, out)?;
-    Ok(comparison.a.succeeded() && comparison.b.succeeded())
+    Ok(Comparison { interrupted: interrupt.is_asked_for(), ..Comparison::new(runs_a, runs_b) })
 }
 
 impl Comparison {
@@ -119,6 +116,11 @@ impl Comparison {
             a: Side::new(runs_a),
             b: Side::new(runs_b),
         }
+    }
+
+    /// Returns whether all operations and emissions of both servers were right.
+    pub(super) fn verdict(&self) -> Verdict {
+        Verdict::unless([self.a.faults("a"), self.b.faults("b")].concat())
     }
 }
 
@@ -188,8 +190,17 @@ impl fmt::Display for Comparison {
 }
 
 impl Side {
-    fn succeeded(&self) -> bool {
-        self.failed_ops == 0 && self.runs_with_wrong_emissions == 0
+    /// Returns what went wrong on this server, which is called `name`.
+    fn faults(&self, name: &str) -> Vec<String> {
+        let mut faults = Vec::new();
+        if self.failed_ops > 0 {
+            faults.push(format!("{name}: {} operations failed", self.failed_ops));
+        }
+        if self.runs_with_wrong_emissions > 0 {
+            let (wrong, runs) = (self.runs_with_wrong_emissions, self.runs.len());
+            faults.push(format!("{name}: emissions were wrong in {wrong} of {runs} runs"));
+        }
+        faults
     }
 
     fn write(&self, name: &str, out: &mut fmt::Formatter<'_>) -> fmt::Result {

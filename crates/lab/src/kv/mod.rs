@@ -28,23 +28,33 @@ pub use report::KvResults;
 
 use crate::interrupt::Interrupt;
 use crate::output;
-use std::io::Write;
+use crate::report::Verdict;
+use crate::scenario::{Console, Scenario};
 use std::time::SystemTime;
 
-/// Runs the scenario and writes its report to `out`. Ctrl-C ends the run early and reports what was
-/// measured. Returns false if an operation or an emission failed.
-pub fn run(options: &KvOptions, out: &mut impl Write) -> anyhow::Result<bool> {
-    options.validate()?;
-    // Chosen once: the report states the seed by which the run can be repeated.
-    let options = &KvOptions { seed: options.seed.or_else(|| Some(seed_from_clock())), ..options.clone() };
-    let target = options.server.target();
-    let interrupt = Interrupt::by_signal()?;
-    if let Some(other) = &options.against {
-        return comparison::run(options, &target, other, &interrupt, out);
+/// Throughput and latency of a key-value load on one server, or on two in turns.
+pub struct KvScenario;
+
+impl Scenario for KvScenario {
+    const NAME: &'static str = "kv";
+    type Options = KvOptions;
+
+    fn run(options: &KvOptions, console: &mut Console<'_>) -> anyhow::Result<Verdict> {
+        options.validate()?;
+        // Chosen once: the report states the seed by which the run can be repeated.
+        let options =
+            &KvOptions { seed: options.seed.or_else(|| Some(seed_from_clock())), ..options.clone() };
+        let target = options.server.target();
+        let interrupt = Interrupt::by_signal()?;
+        if let Some(other) = &options.against {
+            let comparison = comparison::compare(options, &target, other, &interrupt, console)?;
+            output::write_report(&comparison, options.report.json, &mut console.out)?;
+            return Ok(comparison.verdict());
+        }
+        let results = measurement::measure(options, &target, &interrupt)?;
+        output::write_report(&results, options.report.json, &mut console.out)?;
+        Ok(results.verdict())
     }
-    let report = measurement::measure(options, &target, &interrupt)?;
-    output::write_report(&report, options.report.json, out)?;
-    Ok(report.succeeded())
 }
 
 fn seed_from_clock() -> u64 {

@@ -8,6 +8,7 @@ use crate::facts::ServerFacts;
 use crate::latency::LatencySummary;
 use crate::machine::Machine;
 use crate::or_dash::OrDash;
+use crate::report::Verdict;
 use crate::target::Target;
 use crate::wall_time::rfc3339;
 use serde::Serialize;
@@ -98,6 +99,8 @@ pub(super) struct Parts<'a> {
     pub(super) emitted: Emissions,
     pub(super) server_micros_per_op: Option<f64>,
 }
+
+const WRONG_EMISSIONS: &str = "not every SET was emitted where it belongs, once and in order";
 
 /// Share of a core above which a driving thread is considered the bottleneck.
 const BUSY_SHARE: f64 = 0.9;
@@ -226,8 +229,19 @@ impl fmt::Display for KvResults {
 impl KvResults {
     /// Returns whether there were operations, all succeeded, and every awaited emission arrived
     /// once and in order.
-    pub(super) fn succeeded(&self) -> bool {
-        self.success_ops > 0 && self.failed_ops == 0 && self.emissions_are_clean
+    pub(super) fn verdict(&self) -> Verdict {
+        let mut reasons = Vec::new();
+        if self.success_ops == 0 {
+            reasons.push("no operation succeeded in the measured window".to_owned());
+        }
+        if self.failed_ops > 0 {
+            let first = self.first_failure.as_ref().map(|failure| format!("; the first: {failure}"));
+            reasons.push(format!("{} operations failed{}", self.failed_ops, first.unwrap_or_default()));
+        }
+        if !self.emissions_are_clean {
+            reasons.push(WRONG_EMISSIONS.to_owned());
+        }
+        Verdict::unless(reasons)
     }
 
     /// Writes the conditions under which the figures were measured.
@@ -291,9 +305,7 @@ fn notes(report: &KvResults) -> Vec<String> {
         ));
     }
     if !report.emissions_are_clean {
-        notes.push(
-            "Warning: not every SET was emitted where it belongs, once and in order: see the counts of emissions".to_owned(),
-        );
+        notes.push(format!("Warning: {WRONG_EMISSIONS}: see the counts of emissions"));
     }
     if report.emit_ended_subscriptions > 0 {
         notes.push(format!(
@@ -390,7 +402,7 @@ Note: SET operations were issued with DURABLE for synchronous WAL flush+fsync.
             outcome.succeeded = 0;
             outcome.latencies = Latencies::default();
         });
-        assert!(!report.succeeded());
+        assert!(!report.verdict().has_passed());
         let text = report.to_string();
         assert!(text.contains("\nLatency (ms): p50=- p95=- p99=- max=-\n"), "{text}");
         assert!(text.contains("no operation ended in the measured window"), "{text}");
@@ -404,7 +416,7 @@ Note: SET operations were issued with DURABLE for synchronous WAL flush+fsync.
         let latency = LatencySummary { count: 900, p50: 1.12, p95: 3.87, p99: 6.54, p999: 9.0, max: 18.31 };
         let clean = Emissions { latency, ..Emissions::default() };
         let report = report_with(&["--reactive-bench"], |_| {}, clean);
-        assert!(report.succeeded());
+        assert!(report.verdict().has_passed());
         let text = report.to_string();
         assert!(
             text.contains(
@@ -428,7 +440,7 @@ Emissions: count=900 undelivered=0 missing=0 duplicates=0 out-of-order=0 misdeli
             Emissions { ended: 1, ..clean },
         ] {
             let report = report_with(&["--reactive-bench"], |_| {}, broken);
-            assert!(!report.succeeded(), "{broken:?}");
+            assert!(!report.verdict().has_passed(), "{broken:?}");
             assert!(report.to_string().contains("Warning: not every SET was emitted"));
         }
     }

@@ -1,6 +1,6 @@
 //! The scenario against correct and faulty servers.
 
-use super::{KvOptions, run};
+use super::{KvOptions, KvScenario};
 use crate::null_server::{NullProtocol, NullServer};
 use crate::test_run;
 use crate::test_server::{self, Behaviour, Connection};
@@ -57,7 +57,7 @@ fn bench(port: u16, flags: &[&str]) -> anyhow::Result<(bool, serde_json::Value)>
     let small =
         ["--keyspace", "50", "--conns", "4", "--workers", "6", "--reactive-interval", "10ms", "--seed", "1"];
     let options: KvOptions = test_run::options(&[&common[..], &small, flags].concat());
-    test_run::report(|out| run(&options, out))
+    test_run::report::<KvScenario>(&options)
 }
 
 #[test]

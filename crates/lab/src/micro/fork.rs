@@ -3,18 +3,11 @@
 use super::options::{MicroOptions, Plan};
 use super::runner::Outcome;
 use crate::interrupt::Interrupt;
+use crate::scenario::Caller;
 use signal_hook::consts::SIGINT;
-use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus, Output, Stdio};
-
-/// How to start this program so that it runs the same laboratory.
-#[derive(Clone, Debug)]
-pub struct Caller {
-    /// The arguments before the laboratory's own.
-    pub arguments: Vec<OsString>,
-}
 
 /// Why a fork has no samples.
 #[derive(Debug, thiserror::Error)]

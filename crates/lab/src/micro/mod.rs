@@ -40,7 +40,6 @@ mod test_report;
 pub(crate) mod threads;
 
 pub use benchmark::{Benchmark, Quantity};
-pub use fork::Caller;
 pub use options::{MicroOptions, Mode};
 pub use selection::SelectionError;
 pub use sizes::Sizes;
@@ -48,6 +47,7 @@ pub use sizes::Sizes;
 use crate::interrupt::Interrupt;
 use crate::machine::Machine;
 use crate::output;
+use crate::scenario::Console;
 use anyhow::{Context, anyhow};
 use comparison::Comparison;
 use go::GoLines;
@@ -60,22 +60,19 @@ use selection::{Run, Selection};
 use signal_hook::consts::SIGINT;
 use std::io::{self, Write};
 
-/// Lists, compares or measures these benchmarks, as the flags say. Writes results to `out` and
-/// progress to `notes`, whose errors are ignored.
+/// Lists, compares or measures these benchmarks, as the flags say.
 pub(crate) fn run(
     benchmarks: &[Benchmark],
     options: &MicroOptions,
-    caller: &Caller,
-    out: &mut impl Write,
-    notes: &mut impl Write,
+    console: &mut Console<'_>,
 ) -> anyhow::Result<()> {
     if let Some(Action::Compare { a, b }) = &options.action {
         let comparison = Comparison::read(a, b)?;
-        return printed(write!(out, "{comparison}"));
+        return printed(write!(console.out, "{comparison}"));
     }
     let plan = options.plan();
     if !options.as_fork.is_empty() {
-        return run_as_fork(options, &plan, benchmarks, out);
+        return run_as_fork(options, &plan, benchmarks, console.out);
     }
     let selection = Selection {
         patterns: &options.patterns,
@@ -84,24 +81,24 @@ pub(crate) fn run(
     };
     let runs = selection.runs(benchmarks)?;
     if options.list {
-        return printed(list(runs.iter().flat_map(|run| &run.benchmarks), options.verbose, out));
+        return printed(list(runs.iter().flat_map(|run| &run.benchmarks), options.verbose, console.out));
     }
     anyhow::ensure!(
         !((options.markdown || options.go) && options.prints_json()),
         "--markdown or --go, and -rff -, would both be standard output; write the results to a file, or leave one out"
     );
-    warn(options, notes);
+    warn(options, console);
     // Before anything takes long: an invalid path is reported immediately.
     let file = options.results_path().map(ResultFile::at).transpose()?;
     let interrupt = Interrupt::by_signal()?;
-    let report = measure(&runs, &How { options, plan: &plan, caller, interrupt: &interrupt }, notes);
+    let report = measure(&runs, &How { options, plan: &plan, interrupt: &interrupt }, console);
     let count = runs.iter().map(|run| run.benchmarks.len()).sum();
     let end = end_of(&report, &interrupt, count);
     if report.rows.is_empty() && end.is_err() {
         // Keep a file with another run's results rather than replace it with an empty one.
         return end;
     }
-    match (write_results(options, file.as_ref(), &report, &plan, out), end) {
+    match (write_results(options, file.as_ref(), &report, &plan, console.out), end) {
         (Ok(()), end) => end,
         // A reader that has closed its end does not turn a failure into a success.
         (Err(error), Err(end)) if output::is_closed(&error) => Err(end),
@@ -129,15 +126,15 @@ fn end_of(report: &MicroResults<'_>, interrupt: &Interrupt, count: usize) -> any
 }
 
 /// Warns about flags that make the figures less reliable.
-fn warn(options: &MicroOptions, notes: &mut impl Write) {
+fn warn(options: &MicroOptions, console: &mut Console<'_>) {
     if cfg!(debug_assertions) && !options.quick {
-        let _ = writeln!(notes, "built with assertions: the figures are not those of a release build");
+        console.note("built with assertions: the figures are not those of a release build");
     }
     if options.quick {
-        let _ = writeln!(notes, "--quick: small scenarios, no figures to go by");
+        console.note("--quick: small scenarios, no figures to go by");
     }
     if options.against.as_deref() == Some("peers") && !cfg!(feature = "peers") {
-        let _ = writeln!(notes, "built without the feature `peers`: of those there is std::sync::mpsc alone");
+        console.note("built without the feature `peers`: of those there is std::sync::mpsc alone");
     }
 }
 
@@ -146,24 +143,23 @@ fn warn(options: &MicroOptions, notes: &mut impl Write) {
 struct How<'a> {
     options: &'a MicroOptions,
     plan: &'a Plan,
-    caller: &'a Caller,
     interrupt: &'a Interrupt,
 }
 
-fn measure<'a>(runs: &[Run<'a>], how: &How<'_>, notes: &mut impl Write) -> MicroResults<'a> {
-    let How { options, plan, caller, interrupt } = *how;
+fn measure<'a>(runs: &[Run<'a>], how: &How<'_>, console: &mut Console<'_>) -> MicroResults<'a> {
+    let How { options, plan, interrupt } = *how;
     let (mut rows, mut failures) = (Vec::new(), Vec::new());
     for (number, run) in runs.iter().enumerate() {
         let names: Vec<&str> = run.benchmarks.iter().map(|one| one.name()).collect();
-        let _ = writeln!(notes, "{}/{}: {}", number + 1, runs.len(), names.join(", "));
+        console.note(format_args!("{}/{}: {}", number + 1, runs.len(), names.join(", ")));
         let outcomes = match plan.forks {
             0 => runner::measure(&run.benchmarks, plan, interrupt),
-            _ => fork::measure(caller, &names, options, plan, interrupt),
+            _ => fork::measure(&console.caller, &names, options, plan, interrupt),
         };
         for (&benchmark, outcome) in run.benchmarks.iter().zip(outcomes) {
             if let Some(why) = outcome.failure.clone() {
                 let failure = Failure { name: benchmark.name().to_owned(), why };
-                let _ = writeln!(notes, "{failure}");
+                console.note(&failure);
                 failures.push(failure);
             }
             if outcome.has_figures() {
@@ -183,7 +179,7 @@ fn write_results(
     file: Option<&ResultFile<'_>>,
     report: &MicroResults<'_>,
     plan: &Plan,
-    out: &mut impl Write,
+    out: &mut dyn Write,
 ) -> anyhow::Result<()> {
     let mut json = serde_json::to_string_pretty(&jmh::entries(report, plan))?;
     json.push('\n');
@@ -209,7 +205,7 @@ fn printed(result: io::Result<()>) -> anyhow::Result<()> {
 fn list<'a>(
     benchmarks: impl Iterator<Item = &'a &'a Benchmark>,
     verbose: bool,
-    out: &mut impl Write,
+    out: &mut dyn Write,
 ) -> io::Result<()> {
     for benchmark in benchmarks {
         writeln!(out, "{}", benchmark.name())?;
@@ -227,7 +223,7 @@ fn run_as_fork(
     options: &MicroOptions,
     plan: &Plan,
     benchmarks: &[Benchmark],
-    out: &mut impl Write,
+    out: &mut dyn Write,
 ) -> anyhow::Result<()> {
     let find = |name: &String| {
         benchmarks
@@ -250,7 +246,9 @@ mod tests {
     use super::benchmark::{Benchmark, Work};
     use super::program::exit_code;
     use super::test_report::benchmark;
-    use super::{Caller, MicroOptions, run as run_of};
+    use super::{MicroOptions, run as run_of};
+    use crate::report::Verdict;
+    use crate::scenario::{Caller, Console};
     use crate::test_run::options;
     use std::cell::Cell;
     use std::io::{self, Write};
@@ -271,11 +269,13 @@ mod tests {
         }
     }
 
-    fn run(benchmarks: &[Benchmark], flags: &[&str], out: &mut impl Write) -> anyhow::Result<()> {
+    fn run(benchmarks: &[Benchmark], flags: &[&str], out: &mut impl Write) -> anyhow::Result<Verdict> {
         let short = ["-i", "3", "--wi", "0", "-r", "1us"];
         let options = options::<MicroOptions>(&[&short, flags].concat());
         // The progress has no reader either.
-        run_of(benchmarks, &options, &Caller { arguments: Vec::new() }, out, &mut Closed)
+        let caller = Caller { arguments: Vec::new() };
+        run_of(benchmarks, &options, &mut Console::new(out, &mut Closed, caller))?;
+        Ok(Verdict::passed())
     }
 
     /// A benchmark that loses a value in the iteration of this number.

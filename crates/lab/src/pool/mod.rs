@@ -26,11 +26,12 @@ mod users;
 #[cfg(feature = "wire")]
 mod wire;
 
-pub use crate::micro::{Benchmark, Caller, Quantity, SelectionError, Sizes};
+pub use crate::micro::{Benchmark, Quantity, SelectionError, Sizes};
 pub use options::PoolOptions;
 
 use crate::micro;
-use std::io::Write;
+use crate::report::Verdict;
+use crate::scenario::{Console, Scenario};
 use std::process::ExitCode;
 
 /// Returns all benchmarks, in the order in which they run.
@@ -56,31 +57,33 @@ pub fn benchmarks() -> Vec<Benchmark> {
     suites.into_iter().flatten().collect()
 }
 
-/// Runs the laboratory as the flags say. Writes results to `out` and progress to `notes`, whose
-/// errors are ignored.
-pub fn run(
-    options: &PoolOptions,
-    caller: &Caller,
-    out: &mut impl Write,
-    notes: &mut impl Write,
-) -> anyhow::Result<()> {
-    #[cfg(not(feature = "wire"))]
-    let all = benchmarks();
-    #[cfg(feature = "wire")]
-    let all = {
-        anyhow::ensure!(
-            !options.wire.is_asked_for() || options.micro.forks == 0,
-            "-p and -f do not go together: what is asked of a server is measured by this process; leave -f out"
-        );
-        let mut all = benchmarks();
-        all.extend(wire::suite(&options.wire));
-        all
-    };
-    micro::run(&all, &options.micro, caller, out, notes)
+/// The laboratory of pools.
+pub struct PoolScenario;
+
+impl Scenario for PoolScenario {
+    const NAME: &'static str = "pool";
+    type Options = PoolOptions;
+
+    fn run(options: &PoolOptions, console: &mut Console<'_>) -> anyhow::Result<Verdict> {
+        #[cfg(not(feature = "wire"))]
+        let all = benchmarks();
+        #[cfg(feature = "wire")]
+        let all = {
+            anyhow::ensure!(
+                !options.wire.is_asked_for() || options.micro.forks == 0,
+                "-p and -f do not go together: what is asked of a server is measured by this process; leave -f out"
+            );
+            let mut all = benchmarks();
+            all.extend(wire::suite(&options.wire));
+            all
+        };
+        micro::run(&all, &options.micro, console)?;
+        Ok(Verdict::passed())
+    }
 }
 
 /// Runs the laboratory with the program's arguments, for `cargo bench`.
 #[must_use]
 pub fn main() -> ExitCode {
-    micro::program::main("pool", "What pools cost", run)
+    micro::program::main::<PoolScenario>(PoolScenario::NAME, "What pools cost")
 }

@@ -18,6 +18,8 @@ use crate::facts::ServerFacts;
 use crate::interrupt::Interrupt;
 use crate::machine::Machine;
 use crate::output;
+use crate::report::Verdict;
+use crate::scenario::{Console, Scenario};
 use crate::target::Target;
 use crate::watch::answer::{Push, Resumed, Watched};
 use crate::watch::delivery::{Delivery, Receipt, Start};
@@ -25,32 +27,38 @@ use crate::watch::ledger::{Fate, Ledger};
 use crate::watch::subscriber::{Subscriber, SubscriberError};
 use anyhow::Context;
 use report::Iteration;
-use std::io::Write;
 use std::time::{Duration, Instant, SystemTime};
 
-/// Runs the scenario and writes its report to `out`. Returns false if any update was not emitted once and in order.
-pub fn run(options: &ReconnectOptions, out: &mut impl Write) -> anyhow::Result<bool> {
-    let target = options.server.target();
-    let mut control = Client::connect(&target, options.wait.max_wait)?;
-    let server = ServerFacts::ask(&mut control)?;
-    let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let interrupt = Interrupt::by_signal()?;
-    let mut iterations = Vec::new();
-    for number in 1..=options.iterations {
-        if interrupt.is_asked_for() {
-            output::tell(format_args!("interrupted behind {} iterations", number - 1));
-            break;
+/// How soon a subscriber that comes back has what it missed.
+pub struct ReconnectScenario;
+
+impl Scenario for ReconnectScenario {
+    const NAME: &'static str = "reconnect";
+    type Options = ReconnectOptions;
+
+    fn run(options: &ReconnectOptions, console: &mut Console<'_>) -> anyhow::Result<Verdict> {
+        let target = options.server.target();
+        let mut control = Client::connect(&target, options.wait.max_wait)?;
+        let server = ServerFacts::ask(&mut control)?;
+        let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let interrupt = Interrupt::by_signal()?;
+        let mut iterations = Vec::new();
+        for number in 1..=options.iterations {
+            if interrupt.is_asked_for() {
+                console.note(format_args!("interrupted behind {} iterations", number - 1));
+                break;
+            }
+            let run = since_epoch.as_nanos() as u64 ^ u64::from(number);
+            let iteration = Exchange::begin(options, &target, number, run)
+                .and_then(Exchange::run)
+                .with_context(|| format!("iteration {number} on {target}"))?;
+            console.note(format_args!("iteration {number}/{}: {iteration}", options.iterations));
+            iterations.push(iteration);
         }
-        let run = since_epoch.as_nanos() as u64 ^ u64::from(number);
-        let iteration = Exchange::begin(options, &target, number, run)
-            .and_then(Exchange::run)
-            .with_context(|| format!("iteration {number} on {target}"))?;
-        output::tell(format_args!("iteration {number}/{}: {iteration}", options.iterations));
-        iterations.push(iteration);
+        let results = ReconnectResults::new(options, &target, server, Machine::this(), iterations);
+        output::write_report(&results, options.report.json, &mut console.out)?;
+        Ok(results.verdict())
     }
-    let report = ReconnectResults::new(options, &target, server, Machine::this(), iterations);
-    output::write_report(&report, options.report.json, out)?;
-    Ok(report.succeeded())
 }
 
 /// One subscription from its beginning to its end, and who publishes to it.

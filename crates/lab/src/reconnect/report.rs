@@ -4,6 +4,7 @@ use super::options::ReconnectOptions;
 use crate::facts::ServerFacts;
 use crate::machine::Machine;
 use crate::or_dash::OrDash;
+use crate::report::Verdict;
 use crate::statistics::Quantiles;
 use crate::target::Target;
 use crate::watch::answer::Resumed;
@@ -147,9 +148,13 @@ impl ReconnectResults {
         }
     }
 
-    /// Whether every update of every iteration was emitted once and in order.
-    pub(super) fn succeeded(&self) -> bool {
-        !self.results.is_empty() && self.summary.exactly_once_iterations == self.results.len()
+    /// Returns whether every update of every iteration was emitted once and in order.
+    pub(super) fn verdict(&self) -> Verdict {
+        if self.results.is_empty() {
+            return Verdict::unless(vec!["no iteration was run".to_owned()]);
+        }
+        let wrong = self.results.iter().filter(|result| !result.exactly_once);
+        Verdict::unless(wrong.map(Iteration::faults).collect())
     }
 }
 
@@ -256,7 +261,7 @@ impl fmt::Display for ReconnectResults {
         let (right, all) = (summary.exactly_once_iterations, summary.iterations);
         writeln!(out, "  Every update once and in order: {right}/{all} iterations")?;
         for result in self.results.iter().filter(|result| !result.exactly_once) {
-            result.write_faults(out)?;
+            writeln!(out, "  {}", result.faults())?;
         }
         let version = self.server.version.as_deref().unwrap_or("does not say its version");
         let durability = self.server.durability.as_deref().unwrap_or("not stated by the server");
@@ -267,10 +272,10 @@ impl fmt::Display for ReconnectResults {
 }
 
 impl Iteration {
-    fn write_faults(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            out,
-            "  Iteration {}: EMITRECONNECT answered {}{}; missed={} duplicates={} out-of-order={} unknown={}; numbers: \
+    /// Returns all that is wrong, in one line.
+    fn faults(&self) -> String {
+        format!(
+            "Iteration {}: EMITRECONNECT answered {}{}; missed={} duplicates={} out-of-order={} unknown={}; numbers: \
              missing={} repeated={} out-of-order={}",
             self.number,
             self.resume_answer,

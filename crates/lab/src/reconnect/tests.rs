@@ -1,6 +1,6 @@
 //! The scenario against servers that keep the contract and servers that break it.
 
-use super::{ReconnectOptions, run};
+use super::{ReconnectOptions, ReconnectScenario};
 use crate::test_run;
 use crate::watch::fake_server::{self, Flaw};
 
@@ -12,7 +12,7 @@ fn options(flaw: Flaw, flags: &[&str]) -> ReconnectOptions {
 }
 
 fn bench(flaw: Flaw, flags: &[&str]) -> (bool, serde_json::Value) {
-    test_run::report(|out| run(&options(flaw, &[&["--json"], flags].concat()), out)).unwrap()
+    test_run::report::<ReconnectScenario>(&options(flaw, &[&["--json"], flags].concat())).unwrap()
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn every_way_of_losing_or_repeating_fails_and_is_counted() {
 
 #[test]
 fn the_text_is_the_documented_one() {
-    let (succeeded, text) = test_run::text(|out| run(&options(Flaw::None, &[]), out)).unwrap();
+    let (succeeded, text) = test_run::text::<ReconnectScenario>(&options(Flaw::None, &[])).unwrap();
     assert!(succeeded, "{text}");
     for line in [
         "=== Subscription Reconnection Benchmark Summary ===\n",
@@ -108,7 +108,7 @@ fn the_text_is_the_documented_one() {
     ] {
         assert!(text.contains(line), "{line:?} is missing in:\n{text}");
     }
-    let (succeeded, text) = test_run::text(|out| run(&options(Flaw::Forget, &[]), out)).unwrap();
+    let (succeeded, text) = test_run::text::<ReconnectScenario>(&options(Flaw::Forget, &[])).unwrap();
     assert!(!succeeded, "{text}");
     assert!(text.contains("Iteration 1: EMITRECONNECT answered SUBSCRIPTION_NOT_FOUND"), "{text}");
 }

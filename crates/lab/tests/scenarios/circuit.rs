@@ -2,10 +2,10 @@
 
 use std::collections::HashSet;
 use std::iter;
-use tidemark_lab::circuit::{Benchmark, benchmarks, run};
+use tidemark_lab::circuit::{Benchmark, CircuitScenario, benchmarks};
 
 fn try_run(arguments: &[&str]) -> anyhow::Result<String> {
-    crate::support::micro::try_run(run, arguments)
+    crate::support::micro::try_run::<CircuitScenario>(arguments)
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! The benchmarks of counters as a whole: every row runs, and the original's names are there.
 
-use tidemark_lab::counter_cost::{Benchmark, benchmarks, run};
+use tidemark_lab::counter_cost::{Benchmark, CounterCostScenario, benchmarks};
 
 fn said(arguments: &[&str]) -> String {
-    crate::support::micro::try_run(run, arguments).unwrap()
+    crate::support::micro::try_run::<CounterCostScenario>(arguments).unwrap()
 }
 
 #[test]

@@ -1,10 +1,10 @@
 //! The laboratory of pools as a whole: every row runs and its books are right, and the original's names are there.
 
 use std::collections::{HashMap, HashSet};
-use tidemark_lab::pool::{Benchmark, benchmarks, run};
+use tidemark_lab::pool::{Benchmark, PoolScenario, benchmarks};
 
 fn said(arguments: &[&str]) -> String {
-    crate::support::micro::try_run(run, arguments).unwrap()
+    crate::support::micro::try_run::<PoolScenario>(arguments).unwrap()
 }
 
 #[test]

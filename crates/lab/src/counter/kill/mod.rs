@@ -17,11 +17,11 @@ use super::settings::Settings;
 use super::subject::Subject;
 use super::subjects::{Committed, WRITER};
 use crate::machine::Machine;
-use crate::micro::Caller;
+use crate::scenario::{Caller, Console};
 use aftermath::Aftermath;
 use anyhow::{Context, anyhow, bail, ensure};
 use notebook::{Answered, Notebook};
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::thread;
@@ -72,8 +72,8 @@ impl Drop for Victim {
     }
 }
 
-/// Kills a run and returns the cost. Writes progress to `notes`.
-pub(super) fn run(settings: &Settings, caller: &Caller, notes: &mut impl Write) -> anyhow::Result<Aftermath> {
+/// Kills a run and returns the cost.
+pub(super) fn run(settings: &Settings, console: &mut Console<'_>) -> anyhow::Result<Aftermath> {
     ensure!(
         settings.variant.commits(),
         "--kill is for vsa, quota and exact: {} has nothing that a kill could take",
@@ -87,13 +87,13 @@ pub(super) fn run(settings: &Settings, caller: &Caller, notes: &mut impl Write) 
     let settings = settings.apart_from_other_runs();
     let notebook = Notebook::create(&settings)?;
     let works_for = if settings.duration.is_zero() { WORKS_FOR } else { settings.duration };
-    let victim = Victim::start(&settings, &notebook, caller)?;
-    let _ = writeln!(notes, "a process works against {}", settings.store);
+    let victim = Victim::start(&settings, &notebook, &console.caller)?;
+    console.note(format_args!("a process works against {}", settings.store));
     let clock = Instant::now();
     thread::sleep(works_for);
     victim.kill()?;
     let worked = clock.elapsed();
-    let _ = writeln!(notes, "it is killed; what is left is counted");
+    console.note("it is killed; what is left is counted");
     let answered = notebook.read()?;
     let durable = durable(&settings).context("what the store has")?;
     let second = SecondLife::of(&settings, &durable).context("the second life")?;

@@ -3,7 +3,8 @@
 use clap::{CommandFactory, Parser};
 use std::collections::HashMap;
 use std::ffi::OsString;
-use tidemark_lab::counter::{Caller, CounterOptions, run};
+use tidemark_lab::counter::{CounterOptions, run};
+use tidemark_lab::scenario::{Caller, Console};
 use tidemark_lab::single_dash;
 
 #[derive(Debug, Parser)]
@@ -28,15 +29,10 @@ pub(crate) fn parsed(arguments: &[&str]) -> Result<CounterOptions, clap::Error> 
 pub(crate) fn try_run(arguments: &[&str], variables: &[(&str, &str)]) -> anyhow::Result<(bool, String)> {
     let environment =
         |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
-    let mut out = Vec::new();
-    let is_right = run(
-        &parsed(arguments)?,
-        &Caller { arguments: Vec::new() },
-        &environment,
-        &mut out,
-        &mut std::io::sink(),
-    )?;
-    Ok((is_right, String::from_utf8(out)?))
+    let (mut out, mut notes) = (Vec::new(), std::io::sink());
+    let mut console = Console::new(&mut out, &mut notes, Caller { arguments: Vec::new() });
+    let verdict = run(&parsed(arguments)?, &environment, &mut console)?;
+    Ok((verdict.has_passed(), String::from_utf8(out)?))
 }
 
 /// What a run that does nothing wrong says.

@@ -2,8 +2,8 @@
 
 use clap::{Args, Parser};
 use std::collections::HashSet;
-use std::io::Sink;
-use tidemark_lab::micro::{Benchmark, Caller};
+use tidemark_lab::micro::Benchmark;
+use tidemark_lab::scenario::{Caller, Console, Scenario};
 
 #[derive(Parser)]
 struct Program<O: Args> {
@@ -12,13 +12,11 @@ struct Program<O: Args> {
 }
 
 /// What a laboratory says to these flags.
-pub(crate) fn try_run<O: Args>(
-    run: fn(&O, &Caller, &mut Vec<u8>, &mut Sink) -> anyhow::Result<()>,
-    arguments: &[&str],
-) -> anyhow::Result<String> {
-    let options = Program::<O>::parse_from([&["bench"], arguments].concat()).options;
-    let mut out = Vec::new();
-    run(&options, &Caller { arguments: Vec::new() }, &mut out, &mut std::io::sink())?;
+pub(crate) fn try_run<S: Scenario>(arguments: &[&str]) -> anyhow::Result<String> {
+    let options = Program::<S::Options>::parse_from([&["bench"], arguments].concat()).options;
+    let (mut out, mut notes) = (Vec::new(), std::io::sink());
+    let caller = Caller { arguments: Vec::new() };
+    S::run(&options, &mut Console::new(&mut out, &mut notes, caller))?;
     Ok(String::from_utf8(out)?)
 }
 

@@ -1,31 +1,11 @@
-//! A server that parses requests and answers them, and does nothing else: what the machine, its network stack and the
-//! protocol allow. No server on one thread can be expected to do better.
+//! The server: one thread, which parses requests and answers them.
 
+use super::options::NullProtocol;
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token};
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use tidemark_server::resp::request::{RequestLimits, RequestParser};
-
-/// Flags of `tidemark bench null-server`.
-#[derive(Clone, Debug, clap::Args)]
-pub struct NullServerOptions {
-    /// Port to listen on; 0 takes a free one and prints it
-    #[arg(long, default_value_t = 7399)]
-    pub port: u16,
-    /// What clients speak
-    #[arg(long, value_enum, default_value_t = NullProtocol::Resp)]
-    pub protocol: NullProtocol,
-}
-
-/// A protocol of whose requests only the frames are looked at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum NullProtocol {
-    /// The Redis protocol
-    Resp,
-    /// Frames of protocol buffers
-    Dicedb,
-}
 
 const LISTENER: Token = Token(usize::MAX);
 const EVENTS_PER_TURN: usize = 1024;
@@ -262,20 +242,10 @@ fn reply_to(command: &[u8]) -> &'static [u8] {
     }
 }
 
-/// Runs `tidemark bench null-server`.
-pub fn run(options: &NullServerOptions) -> io::Result<()> {
-    let mut server = NullServer::bind(options.port, options.protocol)?;
-    writeln!(
-        io::stdout(),
-        "null server: parses every request, answers OK, stores nothing; listening on {}",
-        server.address()?
-    )?;
-    server.run()
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Framing, NullProtocol, NullServer};
+    use super::{Framing, NullServer};
+    use crate::null_server::NullProtocol;
     use std::io::{Read, Write};
     use tidemark_server::resp::request::RequestParser;
 

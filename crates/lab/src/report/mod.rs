@@ -1,0 +1,5 @@
+//! Reports of scenarios.
+
+mod verdict;
+
+pub use verdict::Verdict;
