@@ -1,5 +1,6 @@
 //! Durations as the benchmarks' flags and reports write them: `30s`, `100ms`, `1m30s`.
 
+use serde::Serializer;
 use std::time::Duration;
 
 /// Why a text is no duration.
@@ -57,6 +58,11 @@ pub fn format(duration: Duration) -> String {
             }
         }
     }
+}
+
+/// Serializes a duration as [`format`] writes it.
+pub(crate) fn serialize<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&format(*duration))
 }
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
 //! What a run was made on: the server as it describes itself.
 
 use crate::client::{Client, ClientError};
-use serde::Serialize;
+use crate::report::MeasuredServer;
 use std::path::Path;
 use std::time::Duration;
 use tidemark_server::resp::Value;
 
 /// A server as it describes itself; what it does not say is `None`.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default)]
 pub struct ServerFacts {
     /// `redis 7.0.15`
     pub version: Option<String>,
@@ -19,6 +19,16 @@ impl ServerFacts {
     /// Asks the server. One that does not know the questions leaves the facts empty.
     pub fn ask(client: &mut Client) -> Result<Self, ClientError> {
         Ok(ServerFacts { version: version(client)?, durability: durability(client)? })
+    }
+
+    /// Returns the entry of this server in a report; `of` is its name there if there are several.
+    pub(crate) fn entry(&self, of: Option<&str>, address: &str) -> MeasuredServer {
+        MeasuredServer {
+            of: of.map(str::to_owned),
+            address: address.to_owned(),
+            version: self.version.clone(),
+            durability: self.durability.clone(),
+        }
     }
 }
 

@@ -1,14 +1,13 @@
 //! Latencies: recorded in a histogram of constant size, summarised in milliseconds.
 
 use hdrhistogram::Histogram;
-use serde::Serialize;
 
 /// A histogram of nanoseconds with three significant digits, up to an hour.
 #[derive(Clone, Debug)]
 pub struct Latencies(Histogram<u64>);
 
-/// The quantiles that reports show, in milliseconds; when nothing was recorded, they are not numbers, and `null` in JSON.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+/// The quantiles that reports show, in milliseconds; when nothing was recorded, they are not numbers.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LatencySummary {
     /// How many were recorded.
     pub count: u64,

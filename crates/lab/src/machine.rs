@@ -1,10 +1,11 @@
 //! The machine that a run was made on.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fs;
 
 /// The machine of the load generator, which is the server's too when the target is local.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Machine {
     /// Cores that this process may use.
     pub cores: usize,

@@ -2,10 +2,11 @@
 
 use crate::duration;
 use crate::target::{DEFAULT_PORT, Target};
+use serde::Serialize;
 use std::time::Duration;
 
 /// Which server is measured.
-#[derive(Clone, Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args, Serialize)]
 pub struct ServerOptions {
     /// Server host
     #[arg(long, default_value = "localhost")]
@@ -15,6 +16,7 @@ pub struct ServerOptions {
     pub port: u16,
     /// Password of the server
     #[arg(long, env = "TIDEMARK_PASSWORD", hide_env_values = true)]
+    #[serde(skip)]
     pub password: Option<String>,
 }
 
@@ -25,13 +27,16 @@ impl ServerOptions {
 }
 
 /// How long a subscriber waits.
-#[derive(Clone, Copy, Debug, clap::Args)]
+#[derive(Clone, Copy, Debug, clap::Args, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub struct WaitOptions {
     /// How long to listen for emissions that should not come; pushes are not polled for
     #[arg(long, default_value = "50ms", value_parser = duration::parse)]
+    #[serde(serialize_with = "duration::serialize")]
     pub poll_interval: Duration,
     /// Longest wait for a connection, an answer or an emission
     #[arg(long, default_value = "5s", value_parser = duration::parse)]
+    #[serde(serialize_with = "duration::serialize")]
     pub max_wait: Duration,
 }
 

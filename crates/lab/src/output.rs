@@ -1,6 +1,5 @@
 //! What a program prints, and who may have stopped reading it.
 
-use serde::Serialize;
 use std::fmt::Display;
 use std::io::{self, Write};
 
@@ -13,21 +12,6 @@ pub fn is_closed(error: &anyhow::Error) -> bool {
         .map(io::Error::kind)
         .or_else(|| error.downcast_ref::<serde_json::Error>().and_then(serde_json::Error::io_error_kind));
     kind == Some(io::ErrorKind::BrokenPipe)
-}
-
-/// Writes a report, as text or as JSON.
-pub(crate) fn write_report(
-    report: &(impl Display + Serialize),
-    json: bool,
-    out: &mut impl Write,
-) -> anyhow::Result<()> {
-    if json {
-        serde_json::to_writer_pretty(&mut *out, report)?;
-        writeln!(out)?;
-    } else {
-        write!(out, "{report}")?;
-    }
-    Ok(())
 }
 
 /// Writes a line to standard error, where nobody may read it: a measurement goes on all the same.

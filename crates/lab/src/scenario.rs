@@ -1,6 +1,7 @@
 //! The trait of a benchmark scenario, and where a scenario prints.
 
-use crate::report::Verdict;
+use crate::report::{Report, Results, Verdict};
+use serde::Serialize;
 use std::ffi::OsString;
 use std::fmt::Display;
 use std::io::Write;
@@ -41,5 +42,27 @@ impl<'a> Console<'a> {
     /// Prints a line of progress.
     pub(crate) fn note(&mut self, line: impl Display) {
         let _ = writeln!(self.notes, "{line}");
+    }
+
+    /// Prints the results of a scenario, as text or as a report in JSON. Returns the verdict.
+    pub(crate) fn print<S: Scenario>(
+        &mut self,
+        options: &impl Serialize,
+        results: &impl Results,
+        json: bool,
+    ) -> anyhow::Result<Verdict> {
+        let contents = results.contents();
+        if json {
+            return self.print_report(Report::new(S::NAME, options, contents)?);
+        }
+        write!(self.out, "{results}")?;
+        Ok(contents.verdict)
+    }
+
+    /// Prints a report. Returns its verdict.
+    pub(crate) fn print_report(&mut self, report: Report) -> anyhow::Result<Verdict> {
+        serde_json::to_writer_pretty(&mut *self.out, &report)?;
+        writeln!(self.out)?;
+        Ok(report.verdict)
     }
 }

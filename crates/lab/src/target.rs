@@ -1,5 +1,6 @@
 //! Which server to talk to, and as whom.
 
+use serde::{Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
 
@@ -83,6 +84,13 @@ impl fmt::Display for Target {
         } else {
             write!(formatter, "{}:{}", self.host, self.port)
         }
+    }
+}
+
+/// Omits user and password, as [`Display`](fmt::Display) does.
+impl Serialize for Target {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 

@@ -1,6 +1,5 @@
 //! A meter of calls to a store: their number, their writes and their time.
 
-use serde::Serialize;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
@@ -14,8 +13,7 @@ pub(super) struct Meter {
 }
 
 /// The counts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Asked {
     /// Calls.
     pub(super) calls: u64,

@@ -55,15 +55,17 @@ pub use target::Target;
 pub use variant::Variant;
 
 use crate::interrupt::Interrupt;
-use crate::output;
-use crate::report::Verdict;
+use crate::machine::Machine;
+use crate::report::{Contents, Figures, Report, Verdict};
 use crate::scenario::{Console, Scenario};
 use anyhow::Context;
 use flags::Action;
 use outcome::Outcome;
+use serde::Serialize;
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
+use std::time::SystemTime;
 
 /// The laboratory of counters.
 pub struct CounterScenario;
@@ -91,8 +93,8 @@ pub fn run(
         None if options.kill => {
             let settings = Settings::resolve(&options.flags, environment, Settings::harness())?;
             let aftermath = kill::run(&settings, console)?;
-            output::write_report(&aftermath, options.printing.json, &mut console.out)?;
-            Ok(Verdict::unless(aftermath.faults()))
+            let given = RunOptions { action: "kill", profile: None, settings: &aftermath.settings };
+            console.print::<CounterScenario>(&given, &aftermath, options.printing.json)
         }
         Some(Action::Victim { notebook, names, flags }) => {
             let settings = Settings::resolve(flags, environment, Settings::harness())?;
@@ -101,22 +103,18 @@ pub fn run(
         }
         None => {
             let settings = Settings::resolve(&options.flags, environment, Settings::harness())?;
-            let outcome = run::run(&settings, options.profile.as_deref(), &Interrupt::by_signal()?)?;
-            output::write_report(&outcome, options.printing.json, &mut console.out)?;
-            Ok(Verdict::unless(outcome.faults()))
+            let profile = options.profile.as_deref();
+            let outcome = run::run(&settings, profile, &Interrupt::by_signal()?)?;
+            let profile = profile.map(|folder| folder.display().to_string());
+            let given = RunOptions { action: "run", profile, settings: &outcome.settings };
+            console.print::<CounterScenario>(&given, &outcome, options.printing.json)
         }
         Some(Action::Baselines { flags, printing }) => {
             let settings = Settings::resolve(flags, environment, Settings::baselines())?;
             let runs = batches::baselines(&settings, flags.variant);
             if printing.json {
-                let interrupt = Interrupt::by_signal()?;
-                let run = |settings| run::run(settings, None, &interrupt);
-                // The last report states that it was interrupted.
-                let runs = runs.iter().take_while(|_| !interrupt.is_asked_for());
-                let outcomes = runs.map(run).collect::<anyhow::Result<Vec<_>>>()?;
-                serde_json::to_writer_pretty(&mut *console.out, &outcomes)?;
-                writeln!(console.out)?;
-                Ok(Verdict::unless(outcomes.iter().flat_map(faults).collect()))
+                let given = RunOptions { action: "baselines", profile: None, settings: &settings };
+                report_baselines(&runs, &given, console)
             } else {
                 write_table(&runs, console.out, console.notes)
             }
@@ -131,6 +129,47 @@ pub fn run(
             Ok(verdict)
         }
     }
+}
+
+/// The options of a run, as its report states them.
+#[derive(Serialize)]
+struct RunOptions<'a> {
+    action: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    profile: Option<String>,
+    #[serde(flatten)]
+    settings: &'a Settings,
+}
+
+/// Makes the runs one after the other, and prints one report of all.
+fn report_baselines(
+    runs: &[Settings],
+    given: &RunOptions<'_>,
+    console: &mut Console<'_>,
+) -> anyhow::Result<Verdict> {
+    let (start, interrupt) = (SystemTime::now(), Interrupt::by_signal()?);
+    // The last run may be a partial one; the report states that it was interrupted.
+    let runs = runs.iter().take_while(|_| !interrupt.is_asked_for());
+    let outcomes =
+        runs.map(|settings| run::run(settings, None, &interrupt)).collect::<anyhow::Result<Vec<_>>>()?;
+    let mut figures = Figures::default();
+    for outcome in &outcomes {
+        figures.add_of(outcome.settings.variant.name(), |figures| outcome.add_figures(figures));
+    }
+    let contents = Contents {
+        start,
+        end: SystemTime::now(),
+        interrupted: interrupt.is_asked_for(),
+        machine: Machine::this(),
+        servers: Vec::new(),
+        figures,
+        notes: Vec::new(),
+        verdict: Verdict::unless(outcomes.iter().flat_map(faults).collect()),
+    };
+    let mut report = Report::new(CounterScenario::NAME, given, contents)?;
+    // Each figure names its own.
+    report.options.remove("variant");
+    console.print_report(report)
 }
 
 /// Returns the ways in which a counter broke its promise, each with the variant's name.

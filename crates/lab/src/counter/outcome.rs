@@ -3,28 +3,23 @@
 use super::meter::Asked;
 use super::sample::Latencies;
 use super::settings::Settings;
-use super::stopwatch::as_nanos;
 use super::subject::Exposure;
 use crate::machine::Machine;
-use serde::Serialize;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// All results of a run.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug)]
 pub(super) struct Outcome {
+    pub(super) start: SystemTime,
     /// Settings of the run.
     pub(super) settings: Settings,
     /// Whether the run was interrupted.
-    #[serde(rename = "interrupted")]
     pub(super) is_interrupted: bool,
     /// Whether an operation may be refused because of a limit.
     pub(super) is_gated: bool,
     /// From the first operation until everything is stored.
-    #[serde(rename = "durationNs", serialize_with = "as_nanos")]
     pub(super) duration: Duration,
     /// The part of it after the last operation.
-    #[serde(rename = "finalFlushNs", serialize_with = "as_nanos")]
     pub(super) final_flush: Duration,
     pub(super) operations: u64,
     /// Units.
@@ -52,8 +47,7 @@ pub(super) struct Outcome {
 }
 
 /// Uncommitted units, sampled during the run.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Exposures {
     /// Maximum of each figure.
     pub(super) most: Exposure,
@@ -73,8 +67,7 @@ pub(super) struct Exposures {
 
 /// Times between calls to the store, as resolved by the samples, in nanoseconds; `None` if there
 /// were none.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Intervals {
     pub(super) count: u64,
     pub(super) min_ns: Option<u64>,
@@ -83,8 +76,7 @@ pub(super) struct Intervals {
 }
 
 /// Memory that a run allocated; `None` if the program's allocator does not count.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Memory {
     /// Bytes still allocated at its end.
     pub(super) kept_bytes: Option<i64>,

@@ -1,10 +1,11 @@
-//! The report of a run: text for people, and one line for programs.
+//! Results of a run: text for people, one line for programs, and a report.
 
 use super::outcome::{Exposures, Outcome};
 use super::sample::BOUNDS;
 use super::text::{bytes_text, grouped, time};
+use crate::report::{Bucket, Contents, Figures, Measured, Results, Verdict};
 use std::fmt::{self, Display, Formatter};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 impl Display for Outcome {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
@@ -58,7 +59,72 @@ impl Display for Outcome {
     }
 }
 
+impl Results for Outcome {
+    fn contents(&self) -> Contents {
+        let mut figures = Figures::default();
+        self.add_figures(&mut figures);
+        Contents {
+            start: self.start,
+            end: self.end(),
+            interrupted: self.is_interrupted,
+            machine: self.machine.clone(),
+            servers: Vec::new(),
+            figures,
+            notes: Vec::new(),
+            verdict: Verdict::unless(self.faults()),
+        }
+    }
+}
+
 impl Outcome {
+    fn end(&self) -> SystemTime {
+        self.start + self.duration
+    }
+
+    pub(super) fn add_figures(&self, figures: &mut Figures) {
+        figures.add("duration", "ns", self.duration.as_nanos());
+        figures.add("final_flush", "ns", self.final_flush.as_nanos());
+        figures.add("throughput", "count/s", self.rate());
+        self.add_latencies(figures);
+        figures.add_counts([
+            ("operations", self.operations),
+            ("admitted", self.admitted),
+            ("given_back", self.given_back),
+            ("refused", self.refused),
+            ("store_calls", self.asked.calls),
+            ("store_writes", self.asked.writes),
+        ]);
+        figures.add("mean_store_call_time", "ns", self.asked.mean_nanos());
+        figures.add("over_admitted", "count", self.over_admitted);
+        figures.add("durable_minus_truth", "count", self.durable_minus_truth);
+        figures.add("memory_minus_truth", "count", self.memory_minus_truth);
+        if let Some(exposures) = &self.exposures {
+            add_exposures(exposures, figures);
+        }
+        let memory = &self.memory;
+        figures.add("allocations", "count", memory.allocations);
+        figures.add("memory_allocated", "B", memory.total_bytes);
+        figures.add("memory_kept", "B", memory.kept_bytes);
+        figures.add("memory_resident", "B", memory.resident_bytes);
+        figures.add("memory_per_key", "B", memory.bytes_per_key);
+        figures.add("allocations_per_operation", "count", self.allocations_per_operation());
+        figures.add("cpu_per_operation", "ns", self.cpu_ns_per_operation);
+    }
+
+    fn add_latencies(&self, figures: &mut Figures) {
+        let latencies = &self.latencies;
+        let Some(figure) = figures.add("latency", "ns", latencies.p50_ns) else { return };
+        figure.count = Some(latencies.samples as u64);
+        figure.p95 = latencies.p95_ns.number();
+        figure.p99 = latencies.p99_ns.number();
+        figure.max = latencies.max_ns.number();
+        let bounds = BOUNDS.into_iter().map(Some).chain([None]);
+        let buckets = bounds.zip(&latencies.histogram);
+        figure.histogram = buckets.map(|(below, count)| Bucket { below, count: *count as u64 }).collect();
+        figures.add("long_operations", "count", latencies.long);
+        figures.add("latency_correction", "ns", self.timer_ns);
+    }
+
     fn write_latencies(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         let latencies = &self.latencies;
         if latencies.samples == 0 {
@@ -165,6 +231,25 @@ impl Outcome {
         ];
         let fields: Vec<String> = fields.iter().map(|(name, value)| format!("{name}={value}")).collect();
         format!("Summary: {}", fields.join(" "))
+    }
+}
+
+fn add_exposures(exposures: &Exposures, figures: &mut Figures) {
+    let Exposures { most, mean_units, at_end, at_last, looks, promised_of_key, commits } = exposures;
+    figures.add("mean_uncommitted", "count", *mean_units);
+    figures.add_counts([
+        ("max_uncommitted", most.units),
+        ("max_uncommitted_key", most.largest),
+        ("promised_uncommitted_key", *promised_of_key),
+        ("uncommitted_before_final_flush", *at_end),
+        ("uncommitted_after_final_flush", *at_last),
+        ("uncommitted_samples", *looks),
+    ]);
+    figures.add("oldest_uncommitted", "ns", most.oldest_ns);
+    if let Some(figure) = figures.add("mean_commit_interval", "ns", commits.mean_ns) {
+        figure.count = Some(commits.count);
+        figure.min = commits.min_ns.number();
+        figure.max = commits.max_ns.number();
     }
 }
 

@@ -21,7 +21,7 @@ use rustix::time::{ClockId, clock_gettime};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// Number of keys from which the memory per key is measured.
 const KEYS_FOR_MEMORY: usize = 10_000;
@@ -137,6 +137,7 @@ fn sleep_unless_over(duration: Duration, phase: &Phase) {
 
 /// Results after everything is stored.
 struct Found {
+    start: SystemTime,
     is_interrupted: bool,
     duration: Duration,
     final_flush: Duration,
@@ -178,7 +179,7 @@ impl Found {
                 .commits()
                 .then(|| scope.spawn(|| Watch::until(&is_flushed, subject, meter, every)));
             let begun = profiler.as_mut().map_or(Ok(()), |profiler| profiler.begin());
-            let (cpu, clock) = (process_time(), Instant::now());
+            let (start, cpu, clock) = (SystemTime::now(), process_time(), Instant::now());
             phase.0.store(if begun.is_ok() { WORKING } else { OVER }, Relaxed);
             let supervisor = scope.spawn(|| supervise(settings, &phase, &is_worked, interrupt));
             if !settings.duration.is_zero() {
@@ -217,6 +218,7 @@ impl Found {
             let exposures = watch.map(|watch| watch.end(at_end, at_last, promised));
             let durable_minus_truth = difference(subject.stored().context("reading back what is stored")?);
             Ok(Found {
+                start,
                 is_interrupted: interrupt.is_asked_for(),
                 duration,
                 final_flush: duration.checked_sub(worked).expect("the flush is behind the work"),
@@ -239,6 +241,7 @@ impl Found {
         memory: Memory,
     ) -> Outcome {
         Outcome {
+            start: self.start,
             settings: settings.clone(),
             is_interrupted: self.is_interrupted,
             is_gated: settings.variant.is_gated(),

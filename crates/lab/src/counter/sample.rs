@@ -1,7 +1,6 @@
 //! An unbiased sample of latencies in bounded memory, and its statistics.
 
 use crate::random::Random;
-use serde::Serialize;
 
 /// Keeps a bounded number of latencies, each with the same probability (reservoir sampling). It
 /// allocates its memory once.
@@ -14,8 +13,7 @@ pub(super) struct Reservoir {
 }
 
 /// Statistics of latencies, in nanoseconds; `None` without samples.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Latencies {
     /// Number of kept samples.
     pub(super) samples: usize,

@@ -3,7 +3,6 @@
 use super::flags::Flags;
 use super::lookup::Lookup;
 use super::parse;
-use super::stopwatch::as_nanos;
 use super::target::Target;
 use super::variant::Variant;
 use crate::duration;
@@ -13,18 +12,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// All settings of a run.
+/// All settings of a run, serialized under the names of their flags.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub struct Settings {
     /// Measured variant.
     pub variant: Variant,
     /// Operations of all workers together, unless there is a duration.
+    #[serde(rename = "ops")]
     pub operations: u64,
     /// Working time; zero: until the operations are done.
-    #[serde(rename = "durationNs", serialize_with = "as_nanos")]
+    #[serde(serialize_with = "duration::serialize")]
     pub duration: Duration,
     /// Number of worker threads.
+    #[serde(rename = "goroutines")]
     pub workers: usize,
     /// Number of keys, all equally likely.
     pub keys: usize,
@@ -41,29 +41,29 @@ pub struct Settings {
     /// Units that `exact` reserves at once.
     pub block: u64,
     /// Interval between checks for changes to commit.
-    #[serde(rename = "commitIntervalNs", serialize_with = "as_nanos")]
+    #[serde(serialize_with = "duration::serialize")]
     pub commit_interval: Duration,
     /// Age of the first uncommitted change at which everything is committed.
-    #[serde(rename = "commitMaxAgeNs", serialize_with = "as_nanos")]
+    #[serde(serialize_with = "duration::serialize")]
     pub commit_max_age: Duration,
     /// Limit of every key, for variants with limits.
     pub initial_scalar: u64,
     /// Operations in a batch of `batch`.
     pub batch_size: u64,
     /// Age at which a smaller batch is stored.
-    #[serde(rename = "batchIntervalNs", serialize_with = "as_nanos")]
+    #[serde(serialize_with = "duration::serialize")]
     pub batch_interval: Duration,
     /// Number of replicas of `crdt`.
     pub replicas: usize,
     /// Interval between merges of the replicas.
-    #[serde(rename = "mergeIntervalNs", serialize_with = "as_nanos")]
+    #[serde(serialize_with = "duration::serialize")]
     pub merge_interval: Duration,
     /// Rate of the limiters, in units per second.
     pub rate: u64,
     /// Burst of the limiters, in units.
     pub burst: u64,
     /// Delay added to each call to the store.
-    #[serde(rename = "writeDelayNs", serialize_with = "as_nanos")]
+    #[serde(serialize_with = "duration::serialize")]
     pub write_delay: Duration,
     /// Interval between latency samples, in operations.
     pub sample_every: u64,
@@ -72,6 +72,7 @@ pub struct Settings {
     /// How `vsa`, `quota` and `exact` find a counter.
     pub lookup: Lookup,
     /// Prefix of all keys' names; empty by default.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub names: String,
     /// Store that receives commits.
     pub store: Target,

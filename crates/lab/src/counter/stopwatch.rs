@@ -38,11 +38,6 @@ pub(super) fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Serializes a duration as nanoseconds.
-pub(super) fn as_nanos<S: serde::Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_u64(nanos(*duration))
-}
-
 #[cfg(test)]
 mod tests {
     use super::Stopwatch;

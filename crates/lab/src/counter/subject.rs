@@ -1,6 +1,5 @@
 //! The measured subject, as its measurement sees it.
 
-use serde::Serialize;
 use std::time::Duration;
 
 /// Named counters or limiters that any number of threads move concurrently.
@@ -37,8 +36,7 @@ pub(super) trait Subject: Sync {
 }
 
 /// Units that would be lost or granted again if the process ended now.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Exposure {
     /// Units of all keys together.
     pub(super) units: u64,

@@ -19,13 +19,10 @@ mod watcher;
 mod writer;
 
 pub use options::{CrashKind, CrashOptions};
-pub use report::CrashResults;
 
 use crate::client::Client;
 use crate::facts::ServerFacts;
 use crate::interrupt::Interrupt;
-use crate::machine::Machine;
-use crate::output;
 use crate::random::Random;
 use crate::report::Verdict;
 use crate::scenario::{Console, Scenario};
@@ -33,7 +30,7 @@ use crate::target::Target;
 use crate::watch::delivery::Delivery;
 use anyhow::Context;
 use progress::Progress;
-use report::Iteration;
+use report::{CrashResults, Iteration};
 use server_process::ServerProcess;
 use signal_hook::consts::SIGTERM;
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -55,7 +52,8 @@ impl Scenario for CrashScenario {
     type Options = CrashOptions;
 
     fn run(options: &CrashOptions, console: &mut Console<'_>) -> anyhow::Result<Verdict> {
-        let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let start = SystemTime::now();
+        let since_epoch = start.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         // Tells the keys, values and directories of this run from those of others, whatever the seed.
         let run = since_epoch.as_nanos() as u64;
         // So that the server of an iteration ends with it.
@@ -81,9 +79,9 @@ impl Scenario for CrashScenario {
             "interrupted before an iteration had ended"
         );
         let (target, server) = facts.context("no iteration was run: --iterations is 0")?;
-        let results = CrashResults::new(options, target, server, Machine::this(), results);
-        output::write_report(&results, options.report.json, &mut console.out)?;
-        Ok(results.verdict())
+        let is_interrupted = interrupt.is_asked_for();
+        let results = CrashResults::new(options, target, server, start, is_interrupted, results);
+        console.print::<Self>(options, &results, options.report.json)
     }
 }
 
@@ -164,17 +162,8 @@ impl Crash<'_> {
             control.call(&["DEL", key])?;
         }
         let delivery = Delivery::of(&ledger, &received.starts, &received.receipts);
-        let scenario = options.scenario;
         let lost_writes = lost_writes + lost_at_end;
-        Ok(Iteration::new(report::Parts {
-            number,
-            scenario,
-            ledger,
-            delivery,
-            received,
-            lost_writes,
-            restart,
-        }))
+        Ok(Iteration::new(report::Parts { number, ledger, delivery, received, lost_writes, restart }))
     }
 }
 

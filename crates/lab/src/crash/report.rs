@@ -1,51 +1,43 @@
-//! What a run says: text for people, JSON for programs.
+//! Results of a run: text for people, a report for programs.
 
 use super::options::{CrashKind, CrashOptions};
 use super::watcher::Received;
 use crate::facts::ServerFacts;
 use crate::machine::Machine;
 use crate::or_dash::OrDash;
-use crate::report::Verdict;
+use crate::report::{Contents, Figures, Results, Verdict};
 use crate::statistics::Quantiles;
 use crate::watch::delivery::Delivery;
 use crate::watch::ledger::{Fate, Ledger, Number};
 use crate::watch::sequence::SequenceFaults;
-use serde::Serialize;
 use std::fmt;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// The result of a run. Times are in milliseconds, rates in percent.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-#[allow(missing_docs)] // The names say it, with their unit; they are part of the output's format.
-pub struct CrashResults {
-    pub(super) results: Vec<Iteration>,
-    pub(super) summary: Summary,
-    pub scenario: &'static str,
-    pub target: String,
-    pub updates: u32,
-    pub keys: u32,
-    pub update_interval_ms: f64,
-    pub server: ServerFacts,
-    pub machine: Machine,
+#[derive(Clone, Debug)]
+pub(super) struct CrashResults {
+    start: SystemTime,
+    end: SystemTime,
+    is_interrupted: bool,
+    results: Vec<Iteration>,
+    summary: Summary,
+    scenario: CrashKind,
+    target: String,
+    server: ServerFacts,
+    machine: Machine,
 }
 
 /// One crash.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug)]
 pub(super) struct Iteration {
-    #[serde(rename = "iteration")]
     number: u32,
-    scenario: &'static str,
     total_produced: u64,
     total_received: u64,
     unique_received: u64,
-    duplicates: u64,
     missed_sequences: Vec<Number>,
     dup_sequences: Vec<Number>,
-    /// From the crash to the first emission after it; null if none came.
+    /// From the crash to the first emission after it; none if none came.
     recovery_time_ms: Option<f64>,
-    first_missed_seq: Option<Number>,
     last_received_seq: Option<Number>,
     exactly_once: bool,
     at_least_once: bool,
@@ -73,9 +65,8 @@ pub(super) struct Iteration {
     restart_time_ms: Option<f64>,
 }
 
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Summary {
+#[derive(Clone, Debug)]
+struct Summary {
     iterations: usize,
     total_updates: u64,
     total_duplicates: u64,
@@ -96,7 +87,6 @@ pub(super) struct Summary {
 /// Everything that an iteration's result is made of.
 pub(super) struct Parts {
     pub(super) number: u32,
-    pub(super) scenario: CrashKind,
     pub(super) ledger: Ledger,
     pub(super) delivery: Delivery,
     pub(super) received: Received,
@@ -117,12 +107,9 @@ impl Iteration {
             && received.ended == 0;
         Iteration {
             number: parts.number,
-            scenario: parts.scenario.name(),
             total_produced: ledger.len(),
             total_received: delivery.received,
             unique_received: delivery.unique,
-            duplicates: delivery.duplicates.len() as u64,
-            first_missed_seq: delivery.missed.first().copied(),
             last_received_seq: delivery.last_received,
             recovery_time_ms: received.recovery.map(millis),
             exactly_once,
@@ -156,7 +143,7 @@ impl Iteration {
              numbers: missing={} repeated={} out-of-order={}{}",
             self.number,
             self.missed_sequences.len(),
-            self.duplicates,
+            self.dup_sequences.len(),
             self.out_of_order_sequences.len(),
             self.phantom_sequences.len(),
             self.unknown_emissions,
@@ -177,19 +164,20 @@ impl CrashResults {
         options: &CrashOptions,
         target: String,
         server: ServerFacts,
-        machine: Machine,
+        start: SystemTime,
+        is_interrupted: bool,
         results: Vec<Iteration>,
     ) -> Self {
         CrashResults {
+            start,
+            end: SystemTime::now(),
+            is_interrupted,
             summary: Summary::of(&results),
             results,
-            scenario: options.scenario.name(),
+            scenario: options.scenario,
             target,
-            updates: options.updates,
-            keys: options.keys,
-            update_interval_ms: millis(options.update_interval),
             server,
-            machine,
+            machine: Machine::this(),
         }
     }
 
@@ -200,6 +188,75 @@ impl CrashResults {
         }
         let wrong = self.results.iter().filter(|result| !result.exactly_once);
         Verdict::unless(wrong.flat_map(Iteration::faults).collect())
+    }
+}
+
+impl Results for CrashResults {
+    fn contents(&self) -> Contents {
+        let mut figures = Figures::default();
+        self.add_summary(&mut figures);
+        for result in &self.results {
+            figures.add_round(result.number, |figures| result.add_figures(figures));
+        }
+        Contents {
+            start: self.start,
+            end: self.end,
+            interrupted: self.is_interrupted,
+            machine: self.machine.clone(),
+            servers: vec![self.server.entry(None, &self.target)],
+            figures,
+            notes: Vec::new(),
+            verdict: self.verdict(),
+        }
+    }
+}
+
+impl CrashResults {
+    fn add_summary(&self, figures: &mut Figures) {
+        let summary = &self.summary;
+        figures.add("iterations", "count", summary.iterations);
+        figures.add("exactly_once", "%", summary.exactly_once_rate);
+        figures.add("at_least_once", "%", summary.at_least_once_rate);
+        figures.add("at_most_once", "%", summary.at_most_once_rate);
+        let times = |time: fn(&Iteration) -> Option<f64>| -> Vec<f64> {
+            self.results.iter().filter_map(time).collect()
+        };
+        figures.add_quantiles("recovery_time", "ms", &times(|result| result.recovery_time_ms));
+        figures.add_quantiles("restart_time", "ms", &times(|result| result.restart_time_ms));
+        figures.add_counts([
+            ("writes", summary.total_updates),
+            ("writes_in_doubt", summary.total_in_doubt),
+            ("writes_not_done", summary.total_not_done),
+            ("writes_lost", summary.total_lost_writes),
+            ("writes_missed", summary.total_missed),
+            ("writes_repeated", summary.total_duplicates),
+        ]);
+    }
+}
+
+impl Iteration {
+    fn add_figures(&self, figures: &mut Figures) {
+        figures.add("recovery_time", "ms", self.recovery_time_ms);
+        figures.add("restart_time", "ms", self.restart_time_ms);
+        figures.add_counts([
+            ("writes", self.total_produced),
+            ("writes_done", self.done),
+            ("writes_in_doubt", self.in_doubt),
+            ("writes_not_done", self.not_done),
+            ("writes_lost", self.lost_writes),
+            ("writes_emitted", self.unique_received),
+            ("emissions_received", self.total_received),
+            ("emissions_unknown", self.unknown_emissions),
+            ("resumptions", self.resumptions),
+            ("subscriptions_ended", self.ended_subscriptions),
+        ]);
+        figures.add("wrong_answers", "count", self.wrong_answers.len());
+        figures.add("last_write_received", "number", self.last_received_seq);
+        figures.add_numbered("writes_missed", &self.missed_sequences);
+        figures.add_numbered("writes_repeated", &self.dup_sequences);
+        figures.add_numbered("writes_out_of_order", &self.out_of_order_sequences);
+        figures.add_numbered("writes_phantom", &self.phantom_sequences);
+        self.sequence.add_figures(figures);
     }
 }
 
@@ -216,7 +273,7 @@ impl Summary {
         Summary {
             iterations: results.len(),
             total_updates: sum(|result| result.total_produced),
-            total_duplicates: sum(|result| result.duplicates),
+            total_duplicates: sum(|result| result.dup_sequences.len() as u64),
             total_missed: sum(|result| result.missed_sequences.len() as u64),
             exactly_once_rate: rate(|result| result.exactly_once),
             at_least_once_rate: rate(|result| result.at_least_once),
@@ -241,7 +298,7 @@ impl fmt::Display for Iteration {
             self.done,
             self.total_received,
             self.missed_sequences.len(),
-            self.duplicates
+            self.dup_sequences.len()
         )?;
         match self.recovery_time_ms {
             Some(recovery) => write!(out, "recovered in {recovery:.2} ms")?,
@@ -258,7 +315,7 @@ impl fmt::Display for CrashResults {
         let count =
             |holds: fn(&Iteration) -> bool| self.results.iter().filter(|result| holds(result)).count();
         writeln!(out, "=== Crash Recovery Benchmark Summary ===")?;
-        writeln!(out, "Scenario: {}", self.scenario)?;
+        writeln!(out, "Scenario: {}", self.scenario.name())?;
         writeln!(out, "Target: {}", self.target)?;
         writeln!(out, "Iterations: {all}")?;
         writeln!(out, "Total updates: {}", summary.total_updates)?;
@@ -296,7 +353,7 @@ impl fmt::Display for CrashResults {
             OrDash(summary.p99_recovery_ms),
             OrDash(summary.avg_recovery_ms)
         )?;
-        if self.scenario != CrashKind::Client.name() {
+        if self.scenario != CrashKind::Client {
             writeln!(
                 out,
                 "  of it from the start of the server to its first answer: p50={:.2}",

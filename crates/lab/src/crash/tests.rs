@@ -3,9 +3,10 @@
 
 use super::{CrashOptions, CrashScenario};
 use crate::scenario::{Caller, Console, Scenario};
-use crate::test_run;
+use crate::test_run::{self, figure, figure_of, value};
 use crate::test_server;
 use crate::watch::fake_server::{self, Flaw};
+use serde_json::Value;
 
 fn options(flaw: Flaw, flags: &[&str]) -> CrashOptions {
     let port = fake_server::start(flaw).to_string();
@@ -15,7 +16,7 @@ fn options(flaw: Flaw, flags: &[&str]) -> CrashOptions {
     test_run::options(&[&common[..], &short, flags].concat())
 }
 
-fn bench(flaw: Flaw, flags: &[&str]) -> (bool, serde_json::Value) {
+fn bench(flaw: Flaw, flags: &[&str]) -> (bool, Value) {
     test_run::report::<CrashScenario>(&options(flaw, &[&["--json"], flags].concat())).unwrap()
 }
 
@@ -33,31 +34,30 @@ fn the_defaults_are_the_documented_ones() {
 }
 
 #[test]
-fn a_server_that_keeps_the_contract_is_exactly_once_with_all_documented_fields() {
+fn a_server_that_keeps_the_contract_is_exactly_once_with_all_documented_figures() {
     let (succeeded, report) = bench(Flaw::None, &[]);
     assert!(succeeded, "{report}");
-    let result = &report["results"][1];
-    for field in ["totalProduced", "totalReceived", "uniqueReceived"] {
-        assert_eq!(result[field], 60, "{report}");
+    let second = |name| figure_of(&report, Value::Null, 2, name);
+    for name in ["writes", "emissions_received", "writes_emitted"] {
+        assert_eq!(second(name)["value"], 60, "{name}: {report}");
     }
-    for field in ["missedSequences", "dupSequences"] {
-        assert_eq!(result[field].as_array().map(Vec::len), Some(0), "{report}");
+    for name in ["writes_missed", "writes_repeated"] {
+        assert_eq!((&second(name)["value"], &second(name)["which"]), (&0.into(), &Value::Null), "{report}");
     }
-    for field in ["iteration", "duplicates", "recoveryTimeMs", "lastReceivedSeq"] {
-        assert!(result[field].is_number(), "{field}: {report}");
+    for name in ["recovery_time", "last_write_received"] {
+        assert!(second(name)["value"].is_number(), "{name}: {report}");
     }
-    assert_eq!(result["scenario"], "client");
-    assert!(result["firstMissedSeq"].is_null(), "{report}");
-    assert_eq!(result["resumptions"], 1, "{report}");
-    let summary = &report["summary"];
-    for rate in ["exactlyOnceRate", "atLeastOnceRate", "atMostOnceRate"] {
-        assert_eq!(summary[rate], 100.0, "{report}");
+    assert_eq!(report["options"]["scenario"], "client");
+    assert_eq!(second("resumptions")["value"], 1, "{report}");
+    for name in ["exactly_once", "at_least_once", "at_most_once"] {
+        let rate = figure(&report, name);
+        assert_eq!((&rate["value"], &rate["unit"]), (&100.0.into(), &"%".into()), "{report}");
     }
-    for field in ["iterations", "totalUpdates", "totalDuplicates", "totalMissed"] {
-        assert!(summary[field].is_u64(), "{field}: {report}");
+    for name in ["iterations", "writes", "writes_repeated", "writes_missed"] {
+        assert!(value(&report, name).is_u64(), "{name}: {report}");
     }
-    for field in ["avgRecoveryMs", "p50RecoveryMs", "p95RecoveryMs", "p99RecoveryMs"] {
-        assert!(summary[field].as_f64().unwrap() > 0.0, "{field}: {report}");
+    for key in ["mean", "value", "p95", "p99"] {
+        assert!(figure(&report, "recovery_time")[key].as_f64().unwrap() > 0.0, "{key}: {report}");
     }
 }
 
@@ -78,13 +78,17 @@ fn every_way_of_losing_or_repeating_is_counted_as_what_it_is() {
     ] {
         let (succeeded, report) = bench(flaw, &["--keys", "1"]);
         assert!(!succeeded, "{flaw:?}: {report}");
-        let summary = &report["summary"];
-        assert_eq!(
-            (&summary["totalMissed"], &summary["totalDuplicates"]),
-            (&missed.into(), &duplicates.into())
-        );
-        assert_eq!(summary["exactlyOnceRate"], 50.0, "{flaw:?}: {report}");
-        assert_eq!((&summary["atLeastOnceRate"], &summary["atMostOnceRate"]), (&least.into(), &most.into()));
+        let counted = (value(&report, "writes_missed"), value(&report, "writes_repeated"));
+        assert_eq!(counted, (&missed.into(), &duplicates.into()), "{flaw:?}: {report}");
+        assert_eq!(*value(&report, "exactly_once"), 50.0, "{flaw:?}: {report}");
+        let rates = (value(&report, "at_least_once"), value(&report, "at_most_once"));
+        assert_eq!(rates, (&least.into(), &most.into()), "{flaw:?}: {report}");
+        for name in ["writes_missed", "writes_repeated"] {
+            for figure in [1, 2].map(|round| figure_of(&report, Value::Null, round, name)) {
+                let which = figure["which"].as_array().map_or(0, Vec::len);
+                assert_eq!(figure["value"], which, "{flaw:?}: {report}");
+            }
+        }
     }
 }
 
@@ -95,10 +99,9 @@ fn a_server_that_forgets_or_repeats_what_happened_meanwhile_fails() {
     {
         let (succeeded, report) = bench(flaw, &["--keys", "1"]);
         assert!(!succeeded, "{flaw:?}: {report}");
-        let summary = &report["summary"];
-        assert_eq!(summary["totalMissed"].as_u64() > Some(0), missed, "{flaw:?}: {report}");
-        assert_eq!(summary["totalDuplicates"].as_u64() > Some(0), duplicates, "{flaw:?}: {report}");
-        assert_eq!(summary["exactlyOnceRate"], 0.0, "{flaw:?}: {report}");
+        assert_eq!(value(&report, "writes_missed").as_u64() > Some(0), missed, "{flaw:?}: {report}");
+        assert_eq!(value(&report, "writes_repeated").as_u64() > Some(0), duplicates, "{flaw:?}: {report}");
+        assert_eq!(*value(&report, "exactly_once"), 0.0, "{flaw:?}: {report}");
     }
 }
 

@@ -19,13 +19,11 @@ mod values;
 
 pub use floor::{FloorOptions, FloorScenario};
 pub use options::FanOutOptions;
-pub use report::FanOutResults;
 
 use crate::client::Client;
 use crate::facts::{self, ServerFacts};
 use crate::interrupt::Interrupt;
 use crate::machine::Machine;
-use crate::output;
 use crate::report::Verdict;
 use crate::scenario::{Console, Scenario};
 use crate::target::Target;
@@ -33,7 +31,7 @@ use crate::watch::answer::Watched;
 use anyhow::Context;
 use floor::{Floor, Likeness};
 use receiver::{Receiver, Times};
-use report::{Memory, Parts, Round};
+use report::{FanOutResults, Memory, Parts, Round};
 use std::time::{Duration, SystemTime};
 use values::Values;
 
@@ -46,8 +44,10 @@ impl Scenario for FanOutScenario {
 
     fn run(options: &FanOutOptions, console: &mut Console<'_>) -> anyhow::Result<Verdict> {
         descriptors::provide_for(options.subscribers)?;
+        let interrupt = Interrupt::by_signal()?;
         let target = options.server.target();
-        let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let start = SystemTime::now();
+        let since_epoch = start.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let values = Values { run: since_epoch.as_nanos() as u64, bytes: options.value_bytes as usize };
         let mut writer = Writer {
             client: Client::connect(&target, options.wait.max_wait)?,
@@ -61,13 +61,16 @@ impl Scenario for FanOutScenario {
         memory.subscribed = facts::resident_bytes(&mut writer.client)?;
         let start_floor = || Floor::start(&likeness, options.subscribers, options.wait.max_wait);
         let mut floor = options.floor.then(start_floor).transpose()?;
-        let rounds = measure(options, &mut writer, &mut receiver, floor.as_mut(), console)?;
+        let rounds = measure(options, &mut writer, &mut receiver, floor.as_mut(), &interrupt, console)?;
         drop(floor);
         memory.after = facts::resident_bytes(&mut writer.client)?;
         memory.peak = facts::peak_resident_bytes(&mut writer.client)?;
         memory.waiting_output = facts::waiting_output_bytes(&mut writer.client)?;
         receiver.listen(options.wait.poll_interval)?;
         let parts = Parts {
+            start,
+            end: SystemTime::now(),
+            is_interrupted: interrupt.is_asked_for(),
             target: target.to_string(),
             rounds,
             memory,
@@ -80,9 +83,7 @@ impl Scenario for FanOutScenario {
         // Nobody is to be told of the key's end.
         drop(receiver);
         writer.client.call(&["DEL", &writer.key])?;
-        let results = FanOutResults::new(options, parts);
-        output::write_report(&results, options.report.json, &mut console.out)?;
-        Ok(results.verdict())
+        console.print::<Self>(options, &FanOutResults::new(options, parts), options.report.json)
     }
 }
 
@@ -163,10 +164,10 @@ fn measure(
     writer: &mut Writer,
     receiver: &mut Receiver,
     mut floor: Option<&mut Floor>,
+    interrupt: &Interrupt,
     console: &mut Console<'_>,
 ) -> anyhow::Result<Vec<Round>> {
     let mut rounds = Vec::new();
-    let interrupt = Interrupt::by_signal()?;
     for number in 1..=options.warmup_rounds + options.rounds {
         if interrupt.is_asked_for() {
             console.note(format_args!("interrupted behind {} rounds", rounds.len()));

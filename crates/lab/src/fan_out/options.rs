@@ -1,15 +1,18 @@
 //! Flags of `tidemark bench fan-out`.
 
 use crate::options::{ReportOptions, ServerOptions, WaitOptions};
+use serde::Serialize;
 
 /// Flags of `tidemark bench fan-out`; durations are written as `5s` or `50ms`.
-#[derive(Clone, Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args, Serialize)]
+#[serde(rename_all = "kebab-case")]
 #[command(after_help = AFTER_HELP)]
 #[command(mut_arg("poll_interval", |flag| flag.help("How long to listen for emissions that should not come, at the end")))]
 #[command(mut_arg("max_wait", |flag| flag.help("Longest wait for a connection, an answer or all emissions of a round")))]
 pub struct FanOutOptions {
     /// Which server is measured.
     #[command(flatten)]
+    #[serde(flatten)]
     pub server: ServerOptions,
     /// Connections that watch the key
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=60_000))]
@@ -29,9 +32,11 @@ pub struct FanOutOptions {
     pub floor: bool,
     /// How long subscribers wait.
     #[command(flatten)]
+    #[serde(flatten)]
     pub wait: WaitOptions,
     /// How what was found is said.
     #[command(flatten)]
+    #[serde(skip)]
     pub report: ReportOptions,
 }
 

@@ -53,8 +53,7 @@ pub(super) struct Times {
 }
 
 /// What was wrong with what subscribers were sent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Faults {
     /// Values that a subscriber was not sent in their round.
     pub(super) missed: u64,

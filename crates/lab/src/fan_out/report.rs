@@ -1,40 +1,29 @@
-//! What a run says: text for people, JSON for programs.
+//! Results of a run: text for people, a report for programs.
 
 use super::options::FanOutOptions;
 use super::receiver::{Faults, Times};
 use crate::facts::ServerFacts;
 use crate::machine::Machine;
 use crate::or_dash::OrDash;
-use crate::report::Verdict;
+use crate::report::{Contents, Figures, Results, Verdict};
 use crate::statistics::{Quantiles, Ratio};
-use serde::Serialize;
 use std::fmt;
+use std::time::SystemTime;
 
 /// The result of a run. Times are in milliseconds.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-#[allow(missing_docs)] // The names say it, with their unit; they are part of the output's format.
-pub struct FanOutResults {
-    pub(super) results: Vec<Round>,
-    pub(super) summary: Summary,
-    /// What was wrong, also in rounds before the measured ones.
-    pub(super) faults: Faults,
-    pub(super) memory: Memory,
-    pub target: String,
-    pub subscribers: u32,
-    pub rounds: u32,
-    pub value_bytes: u32,
-    pub emissions_received: u64,
-    pub bytes_per_emission: f64,
-    pub server: ServerFacts,
-    pub machine: Machine,
+#[derive(Clone, Debug)]
+pub(super) struct FanOutResults {
+    parts: Parts,
+    summary: Summary,
+    subscribers: u32,
+    /// Rounds that were asked for.
+    rounds: u32,
+    value_bytes: u32,
 }
 
 /// One round; `None` where something was wrong, or not measured.
-#[derive(Clone, Copy, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Round {
-    #[serde(rename = "round")]
     number: u32,
     median_ms: Option<f64>,
     last_ms: Option<f64>,
@@ -42,9 +31,8 @@ pub(super) struct Round {
     floor_last_ms: Option<f64>,
 }
 
-#[derive(Clone, Copy, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Summary {
+#[derive(Clone, Copy, Debug)]
+struct Summary {
     /// Rounds in which every subscriber was sent the value once.
     measured_rounds: usize,
     last_p50_ms: f64,
@@ -56,8 +44,7 @@ pub(super) struct Summary {
     floor: Option<FloorSummary>,
 }
 
-#[derive(Clone, Copy, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Copy, Debug)]
 struct FloorSummary {
     last_p50_ms: f64,
     last_p95_ms: f64,
@@ -69,34 +56,40 @@ struct FloorSummary {
     median_ratio: Option<Ratio>,
 }
 
+/// Names of figures.
+const LAST_TIME: &str = "last_subscriber_time";
+const MEDIAN_TIME: &str = "median_subscriber_time";
+const TIME_PER_SUBSCRIBER: &str = "time_per_subscriber";
+/// The part of a report that is about the floor.
+const FLOOR: &str = "floor";
+
 const INCOMPLETE_ROUND: &str = "not every subscriber was sent the value once";
 
 /// The server's memory, as it says itself; the peak only of one on this machine.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Memory {
     /// Resident bytes before anybody subscribed.
-    #[serde(rename = "beforeBytes")]
     pub(super) before: Option<u64>,
     /// Before the first round.
-    #[serde(rename = "subscribedBytes")]
     pub(super) subscribed: Option<u64>,
     /// After the last round.
-    #[serde(rename = "afterBytes")]
     pub(super) after: Option<u64>,
     /// The most since the server was started.
-    #[serde(rename = "peakBytes")]
     pub(super) peak: Option<u64>,
     /// Output that waited for clients after the last round.
-    #[serde(rename = "waitingOutputBytes")]
     pub(super) waiting_output: Option<u64>,
 }
 
-/// Everything that a report is made of.
+/// What was measured.
+#[derive(Clone, Debug)]
 pub(super) struct Parts {
+    pub(super) start: SystemTime,
+    pub(super) end: SystemTime,
+    pub(super) is_interrupted: bool,
     pub(super) target: String,
     pub(super) rounds: Vec<Round>,
     pub(super) memory: Memory,
+    /// What was wrong, also in rounds before the measured ones.
     pub(super) faults: Faults,
     pub(super) received: u64,
     pub(super) bytes_per_emission: f64,
@@ -122,29 +115,90 @@ impl FanOutResults {
     pub(super) fn new(options: &FanOutOptions, parts: Parts) -> Self {
         FanOutResults {
             summary: Summary::of(&parts.rounds, options.subscribers),
-            results: parts.rounds,
-            faults: parts.faults,
-            memory: parts.memory,
-            target: parts.target,
+            parts,
             subscribers: options.subscribers,
             rounds: options.rounds,
             value_bytes: options.value_bytes,
-            emissions_received: parts.received,
-            bytes_per_emission: parts.bytes_per_emission,
-            server: parts.server,
-            machine: parts.machine,
         }
     }
 
     /// Returns whether every subscriber was sent every value once and in order.
     pub(super) fn verdict(&self) -> Verdict {
-        let incomplete = self.results.iter().filter(|round| round.last_ms.is_none());
+        let incomplete = self.parts.rounds.iter().filter(|round| round.last_ms.is_none());
         let mut reasons: Vec<String> =
             incomplete.map(|round| format!("Round {}: {INCOMPLETE_ROUND}", round.number)).collect();
-        if !self.faults.is_clean() {
-            reasons.push(self.faults.to_string());
+        if !self.parts.faults.is_clean() {
+            reasons.push(self.parts.faults.to_string());
         }
         Verdict::unless(reasons)
+    }
+}
+
+impl Results for FanOutResults {
+    fn contents(&self) -> Contents {
+        let parts = &self.parts;
+        let mut figures = Figures::default();
+        self.add_summary(&mut figures);
+        for round in &parts.rounds {
+            figures.add_round(round.number, |figures| round.add_figures(figures));
+        }
+        Contents {
+            start: parts.start,
+            end: parts.end,
+            interrupted: parts.is_interrupted,
+            machine: parts.machine.clone(),
+            servers: vec![parts.server.entry(None, &parts.target)],
+            figures,
+            notes: Vec::new(),
+            verdict: self.verdict(),
+        }
+    }
+}
+
+impl FanOutResults {
+    fn add_summary(&self, figures: &mut Figures) {
+        let Parts { rounds, memory, faults, received, bytes_per_emission, .. } = &self.parts;
+        let summary = &self.summary;
+        figures.add("rounds", "count", summary.measured_rounds);
+        let times = |time: fn(&Round) -> Option<f64>| rounds.iter().filter_map(time).collect::<Vec<_>>();
+        figures.add_quantiles(LAST_TIME, "ms", &times(|round| round.last_ms));
+        figures.add_quantiles(MEDIAN_TIME, "ms", &times(|round| round.median_ms));
+        figures.add(TIME_PER_SUBSCRIBER, "us", summary.per_subscriber_us);
+        if let Some(floor) = &summary.floor {
+            figures.add_of(FLOOR, |figures| {
+                figures.add_quantiles(LAST_TIME, "ms", &times(|round| round.floor_last_ms));
+                figures.add_quantiles(MEDIAN_TIME, "ms", &times(|round| round.floor_median_ms));
+                figures.add(TIME_PER_SUBSCRIBER, "us", floor.per_subscriber_us);
+            });
+            figures.add_ratio("last_subscriber_ratio", floor.last_ratio);
+            figures.add_ratio("median_subscriber_ratio", floor.median_ratio);
+        }
+        figures.add("memory_before", "B", memory.before);
+        figures.add("memory_subscribed", "B", memory.subscribed);
+        figures.add("memory_after", "B", memory.after);
+        figures.add("memory_peak", "B", memory.peak);
+        figures.add("output_waiting", "B", memory.waiting_output);
+        figures.add("emission_size", "B", *bytes_per_emission);
+        figures.add_counts([
+            ("emissions_received", *received),
+            ("emissions_missed", faults.missed),
+            ("emissions_repeated", faults.duplicates),
+            ("emissions_late", faults.late),
+            ("emissions_unknown", faults.unknown),
+            ("subscribers_ended", faults.ended),
+        ]);
+        faults.sequence.add_figures(figures);
+    }
+}
+
+impl Round {
+    fn add_figures(&self, figures: &mut Figures) {
+        figures.add(LAST_TIME, "ms", self.last_ms);
+        figures.add(MEDIAN_TIME, "ms", self.median_ms);
+        figures.add_of(FLOOR, |figures| {
+            figures.add(LAST_TIME, "ms", self.floor_last_ms);
+            figures.add(MEDIAN_TIME, "ms", self.floor_median_ms);
+        });
     }
 }
 
@@ -198,13 +252,13 @@ impl fmt::Display for FanOutResults {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let summary = &self.summary;
         writeln!(out, "=== Fan-Out Benchmark Summary ===")?;
-        writeln!(out, "Target: {}", self.target)?;
+        writeln!(out, "Target: {}", self.parts.target)?;
         writeln!(out, "Subscribers of one key: {}", self.subscribers)?;
         writeln!(out, "Rounds: {} ({} measured)", self.rounds, summary.measured_rounds)?;
         writeln!(
             out,
             "Bytes per emission: {:.1} ({} of value)",
-            OrDash(self.bytes_per_emission),
+            OrDash(self.parts.bytes_per_emission),
             self.value_bytes
         )?;
         writeln!(out, "\nFrom the SET to the last subscriber's emission (ms):")?;
@@ -240,17 +294,17 @@ impl fmt::Display for FanOutResults {
         }
         self.write_memory(out)?;
         self.write_faults(out)?;
-        let version = self.server.version.as_deref().unwrap_or("does not say its version");
-        let durability = self.server.durability.as_deref().unwrap_or("not stated by the server");
+        let version = self.parts.server.version.as_deref().unwrap_or("does not say its version");
+        let durability = self.parts.server.durability.as_deref().unwrap_or("not stated by the server");
         writeln!(out, "\nServer: {version}; durability: {durability}")?;
-        let Machine { cores, processor, kernel } = &self.machine;
+        let Machine { cores, processor, kernel } = &self.parts.machine;
         writeln!(out, "Machine: {cores} cores, {processor}, {kernel}")
     }
 }
 
 impl FanOutResults {
     fn write_memory(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Memory { before, subscribed, after, peak, waiting_output } = self.memory;
+        let Memory { before, subscribed, after, peak, waiting_output } = self.parts.memory;
         writeln!(out, "\nServer Memory (resident, MiB):")?;
         writeln!(
             out,
@@ -265,8 +319,8 @@ impl FanOutResults {
 
     fn write_faults(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(out, "\nData Integrity:")?;
-        writeln!(out, "  Emissions received: {}", self.emissions_received)?;
-        writeln!(out, "  {}", self.faults)
+        writeln!(out, "  Emissions received: {}", self.parts.received)?;
+        writeln!(out, "  {}", self.parts.faults)
     }
 }
 

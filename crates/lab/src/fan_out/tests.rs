@@ -1,8 +1,9 @@
 //! The scenario against servers that keep the contract and servers that break it.
 
 use super::{FanOutOptions, FanOutScenario};
-use crate::test_run;
+use crate::test_run::{self, figure_of, value};
 use crate::watch::fake_server::{self, Flaw};
+use serde_json::Value;
 
 fn options(flaw: Flaw, flags: &[&str]) -> FanOutOptions {
     let port = fake_server::start(flaw).to_string();
@@ -12,7 +13,7 @@ fn options(flaw: Flaw, flags: &[&str]) -> FanOutOptions {
     test_run::options(&[&common[..], &short, flags].concat())
 }
 
-fn bench(flaw: Flaw) -> (bool, serde_json::Value) {
+fn bench(flaw: Flaw) -> (bool, Value) {
     test_run::report::<FanOutScenario>(&options(flaw, &["--json"])).unwrap()
 }
 
@@ -29,32 +30,34 @@ fn the_defaults_are_the_documented_ones() {
 fn a_server_that_keeps_the_contract_passes() {
     let (succeeded, report) = bench(Flaw::None);
     assert!(succeeded, "{report}");
-    assert_eq!(report["emissionsReceived"], 5 * (2 + 4));
-    assert_eq!(report["summary"]["measuredRounds"], 4);
-    assert!(report["summary"]["floor"].is_null(), "{report}");
-    for round in report["results"].as_array().unwrap() {
-        assert!(round["lastMs"].as_f64() >= round["medianMs"].as_f64(), "{report}");
+    assert_eq!(*value(&report, "emissions_received"), 5 * (2 + 4));
+    assert_eq!(*value(&report, "rounds"), 4);
+    assert!(figure_of(&report, "floor", Value::Null, "last_subscriber_time").is_null(), "{report}");
+    for round in 1..=4 {
+        let time = |name| figure_of(&report, Value::Null, round, name)["value"].as_f64().unwrap();
+        assert!(time("last_subscriber_time") >= time("median_subscriber_time"), "{report}");
     }
+    assert!(figure_of(&report, Value::Null, 5, "last_subscriber_time").is_null(), "{report}");
 }
 
 #[test]
 fn every_way_of_losing_or_repeating_fails_and_is_counted() {
     // Each round has five emissions, and the first two rounds are not measured. That a number is missing is seen when the next one
     // comes, so that the round behind it is not measured either.
-    for (flaw, field, measured) in [
-        (Flaw::Drop(3), "missed", 4..=4),
-        (Flaw::Drop(13), "missed", 2..=2),
-        (Flaw::DropUnnumbered(13), "missed", 3..=3),
-        (Flaw::StaleValue(13), "missed", 3..=3),
+    for (flaw, name, measured) in [
+        (Flaw::Drop(3), "emissions_missed", 4..=4),
+        (Flaw::Drop(13), "emissions_missed", 2..=2),
+        (Flaw::DropUnnumbered(13), "emissions_missed", 3..=3),
+        (Flaw::StaleValue(13), "emissions_missed", 3..=3),
         // What comes behind a subscriber's emission may come when the round is over.
-        (Flaw::Swap(13), "missed", 1..=2),
-        (Flaw::Swap(13), "late", 1..=2),
-        (Flaw::Repeat(30), "duplicates", 3..=4),
+        (Flaw::Swap(13), "emissions_missed", 1..=2),
+        (Flaw::Swap(13), "emissions_late", 1..=2),
+        (Flaw::Repeat(30), "emissions_repeated", 3..=4),
     ] {
         let (succeeded, report) = bench(flaw);
         assert!(!succeeded, "{flaw:?}: {report}");
-        assert_eq!(report["faults"][field], 1, "{flaw:?}: {report}");
-        let rounds = report["summary"]["measuredRounds"].as_u64().unwrap();
+        assert_eq!(*value(&report, name), 1, "{flaw:?}: {report}");
+        let rounds = value(&report, "rounds").as_u64().unwrap();
         assert!(measured.contains(&rounds), "{flaw:?}: {report}");
     }
 }

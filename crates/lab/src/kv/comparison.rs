@@ -6,23 +6,25 @@
 use super::measurement;
 use super::options::KvOptions;
 use super::report::KvResults;
+use crate::facts::ServerFacts;
 use crate::interrupt::Interrupt;
 use crate::or_dash::OrDash;
-use crate::report::Verdict;
+use crate::report::{Contents, Figures, Results, Verdict};
 use crate::scenario::Console;
 use crate::statistics::{Ratio, Spread};
 use crate::target::Target;
 use anyhow::Context;
-use serde::Serialize;
 use std::fmt;
 
+/// Names of the two servers in a report.
+const A: &str = "a";
+const B: &str = "b";
+
 /// Results of one server.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug)]
 struct Side {
     target: String,
-    version: Option<String>,
-    durability: Option<String>,
+    server: ServerFacts,
     throughput_ops_sec: Spread,
     latency_p50_ms: Spread,
     latency_p99_ms: Spread,
@@ -36,8 +38,7 @@ struct Side {
     runs: Vec<KvResults>,
 }
 
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug)]
 pub(super) struct Comparison {
     rounds: usize,
     interrupted: bool,
@@ -108,19 +109,33 @@ impl Comparison {
             rounds: runs_a.len(),
             interrupted: false,
             throughput_ratio: ratio(|run| run.throughput_ops_sec),
-            latency_p50_ratio: ratio(|run| run.latency_p50_ms),
-            latency_p99_ratio: ratio(|run| run.latency_p99_ms),
+            latency_p50_ratio: ratio(|run| run.latency.p50),
+            latency_p99_ratio: ratio(|run| run.latency.p99),
             server_cpu_ratio: ratio(|run| run.server_cpu_micros_per_op.unwrap_or(f64::NAN)),
-            emit_p50_ratio: ratio(|run| run.emit_p50_ms),
-            emit_p99_ratio: ratio(|run| run.emit_p99_ms),
+            emit_p50_ratio: ratio(|run| run.emission_latency().p50),
+            emit_p99_ratio: ratio(|run| run.emission_latency().p99),
             a: Side::new(runs_a),
             b: Side::new(runs_b),
         }
     }
 
+    /// Returns the first run.
+    fn first(&self) -> &KvResults {
+        self.a.runs.first().expect("a comparison has at least one round")
+    }
+
+    /// Returns the notes of all runs, each once.
+    fn notes(&self) -> Vec<String> {
+        let runs = self.a.runs.iter().chain(&self.b.runs);
+        let mut notes: Vec<String> = runs.flat_map(|run| run.notes.clone()).collect();
+        notes.sort();
+        notes.dedup();
+        notes
+    }
+
     /// Returns whether all operations and emissions of both servers were right.
     pub(super) fn verdict(&self) -> Verdict {
-        Verdict::unless([self.a.faults("a"), self.b.faults("b")].concat())
+        Verdict::unless([self.a.faults(A), self.b.faults(B)].concat())
     }
 }
 
@@ -128,45 +143,77 @@ impl Side {
     fn new(runs: Vec<KvResults>) -> Self {
         let spread = |field: fn(&KvResults) -> f64| Spread::of(&runs.iter().map(field).collect::<Vec<_>>());
         let cpu: Vec<f64> = runs.iter().filter_map(|run| run.server_cpu_micros_per_op).collect();
-        let first = runs.first();
+        let first = runs.first().expect("each server was measured");
         Side {
-            target: first.map(|run| run.target.clone()).unwrap_or_default(),
-            version: first.and_then(|run| run.server.version.clone()),
-            durability: first.and_then(|run| run.server.durability.clone()),
+            target: first.target.clone(),
+            server: first.server.clone(),
             throughput_ops_sec: spread(|run| run.throughput_ops_sec),
-            latency_p50_ms: spread(|run| run.latency_p50_ms),
-            latency_p99_ms: spread(|run| run.latency_p99_ms),
+            latency_p50_ms: spread(|run| run.latency.p50),
+            latency_p99_ms: spread(|run| run.latency.p99),
             server_cpu_micros_per_op: (!cpu.is_empty()).then(|| Spread::of(&cpu)),
-            emit_by: first.and_then(|run| run.emit_by),
-            emit_p50_ms: first.and_then(|run| run.emit_by).map(|_| spread(|run| run.emit_p50_ms)),
-            emit_p99_ms: first.and_then(|run| run.emit_by).map(|_| spread(|run| run.emit_p99_ms)),
+            emit_by: first.emit_by(),
+            emit_p50_ms: first.emit_by().map(|_| spread(|run| run.emission_latency().p50)),
+            emit_p99_ms: first.emit_by().map(|_| spread(|run| run.emission_latency().p99)),
             failed_ops: runs.iter().map(|run| run.failed_ops).sum(),
-            runs_with_wrong_emissions: runs.iter().filter(|run| !run.emissions_are_clean).count(),
+            runs_with_wrong_emissions: runs.iter().filter(|run| !run.emissions_are_clean()).count(),
             runs,
+        }
+    }
+}
+
+impl Results for Comparison {
+    fn contents(&self) -> Contents {
+        let mut figures = Figures::default();
+        for (name, ratio) in [
+            ("throughput_ratio", self.throughput_ratio),
+            ("latency_median_ratio", self.latency_p50_ratio),
+            ("latency_p99_ratio", self.latency_p99_ratio),
+            ("server_cpu_ratio", self.server_cpu_ratio),
+            ("emission_latency_median_ratio", self.emit_p50_ratio),
+            ("emission_latency_p99_ratio", self.emit_p99_ratio),
+        ] {
+            figures.add_ratio(name, ratio);
+        }
+        figures.add_of(A, |figures| self.a.add_figures(figures));
+        figures.add_of(B, |figures| self.b.add_figures(figures));
+        let ends = self.a.runs.iter().chain(&self.b.runs).map(KvResults::end_time);
+        let starts = self.a.runs.iter().chain(&self.b.runs).map(|run| run.start_time);
+        Contents {
+            start: starts.min().expect("a comparison has runs"),
+            end: ends.max().expect("a comparison has runs"),
+            interrupted: self.interrupted,
+            machine: self.first().machine.clone(),
+            servers: vec![
+                self.a.server.entry(Some(A), &self.a.target),
+                self.b.server.entry(Some(B), &self.b.target),
+            ],
+            figures,
+            notes: self.notes(),
+            verdict: self.verdict(),
         }
     }
 }
 
 impl fmt::Display for Comparison {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(run) = self.a.runs.first() {
-            writeln!(
-                out,
-                "Tidemark benchmark — {}, {} rounds in turns, {} s each; conns={}, workers={}, pipeline={}, keyspace={}, \
-                 valueSize={}B, mix={}",
-                run.command,
-                self.rounds,
-                run.duration_seconds,
-                run.conns,
-                run.workers,
-                run.pipeline,
-                run.keyspace,
-                run.value_size,
-                run.mix
-            )?;
-            let machine = &run.machine;
-            writeln!(out, "Machine: {} cores, {}, {}", machine.cores, machine.processor, machine.kernel)?;
-        }
+        let run = self.first();
+        let options = &run.options;
+        writeln!(
+            out,
+            "Tidemark benchmark — {}, {} rounds in turns, {} s each; conns={}, workers={}, pipeline={}, keyspace={}, \
+             valueSize={}B, mix={}",
+            options.command_name(),
+            self.rounds,
+            run.measured.as_secs_f64(),
+            options.conns,
+            options.workers,
+            options.pipeline,
+            options.keyspace,
+            options.value_size,
+            options.mix
+        )?;
+        let machine = &run.machine;
+        writeln!(out, "Machine: {} cores, {}, {}", machine.cores, machine.processor, machine.kernel)?;
         for (name, side) in [("A", &self.a), ("B", &self.b)] {
             side.write(name, out)?;
         }
@@ -178,14 +225,10 @@ impl fmt::Display for Comparison {
             write_ratio(out, "p50 emission latency", self.emit_p50_ratio)?;
             write_ratio(out, "p99 emission latency", self.emit_p99_ratio)?;
         }
-        let mut notes: Vec<&String> =
-            self.a.runs.iter().chain(&self.b.runs).flat_map(|run| &run.notes).collect();
-        notes.sort();
-        notes.dedup();
         if self.interrupted {
             writeln!(out, "Interrupted: the figures are those of the rounds until then.")?;
         }
-        notes.iter().try_for_each(|note| writeln!(out, "{note}"))
+        self.notes().iter().try_for_each(|note| writeln!(out, "{note}"))
     }
 }
 
@@ -203,9 +246,29 @@ impl Side {
         faults
     }
 
+    fn add_figures(&self, figures: &mut Figures) {
+        let rounds = self.runs.len();
+        figures.add_spread("throughput", "count/s", self.throughput_ops_sec, rounds);
+        figures.add_spread("latency_median", "ms", self.latency_p50_ms, rounds);
+        figures.add_spread("latency_p99", "ms", self.latency_p99_ms, rounds);
+        if let Some(spread) = self.server_cpu_micros_per_op {
+            let measured = self.runs.iter().filter(|run| run.server_cpu_micros_per_op.is_some()).count();
+            figures.add_spread("server_cpu_per_operation", "us", spread, measured);
+        }
+        figures.add_counts([("failed_operations", self.failed_ops)]);
+        if let Some((p50, p99)) = self.emit_p50_ms.zip(self.emit_p99_ms) {
+            figures.add_spread("emission_latency_median", "ms", p50, rounds);
+            figures.add_spread("emission_latency_p99", "ms", p99, rounds);
+            figures.add("runs_with_wrong_emissions", "count", self.runs_with_wrong_emissions);
+        }
+        for (round, run) in (1..).zip(&self.runs) {
+            figures.add_round(round, |figures| run.add_figures(figures));
+        }
+    }
+
     fn write(&self, name: &str, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let version = self.version.as_deref().unwrap_or("does not say its version");
-        let durability = self.durability.as_deref().unwrap_or("durability not stated");
+        let version = self.server.version.as_deref().unwrap_or("does not say its version");
+        let durability = self.server.durability.as_deref().unwrap_or("durability not stated");
         writeln!(out, "{name}: {} ({version}; {durability})", self.target)?;
         let [median, min, max] = figures(self.throughput_ops_sec);
         writeln!(out, "   throughput   median {median:.0} ops/s (min {min:.0}, max {max:.0})")?;
@@ -247,12 +310,12 @@ fn write_ratio(out: &mut fmt::Formatter<'_>, name: &str, ratio: Option<Ratio>) -
 #[cfg(test)]
 mod tests {
     use super::Comparison;
-    use crate::kv::test_report::report;
+    use crate::kv::test_results::results;
 
     #[test]
     fn the_ratio_is_that_of_the_rounds() {
         let runs =
-            |counts: [u64; 3]| counts.map(|count| report(&[], |outcome| outcome.succeeded = count)).to_vec();
+            |counts: [u64; 3]| counts.map(|count| results(&[], |outcome| outcome.succeeded = count)).to_vec();
         let comparison = Comparison::new(runs([3000, 3300, 3600]), runs([1500, 1650, 1800]));
         let ratio = comparison.throughput_ratio.unwrap();
         assert!((ratio.estimate - 2.0).abs() < 1e-9);

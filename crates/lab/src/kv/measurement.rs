@@ -88,7 +88,7 @@ pub(super) fn measure(
         server,
         machine: Machine::this(),
         probed: probed.transpose()?.map_or_else(LatencySummary::default, |latencies| latencies.summary()),
-        emitted: emitted.transpose()?.unwrap_or_default(),
+        emitted: emitted.transpose()?,
         server_micros_per_op: micros_per_op(cpu_before, cpu_after, &outcome),
         outcome,
     }))

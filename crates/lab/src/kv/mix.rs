@@ -1,5 +1,6 @@
 //! Ratio of GET to SET in a load: `80:20`.
 
+use serde::{Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
 
@@ -39,6 +40,13 @@ impl FromStr for Mix {
 impl fmt::Display for Mix {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "GET:{}/SET:{}", self.get, self.set)
+    }
+}
+
+/// As its flag is written.
+impl Serialize for Mix {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{}:{}", self.get, self.set))
     }
 }
 

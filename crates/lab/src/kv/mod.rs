@@ -20,14 +20,12 @@ mod reply;
 mod report;
 mod supervisor;
 #[cfg(test)]
-mod test_report;
+mod test_results;
 mod workload;
 
 pub use options::{KvOptions, OptionsError};
-pub use report::KvResults;
 
 use crate::interrupt::Interrupt;
-use crate::output;
 use crate::report::Verdict;
 use crate::scenario::{Console, Scenario};
 use std::time::SystemTime;
@@ -48,12 +46,10 @@ impl Scenario for KvScenario {
         let interrupt = Interrupt::by_signal()?;
         if let Some(other) = &options.against {
             let comparison = comparison::compare(options, &target, other, &interrupt, console)?;
-            output::write_report(&comparison, options.report.json, &mut console.out)?;
-            return Ok(comparison.verdict());
+            return console.print::<Self>(options, &comparison, options.report.json);
         }
         let results = measurement::measure(options, &target, &interrupt)?;
-        output::write_report(&results, options.report.json, &mut console.out)?;
-        Ok(results.verdict())
+        console.print::<Self>(options, &results, options.report.json)
     }
 }
 

@@ -4,22 +4,27 @@ use super::mix::Mix;
 use crate::duration;
 use crate::options::{ReportOptions, ServerOptions};
 use crate::target::Target;
+use serde::Serialize;
 use std::time::Duration;
 
 /// Flags of `tidemark bench kv`; durations are written as `30s`, `100ms` or `1m30s`.
-#[derive(Clone, Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args, Serialize)]
+#[serde(rename_all = "kebab-case")]
 #[command(after_help = AFTER_HELP)]
 #[command(mut_arg("password", |flag| flag.help("Password of the server at --host")))]
 #[allow(clippy::struct_excessive_bools)] // Switches of a command line are bools.
 pub struct KvOptions {
     /// Which server is measured.
     #[command(flatten)]
+    #[serde(flatten)]
     pub server: ServerOptions,
     /// Measured time
     #[arg(long, default_value = "30s", value_parser = duration::parse)]
+    #[serde(serialize_with = "duration::serialize")]
     pub duration: Duration,
     /// Load before the measured time
     #[arg(long, default_value = "5s", value_parser = duration::parse)]
+    #[serde(serialize_with = "duration::serialize")]
     pub warmup: Duration,
     /// TCP connections
     #[arg(long, default_value_t = 16)]
@@ -32,6 +37,7 @@ pub struct KvOptions {
     pub pipeline: usize,
     /// Threads that drive the connections; half of the cores if not given
     #[arg(long)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub threads: Option<usize>,
     /// Distinct keys, named bench:key:N
     #[arg(long, default_value_t = 100_000)]
@@ -41,6 +47,7 @@ pub struct KvOptions {
     pub value_size: usize,
     /// Keys written before the warm-up; 10 per worker if not given
     #[arg(long)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub preload: Option<u64>,
     /// GET:SET ratio
     #[arg(long, default_value = "50:50")]
@@ -58,6 +65,7 @@ pub struct KvOptions {
     pub reactive: bool,
     /// Interval of the probe
     #[arg(long, default_value = "100ms", value_parser = duration::parse)]
+    #[serde(serialize_with = "duration::serialize")]
     pub reactive_interval: Duration,
     /// Measure emission latency: from SET to the push that it causes; every command is then a SET of a watched key
     #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true")]
@@ -80,21 +88,26 @@ pub struct KvOptions {
     pub against_emit_by: EmitBy,
     /// Longest wait for a connection, a reply or the last emissions
     #[arg(long, default_value = "5s", value_parser = duration::parse)]
+    #[serde(serialize_with = "duration::serialize")]
     pub op_timeout: Duration,
     /// Open loop: requests per second, sent when due; latency counts from then, not from the sending
     #[arg(long)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<f64>,
     /// Measure this server too, in turns, and report the ratio: redis://host:port
     #[arg(long)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub against: Option<Target>,
     /// Rounds of --against; each runs both servers once
     #[arg(long, default_value_t = 5)]
     pub rounds: usize,
     /// How what was found is said.
     #[command(flatten)]
+    #[serde(skip)]
     pub report: ReportOptions,
     /// Seed of the random keys and commands; the current time if not given
     #[arg(long)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
 }
 
@@ -106,7 +119,8 @@ Exit codes: 0 every operation succeeded, and every awaited emission came once an
 not be made; 2 wrong flags.";
 
 /// What brings a change to those who watch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum EmitBy {
     /// GET.WATCH of every key: the server sends what has changed, numbered
     Watch,
@@ -126,7 +140,8 @@ impl EmitBy {
 }
 
 /// Which commands the load sends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize)]
+#[serde(rename_all = "UPPERCASE")]
 pub enum CommandMix {
     /// GET and SET in the proportion of the mix
     #[value(name = "GETSET")]

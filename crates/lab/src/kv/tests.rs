@@ -2,7 +2,7 @@
 
 use super::{KvOptions, KvScenario};
 use crate::null_server::{NullProtocol, NullServer};
-use crate::test_run;
+use crate::test_run::{self, figure, figure_of, value};
 use crate::test_server::{self, Behaviour, Connection};
 use crate::watch::fake_server::{self, Flaw};
 use std::collections::HashMap;
@@ -50,14 +50,17 @@ fn honest(store: &mut Store, arguments: &[Vec<u8>], _: &Connection) -> Value {
     }
 }
 
-fn bench(port: u16, flags: &[&str]) -> anyhow::Result<(bool, serde_json::Value)> {
+fn options(port: u16, flags: &[&str]) -> KvOptions {
     let port = port.to_string();
     let common =
         ["--host", "127.0.0.1", "--port", &port, "--duration", "300ms", "--warmup", "50ms", "--json"];
     let small =
         ["--keyspace", "50", "--conns", "4", "--workers", "6", "--reactive-interval", "10ms", "--seed", "1"];
-    let options: KvOptions = test_run::options(&[&common[..], &small, flags].concat());
-    test_run::report::<KvScenario>(&options)
+    test_run::options(&[&common[..], &small, flags].concat())
+}
+
+fn bench(port: u16, flags: &[&str]) -> anyhow::Result<(bool, serde_json::Value)> {
+    test_run::report::<KvScenario>(&options(port, flags))
 }
 
 #[test]
@@ -73,13 +76,16 @@ fn an_honest_server_succeeds_in_every_mode() {
     ] {
         let (succeeded, report) = bench(port, flags).unwrap();
         assert!(succeeded, "{flags:?}: {report}");
-        assert!(report["successOps"].as_u64().unwrap() > 0, "{flags:?}: {report}");
-        assert_eq!(report["totalOps"], report["successOps"]);
-        assert!(report["latencyP50Ms"].as_f64().unwrap() <= report["latencyMaxMs"].as_f64().unwrap());
-        assert!(report["reactiveCount"].as_u64().unwrap() > 0);
+        assert!(value(&report, "successful_operations").as_u64().unwrap() > 0, "{flags:?}: {report}");
+        assert_eq!(value(&report, "operations"), value(&report, "successful_operations"));
+        assert!(
+            value(&report, "latency").as_f64().unwrap()
+                <= figure(&report, "latency")["max"].as_f64().unwrap()
+        );
+        assert!(figure(&report, "probe_latency")["count"].as_u64().unwrap() > 0);
     }
     let (_, report) = bench(port, &["--cmd", "GET", "--preload", "50"]).unwrap();
-    assert_eq!(report["getMisses"], 0, "every key was preloaded");
+    assert_eq!(value(&report, "get_misses"), 0, "every key was preloaded");
 }
 
 #[test]
@@ -87,7 +93,7 @@ fn an_open_loop_sends_what_is_due_and_no_more() {
     let flags = ["--rate", "1000", "--threads", "2", "--pipeline", "100"];
     let (succeeded, report) = bench(serve(honest), &flags).unwrap();
     assert!(succeeded, "{report}");
-    let total = report["totalOps"].as_u64().unwrap();
+    let total = value(&report, "operations").as_u64().unwrap();
     // The number due in the window follows from rate and offset alone, however late they are sent.
     assert_eq!(total, 300, "300 ms at 1000/s are 300 requests");
 }
@@ -106,7 +112,11 @@ fn what_is_due_when_every_connection_waits_at_the_end_is_sent_all_the_same() {
     // The system may fail to schedule the two at the critical time, but not in every attempt.
     let mut reports = (0..10).map(|_| bench(serve(slow_once), &[&flags[..], &window].concat()).unwrap());
     let (_, report) = reports.find(|(succeeded, _)| *succeeded).expect("nothing is left unsent");
-    assert_eq!((&report["totalOps"], &report["unsentOps"]), (&5.into(), &0.into()), "{report}");
+    assert_eq!(
+        (value(&report, "operations"), value(&report, "unsent_operations")),
+        (&5.into(), &0.into()),
+        "{report}"
+    );
 }
 
 #[test]
@@ -122,8 +132,8 @@ fn a_rate_that_is_not_kept_is_a_failure() {
     let window = ["--warmup", "0s", "--duration", "1s", "--reactive=false"];
     let (succeeded, report) = bench(serve(slow), &[&flags[..], &window].concat()).unwrap();
     assert!(!succeeded, "{report}");
-    assert!(report["unsentOps"].as_u64().unwrap() > 50, "{report}");
-    assert_eq!(report["latencyCount"], report["totalOps"], "{report}");
+    assert!(value(&report, "unsent_operations").as_u64().unwrap() > 50, "{report}");
+    assert_eq!(&figure(&report, "latency")["count"], value(&report, "operations"), "{report}");
 }
 
 #[test]
@@ -137,7 +147,7 @@ fn a_server_that_stalls_shows_in_every_request_that_it_delayed() {
     let flags = ["--cmd", "SET", "--rate", "2000", "--workers", "1", "--conns", "1", "--preload", "0"];
     let (_, report) = bench(serve(stalling), &[&flags[..], &["--reactive=false"]].concat()).unwrap();
     // One of 50 requests stalls for the time of 60: more than half of the requests wait for it.
-    assert!(report["latencyP50Ms"].as_f64().unwrap() > 10.0, "{report}");
+    assert!(value(&report, "latency").as_f64().unwrap() > 10.0, "{report}");
 }
 
 #[test]
@@ -162,9 +172,8 @@ fn requests_without_a_reply_are_among_the_latencies_of_an_open_loop() {
     for answer in [silent, closing] {
         let (succeeded, report) = bench(serve(answer), &flags).unwrap();
         assert!(!succeeded, "{report}");
-        let count = |field: &str| report[field].as_u64().unwrap();
-        assert!(count("failedOps") > 0, "{report}");
-        assert_eq!(count("latencyCount"), count("totalOps"), "{report}");
+        assert!(value(&report, "failed_operations").as_u64().unwrap() > 0, "{report}");
+        assert_eq!(&figure(&report, "latency")["count"], value(&report, "operations"), "{report}");
     }
 }
 
@@ -178,8 +187,9 @@ fn an_error_reply_is_a_failure() {
     };
     let (succeeded, report) = bench(serve(full), &["--cmd", "SET", "--preload", "0"]).unwrap();
     assert!(!succeeded);
-    assert!(report["failedOps"].as_u64().unwrap() > 0);
-    assert!(report["firstFailure"].as_str().unwrap().contains("OOM"), "{report}");
+    assert!(value(&report, "failed_operations").as_u64().unwrap() > 0);
+    let reasons = report["verdict"]["reasons"].as_array().unwrap();
+    assert!(reasons.iter().any(|reason| reason.as_str().unwrap().contains("OOM")), "{report}");
 }
 
 #[test]
@@ -193,7 +203,7 @@ fn a_wrong_value_is_a_failure() {
     };
     let (succeeded, report) = bench(serve(lying), &["--cmd", "GET", "--preload", "50"]).unwrap();
     assert!(!succeeded);
-    assert_eq!(report["successOps"], 0, "{report}");
+    assert_eq!(value(&report, "successful_operations"), 0, "{report}");
 }
 
 const EMISSIONS: [&str; 5] = ["--reactive-bench", "--reactive-watchers", "2", "--reactive-keyspace", "20"];
@@ -207,11 +217,15 @@ fn emissions_are_matched_with_their_sets() {
         for _ in 0..2 {
             let (succeeded, report) = bench(port, &[&EMISSIONS, flags].concat()).unwrap();
             assert!(succeeded, "{report}");
-            assert!(report["emitCount"].as_u64().unwrap() > 0, "{report}");
-            for fault in
-                ["emitUndelivered", "emitMissing", "emitDuplicates", "emitOutOfOrder", "emitMisdelivered"]
-            {
-                assert_eq!(report[fault], 0, "{report}");
+            assert!(value(&report, "emissions").as_u64().unwrap() > 0, "{report}");
+            for fault in [
+                "emissions_undelivered",
+                "emissions_missing",
+                "emissions_repeated",
+                "emissions_out_of_order",
+                "emissions_misdelivered",
+            ] {
+                assert_eq!(value(&report, fault), 0, "{report}");
             }
         }
     }
@@ -220,19 +234,19 @@ fn emissions_are_matched_with_their_sets() {
 #[test]
 fn a_wrong_emission_is_counted_and_fails_the_run() {
     for (flaw, counts) in [
-        (Flaw::Drop(50), &["emitMissing", "emitUndelivered"][..]),
-        (Flaw::DropUnnumbered(50), &["emitUndelivered"]),
-        (Flaw::Repeat(50), &["emitDuplicates"]),
-        (Flaw::Swap(50), &["emitOutOfOrder"]),
-        (Flaw::StaleValue(50), &["emitUndelivered"]),
+        (Flaw::Drop(50), &["emissions_missing", "emissions_undelivered"][..]),
+        (Flaw::DropUnnumbered(50), &["emissions_undelivered"]),
+        (Flaw::Repeat(50), &["emissions_repeated"]),
+        (Flaw::Swap(50), &["emissions_out_of_order"]),
+        (Flaw::StaleValue(50), &["emissions_undelivered"]),
     ] {
         let flags = [&EMISSIONS[..], &["--op-timeout", "2s"]].concat();
         let (succeeded, report) = bench(fake_server::start(flaw), &flags).unwrap();
         assert!(!succeeded, "{flaw:?}: {report}");
         for count in counts {
-            assert_eq!(report[count], 1, "{flaw:?}: {report}");
+            assert_eq!(value(&report, count), 1, "{flaw:?}: {report}");
         }
-        assert_eq!(report["failedOps"], 0, "{report}");
+        assert_eq!(value(&report, "failed_operations"), 0, "{report}");
     }
 }
 
@@ -243,8 +257,18 @@ fn emissions_of_two_servers_are_compared_by_different_commands() {
     let flags = [&EMISSIONS[..], &["--against", &other, "--rounds", "2"]].concat();
     let (succeeded, report) = bench(a, &flags).unwrap();
     assert!(succeeded, "{report}");
-    assert_eq!((&report["a"]["emitBy"], &report["b"]["emitBy"]), (&"GET.WATCH".into(), &"PUBLISH".into()));
-    assert!(report["emitP50Ratio"]["estimate"].as_f64().unwrap() > 0.0, "{report}");
+    let given = (&report["options"]["emit-by"], &report["options"]["against-emit-by"]);
+    assert_eq!(given, (&"watch".into(), &"publish".into()));
+    assert!(value(&report, "emission_latency_median_ratio").as_f64().unwrap() > 0.0, "{report}");
+    for part in ["a", "b"] {
+        let latency = figure_of(&report, part, serde_json::Value::Null, "emission_latency_median");
+        assert!(latency["value"].as_f64().unwrap() > 0.0, "{report}");
+    }
+    let (succeeded, text) =
+        test_run::text::<KvScenario>(&options(a, &[&flags[..], &["--json=false"]].concat())).unwrap();
+    assert!(succeeded, "{text}");
+    let (of_a, of_b) = text.split_once("\nB: ").unwrap();
+    assert!(of_a.contains(" by GET.WATCH\n") && of_b.contains(" by PUBLISH\n"), "{text}");
 }
 
 #[test]
@@ -266,8 +290,15 @@ fn two_servers_are_compared_in_turns() {
     std::thread::spawn(move || null.run());
     let (succeeded, report) = bench(serve(honest), &["--against", &other, "--rounds", "2"]).unwrap();
     assert!(succeeded, "{report}");
-    assert_eq!(report["rounds"], 2);
-    assert_eq!(report["a"]["runs"].as_array().unwrap().len(), 2);
-    let ratio = &report["throughputRatio"];
+    let ratio = figure(&report, "throughput_ratio");
+    assert_eq!(ratio["count"], 2);
     assert!(ratio["low"].as_f64().unwrap() <= ratio["high"].as_f64().unwrap());
+    assert_eq!((&report["servers"][0]["of"], &report["servers"][1]["of"]), (&"a".into(), &"b".into()));
+    for part in ["a", "b"] {
+        for round in 1..=2 {
+            let throughput = figure_of(&report, part, round, "throughput");
+            assert!(throughput["value"].as_f64().unwrap() > 0.0, "{report}");
+        }
+        assert!(figure_of(&report, part, 3, "throughput").is_null(), "{report}");
+    }
 }

@@ -11,13 +11,10 @@ mod options;
 mod report;
 
 pub use options::ReconnectOptions;
-pub use report::ReconnectResults;
 
 use crate::client::Client;
 use crate::facts::ServerFacts;
 use crate::interrupt::Interrupt;
-use crate::machine::Machine;
-use crate::output;
 use crate::report::Verdict;
 use crate::scenario::{Console, Scenario};
 use crate::target::Target;
@@ -26,7 +23,7 @@ use crate::watch::delivery::{Delivery, Receipt, Start};
 use crate::watch::ledger::{Fate, Ledger};
 use crate::watch::subscriber::{Subscriber, SubscriberError};
 use anyhow::Context;
-use report::Iteration;
+use report::{Iteration, ReconnectResults};
 use std::time::{Duration, Instant, SystemTime};
 
 /// How soon a subscriber that comes back has what it missed.
@@ -40,7 +37,8 @@ impl Scenario for ReconnectScenario {
         let target = options.server.target();
         let mut control = Client::connect(&target, options.wait.max_wait)?;
         let server = ServerFacts::ask(&mut control)?;
-        let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let start = SystemTime::now();
+        let since_epoch = start.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let interrupt = Interrupt::by_signal()?;
         let mut iterations = Vec::new();
         for number in 1..=options.iterations {
@@ -55,9 +53,9 @@ impl Scenario for ReconnectScenario {
             console.note(format_args!("iteration {number}/{}: {iteration}", options.iterations));
             iterations.push(iteration);
         }
-        let results = ReconnectResults::new(options, &target, server, Machine::this(), iterations);
-        output::write_report(&results, options.report.json, &mut console.out)?;
-        Ok(results.verdict())
+        let is_interrupted = interrupt.is_asked_for();
+        let results = ReconnectResults::new(options, &target, server, start, is_interrupted, iterations);
+        console.print::<Self>(options, &results, options.report.json)
     }
 }
 

@@ -1,13 +1,16 @@
 //! Flags of `tidemark bench reconnect`.
 
 use crate::options::{ReportOptions, ServerOptions, WaitOptions};
+use serde::Serialize;
 
 /// Flags of `tidemark bench reconnect`; durations are written as `5s` or `50ms`.
-#[derive(Clone, Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args, Serialize)]
+#[serde(rename_all = "kebab-case")]
 #[command(after_help = AFTER_HELP)]
 pub struct ReconnectOptions {
     /// Which server is measured.
     #[command(flatten)]
+    #[serde(flatten)]
     pub server: ServerOptions,
     /// Reconnections, each with a subscription of its own
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
@@ -20,12 +23,14 @@ pub struct ReconnectOptions {
     pub updates_while_away: u32,
     /// How long subscribers wait.
     #[command(flatten)]
+    #[serde(flatten)]
     pub wait: WaitOptions,
     /// Begins the names of the keys and of the subscribers' connections
     #[arg(long, default_value = "reconnect-bench")]
     pub client_prefix: String,
     /// How what was found is said.
     #[command(flatten)]
+    #[serde(skip)]
     pub report: ReportOptions,
 }
 

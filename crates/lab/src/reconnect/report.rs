@@ -1,43 +1,41 @@
-//! What a run says: text for people, JSON for programs.
+//! Results of a run: text for people, a report for programs.
 
 use super::options::ReconnectOptions;
 use crate::facts::ServerFacts;
 use crate::machine::Machine;
 use crate::or_dash::OrDash;
-use crate::report::Verdict;
+use crate::report::{Contents, Figures, Results, Verdict};
 use crate::statistics::Quantiles;
 use crate::target::Target;
 use crate::watch::answer::Resumed;
 use crate::watch::delivery::Delivery;
 use crate::watch::sequence::SequenceFaults;
-use serde::Serialize;
 use std::fmt;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// The result of a run. Times are in milliseconds.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-#[allow(missing_docs)] // The names say it, with their unit; they are part of the output's format.
-pub struct ReconnectResults {
-    pub(super) results: Vec<Iteration>,
-    pub(super) summary: Summary,
-    pub target: String,
-    pub warmup_emissions: u32,
-    pub updates_while_away: u32,
-    pub server: ServerFacts,
-    pub machine: Machine,
+#[derive(Clone, Debug)]
+pub(super) struct ReconnectResults {
+    start: SystemTime,
+    end: SystemTime,
+    is_interrupted: bool,
+    results: Vec<Iteration>,
+    summary: Summary,
+    target: String,
+    warmup_emissions: u32,
+    updates_while_away: u32,
+    server: ServerFacts,
+    machine: Machine,
 }
 
 /// One reconnection.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug)]
 pub(super) struct Iteration {
-    #[serde(rename = "iteration")]
     number: u32,
     reconnect_time_ms: f64,
     resume_time_ms: f64,
     total_time_ms: f64,
-    /// From the start of the reconnection; null if nothing was missed, or nothing came.
+    /// From the start of the reconnection; none if nothing was missed, or nothing came.
     first_missed_time_ms: Option<f64>,
     /// The same of the last one that was missed.
     all_missed_time_ms: Option<f64>,
@@ -59,9 +57,8 @@ pub(super) struct Iteration {
     exactly_once: bool,
 }
 
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Summary {
+#[derive(Clone, Debug)]
+struct Summary {
     iterations: usize,
     reconnect_p50_ms: f64,
     reconnect_p95_ms: f64,
@@ -134,17 +131,21 @@ impl ReconnectResults {
         options: &ReconnectOptions,
         target: &Target,
         server: ServerFacts,
-        machine: Machine,
+        start: SystemTime,
+        is_interrupted: bool,
         results: Vec<Iteration>,
     ) -> Self {
         ReconnectResults {
+            start,
+            end: SystemTime::now(),
+            is_interrupted,
             summary: Summary::of(&results),
             results,
             target: target.to_string(),
             warmup_emissions: options.warmup_emissions,
             updates_while_away: options.updates_while_away,
             server,
-            machine,
+            machine: Machine::this(),
         }
     }
 
@@ -155,6 +156,69 @@ impl ReconnectResults {
         }
         let wrong = self.results.iter().filter(|result| !result.exactly_once);
         Verdict::unless(wrong.map(Iteration::faults).collect())
+    }
+}
+
+impl Results for ReconnectResults {
+    fn contents(&self) -> Contents {
+        let mut figures = Figures::default();
+        self.add_summary(&mut figures);
+        for result in &self.results {
+            figures.add_round(result.number, |figures| result.add_figures(figures));
+        }
+        Contents {
+            start: self.start,
+            end: self.end,
+            interrupted: self.is_interrupted,
+            machine: self.machine.clone(),
+            servers: vec![self.server.entry(None, &self.target)],
+            figures,
+            notes: Vec::new(),
+            verdict: self.verdict(),
+        }
+    }
+}
+
+impl ReconnectResults {
+    fn add_summary(&self, figures: &mut Figures) {
+        let summary = &self.summary;
+        figures.add("iterations", "count", summary.iterations);
+        figures.add("exactly_once_iterations", "count", summary.exactly_once_iterations);
+        let mut add = |name, unit, value: fn(&Iteration) -> Option<f64>| {
+            let values: Vec<f64> = self.results.iter().filter_map(value).collect();
+            figures.add_quantiles(name, unit, &values);
+        };
+        add("reconnect_time", "ms", |result| Some(result.reconnect_time_ms));
+        add("resume_time", "ms", |result| Some(result.resume_time_ms));
+        add("total_time", "ms", |result| Some(result.total_time_ms));
+        add("first_missed_time", "ms", |result| result.first_missed_time_ms);
+        add("all_missed_time", "ms", |result| result.all_missed_time_ms);
+        add("missed_rate", "count/s", |result| result.missed_per_second);
+        figures.add_counts([
+            ("emissions_missed", summary.total_missed),
+            ("emissions_repeated", summary.total_duplicates),
+        ]);
+    }
+}
+
+impl Iteration {
+    fn add_figures(&self, figures: &mut Figures) {
+        figures.add("reconnect_time", "ms", self.reconnect_time_ms);
+        figures.add("resume_time", "ms", self.resume_time_ms);
+        figures.add("total_time", "ms", self.total_time_ms);
+        figures.add("first_missed_time", "ms", self.first_missed_time_ms);
+        figures.add("all_missed_time", "ms", self.all_missed_time_ms);
+        figures.add("missed_rate", "count/s", self.missed_per_second);
+        figures.add("last_lsn_before", "lsn", self.last_commit_before);
+        figures.add("first_lsn_after", "lsn", self.first_commit_after);
+        figures.add_counts([
+            ("emissions_received", self.emissions_received),
+            ("emissions_missed", self.missed_emissions),
+            ("emissions_repeated", self.duplicate_emissions),
+            ("emissions_out_of_order", self.out_of_order_emissions),
+            ("emissions_unknown", self.unknown_emissions),
+        ]);
+        self.sequence.add_figures(figures);
     }
 }
 

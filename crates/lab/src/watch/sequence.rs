@@ -1,6 +1,6 @@
 //! Check that a subscription's emissions are numbered densely, once each, in order.
 
-use serde::Serialize;
+use crate::report::Figures;
 use std::collections::BTreeMap;
 
 /// The numbers received by one subscription, and their faults.
@@ -14,7 +14,7 @@ pub(crate) struct SequenceCheck {
 }
 
 /// Faults in the numbers of one or more subscriptions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SequenceFaults {
     /// Numbers that were skipped and never arrived.
     pub(crate) missing: u64,
@@ -90,6 +90,15 @@ impl SequenceFaults {
 
     pub(crate) fn is_clean(&self) -> bool {
         *self == SequenceFaults::default()
+    }
+
+    /// Adds the counts to a report.
+    pub(crate) fn add_figures(&self, figures: &mut Figures) {
+        figures.add_counts([
+            ("numbers_missing", self.missing),
+            ("numbers_repeated", self.duplicates),
+            ("numbers_out_of_order", self.out_of_order),
+        ]);
     }
 }
 

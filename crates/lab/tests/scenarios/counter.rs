@@ -4,6 +4,7 @@ use crate::support::counters::{figures, parsed, said, summary, try_run};
 use std::path::Path;
 use std::process::Command;
 use tidemark_lab::counter::{Variant, header};
+use tidemark_lab::report::{Figure, Report};
 
 fn variants() -> &'static [Variant] {
     <Variant as clap::ValueEnum>::value_variants()
@@ -193,11 +194,40 @@ fn a_sweep_is_a_table_in_a_file() {
 
 #[test]
 fn json_has_what_the_report_has() {
-    let json: serde_json::Value = serde_json::from_str(&said(&["-ops=500", "--json"])).unwrap();
-    assert_eq!(json["operations"], 500);
-    assert_eq!(json["settings"]["variant"], "vsa");
-    assert_eq!(json["durableMinusTruth"], 0);
-    assert!(json["exposures"]["promisedOfKey"].as_u64() == Some(64), "{json}");
+    let report: Report = serde_json::from_str(&said(&["-ops=500", "--json"])).unwrap();
+    let value = |name: &str| {
+        let figure = report.figures.iter().find(|figure| figure.name == name);
+        figure.and_then(|figure| figure.value.as_u64())
+    };
+    assert_eq!((report.schema, report.scenario.as_str()), (1, "counter"));
+    assert_eq!(value("operations"), Some(500));
+    assert_eq!((&report.options["variant"], &report.options["ops"]), (&"vsa".into(), &500.into()));
+    assert_eq!(
+        (&report.options["commit_interval"], &report.options["action"]),
+        (&"10ms".into(), &"run".into())
+    );
+    assert_eq!(value("durable_minus_truth"), Some(0));
+    assert_eq!(value("promised_uncommitted_key"), Some(64));
+    let latency = report.figures.iter().find(|figure| figure.name == "latency").unwrap();
+    let counted: u64 = latency.histogram.iter().map(|bucket| bucket.count).sum();
+    assert_eq!((latency.count, counted), (Some(500), 500));
+    assert!(report.verdict.has_passed());
+}
+
+#[test]
+fn baselines_are_one_report_in_which_each_figure_names_its_variant() {
+    let flags = ["baselines", "--duration=5ms", "--goroutines=2", "--keys=2", "--write_delay=0", "--json"];
+    let report: Report = serde_json::from_str(&said(&flags)).unwrap();
+    assert_eq!(report.options.get("variant"), None);
+    for variant in variants() {
+        let is_its = |figure: &&Figure| figure.of.as_deref() == Some(variant.name());
+        let names: Vec<&str> =
+            report.figures.iter().filter(is_its).map(|figure| figure.name.as_str()).collect();
+        for name in ["operations", "throughput", "cpu_per_operation"] {
+            assert!(names.contains(&name), "{variant}: {names:?}");
+        }
+    }
+    assert!(report.figures.iter().all(|figure| figure.of.is_some()));
 }
 
 /// Whether the system has a `perf` and lets this process use it.

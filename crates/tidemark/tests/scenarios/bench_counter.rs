@@ -1,10 +1,12 @@
 //! `tidemark bench counter --kill` as a user sees it: a process that counts against a real store is
 //! killed, and loses no more than the counters promise.
 
+use crate::support::bench_report::{figure, value};
 use std::collections::HashMap;
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
+use tidemark_lab::report::Report;
 
 /// Runs with few keys and small promises, so that it reaches their limits.
 fn kill(variant: &str, store: &str, more: &[&str]) -> HashMap<String, i128> {
@@ -105,13 +107,12 @@ fn a_run_states_what_it_asked_of_the_allocator() {
         .output()
         .unwrap();
     assert!(output.status.success(), "{output:?}");
-    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    let memory = &report["memory"];
-    for figure in ["allocations", "totalBytes"] {
-        assert!(memory[figure].as_u64() > Some(0), "{figure}: {memory}");
+    let report: Report = serde_json::from_slice(&output.stdout).unwrap();
+    for name in ["allocations", "memory_allocated", "memory_per_key"] {
+        assert!(value(&report, name) > Some(0.0), "{name}: {report:?}");
     }
-    assert!(memory["keptBytes"].is_i64(), "{memory}");
-    assert!(memory["bytesPerKey"].as_f64() > Some(0.0), "{memory}");
+    let kept = figure(&report, None, None, "memory_kept").unwrap();
+    assert!(kept.value.is_i64() && kept.unit == "B", "{report:?}");
 }
 
 #[test]

@@ -1,11 +1,13 @@
 //! `tidemark bench` on Ctrl-C: the report covers what was measured until then; and the messages
 //! until the end.
 
+use crate::support::bench_report::{figure, value};
 use crate::support::terminal::{Running, Terminal};
 use crate::support::{Server, info_number, wait_until};
 use std::io::{BufRead, BufReader, Read};
 use std::net::TcpListener;
 use std::process::{Command, Stdio};
+use tidemark_lab::report::Report;
 
 /// Exit code that a shell reports for a program that Ctrl-C has ended.
 const INTERRUPTED: Option<i32> = Some(130);
@@ -64,12 +66,14 @@ fn what_a_key_value_load_has_measured_is_reported() {
         bench.interrupt();
         let (code, out, errors) = bench.end();
         assert_eq!(code, INTERRUPTED, "{out}{errors}");
-        let report: serde_json::Value = serde_json::from_str(&out).unwrap();
-        assert_eq!(report["interrupted"], true, "{out}");
-        assert!(report["successOps"].as_u64().unwrap() > 0 && report["failedOps"] == 0, "{out}");
-        let seconds = report["durationSeconds"].as_f64().unwrap();
-        let rate = report["successOps"].as_f64().unwrap() / seconds;
-        assert!((rate - report["throughputOpsSec"].as_f64().unwrap()).abs() < 1.0, "{out}");
+        let report: Report = serde_json::from_str(&out).unwrap();
+        assert!(report.interrupted, "{out}");
+        let value = |name| value(&report, name).unwrap();
+        assert!(value("successful_operations") > 0.0, "{out}");
+        assert_eq!(figure(&report, None, None, "failed_operations").unwrap().value, 0.into(), "{out}");
+        let seconds = value("duration");
+        let rate = value("successful_operations") / seconds;
+        assert!((rate - value("throughput")).abs() < 1.0, "{out}");
         assert!(seconds < 3_600.0, "{out}");
     }
     let bench = {

@@ -1,7 +1,9 @@
 //! `tidemark bench kv --reactive-bench`, `bench reconnect`, `bench crash` and `bench fan-out` on
 //! the real server, and on one that breaks its promises.
 
+use crate::support::bench_report::{figure, value};
 use crate::support::{Server, free_port, wait_until};
+use serde_json::Number;
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
@@ -9,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use tidemark_lab::report::Report;
 
 /// What a relay does to the one emission with this number, counted from 1 over all connections.
 #[derive(Clone, Copy, Debug)]
@@ -18,11 +21,12 @@ enum Fault {
 }
 
 /// Runs a benchmark; returns the exit code and the results, which must be all of standard output.
-fn bench(scenario: &str, flags: &[&str]) -> (Option<i32>, serde_json::Value) {
+fn bench(scenario: &str, flags: &[&str]) -> (Option<i32>, Report) {
     let output = run(scenario, &[flags, &["--json"]].concat());
-    let results = serde_json::from_slice(&output.stdout)
+    let report: Report = serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
-    (output.status.code(), results)
+    assert_eq!((report.schema, report.scenario.as_str()), (1, scenario));
+    (output.status.code(), report)
 }
 
 fn run(scenario: &str, flags: &[&str]) -> Output {
@@ -79,9 +83,10 @@ fn emissions_under_load_come_once_and_in_order() {
     let server = Server::start(directory.path(), &[]);
     for durable in ["--durable-set=false", "--durable-set=true"] {
         let (status, report) = bench("kv", &flags(&at(server.port), &[&KV[..], &[durable]].concat()));
-        assert_eq!(status, Some(0), "{report}");
-        assert!(report["emitCount"].as_u64() > Some(0), "{report}");
-        assert!(report["emitMaxMs"].as_f64() >= report["emitP50Ms"].as_f64(), "{report}");
+        assert_eq!(status, Some(0), "{report:?}");
+        assert!(value(&report, "emissions") > Some(0.0), "{report:?}");
+        let latency = figure(&report, None, None, "emission_latency").expect("a latency");
+        assert!(latency.max.as_ref().and_then(Number::as_f64) >= latency.value.as_f64(), "{report:?}");
     }
 }
 
@@ -90,10 +95,11 @@ fn who_comes_back_is_given_what_he_missed_once() {
     let directory = tempfile::tempdir().unwrap();
     let server = Server::start(directory.path(), &[]);
     let (status, report) = bench("reconnect", &flags(&at(server.port), &RECONNECT));
-    assert_eq!(status, Some(0), "{report}");
-    for result in report["results"].as_array().expect("results") {
-        assert_eq!(result["emissionsReceived"], 16, "{report}");
-        assert!(result["firstMissedTimeMs"].is_number(), "{report}");
+    assert_eq!(status, Some(0), "{report:?}");
+    for iteration in 1..=3 {
+        let of_iteration = |name| figure(&report, None, Some(iteration), name).map(|figure| &figure.value);
+        assert_eq!(of_iteration("emissions_received"), Some(&16.into()), "{report:?}");
+        assert!(of_iteration("first_missed_time").is_some(), "{report:?}");
     }
 }
 
@@ -106,10 +112,10 @@ fn a_crash_of_client_server_or_both_loses_and_repeats_nothing() {
     for (scenario, port) in [("client", server.port), ("server", free_port()), ("both", free_port())] {
         let rest = [&CRASH[..], &base_dir, &["--scenario", scenario]].concat();
         let (status, report) = bench("crash", &flags(&at(port), &rest));
-        assert_eq!(status, Some(0), "{report}");
-        let summary = &report["summary"];
-        assert_eq!((&summary["exactlyOnceRate"], &summary["totalUpdates"]), (&100.0.into(), &180.into()));
-        assert!(summary["p50RecoveryMs"].as_f64() > Some(0.0), "{report}");
+        assert_eq!(status, Some(0), "{report:?}");
+        let counted = (value(&report, "exactly_once"), value(&report, "writes"));
+        assert_eq!(counted, (Some(100.0), Some(180.0)), "{report:?}");
+        assert!(value(&report, "recovery_time") > Some(0.0), "{report:?}");
         assert!(!base.exists(), "what was right leaves nothing behind");
     }
 }
@@ -120,19 +126,19 @@ fn one_emission_dropped_or_repeated_on_its_way_fails_every_program() {
     let server = Server::start(directory.path(), &[]);
     // Not the last emission before a crash: that one may be sent again.
     for (fault, early_fault, missed, duplicates) in
-        [(Fault::Drop(20), Fault::Drop(5), 1, 0), (Fault::Repeat(20), Fault::Repeat(5), 0, 1)]
+        [(Fault::Drop(20), Fault::Drop(5), 1.0, 0.0), (Fault::Repeat(20), Fault::Repeat(5), 0.0, 1.0)]
     {
-        for (scenario, fault, own) in [("reconnect", fault, &RECONNECT[..]), ("crash", early_fault, &CRASH)] {
+        for (scenario, fault, own, names) in [
+            ("reconnect", fault, &RECONNECT[..], ["emissions_missed", "emissions_repeated"]),
+            ("crash", early_fault, &CRASH, ["writes_missed", "writes_repeated"]),
+            ("kv", fault, &KV, ["emissions_missing", "emissions_repeated"]),
+        ] {
             let (status, report) = bench(scenario, &flags(&at(relay(server.port, fault)), own));
-            assert_eq!(status, Some(1), "{scenario}, {fault:?}: {report}");
-            let summary = &report["summary"];
-            let counted = (&summary["totalMissed"], &summary["totalDuplicates"]);
-            assert_eq!(counted, (&missed.into(), &duplicates.into()), "{scenario}, {fault:?}: {report}");
+            assert_eq!(status, Some(1), "{scenario}, {fault:?}: {report:?}");
+            assert!(!report.verdict.has_passed(), "{scenario}, {fault:?}: {report:?}");
+            let counted = names.map(|name| value(&report, name));
+            assert_eq!(counted, [Some(missed), Some(duplicates)], "{scenario}, {fault:?}: {report:?}");
         }
-        let (status, report) = bench("kv", &flags(&at(relay(server.port, fault)), &KV));
-        assert_eq!(status, Some(1), "{fault:?}: {report}");
-        let counted = (&report["emitMissing"], &report["emitDuplicates"]);
-        assert_eq!(counted, (&missed.into(), &duplicates.into()), "{fault:?}: {report}");
     }
 }
 
@@ -141,20 +147,20 @@ fn every_subscriber_of_a_fan_out_has_each_value_and_so_has_the_floor() {
     let directory = tempfile::tempdir().unwrap();
     let server = Server::start(directory.path(), &["--maxclients", "41"]);
     let (status, report) = bench("fan-out", &flags(&at(server.port), &FAN_OUT));
-    assert_eq!(status, Some(0), "{report}");
-    assert_eq!(report["emissionsReceived"], 40 * (2 + 3), "{report}");
-    let floor = &report["summary"]["floor"];
-    for time in [&report["summary"]["lastP50Ms"], &floor["lastP50Ms"], &floor["lastRatio"]["estimate"]] {
-        assert!(time.as_f64() > Some(0.0), "{report}");
+    assert_eq!(status, Some(0), "{report:?}");
+    assert_eq!(value(&report, "emissions_received"), Some(f64::from(40 * (2 + 3))), "{report:?}");
+    let floor = figure(&report, Some("floor"), None, "last_subscriber_time").expect("a floor");
+    assert!(floor.value.as_f64() > Some(0.0), "{report:?}");
+    for name in ["last_subscriber_time", "last_subscriber_ratio"] {
+        assert!(value(&report, name) > Some(0.0), "{name}: {report:?}");
     }
-    let memory = &report["memory"];
-    for bytes in ["beforeBytes", "subscribedBytes", "afterBytes", "peakBytes"] {
-        assert!(memory[bytes].as_u64() > Some(0), "{bytes}: {report}");
+    for name in ["memory_before", "memory_subscribed", "memory_after", "memory_peak"] {
+        assert!(value(&report, name) > Some(0.0), "{name}: {report:?}");
     }
-    assert!(memory["peakBytes"].as_u64() >= memory["afterBytes"].as_u64(), "{report}");
-    assert_eq!(memory["waitingOutputBytes"], 0, "{report}");
+    assert!(value(&report, "memory_peak") >= value(&report, "memory_after"), "{report:?}");
+    assert_eq!(value(&report, "output_waiting"), Some(0.0), "{report:?}");
     let (status, report) = bench("reconnect", &flags(&at(server.port), &["--iterations", "1"]));
-    assert_eq!(status, Some(0), "everybody has left: {report}");
+    assert_eq!(status, Some(0), "everybody has left: {report:?}");
 }
 
 #[test]
@@ -162,15 +168,15 @@ fn an_emission_to_one_of_many_subscribers_that_is_dropped_or_repeated_fails_the_
     let directory = tempfile::tempdir().unwrap();
     let server = Server::start(directory.path(), &[]);
     // The second measured round has the emissions 121 to 160.
-    for (fault, field, other) in
-        [(Fault::Drop(130), "missed", "duplicates"), (Fault::Repeat(130), "duplicates", "missed")]
+    let (missed, repeated) = ("emissions_missed", "emissions_repeated");
+    for (fault, name, other) in [(Fault::Drop(130), missed, repeated), (Fault::Repeat(130), repeated, missed)]
     {
         let relayed = at(relay(server.port, fault));
         let (status, report) =
             bench("fan-out", &flags(&relayed, &[&FAN_OUT[..], &["--floor=false"]].concat()));
-        assert_eq!(status, Some(1), "{fault:?}: {report}");
-        let counted = (&report["faults"][field], &report["faults"][other]);
-        assert_eq!(counted, (&1.into(), &0.into()), "{fault:?}: {report}");
+        assert_eq!(status, Some(1), "{fault:?}: {report:?}");
+        let counted = (value(&report, name), value(&report, other));
+        assert_eq!(counted, (Some(1.0), Some(0.0)), "{fault:?}: {report:?}");
     }
 }
 
@@ -210,10 +216,9 @@ fn a_server_that_comes_back_without_its_data_fails() {
         ["--stabilize-wait", "20s"],
     ];
     let (status, report) = bench("crash", &flags(&at(0), rest.as_flattened()));
-    assert_eq!(status, Some(1), "{report}");
-    let summary = &report["summary"];
-    assert_eq!(summary["exactlyOnceRate"], 0.0, "{report}");
-    assert!(summary["totalLostWrites"].as_u64() > Some(0), "{report}");
+    assert_eq!(status, Some(1), "{report:?}");
+    assert_eq!(value(&report, "exactly_once"), Some(0.0), "{report:?}");
+    assert!(value(&report, "writes_lost") > Some(0.0), "{report:?}");
     assert!(base.exists(), "what was wrong stays to be looked at");
 }
 

@@ -1,22 +1,21 @@
 //! Results of a killed run, and their report.
 
-use super::reckoning::{Distance, Totals};
+use super::reckoning::{Distance, Totals, Units};
 use crate::counter::settings::Settings;
-use crate::counter::stopwatch::as_nanos;
 use crate::counter::text::{grouped, time};
 use crate::counter::variant::Variant;
 use crate::machine::Machine;
-use serde::Serialize;
+use crate::report::{Contents, Figures, Results, Verdict};
 use std::fmt::{self, Display, Formatter};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// All results of a killed run.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug)]
 pub(in crate::counter) struct Aftermath {
-    pub(super) settings: Settings,
+    pub(super) start: SystemTime,
+    pub(super) end: SystemTime,
+    pub(in crate::counter) settings: Settings,
     /// From the first operation until the kill.
-    #[serde(rename = "workedNs", serialize_with = "as_nanos")]
     pub(super) worked: Duration,
     /// Answered operations.
     pub(super) operations: u64,
@@ -29,7 +28,6 @@ pub(in crate::counter) struct Aftermath {
     /// The store compared with the answers.
     pub(super) distance: Distance,
     /// Time until the counters were loaded again.
-    #[serde(rename = "restartNs", serialize_with = "as_nanos")]
     pub(super) restart: Duration,
     /// Units that the second process admitted before it refused every key; 0 for counters without a
     /// limit.
@@ -51,7 +49,7 @@ impl Aftermath {
     }
 
     /// Returns the ways in which counters broke their promises.
-    pub(in crate::counter) fn faults(&self) -> Vec<String> {
+    fn faults(&self) -> Vec<String> {
         let (lost, reserved) = self.promised();
         let (lost, reserved) = (u128::from(lost), u128::from(reserved));
         let mut faults = Vec::new();
@@ -107,6 +105,45 @@ impl Aftermath {
         ];
         let fields: Vec<String> = fields.iter().map(|(name, value)| format!("{name}={value}")).collect();
         format!("Kill: {}", fields.join(" "))
+    }
+}
+
+impl Results for Aftermath {
+    fn contents(&self) -> Contents {
+        let (lost, reserved) = self.promised();
+        let mut figures = Figures::default();
+        figures.add("worked", "ns", self.worked.as_nanos());
+        figures.add("restart_time", "ns", self.restart.as_nanos());
+        figures.add_counts([
+            ("operations", self.operations),
+            ("admitted", self.admitted),
+            ("given_back", self.given_back),
+            ("in_doubt", self.in_doubt),
+            ("promised_lost_key", lost),
+            ("promised_reserved_key", reserved),
+            ("admitted_afterwards", self.admitted_afterwards),
+        ]);
+        let mut add_units = |name: &str, units: Units| {
+            figures.add(name, "count", units.all);
+            figures.add(&format!("{name}_key"), "count", units.largest);
+        };
+        add_units("lost", self.distance.lost);
+        add_units("reserved", self.distance.reserved);
+        if let Some(totals) = &self.totals {
+            add_units("over_admitted", totals.over_admitted);
+            add_units("under_admitted", totals.under_admitted);
+        }
+        figures.add("durable_minus_truth", "count", self.durable_minus_truth);
+        Contents {
+            start: self.start,
+            end: self.end,
+            interrupted: false,
+            machine: self.machine.clone(),
+            servers: Vec::new(),
+            figures,
+            notes: Vec::new(),
+            verdict: Verdict::unless(self.faults()),
+        }
     }
 }
 

@@ -25,7 +25,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// Working time without `-duration`.
 const WORKS_FOR: Duration = Duration::from_millis(500);
@@ -84,6 +84,7 @@ pub(super) fn run(settings: &Settings, console: &mut Console<'_>) -> anyhow::Res
         "--kill needs a store that survives it: --store=log:FOLDER, redis://, postgres:// or nats://, not {}",
         settings.store
     );
+    let start = SystemTime::now();
     let settings = settings.apart_from_other_runs();
     let notebook = Notebook::create(&settings)?;
     let works_for = if settings.duration.is_zero() { WORKS_FOR } else { settings.duration };
@@ -99,6 +100,8 @@ pub(super) fn run(settings: &Settings, console: &mut Console<'_>) -> anyhow::Res
     let second = SecondLife::of(&settings, &durable).context("the second life")?;
     let sum = |units: fn(&Answered) -> u64| answered.keys.iter().map(units).sum::<u64>();
     Ok(Aftermath {
+        start,
+        end: SystemTime::now(),
         worked,
         operations: answered.operations,
         admitted: sum(|key| key.admitted),

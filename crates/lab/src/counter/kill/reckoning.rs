@@ -1,10 +1,9 @@
 //! The cost of a kill: answers compared with the store, and with later admissions.
 
 use super::notebook::Answered;
-use serde::Serialize;
 
 /// Units of all keys, and of the key with the most.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Units {
     pub(super) all: u128,
     pub(super) largest: u128,
@@ -20,7 +19,7 @@ impl Units {
 
 /// Distance of the store from the answers. Doubtful operations count whichever way makes it
 /// smaller.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Distance {
     /// Answered units that the store does not have: a quota would admit them again.
     pub(super) lost: Units,
@@ -30,8 +29,7 @@ pub(super) struct Distance {
 
 /// Units admitted by both processes, compared with the limit of each key, after the second has
 /// admitted all that it can.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Totals {
     /// Answered units beyond the limit.
     pub(super) over_admitted: Units,

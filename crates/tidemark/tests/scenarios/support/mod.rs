@@ -1,5 +1,6 @@
 //! The real binary on real files, and a plain client.
 
+pub(crate) mod bench_report;
 pub(crate) mod changes;
 pub(crate) mod forgery;
 pub(crate) mod frames;

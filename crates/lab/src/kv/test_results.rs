@@ -1,4 +1,4 @@
-//! Sample reports for tests.
+//! Sample results for tests.
 
 use super::emission::Emissions;
 use super::load::Outcome;
@@ -11,15 +11,15 @@ use crate::target::Target;
 use crate::test_run;
 use std::time::SystemTime;
 
-/// Returns a report of 1500 successes of 1 ms with the given flags.
-pub(super) fn report(flags: &[&str], change: impl FnOnce(&mut Outcome)) -> KvResults {
-    report_with(flags, change, Emissions::default())
+/// Returns the results of 1500 successes of 1 ms with the given flags.
+pub(super) fn results(flags: &[&str], change: impl FnOnce(&mut Outcome)) -> KvResults {
+    results_with(flags, change, None)
 }
 
-pub(super) fn report_with(
+pub(super) fn results_with(
     flags: &[&str],
     change: impl FnOnce(&mut Outcome),
-    emitted: Emissions,
+    emitted: Option<Emissions>,
 ) -> KvResults {
     let options: KvOptions = test_run::options(&[&["--seed", "7"], flags].concat());
     let mut latencies = Latencies::default();
