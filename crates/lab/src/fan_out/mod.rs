@@ -44,7 +44,6 @@ impl Scenario for FanOutScenario {
 
     fn run(options: &FanOutOptions, console: &mut Console<'_>) -> anyhow::Result<Verdict> {
         descriptors::provide_for(options.subscribers)?;
-        let interrupt = Interrupt::by_signal()?;
         let target = options.server.target();
         let start = SystemTime::now();
         let since_epoch = start.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -61,6 +60,7 @@ impl Scenario for FanOutScenario {
         memory.subscribed = facts::resident_bytes(&mut writer.client)?;
         let start_floor = || Floor::start(&likeness, options.subscribers, options.wait.max_wait);
         let mut floor = options.floor.then(start_floor).transpose()?;
+        let interrupt = Interrupt::by_signal()?;
         let rounds = measure(options, &mut writer, &mut receiver, floor.as_mut(), &interrupt, console)?;
         drop(floor);
         memory.after = facts::resident_bytes(&mut writer.client)?;

@@ -1,6 +1,6 @@
 //! The reports of all scenarios, each read back by the schema, which refuses fields that it does not have.
 
-use super::{Report, Verdict};
+use super::{Report, SCHEMA, Verdict};
 use crate::counter::CounterScenario;
 use crate::crash::CrashScenario;
 use crate::fan_out::FanOutScenario;
@@ -74,4 +74,13 @@ fn no_password_is_among_the_options_of_a_report() {
     assert_eq!((&options["against"], &options["mix"]), (&"localhost:7379".into(), &"50:50".into()));
     assert_eq!((&options["cmd"], &options["duration"]), (&"GETSET".into(), &"30s".into()));
     assert_eq!((&options["op-timeout"], options.get("rate")), (&"5s".into(), None));
+}
+
+#[test]
+fn the_documented_example_reads_back() {
+    let page = include_str!("../../../../docs/benchmarks.md");
+    let (_, example) = page.split_once("```json\n").unwrap();
+    let report: Report = serde_json::from_str(example.split_once("```").unwrap().0).unwrap();
+    assert_eq!((report.schema, report.scenario.as_str()), (SCHEMA, KvScenario::NAME));
+    assert!(report.verdict.has_passed());
 }

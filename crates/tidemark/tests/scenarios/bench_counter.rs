@@ -59,6 +59,25 @@ fn a_kill_costs_what_is_promised_with_the_log() {
     costs_what_is_promised(&format!("log:{}", directory.path().display()));
 }
 
+#[test]
+fn a_kill_has_a_report() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = format!("-store=log:{}", directory.path().display());
+    let output = Command::new(env!("CARGO_BIN_EXE_tidemark"))
+        .args(["bench", "counter", "--kill", "-variant=exact", "-goroutines=2", "-keys=3", "-block=16"])
+        .args([&store, "-duration=100ms", "-json"])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let report: Report = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report.options["action"], "kill");
+    assert!(value(&report, "operations") > Some(0.0), "{report:?}");
+    for (name, promised) in [("lost_key", "promised_lost_key"), ("reserved_key", "promised_reserved_key")] {
+        assert!(value(&report, name) <= value(&report, promised), "{report:?}");
+        assert!(value(&report, name).is_some(), "{report:?}");
+    }
+}
+
 /// Debian's `redis-server`, which syncs every write.
 struct Redis {
     child: Child,
