@@ -27,7 +27,7 @@ impl Scenario for CircuitScenario {
     type Options = CircuitOptions;
 
     fn run(options: &CircuitOptions, console: &mut Console<'_>) -> anyhow::Result<Verdict> {
-        micro::run(&benchmarks(), &options.micro, console)?;
+        micro::run::<Self>(&benchmarks(), &options.micro, &(), console)?;
         Ok(Verdict::passed())
     }
 }

@@ -45,7 +45,7 @@ impl Scenario for CounterCostScenario {
     type Options = CounterCostOptions;
 
     fn run(options: &CounterCostOptions, console: &mut Console<'_>) -> anyhow::Result<Verdict> {
-        micro::run(&benchmarks(), &options.micro, console)?;
+        micro::run::<Self>(&benchmarks(), &options.micro, &(), console)?;
         Ok(Verdict::passed())
     }
 }

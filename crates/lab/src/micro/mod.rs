@@ -47,7 +47,7 @@ pub use sizes::Sizes;
 use crate::interrupt::Interrupt;
 use crate::machine::Machine;
 use crate::output;
-use crate::scenario::Console;
+use crate::scenario::{Console, Scenario};
 use anyhow::{Context, anyhow};
 use comparison::Comparison;
 use go::GoLines;
@@ -57,13 +57,17 @@ use report::{Failure, MicroResults};
 use result_file::ResultFile;
 use row::Row;
 use selection::{Run, Selection};
+use serde::Serialize;
 use signal_hook::consts::SIGINT;
 use std::io::{self, Write};
+use std::time::SystemTime;
 
-/// Lists, compares or measures these benchmarks, as the flags say.
-pub(crate) fn run(
+/// Lists, compares or measures these benchmarks, as the flags say. A report names the scenario and
+/// has the rest of its options.
+pub(crate) fn run<S: Scenario>(
     benchmarks: &[Benchmark],
     options: &MicroOptions,
+    rest: &impl Serialize,
     console: &mut Console<'_>,
 ) -> anyhow::Result<()> {
     if let Some(Action::Compare { a, b }) = &options.action {
@@ -84,8 +88,8 @@ pub(crate) fn run(
         return printed(list(runs.iter().flat_map(|run| &run.benchmarks), options.verbose, console.out));
     }
     anyhow::ensure!(
-        !((options.markdown || options.go) && options.prints_json()),
-        "--markdown or --go, and -rff -, would both be standard output; write the results to a file, or leave one out"
+        !((options.markdown || options.go || options.json) && options.prints_json()),
+        "--markdown, --go or --json, and -rff -, would both be standard output; write the results to a file, or leave one out"
     );
     warn(options, console);
     // Before anything takes long: an invalid path is reported immediately.
@@ -98,7 +102,16 @@ pub(crate) fn run(
         // Keep a file with another run's results rather than replace it with an empty one.
         return end;
     }
-    match (write_results(options, file.as_ref(), &report, &plan, console.out), end) {
+    match (
+        write_results::<S>(
+            &How { options, plan: &plan, interrupt: &interrupt },
+            rest,
+            file.as_ref(),
+            &report,
+            console,
+        ),
+        end,
+    ) {
         (Ok(()), end) => end,
         // A reader that has closed its end does not turn a failure into a success.
         (Err(error), Err(end)) if output::is_closed(&error) => Err(end),
@@ -148,6 +161,7 @@ struct How<'a> {
 
 fn measure<'a>(runs: &[Run<'a>], how: &How<'_>, console: &mut Console<'_>) -> MicroResults<'a> {
     let How { options, plan, interrupt } = *how;
+    let start = SystemTime::now();
     let (mut rows, mut failures) = (Vec::new(), Vec::new());
     for (number, run) in runs.iter().enumerate() {
         let names: Vec<&str> = run.benchmarks.iter().map(|one| one.name()).collect();
@@ -170,31 +184,42 @@ fn measure<'a>(runs: &[Run<'a>], how: &How<'_>, console: &mut Console<'_>) -> Mi
             break;
         }
     }
-    MicroResults { rows, failures, machine: Machine::this(), verbose: options.verbose }
+    MicroResults {
+        start,
+        end: SystemTime::now(),
+        is_interrupted: interrupt.is_asked_for(),
+        rows,
+        failures,
+        machine: Machine::this(),
+        verbose: options.verbose,
+    }
 }
 
 /// Writes the file before printing, which fails if the reader has closed its end.
-fn write_results(
-    options: &MicroOptions,
+fn write_results<S: Scenario>(
+    how: &How<'_>,
+    rest: &impl Serialize,
     file: Option<&ResultFile<'_>>,
     report: &MicroResults<'_>,
-    plan: &Plan,
-    out: &mut dyn Write,
+    console: &mut Console<'_>,
 ) -> anyhow::Result<()> {
+    let How { options, plan, .. } = *how;
     let mut json = serde_json::to_string_pretty(&jmh::entries(report, plan))?;
     json.push('\n');
     let kept = file.map_or(Ok(()), |file| file.write(&json));
+    let out = &mut *console.out;
     let written = if options.prints_json() {
-        out.write_all(json.as_bytes())
+        printed(out.write_all(json.as_bytes()))
     } else if options.markdown {
-        write!(out, "{}", Markdown(report))
+        printed(write!(out, "{}", Markdown(report)))
     } else if options.go {
-        write!(out, "{}", GoLines(report))
+        printed(write!(out, "{}", GoLines(report)))
     } else {
-        write!(out, "{report}")
+        let written = console.print::<S>(&options.of_run(rest), report, options.json);
+        written.map(|_| ()).context("cannot write to standard output")
     };
     // Without the file, the printed text is the only result of the run.
-    kept.map_err(anyhow::Error::from).and(printed(written))
+    kept.map_err(anyhow::Error::from).and(written)
 }
 
 /// Adds context to an error of printing.
@@ -247,7 +272,8 @@ mod tests {
     use super::program::exit_code;
     use super::test_report::benchmark;
     use super::{MicroOptions, run as run_of};
-    use crate::report::Verdict;
+    use crate::circuit::CircuitScenario;
+    use crate::report::{Report, Verdict};
     use crate::scenario::{Caller, Console};
     use crate::test_run::options;
     use std::cell::Cell;
@@ -274,7 +300,7 @@ mod tests {
         let options = options::<MicroOptions>(&[&short, flags].concat());
         // The progress has no reader either.
         let caller = Caller { arguments: Vec::new() };
-        run_of(benchmarks, &options, &mut Console::new(out, &mut Closed, caller))?;
+        run_of::<CircuitScenario>(benchmarks, &options, &(), &mut Console::new(out, &mut Closed, caller))?;
         Ok(Verdict::passed())
     }
 
@@ -379,6 +405,22 @@ mod tests {
         run(&[benchmark("A.a")], &flags, &mut Vec::new()).unwrap();
         assert!(run(&[losing_in(1, "A.b")], &flags, &mut Vec::new()).is_err());
         assert_eq!(results(&file), [("A.a".to_owned(), 3)]);
+    }
+
+    #[test]
+    fn a_report_has_every_metric_of_a_benchmark_and_why_others_failed() {
+        let benchmarks = [benchmark("A.a"), losing_in(2, "A.b"), benchmark("A.c")];
+        let mut out = Vec::new();
+        let error = run(&benchmarks, &["--json", "--against", "A.a", "A."], &mut out).unwrap_err();
+        let report: Report = serde_json::from_slice(&out).unwrap();
+        assert_eq!((report.scenario.as_str(), &report.options["iterations"]), ("circuit", &3.into()));
+        let figures: Vec<_> =
+            report.figures.iter().map(|one| (one.of.as_deref(), one.name.as_str())).collect();
+        let expected = [(Some("A.a"), "score"), (Some("A.c"), "score"), (Some("A.c"), "ratio_to_A.a")];
+        assert_eq!(figures, expected);
+        assert_eq!((report.figures[0].unit.as_str(), report.figures[0].count), ("ns/op", Some(3)));
+        assert_eq!(report.verdict, Verdict::unless(vec!["A.b failed: it did not arrive".to_owned()]));
+        assert_eq!(error.to_string(), "1 of 3 benchmarks failed: A.b: it did not arrive");
     }
 
     #[test]

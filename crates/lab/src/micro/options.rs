@@ -3,6 +3,7 @@
 use super::sizes::Sizes;
 use crate::duration;
 use clap::value_parser;
+use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -35,6 +36,9 @@ pub struct MicroOptions {
     /// operations ask the allocator for
     #[arg(long, conflicts_with = "markdown")]
     pub(crate) go: bool,
+    /// Print the results as a report in JSON, as the other scenarios of `tidemark bench` do, in place of the table
+    #[arg(long, conflicts_with_all = ["markdown", "go"])]
+    pub(crate) json: bool,
     /// What to report
     #[arg(long, visible_alias = "bm", value_enum, default_value = "avgt")]
     pub(crate) mode: Mode,
@@ -124,6 +128,30 @@ pub(crate) struct Plan {
     pub(crate) sizes: Sizes,
 }
 
+/// The options of a run, as its report states them.
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) struct RunOptions<'a, R> {
+    patterns: &'a [String],
+    summary: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    against: Option<&'a str>,
+    mode: &'static str,
+    warmup_iterations: u32,
+    iterations: u32,
+    #[serde(serialize_with = "duration::serialize")]
+    warmup_time: Duration,
+    #[serde(serialize_with = "duration::serialize")]
+    time: Duration,
+    forks: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    profiler: Option<&'static str>,
+    quick: bool,
+    /// Those that the laboratory adds.
+    #[serde(flatten)]
+    rest: &'a R,
+}
+
 /// Stands for standard output in place of a file.
 const STANDARD_OUTPUT: &str = "-";
 const ITERATIONS_MAX: i64 = 10_000;
@@ -146,7 +174,26 @@ impl MicroOptions {
         }
     }
 
-    /// Returns whether the results are printed in place of the table.
+    /// Returns the options for a report; `rest` are those that the laboratory adds.
+    pub(crate) fn of_run<'a, R>(&'a self, rest: &'a R) -> RunOptions<'a, R> {
+        let plan = self.plan();
+        RunOptions {
+            patterns: &self.patterns,
+            summary: self.summary,
+            against: self.against.as_deref(),
+            mode: plan.mode.word(),
+            warmup_iterations: plan.warmup_iterations,
+            iterations: plan.iterations,
+            warmup_time: plan.warmup_time,
+            time: plan.time,
+            forks: plan.forks,
+            profiler: plan.allocations.then_some("gc"),
+            quick: self.quick,
+            rest,
+        }
+    }
+
+    /// Returns whether JMH's JSON is printed in place of the table.
     pub(crate) fn prints_json(&self) -> bool {
         self.result_file.as_deref() == Some(Path::new(STANDARD_OUTPUT))
     }
@@ -276,6 +323,7 @@ mod tests {
             (&["--rf", "json"], "--result-file"),
             (&["--rf", "csv", "--rff", "x"], "[possible values: json]"),
             (&["--go", "--markdown"], "cannot be used with"),
+            (&["--go", "--json"], "cannot be used with"),
             (&["compare", "a.json"], "<B>"),
         ] {
             let message = message(flags);

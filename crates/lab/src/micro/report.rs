@@ -2,10 +2,12 @@
 
 use super::ratios::{RatioLine, Ratios};
 use super::row::Row;
-use super::series::Series;
+use super::series::{Series, Summary};
 use crate::machine::Machine;
+use crate::report::{Contents, Figures, Measured, Results, Verdict};
 use crate::statistics::{Ratio, Spread};
 use std::fmt;
+use std::time::SystemTime;
 
 /// A benchmark that has failed.
 pub(crate) struct Failure {
@@ -21,6 +23,9 @@ impl fmt::Display for Failure {
 
 /// All results of a run.
 pub(crate) struct MicroResults<'a> {
+    pub(crate) start: SystemTime,
+    pub(crate) end: SystemTime,
+    pub(crate) is_interrupted: bool,
     pub(crate) rows: Vec<Row<'a>>,
     pub(crate) failures: Vec<Failure>,
     pub(crate) machine: Machine,
@@ -64,6 +69,53 @@ pub(crate) fn number(figure: f64) -> String {
         size if size >= 1e6 => format!("{figure:.0}"),
         size if size >= 1e3 => format!("{figure:.1}"),
         _ => format!("{figure:.3}"),
+    }
+}
+
+impl Results for MicroResults<'_> {
+    fn contents(&self) -> Contents {
+        let mut figures = Figures::default();
+        for row in &self.rows {
+            figures.add_of(row.benchmark.name(), |figures| {
+                for series in row.series() {
+                    let Summary { count, score, spread, .. } = series.summary();
+                    let name = series.label.as_deref().unwrap_or("score");
+                    if let Some(figure) = figures.add_spread(name, &series.unit, spread, count) {
+                        figure.mean = score.number();
+                    }
+                }
+            });
+        }
+        for Ratios { baseline, lines, .. } in Ratios::of(&self.rows) {
+            let name = format!("ratio_to_{baseline}");
+            for RatioLine { name: of, spread, ratio } in lines.into_iter().flatten() {
+                figures.add_of(&of, |figures| add_ratio(&name, spread, ratio, figures));
+            }
+        }
+        let failed = self.failures.iter().map(Failure::to_string);
+        Contents {
+            start: self.start,
+            end: self.end,
+            interrupted: self.is_interrupted,
+            machine: self.machine.clone(),
+            servers: Vec::new(),
+            figures,
+            notes: Vec::new(),
+            verdict: Verdict::unless(failed.collect()),
+        }
+    }
+}
+
+/// Adds the median of the rounds' ratios, with the confidence of their mean if there is one.
+fn add_ratio(name: &str, spread: Spread, ratio: Option<Ratio>, figures: &mut Figures) {
+    let Some(figure) = figures.add(name, "ratio", spread.median) else { return };
+    figure.min = spread.min.number();
+    figure.max = spread.max.number();
+    if let Some(Ratio { estimate, low, high, rounds }) = ratio {
+        figure.count = Some(rounds as u64);
+        figure.mean = estimate.number();
+        figure.low = low.number();
+        figure.high = high.number();
     }
 }
 

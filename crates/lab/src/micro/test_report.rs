@@ -7,6 +7,7 @@ use super::report::MicroResults;
 use super::row::Row;
 use super::runner::Outcome;
 use crate::machine::Machine;
+use std::time::SystemTime;
 
 pub(crate) fn benchmark(name: &str) -> Benchmark {
     Benchmark::new(name, format!("what {name} measures"), |_| each(|_| ()))
@@ -21,5 +22,14 @@ pub(crate) fn row<'a>(benchmark: &'a Benchmark, mode: Mode, samples: &[f64]) -> 
 
 pub(crate) fn report(rows: Vec<Row<'_>>) -> MicroResults<'_> {
     let machine = Machine { cores: 2, processor: "a processor".into(), kernel: "a kernel".into() };
-    MicroResults { rows, failures: Vec::new(), machine, verbose: false }
+    let epoch = SystemTime::UNIX_EPOCH;
+    MicroResults {
+        start: epoch,
+        end: epoch,
+        is_interrupted: false,
+        rows,
+        failures: Vec::new(),
+        machine,
+        verbose: false,
+    }
 }

@@ -66,18 +66,18 @@ impl Scenario for PoolScenario {
 
     fn run(options: &PoolOptions, console: &mut Console<'_>) -> anyhow::Result<Verdict> {
         #[cfg(not(feature = "wire"))]
-        let all = benchmarks();
+        let (all, of_servers) = (benchmarks(), ());
         #[cfg(feature = "wire")]
-        let all = {
+        let (all, of_servers) = {
             anyhow::ensure!(
                 !options.wire.is_asked_for() || options.micro.forks == 0,
                 "-p and -f do not go together: what is asked of a server is measured by this process; leave -f out"
             );
             let mut all = benchmarks();
             all.extend(wire::suite(&options.wire));
-            all
+            (all, options.wire.is_asked_for().then_some(&options.wire))
         };
-        micro::run(&all, &options.micro, console)?;
+        micro::run::<Self>(&all, &options.micro, &of_servers, console)?;
         Ok(Verdict::passed())
     }
 }

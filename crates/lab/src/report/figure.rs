@@ -1,5 +1,6 @@
 //! Figures of a report.
 
+use crate::statistics::Spread;
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
 
@@ -147,6 +148,21 @@ impl Figures {
         self.of = whole;
     }
 
+    /// Adds the median and the extremes of measurements in `rounds` rounds.
+    pub(crate) fn add_spread(
+        &mut self,
+        name: &str,
+        unit: &str,
+        spread: Spread,
+        rounds: usize,
+    ) -> Option<&mut Figure> {
+        let figure = self.add(name, unit, spread.median)?;
+        figure.count = Some(rounds as u64);
+        figure.min = spread.min.number();
+        figure.max = spread.max.number();
+        Some(figure)
+    }
+
     /// Returns all figures.
     pub(crate) fn into_list(self) -> Vec<Figure> {
         self.list
@@ -157,7 +173,7 @@ impl Figures {
 mod summaries {
     use super::{Figures, Measured};
     use crate::latency::LatencySummary;
-    use crate::statistics::{Quantiles, Ratio, Spread};
+    use crate::statistics::{Quantiles, Ratio};
 
     /// Summaries of several measurements.
     impl Figures {
@@ -194,15 +210,6 @@ mod summaries {
                 figure.p95 = p95.number();
                 figure.p99 = p99.number();
                 figure.mean = mean.number();
-            }
-        }
-
-        /// Adds the median and the extremes of measurements in `rounds` rounds.
-        pub(crate) fn add_spread(&mut self, name: &str, unit: &str, spread: Spread, rounds: usize) {
-            if let Some(figure) = self.add(name, unit, spread.median) {
-                figure.count = Some(rounds as u64);
-                figure.min = spread.min.number();
-                figure.max = spread.max.number();
             }
         }
 

@@ -1,10 +1,12 @@
 //! The reports of all scenarios, each read back by the schema, which refuses fields that it does not have.
 
 use super::{Report, SCHEMA, Verdict};
+use crate::circuit::CircuitScenario;
 use crate::counter::CounterScenario;
 use crate::crash::CrashScenario;
 use crate::fan_out::FanOutScenario;
 use crate::kv::{KvOptions, KvScenario};
+use crate::pool::PoolScenario;
 use crate::reconnect::ReconnectScenario;
 use crate::scenario::Scenario;
 use crate::test_run;
@@ -67,6 +69,19 @@ fn the_reports_of_counters_read_back() {
 }
 
 #[test]
+fn the_reports_of_small_measurements_read_back() {
+    let flags = ["--json", "--quick", "--bm", "ss"];
+    let circuit = test_run::options(&[&flags[..], &["^IdOps.id_toString$"]].concat());
+    let (_, report) = test_run::report::<CircuitScenario>(&circuit).unwrap();
+    assert_eq!((&report["options"]["mode"], &report["options"]["quick"]), (&"ss".into(), &true.into()));
+    assert!(test_run::figure_of(&report, "IdOps.id_toString", Value::Null, "score")["value"].is_number());
+    let pool = test_run::options(&[&flags[..], &["^DrawOps.number$"]].concat());
+    let (_, report) = test_run::report::<PoolScenario>(&pool).unwrap();
+    assert!(report["options"].get("host").is_none(), "no server is measured: {report}");
+    assert!(test_run::figure_of(&report, "DrawOps.number", Value::Null, "score")["value"].is_number());
+}
+
+#[test]
 fn no_password_is_among_the_options_of_a_report() {
     let flags = ["--password", "secret", "--against", "redis://:secret@localhost"];
     let options = serde_json::to_value(test_run::options::<KvOptions>(&flags)).unwrap();
@@ -79,7 +94,7 @@ fn no_password_is_among_the_options_of_a_report() {
 #[test]
 fn the_documented_example_reads_back() {
     let page = include_str!("../../../../docs/benchmarks.md");
-    let (_, example) = page.split_once("```json\n").unwrap();
+    let (_, example) = page.split_once("```json (not run: a measurement)\n").unwrap();
     let report: Report = serde_json::from_str(example.split_once("```").unwrap().0).unwrap();
     assert_eq!((report.schema, report.scenario.as_str()), (SCHEMA, KvScenario::NAME));
     assert!(report.verdict.has_passed());

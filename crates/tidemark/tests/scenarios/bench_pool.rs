@@ -1,7 +1,9 @@
 //! `tidemark bench pool` as a user runs it: rows of this process, and draws from the real server.
 
 use crate::support::Server;
+use crate::support::bench_report::figure;
 use std::process::{Command, Output, Stdio};
+use tidemark_lab::report::Report;
 
 fn bench(flags: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_tidemark"))
@@ -44,6 +46,22 @@ fn draws_from_a_server_are_measured_and_none_is_left_over() {
         .output()
         .expect("the binary starts");
     assert_eq!(said(&keys), "0\n", "keys are left");
+}
+
+#[test]
+fn a_report_states_which_server_was_measured() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Server::start(directory.path(), &[]);
+    let output = bench(&["--host", "127.0.0.1", "-p", &server.port.to_string(), "-json", "WireOps.draw$"]);
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let report: Report = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        (&report.options["host"], &report.options["port"]),
+        (&"127.0.0.1".into(), &server.port.into())
+    );
+    let score = figure(&report, Some("WireOps.draw"), None, "score").unwrap();
+    assert!(score.value.as_f64() > Some(0.0), "{report:?}");
+    assert!(report.verdict.has_passed());
 }
 
 #[test]

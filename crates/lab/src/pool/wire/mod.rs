@@ -11,10 +11,11 @@ use crate::micro::benchmark::Benchmark;
 use crate::target::Target;
 use pipeline::Pipeline;
 use prizes::{Counting, Drawing, Popping};
+use serde::Serialize;
 use std::time::Duration;
 
 /// Which servers are asked.
-#[derive(Clone, Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args, Serialize)]
 pub(super) struct WireOptions {
     /// Measure draws from a server on this port as well, by the rows of `WireOps`
     #[arg(short, long, value_name = "PORT")]
@@ -24,9 +25,11 @@ pub(super) struct WireOptions {
     host: String,
     /// Its password
     #[arg(long, env = "TIDEMARK_PASSWORD", hide_env_values = true)]
+    #[serde(skip)]
     password: Option<String>,
     /// A Redis to be measured in turns with it, such as <redis://localhost:6379>
     #[arg(long, value_name = "URL", requires = "port")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     redis: Option<Target>,
 }
 
