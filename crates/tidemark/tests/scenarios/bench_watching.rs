@@ -56,9 +56,9 @@ const KV: [&str; 12] = [
     "--reactive-watchers",
     "2",
     "--reactive-keyspace",
-    "200",
+    "20",
     "--keyspace",
-    "200",
+    "20",
     "--op-timeout=2s",
 ];
 const RECONNECT: [&str; 6] = ["--iterations", "3", "--poll-interval", "20ms", "--max-wait", "3s"];
