@@ -37,22 +37,22 @@ pub enum NotFollowed {
 
 /// Reads the log for all followers on one thread.
 pub struct Feed {
-    inner: Arc<Inner>,
+    inner: Arc<FeedShared>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-struct Inner {
+struct FeedShared {
     log: Arc<Log>,
     /// Number of followers, including those in `arrivals`.
     followers: AtomicUsize,
     /// Rings when a follower arrives, leaves or has space again, when the log advances, and at the
     /// end.
     bell: Arc<Bell>,
-    state: Mutex<State>,
+    state: Mutex<FeedState>,
 }
 
 #[derive(Default)]
-struct State {
+struct FeedState {
     /// Followers that the thread has not picked up yet.
     arrivals: Vec<Reader>,
     is_stopping: bool,
@@ -71,7 +71,7 @@ struct Reader {
 impl Feed {
     /// Creates a feed; [`Feed::start`] starts its thread.
     pub fn new(log: Arc<Log>) -> Feed {
-        let inner = Arc::new(Inner {
+        let inner = Arc::new(FeedShared {
             log,
             followers: AtomicUsize::new(0),
             bell: Arc::default(),
@@ -143,8 +143,8 @@ impl Drop for Feed {
     }
 }
 
-impl Inner {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl FeedShared {
+    fn lock(&self) -> MutexGuard<'_, FeedState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -170,12 +170,12 @@ impl Inner {
             }
             let mut has_read = false;
             readers.retain_mut(|reader| match reader.step(&self.log) {
-                Step::Ended => {
+                FeedStep::Ended => {
                     self.followers.fetch_sub(1, Ordering::Relaxed);
                     false
                 }
                 step => {
-                    has_read |= step == Step::Read;
+                    has_read |= step == FeedStep::Read;
                     true
                 }
             });
@@ -200,7 +200,7 @@ impl Inner {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Step {
+enum FeedStep {
     /// Something was read; there may be more.
     Read,
     /// There is nothing to read, or the queue is full.
@@ -211,19 +211,19 @@ enum Step {
 
 impl Reader {
     /// Reads some of the log for the follower, unless its queue is full.
-    fn step(&mut self, log: &Log) -> Step {
+    fn step(&mut self, log: &Log) -> FeedStep {
         if self.queue.is_abandoned() {
-            return Step::Ended;
+            return FeedStep::Ended;
         }
         if !self.queue.has_room() {
-            return Step::Idle;
+            return FeedStep::Idle;
         }
         match self.read(log) {
-            Ok(true) => Step::Read,
-            Ok(false) => Step::Idle,
+            Ok(true) => FeedStep::Read,
+            Ok(false) => FeedStep::Idle,
             Err(end) => {
                 self.queue.finish(end);
-                Step::Ended
+                FeedStep::Ended
             }
         }
     }

@@ -40,11 +40,11 @@ pub type Waker = Box<dyn Fn() + Send + Sync>;
 
 /// State shared by the reading thread and the follower.
 pub(crate) struct Queue {
-    state: Mutex<State>,
+    state: Mutex<FollowerState>,
     waker: Waker,
 }
 
-struct State {
+struct FollowerState {
     waiting: VecDeque<Told>,
     bytes: usize,
     /// All records up to here have been read for the follower.
@@ -58,7 +58,7 @@ struct State {
 
 impl Queue {
     pub(crate) fn new(position: Lsn, waker: Waker) -> Queue {
-        let state = State {
+        let state = FollowerState {
             waiting: VecDeque::new(),
             bytes: 0,
             position,
@@ -69,7 +69,7 @@ impl Queue {
         Queue { state: Mutex::new(state), waker }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, FollowerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -106,7 +106,7 @@ impl Queue {
         self.call(state);
     }
 
-    fn call(&self, mut state: MutexGuard<'_, State>) {
+    fn call(&self, mut state: MutexGuard<'_, FollowerState>) {
         if !std::mem::replace(&mut state.was_called, true) {
             drop(state);
             (self.waker)();

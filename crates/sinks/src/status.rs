@@ -49,11 +49,11 @@ pub struct Report {
 #[derive(Debug)]
 pub struct Status {
     name: String,
-    inner: Mutex<Inner>,
+    inner: Mutex<StatusInner>,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
+struct StatusInner {
     state: State,
     passed_on: Lsn,
     messages: u64,
@@ -122,7 +122,7 @@ impl Status {
         is_new
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, StatusInner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -85,9 +85,9 @@ pub struct Recording<W: Write + Send + 'static> {
     circuit: Circuit,
 }
 
-struct Journal<W>(Mutex<State<W>>);
+struct Journal<W>(Mutex<RecordingState<W>>);
 
-struct State<W> {
+struct RecordingState<W> {
     /// None once the recording has ended.
     writer: Option<W>,
     failed: Option<io::Error>,
@@ -132,7 +132,7 @@ impl<W: Write + Send + 'static> Recording<W> {
     /// Makes a recording that has not begun. Label the components that already get inputs before it
     /// begins.
     pub fn new(circuit: &Circuit, writer: W) -> Self {
-        let state = State {
+        let state = RecordingState {
             writer: Some(writer),
             failed: None,
             phase: Phase::Before,
@@ -348,7 +348,7 @@ impl<W: Write + Send + 'static> fmt::Debug for Recording<W> {
 }
 
 impl<W: Write + Send> Journal<W> {
-    fn lock(&self) -> MutexGuard<'_, State<W>> {
+    fn lock(&self) -> MutexGuard<'_, RecordingState<W>> {
         unpoisoned(self.0.lock())
     }
 
@@ -437,7 +437,7 @@ impl<W: Write + Send> Recorder for Journal<W> {
     }
 }
 
-impl<W: Write> State<W> {
+impl<W: Write> RecordingState<W> {
     fn begin(&mut self, seed: u64) {
         assert_eq!(self.phase, Phase::Before, "a circuit that is recorded is not recorded again");
         self.phase = Phase::Open;

@@ -31,10 +31,10 @@ use crate::sync::unpoisoned;
 /// # Ok::<(), tidemark_circuit::Error>(())
 /// ```
 pub struct Bank<E> {
-    inner: Arc<Inner<E>>,
+    inner: Arc<BankInner<E>>,
 }
 
-struct Inner<E> {
+struct BankInner<E> {
     machine: MachineRef,
     subject: Subject,
     routing: Routing,
@@ -65,7 +65,7 @@ impl Naming<'_> {
 
     /// See [`Circuit::bank_with`].
     pub fn bank_with<E: Clone + Send + 'static>(&self, routing: Routing) -> Result<Bank<E>, Fault> {
-        let inner = Inner {
+        let inner = BankInner {
             machine: self.machine().clone(),
             subject: self.component(Kind::Bank, "bank")?,
             routing,
@@ -104,7 +104,7 @@ impl<E: Clone + Send + 'static> Bank<E> {
     /// conduits are refused immediately; inside the circuit, unless it is the caller, once it has
     /// reached the close in its order.
     pub fn close(&self) {
-        let Inner { machine, subject, closed, .. } = &*self.inner;
+        let BankInner { machine, subject, closed, .. } = &*self.inner;
         closed.ask(machine, || {
             if machine.is_inside() {
                 return self.inner.conduits().into_iter().for_each(Conduit::close);
@@ -132,7 +132,7 @@ impl<E> Bank<E> {
     }
 }
 
-impl<E: Clone + Send + 'static> Inner<E> {
+impl<E: Clone + Send + 'static> BankInner<E> {
     /// Returns a fault if the bank is closed.
     fn check_open(&self) -> Result<(), Fault> {
         if self.closed.is_closed(self.machine.is_inside()) {

@@ -34,10 +34,10 @@ use crate::structure::pipe::Pipe;
 /// # Ok::<(), tidemark_circuit::Error>(())
 /// ```
 pub struct Basin<E> {
-    inner: Arc<Inner<E>>,
+    inner: Arc<BasinInner<E>>,
 }
 
-struct Inner<E> {
+struct BasinInner<E> {
     /// Fills the basin. Shares the values with `drains`.
     pipe: Pipe<E>,
     /// Receives the targets of drains. Has the basin's subject.
@@ -76,7 +76,7 @@ impl Naming<'_> {
         };
         let pipe = Pipe::new(NodeRef::built_in(self.machine(), pipe_subject, None, fill));
         let drains = Pipe::new(NodeRef::built_in(self.machine(), subject, None, drain));
-        Ok(Basin { inner: Arc::new(Inner { pipe, drains }) })
+        Ok(Basin { inner: Arc::new(BasinInner { pipe, drains }) })
     }
 }
 

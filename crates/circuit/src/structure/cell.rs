@@ -29,10 +29,10 @@ use crate::sync::unpoisoned;
 /// # Ok::<(), tidemark_circuit::Error>(())
 /// ```
 pub struct Cell<E> {
-    inner: Arc<Inner<E>>,
+    inner: Arc<CellInner<E>>,
 }
 
-struct Inner<E> {
+struct CellInner<E> {
     subject: Subject,
     /// Shared with the pipe's receptor, which must not hold anything that holds the pipe.
     value: Arc<Mutex<E>>,
@@ -59,7 +59,7 @@ impl Naming<'_> {
         };
         let pipe_subject = Subject::new(Kind::Pipe, subject.name(), Some(subject.clone()));
         let pipe = Pipe::new(NodeRef::built_in(self.machine(), pipe_subject, None, receptor));
-        Ok(Cell { inner: Arc::new(Inner { subject, value, pipe }) })
+        Ok(Cell { inner: Arc::new(CellInner { subject, value, pipe }) })
     }
 }
 

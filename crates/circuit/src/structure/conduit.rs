@@ -75,10 +75,10 @@ pub enum Routing {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Conduit<E> {
-    inner: Arc<Inner<E>>,
+    inner: Arc<ConduitInner<E>>,
 }
 
-struct Inner<E> {
+struct ConduitInner<E> {
     machine: MachineRef,
     subject: Subject,
     routing: Routing,
@@ -114,7 +114,7 @@ impl Naming<'_> {
 impl<E: Clone + Send + 'static> Conduit<E> {
     pub(crate) fn new(machine: &MachineRef, subject: Subject, routing: Routing) -> Self {
         let subscriptions = Subscriptions { version: 0, all: VecDeque::new(), closed: false };
-        let inner = Inner {
+        let inner = ConduitInner {
             machine: machine.clone(),
             subject,
             routing,
@@ -240,7 +240,7 @@ impl<E: Clone + Send + 'static> Conduit<E> {
     /// Returns whether the conduit or its circuit was closed. Inside the circuit, a close requested
     /// from outside counts only once the circuit has reached it in its order.
     pub fn is_closed(&self) -> bool {
-        let Inner { hub, machine, .. } = &*self.inner;
+        let ConduitInner { hub, machine, .. } = &*self.inner;
         hub.closed.is_closed(machine.is_inside()) || machine.is_closed_here()
     }
 
@@ -248,7 +248,7 @@ impl<E: Clone + Send + 'static> Conduit<E> {
     /// New subscriptions are refused immediately; inside the circuit, unless it is the caller, once
     /// it has reached the close in its order.
     pub fn close(&self) {
-        let Inner { hub, machine, subject, .. } = &*self.inner;
+        let ConduitInner { hub, machine, subject, .. } = &*self.inner;
         hub.closed.ask(machine, || {
             let hub = Arc::clone(hub);
             let event = Event::CloseConduit { source: subject.id() };
@@ -285,7 +285,7 @@ impl<E> Conduit<E> {
 }
 
 /// A handle that keeps neither its conduit nor the circuit alive.
-pub(crate) struct WeakConduit<E>(Weak<Inner<E>>);
+pub(crate) struct WeakConduit<E>(Weak<ConduitInner<E>>);
 
 impl<E> WeakConduit<E> {
     pub(crate) fn upgrade(&self) -> Option<Conduit<E>> {

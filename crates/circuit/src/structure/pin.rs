@@ -36,10 +36,10 @@ use crate::structure::handle::handle;
 /// # Ok::<(), tidemark_circuit::Error>(())
 /// ```
 pub struct Pin<E> {
-    inner: Arc<Inner<E>>,
+    inner: Arc<PinInner<E>>,
 }
 
-struct Inner<E> {
+struct PinInner<E> {
     machine: MachineRef,
     subject: Subject,
     value: Confined<E>,
@@ -66,7 +66,7 @@ impl Naming<'_> {
     pub fn pin<E: Send + 'static>(&self, seed: E) -> Result<Pin<E>, Fault> {
         let subject = self.component(Kind::Pin, "pin")?;
         let value = Confined(RefCell::new(seed));
-        Ok(Pin { inner: Arc::new(Inner { machine: self.machine().clone(), subject, value }) })
+        Ok(Pin { inner: Arc::new(PinInner { machine: self.machine().clone(), subject, value }) })
     }
 }
 

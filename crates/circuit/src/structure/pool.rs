@@ -41,12 +41,12 @@ use crate::subscription::registrar::{ReceiverPool, Registrar};
 /// # Ok::<(), tidemark_circuit::Error>(())
 /// ```
 pub struct Pool<T> {
-    inner: Arc<Inner<T>>,
+    inner: Arc<PoolInner<T>>,
 }
 
 type Factory<T> = dyn Fn(Name) -> Result<T, Fault> + Send + Sync;
 
-struct Inner<T> {
+struct PoolInner<T> {
     /// Subject of the faults of a factory that panics.
     subject: Subject,
     made: NameMap<Result<T, Fault>>,
@@ -58,7 +58,7 @@ impl<T: Send + Sync + 'static> Pool<T> {
         subject: Subject,
         factory: impl Fn(Name) -> Result<T, Fault> + Send + Sync + 'static,
     ) -> Self {
-        let inner = Inner { subject, made: NameMap::default(), factory: Box::new(factory) };
+        let inner = PoolInner { subject, made: NameMap::default(), factory: Box::new(factory) };
         Self { inner: Arc::new(inner) }
     }
 

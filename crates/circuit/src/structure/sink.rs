@@ -42,10 +42,10 @@ use crate::subscription::registrar::{ReceiverPool, Registrar};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Sink<E> {
-    inner: Arc<Inner<E>>,
+    inner: Arc<SinkInner<E>>,
 }
 
-struct Inner<E> {
+struct SinkInner<E> {
     machine: MachineRef,
     subject: Subject,
     endpoint: Pipe<Capture<E>>,
@@ -77,7 +77,7 @@ impl Circuit {
 impl Naming<'_> {
     /// See [`Circuit::sink`].
     pub fn sink<E: Send + 'static>(&self, endpoint: &Pipe<Capture<E>>) -> Result<Sink<E>, Fault> {
-        let inner = Inner {
+        let inner = SinkInner {
             machine: self.machine().clone(),
             subject: self.component(Kind::Sink, "sink")?,
             endpoint: endpoint.clone(),

@@ -213,10 +213,10 @@ impl<E: Clone + Send + 'static> Conduit<E> {
 
 struct Buffer<T> {
     capacity: usize,
-    state: Mutex<State<T>>,
+    state: Mutex<StreamState<T>>,
 }
 
-struct State<T> {
+struct StreamState<T> {
     values: VecDeque<T>,
     waker: Option<Waker>,
     dropped: u64,
@@ -226,7 +226,7 @@ struct State<T> {
     deserted: bool,
 }
 
-impl<T> State<T> {
+impl<T> StreamState<T> {
     /// Returns the next value, none if there are no more, or pending.
     fn take(&mut self) -> Poll<Option<T>> {
         match self.values.pop_front() {
@@ -244,11 +244,12 @@ impl<T> Buffer<T> {
                 "the capacity is 0; at least one emission must have room",
             ));
         }
-        let state = State { values: VecDeque::new(), waker: None, dropped: 0, ended: false, deserted: false };
+        let state =
+            StreamState { values: VecDeque::new(), waker: None, dropped: 0, ended: false, deserted: false };
         Ok(Arc::new(Self { capacity, state: Mutex::new(state) }))
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<T>> {
+    fn lock(&self) -> MutexGuard<'_, StreamState<T>> {
         unpoisoned(self.state.lock())
     }
 

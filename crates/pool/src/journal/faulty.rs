@@ -40,11 +40,11 @@ pub struct FaultyJournal<J> {
     journal: J,
     plan: Plan,
     taken: u64,
-    state: Mutex<State>,
+    state: Mutex<FaultyState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct FaultyState {
     /// Last position that settles.
     end: Option<Position>,
     failure: Option<JournalError>,
@@ -56,7 +56,7 @@ impl<J: Journal> FaultyJournal<J> {
         Self { journal, plan, taken: 0, state: Mutex::default() }
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+    fn state(&self) -> std::sync::MutexGuard<'_, FaultyState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

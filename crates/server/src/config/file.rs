@@ -102,7 +102,7 @@ pub(super) fn apply(path: &Path, text: &str, config: &mut Config) -> Result<(), 
     entries.sort_by_key(|(key, _)| key.span().start);
     let mut met: BTreeMap<&'static str, &str> = BTreeMap::new();
     for (key, value) in entries {
-        let place = Place::of(text, key.span().start);
+        let place = FilePosition::of(text, key.span().start);
         let Some(setting) = find(key.get_ref()) else {
             return Err(FileError::UnknownKey {
                 path: path.to_owned(),
@@ -124,7 +124,7 @@ pub(super) fn apply(path: &Path, text: &str, config: &mut Config) -> Result<(), 
             .ok_or_else(|| "must be a string, a number or true or false".to_owned())
             .and_then(|value| setting.set(config, &value));
         if let Err(reason) = applied {
-            let place = Place::of(text, value.span().start);
+            let place = FilePosition::of(text, value.span().start);
             return Err(FileError::Value {
                 path: path.to_owned(),
                 line: place.line,
@@ -195,7 +195,7 @@ fn plain_text(value: &DeValue<'_>) -> Option<String> {
 }
 
 fn syntax_error(path: &Path, text: &str, error: &toml::de::Error) -> FileError {
-    let place = Place::of(text, error.span().map_or(0, |span| span.start));
+    let place = FilePosition::of(text, error.span().map_or(0, |span| span.start));
     let hidden = may_hold_secret(text, place.line);
     let first_word = place.text.split_whitespace().next().unwrap_or_default();
     if !place.text.contains('=') && find(first_word).is_some() {
@@ -226,19 +226,19 @@ fn may_name_secret(key: &str) -> bool {
 }
 
 /// A position in a file, for messages.
-struct Place {
+struct FilePosition {
     line: usize,
     column: usize,
     text: String,
 }
 
-impl Place {
-    fn of(text: &str, offset: usize) -> Place {
+impl FilePosition {
+    fn of(text: &str, offset: usize) -> FilePosition {
         let before = text.get(..offset).unwrap_or(text);
         let line = before.matches('\n').count() + 1;
         let column = before.rsplit('\n').next().unwrap_or_default().chars().count();
         let text = text.lines().nth(line - 1).unwrap_or_default().to_owned();
-        Place { line, column, text }
+        FilePosition { line, column, text }
     }
 
     /// Returns the line with a caret below the position, unless it must be hidden.

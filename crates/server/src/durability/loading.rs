@@ -80,14 +80,14 @@ impl Source {
 pub(crate) struct Loading {
     began: Instant,
     /// What is being loaded, since when, and when the next progress line is due.
-    step: Mutex<Step>,
+    step: Mutex<LoadingStep>,
     total: AtomicU64,
     done: AtomicU64,
     given_up: AtomicBool,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Step {
+struct LoadingStep {
     source: Source,
     began: Instant,
     next_line: Instant,
@@ -112,7 +112,7 @@ impl Figures {
 impl Default for Loading {
     fn default() -> Loading {
         let began = Instant::now();
-        let step = Step { source: Source::Snapshot, began, next_line: began + LINE_PAUSE };
+        let step = LoadingStep { source: Source::Snapshot, began, next_line: began + LINE_PAUSE };
         let (total, done) = (AtomicU64::new(0), AtomicU64::new(0));
         Loading { began, step: Mutex::new(step), total, done, given_up: AtomicBool::new(false) }
     }
@@ -123,7 +123,7 @@ impl Loading {
     pub(crate) fn begin(&self, source: Source, total: u64) {
         let began = Instant::now();
         let mut step = self.step.lock().unwrap_or_else(PoisonError::into_inner);
-        *step = Step { source, began, next_line: step.next_line };
+        *step = LoadingStep { source, began, next_line: step.next_line };
         self.done.store(0, Ordering::Relaxed);
         self.total.store(total, Ordering::Relaxed);
     }
@@ -149,7 +149,7 @@ impl Loading {
 
     /// Current progress.
     pub(crate) fn figures(&self) -> Figures {
-        let Step { source, began, .. } = *self.step.lock().unwrap_or_else(PoisonError::into_inner);
+        let LoadingStep { source, began, .. } = *self.step.lock().unwrap_or_else(PoisonError::into_inner);
         let (done, total) = (self.done.load(Ordering::Relaxed), self.total.load(Ordering::Relaxed));
         let missing = total.saturating_sub(done) as f64 / done.max(1) as f64;
         // At most a year: early estimates are unreliable.

@@ -111,7 +111,7 @@ enum Source {
 }
 
 /// Outcome of one step.
-enum Step {
+enum RunStep {
     /// An input was handled with everything it caused, or the check must be repeated; this much of
     /// the budget is left.
     Done(usize),
@@ -121,7 +121,7 @@ enum Step {
     Nothing,
 }
 
-impl From<Option<usize>> for Step {
+impl From<Option<usize>> for RunStep {
     #[inline]
     fn from(left: Option<usize>) -> Self {
         left.map_or(Self::Unfinished, Self::Done)
@@ -187,9 +187,9 @@ impl Running<'_> {
                 self.step(left)
             };
             match step {
-                Step::Done(rest) => left = rest,
-                Step::Unfinished => return Progress::More,
-                Step::Nothing => {
+                RunStep::Done(rest) => left = rest,
+                RunStep::Unfinished => return Progress::More,
+                RunStep::Nothing => {
                     self.publish();
                     return Progress::Idle;
                 }
@@ -199,15 +199,15 @@ impl Running<'_> {
 
     /// Handles the next entry of a circuit without known lanes and without a bound.
     #[inline]
-    fn step(&self, left: usize) -> Step {
+    fn step(&self, left: usize) -> RunStep {
         // SAFETY: we are in the context, which has the machine's only cursor, and the borrow ends here.
         let next =
             unsafe { self.machine.ingress.peek(&mut (*self.machine.inside.get()).cursor, value_bytes) };
-        let Some((token, value)) = next else { return Step::Nothing };
+        let Some((token, value)) = next else { return RunStep::Nothing };
         // A lane may have been opened since the check, and may be older than this token. A lane
         // opened before the token was pushed is visible now that the token is.
         if token.is_behind_lanes() && !self.machine.lanes.is_empty() {
-            return Step::Done(left);
+            return RunStep::Done(left);
         }
         // SAFETY: the queue returned a token with its value, which stays in place until `advance`.
         unsafe {
@@ -222,7 +222,7 @@ impl Running<'_> {
     ///
     /// Separate from the loop, so that the loop's state stays in registers for most circuits.
     #[inline(never)]
-    fn step_with_care(&self, has_lanes: bool, edge: Edge, left: usize) -> Step {
+    fn step_with_care(&self, has_lanes: bool, edge: Edge, left: usize) -> RunStep {
         // SAFETY: we are in the context, and borrows end before user code runs.
         unsafe {
             let next = if has_lanes {
@@ -238,7 +238,7 @@ impl Running<'_> {
                     self.drain_transit(left - 1).into()
                 }
                 Source::Lane(reader, count) => self.handle_lane(reader, count, left).into(),
-                Source::Nothing => Step::Nothing,
+                Source::Nothing => RunStep::Nothing,
             }
         }
     }

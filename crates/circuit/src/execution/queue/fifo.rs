@@ -229,7 +229,7 @@ mod tests {
     const STEPS_MAX: usize = if cfg!(miri) { 100 } else { 400 };
 
     #[derive(Clone, Debug)]
-    enum Step {
+    enum FifoStep {
         Push(u64),
         PushLarge([u64; 5]),
         PushToken,
@@ -237,13 +237,13 @@ mod tests {
         Shrink,
     }
 
-    fn step() -> impl Strategy<Value = Step> {
+    fn step() -> impl Strategy<Value = FifoStep> {
         prop_oneof![
-            3 => any::<u64>().prop_map(Step::Push),
-            2 => any::<[u64; 5]>().prop_map(Step::PushLarge),
-            1 => Just(Step::PushToken),
-            4 => Just(Step::Pop),
-            1 => Just(Step::Shrink),
+            3 => any::<u64>().prop_map(FifoStep::Push),
+            2 => any::<[u64; 5]>().prop_map(FifoStep::PushLarge),
+            1 => Just(FifoStep::PushToken),
+            4 => Just(FifoStep::Pop),
+            1 => Just(FifoStep::Shrink),
         ]
     }
 
@@ -255,20 +255,20 @@ mod tests {
             for step in steps {
                 match step {
                     // SAFETY: `token` encodes the words of the value.
-                    Step::Push(value) => unsafe {
+                    FifoStep::Push(value) => unsafe {
                         fifo.push(token(1), value);
                         model.push_back(vec![value]);
                     },
                     // SAFETY: as above.
-                    Step::PushLarge(value) => unsafe {
+                    FifoStep::PushLarge(value) => unsafe {
                         fifo.push(token(5), value);
                         model.push_back(value.to_vec());
                     },
-                    Step::PushToken => {
+                    FifoStep::PushToken => {
                         fifo.push_token(token(0));
                         model.push_back(Vec::new());
                     }
-                    Step::Pop => {
+                    FifoStep::Pop => {
                         // SAFETY: as above; the words are read before anything else is done.
                         let got = (!fifo.is_empty()).then(|| unsafe {
                             let (token, value) = fifo.take(words);
@@ -278,7 +278,7 @@ mod tests {
                         });
                         prop_assert_eq!(got, model.pop_front());
                     }
-                    Step::Shrink => fifo.shrink(),
+                    FifoStep::Shrink => fifo.shrink(),
                 }
                 prop_assert_eq!(fifo.is_empty(), model.is_empty());
                 // Another allocation may begin where one ends: positions in two chunks must not be

@@ -68,9 +68,9 @@ pub struct Ticker {
 /// receptors of a circuit that its waiters run would run on the timer's thread. It does not wait on
 /// the timer's thread itself, which can drop the last handle in a value that it drops while it
 /// sends the ticker's tick.
-struct Held(Arc<Inner>);
+struct Held(Arc<TickerInner>);
 
-struct Inner {
+struct TickerInner {
     machine: MachineRef,
     subject: Subject,
     target: Pipe<u64>,
@@ -100,7 +100,7 @@ impl Naming<'_> {
                 format!("the interval is {interval:?}; it must be above zero, up to a hundred years");
             return Err(ArgumentError::new("ticker", message).into());
         }
-        let inner = Arc::new(Inner {
+        let inner = Arc::new(TickerInner {
             machine: self.machine().clone(),
             subject: self.component(Kind::Ticker, "ticker")?,
             target: target.clone(),
@@ -142,11 +142,11 @@ impl Ticker {
 }
 
 /// The ticker in the form that its clock uses.
-fn ticking(inner: &Arc<Inner>) -> Arc<dyn Ticking> {
-    Arc::<Inner>::clone(inner)
+fn ticking(inner: &Arc<TickerInner>) -> Arc<dyn Ticking> {
+    Arc::<TickerInner>::clone(inner)
 }
 
-impl Ticking for Inner {
+impl Ticking for TickerInner {
     fn id(&self) -> Id {
         self.subject.id()
     }
@@ -172,7 +172,7 @@ impl Ticking for Inner {
     }
 }
 
-impl Inner {
+impl TickerInner {
     /// Emits a tick to the target, in the circuit's context.
     fn give(&self, mut number: u64) {
         if !self.closed.load(Ordering::Acquire) {

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
-use super::Inner;
+use super::ScopeInner;
 use crate::identity::subject::Id;
 use crate::structure::handle::handle;
 use crate::structure::resource::Resource;
@@ -18,12 +18,12 @@ pub struct Closure<R> {
 
 struct Once<R> {
     resource: R,
-    scope: Weak<Inner>,
+    scope: Weak<ScopeInner>,
     consumed: AtomicBool,
 }
 
 impl<R: Resource + Clone + 'static> Closure<R> {
-    pub(super) fn new(resource: R, scope: &Arc<Inner>) -> Self {
+    pub(super) fn new(resource: R, scope: &Arc<ScopeInner>) -> Self {
         let once = Once { resource, scope: Arc::downgrade(scope), consumed: AtomicBool::new(false) };
         Self { inner: Arc::new(once) }
     }
@@ -42,7 +42,7 @@ impl<R: Resource + Clone + 'static> Closure<R> {
     }
 }
 
-impl Inner {
+impl ScopeInner {
     /// Removes the closure of this resource from the scope. Returns false if it was consumed before
     /// or the scope is closed.
     fn hand_over(&self, id: Id, consumed: &AtomicBool) -> bool {
@@ -62,7 +62,7 @@ impl Inner {
 /// scope.
 struct Closing<'a, R: Resource> {
     resource: &'a R,
-    scope: &'a Inner,
+    scope: &'a ScopeInner,
 }
 
 impl<R: Resource> Drop for Closing<'_, R> {

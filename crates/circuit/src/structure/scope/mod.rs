@@ -41,20 +41,20 @@ pub use closure::Closure;
 /// ```
 #[must_use = "a scope closes what it was given when it is dropped"]
 pub struct Scope {
-    inner: Arc<Inner>,
+    inner: Arc<ScopeInner>,
     /// Whether this is its creator's handle. The other handles are the `enclosure` fields of inner
     /// scopes.
     is_owner: bool,
 }
 
-struct Inner {
+struct ScopeInner {
     subject: Subject,
     enclosure: Option<Scope>,
-    state: Mutex<State>,
+    state: Mutex<ScopeState>,
 }
 
 #[derive(Default)]
-struct State {
+struct ScopeState {
     closed: bool,
     /// In the order of registration.
     members: BTreeMap<u64, Member>,
@@ -69,7 +69,7 @@ enum Member {
         /// The [`Closure`] returned for it, until it is consumed.
         closure: Option<AnyClosure>,
     },
-    Scope(Weak<Inner>),
+    Scope(Weak<ScopeInner>),
 }
 
 type AnyClosure = Box<dyn Any + Send + Sync>;
@@ -89,7 +89,7 @@ impl Scope {
     fn within(name: Name, enclosure: Option<Scope>) -> Self {
         let around = enclosure.as_ref().map_or(Subject::cortex(), Scope::subject);
         let subject = Subject::new(Kind::Scope, name, Some(around.clone()));
-        let inner = Inner { subject, enclosure, state: Mutex::default() };
+        let inner = ScopeInner { subject, enclosure, state: Mutex::default() };
         Self { inner: Arc::new(inner), is_owner: true }
     }
 
@@ -157,7 +157,7 @@ impl Scope {
         self.inner.close();
     }
 
-    fn open(&self, operation: &'static str) -> Result<MutexGuard<'_, State>, Fault> {
+    fn open(&self, operation: &'static str) -> Result<MutexGuard<'_, ScopeState>, Fault> {
         let state = self.inner.lock();
         if state.closed {
             return Err(Fault::new(self.subject().clone(), operation, "the scope is closed"));
@@ -176,8 +176,8 @@ impl Scope {
     }
 }
 
-impl Inner {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl ScopeInner {
+    fn lock(&self) -> MutexGuard<'_, ScopeState> {
         unpoisoned(self.state.lock())
     }
 
@@ -205,7 +205,7 @@ impl Inner {
     }
 }
 
-impl State {
+impl ScopeState {
     fn add(&mut self, id: Id, member: Member) -> u64 {
         let place = self.next_place;
         self.next_place += 1;

@@ -26,11 +26,11 @@ pub(super) struct Summary {
     /// Fingerprints; searched first, so stored separately.
     marks: Vec<u64>,
     counts: Vec<u64>,
-    places: Vec<Place>,
+    places: Vec<SummaryPlace>,
 }
 
 #[derive(Debug)]
-struct Place {
+struct SummaryPlace {
     db: u8,
     /// The key, or its first [`NAME_BYTES`].
     name: Box<[u8]>,
@@ -56,7 +56,7 @@ pub(super) struct Sighting<'s> {
     pub(super) committed: u64,
 }
 
-impl Place {
+impl SummaryPlace {
     fn new(mover: &Mover<'_>, error: u64) -> Self {
         let name = Box::from(name_of(mover));
         Self { db: mover.db, name, length: mover.key.len(), error, units: 0, committed: 0 }
@@ -131,14 +131,14 @@ impl Summary {
         if self.places.len() < PLACES {
             self.marks.push(mover.mark());
             self.counts.push(0);
-            self.places.push(Place::new(mover, 0));
+            self.places.push(SummaryPlace::new(mover, 0));
             return self.places.len() - 1;
         }
         let lowest = self.counts.iter().enumerate().min_by_key(|&(_, &count)| count);
         let (index, count) = lowest.map_or((0, 0), |(index, &count)| (index, count));
         if let (Some(mark), Some(place)) = (self.marks.get_mut(index), self.places.get_mut(index)) {
             *mark = mover.mark();
-            *place = Place::new(mover, count);
+            *place = SummaryPlace::new(mover, count);
         }
         index
     }

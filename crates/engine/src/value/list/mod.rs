@@ -35,7 +35,7 @@ pub struct List {
 
 /// A place between elements: a chunk and an offset in it.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct ListPosition {
     chunk: usize,
     offset: usize,
 }
@@ -184,7 +184,7 @@ impl List {
     }
 
     /// Returns the place before the element at an index, which must exist.
-    fn place_of(&self, index: usize) -> Place {
+    fn place_of(&self, index: usize) -> ListPosition {
         assert!(index < self.len, "element {index} of a list of {}", self.len);
         let (chunk, inside) = if index <= self.len / 2 {
             let (mut chunk, mut left) = (0, index);
@@ -201,13 +201,13 @@ impl List {
             }
             (chunk, self.chunks[chunk].len() - left)
         };
-        Place { chunk, offset: self.chunks[chunk].place_of(inside) }
+        ListPosition { chunk, offset: self.chunks[chunk].place_of(inside) }
     }
 
     /// Iterates over the elements from an index to the back.
     pub fn iter_from(&self, index: usize) -> Iter<'_> {
         if index >= self.len {
-            return Iter { list: self, place: Place { chunk: 0, offset: 0 }, left: 0 };
+            return Iter { list: self, place: ListPosition { chunk: 0, offset: 0 }, left: 0 };
         }
         Iter { list: self, place: self.place_of(index), left: self.len - index }
     }
@@ -216,7 +216,7 @@ impl List {
     pub fn iter_back(&self) -> IterBack<'_> {
         let chunk = self.chunks.len().saturating_sub(1);
         let offset = self.chunks.back().map_or(0, Chunk::end);
-        IterBack { list: self, place: Place { chunk, offset }, left: self.len }
+        IterBack { list: self, place: ListPosition { chunk, offset }, left: self.len }
     }
 
     /// Replaces the element at an index, negative from the back; `false` if there is none.
@@ -227,7 +227,7 @@ impl List {
         if !self.chunks[place.chunk].set(place.offset, element) {
             // The longer element does not fit: insert it next to the old one, then remove that.
             let old = self.chunks[place.chunk].next(place.offset).1;
-            self.insert_at(Place { offset: old, ..place }, element);
+            self.insert_at(ListPosition { offset: old, ..place }, element);
             self.trim_one(index);
         }
         true
@@ -260,13 +260,16 @@ impl List {
     }
 
     /// Returns the places before and after the first element that equals `pivot`.
-    fn find(&self, pivot: &[u8]) -> Option<(Place, Place)> {
+    fn find(&self, pivot: &[u8]) -> Option<(ListPosition, ListPosition)> {
         for (number, chunk) in self.chunks.iter().enumerate() {
             let mut offset = chunk.start();
             while offset < chunk.end() {
                 let (element, next) = chunk.next(offset);
                 if element == pivot {
-                    return Some((Place { chunk: number, offset }, Place { chunk: number, offset: next }));
+                    return Some((
+                        ListPosition { chunk: number, offset },
+                        ListPosition { chunk: number, offset: next },
+                    ));
                 }
                 offset = next;
             }
@@ -275,8 +278,8 @@ impl List {
     }
 
     /// Inserts an element at a place of a list that is not empty.
-    fn insert_at(&mut self, place: Place, element: &[u8]) {
-        let Place { chunk: number, offset } = place;
+    fn insert_at(&mut self, place: ListPosition, element: &[u8]) {
+        let ListPosition { chunk: number, offset } = place;
         self.len += 1;
         if self.capture.is_some() {
             (number.saturating_sub(1)..number + 2).for_each(|number| self.before_change(number));
@@ -420,7 +423,7 @@ fn chunk_index(chunk: &Chunk, place: usize) -> usize {
 #[derive(Debug, Clone)]
 pub struct Iter<'a> {
     list: &'a List,
-    place: Place,
+    place: ListPosition,
     left: usize,
 }
 
@@ -432,7 +435,7 @@ impl<'a> Iterator for Iter<'a> {
         self.left = self.left.checked_sub(1)?;
         if self.place.offset == self.list.chunks[self.place.chunk].end() {
             let chunk = self.place.chunk + 1;
-            self.place = Place { chunk, offset: self.list.chunks[chunk].start() };
+            self.place = ListPosition { chunk, offset: self.list.chunks[chunk].start() };
         }
         let (element, next) = self.list.chunks[self.place.chunk].next(self.place.offset);
         self.place.offset = next;
@@ -444,7 +447,7 @@ impl<'a> Iterator for Iter<'a> {
 #[derive(Debug, Clone)]
 pub struct IterBack<'a> {
     list: &'a List,
-    place: Place,
+    place: ListPosition,
     left: usize,
 }
 
@@ -456,7 +459,7 @@ impl<'a> Iterator for IterBack<'a> {
         self.left = self.left.checked_sub(1)?;
         if self.place.offset == self.list.chunks[self.place.chunk].start() {
             let chunk = self.place.chunk - 1;
-            self.place = Place { chunk, offset: self.list.chunks[chunk].end() };
+            self.place = ListPosition { chunk, offset: self.list.chunks[chunk].end() };
         }
         let (element, previous) = self.list.chunks[self.place.chunk].previous(self.place.offset);
         self.place.offset = previous;

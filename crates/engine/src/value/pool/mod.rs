@@ -27,10 +27,10 @@ const ENDED_BYTES: usize = 24;
 
 /// A pool as the value of a key.
 #[derive(Debug)]
-pub struct Pool(Box<State>);
+pub struct Pool(Box<PoolState>);
 
 #[derive(Debug)]
-struct State {
+struct PoolState {
     chained: ChainedPool<AnySelector>,
     recent: Recent,
     durability: PoolDurability,
@@ -70,7 +70,7 @@ impl Pool {
     }
 
     fn of(chained: ChainedPool<AnySelector>, recent: Recent, durability: PoolDurability) -> Self {
-        Self(Box::new(State { chained, recent, durability, listed_ms: 0, capture: None }))
+        Self(Box::new(PoolState { chained, recent, durability, listed_ms: 0, capture: None }))
     }
 
     /// Returns the pool itself.
@@ -144,7 +144,7 @@ impl Pool {
 
     /// Commits the staged events.
     fn keep<R>(&mut self, now_us: u64, made: R) -> Changed<R> {
-        let State { chained, recent, capture, .. } = &mut *self.0;
+        let PoolState { chained, recent, capture, .. } = &mut *self.0;
         let staged = chained.pool.staged();
         if staged.is_empty() {
             chained.pool.commit();
@@ -166,7 +166,7 @@ impl Pool {
     /// Commits the staged events after a running snapshot has written the items that they change.
     #[cold]
     fn commit_unseen(&mut self, now_us: u64) {
-        let State { chained: ChainedPool { pool, .. }, recent, capture, .. } = &mut *self.0;
+        let PoolState { chained: ChainedPool { pool, .. }, recent, capture, .. } = &mut *self.0;
         let events = pool.staged().to_vec();
         pool.revert();
         for event in Events::new(&events).flatten() {
@@ -181,7 +181,7 @@ impl Pool {
     /// # Errors
     /// [`NotFollowed`]; the pool must not be used afterwards.
     pub(crate) fn follow(&mut self, frame: &[u8]) -> Result<(), NotFollowed> {
-        let State { chained, recent, capture, .. } = &mut *self.0;
+        let PoolState { chained, recent, capture, .. } = &mut *self.0;
         chained.follow_with(frame, |pool, time_us, event| see(capture, recent, pool, time_us, event))
     }
 
@@ -195,7 +195,7 @@ impl Pool {
         frame: &[u8],
         see: &mut dyn FnMut(Sight<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let State { chained, recent, .. } = &mut *self.0;
+        let PoolState { chained, recent, .. } = &mut *self.0;
         // A frame that does not continue the log is refused before its time is used.
         let time_us = Frame::read_alone(frame).map_or(0, |frame| frame.time_us);
         chained.check(frame, &mut |sight| {

@@ -39,11 +39,11 @@ pub(super) struct RankTree<T> {
 #[derive(Debug)]
 enum Node<T> {
     Leaf(Vec<T>),
-    Inner(Box<Inner<T>>),
+    Inner(Box<InnerNode<T>>),
 }
 
 #[derive(Debug)]
-struct Inner<T> {
+struct InnerNode<T> {
     counts: Vec<usize>,
     separators: Vec<T>,
     children: Vec<Node<T>>,
@@ -73,7 +73,7 @@ impl<T: Ord + Clone> RankTree<T> {
         while nodes.len() > 1 {
             nodes = chunks(nodes)
                 .map(|children| {
-                    let inner = Inner::of(children);
+                    let inner = InnerNode::of(children);
                     (inner.counts.iter().sum(), Node::Inner(Box::new(inner)))
                 })
                 .collect();
@@ -93,7 +93,7 @@ impl<T: Ord + Clone> RankTree<T> {
         self.len += 1;
         let Some(Split { separator, right, count }) = split else { return };
         let left = std::mem::replace(&mut self.root, Node::Leaf(Vec::new()));
-        self.root = Node::Inner(Box::new(Inner {
+        self.root = Node::Inner(Box::new(InnerNode {
             counts: vec![self.len - count, count],
             separators: vec![separator],
             children: vec![left, right],
@@ -290,7 +290,7 @@ impl<T: Ord + Clone> Node<T> {
     }
 }
 
-impl<T: Ord + Clone> Inner<T> {
+impl<T: Ord + Clone> InnerNode<T> {
     fn of(nodes: Vec<(usize, Node<T>)>) -> Self {
         let mut inner = Self {
             counts: Vec::with_capacity(MAX),
@@ -557,17 +557,17 @@ mod tests {
     }
 
     #[derive(Debug, Clone)]
-    enum Step {
+    enum PathStep {
         Insert(u32, u32),
         Remove(u32, u32),
         RemoveRange(usize, usize),
     }
 
-    fn step() -> impl Strategy<Value = Step> {
+    fn step() -> impl Strategy<Value = PathStep> {
         prop_oneof![
-            4 => (0..5_000_u32, 1..300_u32).prop_map(|(from, count)| Step::Insert(from, count)),
-            2 => (0..5_000_u32, 1..300_u32).prop_map(|(from, count)| Step::Remove(from, count)),
-            1 => (0..5_000_usize, 0..2_000_usize).prop_map(|(from, count)| Step::RemoveRange(from, count)),
+            4 => (0..5_000_u32, 1..300_u32).prop_map(|(from, count)| PathStep::Insert(from, count)),
+            2 => (0..5_000_u32, 1..300_u32).prop_map(|(from, count)| PathStep::Remove(from, count)),
+            1 => (0..5_000_usize, 0..2_000_usize).prop_map(|(from, count)| PathStep::RemoveRange(from, count)),
         ]
     }
 
@@ -579,17 +579,17 @@ mod tests {
             for step in steps {
                 match step {
                     // Runs in strides cause splits and merges that single items rarely do.
-                    Step::Insert(from, count) => for item in (0..count).map(|n| from + n * 7 % count) {
+                    PathStep::Insert(from, count) => for item in (0..count).map(|n| from + n * 7 % count) {
                         if let Err(index) = model.binary_search(&item) {
                             model.insert(index, item);
                             tree.insert(item);
                         }
                     },
-                    Step::Remove(from, count) => for item in (0..count).map(|n| from + n * 5 % count) {
+                    PathStep::Remove(from, count) => for item in (0..count).map(|n| from + n * 5 % count) {
                         let expected = model.binary_search(&item).ok().map(|index| model.remove(index));
                         prop_assert_eq!(tree.remove(|other| other.cmp(&item)), expected);
                     },
-                    Step::RemoveRange(from, count) => {
+                    PathStep::RemoveRange(from, count) => {
                         let range = from.min(model.len())..(from + count).min(model.len());
                         let mut taken = Vec::new();
                         tree.remove_range(from..from + count, |item| taken.push(item));

@@ -10,14 +10,14 @@ const NONE: u32 = u32::MAX;
 #[derive(Debug)]
 pub(super) struct Tables<S> {
     pub(super) layout: Layout,
-    inner: Vec<Inner<S>>,
+    inner: Vec<InnerTable<S>>,
     /// For each item of the initial catalogue, the table that it leads to.
     leads_to: Box<[u32]>,
 }
 
 /// A nested table.
 #[derive(Debug)]
-struct Inner<S> {
+struct InnerTable<S> {
     items: Range<u32>,
     selector: S,
     /// Number of its items with a weight and with units left.
@@ -50,7 +50,7 @@ impl<S: Selector> Tables<S> {
             leads_to[item as usize] = table;
             leads[table as usize].push(item);
         }
-        let inner = leads.into_iter().zip(&layout.tables).map(|(leads, (_, items))| Inner {
+        let inner = leads.into_iter().zip(&layout.tables).map(|(leads, (_, items))| InnerTable {
             items: items.clone(),
             selector: make(&shares[items.start as usize..items.end as usize]),
             on_sale: items.clone().filter(|&item| is_on_sale(item)).count(),
@@ -88,7 +88,7 @@ impl<S: Selector> Tables<S> {
 
     /// Returns the selector of a table, and the number of its first item.
     pub(super) fn selector_of(&self, table: u32) -> (u32, &S) {
-        let Inner { items, selector, .. } = &self.inner[table as usize];
+        let InnerTable { items, selector, .. } = &self.inner[table as usize];
         (items.start, selector)
     }
 
@@ -97,7 +97,7 @@ impl<S: Selector> Tables<S> {
     #[inline]
     pub(super) fn descend(&self, mut met: u32, choose: &mut impl FnMut(u64) -> u64) -> u32 {
         while let Some(table) = self.lead(met) {
-            let Inner { items, selector, .. } = &self.inner[table as usize];
+            let InnerTable { items, selector, .. } = &self.inner[table as usize];
             met = items.start + selector.select(choose(selector.total())) as u32;
         }
         met
@@ -112,7 +112,7 @@ impl<S: Selector> Tables<S> {
     /// Sets the share of an item in its table.
     #[inline]
     pub(super) fn set_share(&mut self, table: u32, item: u32, share: u64) {
-        let Inner { items, selector, .. } = &mut self.inner[table as usize];
+        let InnerTable { items, selector, .. } = &mut self.inner[table as usize];
         selector.set((item - items.start) as usize, share);
     }
 
