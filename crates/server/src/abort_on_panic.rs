@@ -42,7 +42,7 @@ mod tests {
     use std::os::unix::process::ExitStatusExt as _;
     use std::process::Command;
 
-    /// Tells the child process how its thread panics.
+    /// Environment variable that selects how the child process's thread panics.
     const HOW: &str = "TIDEMARK_TEST_PANIC";
     const SIGABRT: i32 = 6;
 

@@ -74,7 +74,8 @@ mod tests {
             ("/sys/fs/cgroup/memory/a/memory.limit_in_bytes", "300\n"),
         ];
         assert_eq!(limit("9:name=systemd:/\n4:cpu,memory:/a\n0::/\n", &version_1), Some(300));
-        // In a container the path is the host's, and the files are of the container's own group.
+        // In a container, the path is the host's, and the files belong to the container's own
+        // cgroup.
         assert_eq!(limit("0::/docker/1234\n", &[("/sys/fs/cgroup/memory.max", "200\n")]), Some(200));
         assert_eq!(limit("nonsense\n::\n", &unified), None);
     }

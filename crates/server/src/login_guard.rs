@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(guard.judge_at(guesser, false, later), Login::Wrong, "one has come back");
         assert_eq!(guard.judge_at(guesser, true, later), Login::Refused);
         assert_eq!(guard.judge_at(guesser, true, later + REFILL), Login::Right);
-        // Upper bound of the guesses in an hour.
+        // Upper bound of the guesses in one hour.
         let tried = (0..36_000_000_u64).step_by(997).map(|ms| later + Duration::from_micros(ms * 100));
         let looked_at = tried.filter(|at| guard.judge_at(guesser, false, *at) == Login::Wrong).count();
         assert!(looked_at <= 36_000 + BURST as usize, "{looked_at}");

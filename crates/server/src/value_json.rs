@@ -144,7 +144,7 @@ mod tests {
         }
     }
 
-    /// Bytes many of which begin like replies.
+    /// Generates bytes, many of which begin like RESP replies.
     fn resembling() -> impl Strategy<Value = Vec<u8>> {
         let piece = prop_oneof![
             "[*~%$:,#+=>|!(-][0-9]{0,2}\r\n".prop_map(String::into_bytes),

@@ -1,10 +1,10 @@
-//! Twelve planted faults, each of which breaks an invariant of durability or order: each ends in a
-//! stop of the process, none in an acknowledgement. Run with assertions of debug builds off, as the
-//! product is built.
+//! Twelve planted faults, each of which breaks an invariant of durability or order. Each ends in a
+//! stop of the process, none in an acknowledgement. Run these tests without debug assertions, as
+//! the product is built.
 //!
 //! A server with a fault is a child process: this binary again, with the environment variable
-//! [`DIRECTORY`]. The parent sends requests until the child ends, starts a server without the fault on
-//! the same directory, and looks for everything that was acknowledged.
+//! [`DIRECTORY`]. The parent sends requests until the child ends. It then starts a server without
+//! the fault on the same directory and looks for every acknowledged change.
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -18,29 +18,29 @@ use tidemark_log::Durability;
 use tidemark_server::Server;
 use tidemark_server::config::{BindAddress, Config};
 
-/// Says to a child process where its data is.
+/// Environment variable with the data directory of a child process.
 const DIRECTORY: &str = "TIDEMARK_TEST_DIRECTORY";
-/// Says to a child process on which port it listens.
+/// Environment variable with the port on which a child process listens.
 const PORT: &str = "TIDEMARK_TEST_PORT";
-/// Says to a child process when its changes are durable.
+/// Environment variable with the durability mode of a child process.
 const DURABILITY: &str = "TIDEMARK_TEST_DURABILITY";
 
-/// Longer than anything takes, so that a test fails instead of hanging.
+/// Longer than any step needs, so that a test fails instead of hanging.
 const DEADLINE: Duration = Duration::from_mins(1);
 const SIGABRT: i32 = 6;
-/// Requests that a workload sends at most, far behind where each fault shows.
+/// Upper bound of the requests of a workload. Each fault shows far earlier.
 const REQUESTS_MAX: u64 = 2_000;
-/// Size of a value: some hundred of them fill a segment.
+/// Size of a value: a few hundred values fill a segment.
 const VALUE_BYTES: usize = 2_000;
 
-/// A server in a process of its own.
+/// Server in its own process.
 struct Running {
     child: Child,
     port: u16,
 }
 
 impl Running {
-    /// Starts a server on a directory, with a fault or without.
+    /// Starts a server on a directory, with or without a fault.
     fn start(directory: &Path, fault: Option<Fault>, durability: &str) -> Self {
         let port = free_port();
         let mut command = Command::new(std::env::current_exe().expect("this test's binary"));
@@ -58,7 +58,7 @@ impl Running {
         Self { child: command.spawn().expect("a child process"), port }
     }
 
-    /// Connects, once the server has loaded its data; `None` if the process ends before.
+    /// Connects once the server has loaded its data. `None` if the process ends earlier.
     fn connect(&mut self) -> Option<Client> {
         let began = Instant::now();
         while self.child.try_wait().expect("a child process").is_none() {
@@ -81,7 +81,7 @@ impl Running {
         self.child.wait().expect("a child process");
     }
 
-    /// How the process has ended, and what it has said.
+    /// Returns the exit status and the standard error of the process.
     fn ended(mut self) -> (ExitStatus, String) {
         let mut said = String::new();
         self.child.stderr.take().expect("it is piped").read_to_string(&mut said).expect("text");
@@ -89,13 +89,13 @@ impl Running {
     }
 }
 
-/// A client that sends one request at a time.
+/// Client that sends one request at a time.
 struct Client {
     stream: BufReader<TcpStream>,
 }
 
 impl Client {
-    /// The reply's first line; `None` if the server has ended instead.
+    /// Sends a request and returns the reply's first line; `None` if the server ends instead.
     fn ask(&mut self, words: &[&str]) -> Option<String> {
         let mut request = format!("*{}\r\n", words.len());
         for word in words {
@@ -114,14 +114,14 @@ impl Client {
     }
 }
 
-/// What a workload has been told.
+/// Changes that the server has acknowledged to a workload.
 #[derive(Default)]
 struct Acknowledged {
-    /// The number of the last `SET` that was answered with OK; the key follows from it.
+    /// Number of the last `SET` that the server answered with OK. It determines the key.
     sets: u64,
 }
 
-/// Sends changes until the server ends: large values, so that segments rotate, in 50 keys.
+/// Sends changes of 50 keys until the server ends. The values are large, so that segments rotate.
 fn set(client: &mut Client, acknowledged: &mut Acknowledged) {
     for number in 1..=REQUESTS_MAX {
         let value = format!("{number:0VALUE_BYTES$}");
@@ -133,7 +133,7 @@ fn set(client: &mut Client, acknowledged: &mut Acknowledged) {
     }
 }
 
-/// Looks in a server without the fault for everything that was acknowledged.
+/// Looks for every acknowledged change in a server without the fault.
 fn check(directory: &Path, acknowledged: &Acknowledged) {
     let mut server = Running::start(directory, None, "always");
     let mut client = server.connect().expect("a server without the fault starts");
@@ -142,14 +142,14 @@ fn check(directory: &Path, acknowledged: &Acknowledged) {
         client.ask(&["GET", &format!("key:{}", number % 50)]);
         let value = client.line().expect("a value");
         let found: u64 = value.parse().expect("a number");
-        // The request behind the last answer may have been carried out.
+        // The server may have executed the request after the last acknowledged one.
         assert!(found == number || found == number + 50, "key of request {number} holds {found}");
     }
     server.kill();
 }
 
-/// Runs a workload against a server with the fault, which must end by a panic that says `text`, and
-/// looks for what was acknowledged.
+/// Runs a workload against a server with the fault, which must end by a panic with `text`. Then
+/// looks for every acknowledged change.
 fn stops(fault: Fault, durability: &str, text: &str, workload: impl Fn(&mut Running, &mut Acknowledged)) {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let data = directory.path().join("data");
@@ -175,7 +175,7 @@ fn refuses_to_start(fault: Fault, text: &str) {
     server.kill();
     let mut faulty = Running::start(&data, Some(fault), "always");
     if let Some(mut client) = faulty.connect() {
-        // It listens before it has recovered; then it must not answer.
+        // The server listens before it has recovered. It must not answer in that time.
         let reply = client.ask(&["GET", "key:1"]);
         let is_answer = reply.as_deref().is_some_and(|reply| !reply.starts_with("-LOADING"));
         assert!(!is_answer, "a server with the fault {fault} answers {reply:?}");
@@ -281,7 +281,8 @@ fn a_record_that_is_not_applied() {
 fn a_caller_that_is_released_before_its_record_is_durable() {
     stops(Fault::Waiter, "off", "a caller that waits for record", |server, _| {
         let mut client = server.connect().expect("it starts");
-        // Of what is answered without being durable nothing is promised behind a kill.
+        // A reply that is sent before its record is durable promises nothing after a kill, so no
+        // acknowledgement is recorded.
         for number in 0..REQUESTS_MAX {
             if client.ask(&["SET", "key", &number.to_string()]).is_none() {
                 return;
@@ -304,13 +305,13 @@ fn a_pool_that_keeps_another_chain_than_its_frame_states() {
         let mut client = server.connect().expect("it starts");
         let created = client.ask(&["POOL.CREATE", "pool", "ITEMS", "car", "1", "5"]);
         assert!(created.is_some_and(|reply| !reply.starts_with('-')), "a pool with five cars");
-        // The reply has more lines, which are of no interest here.
+        // The reply has more lines. A new connection skips them.
         let mut client = server.connect().expect("it runs");
         assert_eq!(client.ask(&["POOL.DRAW", "pool"]), None, "no draw is answered");
     });
 }
 
-/// What a child process does: it serves until it is killed.
+/// Serves, in a child process, until the process is killed.
 #[test]
 #[ignore = "the other tests start it as a process of its own"]
 fn serves_as_a_child_process() {
@@ -334,7 +335,7 @@ fn serves_as_a_child_process() {
     server.expect("the server starts").wait().expect("a clean stop");
 }
 
-/// A port on which nothing listens.
+/// Returns a port on which no process listens.
 fn free_port() -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
     listener.local_addr().expect("an address").port()

@@ -221,8 +221,8 @@ mod tests {
     use std::sync::Arc;
     use tidemark_log::{MemoryStorage, Options};
 
-    /// A log with one record of each of `kills` + 1 processes, all but the last of which were
-    /// killed.
+    /// Creates a log with one record of each of `kills` + 1 processes, all but the last of which
+    /// were killed.
     fn log_after_kills(kills: usize) -> Log {
         let mut storage = MemoryStorage::new();
         loop {

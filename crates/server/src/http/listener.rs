@@ -362,7 +362,7 @@ mod tests {
         (FewListener::new(listener, connections, patience), address)
     }
 
-    /// Serves `router` with up to `connections` ordinary places.
+    /// Serves `router` with up to `connections` ordinary places and returns the address.
     async fn serve(connections: usize, router: Router) -> SocketAddr {
         let (few, address) = listener(connections, Duration::from_mins(10)).await;
         let router = router.into_make_service_with_connect_info::<Visit>();
@@ -385,7 +385,7 @@ mod tests {
         answer
     }
 
-    /// Answers when the test permits, and only in ordinary places.
+    /// Returns a router that answers when the test permits, and only in ordinary places.
     fn slow(go_on: Arc<Semaphore>) -> Router {
         let slow = async move |ConnectInfo(visit): ConnectInfo<Visit>| {
             visit.note_request();

@@ -191,7 +191,7 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicBool, Ordering};
 
-    /// A configuration for a free port of an address that no other test uses.
+    /// Returns a configuration for a free port of an address that no other test uses.
     fn config(host: &str) -> Config {
         let free = std::net::TcpListener::bind((host, 0)).expect("a free port");
         let bind = vec![BindAddress { host: host.to_owned(), optional: false }];

@@ -262,7 +262,7 @@ mod tests {
         for (text, until) in [
             ("b", Until::Written(Lsn(7))),
             ("c", Until::Durable(Lsn(5))),
-            // An earlier hold implies it.
+            // An earlier hold implies this one.
             ("d", Until::Written(Lsn(5))),
             ("e", Until::Written(Lsn(9))),
         ] {

@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn waits_that_ended_long_before_their_time_leave_nothing() {
         let (mut timers, later) = (Timers::default(), Instant::now() + Duration::from_hours(10_000));
-        // Clients with long waits come and go one after the other; one stays.
+        // Clients with long waits come and go, one after another; one client stays.
         let staying = ConnectionId { slot: 9, client: 0 };
         timers.set(later, staying, 1, |_, _| true);
         for client in 1..10_000 {

@@ -425,7 +425,7 @@ mod tests {
     use tidemark_engine::{Call, Protocol, command};
     use tidemark_log::{Log, MemoryStorage, Options};
 
-    /// A watched `GET k` that has emitted `count` times since.
+    /// Returns a watched `GET k` that has emitted `count` times since.
     fn emitted(count: u8) -> (Engine, Subscribed) {
         let options = Options { segment_bytes: Options::SEGMENT_BYTES_MIN, ..Options::default() };
         let (log, _) = Log::open(Arc::new(MemoryStorage::new()), options).expect("an empty log");
@@ -443,14 +443,14 @@ mod tests {
         (engine, subscribed)
     }
 
-    /// A watched `GET k` with one emission that is no longer retained.
+    /// Returns a watched `GET k` with one emission that is no longer retained.
     fn forgotten_emission() -> Subscribed {
         let (engine, subscribed) = emitted(1);
         engine.forget_watched(10);
         subscribed
     }
 
-    /// A cursor, and the second emission after it.
+    /// Returns a cursor, and the second emission after it.
     fn second() -> (Cursor, Emission) {
         let (_engine, subscribed) = emitted(2);
         let mut emissions = Vec::new();

@@ -258,7 +258,7 @@ mod tests {
             turns.push(query.0);
             last = query;
             if turns.len() < 6 {
-                // It has more.
+                // The query has more emissions.
                 http_listener.tell(query);
             }
         }

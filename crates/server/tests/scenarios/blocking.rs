@@ -1,10 +1,10 @@
-//! Clients that wait: served in order, in time, or not at all.
+//! Blocking commands: the server serves waiting clients in order, in time, or not at all.
 
 use crate::common::{Client, TestServer, eventually};
 use std::net::TcpStream;
 use tidemark_log::Durability;
 
-/// Sends a command that will wait, and returns when it does.
+/// Sends a command that blocks, and returns once the client waits.
 fn block(server: &TestServer, client: &mut Client<TcpStream>, command: &str) {
     let mut other = server.client();
     let before = blocked_clients(&mut other);
@@ -104,7 +104,7 @@ fn another_client_may_end_a_wait() {
     other.ask("CLIENT UNBLOCK 999 NOW", "-ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR\r\n");
 }
 
-/// Starts a client that waits for a list; its number.
+/// Starts a client that waits for a list; returns it with its id.
 fn waiting_for_a_list(server: &TestServer) -> (Client<TcpStream>, String) {
     let mut client = server.client();
     client.command(&["CLIENT", "ID"]);

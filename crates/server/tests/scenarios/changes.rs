@@ -1,10 +1,10 @@
-//! The log as it is followed over connections.
+//! `CHANGES`: clients that follow the log over connections.
 
 use crate::common::{Client, TestServer, eventually};
 use std::net::TcpStream;
 use tidemark_log::Durability;
 
-/// A client that speaks RESP3.
+/// Connects a client that speaks RESP3.
 fn resp3(server: &TestServer) -> Client<TcpStream> {
     let mut client = server.client();
     client.command(&["HELLO", "3"]);
@@ -16,7 +16,7 @@ fn bulk(text: &str) -> String {
     format!("${}\r\n{text}\r\n", text.len())
 }
 
-/// Begins to follow and returns `from`, `floor` and `durable`.
+/// Starts to follow the log and returns `from`, `floor` and `durable`.
 fn follow(client: &mut Client<TcpStream>, words: &str) -> [u64; 3] {
     client.command(&format!("CHANGES {words}").split(' ').collect::<Vec<_>>());
     let head = client.line();
@@ -27,10 +27,10 @@ fn follow(client: &mut Client<TcpStream>, words: &str) -> [u64; 3] {
     })
 }
 
-/// The next change in JSON: its LSN, and what follows its time.
+/// Reads the next change in JSON; returns its LSN and the text after its time.
 fn change(client: &mut Client<TcpStream>) -> (u64, String) {
     let mut head = client.line();
-    // On a busy machine the next change may come later than the news that there was none.
+    // On a busy machine a progress message may come before the next change.
     while head == ">2" {
         assert_eq!(client.bulk(), "progress");
         client.line();
@@ -45,7 +45,7 @@ fn change(client: &mut Client<TcpStream>) -> (u64, String) {
     (lsn, json[kind..].to_owned())
 }
 
-/// What [`change`] returns for one command in database 0.
+/// Returns what [`change`] returns for one command in database 0.
 fn command(lsn: u64, name: &str, args: &str) -> (u64, String) {
     (
         lsn,
@@ -67,7 +67,7 @@ fn every_change_is_told_in_order_from_any_place_in_the_log() {
     writer.ask("RPUSH l a b", ":2\r\n");
     assert_eq!(change(&mut follower), command(1, "set", "\"k\",\"1\""));
     assert_eq!(change(&mut follower), command(2, "rpush", "\"l\",\"a\",\"b\""));
-    // Others have a place of their own, and a connection of RESP3 does other things meanwhile.
+    // Each follower has its own position, and a RESP3 connection can run other commands meanwhile.
     let mut later = resp3(&server);
     assert_eq!(follow(&mut later, "FROM 1")[0], 1);
     assert_eq!(change(&mut later).0, 2);
@@ -169,7 +169,7 @@ fn places_outside_of_the_log_are_refused() {
     for _ in 0..200 {
         client.ask(&format!("SET k {value}"), "+OK\r\n");
     }
-    // The segments that both snapshots cover are dropped.
+    // The server drops the segments that both snapshots cover.
     client.ask("SAVE", "+OK\r\n");
     client.ask("SET k v", "+OK\r\n");
     client.ask("SAVE", "+OK\r\n");
@@ -186,7 +186,7 @@ fn places_outside_of_the_log_are_refused() {
             if place > 0 {
                 return true;
             }
-            // Nothing has been dropped yet.
+            // The server has not dropped a segment yet.
             client.command(&["RESET"]);
             while client.line() != "+RESET" {}
             return false;

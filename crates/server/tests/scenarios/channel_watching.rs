@@ -1,4 +1,4 @@
-//! Watched reads whose emissions are published on channels.
+//! Channel delivery: watched reads whose emissions are published on channels.
 
 use crate::common::watching::resp3;
 use crate::common::{Client, TestServer, eventually};
@@ -9,7 +9,7 @@ use std::time::Duration;
 use tidemark_log::Durability;
 use tidemark_server::config::Config;
 
-/// A client that has subscribed to a channel, in the protocol that it speaks.
+/// Subscribes a client to a channel, in the client's protocol.
 fn subscribe(mut client: Client<TcpStream>, channel: &str) -> Client<TcpStream> {
     client.command(&["SUBSCRIBE", channel]);
     assert!(matches!(client.line().as_str(), "*3" | ">3"));
@@ -18,14 +18,14 @@ fn subscribe(mut client: Client<TcpStream>, channel: &str) -> Client<TcpStream> 
     client
 }
 
-/// The line of JSON in the next message.
+/// Reads the next message of the channel and parses its line of JSON.
 fn message(subscriber: &mut Client<TcpStream>, channel: &str) -> Value {
     assert!(matches!(subscriber.line().as_str(), "*3" | ">3"));
     assert_eq!((subscriber.bulk(), subscriber.bulk()), ("message".to_owned(), channel.to_owned()));
     serde_json::from_str(&subscriber.bulk()).expect("a line of JSON")
 }
 
-/// The line of JSON that a command is answered.
+/// Runs a command and parses the line of JSON in its reply.
 fn line(client: &mut Client<TcpStream>, command: &str) -> Value {
     client.command(&command.split(' ').collect::<Vec<_>>());
     serde_json::from_str(&client.bulk()).expect("a line of JSON")
@@ -35,14 +35,14 @@ fn emission(sub_id: &str, lsn: u64, seq: u64, value: impl Into<Value>) -> Value 
     json!({ "sub_id": sub_id, "lsn": lsn, "seq": seq, "value": value.into() })
 }
 
-/// How many watches of channels there are.
+/// Returns how many channel watches exist.
 fn watches(server: &TestServer) -> usize {
     let mut client = server.client();
     client.command(&["WATCHES", "CHANNELS"]);
     client.line()[1..].parse().expect("a count")
 }
 
-/// How many emissions the only watch of a channel has not published.
+/// Returns how many emissions the only channel watch has not published yet.
 fn lag(server: &TestServer) -> u64 {
     let mut client = server.client();
     client.command(&["WATCHES", "CHANNELS"]);
@@ -64,7 +64,7 @@ fn emissions_are_messages_in_either_protocol() {
         assert_eq!(message(subscriber, "c"), emission("2-0", 3, 1, json!({ "f": "2" })));
         assert_eq!(message(subscriber, "c"), emission("2-0", 4, 2, json!({})));
     }
-    // Both have asked for the same watch: each emission came once.
+    // Both requests share one watch: each emission was published once.
     asker.ask("PUBLISH c end", ":2\r\n");
     subscribers[0].expect("*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$3\r\nend\r\n");
 }
@@ -115,12 +115,12 @@ fn channels_and_comebacks_have_the_same_numbers() {
     let resumed = json!({ "sub_id": "1-0", "lsn": 1, "seq": 0 });
     assert_eq!(line(&mut asker, "GET.WATCH k | CHANNEL b RESUME 1"), resumed);
     assert_eq!((message(&mut b, "b"), message(&mut b, "b")), (first, second.clone()));
-    // One that is further does not move what is published already.
+    // A later `RESUME` position does not move the watch.
     assert_eq!(line(&mut asker, "GET.WATCH k | CHANNEL b RESUME 3")["seq"], 2);
     asker.ask("SET k 3", "+OK\r\n");
     let third = emission("1-0", 4, 3, "3");
     assert_eq!((message(&mut a, "a"), message(&mut b, "b")), (third.clone(), third));
-    // Operators make another read of it.
+    // With operators it is another read.
     assert_eq!(line(&mut asker, "GET.WATCH k | CHANNEL b HIGH"), emission("5-0", 5, 0, "3"));
     asker.ask("UNWATCH CHANNEL b 9-0", ":0\r\n");
     asker.ask("UNWATCH CHANNEL b 1-0", ":1\r\n");
@@ -159,7 +159,7 @@ fn what_cannot_be_had_any_more_is_said_with_the_present_answer() {
     assert_eq!(invalid, missed("INVALID_SEQUENCE", 4, 4, 3, "3".into()));
     asker.ask("SET k 4", "+OK\r\n");
     assert_eq!(message(&mut subscriber, "c"), emission("1-0", 5, 4, "4"));
-    // The operator may end the read for everybody.
+    // An operator can end the read for all subscribers.
     asker.ask("UNWATCH QUERY 1", ":1\r\n");
     let ended = json!({ "sub_id": "1-0", "error": "ERR the watched read has ended" });
     assert_eq!(message(&mut subscriber, "c"), ended);
@@ -195,7 +195,8 @@ fn wrong_options_and_too_many_watches_are_refused() {
     line(&mut client, "GET.WATCH k | CHANNEL c");
 }
 
-/// A subscriber as it should be: it takes the emission whose number is next, and asks to go on behind what it has.
+/// A correct subscriber: it consumes the emission with the next number, and resumes after the last
+/// one that it has.
 struct Consumer {
     channel: &'static str,
     lsn: u64,
@@ -204,7 +205,7 @@ struct Consumer {
 }
 
 impl Consumer {
-    /// Subscribes, and goes on behind what it has.
+    /// Subscribes, and resumes after the last emission that the consumer has.
     fn connect(&mut self, server: &TestServer, in_resp3: bool) -> Client<TcpStream> {
         let client = if in_resp3 { resp3(server) } else { server.client() };
         let subscriber = subscribe(client, self.channel);
@@ -232,7 +233,8 @@ fn number(value: &Value) -> u64 {
     value.as_u64().expect("a number")
 }
 
-/// Writes so many numbers while consumers lose their connections, and expects each to have them all, once, in order.
+/// Writes `last` numbers while consumers lose their connections. Each consumer must receive every
+/// number once, in order.
 fn every_change_arrives_once(
     change: impl FnOnce(&mut Config),
     consumers: &[(&'static str, bool)],
@@ -247,7 +249,8 @@ fn every_change_arrives_once(
                 let mut consumer = Consumer { channel, lsn: 0, seq: 0, values: Vec::new() };
                 let mut subscriber = consumer.connect(server, *in_resp3);
                 begun.fetch_add(1, Ordering::SeqCst);
-                // At different places in the sequence, and while messages are on their way.
+                // Connections break at various places in the sequence, while messages are in
+                // flight.
                 let mut until_break = 7;
                 while consumer.seq < last {
                     if until_break == 0 {
@@ -286,7 +289,8 @@ fn every_change_arrives_once_from_the_log_and_when_it_is_durable() {
     every_change_arrives_once(retain_little, &[("a", false), ("b", true)], 500);
 }
 
-/// A server with 400 emissions of 60,000 bytes that are missed by the one subscriber of `c`, which has asked for all of them and does not read.
+/// Starts a server with 400 emissions of 60,000 bytes. The one subscriber of `c` has asked for all
+/// of them and reads none.
 fn much_is_missed(change: impl FnOnce(&mut Config)) -> (TestServer, Client<TcpStream>) {
     let server = TestServer::with(|config| {
         config.output_limits.pubsub.hard_bytes = 1 << 20;
@@ -297,7 +301,8 @@ fn much_is_missed(change: impl FnOnce(&mut Config)) -> (TestServer, Client<TcpSt
     let subscriber = subscribe(server.client(), "c");
     line(&mut asker, "GET.WATCH k | CHANNEL c");
     (1..=400).for_each(|number| asker.ask(&format!("SET k {}", text(number)), "+OK\r\n"));
-    // It goes on until sockets and output are full; on a busy machine it may have passed over so much that all of the rest fits.
+    // The server publishes until sockets and output are full. On a busy machine it may have skipped
+    // so many emissions that all of the rest fits.
     let mut last = None;
     eventually("the rest is held back", || {
         let now = lag(&server);
@@ -331,7 +336,7 @@ fn a_subscriber_that_is_too_slow_for_what_is_kept_gets_the_present_answer_and_go
             assert_eq!(number_now, seq + 1);
         } else {
             assert!(number_now > seq, "{number_now} behind {seq}");
-            // It is the present answer that stands for what was missed, so the floor is not behind it.
+            // The current answer replaces the missed emissions, so the floor is not above its LSN.
             assert!(number(&line["floor"]) > seq + 1 && number(&line["floor"]) <= number(&line["lsn"]));
             assert_eq!(line["reason"], "STALE_SEQUENCE");
             missed += 1;

@@ -1,21 +1,22 @@
-//! All clients together keep to `maxmemory-clients`: those that use most go first, and nobody else notices.
+//! All clients together keep to `maxmemory-clients`: the server evicts the largest clients first,
+//! and other clients notice nothing.
 
 use crate::common::{Client, TestServer, eventually, frame};
 use std::net::TcpStream;
 use tidemark_server::config::MemoryLimit;
 
 const MIB: usize = 1 << 20;
-/// What all clients may use.
+/// Limit for the memory of all clients, in bytes.
 const LIMIT: usize = 32 * MIB;
-/// Beyond the limit each of a test's connections may have allocated so much without having been asked: what was read in one
-/// turn, and a short answer.
+/// Bytes that each connection of a test may have allocated beyond the limit, without a request to
+/// the memory budget: the input of one turn, and a short reply.
 const UNASKED: usize = 256 * 1024;
 
 fn server() -> TestServer {
     TestServer::with(|config| config.maxmemory_clients = MemoryLimit::Bytes(LIMIT))
 }
 
-/// A field of `INFO`.
+/// Returns a number from `INFO`.
 fn figure(client: &mut Client<TcpStream>, name: &str) -> usize {
     client.command(&["INFO"]);
     let info = client.bulk();
@@ -23,7 +24,7 @@ fn figure(client: &mut Client<TcpStream>, name: &str) -> usize {
     value.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("no number {name} in {info}"))
 }
 
-/// Asserts that clients keep to the limit and that others are served.
+/// Asserts that clients keep to the limit and that the server serves other clients.
 fn keeps_to_the_limit(client: &mut Client<TcpStream>, connections: usize) {
     let used = figure(client, "mem_clients_normal");
     let most = LIMIT + connections * UNASKED;
@@ -106,7 +107,7 @@ fn requests_without_end_and_transactions_keep_to_the_limit_too() {
 
 #[test]
 fn who_must_not_be_evicted_stays_although_it_uses_most() {
-    // Of each reply the kernel takes some mebibytes.
+    // The kernel buffers some mebibytes of each reply.
     let limit = MemoryLimit::Bytes(2 * LIMIT);
     let server = TestServer::with(|config| config.maxmemory_clients = limit);
     let (mut large, mut witness) = (server.client(), server.client());
@@ -119,7 +120,7 @@ fn who_must_not_be_evicted_stays_although_it_uses_most() {
     let mut others: Vec<_> = (0..10).map(|_| server.client()).collect();
     let mut turns = 0;
     eventually("another one goes", || {
-        // Those that were refused ask again. What the answers are does not matter here.
+        // Refused clients ask again. The content of their replies does not matter here.
         let _ = others[turns % 10].try_send(&frame(&words[..15]));
         turns += 1;
         figure(&mut witness, "evicted_clients") > 0

@@ -1,9 +1,10 @@
-//! Which counters move most, as clients are told by `COUNTER.TOP` and monitoring by `/metrics`.
+//! The counters that move most, as `COUNTER.TOP` and `/metrics` report them.
 
 use crate::common::TestServer;
 use std::net::TcpStream;
 
-/// A server that looks at every move and commits nothing by itself, with a counter that goes up and down and one that only goes up.
+/// Starts a server that samples every move and never commits on its own. One counter goes up and
+/// down, another only up.
 fn server(names: bool) -> TestServer {
     let server = TestServer::with(|config| {
         config.http = Some(([127, 0, 0, 1], 0).into());
@@ -24,7 +25,8 @@ fn server(names: bool) -> TestServer {
     server
 }
 
-/// Compares an answer, line by line, with what is expected; `<id>` and `<window>` stand for what differs from run to run.
+/// Compares a reply, line by line, with the expected one. `<id>` and `<window>` stand for values
+/// that differ from run to run.
 fn check(client: &mut crate::common::Client<TcpStream>, command: &str, expected: &str) {
     client.send(format!("{command}\r\n"));
     for (at, expected) in expected.split(' ').enumerate() {
@@ -101,7 +103,7 @@ fn sampling_can_be_changed_and_turned_off() {
     check(&mut client, "COUNTER.TOP", &format!("*6 {HEAD} *1 *16 $3 key $5 likes"));
 }
 
-/// The series of `/metrics` about those that move most, without what stands for the key.
+/// Returns the series of `/metrics` about the counters that move most.
 fn series(server: &TestServer) -> Vec<String> {
     let metrics = server.http("/metrics");
     let lines = metrics.lines().filter(|line| line.starts_with("tidemark_counter_top_"));
@@ -115,7 +117,7 @@ fn monitoring_sees_them_by_numbers_or_by_name() {
     let hidden = series(&server);
     assert!(hidden.iter().all(|line| !line.contains("seats") && !line.contains("likes")), "{hidden:?}");
     client.send("COUNTER.TOP 1\r\n");
-    // Of the map of one key, in RESP2.
+    // The lines of the map of one key, in RESP2.
     let lines: Vec<String> = (0..38).map(|_| client.line()).collect();
     let id = &lines[lines.iter().position(|line| line == "id").expect("a field") + 2];
     assert!(
@@ -152,7 +154,7 @@ fn a_name_of_any_bytes_is_a_label_of_one_line() {
     let mut client = server.client();
     client.send(b"*3\r\n$11\r\nCOUNTER.ADD\r\n$9\r\n\"\\\n\xff{}\xc3\xa4,\r\n$1\r\n1\r\n");
     client.expect(":1\r\n");
-    // Escaped once as a name, and once more as the label of a metric.
+    // The key is escaped once as a name, and again as the label of a metric.
     let expected = r#"tidemark_counter_top_moves{db="0",key="\"\\\\\\n\\xff{}ä,"} 1.0"#;
     assert_eq!(series(&server)[0], expected);
     let long = "k".repeat(1000);

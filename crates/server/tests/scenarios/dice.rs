@@ -1,4 +1,5 @@
-//! DiceDB's protocol over real sockets: what clients such as `dicedb-go` send, and the typed results that they get.
+//! DiceDB's protocol over real sockets: requests as clients such as `dicedb-go` send them, and
+//! typed results.
 
 use crate::common::dice::{DiceClient, DiceEnd, DiceResult, Field, command, fields, frame};
 use crate::common::{TestServer, eventually};
@@ -109,7 +110,7 @@ fn sorted_sets_have_ranks_from_one_and_integer_scores() {
     ] {
         client.expect_error(words, wrong_type);
     }
-    // The transactions behind them have ended, too.
+    // The transactions of the failed commands have ended, too.
     assert_eq!(client.text(&["GET", "s"], 16), "v");
 }
 
@@ -320,14 +321,14 @@ fn both_protocols_share_one_port() {
     assert_eq!(client.try_receive(), None, "a client that has said its last word is let go");
 }
 
-/// A result that tells a watched value.
+/// Returns a result that carries the value of a watched read.
 fn emission(value: &str, fingerprint: u64) -> DiceResult {
     let body =
         if value.is_empty() { Vec::new() } else { [&[0x0a, value.len() as u8], value.as_bytes()].concat() };
     DiceResult { ok: true, message: value.to_owned(), fingerprint, body: Some((16, body)) }
 }
 
-/// Watches a key; the fingerprint.
+/// Watches a key and returns the fingerprint.
 fn watch(client: &mut DiceClient, key: &str, value: &str) -> u64 {
     let answer = client.ask(&["GET.WATCH", key]);
     assert_eq!(answer, DiceResult { message: "OK".to_owned(), ..emission(value, answer.fingerprint) });
@@ -416,7 +417,7 @@ fn all_seven_reads_are_watched() {
     let [cardinality, count, range] = sets;
     assert_eq!(cardinality, (2, 46, b"\x08\x04".to_vec()));
     assert_eq!(count, (3, 40, b"\x08\x02".to_vec()));
-    // How many are before a range of scores, the range does not say.
+    // A range by score does not count the elements before it, so every rank is 0.
     assert_eq!((range.0, range.1), (5, 41));
     assert_eq!(crate::common::dice::elements(&range.2), [element(20, "b", 0), element(30, "d", 0)]);
 }
@@ -425,7 +426,7 @@ fn all_seven_reads_are_watched() {
 fn a_connection_that_watches_listens_for_the_others_of_its_client() {
     let server = TestServer::new();
     let mut writer = DiceClient::greeted(&server, "writer", "command");
-    // Several, so that both workers serve some.
+    // Several clients, so that both workers serve some.
     for number in 0..6 {
         let (id, key) = (format!("client-{number}"), format!("k{number}"));
         let mut asking = DiceClient::greeted(&server, &format!("library-{number}"), "command");
@@ -470,7 +471,7 @@ fn a_subscription_goes_on_behind_the_last_number() {
     for number in 6..=9 {
         writer.body(&["SET", "k", &number.to_string()], 17);
     }
-    // It has processed three of the five that it got.
+    // The client has processed three of the five emissions that it received.
     let mut client = DiceClient::greeted(&server, "id", "watch");
     let answer = client.ask(&["EMITRECONNECT", "k", &subscription, "3"]);
     assert_eq!((answer.ok, answer.message.as_str(), answer.fingerprint), (true, "OK 4", 0));
@@ -481,7 +482,8 @@ fn a_subscription_goes_on_behind_the_last_number() {
     assert!(client.ask(&["EMITACK", "k", &subscription, "9"]).ok);
     client.expect_error(&["EMITACK", "k", &subscription, "10"], "INVALID_SEQUENCE");
     client.expect_error(&["EMITRECONNECT", "k", &subscription, "10"], "INVALID_SEQUENCE");
-    // Nothing else is asked: they come by themselves.
+    // `EMITRECONNECT` alone makes the server deliver the emissions; the client sends no other
+    // command.
     assert_eq!(client.ask(&["EMITRECONNECT", "k", &subscription, "8"]).message, "OK 9");
     assert_eq!(client.receive(), emission("9", fingerprint));
     for (key, subscription) in [
@@ -498,7 +500,7 @@ fn a_subscription_goes_on_behind_the_last_number() {
         "ERR value is not an integer or out of range",
     );
     client.expect_error(&["EMITRECONNECT", "k"], "ERR wrong number of arguments for 'emitreconnect' command");
-    // After a restart as well, and the numbers go on.
+    // The subscription also resumes after a restart, and its numbers continue.
     drop((client, earlier, writer));
     let server = TestServer::in_dir(server.stop(), |_| {});
     let (mut writer, mut client) =
@@ -526,7 +528,7 @@ fn watching_needs_a_password_and_a_place() {
     client.expect_error(&["GET.WATCH"], "ERR wrong number of arguments for 'get' command");
     client.expect_error(&["ZRANGE.WATCH", "z", "a", "1"], "ERR value is not an integer or out of range");
     watch(&mut client, "k", "");
-    // Whoever has not said the password takes nothing over.
+    // An unauthenticated connection does not take over deliveries.
     let mut stranger = DiceClient::greeted(&server, "one", "watch");
     let fingerprint = watch(&mut client, "other", "");
     assert!(client.ask(&["SET", "other", "1"]).ok);
@@ -550,7 +552,7 @@ fn emissions_are_told_once_and_in_order_while_listeners_change() {
     });
     let mut listeners = vec![asking];
     while !writing.is_finished() && listeners.len() < 200 {
-        // Some listen again that have listened before.
+        // Some connections that are listening already send the handshake again.
         if listeners.len() % 3 == 2 {
             let again = listeners.len() / 2;
             listeners[again].send(&["HANDSHAKE", "id", "watch"]);
@@ -561,7 +563,7 @@ fn emissions_are_told_once_and_in_order_while_listeners_change() {
     }
     writing.join().expect("the writer");
     let told = Mutex::new(Vec::new());
-    // Each reads on a thread of its own until all has been told.
+    // One thread reads from each connection until all changes have arrived.
     let ends: Vec<DiceEnd> = listeners.iter().map(DiceClient::end).collect();
     std::thread::scope(|scope| {
         for listener in &mut listeners {
@@ -585,7 +587,7 @@ fn emissions_are_told_once_and_in_order_while_listeners_change() {
     assert_eq!(told, (1..=CHANGES).collect::<Vec<_>>());
 }
 
-/// Some thirty small emissions.
+/// Configures retention for about thirty small emissions.
 fn retain_little(config: &mut Config) {
     config.watch_retention_bytes = 4096;
     config.log_segment_bytes = 64 << 10;
@@ -623,7 +625,7 @@ fn a_subscription_goes_on_behind_what_is_retained_and_behind_snapshots() {
     check(&server, 1000);
     let server = TestServer::in_dir(server.stop(), retain_little);
     check(&server, 1000);
-    // What comes from the log is followed by what happens now, once.
+    // Live emissions follow the replayed ones, each exactly once.
     let mut client = DiceClient::greeted(&server, "id", "watch");
     assert_eq!(client.ask(&["EMITRECONNECT", "k", &subscription, "3"]).message, "OK 4");
     set_all(&server, 1001..=1100);
@@ -644,7 +646,7 @@ fn who_listens_for_another_is_told_what_is_made_again() {
     };
     assert_ne!(later, fingerprint, "its numbers begin elsewhere");
     set_all(&server, 301..=900);
-    // Several, so that both workers serve some.
+    // Several clients, so that both workers serve some.
     for number in 0..6 {
         let mut asking = DiceClient::greeted(&server, &format!("id-{number}"), "command");
         let mut listening = DiceClient::greeted(&server, &format!("id-{number}"), "watch");
@@ -686,7 +688,7 @@ fn past_the_oldest_snapshot_a_sequence_is_stale() {
         server.client().ask("SAVE", "+OK\r\n");
     }
     set_all(&server, 4001..=4100);
-    // Two snapshots are kept, and the log behind the older one.
+    // The server keeps two snapshots, and the log after the older one.
     let mut client = DiceClient::greeted(&server, "id", "watch");
     eventually("segments are dropped", || {
         client.ask(&["EMITRECONNECT", "k", &subscription, "1"]).message == "STALE_SEQUENCE" || {

@@ -1,8 +1,8 @@
-//! Whom HTTP serves: no web page of somebody else, whichever door it comes to.
+//! HTTP access: the server answers no web page of another origin, at any target.
 
 use crate::common::TestServer;
 
-/// Every target that tells or changes anything.
+/// Every target that reveals or changes data.
 const DOORS: [&str; 6] = [
     "/metrics",
     "/v1/watch?command=KEYS&arg=*i*",
@@ -23,7 +23,7 @@ fn a_page_of_others_gets_nothing_at_any_door() {
     client.ask("SET k v", "+OK\r\n");
     for target in DOORS {
         for headers in [
-            // An image: the browser says no origin.
+            // An image: the browser sends no `Origin`.
             "Host: localhost\r\nSec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: no-cors\r\nSec-Fetch-Dest: image\r\n",
             "Host: localhost\r\nSec-Fetch-Site: same-site\r\n",
             "Host: localhost\r\nOrigin: https://a.example\r\n",
@@ -38,7 +38,7 @@ fn a_page_of_others_gets_nothing_at_any_door() {
     }
     assert!(server.http("/metrics").contains("\ntidemark_watched_reads 0.0\n"), "nothing is watched");
     client.ask("DBSIZE", ":1\r\n");
-    // Health says nothing of the data, and whoever looks after the server asks by any name.
+    // Health reveals no data, and probes may ask for it under any host name.
     for target in ["/health/live", "/health/ready"] {
         assert_eq!(status(&server.http_with(target, "Host: a.example\r\n")), "200");
     }

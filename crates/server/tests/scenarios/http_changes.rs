@@ -1,4 +1,4 @@
-//! The log as it is followed over HTTP: by Server-Sent Events, and by a WebSocket.
+//! The log as clients follow it over HTTP: by Server-Sent Events, and by a WebSocket.
 
 use crate::common::events::{Event, Events, connect};
 use crate::common::{TestServer, eventually};
@@ -11,12 +11,12 @@ fn follow(server: &TestServer, query: &str) -> Events {
     Events::of(server, &format!("changes?{query}"), "")
 }
 
-/// A change by one command in database 0, without its time.
+/// Returns a change by one command in database 0, without its time.
 fn change(lsn: u64, name: &str, args: &[&str]) -> Value {
     json!({"lsn": lsn, "kind": "command", "commands": [{"db": 0, "command": name, "args": args}]})
 }
 
-/// The data of an event that is a change, without the time.
+/// Returns the data of a change event, without the time.
 fn told(event: Event) -> Value {
     assert_eq!(event.kind, "change");
     let mut data = event.data;
@@ -25,7 +25,7 @@ fn told(event: Event) -> Value {
     data
 }
 
-/// What a request is answered by that is no stream.
+/// Returns the status and the reason of a request that the server refuses.
 fn refused(server: &TestServer, query: &str, headers: &str) -> (u16, String) {
     let mut events = Events::of(server, &format!("changes?{query}"), headers);
     let mut text = String::new();
@@ -114,7 +114,7 @@ fn what_cannot_be_followed_is_refused() {
     let (status, reason) = asked("from=0");
     assert!(status == 503 && reason.contains("changes-followers"), "{status} {reason}");
     drop(events);
-    // The segments that both snapshots cover are dropped.
+    // The server drops the segments that both snapshots cover.
     let value = "x".repeat(10_000);
     for _ in 0..200 {
         writer.ask(&format!("SET k {value}"), "+OK\r\n");

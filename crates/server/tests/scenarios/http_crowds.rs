@@ -1,10 +1,11 @@
-//! Health and metrics are answered, however many connections others open.
+//! Health and metrics are answered, however many connections other clients open.
 
 use crate::common::{TestServer, events};
 use std::io::Write;
 use std::net::TcpStream;
 
-/// More than the process of the tests may have descriptors for would prove no more: the limit is what counts.
+/// More connections would prove no more, because the limit is what counts, and could exceed the
+/// file descriptors of the test process.
 const CONNECTIONS: usize = 16;
 
 fn status(answer: &str) -> &str {
@@ -22,7 +23,7 @@ fn health_is_answered_while_many_trickle_their_requests() {
     };
     let mut trickling: Vec<TcpStream> = (0..4 * CONNECTIONS).map(|_| trickle()).collect();
     for round in 0..200 {
-        // A byte more of each; those that were cut off come again.
+        // Sends one more byte on each connection, and opens the closed ones again.
         for stream in &mut trickling {
             if stream.write_all(b"x").is_err() {
                 *stream = trickle();
@@ -45,7 +46,7 @@ fn health_is_answered_while_all_connections_are_being_served() {
         stream.write_all(b"GET /check?api_key=k HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("HTTP reads");
     }
     crate::common::eventually("all places are taken", || {
-        // One that gets a place waits as well; it is given up.
+        // A request that gets a place waits as well. The test abandons it.
         let mut stream = TcpStream::connect(server.http_address()).expect("HTTP listens");
         stream.set_read_timeout(Some(std::time::Duration::from_millis(200))).expect("a socket option");
         stream.write_all(b"GET /check?api_key=k HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("HTTP reads");

@@ -1,4 +1,5 @@
-//! Limits over HTTP: `/v1/check` and `/v1/release` by JSON, `/check` and `/release` as VSA's rate limiter has them.
+//! Limits over HTTP: `/v1/check` and `/v1/release` in JSON, `/check` and `/release` as in VSA's
+//! rate limiter.
 
 use crate::common::TestServer;
 use crate::common::events::connect;
@@ -12,16 +13,16 @@ fn server() -> TestServer {
     TestServer::with_http(|_| {})
 }
 
-/// A connection that is kept.
+/// Client with a persistent connection.
 struct Visitor {
     stream: BufReader<TcpStream>,
     host: String,
 }
 
-/// An answer.
+/// HTTP response.
 struct Answer {
     status: u16,
-    /// In lower case.
+    /// Status line and header, in lower case.
     head: String,
     body: String,
 }
@@ -32,7 +33,7 @@ impl Visitor {
         Visitor { stream: BufReader::new(connect(address)), host: address.to_string() }
     }
 
-    /// Sends a request, with further header lines, each with its end.
+    /// Sends a request with further header lines, each with its line end.
     fn ask(&mut self, method: &str, target: &str, headers: &str, body: &str) -> Answer {
         let request = format!(
             "{method} {target} HTTP/1.1\r\nHost: {}\r\nContent-Length: {}\r\n{headers}\r\n{body}",
@@ -129,7 +130,7 @@ fn what_the_original_s_clients_ask_takes_nothing_that_they_cannot_give_back() {
     let left = visitor.check(&json!({"key": "check:alice", "peek": true, "amount": 0}));
     assert_eq!(left.json()["remaining"], json!(1));
 
-    // Nor does a browser that asks whether it may.
+    // A CORS preflight request takes nothing either.
     assert_eq!(visitor.ask("GET", "/check?api_key=bob", "", "").field("x-ratelimit-remaining"), Some("999"));
     let asked = visitor.ask("OPTIONS", "/check?api_key=bob", "", "");
     assert!(asked.status < 500, "{}", asked.body);
@@ -165,7 +166,7 @@ fn a_limiter_comes_with_the_first_check() {
     assert_eq!(answer.field("ratelimit-policy"), Some("\"user:42\";q=3"));
     assert_eq!(answer.field("ratelimit"), Some("\"user:42\";r=1;t=120"));
     assert_eq!((answer.field("x-ratelimit-status"), answer.field("retry-after")), (Some("ok"), None));
-    // The same connection goes on.
+    // The same connection stays usable.
     let refused = visitor.check(&wish);
     assert_eq!((refused.status, &refused.json()["allowed"]), (429, &json!(false)));
     let wait_ms = refused.json()["retry_after_ms"].as_u64().expect("a wait");
@@ -177,7 +178,7 @@ fn a_limiter_comes_with_the_first_check() {
     assert_eq!(never.json()["retry_after_ms"], Value::Null);
     let peeked = visitor.check(&json!({"key": "user:42", "peek": true}));
     assert_eq!((peeked.status, &peeked.json()["remaining"]), (200, &json!(1)));
-    // It is the limiter that clients of the Redis protocol know.
+    // Clients of the Redis protocol see the same limiter.
     server.client().ask("LIMIT.CHECK user:42 AMOUNT 0", "*5\r\n:1\r\n:3\r\n:1\r\n:-1\r\n");
     assert_eq!(visitor.release(&json!({"key": "user:42", "amount": 9})), json!(2));
 }
@@ -208,12 +209,12 @@ fn tenant_user_route_and_plan_allow_together_or_none_does() {
     );
     assert_eq!(refused.field("retry-after"), None);
     assert_eq!(refused.field("ratelimit"), Some("\"plan\";r=1"));
-    // None of the others has counted it.
+    // The other limits have not counted the refused request.
     for (key, remaining) in [("tenant", 99), ("user", 9)] {
         let peeked = visitor.check(&json!({"key": key, "peek": true}));
         assert_eq!(peeked.json()["remaining"], json!(remaining), "{key}");
     }
-    // The body that has taken gives back, as much as is still taken.
+    // The request body that took units also releases them, at most as many as are still taken.
     let refunded = visitor.release(&all);
     assert_eq!(refunded[0], json!(1));
     assert_eq!(refunded[3], json!(2));
@@ -280,7 +281,7 @@ fn what_is_wrong_is_said_and_the_connection_goes_on() {
     let several = visitor.release(&json!({"limits": [{"key": "none"}, {"key": "text"}]}));
     assert_eq!(several[0], json!(0));
     assert!(several[1]["error"].as_str().is_some_and(|error| error.starts_with("WRONGTYPE")), "{several}");
-    // What is too long is not read, so nothing can follow it.
+    // The server does not read a body that is too long, so no request can follow it.
     let long = visitor.ask("POST", "/v1/check", "", &"x".repeat(2049));
     assert_eq!((long.status, long.field("connection")), (413, Some("close")));
     assert!(long.error().1.contains("2048 bytes"), "{}", long.body);
@@ -348,7 +349,7 @@ fn the_original_s_clients_find_what_they_know() {
     let released = visitor.ask("POST", "/release?api_key=alice", "", "");
     assert_eq!((released.status, released.body.as_str()), (204, ""));
     assert_eq!(visitor.ask("GET", "/check?api_key=alice", "", "").status, 200);
-    // Nothing comes of giving back what nobody has.
+    // Releasing units that no client has taken has no effect.
     assert_eq!(visitor.ask("GET", "/release?api_key=nobody", "", "").status, 204);
     for target in ["/check", "/check?api_key=", "/release?key=alice"] {
         let answer = visitor.ask("GET", target, "", "");
@@ -356,14 +357,14 @@ fn the_original_s_clients_find_what_they_know() {
     }
     let long = visitor.ask("GET", &format!("/check?api_key={}", "k".repeat(1025)), "", "");
     assert_eq!(long.status, 400);
-    // A key that somebody has created is what it was created as: here with a time to wait for.
+    // A key that a command has created keeps its kind: here a limiter with a time to wait.
     let mut client = server.client();
     client.ask("LIMIT.CREATE check:bob FIXED 1 PER 86400000000", "+OK\r\n");
     assert_eq!(visitor.ask("GET", "/check?api_key=bob", "", "").status, 200);
     let refused = visitor.ask("GET", "/check?api_key=bob", "", "");
     let wait: u64 = refused.field("retry-after").expect("a wait").parse().expect("seconds");
     assert!((1..=86_400_000).contains(&wait), "{wait}");
-    // No others are created any more, under another name.
+    // With a limit of 0 the server creates no more quotas, under any prefix.
     client.ask("CONFIG SET http-check-limit 0", "+OK\r\n");
     assert_eq!(visitor.ask("GET", "/check?api_key=carol", "", "").status, 404);
     client.ask("CONFIG SET http-check-prefix api/", "+OK\r\n");
@@ -378,7 +379,7 @@ fn what_time_brings_is_done_while_only_http_is_used() {
     let mut visitor = Visitor::of(&server);
     assert_eq!(visitor.check(&json!({"key": "brief", "limit": "GCRA 1 PER 300"})).status, 200);
     assert_eq!(visitor.ask("GET", "/check?api_key=a", "", "").status, 200);
-    // The limiter goes when it is idle, the quota stays.
+    // The limiter is removed when it is idle; the quota stays.
     crate::common::eventually("a worker has looked", || {
         server.http("/metrics").contains("\ntidemark_keys 1.0\n")
     });
@@ -395,7 +396,7 @@ fn answers_wait_for_the_disk_and_for_the_end_of_a_pause() {
     }
     assert_eq!(visitor.check(&json!({"key": "seats"})).status, 429);
     client.ask("CLIENT PAUSE 60000 WRITE", "+OK\r\n");
-    // Asking takes nothing, so it does not wait.
+    // A peek takes no units, so it does not wait for the end of the pause.
     assert_eq!(visitor.check(&json!({"key": "seats", "peek": true})).status, 429);
     let mut other = Visitor::of(&server);
     let waiting = std::thread::spawn(move || other.release(&json!({"key": "seats", "amount": 2})));
@@ -419,7 +420,8 @@ fn quotas_of_unknown_keys_leave_when_idle_and_there_is_a_most_of_them() {
     let (status, reason) = visitor.ask("GET", "/check?api_key=c", "", "").error();
     assert!(status == 503 && reason.contains("http-check-max-keys"), "{status} {reason}");
     client.ask("EXISTS check:c", ":0\r\n");
-    // Nobody asks for them any more: there is room for others, and what was created by a command is there.
+    // No client uses the quotas any more. They are removed and make room for others; the one that a
+    // command created stays.
     crate::common::eventually("idle quotas leave", || {
         visitor.ask("GET", "/check?api_key=c", "", "").status == 200
     });

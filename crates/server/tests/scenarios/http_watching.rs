@@ -1,4 +1,4 @@
-//! Reads that are watched over HTTP: as Server-Sent Events, and by a WebSocket.
+//! Watched reads over HTTP: as Server-Sent Events, and by a WebSocket.
 
 use crate::common::events::{Event, Events, connect};
 use crate::common::watching::resp3;
@@ -25,7 +25,7 @@ fn event(kind: &str, name: &str, lsn: u64, sequence: u64, value: impl Into<Value
     Event { id: Some(format!("{name}:{lsn}")), kind: kind.to_owned(), data }
 }
 
-/// What a request is answered by that is no stream.
+/// Returns the status and the reason of a request that the server refuses.
 fn refused(server: &TestServer, query: &str, headers: &str) -> (u16, String) {
     let mut events = Events::ask(server, query, headers);
     let mut text = String::new();
@@ -68,7 +68,7 @@ fn operators_stand_behind_a_bar() {
     writer.ask("SET k 9", "+OK\r\n");
     events.expect(event("emission", "2-0", 4, 1, "9"));
     socket.expect(json!({"type": "emission", "sub_id": "2-0", "lsn": 4, "seq": 1, "value": "9"}));
-    // A subscription to the read without them is another one.
+    // The same read without the options is another subscription.
     let mut events = Events::ask(&server, "command=GET&arg=k", "Last-Event-ID: 2-0:4\r\n");
     assert_eq!(events.next().data["reason"], "SUBSCRIPTION_NOT_FOUND");
     let (status, reason) = refused(&server, "command=GET&arg=k&arg=|&arg=SQUASH", "");
@@ -90,7 +90,8 @@ fn a_browser_that_comes_back_gets_what_it_missed_and_nothing_else() {
     events.expect(event("emission", "1-0", 3, 2, "2"));
     writer.ask("SET k 3", "+OK\r\n");
     events.expect(event("emission", "1-0", 4, 3, "3"));
-    // Also after a restart; and what the browser says counts, not what the page has asked for first.
+    // The subscription also resumes after a restart. The browser's `Last-Event-ID` takes precedence
+    // over the page's `resume`.
     let server = again(server);
     let mut events = Events::ask(&server, "command=GET&arg=k&resume=1-0:1", "Last-Event-ID: 1-0:3\r\n");
     events.expect(event("emission", "1-0", 4, 3, "3"));
@@ -124,7 +125,7 @@ fn who_cannot_go_on_is_told_why_and_gets_the_present_answer() {
         events.expect(Event { id: None, kind: "stale".to_owned(), data });
         events.expect(event("snapshot", "1-1", 2, 0, "1"));
     }
-    // The subscription to another read.
+    // This id is of the subscription to another read.
     let mut events = Events::ask(&server, "command=STRLEN&arg=k", "Last-Event-ID: 1-0:2\r\n");
     assert_eq!(events.next().data["reason"], "SUBSCRIPTION_NOT_FOUND");
     events.expect(event("snapshot", "3-0", 3, 0, 1));
@@ -186,7 +187,8 @@ fn a_reader_that_is_too_slow_begins_anew() {
     assert_eq!((answer.kind.as_str(), &answer.data["seq"]), ("snapshot", &json!(0)));
     let mut name = answer.data["sub_id"].as_str().expect("a name").to_owned();
     let mut seq = 0;
-    // If it has begun anew while the writer was still at it, it goes on from there, or begins anew once more.
+    // A subscription that restarts while the writer still writes continues from there, or restarts
+    // once more.
     while answer.data["value"] != "last" {
         answer = events.next();
         match answer.kind.as_str() {
@@ -218,7 +220,7 @@ fn what_is_not_retained_any_more_is_made_again_from_the_log() {
     let server = TestServer::with_http(|config| config.watch_retention_bytes = 1 << 20);
     let mut writer = server.client();
     let value = |number: u64| format!("{number:0>50000}");
-    // Both read nothing until all has been written.
+    // Both clients read nothing until all values are written.
     let mut slow = Events::open(&server, "command=GET&arg=k");
     let mut slow_socket = Socket::open(&server);
     slow_socket.say(json!({"watch": ["GET", "k"]}));
@@ -285,7 +287,7 @@ fn pages_of_others_are_refused_unless_their_origin_is_named() {
     let mut events = Events::ask(&server, query, &format!("Origin: {own}\r\n"));
     assert!(!events.head.contains("access-control-allow-origin"), "{}", events.head);
     events.next();
-    // Settings can change while the server runs.
+    // An administrator can change settings while the server runs.
     server.client().ask("CONFIG SET http-allow-origin https://evil.example", "+OK\r\n");
     Events::ask(&server, query, "Origin: https://evil.example\r\n").next();
 }
@@ -360,13 +362,13 @@ fn nobody_is_told_of_a_change_that_a_crash_could_take_back_if_all_is_durable() {
         writer.ask(&format!("SET k {number}"), "+OK\r\n");
         events.expect(event("emission", "1-0", number + 1, number, number.to_string()));
     }
-    // A change that nobody waits for is durable all the same.
+    // A change that no client waits for becomes durable all the same.
     writer.ask("SET k x PX 1", "+OK\r\n");
     events.expect(event("emission", "1-0", 101, 100, "x"));
     events.expect(event("emission", "1-0", 102, 101, Value::Null));
 }
 
-/// A WebSocket's client.
+/// WebSocket client.
 struct Socket(WebSocket<TcpStream>);
 
 impl Socket {
@@ -374,7 +376,7 @@ impl Socket {
         Socket::try_open(server, "", "").expect("a WebSocket")
     }
 
-    /// The status, if it is refused.
+    /// Opens a WebSocket; returns the status if the server refuses it.
     fn try_open(server: &TestServer, query: &str, origin: &str) -> Result<Socket, u16> {
         let address = server.http_address();
         let mut request = tungstenite::http::Request::builder()
@@ -480,7 +482,7 @@ fn a_socket_watches_goes_on_and_ends() {
     socket.expect(json!({"type": "stale", "sub_id": "1-0", "reason": "INVALID_SEQUENCE", "floor": 3}));
     let answer = socket.next();
     assert_eq!((&answer["type"], &answer["value"]), (&json!("snapshot"), &json!("2")));
-    // Another database, and a key that is no text.
+    // Another database, and a key that is not valid UTF-8.
     socket.say(json!({"watch": ["GET", {"base64": "/w=="}], "db": 2, "id": 4}));
     assert_eq!(socket.next()["id"], 4);
     writer.ask("SELECT 2", "+OK\r\n");
@@ -489,15 +491,17 @@ fn a_socket_watches_goes_on_and_ends() {
     assert_eq!(socket.next()["value"], json!({"base64": "/g=="}));
 }
 
-/// Who comes back learns first that he does not go on where he was, and then that there is no beginning.
+/// A returning client first learns that it cannot resume (`stale`), and then that there is no
+/// snapshot (`failed`).
 #[test]
 fn a_read_that_is_forgotten_while_its_place_is_looked_for_is_stale_and_fails_if_it_answers_an_error() {
-    // Who does not read loses its thread after two seconds; on a machine that is too busy the place may be found by then.
+    // A client that reads nothing loses its replay thread after two seconds. On a very busy machine
+    // the other client's position may be found by then.
     let was_forgotten = (0..10).any(|_| comes_back_to_a_read_that_is_forgotten());
     assert!(was_forgotten, "the place was found each time");
 }
 
-/// `false` if the place was found before the read was forgotten.
+/// Returns `false` if the position was found before the query was dropped.
 fn comes_back_to_a_read_that_is_forgotten() -> bool {
     let server = TestServer::with_http(|config| {
         config.watch_retention_bytes = 4096;
@@ -519,7 +523,7 @@ fn comes_back_to_a_read_that_is_forgotten() -> bool {
     for number in 0..400 {
         writer.ask(&format!("SET k {number}{large}"), "+OK\r\n");
     }
-    // Who does not read has the only thread.
+    // A client that reads nothing occupies the only replay thread.
     let mut lazy = resp3(&server);
     lazy.command(&["EMITRECONNECT", "k", "1-0", "1"]);
     assert_eq!(lazy.line(), "*2");
@@ -527,7 +531,7 @@ fn comes_back_to_a_read_that_is_forgotten() -> bool {
     eventually("its place is looked for", || {
         server.http("/metrics").lines().any(|line| line.starts_with("tidemark_backlogs_waiting 1"))
     });
-    // A third read takes the place of the one that nobody watches.
+    // A third read takes the place of the query without subscribers.
     let mut other = resp3(&server);
     let begun =
         "%4\r\n$6\r\nsub_id\r\n$5\r\n407-0\r\n$3\r\nlsn\r\n:407\r\n$3\r\nseq\r\n:0\r\n$5\r\nvalue\r\n_\r\n";
@@ -574,7 +578,7 @@ fn the_end_of_a_socket_is_answered() {
         Message::Close(Some(answer)) => assert_eq!(answer, frame),
         other => panic!("{other:?}"),
     }
-    // A frame that is none: its client did not mask it.
+    // An invalid frame: the client did not mask it.
     let mut socket = Socket::open(&server);
     socket.0.get_mut().write_all(b"\x81\x02{}").expect("the server reads");
     match socket.0.read().expect("an answer") {
@@ -583,7 +587,7 @@ fn the_end_of_a_socket_is_answered() {
     }
 }
 
-/// Answers to pings wait in the kernel only: whoever does not read them is not read either.
+/// Pongs wait in the kernel only: the server stops reading from a client that does not read them.
 #[test]
 fn whoever_does_not_read_answers_to_pings_is_not_read() {
     const FAR_TOO_MUCH: usize = 256 << 20;
@@ -639,7 +643,7 @@ fn messages_that_make_no_sense_are_answered_by_errors() {
     }
     socket.say(json!({"watch": ["GET", "k"]}));
     assert_eq!(socket.next()["type"], "snapshot");
-    // What is too long ends the connection, and nothing else.
+    // A message that is too long ends its own connection and nothing else.
     let _ = socket.0.send(Message::text("x".repeat(2 << 20)));
     while socket.0.read().is_ok() {}
     Socket::open(&server);

@@ -1,9 +1,10 @@
-//! `notify-keyspace-events`: what happens to keys, as messages on channels.
+//! `notify-keyspace-events`: events of keys as messages on channels.
 
 use crate::common::{Client, TestServer, eventually};
 use std::net::TcpStream;
 
-/// A server that publishes the events named by `letters`, and a client that listens to all of their channels.
+/// Starts a server that publishes the events named by `letters`, with a client that listens to all
+/// of their channels.
 fn listening(letters: &str) -> (TestServer, Client<TcpStream>, Client<TcpStream>) {
     let server = TestServer::new();
     let (mut client, mut listener) = (server.client(), server.client());
@@ -13,7 +14,7 @@ fn listening(letters: &str) -> (TestServer, Client<TcpStream>, Client<TcpStream>
     (server, client, listener)
 }
 
-/// Expects the next message: its channel and its text.
+/// Expects the next message, with its channel and its text.
 #[track_caller]
 fn expect(listener: &mut Client<TcpStream>, channel: &str, message: &str) {
     assert_eq!((listener.line().as_str(), listener.bulk().as_str()), ("*4", "pmessage"));
@@ -116,7 +117,8 @@ fn events_of_a_key_come_in_the_order_of_its_changes() {
         })
         .collect();
     let (mut exists, mut pushes, mut left) = (false, 0, 0);
-    // A `del` is told only of a key that was there: behind a push, and never behind another `del`.
+    // A `del` is published only for a key that existed: after a push, and never after another
+    // `del`.
     while pushes < 400 {
         (0..7).for_each(|_| drop(listener.line()));
         match (listener.line(), listener.line()).1.as_str() {

@@ -1,4 +1,4 @@
-//! Starting, stopping, and what is found again.
+//! Start, stop and recovery.
 
 use crate::common::{Client, TestServer, eventually, frame, unix_client};
 use std::fmt::Write as _;

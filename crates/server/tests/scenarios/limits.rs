@@ -1,4 +1,4 @@
-//! Whoever asks too much is stopped, and nobody else notices.
+//! Limits: the server stops a client that asks too much, and other clients notice nothing.
 
 use crate::common::{TestServer, eventually, frame};
 use std::net::{IpAddr, UdpSocket};
@@ -24,7 +24,7 @@ fn one_client_too_many_is_told_so() {
 #[test]
 fn who_administers_finds_a_place_when_all_are_taken() {
     let server = TestServer::with(|config| (config.maxclients, config.reserved_clients) = (2, 1));
-    // One after the other: workers accept side by side, and the older one is asked for below.
+    // One after the other: workers accept concurrently, and the test needs the older client below.
     let mut one = server.client();
     one.ask("PING", "+PONG\r\n");
     let mut two = server.client();
@@ -122,10 +122,11 @@ fn unread_replies_stop_their_own_client_and_cost_bounded_memory() {
     let value = "v".repeat(100_000);
     other.command(&["SET", "key", &value]);
     other.expect("+OK\r\n");
-    // In all 200 MB of replies, and the request is small enough to be read at once.
+    // The replies have 200 MB in total, and the server can read the request in one turn.
     let count = 2_000;
     greedy.send(frame(&["GET", "key"]).repeat(count));
-    // Once anything waits, all that would be run at once has been run: 200 MB without a limit.
+    // Once replies wait, the server has run as much as it runs without waiting. Without a limit
+    // that would be 200 MB.
     let mut most = 0;
     eventually("replies wait", || {
         other.command(&["CLIENT", "LIST"]);
@@ -151,7 +152,7 @@ fn a_command_that_asks_for_more_than_there_is_memory_ends_its_own_client_only() 
     other.expect("+OK\r\n");
     other.command(&["SET", "key", &"v".repeat(1 << 20)]);
     other.expect("+OK\r\n");
-    // A terabyte.
+    // The reply would have a terabyte.
     let mut request = String::from("*1000001\r\n$4\r\nMGET\r\n");
     request.push_str(&"$3\r\nkey\r\n".repeat(1_000_000));
     greedy.send(&request);
@@ -227,7 +228,8 @@ fn whoever_guesses_passwords_is_disconnected() {
 
 #[test]
 fn protected_mode_lets_only_this_machine_in() {
-    // Without a network there is nobody to keep out; what decides is tested without sockets as well.
+    // Without a network there is no client to refuse. Tests without sockets also cover the
+    // decision.
     let Some(address) = own_address() else { return };
     let bind =
         |config: &mut tidemark_server::config::Config| config.bind = vec![BindAddress::required("0.0.0.0")];
@@ -240,10 +242,10 @@ fn protected_mode_lets_only_this_machine_in() {
     client.ask("PING", "+PONG\r\n");
 }
 
-/// An address of this machine that is not a loopback one.
+/// Returns an address of this machine that is not a loopback one.
 fn own_address() -> Option<IpAddr> {
     let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
-    // Nothing is sent: connecting only chooses the route.
+    // The socket sends nothing: connecting only chooses the route.
     socket.connect("192.0.2.1:9").ok()?;
     socket.local_addr().ok().map(|address| address.ip()).filter(|address| !address.is_loopback())
 }
@@ -251,7 +253,7 @@ fn own_address() -> Option<IpAddr> {
 #[test]
 fn a_changed_timeout_reaches_clients_that_are_already_silent() {
     let server = TestServer::new();
-    // Several, so that every worker has some.
+    // Several clients, so that every worker has some.
     let mut silent: Vec<_> = (0..8).map(|_| server.client()).collect();
     silent.iter_mut().for_each(|client| client.ask("PING", "+PONG\r\n"));
     server.client().ask("CONFIG SET timeout 1", "+OK\r\n");

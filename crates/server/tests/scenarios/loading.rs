@@ -1,4 +1,5 @@
-//! While the data is loaded, clients are connected and told so, and whoever looks after the server sees how far it is.
+//! While the server loads its data, clients can connect and receive `-LOADING`, and monitoring sees
+//! the progress.
 
 use crate::common::dice::DiceClient;
 use crate::common::{TestServer, serve_http};
@@ -6,7 +7,8 @@ use tidemark_server::config::Config;
 
 const LOADING: &str = "-LOADING Redis is loading the dataset in memory\r\n";
 
-/// The directory of a server that was stopped, with a key, a watched counter of commands, and a snapshot if one is wanted.
+/// Returns the directory of a stopped server with a key, a watched counter of commands, and
+/// optionally a snapshot.
 fn some_data(with_snapshot: bool) -> tempfile::TempDir {
     let server = TestServer::new();
     let mut client = server.client();

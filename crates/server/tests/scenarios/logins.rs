@@ -1,4 +1,4 @@
-//! Passwords cannot be guessed quickly at any door, and are not shown.
+//! Passwords cannot be guessed quickly over any protocol, and are not shown.
 
 use crate::common::dice::DiceClient;
 use crate::common::{TestServer, eventually};
@@ -7,7 +7,7 @@ fn server() -> TestServer {
     TestServer::with_http(|config| "secret".clone_into(&mut config.requirepass))
 }
 
-/// What a new connection is told about a password.
+/// Returns the reply that a new connection receives for a password.
 fn attempt(server: &TestServer, command: &str) -> String {
     let mut client = server.client();
     client.send(format!("{command}\r\n"));
@@ -38,7 +38,7 @@ fn who_guesses_is_refused_unseen_at_every_door_until_some_time_has_passed() {
             &format!("Host: localhost\r\nAuthorization: Bearer {password}\r\n"),
         )
     };
-    // Time brings tokens back, which guesses take again.
+    // Tokens refill over time, and guesses take them again.
     for password in ["guess", "secret"] {
         eventually("HTTP refuses too, right or not", || {
             attempt(&server, "AUTH guess");
@@ -53,7 +53,7 @@ fn who_guesses_is_refused_unseen_at_every_door_until_some_time_has_passed() {
             DiceClient::connect(&server).ask(&["AUTH", password]).message.starts_with(REFUSED)
         });
     }
-    // Who asks without a password does not guess.
+    // A request without a password is not a guess.
     assert_eq!(status(&server.http("/check?api_key=k")), "401");
     known.ask("GET k", "$-1\r\n");
     known.command(&["INFO", "stats"]);

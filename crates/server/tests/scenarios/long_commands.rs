@@ -1,13 +1,14 @@
-//! Commands that look at a great many elements: they run beside the event loops, and answer as if they had not.
+//! Offloaded commands that read a great many elements: clients see the same replies as from an
+//! event loop.
 
 use crate::common::{Client, TestServer, eventually};
 use std::net::TcpStream;
 use tidemark_server::config::Config;
 
-/// More than a command looks at in an event loop.
+/// More elements than a command reads in an event loop.
 const MEMBERS: usize = 20_000;
 
-/// One event loop, so that every client is on it.
+/// Configures one event loop, which serves every client.
 fn one_thread(config: &mut Config) {
     config.threads = 1;
 }
@@ -29,7 +30,7 @@ fn long_commands(server: &TestServer) -> u64 {
     count.and_then(|count| count.parse().ok()).expect("a count")
 }
 
-/// The members of an answer to SMEMBERS.
+/// Reads a reply to `SMEMBERS` and returns the number of its members.
 fn members(client: &mut Client<TcpStream>) -> usize {
     let count: usize = client.line()[1..].parse().expect("a count");
     for _ in 0..count {
@@ -52,7 +53,7 @@ fn a_long_command_is_answered_in_its_place_and_others_go_on() {
     assert_eq!(members(&mut long), MEMBERS);
     assert_eq!(long.line(), "+PONG");
     assert_eq!(long_commands(&server), 2);
-    // What is short, or belongs to a transaction, has no reason to.
+    // Short commands, and commands of a transaction, are not offloaded.
     long.ask("SADD few a", ":1\r\n");
     long.ask("SMEMBERS few", "*1\r\n$1\r\na\r\n");
     long.ask("MULTI", "+OK\r\n");
@@ -99,7 +100,7 @@ fn who_leaves_or_is_killed_while_a_long_command_runs_takes_nobody_with_it() {
         client.send("SCARD copy\r\n");
         client.line() == ":20000"
     });
-    // Whoever waits for a long command is not unblocked.
+    // `CLIENT UNBLOCK` does not unblock a client that waits for a long command.
     let mut client = server.client();
     client.send("CLIENT ID\r\n");
     let id = client.line()[1..].to_owned();

@@ -1,4 +1,5 @@
-//! A running server, over its sockets: what clients see. One process for all: each test has a server of its own.
+//! Scenarios against a running server, over its sockets. All tests run in one process, each with
+//! its own server.
 
 mod blocking;
 mod changes;

@@ -1,15 +1,16 @@
-//! Named subscriptions to reads, over the wire: whoever kept nothing goes on where it had said that it was.
+//! Named subscriptions over the wire: a client that kept nothing resumes at the position that it
+//! acknowledged.
 
 use crate::common::TestServer;
 use crate::common::watching::{begun, bulk, emission, outcome, resp3};
 
-/// The frame that ends a named subscription on a connection.
+/// Returns the frame that ends a named subscription on a connection.
 fn ended(name: &str) -> String {
     let reason = "another connection has taken the subscription over, or UNWATCH NAMED has ended it";
     format!(">3\r\n{}{}{}", bulk("ended"), bulk(name), bulk(reason))
 }
 
-/// The id of the client that has a name.
+/// Returns the id of the client that owns a name.
 fn holder_of(server: &TestServer, name: &str) -> u64 {
     let mut client = server.client();
     client.command(&["WATCHES", "NAMED", name]);
@@ -120,7 +121,8 @@ fn two_that_ask_for_a_name_again_and_again_leave_it_to_the_last() {
     let (mut one, mut other) = (resp3(&server), resp3(&server));
     let mut writer = server.client();
     for round in 1..=50 {
-        // Often in one turn of the worker, before either has heard of the other.
+        // The worker often runs both requests in one turn, before either client has received a
+        // reply.
         one.command(&["GET.WATCH", "k", "|", "AS", "bill"]);
         other.command(&["GET.WATCH", "k", "|", "AS", "bill"]);
         one.command(&["ECHO", "one"]);
@@ -130,12 +132,13 @@ fn two_that_ask_for_a_name_again_and_again_leave_it_to_the_last() {
         let holder = holder_of(&server, "bill");
         writer.ask(&format!("SET k {round}"), "+OK\r\n");
         let holder = if holder == 1 { &mut one } else { &mut other };
-        // What belongs to earlier rounds comes first.
+        // Skips the emissions of earlier rounds.
         while holder.line() != round.to_string() {}
     }
 }
 
-/// Who begins a name while somebody ends it has it and is told of its end, or has it still.
+/// A client that begins a named subscription while another client ends it receives `ended`, or
+/// still owns it.
 #[test]
 fn whoever_is_given_a_name_that_ends_at_the_same_moment_is_told() {
     let server = TestServer::new();
@@ -147,7 +150,7 @@ fn whoever_is_given_a_name_that_ends_at_the_same_moment_is_told() {
             (0..20).for_each(|_| ender.command(&end));
             (0..20).for_each(|_| drop(ender.line()));
             while beginner.line() != "_" {}
-            // If it was too early.
+            // Ends the name in case the earlier attempts came before it existed.
             ender.command(&end);
             ender.line();
             beginner.expect(ended(name));
@@ -186,7 +189,7 @@ fn a_name_that_another_one_replaces_on_a_connection_is_free() {
 #[test]
 fn the_answer_to_a_command_stands_before_what_it_has_ended() {
     let server = TestServer::new();
-    // In RESP2 the first that comes is the answer, whatever it looks like.
+    // In RESP2 a client takes the first frame for the answer, whatever the frame holds.
     let mut client = server.client();
     let begun = |name, lsn| begun(name, lsn, 0, "$-1\r\n").replacen("%4", "*8", 1);
     let replaced = |name: &str| {
@@ -248,7 +251,7 @@ fn at_most_once_nothing_comes_again() {
     server.client().ask("SET k 1", "+OK\r\n");
     first.expect(emission("bill", 3, 1, &value(1)));
     drop(first);
-    // While nobody is given anything, nothing is done with: it waits.
+    // While no connection owns the name, emissions wait and the position does not move.
     server.client().ask("SET k 2", "+OK\r\n");
     let mut second = resp3(&server);
     second.ask("GET.WATCH k | AS bill ATMOSTONCE", &begun("bill", 3, 1, "_\r\n"));
@@ -272,7 +275,7 @@ fn a_name_is_one_connection_s_and_the_last_that_asked_has_it() {
     count_up(&server, 1);
     second.expect(emission("bill", 3, 1, &value(1)));
     first.ask("PING", "+PONG\r\n");
-    // Whoever processes need not be who is given.
+    // A client other than the owner may acknowledge.
     first.ask("EMITACK k bill 3", "+OK\r\n");
     first.ask("EMITACK k bill 99", &outcome("INVALID_SEQUENCE", 4));
     second.ask("EMITACK k bill 4", &outcome("INVALID_SEQUENCE", 3));
@@ -298,7 +301,7 @@ fn an_acknowledgement_in_a_transaction_takes_place_with_it_and_only_once() {
         client.ask("EXEC", answer);
     };
     process(&mut client, 3, "*3\r\n:1\r\n+OK\r\n:1\r\n");
-    // It comes again to somebody who does not know that it was processed.
+    // A client that does not know of the acknowledgement processes the emission again.
     process(&mut client, 3, "_\r\n");
     process(
         &mut client,

@@ -4,7 +4,7 @@ use crate::common::watching::{begun, emission, resp3};
 use crate::common::{Client, TestServer, eventually};
 use std::net::TcpStream;
 
-/// A pause that no test lives to see the end of. Milliseconds.
+/// A pause that is longer than any test, in milliseconds.
 const LONG: &str = "100000000";
 
 fn blocked_clients(client: &mut Client<TcpStream>) -> usize {
@@ -15,7 +15,7 @@ fn expired_keys(client: &mut Client<TcpStream>) -> usize {
     figure(client, "stats", "expired_keys:")
 }
 
-/// The number on a line of a section of `INFO`.
+/// Returns a number from a section of `INFO`.
 fn figure(client: &mut Client<TcpStream>, section: &str, name: &str) -> usize {
     client.command(&["INFO", section]);
     let info = client.bulk();
@@ -33,7 +33,7 @@ fn changes_wait_for_the_end_of_a_pause_and_reads_do_not() {
     writer.expect("$-1\r\n");
     eventually("both wait", || blocked_clients(&mut operator) == 2);
     operator.ask("GET k", "$-1\r\n");
-    // What cannot run anyway is refused at once.
+    // The server refuses an invalid command without waiting.
     operator.ask("SET k", "-ERR wrong number of arguments for 'set' command\r\n");
     operator.ask("CLIENT UNPAUSE", "+OK\r\n");
     writer.expect("+OK\r\n$1\r\nv\r\n");
@@ -83,7 +83,7 @@ fn what_is_said_of_subscriptions_waits_if_the_log_keeps_it() {
     operator.ask("SET n 1", "+OK\r\n");
     watcher.expect(emission("bill", 4, 1, "$1\r\n1\r\n"));
     operator.ask(&format!("CLIENT PAUSE {LONG} WRITE"), "+OK\r\n");
-    // Nothing of this is in the log.
+    // These commands write no record, so they do not wait.
     watcher.ask("EMITACK k 1-0 1", "+OK\r\n");
     watcher.ask("UNWATCH 1-0", ":1\r\n");
     for (waiting, answer) in [
@@ -117,7 +117,7 @@ fn nothing_is_given_away_at_most_once_during_a_pause() {
     let server = TestServer::with(|config| config.threads = 1);
     let (mut operator, mut watcher) = (server.client(), resp3(&server));
     watcher.ask("GET.WATCH k | AS bill ATMOSTONCE", &begun("bill", 1, 0, "_\r\n"));
-    // The worker runs both before it looks what has been emitted.
+    // The worker runs both commands before it looks for emissions.
     operator.send(format!("SET k 1\r\nCLIENT PAUSE {LONG} WRITE\r\n"));
     operator.expect("+OK\r\n+OK\r\n");
     operator.command(&["WATCHES", "NAMED", "bill"]);

@@ -1,4 +1,4 @@
-//! What goes over the wire: framing, pipelining, errors, what each connection may do.
+//! The wire protocol: framing, pipelining, errors, and what each connection may do.
 
 use crate::common::{TestServer, frame};
 use std::fmt::Write as _;
@@ -288,7 +288,7 @@ fn info_has_what_tools_look_for() {
     ] {
         assert!(info.contains(line), "{line} is missing in\n{info}");
     }
-    // What expires, counted since the last reset.
+    // `INFO` counts expired keys since the last reset.
     client.command(&["CONFIG", "RESETSTAT"]);
     client.expect("+OK\r\n");
     client.ask("SET brief 1 PX 1", "+OK\r\n");
@@ -343,7 +343,8 @@ fn a_web_page_runs_no_commands_through_its_visitors_browser() {
 #[test]
 fn a_client_is_shown_with_the_command_that_it_waits_for() {
     let server = TestServer::new();
-    // A connection is listed, behind those before it, once a loop has accepted it: a reply shows that.
+    // A connection is listed, after the earlier ones, once an event loop has accepted it. A reply
+    // shows that.
     let mut client = server.client();
     client.ask("PING", "+PONG\r\n");
     let mut other = server.client();

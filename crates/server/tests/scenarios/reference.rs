@@ -1,5 +1,5 @@
-//! The book's command reference is the command table, printed. `TIDEMARK_UPDATE=1 cargo test -p
-//! tidemark-server --test scenarios reference` writes it again.
+//! Checks that the book's command reference equals the printed command table. `TIDEMARK_UPDATE=1
+//! cargo test -p tidemark-server --test scenarios reference` writes the reference.
 
 use std::fmt::Write;
 use tidemark_engine::command::{Command, Group, syntax};

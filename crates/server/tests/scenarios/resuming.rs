@@ -1,5 +1,5 @@
-//! Subscriptions that go on behind what is retained: what they have missed is made again from snapshots and the log's segments,
-//! as it was.
+//! Subscriptions below the retained emissions: the server replays what they missed from snapshots
+//! and the log's segments, byte for byte.
 
 use crate::common::watching::resp3;
 use crate::common::{Client, TestServer, eventually, serve_http};
@@ -8,14 +8,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tidemark_server::config::Config;
 
-/// Some thirty small emissions.
+/// Bytes of about thirty small emissions.
 const RETAINED_BYTES: usize = 4096;
 
 fn retain_little(config: &mut Config) {
     config.watch_retention_bytes = RETAINED_BYTES;
 }
 
-/// One value of RESP3 as it goes over the wire, its lines joined by spaces.
+/// Reads one RESP3 value as sent over the wire; returns its lines joined by spaces.
 fn value(client: &mut Client<TcpStream>) -> String {
     let head = client.line();
     let count = |per: usize| head[1..].parse::<usize>().expect("a count") * per;
@@ -39,13 +39,13 @@ fn elements(client: &mut Client<TcpStream>, count: usize, mut shown: String) -> 
     shown
 }
 
-/// Answers of commands, one after the other.
+/// Sends a command and reads its reply.
 fn ask(client: &mut Client<TcpStream>, line: &str) -> String {
     client.command(&line.split(' ').collect::<Vec<_>>());
     value(client)
 }
 
-/// An emission as it went over the wire, and the LSN in it.
+/// Emission as sent over the wire, with its LSN.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Told {
     lsn: u64,
@@ -67,7 +67,8 @@ fn set_all(server: &TestServer, values: std::ops::RangeInclusive<u64>) {
     }
 }
 
-/// The emission of `GET.WATCH k`, begun by the first record, by the `SET k` that is the record behind it.
+/// Returns the emission of `GET.WATCH k` caused by `SET k number`. The watch is the first record;
+/// the `SET`s follow.
 fn of_k(number: u64) -> String {
     let text = number.to_string();
     format!(">5 $8 emission $3 1-0 :{} :{number} ${} {text}", number + 1, text.len())
@@ -97,7 +98,7 @@ fn a_subscriber_goes_on_behind_what_is_retained_and_behind_snapshots() {
     ask(&mut resp3(&server), "SAVE");
     let server = TestServer::in_dir(server.stop(), retain_little);
     check(&server);
-    // What comes from the log is followed by what happens now, once.
+    // Live emissions follow the replayed ones, each exactly once.
     let mut watcher = resp3(&server);
     assert_eq!(ask(&mut watcher, "EMITRECONNECT k 1-0 1"), "*2 $2 OK :1");
     for number in 1..=1000 {
@@ -112,7 +113,7 @@ fn a_subscriber_goes_on_behind_what_is_retained_and_behind_snapshots() {
     assert_eq!(ask(&mut watcher, "PING"), "+PONG", "and nothing else");
 }
 
-/// Reads of each family, some over keys that others are made into.
+/// Reads of each family, some over keys that are made from others.
 const READS: [&str; 9] = [
     "GET.WATCH a",
     "GET.WATCH a | EVERY 3",
@@ -125,7 +126,8 @@ const READS: [&str; 9] = [
     "DBSIZE.WATCH",
 ];
 
-/// The `step`th change: keys are made of others now and then, whole databases change places, and keys expire.
+/// Returns the change number `step`. Some changes make keys from others, swap whole databases, or
+/// let keys expire.
 fn change(step: usize) -> String {
     let number = step * 7 % 23;
     match step * 5 % 17 {
@@ -154,7 +156,7 @@ fn change(step: usize) -> String {
 fn what_is_made_again_is_byte_for_byte_what_was_told_at_first() {
     let server = TestServer::new();
     let mut writer = resp3(&server);
-    // Each read has a connection of its own, on which all is told as it happens.
+    // Each read has its own connection, which receives every emission live.
     let mut live: Vec<(Client<TcpStream>, String, Vec<Told>)> = Vec::new();
     for read in READS {
         let mut client = resp3(&server);
@@ -278,7 +280,7 @@ fn past_the_oldest_snapshot_the_answer_is_the_floor_and_the_floor_is_true() {
         writer.ask("SAVE", "+OK\r\n");
     }
     set_all(&server, 4001..=4100);
-    // Two snapshots are kept, and the log behind the older one.
+    // The server keeps two snapshots, and the log after the older one.
     let floor = saved[2];
     eventually("segments are dropped", || {
         ask(&mut resp3(&server), "EMITRECONNECT k 1-0 1") == format!("*2 $14 STALE_SEQUENCE :{floor}")
@@ -304,7 +306,7 @@ fn a_watch_resumes_behind_an_lsn_with_its_options() {
     ask(&mut resp3(&server), "GET.WATCH k");
     set_all(&server, 1..=300);
     let mut watcher = resp3(&server);
-    // A subscription of its own, whose numbers begin where it does.
+    // A separate subscription, whose numbers start at its own position.
     let answer = ask(&mut watcher, "GET.WATCH k | RESUME 101 OLD MARK");
     assert_eq!(answer, "%4 $6 sub_id $5 1-100 $3 lsn :101 $3 seq :0 $5 value _");
     for number in 101..=300_u64 {
@@ -332,7 +334,7 @@ fn more_than_there_are_places_for_take_turns() {
     for watcher in &mut watchers {
         watcher.command(&["EMITRECONNECT", "k", "1-0", "1"]);
     }
-    // One leaves while it waits.
+    // One client disconnects while it waits.
     watchers.remove(5);
     for watcher in watchers.iter_mut().rev() {
         assert_eq!(value(watcher), "*2 $2 OK :1");
@@ -354,7 +356,7 @@ fn who_does_not_read_keeps_the_only_place_from_nobody() {
     for number in 1..=400 {
         writer.ask(&format!("SET k {}", text(number)), "+OK\r\n");
     }
-    // More than sockets and outputs hold.
+    // The emissions exceed the socket buffers and the output limit.
     let mut lazy = resp3(&server);
     assert_eq!(ask(&mut lazy, "EMITRECONNECT k 1-0 1"), "*2 $2 OK :1");
     let mut other = resp3(&server);
@@ -380,14 +382,15 @@ fn a_read_that_depends_on_more_than_is_allowed_cannot_be_made_again() {
     }
     ask(&mut resp3(&server), "DBSIZE.WATCH");
     set_all(&server, 1..=1000);
-    // What does not matter takes nothing.
+    // Records that do not affect the read take no memory in the replay.
     let mut watcher = resp3(&server);
     assert_eq!(ask(&mut watcher, "EMITRECONNECT k 1-0 1"), "*2 $2 OK :1");
     for number in 1..=1000 {
         let expected = of_k(number).replace(&format!(":{} :", number + 1), &format!(":{} :", number + 7));
         assert_eq!(told(&mut watcher).frame, expected);
     }
-    // Where everything matters it is too much: the floor is that of what is retained.
+    // Where every record affects the read, the replay needs too much memory. The floor is then that
+    // of the retained emissions.
     assert_eq!(ask(&mut watcher, "EMITRECONNECT any 7-0 7"), "*2 $14 STALE_SEQUENCE :8");
     assert_eq!(ask(&mut watcher, "EMITRECONNECT any 7-0 8"), "*2 $2 OK :2");
 }
@@ -413,7 +416,7 @@ fn a_named_subscription_goes_on_behind_what_is_retained() {
     assert!(value(&mut watcher).starts_with(">3 $5 ended $4 mine"), "another connection has it now");
 }
 
-/// The log's files, oldest first.
+/// Returns the log's files, oldest first.
 fn segments(dir: &std::path::Path) -> Vec<std::path::PathBuf> {
     let entries = std::fs::read_dir(dir.join("data")).expect("a directory");
     let mut paths: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
@@ -435,7 +438,7 @@ fn damage_ends_a_subscription_and_never_leaves_a_gap() {
     let dir = server.stop();
     let segments = segments(dir.path());
     assert!(segments.len() > 3, "{segments:?}");
-    // In the middle of the second file: the newest snapshot covers it, so that the server starts.
+    // In the middle of the second file: the newest snapshot covers it, so the server starts.
     let mut bytes = std::fs::read(&segments[1]).expect("a segment");
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
@@ -463,7 +466,8 @@ fn answer_no_unheard(config: &mut Config) {
     config.watch_unsubscribed_budget_us = 0;
 }
 
-/// The number in an emission of `GET.WATCH k`, which is its value too, whatever record it is of.
+/// Returns the number in an emission of `GET.WATCH k`. The value is the same number, whatever the
+/// record's LSN.
 fn number_of_k(watcher: &mut Client<TcpStream>) -> u64 {
     let frame = told(watcher).frame;
     let words: Vec<&str> = frame.split(' ').collect();
@@ -471,7 +475,7 @@ fn number_of_k(watcher: &mut Client<TcpStream>) -> u64 {
     words[8].parse().expect("a number")
 }
 
-/// Ends a thread that looks at it, also if the test fails.
+/// Sets a flag when dropped. It ends the thread that checks the flag, even if the test fails.
 struct SetOnDrop<'a>(&'a AtomicBool);
 
 impl Drop for SetOnDrop<'_> {
@@ -480,7 +484,7 @@ impl Drop for SetOnDrop<'_> {
     }
 }
 
-/// Waits until so many reads are dormant.
+/// Waits until `count` reads are dormant.
 fn wait_dormant(server: &TestServer, count: u64) {
     let line = format!("\ntidemark_watched_reads_dormant {count}.0\n");
     eventually("so many reads are dormant", || server.http("/metrics").contains(&line));
@@ -493,7 +497,7 @@ fn a_read_that_nobody_listened_to_goes_on_where_its_subscriber_was() {
     assert!(ask(&mut resp3(&server), "KEYS.WATCH *").starts_with("%4 $6 sub_id $3 2-0"));
     set_all(&server, 1..=500);
     wait_dormant(&server, 2);
-    // Behind a snapshot, the log, and a start.
+    // Resumes across a snapshot, the log and a restart.
     ask(&mut resp3(&server), "SAVE");
     set_all(&server, 501..=600);
     let server = TestServer::in_dir(server.stop(), answer_no_unheard);
@@ -518,7 +522,7 @@ fn a_read_that_nobody_listened_to_goes_on_where_its_subscriber_was() {
     assert!(keys.starts_with(">5 $8 emission $3 2-0 :3 :1 *1 $1 k"), "{keys}");
     assert_eq!(ask(&mut watcher, "PING"), "+PONG");
     wait_dormant(&server, 0);
-    // Both the numbers and the waking are in the log.
+    // The log has both the numbers and the end of dormancy.
     let server = TestServer::in_dir(server.stop(), answer_no_unheard);
     let mut watcher = resp3(&server);
     assert_eq!(ask(&mut watcher, "EMITRECONNECT k 1-0 500"), "*2 $2 OK :499");
@@ -568,7 +572,7 @@ fn a_dormant_read_is_woken_while_writers_go_on() {
             while !done.load(Ordering::Relaxed) {
                 number += 1;
                 writer.ask(&format!("SET k {number}"), "+OK\r\n");
-                // Slower than the thread that catches up, also where many tests share a processor.
+                // Slower than the replay thread, even where many tests share a processor.
                 std::thread::sleep(Duration::from_micros(500));
             }
         });

@@ -1,4 +1,4 @@
-//! Clients that keep what they read, and are told when it changes.
+//! Client-side caching: the server sends invalidations to clients that cache what they read.
 
 use crate::common::{Client, TestServer, eventually};
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ fn resp3(server: &TestServer) -> Connection {
     client
 }
 
-/// A client that speaks RESP3 and keeps what it reads.
+/// Connects a RESP3 client with tracking on.
 fn tracking(server: &TestServer, options: &str) -> Connection {
     let mut client = resp3(server);
     client.ask(format!("CLIENT TRACKING ON {options}").trim_end(), OK);
@@ -33,7 +33,7 @@ fn array(texts: &[&str]) -> String {
     format!("*{}\r\n{}", texts.len(), texts.iter().map(|text| bulk(text)).collect::<String>())
 }
 
-/// What a client that speaks RESP3 is told.
+/// Returns an invalidation as a RESP3 client receives it.
 fn stale(keys: &[&str]) -> String {
     format!(">2\r\n{}{}", bulk("invalidate"), array(keys))
 }
@@ -42,7 +42,7 @@ fn all_stale() -> String {
     format!(">2\r\n{}_\r\n", bulk("invalidate"))
 }
 
-/// What a subscriber that speaks RESP2 is told.
+/// Returns an invalidation as a RESP2 subscriber receives it.
 fn stale_message(keys: &[&str]) -> String {
     format!("*3\r\n{}{}{}", bulk("message"), bulk("__redis__:invalidate"), array(keys))
 }
@@ -52,7 +52,8 @@ fn id(client: &mut Connection) -> u64 {
     client.line().trim_start_matches(':').parse().expect("a number")
 }
 
-/// A RESP2 client that listens to what others keep, with its id.
+/// Connects a RESP2 client that receives the invalidations of other clients; returns it with its
+/// id.
 fn listener(server: &TestServer) -> (Connection, u64) {
     let mut client = server.client();
     let id = id(&mut client);
@@ -63,7 +64,8 @@ fn listener(server: &TestServer) -> (Connection, u64) {
     (client, id)
 }
 
-/// Nothing is on its way to a client: the next thing that it gets is its own answer.
+/// Asserts that no message is on its way to a client: it receives the reply to its own command
+/// next.
 #[track_caller]
 fn quiet(client: &mut Connection) {
     client.ask("PING", "+PONG\r\n");
@@ -116,7 +118,7 @@ fn whatever_reads_is_told_by_whatever_changes() {
         ("SORT_RO s ALPHA", "SPOP s", "s"),
     ] {
         reader.command(&read.split(' ').collect::<Vec<_>>());
-        // Whatever it answers: it has been read when this is answered.
+        // The reply to `PING` shows that the read has run, whatever its own reply is.
         reader.command(&["PING"]);
         while reader.line() != "+PONG" {}
         writer.command(&change.split(' ').collect::<Vec<_>>());
@@ -176,7 +178,7 @@ fn what_a_transaction_makes_stale_comes_behind_its_answer() {
     client.ask("EXEC", "*4\r\n:1\r\n:2\r\n:1\r\n$1\r\n1\r\n");
     client.expect(stale(&["a"]) + &stale(&["b"]));
     other.expect(stale(&["a"]) + &stale(&["b"]));
-    // What the transaction has read itself is remembered.
+    // The server tracks the keys that the transaction itself has read.
     other.ask("SET b 2", OK);
     client.expect(stale(&["b"]));
     quiet(&mut client);
@@ -189,7 +191,7 @@ fn an_expired_key_is_told_stale_when_it_leaves() {
     writer.ask("SET k v PX 50", OK);
     reader.ask("GET k", "$1\r\nv\r\n");
     reader.expect(stale(&["k"]));
-    // Also where a write finds it expired, and nobody removes it before.
+    // An invalidation is also sent if a write finds the key expired before the server removes it.
     writer.ask("DEBUG SET-ACTIVE-EXPIRE 0", OK);
     writer.ask("SET k v PX 20", OK);
     reader.ask("GET k", "$1\r\nv\r\n");
@@ -199,7 +201,8 @@ fn an_expired_key_is_told_stale_when_it_leaves() {
     });
     writer.ask("APPEND k w", ":1\r\n");
     reader.expect(stale(&["k"]));
-    // Once for its removal and once for what was appended would be too much: it was read once.
+    // The key was read once, so one invalidation covers its removal and the append. Two would be
+    // too many.
     quiet(&mut reader);
 }
 
@@ -209,7 +212,8 @@ fn an_expired_key_is_told_stale_by_whoever_reads_it() {
     let (mut reader, mut writer) = (tracking(&server, ""), server.client());
     writer.ask("DEBUG SET-ACTIVE-EXPIRE 0", OK);
     let set = |writer: &mut Connection, key: &str| writer.ask(&format!("SET {key} v PX 200"), OK);
-    // What was set before has expired when this has; asked for itself, it would be removed.
+    // Once `clock` has expired, all keys set before have expired too. A test of those keys
+    // themselves would remove them.
     let wait = |writer: &mut Connection| {
         set(writer, "clock");
         eventually("keys expire", || {
@@ -221,7 +225,7 @@ fn an_expired_key_is_told_stale_by_whoever_reads_it() {
     reader.ask("GET k", "$1\r\nv\r\n");
     wait(&mut writer);
     assert_eq!(figure(&mut writer, "tracking_total_keys"), "1");
-    // The answer comes first, and the key counts as read behind its removal.
+    // The reply comes first. The server tracks the key as read after its removal.
     reader.ask("GET k", &format!("_\r\n{}", stale(&["k"])));
     writer.ask("DBSIZE", ":0\r\n");
     writer.ask("SET k w", OK);
@@ -308,7 +312,7 @@ fn in_resp2_a_subscriber_is_told_instead() {
     listener.expect(stale_message(&["a"]));
     writer.ask("FLUSHALL", OK);
     listener.expect(format!("*3\r\n{}{}$-1\r\n", bulk("message"), bulk("__redis__:invalidate")));
-    // Several clients may redirect to one.
+    // Several clients may redirect to one client.
     let mut other = resp3(&server);
     other.ask(&format!("CLIENT TRACKING ON REDIRECT {listener_id}"), OK);
     other.ask("GET b", "_\r\n");
@@ -331,7 +335,7 @@ fn in_resp2_without_a_subscriber_nobody_is_told() {
     reader.ask("GET a", "$1\r\n1\r\n");
     writer.ask("SET a 2", OK);
     quiet(&mut target);
-    // From RESP3 on it is told what was read before.
+    // Once the target speaks RESP3, it receives the invalidations for earlier reads.
     reader.ask("MGET a b", "*2\r\n$1\r\n2\r\n$-1\r\n");
     target.command(&["HELLO", "3"]);
     while target.line() != "*0" {}
@@ -400,7 +404,7 @@ fn who_opts_in_keeps_what_it_says() {
     client.ask("GET c", "_\r\n");
     writer.ask("MSET a 1 b 1 c 1", OK);
     client.expect(stale(&["b"]));
-    // Before a transaction it is for all of it, within one as well.
+    // `CLIENT CACHING YES` applies to the whole transaction, whether it comes before or within it.
     client.ask("CLIENT CACHING YES", OK);
     for (before, within) in [(true, false), (false, true)] {
         if before {
@@ -447,7 +451,7 @@ fn whoever_asks_for_a_prefix_is_told_of_keys_that_it_has_not_read() {
     writer.ask("DEL foo1", ":1\r\n");
     client.expect(stale(&["foo1"]));
     everything.expect(stale(&["foo1"]));
-    // Of one turn: one message for each prefix, with its keys in order, each once.
+    // For one turn the server sends one message for each prefix, with its keys in order, each once.
     writer.ask("MULTI", OK);
     for line in ["INCR bar2", "INCR bar1", "INCR bar2", "INCR baz"] {
         writer.ask(line, "+QUEUED\r\n");
@@ -473,7 +477,7 @@ fn what_is_broadcast_of_the_own_change_comes_behind_the_answer_or_not_at_all() {
     client.expect(stale(&["own"]));
     writer.ask("SET other 1", OK);
     without_loop.expect(stale(&["other"]));
-    // Expiry is nobody's own change.
+    // `NOLOOP` does not suppress invalidations by expiry: it is no client's own change.
     without_loop.ask("SET brief 1 PX 30", OK);
     without_loop.expect(stale(&["brief"]));
     quiet(&mut without_loop);
@@ -602,7 +606,7 @@ fn after_a_change_of_mode_nothing_comes_that_was_read_before() {
     client.ask("CLIENT TRACKING ON BCAST PREFIX foo", OK);
     writer.ask("SET k 1", OK);
     quiet(&mut client);
-    // Options that do not change the mode leave what was read as it is.
+    // Options that do not change the mode keep the tracked reads.
     let mut client = tracking(&server, "");
     client.ask("GET k", "$1\r\n1\r\n");
     client.ask("CLIENT TRACKING ON NOLOOP", OK);
@@ -686,7 +690,7 @@ fn who_does_not_read_is_told_in_one_word() {
     writer.command(&["SET", "large", &value]);
     writer.expect(OK);
     client.expect(stale(&["large"]));
-    // What it has asked for and does not read stands before what it would be told.
+    // Unread replies, which the client has asked for, come before its invalidations.
     for _ in 0..64 {
         client.command(&["GET", "large"]);
     }
@@ -764,7 +768,7 @@ fn nobody_keeps_what_is_no_longer_so() {
     };
     while kept.as_deref() != Some(&(2 * ROUNDS).to_string()) {
         if kept.is_some() {
-            // What is kept and not told stale must be what the key holds.
+            // A cached value that was not invalidated must be the key's value.
             assert_eq!(reader.line(), ">2");
             told(&mut reader, &mut kept);
         }
@@ -781,14 +785,14 @@ fn nobody_keeps_what_is_no_longer_so() {
     quiet(&mut reader);
 }
 
-/// A client that answers itself where it can, as the caches of client libraries do.
+/// Client that answers from its own cache where it can, like the caches of client libraries.
 struct Cache {
     client: Connection,
     kept: BTreeMap<String, Option<String>>,
 }
 
 impl Cache {
-    /// Reads the answer to a command of one line, and whatever comes before it.
+    /// Reads the one-line reply to a command, and any messages before it.
     fn answer(&mut self) -> Option<String> {
         loop {
             match self.client.line().as_str() {
@@ -820,7 +824,7 @@ impl Cache {
     }
 }
 
-/// Numbers that look random and are the same in every run.
+/// Returns a generator of pseudo-random numbers that are the same in every run.
 fn numbers(seed: u64) -> impl FnMut(u64) -> u64 {
     let mut state = seed;
     move |below| {
@@ -843,7 +847,7 @@ fn what_caches_keep_at_the_end_is_what_the_keys_hold() {
         .zip(1..)
         .map(|(options, seed)| {
             let mut cache = Cache { client: tracking(&server, options), kept: BTreeMap::new() };
-            // Whoever has asked for some prefixes keeps only what begins so.
+            // A client that asked for prefixes caches only keys that begin with them.
             let is_asked_for =
                 |key: &u64| !options.contains("PREFIX") || ['1', '2', '3'].contains(&first_digit(*key));
             let keys: Vec<u64> = (0..KEYS).filter(is_asked_for).collect();

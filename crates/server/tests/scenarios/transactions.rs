@@ -1,4 +1,4 @@
-//! MULTI, EXEC, WATCH: commands that take effect together.
+//! MULTI, EXEC and WATCH: commands that take effect together.
 
 use crate::common::TestServer;
 
@@ -51,7 +51,7 @@ fn an_exec_that_is_refused_ends_the_transaction() {
     client.send("MULTI\r\nSET foo 1\r\nEXEC blah\r\nGET foo\r\nEXEC\r\n");
     client.expect(format!("+OK\r\n+QUEUED\r\n{REFUSED}$-1\r\n-ERR EXEC without MULTI\r\n"));
     client.ask("exec blah", REFUSED);
-    // What was watched is not any more.
+    // The failed `EXEC` has ended the watch.
     client.send("WATCH w\r\nMULTI\r\nEXEC x\r\nSET w 1\r\nMULTI\r\nPING\r\nEXEC\r\n");
     client.expect(format!("+OK\r\n+OK\r\n{REFUSED}+OK\r\n+OK\r\n+QUEUED\r\n*1\r\n+PONG\r\n"));
     for other in ["DISCARD", "MULTI"] {

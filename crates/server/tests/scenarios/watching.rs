@@ -1,4 +1,4 @@
-//! Reads that are watched, over the wire.
+//! Watched reads over the wire.
 
 use crate::common::watching::{begun, bulk, emission, outcome, resp3};
 use crate::common::{Client, TestServer, eventually};
@@ -13,7 +13,8 @@ fn a_watched_read_is_answered_and_emits_its_changes_in_order() {
     writer.ask("SET k 1", "+OK\r\n");
     watcher.ask("GET.WATCH k", &begun("2-0", 2, 0, "$1\r\n1\r\n"));
     watcher.ask("zrange.watch z 0 0 WITHSCORES", &begun("3-0", 3, 0, "*0\r\n"));
-    // Each subscription has its order; between two there is none, so what another one says is read before it is said.
+    // Emissions are ordered within a subscription, not between subscriptions. So the test reads
+    // those of one subscription before it causes those of another.
     let k = [emission("2-0", 4, 1, "$1\r\n2\r\n"), emission("2-0", 6, 2, "$1\r\n3\r\n")];
     let z = [emission("3-0", 7, 1, "*1\r\n*2\r\n$1\r\na\r\n,1\r\n")];
     for (lines, emissions) in [
@@ -106,7 +107,8 @@ fn what_was_missed_comes_after_a_reconnect_and_after_a_restart() {
     for number in 1..=4 {
         watcher.expect(emission("1-0", number + 1, number, &format!("$1\r\n{number}\r\n")));
     }
-    // With a snapshot the emissions before it are not retained, and the floor says so where they are not made again.
+    // After a snapshot and a start the earlier emissions are not retained. The floor says so,
+    // because replay is off.
     writer.ask("SAVE", "+OK\r\n");
     writer.ask("SET k 5", "+OK\r\n");
     let server = TestServer::in_dir(server.stop(), |config| config.watch_backlogs = 0);
@@ -223,7 +225,7 @@ fn a_subscriber_that_does_not_read_gets_everything_when_it_does() {
     for number in 0..2000 {
         writer.ask(&format!("SET k {}", value(number)), "+OK\r\n");
     }
-    // Twenty megabytes wait; what the server holds for the client is bounded.
+    // Twenty megabytes wait, but the server holds a bounded part for the client.
     let mut other = server.client();
     other.command(&["CLIENT", "LIST"]);
     let list = other.bulk();
@@ -302,7 +304,7 @@ fn reads_that_nobody_comes_back_to_are_forgotten() {
     drop(watcher);
     eventually("it is forgotten", || watched().as_deref() == Some("0.0"));
     resp3(&server).ask("EMITRECONNECT k 1-0 1", &outcome("SUBSCRIPTION_NOT_FOUND", 0));
-    // The end is in the log: the read is not watched after a restart either.
+    // The log has the end of the watch: the read is not watched after a restart either.
     let server = TestServer::in_dir(server.stop(), |_| {});
     resp3(&server).ask("GET.WATCH k", &begun("3-0", 3, 0, "_\r\n"));
 }
@@ -340,7 +342,7 @@ fn frame(client: &mut Client<TcpStream>) -> String {
         let length = line.strip_prefix('$').map(|length| length.parse::<usize>().expect("a length"));
         lines.push(line);
         if let Some(length) = length {
-            // At once, and not byte by byte as lines are.
+            // Reads the whole string, not byte by byte as lines are read.
             let mut text = client.bytes(length + 2);
             text.truncate(length);
             lines.push(String::from_utf8(text).expect("text"));
@@ -415,7 +417,7 @@ fn whoever_squashes_and_does_not_read_keeps_nobody_from_anything() {
         let mut other = server.client();
         other.ask("PING", "+PONG\r\n");
     }
-    // It gets the latest when it reads again, whatever else comes before.
+    // The client receives the latest value when it reads again, whatever comes before.
     let last = value(39);
     eventually("it has got the latest", || frame(&mut watcher).contains(&last));
 }

@@ -16,7 +16,7 @@ use tidemark_engine::watch::RetentionLimits;
 use tidemark_log::storage::faulty::{Fault, Plan, Site};
 use tidemark_log::{Durability, FaultyStorage, Health, Log, MemoryStorage, Options, Storage};
 
-/// A server without threads and disk.
+/// Server without threads or disk.
 struct Bench {
     shared: Shared,
     config: Config,
@@ -35,7 +35,7 @@ impl Bench {
         Bench::over(options, config)
     }
 
-    /// The same with segments so large that a megabyte needs no wait for room.
+    /// Creates a bench with segments so large that a megabyte never waits for log space.
     fn with_large_segments(change: impl FnOnce(&mut Config)) -> Bench {
         let mut config = Config::default();
         change(&mut config);
@@ -60,14 +60,14 @@ impl Bench {
         Bench { shared, config, counters: Counters::default(), registry, turn, _poll: poll }
     }
 
-    /// Makes everything durable and notifies a connection.
+    /// Makes all records durable and notifies a connection.
     fn sync(&self, connection: &mut Connection) {
         let log = self.shared.engine.log();
         log.wait_durable(log.appended()).expect("what was accepted is stored");
         connection.log_moved(Reached::by(log), &self.context());
     }
 
-    /// Makes everything survive the process and notifies a connection.
+    /// Writes all records, so that they survive the process, and notifies a connection.
     fn write(&self, connection: &mut Connection) {
         let log = self.shared.engine.log();
         eventually("everything is written", || {
@@ -98,7 +98,7 @@ impl Bench {
     }
 
     fn context(&self) -> Context<'_> {
-        // Waiting for room has its own tests: segments are small here.
+        // Other tests cover waiting for log space; segments are small here.
         let log = self.shared.engine.log();
         eventually("the log has room", || log.has_room_for(0));
         Context {
@@ -126,7 +126,7 @@ impl Bench {
 }
 
 impl Connection {
-    /// Takes everything sendable, as if the socket took it.
+    /// Drains everything sendable, as if the socket had accepted it.
     fn take(&mut self) -> String {
         let bytes = self.session.outbox.sendable().to_vec();
         self.sent(bytes.len());
@@ -134,7 +134,7 @@ impl Connection {
     }
 }
 
-/// Waits until a condition that another thread establishes holds.
+/// Waits until another thread has established a condition.
 #[track_caller]
 fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(30);
@@ -144,7 +144,7 @@ fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// A message in the channel `a`.
+/// Creates a message of the channel `a`.
 fn message(bytes: usize) -> Publication {
     Publication {
         kind: crate::events::publication::Kind::Channel,
@@ -252,7 +252,7 @@ fn with_always_nothing_of_an_exec_leaves_before_its_record_is_durable() {
     connection.receive(b"HELLO 3\r\nGET.WATCH k | AS n\r\n", &bench.context());
     bench.sync(&mut connection);
     connection.take();
-    // The end of a name is a separate record, after the transaction's.
+    // The end of a named subscription is a separate record, after the transaction's.
     connection.receive(b"MULTI\r\nSET other 1\r\nUNWATCH NAMED n\r\nEXEC\r\n", &bench.context());
     assert_eq!(connection.take(), "+OK\r\n+QUEUED\r\n+QUEUED\r\n");
     bench.sync(&mut connection);
@@ -315,7 +315,7 @@ fn a_channel_waits_for_a_subscriber_that_reads_and_not_for_one_that_does_not() {
     subscriber.receive(b"HELLO 3\r\nSUBSCRIBE c\r\n", &bench.context());
     subscriber.take();
     writer.receive(b"GET.WATCH k | CHANNEL c\r\n", &bench.context());
-    // A small record and a large answer: no segment fills, so only a request makes the log sync.
+    // A small record and a large answer: no segment fills, so the log syncs only on request.
     writer.receive(b"DURABLE SETRANGE k 60000 x\r\n", &bench.context());
     (0..9).for_each(|_| writer.receive(b"DURABLE APPEND k x\r\n", &bench.context()));
     let serve = |subscriber: &mut Connection| {
@@ -332,7 +332,7 @@ fn a_channel_waits_for_a_subscriber_that_reads_and_not_for_one_that_does_not() {
     bench.sync(&mut subscriber);
     assert_eq!(subscriber.exceeded(&bench.config, Instant::now()), None);
     assert_eq!(subscriber.exceeded(&bench.config, later()), Some(CloseReason::SlowReader));
-    // The client does read.
+    // The client reads.
     subscriber.take();
     assert_eq!(subscriber.exceeded(&bench.config, later()), None);
     bench.publish_on_channels_to(&mut subscriber);
@@ -487,7 +487,7 @@ fn whoever_has_read_everything_is_not_slow() {
     assert_eq!(connection.exceeded(&bench.config, later), Some(CloseReason::SlowReader));
 }
 
-/// A server whose normal clients may leave 100 kB unread, and a value of 60 kB under `m`.
+/// Creates a server whose normal clients may leave 100 kB unread, with a value of 60 kB under `m`.
 fn bench_with_little_output() -> Bench {
     let bench = Bench::with_large_segments(|config| config.output_limits.normal.hard_bytes = 100_000);
     let mut connection = bench.connect();
@@ -555,7 +555,7 @@ fn replies_within_the_limit_go_on_as_they_are_read() {
 
 #[test]
 fn a_transaction_whose_answers_overflow_is_executed_and_logged() {
-    // With a connection command among them, replies are collected and merged.
+    // With a connection command in the transaction, replies are collected and merged.
     for between in ["", "SELECT 0\r\n"] {
         let bench = bench_with_little_output();
         let mut connection = bench.connect();
@@ -676,7 +676,7 @@ fn the_rest_of_a_request_has_a_deadline_that_every_byte_renews() {
     assert_eq!(connection.next_deadline(&bench.config), Some(began));
     assert_eq!(connection.overdue(&bench.config, in_time(&connection)), None);
     assert_eq!(connection.overdue(&bench.config, began), Some(CloseReason::Unfinished));
-    // Time passes.
+    // 20 s pass.
     connection.listening_since -= Duration::from_secs(20);
     connection.receive(b"b", &bench.context());
     assert!(late(&connection) >= began);
@@ -740,7 +740,7 @@ fn answers_to(input: &[u8], splits: &[prop::sample::Index]) -> (String, String) 
     (expected.take(), answers)
 }
 
-/// A command of DiceDB's protocol with words of less than 128 bytes.
+/// Encodes a command of DiceDB's protocol with words of less than 128 bytes.
 fn dice_frame(words: &[&str]) -> Vec<u8> {
     let mut message = Vec::new();
     for (index, word) in words.iter().enumerate() {
@@ -764,7 +764,7 @@ fn a_failed_log_is_told_in_the_language_of_the_client() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// The same for frames followed by arbitrary bytes.
+    /// Replies to frames followed by arbitrary bytes do not depend on how the input is split.
     #[test]
     fn pieces_of_frames_do_not_matter(
         lines in prop::collection::vec("(SET|GET|INCR|ZADD|ZRANGE|ZPOPMAX|ZRANK|HSET|HGETALL|KEYS|HELLO|HANDSHAKE|PING|NOPE)( (a|b|1|-1|2|é|\\*|BYSCORE|watch)){0,4}", 1..12),
@@ -934,7 +934,7 @@ fn another_workers_connections_follow_a_change_to_always_at_once() {
     let bench = Bench::new(|config| config.durability = Durability::Off);
     let (mut administrator, mut writer) = (bench.connect(), bench.connect());
     administrator.receive(b"CONFIG SET durability always\r\n", &bench.context());
-    // Its worker has not loaded the new configuration yet.
+    // The writer's worker has not loaded the new configuration yet.
     writer.receive(b"SET a 1\r\n", &bench.context());
     assert_eq!(writer.take(), "");
 }
@@ -990,10 +990,10 @@ fn a_client_that_resets_has_the_whole_time_to_say_its_password_again() {
         config.authentication_timeout = Duration::from_secs(5);
     });
     let mut connection = bench.connect();
-    // The client has been connected for a while.
+    // The client has been connected for 3 s.
     connection.session.stranger_since -= Duration::from_secs(3);
     let first_deadline = connection.session.stranger_since + Duration::from_secs(5);
-    // An unauthenticated client gains nothing by it.
+    // `RESET` does not extend the deadline of an unauthenticated client.
     connection.receive(b"RESET\r\n", &bench.context());
     assert_eq!(connection.next_deadline(&bench.config), Some(first_deadline));
     connection.receive(b"AUTH secret\r\nRESET\r\n", &bench.context());
@@ -1030,7 +1030,7 @@ fn a_confirmed_subscription_is_a_message_and_no_reply() {
     let confirmed = "*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n*3\r\n$11\r\nunsubscribe\r\n$1\r\na\r\n:0\r\n";
     assert_eq!(connection.take(), confirmed);
 
-    // The same in a transaction whose reply is suppressed, before it or from within.
+    // The same holds in a transaction, whether its reply is suppressed before it or within it.
     for (before, within) in [("CLIENT REPLY OFF", "PING"), ("PING", "CLIENT REPLY OFF")] {
         let mut connection = bench.connect();
         let queued = format!("{before}\r\nMULTI\r\nGET k\r\nSUBSCRIBE a b\r\n{within}\r\nUNSUBSCRIBE b\r\n");

@@ -172,7 +172,7 @@ fn any_value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Almost valid RESP, which finds more cases than random bytes.
+/// Generates almost valid RESP, which finds more cases than random bytes.
 fn nearly_resp() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         Just(b"\r\n".to_vec()),

@@ -1,4 +1,4 @@
-//! Compares the parser with a simple reference without state, split input and optimisations.
+//! Compares the parser with a simple reference: stateless, unsplit input, no optimisations.
 
 use super::*;
 use proptest::prelude::*;

@@ -1,19 +1,19 @@
-//! A client of DiceDB's protocol, as small as its messages are.
+//! Minimal client of DiceDB's protocol.
 
 use super::TestServer;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-/// Longer than anything takes, so that a test which waits for what never comes fails instead of hanging.
+/// Longer than any step needs, so that a test fails instead of hanging.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A connection that sends `wire.Command` and receives `wire.Result`.
+/// Connection that sends `wire.Command` and receives `wire.Result`.
 pub(crate) struct DiceClient {
     stream: TcpStream,
 }
 
-/// Ends a connection when it is dropped.
+/// Ends a connection when dropped.
 pub(crate) struct DiceEnd(TcpStream);
 
 impl Drop for DiceEnd {
@@ -23,17 +23,17 @@ impl Drop for DiceEnd {
     }
 }
 
-/// A received `wire.Result`.
+/// Received `wire.Result`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DiceResult {
     pub(crate) ok: bool,
     pub(crate) message: String,
     pub(crate) fingerprint: u64,
-    /// The body's field and content.
+    /// The body's field number and content.
     pub(crate) body: Option<(u64, Vec<u8>)>,
 }
 
-/// A field of a message.
+/// Field of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Field {
     Number(u64, i64),
@@ -48,7 +48,7 @@ impl DiceClient {
         DiceClient { stream }
     }
 
-    /// A client as `dicedb-go` begins: with a handshake.
+    /// Connects as `dicedb-go` does: with a handshake.
     pub(crate) fn greeted(server: &TestServer, id: &str, mode: &str) -> DiceClient {
         let mut client = DiceClient::connect(server);
         let answer = client.ask(&["HANDSHAKE", id, mode]);
@@ -56,12 +56,13 @@ impl DiceClient {
         client
     }
 
-    /// Says that nothing more will be sent.
+    /// Shuts down the sending direction.
     pub(crate) fn end_input(&self) {
         self.stream.shutdown(std::net::Shutdown::Write).expect("a connected socket");
     }
 
-    /// What ends the connection when it is dropped, whoever reads from it.
+    /// Returns a guard that ends the connection when dropped, even while another thread reads from
+    /// it.
     pub(crate) fn end(&self) -> DiceEnd {
         DiceEnd(self.stream.try_clone().expect("a descriptor"))
     }
@@ -74,7 +75,7 @@ impl DiceClient {
         self.send_bytes(&frame(&command(words)));
     }
 
-    /// Sends a command and takes the next result for its answer.
+    /// Sends a command and reads the next result as its answer.
     pub(crate) fn ask(&mut self, words: &[&str]) -> DiceResult {
         self.send(words);
         self.receive()
@@ -84,7 +85,7 @@ impl DiceClient {
         self.try_receive().expect("the server answers")
     }
 
-    /// The next result; `None` if the server has closed the connection.
+    /// Reads the next result; `None` if the server has closed the connection.
     pub(crate) fn try_receive(&mut self) -> Option<DiceResult> {
         let mut header = [0; 4];
         match self.stream.read_exact(&mut header) {
@@ -99,14 +100,14 @@ impl DiceClient {
         Some(DiceResult::decode(&payload))
     }
 
-    /// Expects an answer without a body whose message is this text.
+    /// Expects a result without a body and with this error message.
     #[track_caller]
     pub(crate) fn expect_error(&mut self, words: &[&str], message: &str) {
         let answer = self.ask(words);
         assert_eq!((answer.ok, answer.message.as_str(), answer.body), (false, message, None), "{words:?}");
     }
 
-    /// The text that a command is answered with.
+    /// Runs a command and returns the text of its answer.
     #[track_caller]
     pub(crate) fn text(&mut self, words: &[&str], field: u64) -> String {
         let body = self.body(words, field);
@@ -117,7 +118,7 @@ impl DiceClient {
         }
     }
 
-    /// The number that a command is answered with.
+    /// Runs a command and returns the number of its answer.
     #[track_caller]
     pub(crate) fn number(&mut self, words: &[&str], field: u64) -> i64 {
         let body = self.body(words, field);
@@ -128,13 +129,13 @@ impl DiceClient {
         }
     }
 
-    /// The elements that a command is answered with: score, member and rank.
+    /// Runs a command and returns the elements of its answer: score, member and rank.
     #[track_caller]
     pub(crate) fn elements(&mut self, words: &[&str], field: u64) -> Vec<(i64, String, i64)> {
         elements(&self.body(words, field))
     }
 
-    /// The body that a command is answered with.
+    /// Runs a command and returns the body of its answer.
     #[track_caller]
     pub(crate) fn body(&mut self, words: &[&str], field: u64) -> Vec<u8> {
         let answer = self.ask(words);
@@ -164,7 +165,7 @@ impl DiceResult {
     }
 }
 
-/// The elements of a body: score, member and rank.
+/// Decodes the elements of a body: score, member and rank.
 pub(crate) fn elements(body: &[u8]) -> Vec<(i64, String, i64)> {
     let mut found = Vec::new();
     for field in fields(body) {
@@ -183,7 +184,7 @@ pub(crate) fn elements(body: &[u8]) -> Vec<(i64, String, i64)> {
     found
 }
 
-/// A `wire.Command`.
+/// Encodes a `wire.Command`.
 pub(crate) fn command(words: &[&str]) -> Vec<u8> {
     let mut message = Vec::new();
     for (index, word) in words.iter().enumerate() {
@@ -194,7 +195,7 @@ pub(crate) fn command(words: &[&str]) -> Vec<u8> {
     message
 }
 
-/// A message with its length before it.
+/// Prefixes a message with its length.
 pub(crate) fn frame(message: &[u8]) -> Vec<u8> {
     let length = u32::try_from(message.len()).expect("a short message");
     [&length.to_be_bytes(), message].concat()
@@ -208,7 +209,7 @@ fn put_varint(message: &mut Vec<u8>, mut number: u64) {
     message.push(number as u8);
 }
 
-/// All fields of a message.
+/// Decodes all fields of a message.
 pub(crate) fn fields(mut message: &[u8]) -> Vec<Field> {
     let mut found = Vec::new();
     while !message.is_empty() {

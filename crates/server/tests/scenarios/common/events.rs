@@ -1,4 +1,4 @@
-//! Server-Sent Events as a browser sees them.
+//! Client of Server-Sent Events that sees them as a browser does.
 
 use super::TestServer;
 use serde_json::Value;
@@ -6,17 +6,17 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// Longer than anything takes.
+/// Longer than any step needs.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A connection to HTTP.
+/// Connects to the HTTP port.
 pub(crate) fn connect(address: SocketAddr) -> TcpStream {
     let stream = TcpStream::connect(address).expect("HTTP listens");
     stream.set_read_timeout(Some(PATIENCE)).expect("a socket option");
     stream
 }
 
-/// An event as a browser sees it.
+/// Event as a browser sees it.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Event {
     pub(crate) id: Option<String>,
@@ -24,11 +24,11 @@ pub(crate) struct Event {
     pub(crate) data: Value,
 }
 
-/// A stream of events.
+/// Stream of events.
 pub(crate) struct Events {
     pub(crate) head: String,
     pub(crate) body: BufReader<TcpStream>,
-    /// Of the present chunk.
+    /// Unread bytes of the current chunk.
     rest: usize,
 }
 
@@ -38,12 +38,12 @@ impl Events {
         Events::ask(server, query, "")
     }
 
-    /// Watches a read, with further header lines, each with its end.
+    /// Watches a read with further header lines, each with its line end.
     pub(crate) fn ask(server: &TestServer, query: &str, headers: &str) -> Events {
         Events::of(server, &format!("watch?{query}"), headers)
     }
 
-    /// Asks for something else.
+    /// Opens the event stream of any target.
     pub(crate) fn of(server: &TestServer, target: &str, headers: &str) -> Events {
         let address = server.http_address();
         let mut stream = connect(address);

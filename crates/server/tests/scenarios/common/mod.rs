@@ -1,4 +1,4 @@
-//! A server of its own for each test, and a client that says exactly which bytes it expects.
+//! Test harness: a separate server for each test, and a client that expects exact bytes.
 
 pub(crate) mod dice;
 pub(crate) mod events;
@@ -13,10 +13,10 @@ use std::time::Duration;
 use tidemark_server::config::{BindAddress, Config, DebugAccess};
 use tidemark_server::{Server, StopError};
 
-/// Longer than anything takes, so that a test which waits for what never comes fails instead of hanging.
+/// Longer than any step needs, so that a test fails instead of hanging.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A running server with a directory of its own.
+/// Running server with its own directory.
 pub(crate) struct TestServer {
     server: Option<Server>,
     pub(crate) port: u16,
@@ -24,18 +24,18 @@ pub(crate) struct TestServer {
 }
 
 impl TestServer {
-    /// A server with default settings.
+    /// Starts a server with the default settings.
     pub(crate) fn new() -> TestServer {
         TestServer::with(|_| {})
     }
 
-    /// A server with some settings changed.
+    /// Starts a server with some settings changed.
     pub(crate) fn with(change: impl FnOnce(&mut Config)) -> TestServer {
         let dir = tempfile::tempdir().expect("a temporary directory");
         TestServer::in_dir(dir, change)
     }
 
-    /// A server that serves HTTP too, with some settings changed.
+    /// Starts a server that also serves HTTP, with some settings changed.
     pub(crate) fn with_http(change: impl FnOnce(&mut Config)) -> TestServer {
         TestServer::with(|config| {
             serve_http(config);
@@ -43,14 +43,14 @@ impl TestServer {
         })
     }
 
-    /// A server on the data of an earlier one.
+    /// Starts a server on the data of an earlier one.
     pub(crate) fn in_dir(dir: tempfile::TempDir, change: impl FnOnce(&mut Config)) -> TestServer {
         let mut server = TestServer::loading(dir, change);
         assert!(server.load(), "nobody stops it meanwhile");
         server
     }
 
-    /// A server on the data of an earlier one, which does not begin to load it.
+    /// Starts a server on the data of an earlier one, without loading the data.
     pub(crate) fn loading(dir: tempfile::TempDir, change: impl FnOnce(&mut Config)) -> TestServer {
         let mut config = Config {
             dir: dir.path().join("data"),
@@ -59,7 +59,7 @@ impl TestServer {
             threads: 2,
             enable_debug_command: DebugAccess::Yes,
             log_segment_bytes: 256 * 1024,
-            // Which record an emission is of must not depend on how busy the machine is.
+            // The record that causes an emission must not depend on how busy the machine is.
             watch_write_budget_us: 10_000_000,
             watch_subscribed_budget_us: 1_000_000,
             watch_unsubscribed_budget_us: 1_000_000,
@@ -82,12 +82,12 @@ impl TestServer {
         Client::over(stream)
     }
 
-    /// A client at an address that is not the loopback one.
+    /// Connects a client at an address other than the loopback one.
     pub(crate) fn client_at(&self, address: std::net::IpAddr) -> Client<TcpStream> {
         Client::over(TcpStream::connect(SocketAddr::new(address, self.port)).expect("the server listens"))
     }
 
-    /// Where HTTP is served.
+    /// Returns the address of the HTTP port.
     pub(crate) fn http_address(&self) -> SocketAddr {
         self.server.as_ref().and_then(Server::http_address).expect("HTTP is on")
     }
@@ -96,7 +96,7 @@ impl TestServer {
         self.http_with(path, "Host: localhost\r\n")
     }
 
-    /// What a request with these headers is answered.
+    /// Returns the response to a request with these headers.
     pub(crate) fn http_with(&self, path: &str, headers: &str) -> String {
         let address = self.http_address();
         let mut stream = TcpStream::connect(address).expect("HTTP listens");
@@ -108,12 +108,12 @@ impl TestServer {
         response
     }
 
-    /// Begins a graceful stop.
+    /// Starts a graceful stop.
     pub(crate) fn begin_stop(&self) {
         self.server.as_ref().expect("it runs").stopper().stop();
     }
 
-    /// Waits until the server has ended, and returns its directory.
+    /// Waits until the server has ended; returns its result and its directory.
     pub(crate) fn ended(mut self) -> (Result<(), StopError>, tempfile::TempDir) {
         let result = self.server.take().expect("it runs").wait();
         let dir = std::mem::replace(&mut self.dir, tempfile::tempdir().expect("a temporary directory"));
@@ -129,7 +129,7 @@ impl TestServer {
     }
 }
 
-/// Lets a server serve HTTP, wherever there is room.
+/// Makes a server serve HTTP, on any free port.
 pub(crate) fn serve_http(config: &mut Config) {
     config.http = Some(([127, 0, 0, 1], 0).into());
 }
@@ -143,7 +143,7 @@ impl Drop for TestServer {
     }
 }
 
-/// A client that reads and writes bytes.
+/// Client that reads and writes bytes.
 pub(crate) struct Client<S> {
     stream: S,
 }
@@ -154,19 +154,19 @@ impl Client<TcpStream> {
         Client { stream }
     }
 
-    /// Says that nothing more will be sent.
+    /// Shuts down the sending direction.
     pub(crate) fn end_input(&self) {
         self.stream.shutdown(std::net::Shutdown::Write).expect("a connected socket");
     }
 
-    /// The client's own address, as `CLIENT LIST` shows it.
+    /// Returns the client's own address, as `CLIENT LIST` shows it.
     pub(crate) fn address(&self) -> String {
         self.stream.local_addr().expect("a connected socket").to_string()
     }
 }
 
 impl<S: Read + Write> Client<S> {
-    /// Sends bytes as they are.
+    /// Sends bytes unchanged.
     pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) {
         self.stream.write_all(bytes.as_ref()).expect("the server reads");
     }
@@ -181,7 +181,7 @@ impl<S: Read + Write> Client<S> {
         self.send(frame(words));
     }
 
-    /// Sends a command of words separated by spaces and expects a reply.
+    /// Sends a command of words separated by spaces, and expects a reply.
     pub(crate) fn ask(&mut self, words: &str, reply: &str) {
         self.command(&words.split(' ').collect::<Vec<_>>());
         self.expect(reply);
@@ -207,7 +207,7 @@ impl<S: Read + Write> Client<S> {
         assert_eq!(received.escape_ascii().to_string(), expected.escape_ascii().to_string());
     }
 
-    /// Reads one line, without its end.
+    /// Reads one line, without its line end.
     pub(crate) fn line(&mut self) -> String {
         let mut line = Vec::new();
         while !line.ends_with(b"\r\n") {
@@ -219,7 +219,7 @@ impl<S: Read + Write> Client<S> {
         String::from_utf8(line).expect("text")
     }
 
-    /// Reads a bulk string, or the text of a verbatim one.
+    /// Reads a bulk string, or the text of a verbatim string.
     pub(crate) fn bulk(&mut self) -> String {
         let header = self.line();
         assert!(header.starts_with('$') || header.starts_with('='), "{header}");
@@ -230,19 +230,19 @@ impl<S: Read + Write> Client<S> {
         String::from_utf8(bytes).expect("text")
     }
 
-    /// Reads so many bytes.
+    /// Reads `length` bytes.
     pub(crate) fn bytes(&mut self, length: usize) -> Vec<u8> {
         let mut bytes = vec![0; length];
         self.stream.read_exact(&mut bytes).expect("so many bytes");
         bytes
     }
 
-    /// Expects the server to close the connection; what it has sent before is returned.
+    /// Expects the server to close the connection; returns what the server sent before.
     pub(crate) fn until_closed(&mut self) -> Vec<u8> {
         let mut received = Vec::new();
         match self.stream.read_to_end(&mut received) {
             Ok(_) => {}
-            // Closed with bytes of ours unread.
+            // The server closed the connection with unread bytes from the client.
             Err(error) if error.kind() == ErrorKind::ConnectionReset => {}
             Err(error) => panic!("{error} while waiting for the end of the connection"),
         }
@@ -250,14 +250,14 @@ impl<S: Read + Write> Client<S> {
     }
 }
 
-/// A client on a Unix socket.
+/// Connects a client to a Unix socket.
 pub(crate) fn unix_client(path: &Path) -> Client<UnixStream> {
     let stream = UnixStream::connect(path).expect("the server listens");
     stream.set_read_timeout(Some(PATIENCE)).expect("a socket option");
     Client { stream }
 }
 
-/// A command as an array of bulk strings.
+/// Encodes a command as an array of bulk strings.
 pub(crate) fn frame(words: &[&str]) -> Vec<u8> {
     let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
     for word in words {
@@ -266,8 +266,9 @@ pub(crate) fn frame(words: &[&str]) -> Vec<u8> {
     bytes
 }
 
-/// A port that nobody listens on, and that neither another test of this process nor the near end of a connection will
-/// have taken by the time a server listens there: systems take ends of connections from 32,768 upwards.
+/// Returns a port on which no process listens. Neither another test of this process nor the local
+/// end of a connection takes it before a server listens there: systems choose local ports from
+/// 32,768 upwards.
 fn free_port() -> u16 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let start = std::process::id().wrapping_mul(61);
@@ -277,7 +278,7 @@ fn free_port() -> u16 {
         .expect("a free port")
 }
 
-/// Repeats a question until it gets the answer that must come sooner or later.
+/// Repeats a check until it holds; panics after [`PATIENCE`].
 #[track_caller]
 pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     let begin = std::time::Instant::now();

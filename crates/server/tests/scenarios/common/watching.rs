@@ -1,9 +1,9 @@
-//! What a client of watched reads sees, in RESP3.
+//! Frames of watched reads, as a RESP3 client receives them.
 
 use super::{Client, TestServer};
 use std::net::TcpStream;
 
-/// A client that speaks RESP3.
+/// Connects a client that speaks RESP3.
 pub(crate) fn resp3(server: &TestServer) -> Client<TcpStream> {
     let mut client = server.client();
     client.command(&["HELLO", "3"]);
@@ -15,7 +15,7 @@ pub(crate) fn bulk(text: &str) -> String {
     format!("${}\r\n{text}\r\n", text.len())
 }
 
-/// The answer to the beginning of a subscription in RESP3.
+/// Returns the reply to the start of a subscription, in RESP3.
 pub(crate) fn begun(name: &str, lsn: u64, sequence: u64, value: &str) -> String {
     let fields = [
         bulk("sub_id"),
@@ -28,7 +28,7 @@ pub(crate) fn begun(name: &str, lsn: u64, sequence: u64, value: &str) -> String 
     format!("%4\r\n{}{}{value}", fields.concat(), bulk("value"))
 }
 
-/// An emission in RESP3.
+/// Returns an emission in RESP3.
 pub(crate) fn emission(name: &str, lsn: u64, sequence: u64, value: &str) -> String {
     format!(">5\r\n{}{}:{lsn}\r\n:{sequence}\r\n{value}", bulk("emission"), bulk(name))
 }
