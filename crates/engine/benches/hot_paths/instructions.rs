@@ -1,5 +1,6 @@
-//! Counts the instructions of one command: `cargo bench -p tidemark-engine -- --instructions
-//! [COUNT]`.
+//! Counts the instructions of one command.
+//!
+//! Run it with `cargo bench -p tidemark-engine -- --instructions [COUNT]`.
 //!
 //! Valgrind counts the instructions of this program with a command run COUNT times and without it.
 //! The difference divided by COUNT is the cost of one command. Only the thread that executes

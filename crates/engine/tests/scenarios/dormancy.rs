@@ -12,9 +12,9 @@ use tidemark_engine::watch::{
 use tidemark_engine::{CommandError, Engine, Reply};
 use tidemark_log::Lsn;
 
-/// Reads without a subscriber have no budget. All others have no limit.
+/// Reads without a subscriber have a budget of zero. All other reads have no limit.
 const NOTHING_UNHEARD: WriteBudget = WriteBudget { unheard_us: 0, ..WriteBudget::UNLIMITED };
-/// No read has a budget.
+/// All reads have a budget of zero.
 const NOTHING: WriteBudget = WriteBudget { write_us: 0, heard_us: 0, unheard_us: 0 };
 
 /// Replays a query to the end of the log, from a cut or from the log's beginning.
@@ -313,7 +313,7 @@ proptest! {
         let engine = engine();
         let (mut cuts, mut failed) = (vec![], None);
         let begun = run(&engine, &steps, |engine, number| {
-            // Without a budget, no query can be woken.
+            // With a budget of zero, no query can be woken.
             let is_without = dormant.contains(&number) && !woken.contains(&number);
             engine.limit_writes(if is_without { NOTHING } else { WriteBudget::UNLIMITED });
             if woken.contains(&number) {

@@ -612,8 +612,8 @@ fn errors_say_where_a_frame_is_damaged() {
         let error = told(&twice).expect_err("each key is there twice");
         assert!(error.starts_with("frame 3 is malformed at byte "), "{error}");
         assert!(error.ends_with("of database 0 has been loaded before"), "{error}");
-        // A cut is either at the end of an entry, or the error names the byte where the entry
-        // begins and the byte that the loader reached.
+        // A truncated frame either ends with a whole entry, or the error names the byte where the
+        // entry begins and the byte that the loader reached.
         for cut in 1..frame.len() {
             let Err(error) = told(&frame[..cut]) else { continue };
             let place = error.strip_prefix("frame 3 is malformed at byte ").expect(&error);

@@ -212,8 +212,8 @@ fn a_definition_changes_while_leases_are_held() {
             (20, "LIMIT.RENEW k <0", ":980"),
             (20, "LIMIT.RELEASE k <0 <10", ":2"),
             (20, "LIMIT.ACQUIRE k", "*6 :1 :1 :0 :-1 :500 :<20"),
-            // For a limiter from LIMIT.CREATE, the definition in a call counts for nothing. Only
-            // TTL does, for the call's own lease.
+            // For a limiter from LIMIT.CREATE, the definition in a call is ignored. Only the TTL
+            // applies, to the lease of that call.
             (520, "LIMIT.ACQUIRE k TTL 70 CONCURRENCY 100 TTL 100", "*6 :1 :1 :0 :-1 :70 :<520"),
             // Another algorithm has no leases.
             (530, "LIMIT.CREATE k FIXED 5 PER 1000", "+OK"),

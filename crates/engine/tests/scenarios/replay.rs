@@ -27,7 +27,7 @@ const SEQUENCES: u64 = 60;
 /// The environment variable that selects the seed of a single sequence.
 const SEED: &str = "TIDEMARK_REPLAY_SEED";
 
-/// What a sequence covered.
+/// The commands that a sequence covered.
 #[derive(Default)]
 struct Seen {
     /// Commands that ran on keys.

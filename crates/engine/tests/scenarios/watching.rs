@@ -766,7 +766,7 @@ fn the_past_of_a_read_takes_no_more_than_it_may_however_it_grows() {
         let outcome = past_within(&engine, &both, limit);
         assert!(matches!(outcome, Err(PastError::TooLarge { .. })), "{:.40}: {outcome:?}", lines[0]);
         assert_eq!(past_within(&engine, &both, 10 * limit), Ok(both.query.count()));
-        // Memory that a replay takes and releases again does not count against the limit.
+        // Memory that a replay allocates and frees again does not count against the limit.
         client.run("DEL a b");
     }
     let engine = engine();
