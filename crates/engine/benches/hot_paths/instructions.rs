@@ -1,21 +1,24 @@
-//! How many instructions one command costs: `cargo bench -p tidemark-engine -- --instructions [COUNT]`.
+//! Counts the instructions of one command.
 //!
-//! Valgrind counts those of this program with a command COUNT times and without it; the difference, divided, is what one
-//! costs. Only the thread that executes commands counts: what the log's threads do depends on when they wake. Other than
-//! times these figures come out the same whatever else the machine does, so that a change of one percent can be seen.
+//! Run it with `cargo bench -p tidemark-engine -- --instructions [COUNT]`.
+//!
+//! Valgrind counts the instructions of this program with a command run COUNT times and without it.
+//! The difference divided by COUNT is the cost of one command. Only the thread that executes
+//! commands counts, because the work of the log's threads depends on when they wake. Unlike times,
+//! these figures do not depend on the load of the machine, so a change of one percent is visible.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 use tidemark_engine::command::Group;
 use tidemark_engine::{Call, Engine, Protocol, Reply, command};
 
-/// A number behind a slash: one of so many moves of counters is looked at.
+/// The commands. A number N after a slash: the engine samples one of N moves of counters.
 const COMMANDS: [&str; 6] = ["SET", "GET", "INCR", "COUNTER.ADD", "COUNTER.ADD/16", "COUNTER.ADD/1"];
 
-/// Commands in a run, unless the caller says otherwise.
+/// The default number of commands in a run.
 const COUNT: usize = 200_000;
 
-/// Keys that the commands take in turns; there before they begin.
+/// The number of keys that the commands use in turn. They exist before the first command.
 const KEYS: usize = 1000;
 
 /// Prints a row for each command.
@@ -34,7 +37,7 @@ pub(crate) fn print(count: Option<usize>) -> Result<(), String> {
     printed
 }
 
-/// Executes a command so many times: what is counted.
+/// Executes a command `count` times.
 pub(crate) fn repeat(engine: &Engine, name: &str, count: usize) -> Result<(), String> {
     let (name, sample) = name.split_once('/').unwrap_or((name, "0"));
     engine.set_churn_sample(sample.parse().map_err(|error| format!("{sample}: {error}"))?, 1);
@@ -58,7 +61,7 @@ pub(crate) fn repeat(engine: &Engine, name: &str, count: usize) -> Result<(), St
         }
     }
     for (number, key) in keys.iter().cycle().take(count).enumerate() {
-        // Up and down in turns: strings take either, and counters need no commit.
+        // Alternates up and down: strings accept either, and counters need no commit.
         let amount: &[u8] = if (number / KEYS).is_multiple_of(2) { b"12" } else { b"-12" };
         let args: [&[u8]; 3] = [name.as_bytes(), key.as_bytes(), amount];
         // GET and INCR have no value.
@@ -67,7 +70,7 @@ pub(crate) fn repeat(engine: &Engine, name: &str, count: usize) -> Result<(), St
     Ok(())
 }
 
-/// The instructions of the first thread of this program, run with `--repeat`.
+/// Counts the instructions of the first thread of this program, run with `--repeat`.
 fn counted(name: &str, count: usize, directory: &Path) -> Result<u64, String> {
     let program = std::env::current_exe().map_err(|error| format!("finding this program: {error}"))?;
     let counts = directory.join("counts");

@@ -1,8 +1,9 @@
-//! What the engine's hot paths cost in one thread: `cargo bench -p tidemark-engine [-- KEYS]`.
+//! Measures the engine's hot paths in one thread: `cargo bench -p tidemark-engine [-- KEYS]`.
 //!
-//! Each row is the median and the range of several rounds over all keys, in nanoseconds per command. The commands run
-//! with their arguments already parsed; the log is in memory and its thread runs beside. What a socket and the protocol
-//! cost is not in these figures. With `--instructions` a few commands' instructions are counted instead.
+//! Each row is the median and the range of several rounds over all keys, in nanoseconds per
+//! command. The commands run with parsed arguments. The log is in memory, and its thread runs in
+//! parallel. The figures exclude the cost of the socket and the protocol. With `--instructions`,
+//! the program counts the instructions of a few commands instead.
 
 mod instructions;
 
@@ -96,8 +97,8 @@ fn measure_all(engine: &Engine, keys: usize) {
     });
 }
 
-/// Measures what watched reads add to a change: reads that it cannot affect, and one that it answers, without and with
-/// operators.
+/// Measures what watched reads add to a change: reads that the change cannot affect, and one that
+/// emits, without and with operators.
 fn beside_watched_reads() {
     const CHANGES: usize = 20_000;
     let log = Log::open(Arc::new(MemoryStorage::new()), Options::default()).expect("an empty log opens").0;
@@ -116,7 +117,7 @@ fn beside_watched_reads() {
         let read = Read::new(0, Protocol::Resp3, &args, filter).expect("a read that can be watched");
         engine.subscribe(read, 0, 1).expect("a beginning");
     };
-    // Values of changes, and members, of which each is another one than the last.
+    // Values of changes, and members. Each differs from the previous one.
     let numbers: Vec<String> = (0..CHANGES).map(|n| n.to_string()).collect();
     for hash in ["hash", "watched-hash"] {
         (0..1000).for_each(|n| run(&["HSET", hash, &format!("field:{n}"), "value"]));
@@ -171,7 +172,8 @@ fn measure(what: &str, rounds: usize, count: usize, mut run: impl FnMut()) {
     println!("{what:<26} {median:>8.1} ns ({low:.1} to {high:.1}, {rounds} rounds of {count})");
 }
 
-/// 0..count in an order without pattern: a full-period linear congruential sequence, cut to the range.
+/// Returns 0..count in an order without pattern: a full-period linear congruential sequence, cut to
+/// the range.
 fn shuffled(count: usize) -> Vec<usize> {
     let modulus = count.next_power_of_two();
     let mut value = 0_usize;

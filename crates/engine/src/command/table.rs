@@ -359,7 +359,7 @@ mod tests {
             assert_eq!(id(format!("{}\0", row.name).as_bytes()), None);
         }
         assert!(find(b"").is_none() && find(&[0xff; 1000]).is_none());
-        // Equal in the bits that the hash uses, and still a different word.
+        // Equal in the bits that the hash uses, but a different word.
         assert!(find(b"GET").is_some() && find(b"gE").is_none());
     }
 

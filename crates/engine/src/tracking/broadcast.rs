@@ -212,7 +212,7 @@ mod tests {
         prefixes.join(b"k", &one);
         prefixes.join(b"k", &other);
         let mut tell = 0;
-        // When several trackers have changed a key, the last of them is notified too.
+        // If several trackers have changed a key, the last of them is notified too.
         for (name, lsn, spared) in
             [("kb", 1, None), ("ka", 2, Some(2)), ("ka", 3, Some(2)), ("kb", 4, Some(1))]
         {

@@ -559,7 +559,7 @@ mod tests {
                 filtering.encode(&mut form);
                 form
             };
-            // The state, and what it makes of the next answers.
+            // The state, and its effect on the next answers.
             let view = |filtering: &Filtering| {
                 let mut filtering = filtering.clone();
                 let passed = [1, 2, 9].map(|number| filtering.apply(format!(":{number}\r\n").as_bytes(), number));

@@ -1,4 +1,4 @@
-//! Clients that wait for lists: who is served, in which order, exactly once.
+//! Clients that wait for lists: which client is served, in which order, exactly once.
 
 use crate::support;
 use crate::support::{Client, START_US, engine, replayed, shown, words};
@@ -8,7 +8,7 @@ use tidemark_engine::record::{Cursor, LoggedCommand};
 use tidemark_engine::{Call, Engine, Protocol, Reply, Waiter, command};
 use tidemark_log::Lsn;
 
-/// A client's wait, and what was delivered to it.
+/// A client's wait, and the answers that were delivered to it.
 struct Waiting {
     waiter: Arc<Waiter>,
     timeout_ms: Option<u64>,
@@ -16,7 +16,7 @@ struct Waiting {
 }
 
 impl Waiting {
-    /// What the client has got, if anything; never twice.
+    /// The client's answer, if it has one. Panics if it has two.
     fn answer(&self) -> Option<String> {
         let delivered = self.delivered.lock().expect("no test panics while it holds the lock");
         assert!(delivered.len() <= 1, "one answer to one command: {delivered:?}");
@@ -24,12 +24,12 @@ impl Waiting {
     }
 }
 
-/// Runs a command that has nothing to take, and waits as the server does.
+/// Runs a command that blocks, and waits as the server does.
 fn wait(engine: &Engine, line: &str) -> Waiting {
     wait_as(engine, 0, Protocol::Resp2, line, || ())
 }
 
-/// As [`wait`], in a database and a protocol; `when_served` happens when the client gets its answer.
+/// As [`wait`], in a database and a protocol. Calls `when_served` when the client gets its answer.
 fn wait_as(
     engine: &Engine,
     db: u8,
@@ -142,7 +142,7 @@ fn nobody_comes_between_the_look_and_the_queue() {
         assert_eq!(served.recv().as_deref(), Ok("*2 $1 l $1 a"));
         assert_eq!(pusher.join().expect("it pushes"), ":1");
     });
-    // A client that does not wait in the end leaves nothing behind.
+    // A command that blocks, but whose client never waits, leaves nothing in the queue.
     drop(engine.execute(&call, &mut Reply::default()));
     assert_eq!(Client::new(&engine).run("RPUSH l b"), ":1");
     assert_eq!(Client::new(&engine).run("LLEN l"), ":1");
@@ -165,7 +165,7 @@ fn nobody_waits_in_a_transaction() {
     assert_eq!(transaction(&engine, &lines), "*5 *-1 *-1 *-1 $-1 $-1");
 }
 
-/// Keys of different shards, so that serving locks more than the shard that got something.
+/// Keys of different shards, so that serving locks more than the shard that received the element.
 fn keys_of_different_shards(engine: &Engine) -> [String; 3] {
     let mut names = (0..).map(|n| format!("list:{n}"));
     let mut next = |taken: &[String]| {
@@ -214,7 +214,8 @@ fn a_move_is_served_whatever_brings_its_source() {
     let client = Client::new(&engine);
     let other = Client { db: 1, ..Client::new(&engine) };
     let line = format!("BLMOVE {source} {destination} LEFT LEFT 0");
-    // What brings the list, from where it was before, and into which database.
+    // The command that creates the source, the key that holds the list before it, and the database
+    // that receives it, in which the client waits.
     for (bring, before, db) in [
         (format!("RENAME {third} {source}"), &third, 0),
         (format!("RPOPLPUSH {third} {source}"), &third, 0),
@@ -352,13 +353,13 @@ fn every_element_pushed_by_several_threads_reaches_one_client() {
     assert_eq!(replayed(&engine).digest(), engine.digest());
 }
 
-/// The elements in an answer: what is written `e:…`.
+/// The elements in an answer: its words that start with `e:`.
 fn elements(answer: &str) -> Vec<String> {
     answer.split(' ').filter(|word| word.starts_with("e:")).map(str::to_owned).collect()
 }
 
-/// Threads push to, pop from and join keys of all shards while clients wait to move between them: nobody waits for a
-/// lock for ever, and each element is in one place.
+/// Threads push to, pop from and join keys of all shards while clients wait to move elements
+/// between them. There is no deadlock, and each element is in one place.
 #[test]
 fn moves_between_shards_lose_nothing_while_others_push_and_pop() {
     const MOVES: usize = 900;
@@ -423,7 +424,7 @@ fn moves_between_shards_lose_nothing_while_others_push_and_pop() {
     assert_eq!(replayed(&engine).digest(), engine.digest());
 }
 
-/// What pushes and pops the log holds, in its order: `Some(element)` for a push, `None` for a pop.
+/// The pushes and pops in the log, in order: `Some(element)` for a push, `None` for a pop.
 fn pushes_and_pops(engine: &Engine) -> Vec<Option<String>> {
     let log = engine.log();
     log.wait_durable(log.appended()).expect("memory does not fail");

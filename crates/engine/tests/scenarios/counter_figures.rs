@@ -1,4 +1,5 @@
-//! What is told of counters, computed again by hand: from answers, from the log, and by asking each counter.
+//! The figures of counters, compared with figures that are computed from answers, from the log, and
+//! by asking each counter.
 
 use crate::support::{Client, START_US, engine, for_each_record};
 use proptest::prelude::*;
@@ -10,7 +11,7 @@ use tidemark_log::Lsn;
 
 const MINUTE_US: u64 = 60_000_000;
 
-/// The position of a counter; 0 if there is none.
+/// The position of a counter, or 0 if it does not exist.
 fn position(client: &Client<'_>, key: &str) -> i64 {
     client
         .run(&format!("COUNTER.GET {key}"))
@@ -29,14 +30,14 @@ fn counters(client: &Client<'_>) -> Vec<String> {
     keys
 }
 
-/// A number that the state of a counter has.
+/// The value of a field in the counter's state.
 fn field(client: &Client<'_>, key: &str, name: &str) -> i64 {
     let state = client.run(&format!("COUNTER.STATE {key}"));
     let mut words = state.split(' ').skip_while(|word| *word != name);
     words.nth(1).and_then(|value| value.strip_prefix(':')?.parse().ok()).expect(name)
 }
 
-/// The commits that the log holds, and the units of all of them.
+/// The number of commits in the log, and their units in all.
 fn logged_commits(engine: &Engine) -> (u64, u64) {
     let (mut commits, mut units) = (0, 0);
     for_each_record(engine, Lsn(1), |record| {
@@ -52,7 +53,7 @@ fn logged_commits(engine: &Engine) -> (u64, u64) {
     (commits, units)
 }
 
-/// What is uncommitted in some databases, by asking each of their counters.
+/// The uncommitted units of some databases, summed over the state of each of their counters.
 fn exposure(clients: &[Client<'_>]) -> (usize, Exposure) {
     let (mut keys, mut sum) = (0, Exposure::default());
     for client in clients {
@@ -126,7 +127,8 @@ proptest! {
         let totals = CounterTotals { moves, moved_units, commits, committed_units };
         prop_assert_eq!(engine.counter_figures(), CounterFigures { totals, failed: 0, exposure, keys });
 
-        // Where every move is looked at, and no key lacks a place, those of the last minute are exact too.
+        // If every move is sampled and there are at least as many places as keys, the figures of
+        // the last minute are exact too.
         let churning = engine.churning(ChurnOrder::Units, 100, clients[0].now_us);
         let found: HashMap<_, _> = churning.keys.iter().filter(|key| key.moves > 0).map(|key| {
             (String::from_utf8_lossy(&key.name).into_owned(), (key.moves, key.units))
@@ -141,7 +143,7 @@ proptest! {
 fn ratios_are_shares_of_what_would_have_been_written() {
     let totals = CounterTotals { moves: 8, moved_units: 50, commits: 2, committed_units: 10 };
     assert_eq!((totals.write_reduction(), totals.churn()), (0.75, 0.8));
-    // Refunds are moves as takes are; a seat that is taken and given back is churn.
+    // Refunds are moves, as takes are. A seat that is taken and given back is churn.
     let engine = engine();
     let client = Client::new(&engine);
     client.expect(&[
@@ -163,7 +165,7 @@ fn an_addition_of_nothing_is_no_move() {
     assert_eq!(engine.counter_figures().totals, CounterTotals::default());
 }
 
-/// What is told of a key: moves, units, committed units.
+/// The figures of each key: database, name, moves, units, committed units.
 fn told(keys: &[KeyChurn]) -> Vec<(u8, &str, u64, u64, u64)> {
     let name = |key: &'_ KeyChurn| std::str::from_utf8(&key.name).map(str::to_owned).expect("text");
     keys.iter().map(|key| (key.db, &*name(key).leak(), key.moves, key.units, key.committed)).collect()
@@ -244,7 +246,7 @@ fn whoever_makes_a_good_part_of_the_moves_is_among_the_first() {
     assert_eq!(names, ["one", "three", "two"]);
     for key in &top.keys {
         assert!(key.moves <= 1000 && 1000 <= key.moves + key.error, "{key:?}");
-        // A shard's moves here are some 1,600, of which 64 places share.
+        // A shard has some 1,600 moves here, which share 64 places.
         assert!(key.error <= 40, "{key:?}");
     }
 }

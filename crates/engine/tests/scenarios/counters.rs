@@ -1,4 +1,4 @@
-//! Counters: what they count, what of it the log hears, and what a crash may do.
+//! Counters: what they count, which records they write, and what a crash may do to them.
 
 use crate::support;
 use crate::support::{
@@ -10,13 +10,13 @@ use tidemark_engine::watch::{Filter, Read};
 use tidemark_engine::{Engine, Protocol};
 use tidemark_log::{Durability, Log, Lsn};
 
-/// Records of the log so far.
+/// The number of records in the log.
 fn records(engine: &Engine) -> u64 {
     let log = engine.log();
     log.records_between(log.recovered(), log.appended())
 }
 
-/// The field of a `COUNTER.STATE`.
+/// A field of `COUNTER.STATE`.
 fn field(client: &Client<'_>, key: &str, name: &str) -> String {
     let state = client.run(&format!("COUNTER.STATE {key}"));
     let words: Vec<&str> = state.split(' ').collect();
@@ -138,7 +138,7 @@ fn terms_are_given_or_those_of_the_server_or_kept() {
     let terms = |key: &str| ["limit", "promise", "maxage"].map(|name| field(&client, key, name)).join(" ");
     assert_eq!((terms("a"), field(&client, "a", "cap")), ("$-1 relaxed :70".into(), ":80".into()));
     assert_eq!((field(&client, "a", "high"), field(&client, "a", "low")), (":40".into(), ":20".into()));
-    // What is not said stays.
+    // Options that the command does not name keep their values.
     client.expect(&[
         ("COUNTER.ADD a 7", ":7"),
         ("COUNTER.CREATE a LIMIT 9 HIGH 10", ":0"),
@@ -146,7 +146,7 @@ fn terms_are_given_or_those_of_the_server_or_kept() {
     ]);
     assert_eq!((terms("a"), field(&client, "a", "cap")), (":9 relaxed :70".into(), ":80".into()));
     assert_eq!((field(&client, "a", "high"), field(&client, "a", "low")), (":10".into(), ":5".into()));
-    // Another promise has thresholds of its own.
+    // Another promise has its own thresholds.
     client.expect(&[("COUNTER.CREATE a EXACT 6", ":0"), ("COUNTER.GET a", ":7")]);
     assert_eq!((terms("a"), field(&client, "a", "block")), (":9 exact :60".into(), ":6".into()));
     assert_eq!(replayed(&engine).digest(), engine.digest());
@@ -212,7 +212,7 @@ fn counters_are_committed_when_their_time_has_come() {
     engine.commit_due(client.now_us, 100);
     assert_eq!([field(&client, "busy", "open"), field(&client, "calm", "open")], [":0", ":2"]);
 
-    // From the first change that is not committed, whatever comes after it.
+    // The age counts from the first uncommitted change. Later changes do not reset it.
     client.sleep_ms(980);
     client.run("COUNTER.ADD calm 1");
     engine.commit_due(client.now_us, 100);
@@ -321,15 +321,16 @@ fn an_exact_counter_reserves_before_it_grants() {
         assert!(logged <= 100, "nothing is reserved that cannot be granted");
     }
     client.expect(&[("COUNTER.TAKE e 1", "*2 :0 :0")]);
-    // One by one at first, and less often the more it has granted.
+    // The counter first reserves units one by one. The more it has granted, the more it reserves at
+    // once.
     assert!(records(&engine) < 45, "{} records", records(&engine));
-    // More at once than a block.
+    // One take of more than a block.
     client.expect(&[("COUNTER.REFUND e 70", ":70"), ("COUNTER.TAKE e 60", "*2 :1 :10")]);
     let committed: i64 = field(&client, "e", "committed")[1..].parse().expect("a number");
     assert!((91..=100).contains(&committed), "{committed}");
 }
 
-/// What cannot be made room for by a record before it is recorded with it.
+/// If no earlier record can make room for a change, the change is committed in its own record.
 #[test]
 fn an_exact_counter_that_goes_down_far_is_committed_at_once() {
     let engine = engine();
@@ -343,7 +344,8 @@ fn an_exact_counter_that_goes_down_far_is_committed_at_once() {
     assert!((500..=510).contains(&logged), "{logged}");
 }
 
-/// A watched counter is answered anew by its commits, with what is committed, and a replay of the log answers the same.
+/// The commits of a watched counter emit the committed value, and a replay of the log gives the
+/// same answers.
 #[test]
 fn watchers_see_what_is_committed() {
     let engine = engine();
@@ -367,8 +369,11 @@ fn watchers_see_what_is_committed() {
     assert_eq!(client.run("COUNTER.GET c"), ":9");
 }
 
-/// Random moves with crashes in between, compared with sums: of a relaxed counter a crash forgets no more than the cap; an exact
-/// one grants no more than its limit over all lives together, and loses no more than what it says is in doubt, at most one block in all.
+/// Random moves with crashes in between, compared with sums.
+///
+/// A crash loses no more than the cap of a relaxed counter. An exact counter grants no more than
+/// its limit over all lives together. It loses no more than what it reports as doubt, at most one
+/// block in all.
 #[test]
 fn promises_are_kept_through_crashes() {
     for seed in 0..16u64 {
@@ -386,7 +391,8 @@ fn promises_are_kept_through_crashes() {
         let promise = if is_exact { "EXACT" } else { "RELAXED" };
         let created = format!("COUNTER.CREATE q LIMIT {limit} {promise} {units} MAXAGE {}", 1 + roll(50));
         assert_eq!(Client::new(&life).run(&created), ":1");
-        // What clients hold, and what crashes have counted as used that was not.
+        // The units that clients hold, and the units that crashes counted as used although they
+        // were not.
         let (mut held, mut lost) = (0i64, 0i64);
         for _ in 0..15 {
             let mut client = Client::new(&life);
@@ -462,7 +468,7 @@ fn where_answers_wait_for_the_disk_nothing_is_told_before_the_last_commit_is_on_
 fn a_lease_that_is_not_used_is_given_back() {
     let engine = engine();
     let mut client = Client::new(&engine);
-    // What has granted eight blocks reserves whole ones.
+    // A counter that has granted eight blocks reserves whole blocks.
     client.expect(&[("COUNTER.CREATE e EXACT 20 MAXAGE 5000", ":1"), ("COUNTER.TAKE e 160", "*2 :1 $-1")]);
     client.run("COUNTER.TAKE e 1");
     client.sleep_ms(4000);
@@ -483,7 +489,7 @@ const NO_COUNTER: &str = "-ERR no such counter, COUNTER.CREATE makes one";
 const SETTLE_IS_EXACT: &str =
     "-ERR SETTLE is of exact counters only: of a relaxed one nothing is in doubt, give EXACT as well";
 
-/// The engine behind a crash.
+/// The engine after a crash.
 fn crashed(log: &Arc<Log>, life: &Engine) -> Engine {
     let again = engine_with_log(log.clone());
     apply_from(life, Lsn(1), &again);
@@ -574,7 +580,7 @@ fn what_is_in_doubt_is_given_back_after_the_time_that_the_terms_say() {
     let first = client.now_us / 1000;
     assert_eq!(life.next_commit(), Some(1), "it is looked at soon after the start");
     assert_eq!(life.commit_due(client.now_us, 10), Some(first + 60_000));
-    // The counter is used meanwhile, which puts nothing off.
+    // The use of the counter meanwhile does not postpone the settling.
     client.sleep_ms(59_000);
     client.expect(&[("COUNTER.TAKE q 1", &format!("*2 :1 :{}", 598 - reserved))]);
     life.commit_due(client.now_us, 10);
@@ -582,7 +588,7 @@ fn what_is_in_doubt_is_given_back_after_the_time_that_the_terms_say() {
     client.sleep_ms(1000);
     life.commit_due(client.now_us, 10);
     assert_eq!(field(&client, "q", "doubt"), ":0");
-    // As many as may have been lost: what was granted of them is in the holders' hands no more.
+    // Settling returns all units in doubt. Clients no longer hold those of them that were granted.
     assert_eq!(client.run("COUNTER.GET q"), format!(":{}", 402 + reserved - 40));
     let again = crashed(&log, &life);
     assert_eq!(again.digest(), life.digest());
@@ -650,7 +656,8 @@ fn a_transaction_that_shows_more_than_a_lease_waits_for_all_of_it() {
     client.expect(&[("COUNTER.TAKE e 1", "*2 :1 $-1")]);
     client.run("POOL.CREATE p ITEMS car 1 UNLIMITED");
     let (_, drawn) = client.execute("POOL.DRAW p REQUEST one");
-    // Neither has a record: the counter moves within its lease, and the request was made before.
+    // Neither command writes a record: the counter moves within its reserved units, and the request
+    // was made before.
     let before = records(&engine);
     let (_, executed) = execute_transaction(&engine, None, &["COUNTER.TAKE e 1", "POOL.DRAW p REQUEST one"]);
     assert_eq!(records(&engine), before);
@@ -719,7 +726,7 @@ fn an_idle_counter_leaves_and_steady_use_costs_two_records_in_its_time() {
     client.sleep_ms(5000);
     client.expect(&[("LIMIT.CHECK q", "*5 :0 :2 :0 :-1 :-1"), ("PTTL q", ":5000")]);
     assert_eq!(records(&engine), before, "more than half is left");
-    // A refusal is a use, by whatever command, and asking is none.
+    // A refusal by any command counts as a use. A command that only reads the state does not.
     client.sleep_ms(1);
     for (ask, refused) in [
         ("LIMIT.PEEK q", "LIMIT.CHECK q"),

@@ -1,9 +1,10 @@
-//! The whole engine under every single fault: a recorded workload over the commands of the table, with transactions,
-//! expiry and snapshots, in which the n-th storage call goes wrong, for every n. Then the process dies, or the machine
-//! does, and the state is recovered as the server does it: newest snapshot, then the log behind it.
+//! Fault injection over the whole engine. A recorded workload runs commands of the table,
+//! transactions, expiry and snapshots. The n-th storage call fails, for every n. Then the process
+//! or the machine crashes. The state is recovered as the server does it: the newest snapshot, then
+//! the log after it.
 //!
-//! What must hold each time: the recovered state is exactly the state after some record, and not one before the last
-//! record that was acknowledged as durable.
+//! The invariant: the recovered state is exactly the state after some record, and that record is
+//! not before the last one that was acknowledged as durable.
 
 use crate::support;
 use crate::support::START_US;
@@ -20,7 +21,7 @@ use tidemark_log::{
 /// Steps of the workload: enough for several segments and snapshots.
 const STEPS: usize = 1000;
 
-/// What a snapshot's frames of keys are filed under.
+/// The section of a snapshot that has the frames of keys.
 const KEYSPACE: u32 = 0;
 
 fn options(retention: Retention) -> Options {
@@ -34,7 +35,7 @@ fn options(retention: Retention) -> Options {
     }
 }
 
-/// Opens a log and brings back its state.
+/// Opens a log and recovers its state.
 fn recover(storage: Arc<dyn Storage>, retention: Retention, case: &str) -> Option<Engine> {
     let (log, _) = Log::open(storage, options(retention)).ok()?;
     let engine = support::engine_with_log(Arc::new(log));
@@ -62,7 +63,8 @@ fn recover(storage: Arc<dyn Storage>, retention: Retention, case: &str) -> Optio
     Some(engine)
 }
 
-/// The workload. Returns the last record that was acknowledged as durable; stops when the log accepts no more.
+/// Runs the workload until the log accepts no more. Returns the last record that was acknowledged
+/// as durable.
 fn live(engine: &Engine) -> Lsn {
     let mut generator = Generator::new(3, Times::Near, START_US / 1000);
     let mut dice = Random::new(17);
@@ -95,7 +97,8 @@ fn live(engine: &Engine) -> Lsn {
     acknowledged
 }
 
-/// Runs one command alone, or several as a transaction; the record of the change, if there was one.
+/// Runs one command alone, or several as a transaction. Returns the record of the change, if there
+/// is one.
 fn run(engine: &Engine, lines: &[Line], db: u8, now_us: u64) -> Option<Lsn> {
     let args: Vec<Vec<&[u8]>> = lines.iter().map(|line| line.iter().map(Vec::as_slice).collect()).collect();
     let calls: Vec<Call<'_>> = args
@@ -120,7 +123,7 @@ fn take_snapshot(engine: &Engine) -> Result<(), SnapshotError> {
     log.finish_snapshot(writer)
 }
 
-/// The digest of the state after each record of the workload, the empty state first.
+/// The digest of the state after each record of the workload, beginning with the empty state.
 fn digests() -> Vec<u128> {
     let keep_all = Retention { bytes: Some(u64::MAX), ..Retention::default() };
     let engine = recover(Arc::new(MemoryStorage::new()), keep_all, "without faults").expect("opens");
@@ -141,7 +144,8 @@ fn digests() -> Vec<u128> {
     digests
 }
 
-/// Recovers from what is left and compares; then life goes on, and the next start knows of it.
+/// Recovers from the surviving storage and compares the state. Then makes one more change, which
+/// must survive a restart.
 fn check(survivor: &MemoryStorage, acknowledged: Lsn, digests: &[u128], case: &str) {
     let storage: Arc<dyn Storage> = Arc::new(survivor.clone());
     let recovered = recover(Arc::clone(&storage), Retention::default(), case);
@@ -190,7 +194,8 @@ fn the_workload_reaches_segments_and_snapshots() {
     live(&recover(Arc::new(storage.clone()), Retention::default(), "without faults").expect("opens"));
     let snapshots = Snapshots::new(Arc::new(storage.clone())).list().expect("lists");
     assert_eq!(snapshots.len(), 2, "snapshots come and go");
-    // Segments are renamed when they are made and when they begin, snapshots when they are complete.
+    // Segments are renamed when they are created and when they become active, snapshots when they
+    // are complete.
     assert!(storage.calls_at(Site::Rename) > 20, "{}", storage.calls_at(Site::Rename));
     assert!(storage.calls_at(Site::Remove) > 5, "{}", storage.calls_at(Site::Remove));
 }

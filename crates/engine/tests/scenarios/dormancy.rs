@@ -1,4 +1,4 @@
-//! Dormant reads: they cost writers nothing, and what they emit is made from the log.
+//! Dormant reads: they cost writers nothing, and their emissions are replayed from the log.
 
 use crate::support;
 use crate::support::{Client, START_US, engine, replayed, shown};
@@ -12,12 +12,12 @@ use tidemark_engine::watch::{
 use tidemark_engine::{CommandError, Engine, Reply};
 use tidemark_log::Lsn;
 
-/// Reads without a subscriber may spend nothing, all others what they want.
+/// Reads without a subscriber have a budget of zero. All other reads have no limit.
 const NOTHING_UNHEARD: WriteBudget = WriteBudget { unheard_us: 0, ..WriteBudget::UNLIMITED };
-/// No read may spend anything.
+/// All reads have a budget of zero.
 const NOTHING: WriteBudget = WriteBudget { write_us: 0, heard_us: 0, unheard_us: 0 };
 
-/// The past of a query at the end of the log, from a cut or from the log's beginning.
+/// Replays a query to the end of the log, from a cut or from the log's beginning.
 fn past_at_end(engine: &Engine, query: &Query, cut: Option<&Cut>) -> (Past, Vec<Emission>) {
     let from = cut.map_or(Lsn(1), |cut| cut.lsn.next());
     let load = |mut past: Past| {
@@ -44,7 +44,7 @@ fn past_at_end(engine: &Engine, query: &Query, cut: Option<&Cut>) -> (Past, Vec<
     }
 }
 
-/// Wakes a query; what it has emitted since the cut.
+/// Wakes a query. Returns its emissions since the cut.
 fn wake(engine: &Engine, query: &SharedQuery, cut: Option<&Cut>) -> Vec<Emission> {
     let (mut past, made) = past_at_end(engine, query, cut);
     let waking = engine.wake(query, &mut past, START_US, |_, _| Ok::<_, CommandError>(true));
@@ -277,7 +277,7 @@ fn what_a_read_has_retained_is_let_go_when_it_goes_on_elsewhere() {
     assert_eq!((retained.len(), engine.query_figures().1), (10, both));
     wake(&engine, &get.query, None);
     assert_eq!(engine.query_figures().1, both / 2);
-    // The places of what was let go are in the order of retention still.
+    // Entries of released emissions are still in the retention order.
     engine.limit_retention(RetentionLimits { age_us: 1, ..RetentionLimits::default() });
     engine.resume_after(get.query.id(), 11, LISTENER);
     client.run("SET k 11");
@@ -302,7 +302,8 @@ fn a_dormant_read_is_forgotten_when_its_time_has_come() {
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
-    /// Whenever reads become dormant and are woken, by whatever snapshot, they are in the end where they would be without.
+    /// Reads may become dormant and be woken at any time, from any snapshot. They end in the same
+    /// state as reads that never become dormant.
     #[test]
     fn dormancy_changes_no_number_no_record_and_no_answer(
         steps in proptest::collection::vec(step(), 1..100),
@@ -312,13 +313,14 @@ proptest! {
         let engine = engine();
         let (mut cuts, mut failed) = (vec![], None);
         let begun = run(&engine, &steps, |engine, number| {
-            // Without a budget, no query could be woken.
+            // With a budget of zero, no query can be woken.
             let is_without = dormant.contains(&number) && !woken.contains(&number);
             engine.limit_writes(if is_without { NOTHING } else { WriteBudget::UNLIMITED });
             if woken.contains(&number) {
                 for query in engine.all_queries() {
                     if query.is_dormant() {
-                        // The newest cut in which it is not dormant, as a server looks for it.
+                        // The newest cut in which the query is not dormant, chosen as a server
+                        // does.
                         let usable = |cut: &&Cut| query.id() > cut.lsn || knows(cut, &query);
                         let cut = cuts.iter().rev().find(usable).filter(|cut| query.id() <= cut.lsn);
                         wake(engine, &query, cut);
@@ -351,7 +353,7 @@ proptest! {
     }
 }
 
-/// Whether a cut has the number of a query.
+/// Whether a cut has the emission count of a query.
 fn knows(cut: &Cut, query: &Query) -> bool {
     let counts = cut
         .queries

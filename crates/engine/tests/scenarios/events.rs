@@ -1,4 +1,4 @@
-//! Keyspace events: which command tells of what, in which order, and when nobody is told.
+//! Keyspace events: which command publishes which, in which order, and when it publishes none.
 
 use crate::support;
 use crate::support::commands::{Generator, Line, Times, shown};
@@ -11,7 +11,7 @@ use tidemark_engine::watch::{Filter, Read};
 use tidemark_engine::{Call, Engine, Protocol, Reply, command};
 use tidemark_log::{Log, Lsn, MemoryStorage, Options};
 
-/// Remembers what it is told.
+/// Records the events that it receives.
 #[derive(Default)]
 struct Listener(Mutex<Vec<(Event, Cause)>>);
 
@@ -34,7 +34,8 @@ impl Listener {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// What it was told since the last time, as `event key, event key`; a database other than 0 stands before the key.
+    /// The events since the last call, as `event key, event key`. A database other than 0 precedes
+    /// the key.
     fn heard(&self) -> String {
         let shown = |(event, _): &(Event, Cause)| {
             let db = if event.db == 0 { String::new() } else { format!("{}:", event.db) };
@@ -44,7 +45,7 @@ impl Listener {
     }
 }
 
-/// All classes but those of keys that were missed.
+/// All classes but that of key misses.
 const ALL: EventClasses = EventClasses::GENERIC
     .with(EventClasses::STRING)
     .with(EventClasses::LIST)
@@ -55,7 +56,7 @@ const ALL: EventClasses = EventClasses::GENERIC
     .with(EventClasses::EXPIRED)
     .with(EventClasses::NEW);
 
-/// Runs commands and compares what each tells.
+/// Runs commands and compares the events of each.
 fn expect(client: &Client<'_>, listener: &Listener, dialogue: &[(&str, &str)]) {
     for (line, events) in dialogue {
         let answer = client.run(line);
@@ -253,7 +254,7 @@ fn deadlines_tell_when_they_are_set_and_when_the_key_is_removed() {
     assert_eq!(listener.heard(), "expired k");
     client.sleep_ms(15);
     let dialogue = [
-        // A read that finds it expired removes it, as does a write.
+        // A read that finds the key expired removes it, as a write does.
         ("GET l", "expired l"),
         ("DEL l", ""),
         ("SET m 1", "expired m, new m, set m"),
@@ -475,7 +476,7 @@ fn keys_of(engine: &Engine) -> KeySet {
     keys
 }
 
-/// Lets events say which keys there are; each must be of a key that is there.
+/// Updates the set of keys from events. Each event must be of a key that exists.
 fn follow(keys: &mut KeySet, told: &[(Event, Cause)], line: &Line) {
     for (Event { db, name, key }, _) in told {
         let key = (*db, key.to_vec());
@@ -517,7 +518,8 @@ fn events_tell_which_keys_there_are_and_leave_the_log_as_it_is() {
             }
             if matches!(command::resolve(&args), Ok(row) if matches!(row.name, "flushall" | "flushdb" | "swapdb"))
             {
-                // These tell of nothing; what expires behind them does.
+                // These commands publish no events of their own. The keys that expire after them
+                // do.
                 keys = keys_of(&heard);
             }
             if step % 20 == 0 {

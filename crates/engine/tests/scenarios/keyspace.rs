@@ -65,7 +65,7 @@ fn idle_time_counts_from_the_last_access() {
     let all_idle =
         [("OBJECT IDLETIME text", ":10"), ("OBJECT IDLETIME number", ":10"), ("OBJECT IDLETIME list", ":10")];
     client.expect(&all_idle);
-    // Asking about a key is not using it.
+    // Commands that only inspect a key do not count as uses of it.
     client.expect(&[("EXISTS text", ":1"), ("TYPE number", "+string"), ("TTL list", ":-1")]);
     client.expect(&[("OBJECT ENCODING list", "$9 quicklist"), ("OBJECT REFCOUNT text", ":1")]);
     client.expect(&all_idle);
@@ -144,7 +144,8 @@ fn a_scan_returns_every_key_once() {
     ]);
 }
 
-/// Answers a command while another holds a shard, if it needs none of what that shard holds.
+/// Runs a command while another thread holds a shard. Returns its answer if it does not need that
+/// shard.
 fn answer_beside(engine: &tidemark_engine::Engine, held: usize, line: &str) -> Option<String> {
     let (answered, answer) = std::sync::mpsc::channel();
     std::thread::scope(|scope| {
@@ -161,7 +162,8 @@ fn a_scan_locks_the_shards_that_it_visits_and_no_others() {
     let engine = engine();
     let client = Client::new(&engine);
     (0..100).for_each(|n| drop(client.run(&format!("SET key:{n} {n}"))));
-    // A cursor's low bits name a shard, here the second; enough keys lie there that the third is not reached.
+    // The low bits of a cursor name a shard, here the second. That shard has enough keys that the
+    // scan does not reach the third.
     let answer = answer_beside(&engine, 0, "SCAN 1 COUNT 1").expect("an answer without the first shard");
     assert!(answer.starts_with("*2 $") && !answer.ends_with("*0"), "{answer}");
     assert_eq!(
@@ -190,7 +192,7 @@ fn an_argument_longer_than_a_value_may_be_is_refused() {
     let client = Client::new(&engine);
     client.expect(&[("RPUSH l a", ":1"), ("SET k v", "+OK"), ("HSET h f v", ":1")]);
     let digest = engine.digest();
-    // Never written to, so that it takes no memory.
+    // The vector is never written to, so it takes no memory.
     let long = vec![0; tidemark_engine::keyspace::MAX_BYTES + 1];
     for line in [
         "SET k",
@@ -216,7 +218,7 @@ fn an_argument_longer_than_a_value_may_be_is_refused() {
         "SUNIONSTORE ! s",
         "BITOP NOT ! k",
     ] {
-        // The argument stands where the exclamation mark is, or at the end.
+        // The long argument replaces the exclamation mark, or is appended.
         let words = words(line);
         let mut args: Vec<&[u8]> = words.iter().map(String::as_bytes).collect();
         match args.iter().position(|arg| *arg == b"!") {
@@ -293,7 +295,7 @@ fn many_keys_are_watched_as_well_as_few() {
     engine.unwatch(&watched);
 }
 
-/// An engine with what a snapshot wrote.
+/// An engine that has loaded the frames of a snapshot.
 fn loaded(frames: &[Vec<u8>]) -> tidemark_engine::Engine {
     let engine = support::engine();
     let loader = engine.load(START_US);
@@ -302,7 +304,7 @@ fn loaded(frames: &[Vec<u8>]) -> tidemark_engine::Engine {
     engine
 }
 
-/// Loads what a snapshot wrote, then applies the log behind it.
+/// Loads the frames of a snapshot, then applies the log after it. Returns the digest.
 fn restored(engine: &tidemark_engine::Engine, lsn: tidemark_log::Lsn, frames: &[Vec<u8>]) -> u128 {
     let replica = loaded(frames);
     support::apply_from(engine, lsn.next(), &replica);
@@ -352,7 +354,8 @@ fn a_snapshot_is_the_state_at_its_cut_whatever_happens_meanwhile() {
     assert_eq!(replayed(&engine).digest(), engine.digest());
 }
 
-/// An engine with large collections of every type, `names` of each, in one shard.
+/// An engine with large collections of every type in one shard, one of each type for each of
+/// `names`.
 fn with_large_values(names: &[&str]) -> tidemark_engine::Engine {
     let engine = engine();
     let client = Client::new(&engine);
@@ -537,7 +540,7 @@ fn damaged_records_and_frames_are_refused() {
         [&b""[..], b"\xff", b"\x00\x02\x00\x02\x01k", b"\x00\xff\xff\x00", b"\x00\x01\x00\x01\x01k"]
     {
         for kind in 0..=9 {
-            // A transaction of nothing, and two keys that have expired.
+            // A transaction without commands, and two keys that have expired.
             let is_sound = (kind, payload) == (2, b"") || (kind, payload) == (3, b"\x00\x02\x00\x02\x01k");
             assert_eq!(apply(kind, payload).is_ok(), is_sound, "{payload:?} of kind {kind}");
         }
@@ -548,7 +551,7 @@ fn damaged_records_and_frames_are_refused() {
     assert_eq!(engine.digest(), digest);
 }
 
-/// What an error says of damaged bytes: the record or frame, the byte, and what is wrong there.
+/// The error for damaged bytes names the record or frame, the byte, and the cause.
 #[test]
 fn errors_say_where_a_record_is_damaged() {
     let mut scratch = Reply::default();
@@ -609,8 +612,8 @@ fn errors_say_where_a_frame_is_damaged() {
         let error = told(&twice).expect_err("each key is there twice");
         assert!(error.starts_with("frame 3 is malformed at byte "), "{error}");
         assert!(error.ends_with("of database 0 has been loaded before"), "{error}");
-        // A frame is cut off at the end of an entry, or says where what it has begins and how far
-        // it could be read.
+        // A truncated frame either ends with a whole entry, or the error names the byte where the
+        // entry begins and the byte that the loader reached.
         for cut in 1..frame.len() {
             let Err(error) = told(&frame[..cut]) else { continue };
             let place = error.strip_prefix("frame 3 is malformed at byte ").expect(&error);
@@ -656,7 +659,7 @@ fn a_snapshot_comes_in_frames_of_bounded_size() {
         client.run(&format!("RPUSH {{one-shard}}large {value}"));
     }
     let mut snapshot = engine.snapshot();
-    // What changes or goes before the walk has reached it is written all the same.
+    // Keys that change or are deleted before the walk reaches them are written all the same.
     for n in 1000..2000 {
         client.run(&format!("APPEND {{one-shard}}{n} x"));
     }

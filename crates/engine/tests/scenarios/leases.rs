@@ -1,4 +1,4 @@
-//! Concurrency limits: leases that end by themselves, are named once, and outlive the process.
+//! Concurrency limits: leases expire, each ID is granted once, and leases survive a restart.
 
 use crate::support;
 use crate::support::{Client, START_US, engine, replayed, transaction};
@@ -8,18 +8,19 @@ use tidemark_log::Lsn;
 
 const WRONG_TYPE: &str = "-WRONGTYPE Operation against a key holding the wrong kind of value";
 
-/// A client whose clock shows so many milliseconds since the beginning of the test.
+/// A client whose clock is `ms` milliseconds after the beginning of the test.
 fn at_ms(engine: &Engine, ms: i64) -> Client<'_> {
     let now_us = START_US.checked_add_signed(ms * 1000).expect("a time");
     Client { now_us, ..Client::new(engine) }
 }
 
-/// The name of the lease that is granted first in that millisecond, or so many behind it.
+/// The ID of the lease that is granted first in a millisecond, or of the `later`-th after it.
 fn lease(ms: i64, later: u64) -> u64 {
     START_US.checked_add_signed(ms * 1000).expect("a time") + later
 }
 
-/// Runs commands, each at its time, and compares each answer. `<` and a number stand for the lease of that millisecond.
+/// Runs commands, each at its time, and compares the answers. `<` and a number stand for the lease
+/// of that millisecond.
 fn expect_at(engine: &Engine, dialogue: &[(i64, &str, &str)]) {
     for (ms, line, answer) in dialogue {
         let (line, answer) = (named(line), named(answer));
@@ -27,7 +28,8 @@ fn expect_at(engine: &Engine, dialogue: &[(i64, &str, &str)]) {
     }
 }
 
-/// `<250` is the lease of that millisecond, `<250+1` the next, and `@250` that moment in milliseconds since 1970.
+/// Expands placeholders: `<250` is the lease of that millisecond, `<250+1` the next, and `@250`
+/// that time in milliseconds since 1970.
 fn named(text: &str) -> String {
     let word = |word: &str| {
         let (before, lease_of) = match (word.split_once('<'), word.split_once('@')) {
@@ -56,7 +58,7 @@ fn leases_are_taken_up_to_the_limit_and_given_back_by_their_names() {
             (0, "LIMIT.ACQUIRE k", "*6 :1 :3 :2 :-1 :10000 :<0"),
             (0, "LIMIT.ACQUIRE k", "*6 :1 :3 :1 :-1 :10000 :<0+1"),
             (4000, "limit.acquire k amount 1", "*6 :1 :3 :0 :-1 :10000 :<4000"),
-            // Who is refused is told when the first of them ends, if none is given back before.
+            // The refusal says when the first of the leases ends, if none is released before.
             (5000, "LIMIT.ACQUIRE k", "*6 :0 :3 :0 :5000 :9000 :0"),
             (5000, "LIMIT.ACQUIRE k AMOUNT 3", "*6 :0 :3 :0 :9000 :9000 :0"),
             (5000, "LIMIT.ACQUIRE k AMOUNT 4", "*6 :0 :3 :0 :-1 :9000 :0"),
@@ -87,13 +89,13 @@ fn a_lease_ends_by_itself_unless_it_is_renewed() {
             (900, "LIMIT.RENEW k <0", ":1000"),
             (1899, "LIMIT.ACQUIRE k", "*6 :0 :1 :0 :1 :1 :0"),
             (1899, "LIMIT.RENEW k <0 TTL 5000", ":5000"),
-            // A shorter time takes nothing away.
+            // A shorter time does not shorten the lease.
             (1900, "LIMIT.RENEW k <0", ":4999"),
             (6899, "LIMIT.RENEW k <0", ":0"),
             (6899, "LIMIT.RENEW k 7", ":0"),
             (6899, "LIMIT.RENEW none <0", ":0"),
             (6899, "LIMIT.ACQUIRE k TTL 50", "*6 :1 :1 :0 :-1 :50 :<6899"),
-            // Who comes too late gives back nobody else's.
+            // A late release does not release another client's lease.
             (6900, "LIMIT.RELEASE k <0", ":0"),
             (6948, "LIMIT.ACQUIRE k", "*6 :0 :1 :0 :1 :1 :0"),
             (6949, "LIMIT.RELEASE k <6899", ":0"),
@@ -147,7 +149,7 @@ fn a_limiter_that_a_call_has_made_goes_with_its_last_lease() {
             (800, "LIMIT.ACQUIRE k AMOUNT 2 CONCURRENCY 2 TTL 1000", "*6 :1 :2 :0 :-1 :1000 :<800"),
             (1799, "EXISTS k", ":1"),
             (1800, "EXISTS k", ":0"),
-            // Its definition is that of the call, and leases keep the ends that they were told.
+            // The limiter takes its definition from the call. Existing leases keep their deadlines.
             (2000, "LIMIT.ACQUIRE k CONCURRENCY 5 TTL 1000", "*6 :1 :5 :4 :-1 :1000 :<2000"),
             (2000, "LIMIT.ACQUIRE k CONCURRENCY 2 TTL 9000", "*6 :1 :2 :0 :-1 :9000 :<2000+1"),
             (3000, "LIMIT.PEEK k", "*5 :1 :2 :1 :-1 :8000"),
@@ -156,7 +158,7 @@ fn a_limiter_that_a_call_has_made_goes_with_its_last_lease() {
     assert_eq!(replayed(&engine).digest(), engine.digest());
 }
 
-/// A lease that was given back or lost must never become another's.
+/// The ID of a lease that was released or lost must never identify another one.
 #[test]
 fn names_are_not_given_again() {
     let engine = engine();
@@ -167,7 +169,7 @@ fn names_are_not_given_again() {
             (0, "LIMIT.ACQUIRE k", "*6 :1 :2 :1 :-1 :1000 :<0"),
             (0, "LIMIT.RELEASE k <0", ":1"),
             (0, "LIMIT.ACQUIRE k", "*6 :1 :2 :1 :-1 :1000 :<0+1"),
-            // The clock goes back by a minute.
+            // The clock steps back by a minute.
             (-60_000, "LIMIT.ACQUIRE k", "*6 :1 :2 :0 :-1 :61000 :<0+2"),
             (-60_000, "LIMIT.RESET k", ":1"),
             (-60_000, "LIMIT.ACQUIRE k", "*6 :1 :2 :1 :-1 :1000 :<0+3"),
@@ -178,7 +180,7 @@ fn names_are_not_given_again() {
             (11, "COPY k copy", ":1"),
             (11, "LIMIT.ACQUIRE copy", "*6 :1 :2 :0 :-1 :1000 :<11+1"),
             (11, "RENAME copy k", "+OK"),
-            // One that a call has made goes only when its names are of the past.
+            // A limiter that a call created is removed only when its IDs are in the past.
             (11, "LIMIT.RELEASE k <11 <11+1", ":2"),
             (11, "EXISTS k", ":1"),
             (11, "LIMIT.ACQUIRE k", "*6 :1 :2 :1 :-1 :1000 :<11+2"),
@@ -203,15 +205,17 @@ fn a_definition_changes_while_leases_are_held() {
             (0, "LIMIT.CREATE k CONCURRENCY 5 TTL 9000 NX", "$-1"),
             (0, "LIMIT.CREATE k CONCURRENCY 5 TTL 9000 XX", "+OK"),
             (10, "LIMIT.ACQUIRE k AMOUNT 2", "*6 :1 :5 :0 :-1 :9000 :<10"),
-            // Fewer than are held: nobody loses a lease, and nobody gets one.
+            // The new limit is below the number of leases that are held: no client loses a lease,
+            // and none gets one.
             (20, "LIMIT.CREATE k CONCURRENCY 1 TTL 500", "+OK"),
             (20, "LIMIT.ACQUIRE k", "*6 :0 :1 :0 :8990 :8990 :0"),
             (20, "LIMIT.RENEW k <0", ":980"),
             (20, "LIMIT.RELEASE k <0 <10", ":2"),
             (20, "LIMIT.ACQUIRE k", "*6 :1 :1 :0 :-1 :500 :<20"),
-            // What a call says of a limiter that was created counts for nothing but its own lease's time.
+            // For a limiter from LIMIT.CREATE, the definition in a call is ignored. Only the TTL
+            // applies, to the lease of that call.
             (520, "LIMIT.ACQUIRE k TTL 70 CONCURRENCY 100 TTL 100", "*6 :1 :1 :0 :-1 :70 :<520"),
-            // Another algorithm knows nothing of leases.
+            // Another algorithm has no leases.
             (530, "LIMIT.CREATE k FIXED 5 PER 1000", "+OK"),
             (530, "LIMIT.LEASES k", "-ERR the limiter is of the algorithm FIXED, which has no leases"),
         ],
@@ -312,7 +316,7 @@ fn what_makes_no_sense_is_refused() {
         ("LIMIT.LEASES k COUNT x", "-ERR COUNT should be greater than 0"),
         ("LIMIT.LEASES k 5", "-ERR syntax error: LIMIT.LEASES takes COUNT after 'k', not '5'"),
         ("LIMIT.LEASES none", "*-1"),
-        // Nothing wraps around.
+        // The arithmetic does not wrap around.
         (&named("LIMIT.ACQUIRE k AMOUNT 9223372036854775807"), &named(ALL_OF_IT)),
         ("LIMIT.ACQUIRE k", "*6 :0 :9223372036854775807 :0 :1000 :1000 :0"),
     ]);
@@ -363,13 +367,13 @@ fn several_limiters_of_rates_and_leases_allow_together_or_none_does() {
             (0, "LIMIT.CREATE calls FIXED 10 PER 60000", "+OK"),
             (0, "LIMIT.CHECKALL 2 calls exports", "*7 :1 :2 :1 :-1 :60000 $7 exports *2 :0 :<0"),
             (0, "LIMIT.CHECKALL 2 exports calls AMOUNT 1 9", "*7 :1 :2 :0 :-1 :60000 $7 exports *2 :<0+1 :0"),
-            // The window is full, and so are the leases: nothing is taken of either.
+            // The window and the leases are full. The call takes nothing from either.
             (0, "LIMIT.CHECKALL 2 calls exports", "*7 :0 :10 :0 :60000 :60000 $5 calls *2 :0 :0"),
             (0, "LIMIT.RELEASE exports <0", ":1"),
             (0, "LIMIT.CHECKALL 2 calls exports", "*7 :0 :10 :0 :60000 :60000 $5 calls *2 :0 :0"),
             (0, "LIMIT.PEEK exports", "*5 :1 :2 :1 :-1 :60000"),
             (0, "LIMIT.CHECKALL 2 calls exports AMOUNT 0 1", "*7 :1 :10 :0 :-1 :60000 $5 calls *2 :0 :<0+2"),
-            // One for each user and one for all, of which a call says what they are.
+            // One limiter for each user and one for all, both defined by the call.
             (
                 0,
                 "LIMIT.CHECKALL 2 all user CONCURRENCY 5 TTL 1000 CONCURRENCY 1 TTL 2000",
@@ -392,12 +396,12 @@ fn leases_quotas_and_rates_allow_together_or_none_does() {
             (0, "COUNTER.CREATE plan LIMIT 2", ":1"),
             (0, all, "*7 :1 :2 :1 :-1 :-1 $4 plan *3 :0 :0 :<0"),
             (0, "LIMIT.CHECKALL 2 exports plan", "*7 :1 :2 :0 :-1 :60000 $7 exports *2 :<0+1 :0"),
-            // Both have nothing left; the quota lasts longer.
+            // Both have nothing left. The quota lasts longer.
             (0, all, "*7 :0 :2 :0 :-1 :-1 $4 plan *3 :0 :0 :0"),
             (0, "LIMIT.PEEKALL 2 plan exports", "*7 :0 :2 :0 :-1 :-1 $4 plan *2 :0 :0"),
             (0, "LIMIT.RELEASE exports <0", ":1"),
             (0, all, "*7 :0 :2 :0 :-1 :-1 $4 plan *3 :0 :0 :0"),
-            // What was refused has taken no lease and no call.
+            // The refused call took no lease and no unit of the rate.
             (0, "LIMIT.LEASES exports", "*2 :<0+1 *2 :1 :@60000"),
             (0, "LIMIT.PEEK calls", "*5 :1 :5 :4 :-1 :200"),
         ],
@@ -408,7 +412,8 @@ fn leases_quotas_and_rates_allow_together_or_none_does() {
     }
 }
 
-/// A limiter with so many leases at once takes no more; what was granted under another bound is granted at a replay.
+/// A limiter refuses leases beyond the configured maximum. A replay does not apply that maximum: it
+/// grants leases that another setting allowed.
 #[test]
 fn the_number_of_leases_is_bounded_by_a_setting_that_a_replay_does_not_ask() {
     let engine = engine();
@@ -438,7 +443,7 @@ fn leases_are_renamed_copied_moved_and_kept_by_log_and_snapshot() {
             (0, "LIMIT.CREATE k CONCURRENCY 3 TTL 60000", "+OK"),
             (0, "LIMIT.ACQUIRE k AMOUNT 2", "*6 :1 :3 :1 :-1 :60000 :<0"),
             (0, "COPY k copy", ":1"),
-            // From here on they are two.
+            // The copy is independent of the original.
             (0, "LIMIT.RELEASE copy <0", ":1"),
             (0, "LIMIT.PEEK k", "*5 :1 :3 :1 :-1 :60000"),
             (0, "COPY k elsewhere DB 1", ":1"),
@@ -458,7 +463,7 @@ fn leases_are_renamed_copied_moved_and_kept_by_log_and_snapshot() {
     let loader = loaded.load(START_US);
     let mut snapshot = engine.snapshot();
     let cut = snapshot.lsn();
-    // What changes while the snapshot is taken is not in it.
+    // The snapshot does not have changes from after its cut.
     expect_at(&engine, &[(30, "LIMIT.RELEASE renamed <0", ":1"), (30, "LIMIT.RESET made", ":1")]);
     while let Some(frame) = snapshot.next_frame() {
         loader.load_frame(&frame).expect("a frame loads");
@@ -503,7 +508,7 @@ fn watch(engine: &Engine, line: &str) -> SharedQuery {
     engine.subscribe(read, 0, START_US).expect("a beginning").query
 }
 
-/// Nothing is logged when a lease ends, so who watches is told of it with the next change.
+/// The end of a lease is not logged, so a watched read emits it with the next change.
 #[test]
 fn who_watches_leases_is_told_of_each_change() {
     let engine = engine();

@@ -4,30 +4,30 @@ use crate::support;
 use crate::support::{Client, START_US, engine, replayed, transaction};
 use tidemark_engine::Engine;
 
-/// A client whose clock shows so many milliseconds since the beginning of the test.
+/// A client whose clock is `ms` milliseconds after the beginning of the test.
 fn at_ms(engine: &Engine, ms: i64) -> Client<'_> {
     let now_us = START_US.checked_add_signed(ms * 1000).expect("a time");
     Client { now_us, ..Client::new(engine) }
 }
 
-/// Runs commands, each at its time, and compares each answer.
+/// Runs commands, each at its time, and compares the answers.
 fn expect_at(engine: &Engine, dialogue: &[(i64, &str, &str)]) {
     for (ms, line, answer) in dialogue {
         assert_eq!(at_ms(engine, *ms).run(line), *answer, "{line} at {ms} ms");
     }
 }
 
-/// Five integers as they go over the wire.
+/// Five integers in wire form.
 fn five(integers: [i64; 5]) -> String {
     format!("*5 {}", integers.map(|integer| format!(":{integer}")).join(" "))
 }
 
-/// The cases by which redis-cell tests its limiter: five units at once, one a second.
+/// The test cases of redis-cell's limiter: five units at once, one per second.
 #[test]
 fn throttling_answers_what_redis_cell_answers() {
     let engine = engine();
     for (ms, quantity, limited, remaining, reset_s, retry_s) in [
-        // Nobody ever gets more than the limit.
+        // No call gets more than the limit.
         (0, 6, 1, 5, 0, -1),
         (0, 1, 0, 4, 1, -1),
         (0, 1, 0, 3, 2, -1),
@@ -36,12 +36,12 @@ fn throttling_answers_what_redis_cell_answers() {
         (0, 1, 0, 0, 5, -1),
         (0, 1, 1, 0, 5, 1),
         (3000, 1, 0, 2, 3, -1),
-        // Parts of a second are rounded up.
+        // Fractions of a second are rounded up.
         (3100, 1, 0, 1, 4, -1),
         (4000, 1, 0, 1, 4, -1),
         (8000, 1, 0, 4, 1, -1),
         (9500, 1, 0, 4, 1, -1),
-        // A quantity of 0 is a question.
+        // A quantity of 0 takes nothing and only shows the state.
         (9500, 0, 0, 4, 1, -1),
         (9500, 2, 0, 2, 3, -1),
         (9500, 5, 1, 2, 3, 3),
@@ -59,10 +59,10 @@ fn the_examples_of_redis_cell_s_readme_and_tests_hold() {
         &[
             (0, "CL.THROTTLE user123 15 30 60 1", "*5 :0 :16 :15 :-1 :2"),
             (0, "CL.THROTTLE user123 15 30 60", "*5 :0 :16 :14 :-1 :4"),
-            // Reads and writes of one user by two keys.
+            // One user's reads and writes have two keys.
             (0, "cl.throttle user123-read-rate 15 30 60", "*5 :0 :16 :15 :-1 :2"),
             (0, "cl.throttle user123-write-rate 5 10 60", "*5 :0 :6 :5 :-1 :6"),
-            // No burst: one unit, and the next two seconds later.
+            // No burst: one unit, and the next one two seconds later.
             (0, "CL.THROTTLE one 0 1 2 1", "*5 :0 :1 :0 :-1 :2"),
             (0, "CL.THROTTLE one 0 1 2 1", "*5 :1 :1 :0 :2 :2"),
             (2000, "CL.THROTTLE one 0 1 2 1", "*5 :0 :1 :0 :-1 :2"),
@@ -77,7 +77,8 @@ fn a_rate_can_be_given_anew_in_every_call() {
         &engine,
         &[
             (0, "CL.THROTTLE k 4 1 1 5", "*5 :0 :5 :0 :-1 :5"),
-            // What was used is judged by the new rate: five seconds lie ahead, of which ten are allowed.
+            // The new rate applies to what was used: five seconds are ahead, of which ten are
+            // allowed.
             (0, "CL.THROTTLE k 9 1 1 0", "*5 :0 :10 :5 :-1 :5"),
             (0, "CL.THROTTLE k 9 1 1 1", "*5 :0 :10 :4 :-1 :6"),
             (0, "CL.THROTTLE k 4 1 1 1", "*5 :1 :5 :0 :2 :6"),
@@ -177,11 +178,12 @@ fn a_limiter_is_defined_by_itself_or_by_the_call() {
             (500, "LIMIT.PEEK k", "*5 :1 :2 :1 :-1 :500"),
             (500, "LIMIT.CHECK k", "*5 :1 :2 :0 :-1 :1000"),
             (500, "LIMIT.CHECK k AMOUNT 3", "*5 :0 :2 :0 :-1 :1000"),
-            // It stays, and what it is wins over what a call says.
+            // A limiter from LIMIT.CREATE does not expire, and its definition takes precedence over
+            // that of a call.
             (9000, "TTL k", ":-1"),
             (9000, "LIMIT.CHECK k GCRA 100 PER 1000 BURST 50", "*5 :1 :2 :1 :-1 :500"),
             (9000, "CL.THROTTLE k 99 100 1", "*5 :0 :2 :0 :-1 :1"),
-            // Another one is what the call says, and goes by itself.
+            // A limiter that a call defines has the definition of the call, and expires.
             (9000, "LIMIT.CHECK on-the-way GCRA 100 PER 1000 BURST 50", "*5 :1 :50 :49 :-1 :10"),
             (9000, "LIMIT.CHECK on-the-way gcra 100 per 1000 burst 20", "*5 :1 :20 :18 :-1 :20"),
             (9000, "LIMIT.CHECK on-the-way", "*5 :1 :20 :17 :-1 :30"),
@@ -197,19 +199,19 @@ fn every_algorithm_allows_its_limit_and_says_when_to_come_again() {
     expect_at(
         &engine,
         &[
-            // A steady rate, with bursts on top.
+            // GCRA: a steady rate with bursts.
             (0, "LIMIT.CHECK gcra AMOUNT 20 GCRA 10 PER 1000 BURST 20", "*5 :1 :20 :0 :-1 :2000"),
             (150, "LIMIT.CHECK gcra", "*5 :1 :20 :0 :-1 :1950"),
             (150, "LIMIT.CHECK gcra", "*5 :0 :20 :0 :50 :1950"),
-            // Tokens fall into a bucket.
+            // Token bucket.
             (0, "LIMIT.CHECK token AMOUNT 20 TOKEN 10 PER 1000 BURST 20", "*5 :1 :20 :0 :-1 :2000"),
             (150, "LIMIT.CHECK token", "*5 :1 :20 :0 :-1 :1950"),
             (150, "LIMIT.CHECK token", "*5 :0 :20 :0 :50 :1950"),
-            // A bucket leaks.
+            // Leaky bucket.
             (0, "LIMIT.CHECK leaky AMOUNT 20 LEAKY 10 PER 1000 BURST 20", "*5 :1 :20 :0 :-1 :2000"),
             (150, "LIMIT.CHECK leaky", "*5 :1 :20 :0 :-1 :1950"),
             (150, "LIMIT.CHECK leaky", "*5 :0 :20 :0 :50 :1950"),
-            // The test begins at midnight: a window of a minute does too.
+            // The test begins at midnight, and so does a window of a minute.
             (20_000, "LIMIT.CHECK fixed AMOUNT 10 FIXED 10 PER 60000", "*5 :1 :10 :0 :-1 :40000"),
             (59_999, "LIMIT.CHECK fixed", "*5 :0 :10 :0 :1 :1"),
             (60_000, "EXISTS fixed", ":0"),
@@ -219,7 +221,7 @@ fn every_algorithm_allows_its_limit_and_says_when_to_come_again() {
             (75_000, "LIMIT.PEEK sliding", "*5 :1 :60 :15 :-1 :45000"),
             (75_000, "LIMIT.CHECK sliding AMOUNT 15", "*5 :1 :60 :0 :-1 :105000"),
             (75_000, "LIMIT.CHECK sliding", "*5 :0 :60 :0 :1000 :105000"),
-            // Three attempts to log in, in any ten minutes.
+            // Three login attempts in any ten minutes.
             (0, "LIMIT.CHECK log LOG 3 PER 600000", "*5 :1 :3 :2 :-1 :600000"),
             (240_000, "LIMIT.CHECK log", "*5 :1 :3 :1 :-1 :600000"),
             (540_000, "LIMIT.CHECK log", "*5 :1 :3 :0 :-1 :600000"),
@@ -280,10 +282,11 @@ fn a_definition_changes_while_it_is_used() {
             (0, "LIMIT.CHECK k AMOUNT 8", "*5 :1 :10 :2 :-1 :800"),
             (0, "LIMIT.CREATE k LEAKY 20 PER 1000 NX", "$-1"),
             (0, "LIMIT.PEEK k", "*5 :1 :10 :2 :-1 :800"),
-            // What was used still counts.
+            // Units used before the change still count.
             (0, "LIMIT.CREATE k LEAKY 20 PER 1000 XX", "+OK"),
             (0, "LIMIT.PEEK k", "*5 :1 :20 :12 :-1 :400"),
-            // A call cannot change the algorithm, and another algorithm knows nothing of what was used.
+            // A call cannot change the algorithm. Another algorithm starts without the units that
+            // were used.
             (
                 0,
                 "LIMIT.CHECK k TOKEN 20 PER 1000",
@@ -296,7 +299,7 @@ fn a_definition_changes_while_it_is_used() {
             ),
             (0, "LIMIT.CREATE k TOKEN 20 PER 1000", "+OK"),
             (0, "LIMIT.PEEK k", "*5 :1 :20 :20 :-1 :0"),
-            // What a call has made stays from now on.
+            // LIMIT.CREATE makes a limiter that a call created permanent.
             (0, "LIMIT.CHECK on-the-way GCRA 10 PER 1000", "*5 :1 :10 :9 :-1 :100"),
             (0, "LIMIT.CREATE on-the-way GCRA 10 PER 1000", "+OK"),
             (0, "TTL on-the-way", ":-1"),
@@ -342,14 +345,14 @@ fn several_limiters_allow_together_or_none_does() {
                 "-ERR the limiter is of the algorithm FIXED: LIMIT.CREATE can change that",
             ),
             (0, "LIMIT.CHECK user GCRA 5 PER 1000", "*5 :1 :5 :4 :-1 :200"),
-            // The one with the least left decides what is answered.
+            // The answer is that of the limiter with the least left.
             (0, "LIMIT.CHECKALL 3 tenant user route", "*6 :1 :2 :1 :-1 :500 $5 route"),
             (0, "LIMIT.CHECKALL 3 tenant user route", "*6 :1 :2 :0 :-1 :1000 $5 route"),
             (0, "LIMIT.CHECKALL 3 tenant user route", "*6 :0 :2 :0 :500 :1000 $5 route"),
-            // The refusal has taken nothing of the others.
+            // The refusal has taken nothing from the others.
             (0, "LIMIT.PEEK tenant", "*5 :1 :100 :98 :-1 :60000"),
             (0, "LIMIT.PEEK user", "*5 :1 :5 :2 :-1 :600"),
-            // Of several that refuse the one that takes longest is named.
+            // If several limiters refuse, the answer names the one with the longest wait.
             (0, "LIMIT.CHECKALL 3 route user tenant AMOUNT 2 1 99", "*6 :0 :100 :98 :60000 :60000 $6 tenant"),
             (0, "LIMIT.CHECKALL 3 route user tenant AMOUNT 2 1 101", "*6 :0 :100 :98 :-1 :60000 $6 tenant"),
             (0, "LIMIT.CHECKALL 2 user tenant AMOUNT 0", "*6 :1 :5 :2 :-1 :600 $4 user"),
@@ -365,7 +368,7 @@ fn several_limiters_allow_together_or_none_does() {
             "-ERR there must be one amount or definition, or one for each key",
         ),
         ("LIMIT.CHECKALL 2 a b", "-ERR no such limiter: define it by LIMIT.CREATE, or in the call"),
-        // Amounts and definitions of their own: requests, and the tokens that they use.
+        // Each key has its own amount and definition: requests, and the tokens that they use.
         (
             "LIMIT.CHECKALL 2 requests tokens AMOUNT 1 500 GCRA 10 PER 1000 FIXED 1000 PER 60000",
             "*6 :1 :10 :9 :-1 :100 $8 requests",
@@ -392,12 +395,12 @@ fn a_quota_is_a_limiter_that_no_time_gives_anything_back_to() {
             (9000, "LIMIT.CHECK seats AMOUNT 4", "*5 :1 :10 :1 :-1 :-1"),
             (9000, "LIMIT.REFUND seats AMOUNT 9223372036854775807", ":9"),
             (9000, "LIMIT.REFUND seats", ":0"),
-            // Without a limit nothing is refused, and what remains has no number.
+            // A counter without a limit refuses nothing, and its remainder has no number.
             (0, "COUNTER.ADD likes 5", ":5"),
             (0, "LIMIT.CHECK likes AMOUNT 2", "*5 :1 :-1 :-1 :-1 :-1"),
             (0, "COUNTER.GET likes", ":7"),
             (0, "LIMIT.CHECK likes AMOUNT 9223372036854775807", "-ERR the amount is out of range"),
-            // What a call says of a limiter is not said of a counter.
+            // The definition of a limiter does not apply to a counter.
             (
                 0,
                 "LIMIT.CHECK seats GCRA 10 PER 1000",
@@ -427,7 +430,7 @@ fn limiters_and_quotas_allow_together_or_none_does() {
             (0, all, "*6 :1 :5 :3 :-1 :400 $4 user"),
             (0, "LIMIT.PEEKALL 3 user plan tokens AMOUNT 1 1 50", "*6 :0 :120 :20 :-1 :-1 $6 tokens"),
             (0, all, "*6 :0 :120 :20 :-1 :-1 $6 tokens"),
-            // The refusal has taken nothing of the others, and looking nothing at all.
+            // The refusal has taken nothing from the others, and the peek nothing at all.
             (0, "LIMIT.PEEKALL 2 user plan", "*6 :1 :5 :3 :-1 :400 $4 user"),
             (0, "COUNTER.GET plan", ":2"),
             (0, "COUNTER.GET tokens", ":100"),
@@ -443,7 +446,7 @@ fn limiters_and_quotas_allow_together_or_none_does() {
             ),
         ],
     );
-    // Some have to be there, others a call may define.
+    // Keys with DEFINED must exist. The call may define the others.
     expect_at(
         &engine,
         &[
@@ -464,7 +467,7 @@ fn limiters_and_quotas_allow_together_or_none_does() {
             ),
         ],
     );
-    // What limiters have noted is in the log, and of counters what is committed.
+    // The log has the state of limiters, and of counters what is committed.
     let again = replayed(&engine);
     expect_at(&again, &[(0, "LIMIT.PEEK user", "*5 :1 :5 :3 :-1 :400"), (0, "COUNTER.GET plan", ":0")]);
     let tokens: i64 = Client::new(&again).run("COUNTER.GET tokens")[1..].parse().expect("a number");
@@ -489,12 +492,12 @@ fn what_is_taken_together_is_logged_together() {
     assert_eq!(answer, "*6 :1 :20 :19 :-1 :100 $4 kept");
     assert!(executed.durable, "an exact counter's grant is told when its reservation is on disk");
     assert_eq!(executed.lsn.map(|lsn| lsn.0), Some(before.0 + 1), "one record");
-    // Relaxed ones alone leave no record, and a refusal neither.
+    // A call of relaxed counters alone writes no record. Neither does a refusal.
     let (_, executed) = client.execute("LIMIT.CHECKALL 1 relaxed AMOUNT 2");
     assert_eq!(executed.lsn, None);
     let (answer, executed) = client.execute("LIMIT.CHECKALL 2 relaxed kept AMOUNT 1 21");
     assert_eq!((answer.as_str(), executed.lsn), ("*6 :0 :20 :19 :-1 :100 $4 kept", None));
-    // One that the call defines is made again from the log as it was.
+    // A replay restores the limiter from the log as it was.
     client.expect(&[("LIMIT.REFUND relaxed AMOUNT 3", ":3")]);
     let again = replayed(&engine);
     assert_eq!(Client::new(&again).run("LIMIT.STATE kept"), client.run("LIMIT.STATE kept"));
@@ -591,8 +594,8 @@ fn a_transaction_takes_as_its_commands_do() {
     assert_eq!(replayed(&engine).digest(), engine.digest());
 }
 
-/// The clock runs, stands, and steps back by up to an hour: what is allowed in all is never more than what the time that
-/// the clock has ever shown allows.
+/// The clock runs, stands, and steps back by up to an hour. The total that is allowed is never more
+/// than the latest time that the clock has shown allows.
 #[test]
 fn a_clock_that_steps_back_never_allows_more() {
     for definition in ["GCRA", "TOKEN", "LEAKY", "FIXED", "SLIDING", "LOG"] {

@@ -1,4 +1,5 @@
-//! The engine from outside: commands and their answers, and what the log and snapshots make of them.
+//! Tests of the engine through its API: commands and their answers, and the state that the log and
+//! snapshots give.
 
 #[path = "../support/mod.rs"]
 mod support;

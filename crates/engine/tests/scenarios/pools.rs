@@ -1,4 +1,4 @@
-//! Pools: what they give, what of it the log has, and that nothing is given twice.
+//! Pools: what they grant, which records they write, and that no item is granted twice.
 
 use crate::support;
 use crate::support::{Client, START_US, engine, replayed, transaction};
@@ -12,14 +12,14 @@ fn plain(answer: &str) -> Vec<&str> {
     answer.split(' ').filter(|word| !word.starts_with('$') || *word == "$-1").collect()
 }
 
-/// What stands behind a name in an answer.
+/// The word after a name in an answer.
 fn field<'a>(answer: &'a str, name: &str) -> &'a str {
     let words = plain(answer);
     let at = words.iter().position(|word| *word == name).unwrap_or_else(|| panic!("{name} in {answer}"));
     words[at + 1]
 }
 
-/// What is left and what was drawn of each item, by `POOL.STATE`.
+/// The remaining stock and the number of draws of each item, by `POOL.STATE`.
 fn stocks(client: &Client<'_>, key: &str) -> BTreeMap<String, (String, u64)> {
     let state = client.run(&format!("POOL.STATE {key} COUNT 100000"));
     let words = plain(&state);
@@ -34,7 +34,7 @@ fn stocks(client: &Client<'_>, key: &str) -> BTreeMap<String, (String, u64)> {
         .collect()
 }
 
-/// Draws so often, and counts what came out.
+/// Draws `times` times. Returns how often each item was drawn.
 fn draws(client: &Client<'_>, key: &str, times: usize) -> BTreeMap<String, u64> {
     let mut counts = BTreeMap::new();
     for _ in 0..times {
@@ -44,7 +44,7 @@ fn draws(client: &Client<'_>, key: &str, times: usize) -> BTreeMap<String, u64> 
     counts
 }
 
-/// Whether a replay comes to the same state.
+/// Replays the log and checks that the state is the same. Returns the replica.
 fn comes_back(engine: &Engine) -> Engine {
     let again = replayed(engine);
     assert_eq!(again.digest(), engine.digest());
@@ -142,7 +142,7 @@ fn several_draws_at_once_are_all_or_nothing() {
     comes_back(&engine);
 }
 
-/// How many draws are possible, as far as a refusal says so.
+/// The number of possible draws, if a refusal names it.
 fn told_possible(answer: &str) -> Option<u64> {
     answer.split_once("only ")?.1.split(' ').next()?.parse().ok()
 }
@@ -157,7 +157,8 @@ fn a_refusal_does_not_say_which_draw_takes_the_last_prize() {
         let greedy = client.run(&format!("POOL.DRAW {pool} COUNT 100000"));
         if let Some(last) = told_possible(&greedy) {
             told += 1;
-            // The same numbers are drawn one by one: only the draw that was told takes the last prize.
+            // Draws the same numbers one by one: only the draw that the refusal named takes the
+            // last prize.
             let is_any_left = || stocks(&client, &pool.to_string()).values().any(|(left, _)| left != ":0");
             (1..last).for_each(|_| _ = client.run(&format!("POOL.DRAW {pool}")));
             let was_left = is_any_left();
@@ -366,7 +367,7 @@ fn what_is_set_aside_comes_back_when_its_time_is_over_whether_or_not_anybody_ask
     let until_ms = START_US / 1000;
     assert_eq!(engine.expire_due(client.now_us, 100), Some(until_ms + 1000));
     client.sleep_ms(1000);
-    // Whoever comes first finds it there.
+    // The next draw gets the item of the expired reservation.
     assert_eq!(client.run("POOL.DRAW raffle"), "*2 :1 $4 seat");
     assert_eq!(
         client.run("POOL.CONFIRM raffle 0"),
@@ -378,7 +379,8 @@ fn what_is_set_aside_comes_back_when_its_time_is_over_whether_or_not_anybody_ask
     assert_eq!(engine.expire_due(client.now_us, 100), None);
     assert_eq!(stocks(&client, "quiet")["seat"], (":1".to_owned(), 0));
     assert_eq!(client.run("POOL.EXPIRE quiet"), ":0");
-    // Over, and nobody has looked: a confirmation is late all the same.
+    // The reservation has expired, but no command has removed it: a confirmation is late all the
+    // same.
     client.run("POOL.RESERVE quiet 5");
     client.sleep_ms(5);
     assert_eq!(client.run("POOL.CONFIRM quiet 1"), "-ENDED reservation 1 is over: it has expired");
@@ -386,7 +388,7 @@ fn what_is_set_aside_comes_back_when_its_time_is_over_whether_or_not_anybody_ask
     comes_back(&engine);
 }
 
-/// However many reservations are over at once, as after a time without the server.
+/// Any number of reservations may have expired at once, as after a downtime of the server.
 #[test]
 fn all_that_is_over_is_there_for_whoever_draws_first() {
     let engine = engine();
@@ -396,7 +398,7 @@ fn all_that_is_over_is_there_for_whoever_draws_first() {
         client.run("POOL.RESERVE raffle 1000");
     }
     client.sleep_ms(1000);
-    // Nobody waits for what is done in parts.
+    // POOL.EXPIRE works in batches, so no client waits for all of the work.
     assert_eq!(client.run("POOL.EXPIRE raffle"), ":4096");
     let drawn = client.run("POOL.DRAW raffle COUNT 5000");
     assert_eq!(plain(&drawn).iter().filter(|word| **word == "seat").count(), 5000);
@@ -404,7 +406,7 @@ fn all_that_is_over_is_there_for_whoever_draws_first() {
     comes_back(&engine);
 }
 
-/// A secret that somebody has seen must not draw again behind a crash.
+/// A secret that a client has seen must not draw again after a crash.
 #[test]
 fn a_secret_is_told_when_the_end_of_its_epoch_is_durable() {
     let engine = engine();
@@ -442,7 +444,7 @@ fn reservations_that_have_moved_or_come_back_with_the_log_end_as_well() {
     assert_eq!(engine.expire_due(client.now_us, 100), None, "what is gone is not waited for");
 }
 
-/// What is left of the cars, by `POOL.STATE`.
+/// The remaining cars, by `POOL.STATE`.
 fn cars(client: &Client<'_>) -> String {
     stocks(client, "raffle")["car"].0.clone()
 }
@@ -462,7 +464,7 @@ fn stock_comes_and_lapses_when_it_is_time_whether_or_not_anybody_asks() {
     assert_eq!(client.run("POOL.DRAW raffle"), next(at + 1000));
     assert_eq!(engine.next_deadline(), Some(at + 1000), "it is looked at by then, although nobody has drawn");
     client.sleep_ms(1000);
-    // Whoever comes first finds it there.
+    // The next draw gets the released item.
     assert_eq!(client.run("POOL.DRAW raffle"), "*2 :0 $3 car");
     let state = client.run("POOL.STATE raffle");
     assert_eq!(
@@ -474,7 +476,7 @@ fn stock_comes_and_lapses_when_it_is_time_whether_or_not_anybody_asks() {
         (":1", ":3", ":1")
     );
     assert_eq!(field(&client.run("POOL.ODDS raffle"), "next-release"), format!(":{}", at + 2000));
-    // Nobody asks.
+    // No client sends a command.
     client.sleep_ms(1000);
     assert_eq!(engine.expire_due(client.now_us, 100), Some(at + 2500));
     assert_eq!(cars(&client), ":2", "one has lapsed, two have come");
@@ -778,7 +780,8 @@ fn what_the_log_alone_may_say_clients_may_not() {
     }
 }
 
-/// A watched read is answered anew by what changes a pool, also when a reservation ends by itself, and a replay of the log answers the same.
+/// A watched read emits when a command changes a pool, and also when a reservation expires. A
+/// replay of the log gives the same answers.
 #[test]
 fn reads_of_pools_are_watched() {
     let engine = engine();
@@ -851,7 +854,7 @@ fn a_request_that_is_sent_again_is_answered_again_and_draws_nothing() {
     ]);
     assert_eq!(field(&client.run("POOL.STATE raffle"), "draws"), ":7");
     let (frames, _) = snapshot_of(&engine, || {});
-    // Whatever has become of the reservation.
+    // A repeated request gets the same answer, whatever the state of the reservation.
     client.sleep_ms(1000);
     for engine in [&engine, &comes_back(&engine), &loaded(&frames)] {
         let client = Client { now_us: client.now_us, ..Client::new(engine) };
@@ -865,7 +868,8 @@ fn a_request_that_is_sent_again_is_answered_again_and_draws_nothing() {
     comes_back(&engine);
 }
 
-/// An answer that tells of a change of before may wait for that to be durable, as the first one did.
+/// A repeated answer describes an earlier change. It may have to wait until that change is durable,
+/// as the first answer did.
 #[test]
 fn an_answer_that_is_given_again_depends_on_what_was_logged() {
     let engine = engine();
@@ -920,7 +924,7 @@ fn a_user_draws_and_wins_within_limits() {
         "-LIMITED the user has reached a limit of 3: it is possible again from {today_ends} on, in milliseconds since 1970"
     );
     client.expect(&[("POOL.DRAW raffle USER mira", &limited)]);
-    // Who gives it back may win again, and who lets it lapse as well.
+    // A user may win again after giving the prize back, or after the reservation expires.
     client.sleep_ms(today_ends - START_US / 1000);
     assert_eq!(client.run("POOL.RETURN raffle car USER mira"), "$-1");
     let reserved = client.run("POOL.RESERVE raffle 1000 USER mira");
@@ -977,7 +981,7 @@ fn what_is_guaranteed_comes_after_so_many_draws_in_vain() {
     comes_back(&engine);
 }
 
-/// Users that come and go while a snapshot is taken are in it as they were at the cut.
+/// A snapshot has the users as they were at its cut, although users change while it is taken.
 #[test]
 fn a_snapshot_has_the_users_of_a_large_pool() {
     let engine = engine();
@@ -1000,7 +1004,7 @@ fn a_snapshot_has_the_users_of_a_large_pool() {
     comes_back(&engine);
 }
 
-/// The frames of a snapshot, in between whose steps something is done.
+/// The frames of a snapshot. Calls `between` between its steps.
 fn snapshot_of(engine: &Engine, mut between: impl FnMut()) -> (Vec<Vec<u8>>, tidemark_log::Lsn) {
     let mut snapshot = engine.snapshot();
     let lsn = snapshot.lsn();
@@ -1015,7 +1019,7 @@ fn snapshot_of(engine: &Engine, mut between: impl FnMut()) -> (Vec<Vec<u8>>, tid
 fn loaded(frames: &[Vec<u8>]) -> Engine {
     let engine = support::engine();
     let loader = engine.load(START_US);
-    // In any order.
+    // Frames may be loaded in any order.
     frames.iter().rev().for_each(|frame| loader.load_frame(frame).expect("a frame"));
     loader.finish().expect("nothing is missing");
     engine

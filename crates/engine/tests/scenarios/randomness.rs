@@ -1,8 +1,9 @@
-//! Whether commands that choose at random choose everything equally often: Pearson's chi-square tests of SPOP, SRANDMEMBER,
-//! HRANDFIELD, ZRANDMEMBER and RANDOMKEY.
+//! Whether commands that choose at random choose everything equally often: Pearson's chi-square
+//! tests of SPOP, SRANDMEMBER, HRANDFIELD, ZRANDMEMBER and RANDOMKEY.
 //!
-//! The engine's choices follow from a fixed seed. Where an entry lies in a table depends on the hash of the process, on
-//! which no probability may depend; so each test fails by chance once in 10⁹ runs.
+//! The engine's choices follow from a fixed seed. The position of an entry in a table depends on
+//! the hash function of the process, and no probability may depend on it. So each test fails by
+//! chance once in 10⁹ runs.
 
 use crate::support::{Client, engine};
 use std::collections::HashMap;
@@ -11,14 +12,15 @@ use tidemark_engine::{Call, Protocol, Reply, command};
 /// Values that chi-square exceeds once in 10⁹ times, by degrees of freedom.
 const CRITICAL: [(usize, f64); 5] = [(1, 37.32), (15, 73.63), (49, 133.28), (99, 207.90), (199, 342.84)];
 
-/// How many classes members are counted in where there are too many to count each.
+/// The number of classes that members are counted in if there are too many to count each.
 const CLASSES: usize = 100;
 
 /// Sizes on both sides of the change from a block to a table, and of several growths.
 const SIZES: [usize; 6] = [1, 2, 16, 200, 10_000, 1_000_000];
 
-/// Checks that counts differ no more than chance explains, where all are expected to be equal. `correction` is the variance
-/// of independent draws divided by that of these draws: more than 1 where draws are without replacement.
+/// Checks counts that are expected to be equal: they must differ no more than chance explains.
+/// `correction` is the variance of independent draws divided by that of these draws: more than 1
+/// for draws without replacement.
 fn check(what: &str, counts: &[u64], correction: f64) {
     let drawn: u64 = counts.iter().sum();
     let expected = drawn as f64 / counts.len() as f64;
@@ -37,7 +39,7 @@ fn check(what: &str, counts: &[u64], correction: f64) {
     assert!(statistic < critical, "{what}: chi-square {statistic} of at most {critical}: {counts:?}");
 }
 
-/// A client whose commands are made of parts, and counts of what its commands have answered.
+/// Runs commands and counts the elements of their answers.
 struct Draws<'e> {
     client: &'e Client<'e>,
     reply: Reply,
@@ -66,7 +68,7 @@ impl<'e> Draws<'e> {
         }
     }
 
-    /// Adds or removes members with the numbers given, a thousand with each command.
+    /// Adds or removes the members with these numbers, a thousand per command.
     fn change(&mut self, command: &[&str], numbers: impl Iterator<Item = usize>, around: [&str; 2]) {
         let numbers: Vec<usize> = numbers.collect();
         for numbers in numbers.chunks(1000) {
@@ -81,7 +83,7 @@ impl<'e> Draws<'e> {
     }
 }
 
-/// What was counted of numbers below `size`, in classes if these are many.
+/// Counts the numbers below `size`, in classes if these are many.
 fn classes(counts: &HashMap<usize, u64>, size: usize) -> Vec<u64> {
     let mut classes = vec![0; if size <= 200 { size } else { CLASSES }];
     for (number, count) in counts {
@@ -96,7 +98,7 @@ fn classes(counts: &HashMap<usize, u64>, size: usize) -> Vec<u64> {
 struct Kind {
     name: &'static str,
     add: &'static [&'static str],
-    /// What stands before and behind each element.
+    /// Words before and after each element.
     around: [&'static str; 2],
     remove: &'static [&'static str],
     draw: &'static str,
@@ -143,7 +145,8 @@ fn check_draws(draws: &mut Draws<'_>, kind: &Kind, size: usize, what: &str) {
     (0..total / few).for_each(|_| draws.count(&format!("{} -{few}", kind.draw), &mut counts));
     check(&format!("{name} of {size}{what}, {few} with repeats"), &classes(&counts, size), 1.0);
 
-    // With so many of a million the pass over all of them would take the time.
+    // For so many of a million elements, the command would pass over all of them, which takes too
+    // long.
     let samples = if size > 10_000 { [few, few] } else { [few, size.div_ceil(2)] };
     for wanted in samples.into_iter().filter(|wanted| *wanted < size) {
         let mut counts = HashMap::new();
@@ -170,7 +173,8 @@ fn each_element_of_a_collection_is_drawn_equally_often() {
 #[test]
 fn each_element_is_drawn_equally_often_after_most_were_removed() {
     for kind in &KINDS {
-        // Of 10,000 elements 200 and 16 are left, which is about where a table shrinks; of a million, 100,000, just before.
+        // Of 10,000 elements, 200 or 16 remain, which is about where a table shrinks. Of a million,
+        // 10,000 remain.
         for (before, after) in [(10_000, 200), (10_000, 16), (10_000, 2), (10_000, 1), (1_000_000, 10_000)] {
             let engine = engine();
             let client = Client::new(&engine);
@@ -188,7 +192,7 @@ fn each_member_is_popped_equally_often() {
         let engine = engine();
         let client = Client::new(&engine);
         let mut draws = Draws::new(&client);
-        // So that sets of 2 and 16 are tables as well.
+        // Sets of 2 and 16 members are then tables as well.
         draws.change(&["SADD", "k"], 0..1000, ["", ""]);
         draws.change(&["SREM", "k"], size..1000, ["", ""]);
         for wanted in ["", " 1", " 5"] {
@@ -209,7 +213,7 @@ fn each_member_is_popped_equally_often() {
             check(&format!("SPOP of {size},{wanted}"), &classes(&counts, size), correction);
         }
     }
-    // What is popped of many is as evenly spread.
+    // Members popped from a large set are spread as evenly.
     for size in [10_000, 1_000_000] {
         let engine = engine();
         let client = Client::new(&engine);
@@ -247,7 +251,8 @@ fn each_key_is_found_equally_often() {
 
 #[test]
 fn keys_that_have_expired_do_not_change_how_often_others_are_found() {
-    // Half of the keys, nearly all and all but two: then hardly any choice hits one that is there.
+    // Half of the keys have expired, nearly all, or all but two or one. In the last cases hardly
+    // any choice hits a live key.
     for (expired, live) in [(200, 200), (5_000, 16), (20_000, 2), (20_000, 1)] {
         let engine = engine();
         let mut client = Client::new(&engine);

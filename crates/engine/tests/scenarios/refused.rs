@@ -1,4 +1,5 @@
-//! What the log does not take must not count: neither for who asked, nor for anybody after.
+//! A change that the log refuses must not count, neither for the client that requested it nor for
+//! any later one.
 
 use crate::support;
 use crate::support::{Client, START_US, replayed};
@@ -6,7 +7,8 @@ use std::sync::Arc;
 use tidemark_engine::Engine;
 use tidemark_log::{Log, MemoryStorage, Options};
 
-/// An engine whose log takes records of at most a KiB: larger commands change memory and are then refused.
+/// An engine whose log accepts records of at most 1 KiB. Larger commands change memory and are then
+/// refused.
 fn engine() -> Engine {
     let options = Options { max_record_bytes: 1024, ..Options::default() };
     let (log, _) = Log::open(Arc::new(MemoryStorage::new()), options).expect("an empty log opens");

@@ -1,5 +1,5 @@
-//! State is a pure function of the log: whatever commands ran, over every command of the table, replaying the log gives
-//! the same state, from the start and from a snapshot.
+//! State is a pure function of the log. Whatever commands ran, over every command of the table, a
+//! replay of the log gives the same state, from the start and from a snapshot.
 
 use crate::support;
 use crate::support::commands::{Generator, Line, Random, Times, shown, writes};
@@ -13,28 +13,28 @@ use tidemark_log::Lsn;
 /// Commands of one sequence.
 const COMMANDS: usize = 1500;
 
-/// Keys that stand in the way of a snapshot's walk, so that it takes several slices of a table and several frames, and
-/// the bytes of each one's value.
+/// The number of keys that lengthen a snapshot's walk, so that it takes several slices of a table
+/// and several frames. Then the bytes of each key's value.
 const FILLERS: usize = 3000;
 const FILLER_BYTES: usize = 1100;
 
-/// Elements of values that come in parts.
+/// The number of elements in a value that a snapshot writes in parts.
 const LARGE: usize = 1500;
 
-/// Sequences, each from its own seed.
+/// The number of sequences, each from its own seed.
 const SEQUENCES: u64 = 60;
 
-/// The environment variable that runs one sequence again.
+/// The environment variable that selects the seed of a single sequence.
 const SEED: &str = "TIDEMARK_REPLAY_SEED";
 
-/// What a sequence saw.
+/// The commands that a sequence covered.
 #[derive(Default)]
 struct Seen {
     /// Commands that ran on keys.
     ran: BTreeSet<u16>,
-    /// Commands that led to a record.
+    /// Commands that wrote a record.
     changed: BTreeSet<u16>,
-    /// Those that did so while a snapshot was under way.
+    /// Commands that wrote a record during a snapshot.
     disturbed: BTreeSet<u16>,
 }
 
@@ -61,7 +61,8 @@ impl Sequence {
         }
     }
 
-    /// Time passes, the database changes, keys expire, commands run alone or together.
+    /// Advances the clock, changes the database, expires keys, and runs a command alone or several
+    /// in a transaction.
     fn step(&mut self) {
         self.now_us += self.dice.below(50_000);
         self.generator.now_ms = self.now_us / 1000;
@@ -86,7 +87,8 @@ impl Sequence {
         }
     }
 
-    /// Draws from a pool that gives one item, so that what becomes of draws later does not depend on luck.
+    /// Draws from a pool that gives one item, so that the outcome of later commands does not depend
+    /// on luck.
     fn draw(&mut self) {
         let key = "pool:one";
         let run = |this: &mut Self, line: &str| {
@@ -143,7 +145,8 @@ impl Sequence {
         self.alone(&line);
     }
 
-    /// Takes a snapshot while commands go on. Returns the last record that it covers, and an engine that has loaded it.
+    /// Takes a snapshot while commands run. Returns the last record that it covers, and an engine
+    /// that has loaded it.
     fn snapshot(&mut self) -> (Lsn, Engine) {
         self.fill();
         let engine = Arc::clone(&self.engine);
@@ -166,8 +169,8 @@ impl Sequence {
         (lsn, loaded)
     }
 
-    /// Now and then moves keys or whole databases to where the walk has been or has yet to go: too rare among random
-    /// commands for what a walk must survive above all.
+    /// Sometimes moves keys or whole databases to where the walk has been or has yet to go. A walk
+    /// must survive this above all, and random commands do it too rarely.
     fn displace(&mut self) {
         let kind = self.dice.pick(&["string", "list", "hash", "set", "zset", "limit", "pool"]);
         let (from, to) = (self.dice.below(5), self.dice.below(5));
@@ -206,7 +209,7 @@ impl Sequence {
         }
     }
 
-    /// The client waits; others go on, and may serve it.
+    /// Runs commands of other clients while a client waits. They may serve it.
     fn while_waiting(&mut self, waiter: &Arc<Waiter>, answers: &Receiver<Delivery>) {
         for _ in 0..self.dice.below(4) {
             let line = self.generator.line();
@@ -230,7 +233,8 @@ impl Sequence {
     }
 }
 
-/// Runs a sequence and compares the state with what the log, and a snapshot and the log behind it, give.
+/// Runs a sequence. Compares the state with that from the log, and with that from a snapshot and
+/// the log after it.
 fn check(seed: u64) -> Seen {
     let mut sequence = Sequence::new(seed);
     (0..COMMANDS / 2).for_each(|_| sequence.step());

@@ -34,7 +34,7 @@ fn elements_are_sorted_by_other_keys() {
     client.expect(&[
         ("RPUSH l a b c d", ":4"),
         ("MSET w:a 3 w:b 1 w:d 2", "+OK"),
-        // What has no weight weighs nothing.
+        // An element without a weight weighs 0.
         ("SORT l BY w:*", "*4 $1 c $1 b $1 d $1 a"),
         ("SORT l BY w:* ALPHA DESC", "*4 $1 a $1 d $1 b $1 c"),
         // A number ends at a zero byte.
@@ -47,7 +47,7 @@ fn elements_are_sorted_by_other_keys() {
         ("SORT l BY h:*->weight", "*4 $1 c $1 d $1 a $1 b"),
         ("SORT l BY h:*->weight GET # GET h:*->name LIMIT 2 2", "*4 $1 a $4 anna $1 b $-1"),
         ("SORT l BY w:* GET w:* GET plain", "*8 $-1 $-1 $1 1 $-1 $1 2 $-1 $1 3 $-1"),
-        // Of the wrong type is as good as absent.
+        // A weight of the wrong type counts as absent.
         ("SORT l BY h:*", "*4 $1 a $1 b $1 c $1 d"),
         ("SET w:c x", "+OK"),
         ("SORT l BY w:*", NOT_NUMBERS),
@@ -71,7 +71,7 @@ fn a_pattern_that_names_no_key_leaves_the_order_as_it_is() {
         ("ZADD z 1 c 2 a 3 b", ":3"),
         ("SORT z BY nosort", "*3 $1 c $1 a $1 b"),
         ("SORT z BY nosort DESC", "*3 $1 b $1 a $1 c"),
-        // A set has no order, so what is stored gets one.
+        // A set has no order, so the stored list is sorted.
         ("SADD s c a b", ":3"),
         ("SORT s BY nosort STORE d", ":3"),
         ("LRANGE d 0 -1", "*3 $1 a $1 b $1 c"),

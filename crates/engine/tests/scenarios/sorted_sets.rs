@@ -231,7 +231,7 @@ fn members_are_popped_from_either_end() {
     ]);
 }
 
-/// Lets a client wait for a command that blocks; its answer appears in the cell.
+/// Runs a command that blocks. Its answer appears in the returned cell.
 fn wait(engine: &Engine, line: &str) -> Arc<Mutex<String>> {
     let words = support::words(line);
     let args: Vec<&[u8]> = words.iter().map(String::as_bytes).collect();

@@ -1,10 +1,10 @@
-//! What aborts a transaction that watches a key: what Redis 7.0.15 does after each command, seen by WATCH, the command of
-//! another client, MULTI, PING and EXEC.
+//! Which commands abort a transaction that watches a key. The expectations are those of Redis
+//! 7.0.15, observed by WATCH, the command of another client, MULTI, PING and EXEC.
 
 use crate::support::{Client, START_US, engine, words};
 use tidemark_engine::{Call, Engine, Protocol, Reply, WatchedKeys, command};
 
-/// What there is before each command.
+/// Commands that create the keys before each case.
 const SETUP: [&str; 8] = [
     "SET s text",
     "SET n 10",
@@ -55,7 +55,8 @@ const COMMANDS: &[(&str, &str, bool)] = &[
     ("b", "BITFIELD b INCRBY u8 0 0", false),
     ("b", "BITFIELD b OVERFLOW FAIL INCRBY u8 0 255", false),
     ("b", "BITFIELD b OVERFLOW FAIL SET u8 0 300", false),
-    // Redis makes the key and does not say so; here whoever watches the key is told.
+    // Redis creates the key without touching watchers. This server marks the watched key as
+    // changed.
     ("m", "BITFIELD m OVERFLOW FAIL INCRBY u8 0 300", true),
     ("m", "BITFIELD m SET u8 0 0", true),
     ("m", "BITOP AND m m2", false),
@@ -207,8 +208,8 @@ const COMMANDS: &[(&str, &str, bool)] = &[
     ("h", "HSET h f 1 g x", true),
 ];
 
-/// Commands before a WATCH of `x`, which has expired and is still there; commands behind it, 1 ms later; and whether EXEC then
-/// answers nil.
+/// Commands before a WATCH of `x`, which has expired and still exists; commands after it, 1 ms
+/// later; and whether EXEC then answers nil.
 const EXPIRED: &[(&str, &str, bool)] = &[
     ("", "DEL x", false),
     ("", "UNLINK x", false),
@@ -260,7 +261,7 @@ fn watched(engine: &Engine, key: &str, now_us: u64) -> WatchedKeys {
     watched
 }
 
-/// Whether a transaction runs that watches this.
+/// Whether a transaction runs that watches these keys.
 fn runs(engine: &Engine, watched: &WatchedKeys, now_us: u64) -> bool {
     let words = words("EXISTS nothing");
     let args: Vec<&[u8]> = words.iter().map(String::as_bytes).collect();
@@ -275,7 +276,8 @@ fn runs(engine: &Engine, watched: &WatchedKeys, now_us: u64) -> bool {
     }
 }
 
-/// Runs commands that are separated by semicolons; `SELECT` chooses the database for those behind it.
+/// Runs commands that are separated by semicolons. `SELECT` chooses the database for those after
+/// it.
 fn run_all(client: &mut Client<'_>, lines: &str) {
     for line in lines.split(';').filter(|line| !line.is_empty()) {
         match line.strip_prefix("SELECT ") {

@@ -1,4 +1,4 @@
-//! Watched reads: what they emit, when, and that it is what the log says.
+//! Watched reads: what they emit and when. Their emissions match the log.
 
 use crate::support;
 use crate::support::{Client, START_US, engine, engine_with_log, log, replayed, shown, transaction};
@@ -18,7 +18,7 @@ use tidemark_log::{Durability, Log, Lsn, MemoryStorage, Options, Record};
 /// The only listener of most tests.
 pub(crate) const LISTENER: usize = 0;
 
-/// A read, and operators behind `|`.
+/// Parses a read and the operators after `|`.
 pub(crate) fn read(line: &str) -> Read {
     let words = support::words(line);
     let words: Vec<&[u8]> = words.iter().map(String::as_bytes).collect();
@@ -37,7 +37,7 @@ fn emissions(query: &Query) -> Vec<Emission> {
     into
 }
 
-/// What a query has emitted, as text.
+/// The emissions of a query, as text.
 pub(crate) fn answers(subscribed: &Subscribed) -> Vec<String> {
     emissions(&subscribed.query).iter().map(|emission| shown(&emission.answer)).collect()
 }
@@ -53,7 +53,7 @@ fn a_read_is_answered_and_then_emits_whatever_changes() {
     for line in ["SET k 2", "SET other 1", "INCR k", "SET k 3", "APPEND k x", "DEL k", "DEL k", "RPUSH k a"] {
         client.run(line);
     }
-    // What left the answer as it was emitted nothing.
+    // A change that leaves the answer as it was emits nothing.
     let wrong_type = "-WRONGTYPE Operation against a key holding the wrong kind of value";
     assert_eq!(answers(&get), ["$1 2", "$1 3", "$2 3x", "_", wrong_type]);
     let places: Vec<(u64, u64)> =
@@ -87,7 +87,7 @@ fn every_way_to_change_a_key_emits() {
     assert_eq!(answers(&get)[8..], ["$1 4", "_"]);
     client.run("SET k 5 PX 100");
     client.sleep_ms(200);
-    // The write finds the key expired before it begins: both are one record.
+    // SETNX finds the key expired before it runs. The expiry and the write are one record.
     client.run("SETNX k 6");
     assert_eq!(answers(&get)[10..], ["$1 5", "$1 6"]);
     client.run("EXPIREAT k 1");
@@ -111,7 +111,7 @@ fn only_changes_within_what_is_read_are_emitted() {
     assert_eq!(answers(&length), [":1"]);
 }
 
-/// How many answers were looked at anew behind a command, and how many were spared.
+/// How many answers a command evaluates again, and how many it spares.
 fn looked_at(engine: &Engine, line: &str) -> (u64, u64) {
     let before = engine.evaluation_figures();
     let answer = Client::new(engine).run(line);
@@ -329,7 +329,7 @@ fn a_subscription_resumes_behind_any_record() {
     for line in ["SET k 1", "SET other 1", "SET k 2", "SET k 3"] {
         client.run(line);
     }
-    // Records: 1 the watch, 2 and 4 and 5 of the key, 3 of another.
+    // Records: 1 is the watch; 2, 4 and 5 change the key; 3 changes another key.
     for (lsn, number) in [(1, 0), (2, 1), (3, 1), (4, 2), (5, 3)] {
         match engine.resume(get.query.id(), Lsn(lsn), LISTENER) {
             Resumed::Behind { number: found, .. } => assert_eq!(found, number, "behind {lsn}"),
@@ -356,14 +356,14 @@ fn a_subscription_does_not_resume_behind_a_record_that_a_crash_took_back() {
     engine.log().wait_durable(Lsn(3)).expect("memory does not fail");
     client.run("SET k taken-back");
     let told = engine.log().appended();
-    // Some power failure takes it back; most leave nothing of what was not written.
+    // Searches for a power failure that loses `told`. Most of them lose all that was not written.
     let survivor =
         (0..1000).map(|seed| storage.crash(seed)).find(|survivor| open(&survivor.fork()).appended() < told);
     let again = support::engine_with_log(open(&survivor.expect("one of them does")));
     support::apply_from(&again, Lsn::FIRST, &again);
     let resume = |lsn| again.resume(get.query.id(), lsn, LISTENER);
     assert!(matches!(resume(told), Resumed::Beyond(Lsn(3))));
-    // However far the log goes on: it is another record's turn.
+    // The log continues past the lost LSN, which then belongs to another record.
     let client = Client::new(&again);
     (0..5).for_each(|number| drop(client.run(&format!("SET k {number}"))));
     assert!(again.log().appended() > told);
@@ -383,7 +383,8 @@ fn what_is_not_retained_is_said_to_be_gone_with_the_floor() {
     client.run("SET a 1");
     client.run("SET b 1");
     client.run("SET b 2");
-    // Each takes about a hundred bytes, so the oldest of all has gone: that of `a`, at record 3.
+    // Each emission takes about a hundred bytes. The oldest of all is evicted: that of `a`, at
+    // record 3.
     assert!(matches!(engine.resume(a.query.id(), Lsn(2), LISTENER), Resumed::Gone(Gone { floor: Lsn(3) })));
     assert!(matches!(engine.resume(a.query.id(), Lsn(3), LISTENER), Resumed::Behind { number: 1, .. }));
     assert!(matches!(engine.resume(b.query.id(), Lsn(2), LISTENER), Resumed::Behind { number: 0, .. }));
@@ -431,7 +432,7 @@ fn whoever_listens_again_keeps_a_query_wherever_it_is_to_begin() {
     assert!(engine.listen(get.query.id(), LISTENER).is_none(), "it has gone");
 }
 
-/// A query to which somebody was let join is there for as long as he listens.
+/// A query that a listener has joined exists for as long as the listener stays.
 #[test]
 fn nobody_joins_a_query_that_is_being_removed() {
     const OTHER: usize = LISTENER + 1;
@@ -564,7 +565,7 @@ fn reads_that_nobody_comes_back_to_make_place_for_others() {
         (0..200).map(|number| watch(&engine, &format!("GET k{number}")).query).collect();
     let refused = engine.subscribe(read("GET other"), LISTENER, START_US).expect_err("all have a listener");
     assert!(refused.to_string().contains("watch-max-queries"), "{refused}");
-    // The later ones are left first.
+    // The later queries are left first.
     (20..180).rev().for_each(|at| engine.leave(&queries[at], LISTENER, START_US + 1000 - at as u64));
     let other = watch(&engine, "GET other").query;
     let is_there = |query: &SharedQuery| engine.query(query.id()).is_some();
@@ -594,7 +595,7 @@ fn what_operators_and_lists_remember_is_counted() {
     }
 }
 
-/// A name for a subscription that begins here.
+/// Names a subscription that begins at the current position.
 fn name(engine: &Engine, name: &[u8], subscribed: &Subscribed) {
     let Subscribed { query, number, lsn, .. } = subscribed;
     let guarantee = Guarantee::AtLeastOnce;
@@ -700,7 +701,7 @@ fn a_snapshot_has_the_names_of_its_cut() {
     assert_eq!(positions(&restored), [("kept".to_owned(), 3), ("late".to_owned(), 1)]);
 }
 
-/// Notes whom it was told of.
+/// An audience that records each notified listener, and the query.
 #[derive(Default, Clone)]
 struct Told(Arc<Mutex<Vec<(usize, Lsn)>>>);
 
@@ -732,7 +733,7 @@ fn a_listener_is_told_once_until_it_looks() {
     assert_eq!(take(), [(0, Lsn(1))]);
 }
 
-/// What comes of making a query's emissions again in so much memory.
+/// Replays a query's emissions within a memory limit. Returns their number, or the error.
 fn past_within(engine: &Engine, subscribed: &Subscribed, limit: usize) -> Result<u64, PastError> {
     let mut past = Past::new(engine.log(), &subscribed.query, limit);
     let mut outcome = Ok(());
@@ -765,7 +766,7 @@ fn the_past_of_a_read_takes_no_more_than_it_may_however_it_grows() {
         let outcome = past_within(&engine, &both, limit);
         assert!(matches!(outcome, Err(PastError::TooLarge { .. })), "{:.40}: {outcome:?}", lines[0]);
         assert_eq!(past_within(&engine, &both, 10 * limit), Ok(both.query.count()));
-        // What takes its room and leaves it again is no harm.
+        // Memory that a replay allocates and frees again does not count against the limit.
         client.run("DEL a b");
     }
     let engine = engine();
@@ -823,7 +824,7 @@ fn a_full_log_takes_no_new_watch_and_nothing_is_emitted_that_was_not_logged() {
 
 // ---- against a model ----
 
-/// What may be done to the keys `a` to `f`, of which each test uses a few, so that they meet.
+/// Changes to the keys `a` to `f`. Each test uses few keys, so that its steps meet.
 fn change() -> impl Strategy<Value = String> {
     let key = || proptest::sample::select(vec!["a", "b", "c", "d", "e", "f"]);
     let value = 0..4_u8;
@@ -906,9 +907,11 @@ pub(crate) fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The model: after every record the plain read, at a time before every deadline, so that a key is there until a record
-/// removes it; an answer that differs from the one before is an emission, if it passes. Keeps nothing but the last answers,
-/// and how many or how great they were.
+/// The model: runs the plain read after every record. An answer that differs from the previous one
+/// is an emission, if it passes the operators.
+///
+/// The model reads at a time before every deadline, so that a key exists until a record removes it.
+/// It keeps only the last answers, and how many or how great they were.
 #[derive(Default)]
 struct Model {
     watched: BTreeMap<Lsn, (String, String, Passing)>,
@@ -973,7 +976,7 @@ impl Passing {
     }
 }
 
-/// A plain answer, its elements in order if they come from a hash table.
+/// Returns the answer of a plain read, with its elements sorted if they come from a hash table.
 fn in_order(client: &Client<'_>, line: &str) -> String {
     let line = if line.starts_with("SCAN") { format!("{line} COUNT 1000000") } else { line.to_owned() };
     let words = support::words(&line);
@@ -999,7 +1002,8 @@ fn in_order(client: &Client<'_>, line: &str) -> String {
     shown(&[&bytes[..elements[0].0], &units.concat()].concat())
 }
 
-/// Does all steps, and calls `between` behind each; which reads were watched, by their ids.
+/// Runs all steps, and calls `between` after each. Returns the reads that were watched, by their
+/// IDs.
 pub(crate) fn run<'e>(
     engine: &'e Engine,
     steps: &[Step],
@@ -1021,7 +1025,7 @@ pub(crate) fn run<'e>(
                 engine.execute_transaction(&calls, None, client.now_us, &mut Reply::default());
             }
             Step::Watch(number) => {
-                // One that fails to begin, on a value of another type, is not watched.
+                // A read that fails to begin, on a value of another type, is not watched.
                 if let Ok(subscribed) = engine.subscribe(read(READS[*number]), LISTENER, client.now_us) {
                     begun.insert(subscribed.query.id(), READS[*number].to_owned());
                 }
@@ -1056,7 +1060,8 @@ impl Cut {
     }
 }
 
-/// Makes a query's emissions anew, behind a cut or from the log's beginning: those, and how many there were up to each record.
+/// Replays a query's emissions, from a cut or from the beginning of the log. Returns them and their
+/// count up to each record.
 fn made_anew(engine: &Engine, query: &Query, cut: Option<&Cut>) -> (Vec<Emission>, BTreeMap<Lsn, u64>) {
     let from = cut.map_or(Lsn(1), |cut| cut.lsn.next());
     let begin = |mut past: Past| {
@@ -1083,7 +1088,7 @@ fn made_anew(engine: &Engine, query: &Query, cut: Option<&Cut>) -> (Vec<Emission
         if !widened {
             return (emitted, counts);
         }
-        // What was emitted before stays right: there is as much of it the second time.
+        // Emissions from before the widening stay correct: the second pass produces them again.
         let mut widening = past.widen();
         support::for_each_record(engine, from, |record| widening.note(record).expect("a record"));
         past = begin(widening.finish());
@@ -1092,8 +1097,8 @@ fn made_anew(engine: &Engine, query: &Query, cut: Option<&Cut>) -> (Vec<Emission
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
-    /// The sequence that a subscriber receives is the one that a model computes from the log, and a second server that
-    /// has the same log emits the same bytes.
+    /// A subscriber receives the sequence that a model computes from the log. A second server with
+    /// the same log emits the same bytes.
     #[test]
     fn emissions_are_those_that_a_model_computes_from_the_log(steps in proptest::collection::vec(step(), 1..120)) {
         let engine = engine();
@@ -1103,7 +1108,7 @@ proptest! {
         support::for_each_record(&engine, Lsn(1), |record| {
             let mut scratch = Reply::default();
             replica.apply(record, &mut scratch).expect("applies");
-            // The model's engine never hears of watches.
+            // The engine of the model does not apply the records of watches.
             model_engine.continue_behind(record.lsn.previous());
             if record.kind <= 3 {
                 model_engine.apply(record, &mut scratch).expect("applies");
@@ -1126,9 +1131,9 @@ proptest! {
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 32, failure_persistence: None, ..ProptestConfig::default() })]
-    /// Whatever is retained no more is made again, from wherever there is a snapshot, as it was the first time: the same
-    /// numbers, records, times and bytes. And how many there were up to any record is known again, so that a subscription
-    /// goes on behind it.
+    /// Emissions that are no longer retained are replayed from any snapshot exactly as they were:
+    /// the same numbers, records, times and bytes. A replay also restores their count up to any
+    /// record, so that a subscription resumes after it.
     #[test]
     fn what_was_emitted_is_made_again_from_any_snapshot(
         steps in proptest::collection::vec(step(), 1..120),

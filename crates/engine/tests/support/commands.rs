@@ -1,17 +1,18 @@
-//! Random commands, made from the command table: every row that runs on keys, its arguments by its own syntax line.
+//! Random commands, generated from the command table: every row that runs on keys, with arguments
+//! by its own syntax line.
 //!
-//! Keys, members and values come from small pools, so that commands meet each other's data; now and then an argument is
-//! of the wrong kind, at an extreme, missing or too many, because refusals are answers too.
+//! Keys, members and values come from small pools, so that commands meet each other's data. Some
+//! arguments are of the wrong kind, extreme, missing or too many, because refusals are answers too.
 #![allow(dead_code, unreachable_pub, reason = "each test uses what it needs")]
 
 use std::collections::VecDeque;
 use tidemark_engine::command::syntax::{self, Argument, Kind};
 use tidemark_engine::command::{self, Command, Group, Run, flags};
 
-/// A command line: the name, and of a subcommand both names, then the arguments.
+/// A command line: the name (for a subcommand both names), then the arguments.
 pub type Line = Vec<Vec<u8>>;
 
-/// Numbers from a seed.
+/// Random numbers from a seed.
 #[derive(Debug, Clone)]
 pub struct Random(fastrand::Rng);
 
@@ -24,7 +25,7 @@ impl Random {
         self.0.u64(..)
     }
 
-    /// Below `bound`, which is not zero.
+    /// A number below `bound`, which must not be zero.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.0.u64(..bound)
     }
@@ -42,10 +43,11 @@ impl Random {
 /// How times to live are chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Times {
-    /// From milliseconds to minutes: keys expire while the sequence runs. For a clock that the test moves.
+    /// From milliseconds to minutes, so that keys expire while the sequence runs. For a clock that
+    /// the test controls.
     Near,
-    /// Hours ahead and never twice the same, or long past: nothing depends on when exactly a command arrives. For two
-    /// servers with clocks of their own.
+    /// Hours ahead and never twice the same, or long past, so that nothing depends on when exactly
+    /// a command arrives. For two servers with clocks of their own.
     FarOrPast,
 }
 
@@ -56,14 +58,14 @@ fn remember(last: &mut VecDeque<u64>, number: u64) {
     }
 }
 
-/// A row with its syntax read.
+/// A row with its parsed syntax.
 struct Shape {
     row: &'static Command,
     name: Line,
     arguments: Vec<Argument>,
 }
 
-/// Makes commands.
+/// A generator of commands.
 pub struct Generator {
     pub random: Random,
     times: Times,
@@ -71,13 +73,13 @@ pub struct Generator {
     pub now_ms: u64,
     shapes: Vec<Shape>,
     group: Group,
-    /// How many keys the number just written announces.
+    /// The number of keys that the last `numkeys` argument announces.
     announced: u64,
-    /// Whether the ends of ranges are members.
+    /// Whether the bounds of ranges are members.
     lexical: bool,
-    /// Leases that answers have named, the last ones last.
+    /// Leases from earlier answers, the latest last.
     leases: VecDeque<u64>,
-    /// Reservations that answers have named, the last ones last.
+    /// Reservations from earlier answers, the latest last.
     reservations: VecDeque<u64>,
 }
 
@@ -97,16 +99,16 @@ impl Generator {
         }
     }
 
-    /// The rows that are made into commands.
+    /// The rows from which commands are generated.
     pub fn rows(&self) -> impl Iterator<Item = &'static Command> {
         self.shapes.iter().map(|shape| shape.row)
     }
 
-    /// The next command.
+    /// Generates the next command.
     pub fn line(&mut self) -> Line {
         loop {
             let index = self.random.below(self.shapes.len() as u64) as usize;
-            // Commands that empty whole databases would leave the others nothing to work on.
+            // Commands that empty whole databases are rare: they would leave the others no data.
             let rare = match self.shapes[index].row.name {
                 "flushall" | "flushdb" => 40,
                 "swapdb" => 10,
@@ -129,7 +131,7 @@ impl Generator {
         let is_addition = shape.row.name == "counter.add";
         arguments.iter().for_each(|argument| self.argument(argument, &mut line));
         if is_addition && self.random.once_in(2) {
-            // As behind a crash: without units in doubt there is nothing to settle.
+            // Adds units in doubt, as after a crash: without them there is nothing to settle.
             line.truncate(3);
             line.extend([b"DURABLE".to_vec(), b"DOUBT".to_vec(), self.units()]);
         }
@@ -139,7 +141,7 @@ impl Generator {
         line
     }
 
-    /// Takes an argument away, adds one or replaces one.
+    /// Removes, adds or replaces an argument.
     fn spoil(&mut self, line: &mut Line, names: usize) {
         let anywhere =
             |random: &mut Random, len: usize| names + random.below((len - names).max(1) as u64) as usize;
@@ -159,13 +161,13 @@ impl Generator {
         }
         let times = match (argument.multiple, self.announced) {
             (true, announced) if announced > 0 && is_key(&argument.name) => {
-                // Now and then the number announced is wrong.
+                // Sometimes the announced number is wrong.
                 announced + u64::from(self.random.once_in(60))
             }
             (true, _) if argument.name == "weight" => self.announced.saturating_sub(1),
             (true, _) if self.random.once_in(30) => 20 + self.random.below(150),
             (true, _) => 1 + self.random.below(4),
-            // Options may stand more than once, or contradict each other.
+            // Options may be repeated, or contradict each other.
             (false, _) if argument.optional && is_option(argument) && self.random.once_in(12) => 2,
             (false, _) => 1,
         };
@@ -240,7 +242,8 @@ impl Generator {
             "encoding" => self.random.pick(&["u8", "i5", "u63", "i64", "u1", "i16", "u64", "x"]).into(),
             "cursor" => self.random.pick(&["0", "0", "0", "0", "17", "x"]).into(),
             "pattern" => self.random.pick(&["*", "k*", "?1", "[a-c]*", "[^a]*", "\\*", "m1?"]).into(),
-            // Weights and values in other keys, of elements that exist now and then; the other words name no keys.
+            // Weights and values in other keys. Some of their elements exist; the other words name
+            // no keys.
             "by-pattern" | "get-pattern" => self
                 .random
                 .pick(&["string:*", "string:*", "hash:*->a", "hash:*->5", "#", "nosort", "*", "*->"])
@@ -257,7 +260,7 @@ impl Generator {
         }
     }
 
-    /// Mostly a key of the command's own type, sometimes any.
+    /// A key, mostly of the command's own type, sometimes of any.
     fn key(&mut self) -> Vec<u8> {
         let kinds = ["string", "list", "hash", "set", "zset", "limit", "counter", "pool"];
         let own = match self.group {
@@ -290,17 +293,17 @@ impl Generator {
         (ms / unit_ms).max(1).to_string().into()
     }
 
-    /// Mostly one of those that were granted last.
+    /// A lease, mostly one of the latest.
     fn lease(&mut self) -> Vec<u8> {
         self.named(|generator| &generator.leases)
     }
 
-    /// Mostly one of those that were made last.
+    /// A reservation, mostly one of the latest.
     fn reservation(&mut self) -> Vec<u8> {
         self.named(|generator| &generator.reservations)
     }
 
-    /// The reservation that was made last.
+    /// The latest reservation.
     pub fn last_reservation(&self) -> Option<u64> {
         self.reservations.back().copied()
     }
@@ -314,8 +317,8 @@ impl Generator {
         names(self)[at].to_string().into()
     }
 
-    /// Takes notice of leases and reservations in an answer, so that other commands name them. Leases are integers that are a time of
-    /// around now.
+    /// Remembers the leases and reservations in an answer, so that later commands name them. A
+    /// lease is an integer that is a time near the present.
     pub fn hear(&mut self, answer: &[u8]) {
         const HOUR_US: u64 = 3_600_000_000;
         let text = String::from_utf8_lossy(answer);
@@ -333,12 +336,12 @@ impl Generator {
         }
     }
 
-    /// Of limiters and of what is taken of them: mostly so few that some are refused and some are not.
+    /// Units for limiters: mostly so few that some calls are refused and some are not.
     fn units(&mut self) -> Vec<u8> {
         if self.random.once_in(12) { self.integer() } else { (1 + self.random.below(5)).to_string().into() }
     }
 
-    /// Of counters: so few that they cancel, or so many that a commit comes of them.
+    /// Units for counters: so few that they cancel, or so many that they cause a commit.
     fn counted(&mut self) -> Vec<u8> {
         match self.random.below(8) {
             0 => self.integer(),
@@ -347,7 +350,7 @@ impl Generator {
         }
     }
 
-    /// Of pools: so few that items are sold out now and then.
+    /// Units for pools: so few that items sometimes sell out.
     fn amount(&mut self, name: &str) -> Vec<u8> {
         match self.random.below(12) {
             0 => self.integer(),
@@ -377,7 +380,7 @@ impl Generator {
         }
     }
 
-    /// An end of a range by score, by text or by index.
+    /// A bound of a range by score, by text or by index.
     fn bound(&mut self) -> Vec<u8> {
         let kinds = if self.lexical && !self.random.once_in(6) { 3 } else { 8 };
         match self.random.below(kinds) {
@@ -407,7 +410,7 @@ impl Generator {
         (self.random.below(16) as i64 - 5).to_string().into()
     }
 
-    /// Numbers and words; a few are long, so that small forms of values become big ones.
+    /// A number or a word. A few are long, so that small encodings of values become large ones.
     pub fn member(&mut self) -> Vec<u8> {
         match self.random.below(20) {
             0 => format!("{}", self.random.below(400)).into(),
@@ -429,7 +432,7 @@ impl Generator {
     }
 }
 
-/// The row itself, or its subcommands.
+/// The shape of the row itself, or those of its subcommands.
 fn shapes_of(row: &'static Command) -> Vec<Shape> {
     if !row.subcommands.is_empty() {
         let named = |sub: &'static Command| (sub, vec![row.name.into(), sub.name.into()]);
@@ -446,7 +449,7 @@ fn shape_name_len(shape: &Shape) -> usize {
     shape.name.len()
 }
 
-/// Whether an argument begins with a word, whatever else belongs to it.
+/// Whether an argument begins with a literal word, whatever follows it.
 fn is_option(argument: &Argument) -> bool {
     argument.token.is_some()
         || match &argument.kind {
@@ -465,7 +468,7 @@ pub fn writes(row: &Command) -> bool {
     row.is(flags::WRITE)
 }
 
-/// A command as one types it, for reports.
+/// A command as a user types it, for reports.
 pub fn shown(line: &[Vec<u8>]) -> String {
     line.iter().map(|word| word.escape_ascii().to_string()).map(quoted).collect::<Vec<_>>().join(" ")
 }

@@ -1,4 +1,4 @@
-//! An engine over a log in memory, and commands as people type them.
+//! An engine over a log in memory, and commands as text lines.
 
 pub(crate) mod commands;
 
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use tidemark_engine::{Call, Engine, Executed, Protocol, Reply, WatchedKeys, command};
 use tidemark_log::{Log, Lsn, MemoryStorage, Options, Record};
 
-/// 2026-01-01T00:00:00Z, when every test begins.
+/// 2026-01-01T00:00:00Z, the time at which every test begins.
 pub(crate) const START_US: u64 = 1_767_225_600_000_000;
 
 /// An engine without keys, whose random choices and secrets are always the same.
@@ -65,7 +65,7 @@ impl<'e> Client<'e> {
         self.now_us += ms * 1000;
     }
 
-    /// Runs a command and returns its answer as it goes over the wire, `\r\n` shown as a space.
+    /// Runs a command. Returns its answer in wire form, with `\r\n` shown as a space.
     pub(crate) fn run(&self, line: &str) -> String {
         self.execute(line).0
     }
@@ -102,7 +102,7 @@ pub(crate) fn transaction(engine: &Engine, watch: Option<&WatchedKeys>, lines: &
     answer
 }
 
-/// As [`transaction`], with what its reply waits for.
+/// As [`transaction`], with the outcome, which has the record that the reply waits for.
 pub(crate) fn execute_transaction<'e>(
     engine: &'e Engine,
     watch: Option<&WatchedKeys>,
@@ -130,7 +130,7 @@ pub(crate) fn shown(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).replace("\r\n", " ").trim_end().to_owned()
 }
 
-/// A second engine, to which the whole log of the first has been applied.
+/// A second engine that has applied the whole log of the first.
 pub(crate) fn replayed(engine: &Engine) -> Engine {
     let replica = self::engine();
     apply_from(engine, engine.log().floor().max(Lsn(1)), &replica);

@@ -270,7 +270,7 @@ mod tests {
             committed: 10,
         };
         assert_eq!((key.churn(), key.cancelled()), (0.75, 30));
-        // Reserved in advance.
+        // The units are reserved in advance.
         key.committed = 50;
         assert_eq!((key.churn(), key.cancelled()), (0.0, 0));
         key.units = 0;

@@ -152,7 +152,8 @@ proptest! {
         }
         let from = model.len() / 3;
         prop_assert!(list.iter_from(from).eq(model.iter().skip(from).map(Vec::as_slice)));
-        // An equal list has an equal digest regardless of history, and its snapshot form decodes.
+        // Equal lists have equal digests regardless of their history, and the snapshot form
+        // decodes.
         let fresh = of(&list.elements());
         prop_assert_eq!(fresh.digest(), list.digest());
         let mut form = Vec::new();

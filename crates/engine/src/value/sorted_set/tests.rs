@@ -39,8 +39,8 @@ fn members_are_ordered_by_score_then_by_bytes_and_the_zeros_are_equal() {
     assert!(set.score(b"a").is_some_and(f64::is_sign_positive), "one of the zeros is kept");
 }
 
-/// With different scores, a range by names is undefined, but equal for every copy of the set,
-/// regardless of its history.
+/// With different scores, a range by names is undefined. It is still equal for every copy of the
+/// set, regardless of its history.
 #[test]
 fn ranges_by_names_do_not_depend_on_what_the_set_has_been_through() {
     let name = |n: u32| n.wrapping_mul(2_654_435_761).to_string();

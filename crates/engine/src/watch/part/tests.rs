@@ -90,7 +90,7 @@ fn sorted_sets() -> impl Strategy<Value = String> {
         1 => (key(), score_end(), score_end()).prop_map(|(key, min, max)| format!("ZREMRANGEBYSCORE {key} {min} {max}")),
         1 => (lex_end(), lex_end()).prop_map(|(min, max)| format!("ZREMRANGEBYLEX x {min} {max}")),
         1 => (key(), key()).prop_map(|(to, from)| format!("ZUNIONSTORE {to} 2 {from} y")),
-        // Enough for the large encoding, and more than a change names.
+        // Enough members for the large encoding, and more than a change names.
         1 => key().prop_map(|key| {
             let members = (0..140).map(|n| format!(" {} n{n:03}", if key == "x" { 0 } else { n / 40 }));
             format!("ZADD {key}{}", members.collect::<String>())
