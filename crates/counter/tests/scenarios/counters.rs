@@ -430,8 +430,8 @@ fn threads_that_wait_for_commits_share_them() {
     assert_eq!(stored(&memory, b"hot"), 20_000);
 }
 
-/// A refund beyond the block is made before it is stored; whatever the store does, no caller is
-/// told that it was not made.
+/// A refund beyond the block is made before it is stored; whatever the store does, no answer says
+/// that it was not made.
 #[test]
 fn a_move_that_was_made_is_never_called_one_that_was_not() {
     let memory = Memory::default();

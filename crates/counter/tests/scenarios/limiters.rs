@@ -71,7 +71,7 @@ fn run<L: Limiter>(
 }
 
 /// Checks that a refusal changes nothing, that its wait is exact to the nanosecond, and that a key
-/// is as new exactly when it says so.
+/// is fresh again exactly when it says so.
 fn check_answers<L: Limiter>(limiter: &L, limit: u64, scale: Duration, steps: &[Step]) {
     run(limiter, limit, scale, steps, |before, after, now, amount, decision| {
         assert_eq!(decision.limit, limit);
@@ -238,7 +238,7 @@ proptest! {
         let mut answers = Vec::new();
         run(&TokenBucket::new(limit, rate).unwrap(), limit, scale, &steps, |_, _, _, _, decision| answers.push(decision));
         for (answer, expected) in answers.iter().zip(&expected) {
-            // A full bucket has no time since which it is full.
+            // A full bucket counts as always having been full.
             prop_assert_eq!(answer, expected);
         }
         prop_assert_eq!(answers.len(), expected.len());

@@ -294,7 +294,8 @@ fn places_for_many_names_are_made_together() {
     );
     store.calls();
     assert!(counters.batch_each(&all(new, Move::Take(1))).iter().all(|result| *result == Ok(1)));
-    // A hundred at a time, if nobody has used as many lately: those who have been are found by the first who wants a place.
+    // The commit thread evicts up to a hundred keys at a time, if that many were not used lately;
+    // the keys that were are swept for the first caller that needs a place.
     let calls = store.calls();
     assert!(calls.len() < 40, "{calls:?}");
     assert_eq!(calls.iter().sum::<usize>(), 400);
