@@ -240,8 +240,8 @@ proptest! {
     }
 }
 
-/// Prints the cost of a check: `cargo test --release -p tidemark-counter --test scenarios cost_of
-/// -- --ignored --nocapture`.
+/// Prints the cost of a check:
+/// `cargo test --release -p tidemark-counter --test scenarios cost_of -- --ignored --nocapture`.
 #[test]
 #[ignore = "it measures, and judges nothing"]
 fn cost_of_a_check() {

@@ -389,7 +389,7 @@ fn pip_40_a_pipe_without_a_name_has_its_circuits() {
     assert_eq!(Trace::<u32>::new().pipe(&circuit).subject().name(), name("pip.forty"));
 }
 
-// Pipes that lead nowhere, or to others.
+// Pipes that lead nowhere, or to other pipes.
 
 #[test]
 fn pip_10_what_is_discarded_disturbs_nothing() {
