@@ -446,8 +446,8 @@ proptest! {
     }
 }
 
-/// A circuit is put back into the queue of its pool within an input, when other circuits wait for its
-/// thread.
+/// A circuit is put back into the queue of its pool within an input, when other circuits wait for
+/// its thread.
 #[test]
 fn circuits_that_take_turns_on_one_thread_within_an_input_keep_their_orders() {
     let _limit = Limit::new();
