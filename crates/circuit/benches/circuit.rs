@@ -1,7 +1,7 @@
-//! What circuits cost: `cargo bench -p tidemark-circuit -- [PATTERN…] [FLAGS]`; `-- -l` lists the benchmarks, `-- --help` the
-//! flags.
+//! Cost of circuits: `cargo bench -p tidemark-circuit -- [PATTERN…] [FLAGS]`; `-- -l` lists the
+//! benchmarks, `-- --help` the flags.
 //!
-//! The benchmarks are in the laboratory (`crates/lab`), where `tidemark bench circuit` has them too.
+//! The benchmarks are in the lab (`crates/lab`), where `tidemark bench circuit` runs them too.
 
 use std::alloc::System;
 use std::process::ExitCode;

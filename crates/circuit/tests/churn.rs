@@ -1,5 +1,5 @@
-//! Circuits come and go, with all that is made in them, and leave nothing behind: memory is counted by the allocator. The only test
-//! of its binary, so that nothing else is counted, to the byte.
+//! Circuits are created and destroyed with everything made in them, and no memory remains: the
+//! allocator counts it. The only test of its binary, so that nothing else is counted, to the byte.
 
 #[path = "memory/counting.rs"]
 mod counting;
@@ -15,24 +15,24 @@ use counting::bytes_in_use;
 use limit::{Limit, wait_until};
 use tidemark_circuit::{Circuit, Fiber, Registrar, RunBy, Subject, ThreadPool, name};
 
-/// How many circuits of each driver come and go in a round.
+/// Circuits of each driver in a round.
 const CIRCUITS: u64 = 50;
 
-/// How many rounds there are whose memory is counted.
+/// Rounds whose memory is counted.
 const ROUNDS: u64 = 10;
 
-/// How long memory that a leak keeps is waited for.
+/// How long the test waits for memory that a leak would keep.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How what is in a circuit goes.
+/// How the parts of a circuit end.
 #[derive(Clone, Copy, Debug)]
 enum End {
     Closed,
-    /// While there is still something to do in it, and the handles go first.
+    /// While the circuit still has work, and its handles are dropped first.
     Dropped,
 }
 
-/// Makes a circuit and one of everything that keeps a part of it, uses all that, and leaves.
+/// Makes a circuit and one of everything that keeps a part of it, uses all of it, and drops it.
 fn come_and_go(run_by: RunBy, end: End, handled: &Arc<AtomicU64>) {
     let is_run_by_owner = matches!(run_by, RunBy::Owner);
     let circuit = Circuit::builder().run_by(run_by).build().expect("a thread");
@@ -73,7 +73,8 @@ fn come_and_go(run_by: RunBy, end: End, handled: &Arc<AtomicU64>) {
     }
 }
 
-/// So many circuits come and go. All that they share goes with them, their threads too.
+/// Creates and destroys `CIRCUITS` circuits, with everything that they share, including their
+/// threads.
 fn round(way: usize, end: End, handled: &Arc<AtomicU64>) {
     for _ in 0..CIRCUITS / 10 {
         let pool = ThreadPool::new(2).expect("threads");
@@ -84,18 +85,19 @@ fn round(way: usize, end: End, handled: &Arc<AtomicU64>) {
     }
 }
 
-/// What a circuit's pipe is given in all that is handled of it.
+/// The sum of the values that each circuit's pipe handles.
 fn handled_of_each(way: usize, end: End) -> u64 {
     const OWNER: usize = 3;
     match end {
         End::Closed => 5,
-        // The handle that is dropped is its owner's only way to run it.
+        // The dropped handle is the owner's only way to run the circuit.
         End::Dropped if way == OWNER => 0,
         End::Dropped => 6,
     }
 }
 
-/// Waits until threads that are about to end have let go of their memory: until it has not changed for a while.
+/// Waits until threads that are about to end have freed their memory: until it has not changed for
+/// 50 samples, 2 ms apart.
 fn rest() -> usize {
     let (mut last, mut same) = (bytes_in_use(), 0);
     while same < 50 {
@@ -107,15 +109,15 @@ fn rest() -> usize {
     last
 }
 
-/// The bytes that circuits leave behind that are run in this way and go in that.
+/// The bytes that circuits with this driver and this end leave behind.
 fn left_behind(way: usize, end: End) -> usize {
     let handled = Arc::new(AtomicU64::new(0));
-    // What all circuits share, such as names, is there before anything is counted.
+    // Allocates what all circuits share, such as names, before anything is counted.
     round(way, end, &handled);
     let before = rest();
     (0..ROUNDS).for_each(|_| round(way, end, &handled));
     let expected = (1 + ROUNDS) * CIRCUITS * handled_of_each(way, end);
-    // Threads may have a while to go.
+    // Threads may take a while to end.
     wait_until(|| handled.load(Ordering::Relaxed) >= expected, "what was emitted is handled");
     let deadline = Instant::now() + PATIENCE;
     while bytes_in_use() > before && Instant::now() < deadline {

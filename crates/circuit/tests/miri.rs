@@ -1,4 +1,5 @@
-//! Small programs through all the unsafe code, for Miri: `./check miri` interprets them. They run as ordinary tests too.
+//! Small programs that exercise all the unsafe code, for Miri: `./check miri` interprets them. They
+//! run as ordinary tests too.
 
 use std::panic::panic_any;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +12,7 @@ use tidemark_circuit::{
     Simulation, Subject, Supervision, ThreadPool, WeakPipe,
 };
 
-/// What was seen, in order.
+/// The handled values, in order.
 #[derive(Clone, Default)]
 struct Trace(Arc<Mutex<Vec<u64>>>);
 
@@ -30,7 +31,7 @@ impl Trace {
     }
 }
 
-/// What is left of a value.
+/// What remains of a value.
 struct Seen(u64);
 
 impl From<u64> for Seen {
@@ -39,7 +40,7 @@ impl From<u64> for Seen {
     }
 }
 
-/// A value that owns memory and takes several slots.
+/// A value that owns memory and occupies several slots.
 struct Large(Box<u64>, [u64; 40]);
 
 impl Large {
@@ -137,7 +138,7 @@ fn a_lane_is_read_before_its_pipe_goes() {
                             counted.fetch_add(*value, Ordering::Relaxed);
                         })
                         .expect("open");
-                    // While the circuit looks for work.
+                    // This happens while the circuit looks for work.
                     let mut lane = circuit.lane().expect("open");
                     lane.emit(&pipe, Box::new(1));
                     drop(pipe);
@@ -147,7 +148,7 @@ fn a_lane_is_read_before_its_pipe_goes() {
             });
             while ended.load(Ordering::Acquire) == 0 {
                 match circuit.run_by() {
-                    // Who runs a circuit must not wait for it while others emit.
+                    // The thread that runs a circuit must not wait for it while other threads emit.
                     RunBy::Owner => _ = circuit.run(3),
                     _ => circuit.settle().expect("outside"),
                 }
@@ -214,7 +215,7 @@ fn what_is_left_in_queues_is_dropped_with_the_circuit() {
             .expect("open");
         conduit.subscribe(&subscriber).expect("open");
         circuit.run(3);
-        // A circuit that nobody runs keeps what keeps the circuit.
+        // A circuit that no thread runs keeps what keeps the circuit.
         *next.lock().expect("no panic") = None;
     }
     assert_eq!(Arc::strong_count(&alive), 1);
@@ -317,7 +318,7 @@ fn small_values_lie_in_a_bounded_circuit_while_they_are_handled() {
     let circuit =
         Circuit::builder().run_by(RunBy::Owner).bounded(2, Overflow::DropOldest).build().expect("no thread");
     let trace = Trace::default();
-    // Reads the time of its input, and sends on, while its value is being handled.
+    // The operator reads the time of its input, and emits, while its value is being handled.
     let every = Fiber::new().every_duration(Duration::from_nanos(1)).expect("valid");
     let pipe = every.pipe(&trace.pipe::<u64>(&circuit)).expect("open");
     (0..4).for_each(|value| pipe.emit(value));
@@ -430,7 +431,7 @@ fn a_lane_goes_from_chunk_to_chunk_also_for_a_value_larger_than_one() {
     for circuit in circuits() {
         let trace = Trace::default();
         let (large, seen) = (trace.pipe::<Large>(&circuit), trace.clone());
-        // With its token more words than a chunk has.
+        // The value and its token have more words than a chunk.
         let huge = circuit.pipe(move |value: [u64; 2048]| seen.push(value[2047])).expect("open");
         let mut lane = circuit.lane().expect("open");
         for value in 0..100 {
@@ -445,7 +446,7 @@ fn a_lane_goes_from_chunk_to_chunk_also_for_a_value_larger_than_one() {
             std::iter::repeat_n(value, times)
         });
         assert_eq!(trace.take(), expected.collect::<Vec<_>>());
-        // What is left in a lane goes with the circuit.
+        // Values that remain in a lane are dropped with the circuit.
         lane.emit(&large, Large::new(7));
     }
 }
@@ -490,7 +491,7 @@ fn basins_keep_the_newest_and_are_drained() {
             settle(&circuit);
             assert_eq!(trace.take(), [2, 3, 4].map(|value| round * 10 + value));
         }
-        // What is left in it goes with it, or with its circuit.
+        // Values that remain in the basin are dropped with it, or with its circuit.
         basin.pipe().emit(Large::new(1));
         settle(&circuit);
     }
@@ -550,7 +551,7 @@ fn pipes_are_released_by_what_they_run() {
     for circuit in circuits() {
         let trace = Trace::default();
         let (end, seen) = (trace.pipe::<Box<u64>>(&circuit), trace.clone());
-        // A pipe whose receptor holds its last handles: of itself, and of the next.
+        // A pipe whose receptor holds its last handles: of itself, and of the next pipe.
         let own = Arc::new(Mutex::new(None::<Pipe<Box<u64>>>));
         let (held, mut next) = (Arc::clone(&own), Some(end));
         let pipe = circuit
@@ -605,7 +606,7 @@ fn simulated_circuits_and_callers_take_turns() {
     }
 }
 
-/// What a journal looks at lies anywhere in a queue, and some of it is changed there.
+/// The values that a journal reads lie anywhere in a queue, and some of them are changed there.
 #[test]
 fn a_journal_looks_at_what_comes_through_all_queues() {
     struct Structure {
@@ -661,7 +662,7 @@ fn a_journal_looks_at_what_comes_through_all_queues() {
     }
 }
 
-/// A writer that has paper for the beginning of a journal only.
+/// A writer that accepts the beginning of a journal only.
 struct Torn(bool);
 
 impl std::io::Write for Torn {

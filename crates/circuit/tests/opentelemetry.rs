@@ -1,4 +1,4 @@
-//! What goes to OpenTelemetry, as its SDK hands it to an exporter.
+//! What circuits report to OpenTelemetry, as its SDK passes it to an exporter.
 #![allow(unsafe_code, reason = "an allocator is unsafe to write; this one counts and passes on")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -24,20 +24,21 @@ use tidemark_circuit::{Circuit, CircuitMeter, Name, Routing, RunBy, name};
 struct Counting;
 
 thread_local! {
-    /// How often the thread has asked for memory.
+    /// Allocations of this thread.
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-// SAFETY: the system's allocator does what is asked; counting touches no memory but the counter.
+// SAFETY: it forwards each call to the system's allocator; counting touches no memory but the
+// counter.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
-        // SAFETY: as the caller says.
+        // SAFETY: the caller upholds the contract.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: as the caller says.
+        // SAFETY: the caller upholds the contract.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
@@ -45,7 +46,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Keeps a line for each number that it was given last.
+/// Keeps a line for each number of the last export.
 #[derive(Clone, Default)]
 struct Lines(Arc<Mutex<Vec<String>>>);
 
@@ -69,7 +70,7 @@ impl PushMetricExporter for Lines {
     }
 }
 
-/// `name [unit] rising {key=value, ...} 7`
+/// Formats each number as `name [unit] rising {key=value, ...} 7`.
 fn lines(metric: &Metric) -> Vec<String> {
     match metric.data() {
         AggregatedMetrics::U64(data) => lines_of(metric, data),
@@ -106,7 +107,7 @@ impl Backend {
         self.provider.meter("tests")
     }
 
-    /// What is exported now, in order.
+    /// Exports now; returns the lines, sorted.
     fn exported(&self) -> Vec<String> {
         self.lines.0.lock().expect("no panic").clear();
         self.provider.force_flush().expect("is not shut down");
@@ -120,7 +121,7 @@ fn circuit(name: Name) -> Circuit {
     Circuit::builder().name(name).run_by(RunBy::Owner).build().expect("valid")
 }
 
-/// Handles all that waits.
+/// Handles all queued values.
 fn run(circuit: &Circuit) {
     while circuit.run(1000) {}
 }
@@ -217,7 +218,7 @@ fn a_signal_that_was_said_before_takes_no_memory() {
     let conduit = circuit.conduit::<services::Signal>().expect("open");
     Exporter::new(&backend.meter()).count_signals(&conduit).expect("open");
     let pipe = conduit.get(name!("billing"));
-    // How often memory is asked for while a circuit handles what was said; its queue grows before.
+    // Allocations while a circuit handles signals; its queue grows before the count starts.
     let handled = || {
         for _ in 0..SIGNALS {
             services::Signal::all().for_each(|signal| pipe.emit(signal));
@@ -258,7 +259,7 @@ fn a_gauge_stands_where_its_signs_have_brought_it() {
     gauge(name!("connections")).increment();
     stands(1, -1);
     subscription.close();
-    // Receivers of a closed subscription go when their pipe emits the next time.
+    // Receivers of a closed subscription are removed when their pipe emits the next time.
     gauge(name!("connections")).increment();
     gauge(name!("requests")).increment();
     stands(0, 0);
@@ -349,6 +350,6 @@ fn circuits_of_one_name_are_added_up_and_their_counters_do_not_fall() {
 fn emit(circuit: &Circuit, count: u64) {
     let pipe = circuit.pipe(|_: u64| ()).expect("open");
     (0..count).for_each(|value| pipe.emit(value));
-    // The handle's release is an entry of its own.
+    // The release of the handle is an entry of its own.
     drop(pipe);
 }

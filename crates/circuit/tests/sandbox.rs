@@ -1,4 +1,5 @@
-//! Processes that give up rights once they have begun, as servers do: circuits go on when the kernel has no barriers for them any more.
+//! Processes that give up rights after their start, as servers do: circuits continue to work when
+//! the kernel no longer offers barriers.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
 #![allow(unsafe_code, reason = "the standard library has no name for these system calls")]
 
@@ -9,7 +10,7 @@ use std::{fs, thread};
 
 use tidemark_circuit::{Circuit, RunBy, ThreadPool};
 
-/// How long a scenario may hang before it has failed.
+/// A scenario that hangs for longer has failed.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[repr(C)]
@@ -30,7 +31,7 @@ unsafe extern "C" {
     fn prctl(option: c_int, first: c_ulong, second: c_ulong, third: c_ulong, fourth: c_ulong) -> c_int;
 }
 
-/// Has `membarrier(2)` refused with `EPERM` from here on, to this thread and those that it starts.
+/// Makes `membarrier(2)` fail with `EPERM` in this thread and the threads that it starts.
 fn give_up_barriers() {
     const NO_NEW_PRIVILEGES: c_int = 38;
     const SECCOMP: c_int = 22;
@@ -49,7 +50,7 @@ fn give_up_barriers() {
         instruction(RETURN, 0, 0, ALLOW),
     ];
     let program = Program { length: 4, instructions: instructions.as_ptr() };
-    // SAFETY: the kernel copies the program, which is as long as it says.
+    // SAFETY: the kernel copies the program, whose length is correct.
     unsafe {
         assert_eq!(prctl(NO_NEW_PRIVILEGES, 1, 0, 0, 0), 0);
         assert_eq!(prctl(SECCOMP, FILTER, (&raw const program).addr() as c_ulong, 0, 0), 0);
@@ -73,10 +74,10 @@ fn wait_until_others_sleep() {
     }
 }
 
-/// The only test of its binary, because barriers are given up by the whole process.
+/// The only test of its binary, because the whole process gives up barriers.
 #[test]
 fn circuits_go_on_without_barriers() {
-    // The right to have them is asked for with the first circuit.
+    // The first circuit registers the process for barriers.
     let before = Circuit::builder().run_by(RunBy::Thread).build().expect("a thread");
     give_up_barriers();
     let pool = RunBy::Pool(ThreadPool::new(1).expect("a thread"));
@@ -86,7 +87,7 @@ fn circuits_go_on_without_barriers() {
         for circuit in [before, behind] {
             let sum = circuit.cell(0_u64).expect("open");
             let slow = circuit.pipe(|()| thread::sleep(Duration::from_millis(20))).expect("open");
-            // Who waits for so long would have a barrier.
+            // A caller that waits for this long would use a barrier.
             slow.emit(());
             circuit.settle().expect("outside");
             let mut lane = circuit.lane().expect("open");

@@ -1,8 +1,9 @@
-//! What circuits tell `tracing`.
+//! What circuits report to `tracing`.
 //!
-//! A process of its own, in which every circuit is made by [`builder`]: what `tracing` remembers of who listens to a place in the code
-//! belongs to the process. A thread without a subscriber that comes to such a place first, while one subscriber is all that there is, has
-//! it remembered that nobody listens.
+//! A process of its own, in which [`builder`] makes every circuit: the interest that `tracing`
+//! caches for a callsite belongs to the process. If a thread without a subscriber reaches a
+//! callsite first, while there is only one subscriber, `tracing` caches that no subscriber is
+//! interested.
 
 use std::fmt::{Debug, Write as _};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +16,7 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::Interest;
 use tracing::{Dispatch, Event, Metadata, Subscriber, subscriber};
 
-/// Writes down each span that is made, entered or left, and each event.
+/// Notes each span that is made, entered or left, and each event.
 #[derive(Clone, Default)]
 struct Log {
     lines: Arc<Mutex<Vec<String>>>,
@@ -71,10 +72,11 @@ impl Subscriber for Log {
     }
 }
 
-/// Two subscribers that are always there, so that each place in the code asks all there are and not that of its thread alone.
+/// Two subscribers that always exist, so that each callsite asks all subscribers and not only that
+/// of its thread.
 static ALWAYS: LazyLock<[Dispatch; 2]> = LazyLock::new(|| [(); 2].map(|()| Dispatch::new(Log::default())));
 
-/// A circuit that is told of once there are subscribers.
+/// Builder of circuits that report once there are subscribers.
 fn builder() -> CircuitBuilder {
     LazyLock::force(&ALWAYS);
     Circuit::builder()
@@ -84,7 +86,7 @@ fn build(builder: CircuitBuilder) -> Circuit {
     builder.name(name!("plant")).run_by(RunBy::Owner).build().expect("valid")
 }
 
-/// What is told of while `scenario` runs.
+/// The spans and events reported while `scenario` runs.
 fn told(scenario: impl FnOnce()) -> Vec<String> {
     let log = Log::default();
     subscriber::with_default(log.clone(), scenario);
@@ -148,7 +150,7 @@ fn each_drop_and_the_close_are_told() {
     }
 }
 
-/// A subscriber that fails at everything.
+/// A subscriber that panics in every method.
 struct Failing;
 
 impl Subscriber for Failing {
@@ -218,7 +220,7 @@ fn a_subscriber_of_one_thread_hears_of_all_circuits_that_this_one_waits_for() {
     assert_eq!(count(&lines, "enter"), count(&lines, "exit"));
 }
 
-/// A subscriber that does something at each event.
+/// A subscriber that calls a function at each event.
 struct AtEvents<F>(F);
 
 impl<F: Fn() + Send + Sync + 'static> Subscriber for AtEvents<F> {
@@ -295,7 +297,7 @@ fn who_waits_for_the_end_sees_it_while_somebody_is_told_of_the_close() {
     }
 }
 
-/// A subscriber that fails when it is asked what it wants to hear.
+/// A subscriber that panics when it is asked for its interest.
 struct Undecided;
 
 impl Subscriber for Undecided {

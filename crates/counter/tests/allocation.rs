@@ -1,6 +1,6 @@
-//! What counters under names take of memory: nothing on the way of a move, and little for each name.
+//! Memory of named counters: a move allocates nothing, and each name takes little.
 //!
-//! A target of its own: its allocator counts what the whole process takes.
+//! A target of its own: its allocator counts the allocations of the whole process.
 
 #![allow(unsafe_code, reason = "a global allocator that counts")]
 
@@ -20,18 +20,18 @@ thread_local! {
     static CALLS: Cell<usize> = const { Cell::new(0) };
 }
 
-// SAFETY: it does what the system's allocator does.
+// SAFETY: it forwards each call to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         CALLS.set(CALLS.get() + 1);
         BYTES.fetch_add(layout.size() as isize, Ordering::Relaxed);
-        // SAFETY: as the caller says.
+        // SAFETY: the caller upholds the contract.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         BYTES.fetch_sub(layout.size() as isize, Ordering::Relaxed);
-        // SAFETY: as the caller says.
+        // SAFETY: the caller upholds the contract.
         unsafe { System.dealloc(block, layout) }
     }
 }
@@ -39,14 +39,14 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// How often the calling thread allocates.
+/// Counts the allocations of the calling thread during `act`.
 fn allocations(act: impl FnOnce()) -> usize {
     let before = CALLS.get();
     act();
     CALLS.get() - before
 }
 
-/// One test, so that nobody else allocates meanwhile.
+/// The only test of this target, so that no other test allocates meanwhile.
 #[test]
 fn memory_is_taken_for_names_and_not_for_moves() {
     moves_allocate_nothing();

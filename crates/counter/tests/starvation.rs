@@ -11,7 +11,7 @@ use tidemark_counter::counters::{Counters, Options, Settings};
 use tidemark_counter::store::{Batch, Claim, Error, Memory, Receipt, Store};
 use tidemark_counter::{Kind, Move, Promise};
 
-/// A store as far away as one over a network: others move while a commit is on its way.
+/// A store as distant as one over a network: other threads move while a commit is under way.
 struct Distant(Memory);
 
 impl Store for Distant {
@@ -31,7 +31,8 @@ impl Store for Distant {
 
 const OTHERS: usize = 32;
 
-/// One thread does `far` some times while others go up and down by 1 without a pause. What the store has in the end.
+/// One thread repeats `far` while other threads move up and down by 1 without a pause. Returns the
+/// store's value at the end.
 fn among_small_moves(settings: Settings, far: impl Fn(&Counters)) -> i64 {
     let small = |counters: &Counters| {
         counters.add(b"busy", 1).unwrap();
@@ -40,12 +41,12 @@ fn among_small_moves(settings: Settings, far: impl Fn(&Counters)) -> i64 {
     among(settings, small, far)
 }
 
-/// As [`among_small_moves`], while others do `near`.
+/// As [`among_small_moves`], while other threads repeat `near`.
 fn among(settings: Settings, near: impl Fn(&Counters) + Sync, far: impl Fn(&Counters)) -> i64 {
     let memory = Memory::default();
     let options = Options {
         settings: Arc::new(move |_| settings),
-        // Rather than forever, if it does not come to its move.
+        // A limit, in case the thread never gets its move.
         patience: Duration::from_mins(2),
         ..Options::default()
     };
@@ -128,7 +129,7 @@ fn a_take_of_all_of_the_block_among_takes() {
             settings,
             |counters| {
                 counters.take(b"busy", 1).unwrap();
-                // As those who have something else to do, too.
+                // Like callers that have other work too.
                 thread::yield_now();
             },
             |counters| counters.take(b"busy", block).unwrap(),

@@ -1,5 +1,5 @@
-//! What counters ask of the allocator. A target of its own: the allocator counts for all threads of the process, so
-//! a test beside this one would be counted too.
+//! Allocations of counters. A target of its own: the allocator counts for all threads of the
+//! process, so another test beside this one would be counted too.
 
 use clap::Parser;
 use std::alloc::System;
@@ -27,13 +27,14 @@ fn an_operation_asks_for_no_memory_and_a_key_for_little() {
         assert!(run(&options, &|_| None, &mut console).unwrap().has_passed());
         let report: Report = serde_json::from_slice(&out).unwrap();
         let value = |name| &report.figures.iter().find(|figure| figure.name == name).unwrap().value;
-        // What workers and commits need is some hundred.
+        // Workers and commits need some hundred allocations.
         let (allocations, operations) = (value("allocations").as_u64(), value("operations").as_u64());
         assert!(
             allocations > Some(0) && allocations < Some(operations.unwrap() / 100),
             "{variant}: {report:?}"
         );
-        // A cold counter's 40 bytes, when it was first moved, its name again, and its place in a hash table.
+        // A cold counter's 40 bytes, the time of its first move, its name again, and its entry in a
+        // hash table.
         let bytes = value("memory_per_key").as_f64().unwrap();
         assert!(bytes > 40.0 && bytes < 200.0, "{variant}: {report:?}");
     }

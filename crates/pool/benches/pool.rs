@@ -1,6 +1,7 @@
-//! What pools cost: `cargo bench -p tidemark-pool -- [PATTERN…] [FLAGS]`; `-- -l` lists the benchmarks, `-- --help` the flags.
+//! Cost of pools: `cargo bench -p tidemark-pool -- [PATTERN…] [FLAGS]`; `-- -l` lists the
+//! benchmarks, `-- --help` the flags.
 //!
-//! The benchmarks are in the laboratory (`crates/lab`).
+//! The benchmarks are in the lab (`crates/lab`).
 
 use std::alloc::System;
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! The system's allocator, which counts what it is asked for.
+//! The system's allocator, with counters.
 #![allow(dead_code, reason = "not every test needs all of it")]
 #![allow(unsafe_code, reason = "an allocator is unsafe to write; this one counts and passes on")]
 
@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 struct Counting;
 
-/// What the threads that are counted have asked for.
+/// Allocations of the counted threads.
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 
-/// Bytes that are allocated and not freed, by whomever.
+/// Bytes that are allocated and not freed, by any thread.
 static IN_USE: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
@@ -19,7 +19,8 @@ thread_local! {
     static IS_COUNTED: Cell<bool> = const { Cell::new(false) };
 }
 
-// SAFETY: the system's allocator does what is asked; counting touches no memory but the counters.
+// SAFETY: it forwards each call to the system's allocator; counting touches no memory but the
+// counters.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         IN_USE.fetch_add(layout.size(), Ordering::Relaxed);
@@ -27,13 +28,13 @@ unsafe impl GlobalAlloc for Counting {
         if IS_COUNTED.get() {
             ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
         }
-        // SAFETY: as the caller says.
+        // SAFETY: the caller upholds the contract.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         IN_USE.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: as the caller says.
+        // SAFETY: the caller upholds the contract.
         unsafe { System.dealloc(memory, layout) };
     }
 }
@@ -46,17 +47,17 @@ pub(crate) fn bytes_in_use() -> usize {
     IN_USE.load(Ordering::Relaxed)
 }
 
-/// How often this thread has asked for memory.
+/// Allocations of this thread.
 pub(crate) fn allocations_here() -> u64 {
     OF_THREAD.get()
 }
 
-/// From here on, this thread's allocations are among those that all counted threads made.
+/// Adds this thread to the counted threads.
 pub(crate) fn count_this_thread() {
     IS_COUNTED.set(true);
 }
 
-/// How often the counted threads have asked for memory.
+/// Allocations of the counted threads.
 pub(crate) fn allocations_counted() -> u64 {
     ALLOCATIONS.load(Ordering::Relaxed)
 }

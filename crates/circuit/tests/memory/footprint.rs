@@ -1,4 +1,4 @@
-//! What an idle circuit costs: memory, and nothing else.
+//! Cost of an idle circuit: memory, and nothing else.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,22 +10,23 @@ use crate::counting::bytes_in_use;
 use crate::limit::wait_until;
 use tidemark_circuit::{Circuit, Pipe};
 
-/// How many circuits there are at once.
+/// Number of circuits that exist at the same time.
 const CIRCUITS: usize = 100_000;
 
-/// What a circuit alone may take, in bytes.
+/// Limit for a circuit alone, in bytes.
 const CIRCUIT_BYTES_MAX: usize = 640;
 
-/// What one may take with a pipe that was used: the pipe, and the first part of the queue.
+/// Limit for a circuit with a used pipe, in bytes: the pipe, and the first part of the queue.
 const USED_BYTES_MAX: usize = 1024;
 
-/// How many circuits there are for whose receptors one has to wait.
+/// Number of circuits whose receptors a caller has to wait for.
 const SLOW_CIRCUITS: usize = 200;
 
-/// What the threads' pool that all circuits share may keep for each circuit that was once waiting in it.
+/// Limit, in bytes, of what the shared thread pool may keep for each circuit that once waited in
+/// it.
 const KEPT_BYTES_MAX: usize = 16;
 
-/// What `make` made this many of, and the bytes that each takes.
+/// Makes `CIRCUITS` values; returns them, and the bytes that each takes.
 fn measured<T>(make: impl Fn() -> T) -> (Vec<T>, usize) {
     let mut all = Vec::with_capacity(CIRCUITS);
     let before = bytes_in_use();
@@ -37,7 +38,7 @@ fn measured<T>(make: impl Fn() -> T) -> (Vec<T>, usize) {
 #[test]
 fn a_hundred_thousand_idle_circuits_take_little_memory_and_each_does_its_work() {
     let _alone = alone();
-    // What all circuits share is there before anything is counted.
+    // Allocates what all circuits share before anything is counted.
     let first = Circuit::new();
     let first_pipe: Pipe<u64> = first.pipe(|_| ()).expect("open");
     first_pipe.emit(1);
@@ -71,7 +72,7 @@ fn a_hundred_thousand_idle_circuits_take_little_memory_and_each_does_its_work() 
         "a circuit that was used takes {after_emission} bytes, of at most {USED_BYTES_MAX}"
     );
 
-    // Who waits for long is noted in the circuit, and no trace of it is to stay.
+    // The circuit notes a caller that waits for long; no trace of that note may stay.
     let before = bytes_in_use();
     let slow: Vec<(Circuit, Pipe<u64>)> = (0..SLOW_CIRCUITS)
         .map(|_| {
@@ -85,7 +86,7 @@ fn a_hundred_thousand_idle_circuits_take_little_memory_and_each_does_its_work() 
     let waited_for = (bytes_in_use() - before) / SLOW_CIRCUITS;
     assert!(waited_for <= USED_BYTES_MAX, "a circuit that was waited for takes {waited_for} bytes");
 
-    // What a circuit's threads still have to do for it, they do now.
+    // The circuits' threads do their remaining work now.
     drop((pipes, circuits, sum, slow));
     let kept = || bytes_in_use().saturating_sub(in_use);
     wait_until(|| kept() <= CIRCUITS * KEPT_BYTES_MAX, "the memory of circuits that are gone is given back");

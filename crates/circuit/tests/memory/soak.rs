@@ -1,6 +1,7 @@
-//! What emitting costs in memory: nothing, however long it goes on.
+//! Memory that emitting costs: none, however long it continues.
 //!
-//! `SOAK=1000000000 cargo test --release -p tidemark-circuit --test memory -- --ignored` is the long one.
+//! `SOAK=1000000000 cargo test --release -p tidemark-circuit --test memory -- --ignored` is the
+//! long run.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +11,7 @@ use crate::limit::wait_until;
 use crate::{alone, without_limit};
 use tidemark_circuit::{Circuit, Flow, Name, Pipe, Registrar, RunBy, Subject, ThreadPool};
 
-/// How many allocations this thread makes while this runs, once it has run before.
+/// Counts this thread's allocations during `run`, after a first, uncounted call.
 fn allocations_of(mut run: impl FnMut()) -> u64 {
     (0..3).for_each(|_| run());
     let before = allocations_here();
@@ -42,7 +43,7 @@ fn conduit(circuit: &Circuit, target: &Pipe<u64>) -> Pipe<u64> {
     conduit.get(Name::new("steady").expect("valid")).clone()
 }
 
-/// Emits, lets the owner run some, emits more: the queues are never far from empty.
+/// Alternates emissions and runs by the owner: the queues are never far from empty.
 fn steadily(circuit: &Circuit, mut emit: impl FnMut(u64)) {
     for round in 0..2_000 {
         (0..round % 40).for_each(&mut emit);
@@ -101,7 +102,7 @@ fn a_conduit_and_operators_pass_values_on_without_allocating() {
     circuit.close();
 }
 
-/// As [`sum`]; whoever runs the circuit is counted.
+/// As [`sum`]; the thread that runs the circuit is counted.
 fn counted_sum(circuit: &Circuit) -> (Arc<AtomicU64>, Pipe<u64>) {
     let (sum, next) = sum(circuit);
     let pipe = circuit.pipe(move |value: u64| {
@@ -126,11 +127,11 @@ fn circuits_that_waiters_run_take_values_without_allocating() {
     assert!(sum.load(Ordering::Relaxed) > 0);
 }
 
-/// A circuit that has had nothing to do for a moment gives memory back, and takes it again: so these are never without work. The
-/// circuit holds each value until the next one is there.
+/// A circuit without work soon gives memory back, and allocates it again: so these circuits always
+/// have work. The circuit holds each value until the next one is there.
 #[test]
 fn busy_circuits_with_other_drivers_take_values_without_allocating() {
-    /// Rounds that are not counted, after which every segment of the queue is there.
+    /// Rounds that are not counted; after them, every segment of the queue is allocated.
     const WARM_UP: u64 = 5_000;
     const ROUNDS: u64 = 10_000;
     let _alone = alone();
@@ -160,7 +161,7 @@ fn busy_circuits_with_other_drivers_take_values_without_allocating() {
         emitted.store(u64::MAX, Ordering::Release);
         circuit.settle().expect("outside");
         assert_eq!(sum.load(Ordering::Relaxed), (ROUNDS + 1) * 3);
-        // The system's own calls may, now and then, but nothing does for each value.
+        // The system's own calls may allocate now and then, but nothing allocates for each value.
         assert!(allocations < 10, "{allocations} allocations for {} values", (ROUNDS - WARM_UP) * 4);
     }
 }
@@ -178,7 +179,8 @@ fn waiting_for_a_circuit_that_is_done_allocates_nothing() {
     }
 }
 
-/// How much more memory may be in use after a flood, or however many values: what a circuit keeps for the next.
+/// Limit, in bytes, of the growth after a flood, or after any number of values: what a circuit
+/// keeps for the next ones.
 const KEPT_BYTES_MAX: usize = 512 << 10;
 
 #[test]
@@ -195,7 +197,7 @@ fn the_memory_of_a_flood_comes_back() {
         });
         let flood = pipe.clone();
         let hold = circuit.pipe(move |()| {
-            // Both queues are flooded at once: what is emitted inside waits behind this call.
+            // Floods both queues: values emitted inside wait until this call ends.
             (0..FLOOD).for_each(|_| flood.emit(1));
             sent.store(1, Ordering::Release);
             wait_until(|| shut.load(Ordering::Acquire) == 1, "the door is opened");
@@ -216,7 +218,7 @@ fn the_memory_of_a_flood_comes_back() {
     }
 }
 
-/// The resident memory of this process, in pages, where the system tells.
+/// The resident memory of this process in pages, if the system reports it.
 fn resident_pages() -> Option<u64> {
     let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
     statm.split_whitespace().nth(1).and_then(|pages| pages.parse().ok())
@@ -246,7 +248,8 @@ fn memory_does_not_grow_however_many_values_come() {
     }
 }
 
-/// Has a circuit handle so many values, and looks at the memory after a tenth of them and after all.
+/// Makes a circuit handle `count` values; compares the memory after a tenth of them with that after
+/// all.
 fn soak(run_by: RunBy, count: u64) {
     let circuit = circuit(run_by);
     let (sum, pipe) = sum(&circuit);
@@ -255,7 +258,8 @@ fn soak(run_by: RunBy, count: u64) {
     let mut emitted = 0_u64;
     let mut emit_to = |until: u64| {
         while emitted < until {
-            // Through the shared queue, a lane, and the transit queue; never more than so many at once.
+            // Through the shared queue, a lane, and the transit queue; never more than this many at
+            // the same time.
             for _ in 0..1_000 {
                 pipe.emit(1);
                 lane.emit(&pipe, 1);

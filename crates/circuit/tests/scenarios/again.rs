@@ -1,14 +1,15 @@
-//! Running a test in a process of its own, where nothing else is measured or changed.
+//! Runs a test in a process of its own, where nothing else is measured or changed.
 
 use std::process::Command;
 
-/// Whether this process has been started for this test alone. If it has not, runs the test in a process in which the environment
-/// variable has this value, and returns false once the test has passed there.
+/// Whether this process was started for this test alone. If it was not, runs the test in a process
+/// in which the environment variable has this value, and returns false once the test has passed
+/// there.
 pub(crate) fn is_alone(module: &str, test: &str, variable: &str, value: &str) -> bool {
     if std::env::var(variable).as_deref() == Ok(value) {
         return true;
     }
-    // Paths of tests begin behind the name of their binary.
+    // Paths of tests begin after the name of their binary.
     let (_, module) = module.split_once("::").expect("a module of this binary");
     let mut again = Command::new(std::env::current_exe().expect("this binary has a path"));
     again.args([&format!("{module}::{test}"), "--exact", "--nocapture", "--test-threads=1"]);

@@ -1,4 +1,4 @@
-//! Waiting for circuits in tasks.
+//! Tasks that wait for circuits.
 
 use std::future::Future;
 use std::pin::pin;
@@ -12,7 +12,7 @@ use crate::limit::{Limit, wait_until};
 use crate::tasks::block_on;
 use tidemark_circuit::{Circuit, Pipe, RunBy, ThreadPool, WeakPipe};
 
-/// How long a scenario may hang before it has failed.
+/// A scenario that hangs for longer has failed.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 #[test]
@@ -36,7 +36,7 @@ fn a_task_sees_what_it_waited_for() {
     }
 }
 
-/// Closes a circuit when it is called, and says how that went.
+/// Closes a circuit when it is woken, and reports the outcome.
 struct Closes(Circuit, mpsc::Sender<bool>);
 
 impl Wake for Closes {
@@ -50,7 +50,7 @@ fn who_is_woken_by_a_close_may_wait_for_it() {
     let _limit = Limit::new();
     let pool = ThreadPool::new(1).expect("a thread");
     let build = || Circuit::builder().run_by(RunBy::Pool(pool.clone())).build().expect("valid");
-    // The only thread of the pool is here until the close has met what it is to do.
+    // The pool's only thread is blocked here until the close has found the pending work.
     let (busy, (open, gate)) = (build(), mpsc::channel::<()>());
     let (starts, is_started) = mpsc::channel();
     let block = busy.pipe(move |()| {
@@ -73,7 +73,7 @@ fn who_is_woken_by_a_close_may_wait_for_it() {
     closing.join().expect("no panic");
 }
 
-/// Waits for somebody when it is called.
+/// Waits for a receiver when it is woken.
 struct Meets(mpsc::SyncSender<()>);
 
 impl Wake for Meets {
@@ -99,7 +99,7 @@ fn a_waker_may_wait_for_a_thread_that_waits_for_the_same() {
             waits.settle().expect("outside");
             receiver.recv_timeout(PATIENCE)
         });
-        // As long as it takes to be parked.
+        // Long enough for the thread to be parked.
         thread::sleep(Duration::from_millis(20));
         open.send(()).expect("it is waited for");
         assert_eq!(thread.join().expect("no panic"), Ok(()));
@@ -161,7 +161,7 @@ fn what_is_done_is_known_while_what_comes_later_takes_long() {
         let first = circuit.settled().expect("outside");
         pipe.emit(2);
         assert_eq!(started.recv_timeout(PATIENCE), Ok(1));
-        // From here on the first is done, though nobody has looked yet, and the second will not be.
+        // The first value is done, though no caller has looked yet, and the second will not be.
         assert_eq!(started.recv_timeout(PATIENCE), Ok(2));
         assert_settles(first);
         answer.send(()).expect("the receptor waits");
@@ -208,7 +208,7 @@ fn assert_settles(future: impl Future<Output = ()> + Send + 'static) {
     settled.recv_timeout(PATIENCE).expect("what is waited for is done");
 }
 
-/// A task that has something to say to the circuit that it waited for.
+/// A task that emits to the circuit it waited for.
 struct Emits {
     circuit: Circuit,
     pipe: Pipe<u64>,

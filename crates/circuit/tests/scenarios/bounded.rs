@@ -1,4 +1,4 @@
-//! What a circuit with a bounded queue does when more comes in than it handles, with each driver.
+//! Circuits with a bounded queue under overload, with each driver.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
@@ -9,8 +9,8 @@ use tidemark_circuit::{Circuit, Error, Overflow, Pipe, Refused, RunBy};
 use crate::conformance::support::Gate;
 use crate::emitting::{drivers, settle};
 
-/// A circuit whose receptor waits at a gate and then notes the value, with the value 0 at the gate and none in the queue. Values have
-/// so many words.
+/// A circuit whose receptor waits at a gate and then notes the value, with the value 0 at the gate
+/// and none in the queue. Values have `WORDS` words.
 struct Stalled<const WORDS: usize> {
     circuit: Circuit,
     pipe: Pipe<[u64; WORDS]>,
@@ -53,7 +53,7 @@ impl<const WORDS: usize> Stalled<WORDS> {
         self.pipe.emit([number; WORDS]);
     }
 
-    /// What is handled once the gate is open, each value by its first word.
+    /// Opens the gate; returns the values handled since, each by its first word.
     fn open(&mut self) -> Vec<u64> {
         self.gate.open();
         if let Some(runner) = self.runner.take() {
@@ -62,7 +62,7 @@ impl<const WORDS: usize> Stalled<WORDS> {
         self.seen()
     }
 
-    /// What was handled since the last look.
+    /// The values handled since the last call.
     fn seen(&self) -> Vec<u64> {
         settle(&self.circuit);
         let first = |value: [u64; WORDS]| {
@@ -73,7 +73,7 @@ impl<const WORDS: usize> Stalled<WORDS> {
     }
 }
 
-/// The drivers whose circuits may have callers wait for room.
+/// The drivers whose circuits may block callers while the queue is full.
 fn blocking_drivers() -> impl Iterator<Item = RunBy> {
     drivers().into_iter().filter(|run_by| !matches!(run_by, RunBy::Waiters | RunBy::Owner))
 }

@@ -1,4 +1,4 @@
-//! Circuits that would wait for each other in a circle are refused that, whoever runs them, and go on.
+//! Circuits that would wait for each other in a cycle get an error, with any driver, and continue.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -16,7 +16,7 @@ use tidemark_circuit::{
     ThreadPool, name,
 };
 
-/// How long a scenario may hang before it has failed.
+/// A scenario that hangs for longer has failed.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn built(builder: CircuitBuilder) -> Circuit {
@@ -27,17 +27,17 @@ fn run_by(run_by: RunBy) -> Circuit {
     built(Circuit::builder().run_by(run_by))
 }
 
-/// Every way in which circuits are run that a receptor can wait for, with as few threads as it can have.
+/// Every driver whose circuits a receptor can wait for, with as few threads as it can have.
 fn drivers() -> Vec<RunBy> {
     let pool = |threads| RunBy::Pool(ThreadPool::new(threads).expect("threads"));
     vec![RunBy::SharedPool, pool(1), pool(2), RunBy::Thread, RunBy::Waiters]
 }
 
-/// What is done in a receptor about the next circuit.
+/// A receptor's action on the next circuit.
 type Act = fn(&Circuit) -> Result<(), ContextError>;
 
-/// Circuits of which each one's receptor emits to the next and then acts on it, and the last is the first. Returns them, the first
-/// one's pipe, and what came of it.
+/// Makes a ring of circuits: the receptor of each emits to the next one and then acts on it; the
+/// last is followed by the first. Returns the circuits, the first one's pipe, and the outcomes.
 fn ring(drivers: &[RunBy], act: Act) -> (Vec<Circuit>, Pipe<u32>, Receiver<Result<(), ContextError>>) {
     let (sender, outcomes) = mpsc::channel();
     let circuits: Vec<Circuit> = drivers.iter().cloned().map(run_by).collect();
@@ -59,7 +59,7 @@ fn ring(drivers: &[RunBy], act: Act) -> (Vec<Circuit>, Pipe<u32>, Receiver<Resul
     (circuits, first, outcomes)
 }
 
-/// Lets a ring go round once, and returns what came of it, once all circuits have done what they had to.
+/// Runs a ring once around, and returns the outcomes once all circuits have done their work.
 fn go_round(drivers: &[RunBy], act: Act) -> Vec<Result<(), ContextError>> {
     let (circuits, first, outcomes) = ring(drivers, act);
     let steps = circuits.len() as u32 - 1;
@@ -67,7 +67,8 @@ fn go_round(drivers: &[RunBy], act: Act) -> Vec<Result<(), ContextError>> {
     let (done, is_done) = mpsc::channel();
     let all = circuits.clone();
     thread::spawn(move || {
-        // In the order in which they wait for each other, twice: what one refuses, the next has yet to do.
+        // In the order in which they wait for each other, twice: work that one circuit may not wait
+        // for, the next has yet to do.
         let settled = (0..2).all(|_| all.iter().all(|circuit| circuit.settle().is_ok()));
         done.send(settled).expect("somebody listens");
     });
@@ -123,7 +124,8 @@ fn all_that_waits_is_refused_where_settling_is() {
     }
 }
 
-/// How long one of two is given to begin to wait, so that the other one is refused: longer each time that it has not sufficed.
+/// How long the first of two circuits has to begin to wait, so that the second is refused, in
+/// milliseconds: longer after each attempt that did not suffice.
 const PAUSES_MILLIS: [u64; 4] = [20, 200, 2000, 10_000];
 
 #[test]
@@ -134,8 +136,9 @@ fn a_circuit_that_may_not_be_waited_for_is_not_closed_either() {
     }
 }
 
-/// Whether a circuit that is waited for in a circle is not closed. Not if the circuit that waits for it takes longer than the pause
-/// to do so: then that one is refused, and the close is not.
+/// Whether the close of a circuit, waited for in a cycle, is refused. It is not if the first
+/// circuit takes longer than the pause to begin to wait: then that wait is refused, and the close
+/// is not.
 fn close_is_refused(driver: &RunBy, pause: Duration) -> bool {
     let (one, other) = (run_by(driver.clone()), run_by(RunBy::Thread));
     let (sender, outcomes) = mpsc::channel();
@@ -178,7 +181,8 @@ fn of_those_that_begin_to_wait_for_each_other_at_once_one_is_refused_at_least() 
                     let (behind, sender) = (circuits[(at + 1) % length].clone(), sender.clone());
                     let together = Arc::clone(&together);
                     let receptor = move |()| {
-                        // Each is in the middle of an input now, and is so until its wait has ended.
+                        // Each circuit is within an input now, and stays so until its wait has
+                        // ended.
                         together.wait();
                         sender.send(behind.settle()).expect("somebody listens");
                     };
@@ -224,7 +228,7 @@ fn a_chain_of_waits_is_no_circle_nor_are_two_ways_to_the_same_end() {
     }
 }
 
-/// What each of these circuits is told of failures from here on.
+/// Subscribes to each circuit's failures.
 fn failures_of<const N: usize>(circuits: &[Circuit; N]) -> [Receiver<Failure>; N] {
     circuits.each_ref().map(|circuit| {
         let (sender, told) = mpsc::channel();
@@ -234,13 +238,13 @@ fn failures_of<const N: usize>(circuits: &[Circuit; N]) -> [Receiver<Failure>; N
             registrar.receptor(move |failure| sender.send(failure).expect("somebody listens"));
         });
         faults.subscribe(&subscriber.expect("open")).expect("open");
-        // Who hears of failures keeps the conduit that they come by.
+        // The subscription lasts only while a handle of the failures' conduit exists.
         std::mem::forget(faults);
         told
     })
 }
 
-/// Two circuits of which each one's receptor emits more to the other than there is room for.
+/// Makes two circuits; each one's receptor emits more to the other than its queue can hold.
 fn flooding(drivers: [RunBy; 2], emit: fn(&Pipe<u32>, u32)) -> ([Circuit; 2], Pipe<u32>) {
     let circuits = drivers.map(|driver| built(Circuit::builder().run_by(driver).bounded(1, Overflow::Block)));
     let pipes: Arc<OnceLock<[Pipe<u32>; 2]>> = Arc::default();
@@ -271,7 +275,7 @@ fn circuits_that_wait_for_room_in_each_other_drop_what_would_close_the_circle_an
             let (done, is_done) = mpsc::channel();
             let all = circuits.clone();
             thread::spawn(move || {
-                // As often as one may have given the other something to do.
+                // Often enough: each circuit may have given the other more work.
                 let settled = (0..10).all(|_| all.iter().all(|circuit| circuit.settle().is_ok()));
                 done.send(settled).expect("somebody listens");
             });
@@ -300,8 +304,9 @@ fn what_would_wait_for_room_in_a_circle_is_given_back() {
     }
 }
 
-/// Whether a value is given back that would wait in a circle for room. Not if the circuit that has no room takes longer than the
-/// pause to begin to wait: then that one is refused, and there is room once it has gone on.
+/// Whether a value is given back that would wait in a cycle for a full queue. It is not if the full
+/// circuit takes longer than the pause to begin to wait: then that wait is refused, and there is
+/// room once the circuit has continued.
 fn room_is_refused(driver: &RunBy, pause: Duration) -> bool {
     let one = built(Circuit::builder().run_by(driver.clone()).bounded(1, Overflow::Block));
     let other = run_by(RunBy::Thread);
@@ -343,7 +348,7 @@ fn who_is_run_by_a_receptor_cannot_wait_for_room_in_that_ones_circuit() {
     let (inner, behind) = (inner.expect("open"), other.clone());
     let start = one.pipe(move |()| {
         inner.emit(());
-        // The only thread of the pool is here, so this runs the other one.
+        // The pool's only thread is here, so this call runs the other circuit.
         behind.settle().expect("no circle");
     });
     start.expect("open").emit(());
@@ -366,10 +371,10 @@ fn a_chain_of_waits_may_be_longer_than_a_stack_is_deep() {
             let (before, behind, target) = (circuit(), circuits[circuits.len() - 1].clone(), next);
             let mut is_first = true;
             let receptor = move |value: u64| {
-                // All of them together are far more than a thread's stack has room for.
+                // All frames together are far larger than a thread's stack.
                 std::hint::black_box([value; 1024]);
                 if std::mem::take(&mut is_first) {
-                    // There is room for one.
+                    // There is room for one value.
                     target.emit(value + 1);
                     target.emit(value + 1);
                     wait(&behind);
@@ -406,7 +411,7 @@ fn a_chain_of_tasks_that_wait_may_be_as_long() {
     assert_eq!(sum.get(), LENGTH);
 }
 
-/// Drops what is behind it with much on the stack.
+/// Drops the next circuit, with much data on the stack.
 struct Last(Option<Circuit>, Arc<AtomicU64>);
 
 impl Drop for Last {
@@ -470,7 +475,7 @@ fn what_a_thread_drops_at_its_end_may_wait_for_circuits_that_others_are_in() {
     assert_eq!(is_done.recv_timeout(PATIENCE), Ok(false), "another thread has lent its stack");
 }
 
-/// Emits when it is called.
+/// Emits when it is woken.
 struct Emits(Pipe<u32>);
 
 impl Wake for Emits {
@@ -479,8 +484,8 @@ impl Wake for Emits {
     }
 }
 
-/// What a circuit does, and is told of, whose owner runs it with this budget at a time, where another one waits for it unless that
-/// takes longer than the pause.
+/// The events of a circuit whose owner runs it with this budget per call. Another circuit waits for
+/// it, unless that circuit takes longer than the pause to begin.
 fn told_of_a_refused_waker(budget: usize, pause: Duration) -> Vec<&'static str> {
     let one = run_by(RunBy::Owner);
     let other = built(Circuit::builder().run_by(RunBy::Thread).bounded(1, Overflow::Block));
@@ -510,7 +515,7 @@ fn told_of_a_refused_waker(budget: usize, pause: Duration) -> Vec<&'static str> 
     input.emit("second");
     full.emit(1);
     is_waiting.recv_timeout(PATIENCE).expect("it is run by its thread");
-    // Before it is noted that it waits there is no circle to be refused for.
+    // The emission is refused only once the other circuit's wait is registered.
     thread::sleep(pause);
     full.emit(0);
     while one.run(budget) {}
@@ -529,7 +534,7 @@ fn what_a_waker_is_refused_is_told_ahead_of_the_next_input() {
     }
 }
 
-/// Emits twice when it is called.
+/// Emits twice when it is woken.
 struct Twice(Pipe<u32>);
 
 impl Wake for Twice {
@@ -550,7 +555,8 @@ fn what_a_waker_is_refused_is_a_failure_of_the_circuit_that_called_it() {
         inner.emit(());
         let mut settled = pin!(behind.settled().expect("no circle"));
         assert!(settled.as_mut().poll(&mut Context::from_waker(&waker)).is_pending(), "nobody runs it yet");
-        // The only thread of the pool is here, so this runs the other one, which wakes the task.
+        // The pool's only thread is here, so this call runs the other circuit, which wakes the
+        // task.
         behind.settle().expect("no circle");
     });
     let circuits = [other];
@@ -591,7 +597,7 @@ fn a_circuit_that_was_refused_can_wait_again() {
             let all = [one.clone(), other.clone()];
             thread::spawn(move || done.send(all.iter().all(|circuit| circuit.settle().is_ok())));
             assert_eq!(is_done.recv_timeout(PATIENCE), Ok(true));
-            // Alone, each may wait.
+            // Without the other's wait, each may wait.
             waits.emit(false);
             let mut said: Vec<bool> =
                 (0..3).map(|_| outcomes.recv_timeout(PATIENCE).expect("nobody hangs")).collect();

@@ -1,5 +1,5 @@
-//! Who runs a circuit, and when: what each driver promises. What a circuit does is the same for all of them, and is told by the
-//! scenarios of the specification.
+//! Drivers: which thread runs a circuit, and when. What a circuit does is the same for all of them;
+//! the scenarios of the specification test it.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -15,7 +15,7 @@ use tidemark_circuit::{
     Circuit, CircuitBuilder, Current, Name, Overflow, Pipe, RunBy, Supervision, ThreadPool,
 };
 
-/// How long a scenario may hang before it has failed.
+/// A scenario that hangs for longer has failed.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 fn built(builder: CircuitBuilder) -> Circuit {
@@ -26,19 +26,19 @@ fn run_by(run_by: RunBy) -> Circuit {
     built(Circuit::builder().run_by(run_by))
 }
 
-/// Every way of running a circuit in which settling is enough.
+/// Every driver with which settling is enough.
 fn settling() -> [RunBy; 3] {
     [RunBy::SharedPool, RunBy::Thread, RunBy::Waiters]
 }
 
-/// A pipe that sends on what it receives.
+/// A pipe that forwards what it receives to a channel.
 fn sending<E: Send + 'static>(circuit: &Circuit) -> (Pipe<E>, mpsc::Receiver<E>) {
     let (sender, receiver) = mpsc::channel();
     let pipe = circuit.pipe(move |value| sender.send(value).expect("somebody listens"));
     (pipe.expect("an open circuit"), receiver)
 }
 
-/// A pipe whose receptor is given the pipe itself.
+/// A pipe whose receptor gets the pipe itself.
 fn knotted(circuit: &Circuit, mut receptor: impl FnMut(&Pipe<u64>, u64) + Send + 'static) -> Pipe<u64> {
     let own = Arc::new(OnceLock::<Pipe<u64>>::new());
     let knot = Arc::clone(&own);
@@ -62,7 +62,7 @@ fn receptors_may_wait_for_circuits_of_their_pool_however_many_do() {
         let last = run_by(RunBy::Pool(pool.clone()));
         let mut next =
             (last.clone(), last.pipe(move |value: u64| sender.send(value).expect("received")).expect("open"));
-        // Each waits for the next, more of them than there are threads.
+        // Each circuit waits for the next, and there are more of them than threads.
         for _ in 0..4 {
             let circuit = run_by(RunBy::Pool(pool.clone()));
             let (behind, pipe) = next;
@@ -223,7 +223,7 @@ fn running_from_within_does_nothing() {
     let (sender, received) = mpsc::channel();
     let own = circuit.clone();
     let pipe = circuit.pipe(move |value| {
-        // The second value waits; nobody gets to it from here.
+        // The second value waits; this call cannot run it.
         sender.send((value, own.run(10))).expect("somebody listens");
     });
     let pipe = pipe.expect("open");
@@ -247,7 +247,7 @@ fn a_circuit_with_another_driver_is_not_run_by_hand() {
     assert!(!circuit.run(10));
 }
 
-// Run by who waits.
+// Run by waiters.
 
 #[test]
 fn a_circuit_run_by_waiters_waits_for_one() {
@@ -287,7 +287,7 @@ fn a_waiter_does_no_more_than_he_waits_for() {
     pipe.emit(1);
     thread::scope(|scope| {
         let waiter = scope.spawn(|| circuit.settle().expect("outside"));
-        // While he runs the first one, more comes.
+        // Another value arrives while the waiter runs the first one.
         asked.recv().expect("the receptor runs");
         outside.emit(2);
         answer.send(()).expect("the receptor waits");
@@ -364,7 +364,7 @@ fn waiting_for_a_circuit_further_out_is_refused() {
     }
 }
 
-// Who waits for what.
+// What a waiter waits for.
 
 #[test]
 fn nobody_is_held_up_by_what_comes_later() {
@@ -372,7 +372,8 @@ fn nobody_is_held_up_by_what_comes_later() {
         let circuit = built(Circuit::builder().run_by(run_by));
         let (start, started) = mpsc::channel();
         let (answer, answers) = mpsc::channel();
-        // Each value waits for an answer, the second one for that of who waited for the first.
+        // Each value waits for an answer; the second answer comes only after the wait for the first
+        // value.
         let pipe = circuit.pipe(move |value: u64| {
             start.send(value).expect("somebody listens");
             assert_eq!(answers.recv_timeout(PATIENCE), Ok(value));
@@ -422,7 +423,7 @@ fn a_pool_leaves_a_circuit_to_the_receptor_that_runs_it_and_takes_it_again() {
     blocks.expect("open").emit(());
     has_begun.recv_timeout(PATIENCE).expect("it begins");
 
-    // The pool's only thread is held up, so who waits for this runs it.
+    // The pool's only thread is blocked, so the waiting thread runs this circuit.
     let awaited = run_by(RunBy::Pool(pool.clone()));
     let (inner_gate, inner_opened) = mpsc::channel::<()>();
     let (began, has_begun) = mpsc::channel();
@@ -446,7 +447,8 @@ fn a_pool_leaves_a_circuit_to_the_receptor_that_runs_it_and_takes_it_again() {
     let runs = has_begun.recv_timeout(PATIENCE).expect("it begins");
     assert_eq!(runs, waiter.thread().id());
 
-    // The thread comes to the circuit that is being run, and has others to run meanwhile.
+    // The pool's thread finds the circuit that another thread runs, and runs other circuits
+    // meanwhile.
     gate.send(()).expect("waiting");
     assert_others_are_run(&pool);
     (1..100).for_each(|value| pipe.emit(value));
@@ -549,7 +551,7 @@ fn a_pool_runs_different_circuits_at_once() {
 
 // When threads end.
 
-/// Says that its thread has ended.
+/// Reports the end of its thread.
 struct Farewell(mpsc::Sender<ThreadId>);
 
 impl Drop for Farewell {
@@ -562,7 +564,7 @@ thread_local! {
     static FAREWELL: RefCell<Option<Farewell>> = const { RefCell::new(None) };
 }
 
-/// Has the thread that runs the circuit say when it ends.
+/// Makes the thread that runs the circuit report its end.
 fn watch_thread(circuit: &Circuit) -> mpsc::Receiver<ThreadId> {
     let (sender, ended) = mpsc::channel();
     let pipe = circuit.pipe(move |()| FAREWELL.set(Some(Farewell(sender.clone())))).expect("open");
@@ -588,7 +590,7 @@ fn a_circuits_thread_ends_when_nobody_has_the_circuit_any_more() {
     let ended = watch_thread(&circuit);
     let (pipe, received) = sending(&circuit);
     drop(circuit);
-    // The pipe is a handle too.
+    // A pipe is a handle too.
     pipe.emit(1);
     assert_eq!(received.recv_timeout(PATIENCE), Ok(1));
     assert_eq!(ended.try_recv(), Err(mpsc::TryRecvError::Empty));
@@ -623,7 +625,7 @@ fn a_pools_threads_end_when_nobody_has_the_pool_any_more() {
 
 // Failures.
 
-/// A pipe that fails on zero, and notes everything else.
+/// A pipe that panics on zero, and notes all other values.
 fn picky(circuit: &Circuit) -> (Pipe<u32>, Arc<Mutex<Vec<u32>>>) {
     let noted = Arc::new(Mutex::new(Vec::new()));
     let notes = Arc::clone(&noted);
@@ -667,11 +669,11 @@ fn a_receptor_that_failed_often_enough_is_put_away() {
     }
 }
 
-/// What a thread's stack takes, which the library's threads follow too.
+/// The environment variable for the stack size of threads; the library's threads obey it too.
 #[cfg(target_os = "linux")]
 const STACK: &str = "RUST_MIN_STACK";
 
-/// In a process of its own, in which no thread can be had: no system has room for such a stack.
+/// In a process of its own, in which no thread can start: no system has memory for such a stack.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_ticker_for_which_there_is_no_thread_is_an_error_of_the_system() {

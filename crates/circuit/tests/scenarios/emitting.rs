@@ -1,5 +1,5 @@
-//! What becomes of a value that is emitted from outside of a circuit, with each driver and each bound: the circuit handles it, gives
-//! it back, or counts it as dropped.
+//! Values that are emitted from outside of a circuit, with each driver and each bound: the circuit
+//! handles each value, gives it back, or counts it as dropped.
 
 use std::hint;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,7 +16,7 @@ pub(crate) fn drivers() -> [RunBy; 5] {
     [RunBy::SharedPool, RunBy::Pool(pool), RunBy::Thread, RunBy::Waiters, RunBy::Owner]
 }
 
-/// Handles what was emitted before, on the caller's thread where no other thread does.
+/// Handles all earlier emissions, on the caller's thread if no other thread does.
 pub(crate) fn settle(circuit: &Circuit) {
     if circuit.run_by() == RunBy::Owner {
         while circuit.run(100) {}
@@ -25,10 +25,10 @@ pub(crate) fn settle(circuit: &Circuit) {
     }
 }
 
-/// How often the tests close a circuit against emissions, for each driver and bound.
+/// How often the tests close a circuit during emissions, for each driver and bound.
 const ROUNDS: u32 = 50;
 
-/// Circuits of each driver with each bound that the driver can have, by rounds.
+/// Circuits of each driver with each bound that the driver supports, by rounds.
 fn circuits_by_rounds() -> impl Iterator<Item = (u32, Circuit)> {
     let bounds = [
         None,
@@ -53,7 +53,8 @@ fn circuits_by_rounds() -> impl Iterator<Item = (u32, Circuit)> {
     })
 }
 
-/// Has two threads emit until the circuit refuses, while this one closes it. Gives how many values the circuit took.
+/// Closes the circuit while two threads emit until it refuses. Returns how many values the circuit
+/// accepted.
 fn close_while_two_emit(
     round: u32,
     circuit: &Circuit,
@@ -82,7 +83,7 @@ fn close_while_two_emit(
         };
         let emitters = [(); 2].map(|()| scope.spawn(until_refused));
         start.wait();
-        // Another pause in each round: the close meets the emissions at another place.
+        // The pause differs in each round: the close meets the emissions at another point.
         (0..round % 32 * 8).for_each(|_| hint::spin_loop());
         circuit.close_and_settle().expect("outside");
         has_ended.store(true, Ordering::Release);
@@ -98,7 +99,7 @@ fn counting<E: Send + 'static>(circuit: &Circuit) -> (Pipe<E>, Arc<AtomicU64>) {
     (pipe.expect("open"), count)
 }
 
-/// The reason alone.
+/// The reason without the value.
 fn reason<E>(refused: Refused<E>) -> Refused<()> {
     match refused {
         Refused::Full(_) => Refused::Full(()),
@@ -107,7 +108,8 @@ fn reason<E>(refused: Refused<E>) -> Refused<()> {
     }
 }
 
-/// Closes circuits while two threads emit copies of the value to them, and says which of them have lost some of what they took.
+/// Closes circuits while two threads emit copies of the value to them. Reports the circuits that
+/// have lost values they accepted.
 fn losses<E: Clone + Send + Sync + 'static>(value: &E) -> Vec<String> {
     let _limit = Limit::new();
     let lost = |(round, circuit): (u32, Circuit)| {
@@ -166,7 +168,7 @@ fn a_circuit_that_is_closed_meanwhile_handles_or_counts_every_value_that_a_sink_
     }
 }
 
-/// Tries to emit a value when it is dropped, and says what came of it.
+/// Tries to emit a value when it is dropped, and reports the outcome.
 struct EmitsAtItsEnd {
     target: Pipe<[u64; 9]>,
     outcome: mpsc::Sender<Result<(), Refused<[u64; 9]>>>,
@@ -202,7 +204,7 @@ fn a_value_that_goes_with_its_circuit_is_given_back_what_it_tries_to_emit() {
     let (target, _) = counting(&circuit);
     let pipe = circuit.discard::<EmitsAtItsEnd>().expect("open");
     assert!(pipe.try_emit(EmitsAtItsEnd { target, outcome }).is_ok());
-    // Nothing can run the circuit any more, so it drops what waits in its queue.
+    // No thread can run the circuit any more, so it drops its queue.
     drop(circuit);
     assert_eq!(outcomes.recv(), Ok(Err(Refused::Closed([7; 9]))));
 }
@@ -226,12 +228,12 @@ fn what_a_closed_circuit_still_handles_may_emit_to_it() {
     }
 }
 
-/// A value of so many bytes, of which no two are alike.
+/// A value of `BYTES` bytes; no two numbers give the same bytes.
 fn numbered<const BYTES: usize>(number: usize) -> [u8; BYTES] {
     std::array::from_fn(|index| (number * 31 + index * 7) as u8)
 }
 
-/// Emits values of so many bytes from outside in each way that there is, and looks at what arrives.
+/// Emits values of `BYTES` bytes from outside in every way, and compares what arrives.
 fn values_arrive_whole<const BYTES: usize>(run_by: &RunBy) {
     const COUNT: usize = 100;
     let circuit = Circuit::builder().run_by(run_by.clone()).build().expect("valid");
@@ -257,7 +259,7 @@ fn values_arrive_whole<const BYTES: usize>(run_by: &RunBy) {
     assert!(refused == Refused::Closed(numbered(COUNT)), "{BYTES} bytes are given back whole, {run_by:?}");
 }
 
-/// Up to 24 bytes fit into one place of the queue.
+/// Up to 24 bytes fit into one slot of the queue.
 #[test]
 fn values_of_any_size_arrive_whole_and_in_order() {
     for run_by in drivers() {
@@ -268,7 +270,7 @@ fn values_of_any_size_arrive_whole_and_in_order() {
         values_arrive_whole::<48>(&run_by);
         values_arrive_whole::<49>(&run_by);
         values_arrive_whole::<1000>(&run_by);
-        // More than the largest segment of the queue has room for.
+        // Larger than the largest segment of the queue.
         values_arrive_whole::<30_000>(&run_by);
     }
 }

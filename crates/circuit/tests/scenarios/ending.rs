@@ -1,4 +1,4 @@
-//! The end of a circuit: what is open in it ends first, and what nobody can reach any more is gone.
+//! The end of a circuit: its open parts end first, and unreachable parts are freed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, TryRecvError};
@@ -17,13 +17,14 @@ fn circuit(run_by: RunBy) -> Circuit {
     Circuit::builder().run_by(run_by).build().expect("a thread")
 }
 
-/// Circuits that run by themselves, or when they are waited for.
+/// Circuits that have a driver thread, or run when a caller waits for them.
 fn circuits() -> impl Iterator<Item = Circuit> {
     let pool = ThreadPool::new(1).expect("a thread");
     [RunBy::Pool(pool), RunBy::Thread, RunBy::Waiters].into_iter().map(circuit)
 }
 
-/// Has two threads close the same at once, each with a way of its own, and looks at what has ended when the second one's returned.
+/// Makes two threads close the same thing concurrently, each in its own way, and checks what has
+/// ended when the second call returns.
 fn close_beside<T: Sync>(
     thing: &T,
     one: impl Fn(&T) + Sync,
@@ -90,7 +91,7 @@ fn who_closes_and_waits_sees_the_end_though_somebody_else_closes_too() {
     }
 }
 
-/// Subscribes with a function that is called in the end, to somebody who is told what is emitted.
+/// Subscribes with a function for the emissions, and one for the end.
 fn subscribe(
     circuit: &Circuit,
     conduit: &Conduit<u64>,
@@ -340,7 +341,8 @@ fn a_replay_ends_what_the_original_ended() {
     assert_eq!(before.try_iter().collect::<Vec<_>>(), after);
 }
 
-/// Would not come to an end in reasonable time if each subscription, or each emission after one, cost time for all pairs of them.
+/// The test would not end in reasonable time if each subscription, or each later emission, cost
+/// time for all pairs of subscriptions.
 #[test]
 fn one_of_many_subscriptions_begins_and_ends_without_asking_all_others() {
     const COUNT: u64 = 300_000;
@@ -367,20 +369,20 @@ fn one_of_many_subscriptions_begins_and_ends_without_asking_all_others() {
     assert_eq!(sum.load(Ordering::Relaxed), COUNT - 4);
 }
 
-/// Something that receptors hold, and whether it is still there.
+/// A value that receptors hold, and a probe that shows whether it still exists.
 fn held() -> (Arc<()>, Weak<()>) {
     let held = Arc::new(());
     let seen = Arc::downgrade(&held);
     (held, seen)
 }
 
-/// Waits for a circuit with threads to be gone.
+/// Waits until a circuit with threads is freed.
 #[track_caller]
 fn assert_gone(seen: &Weak<()>) {
     wait_until(|| seen.strong_count() == 0, "nothing keeps it");
 }
 
-/// All ways to run a circuit.
+/// Circuits with every driver.
 fn every_circuit() -> impl Iterator<Item = Circuit> {
     circuits().chain([circuit(RunBy::Owner)])
 }
@@ -476,7 +478,8 @@ fn a_loop_through_a_weak_pipe_does_not_keep_its_circuit_and_comes_to_its_end() {
             let pipe = pipe.expect("open");
             own.set(pipe.downgrade()).expect("once");
             pipe.emit(100);
-            // The last handle may go while the circuit is on its way: its release is behind what was emitted.
+            // The last handle may be dropped while the circuit runs: its release is queued after
+            // the emissions.
             if pipe_goes_first {
                 drop((pipe, circuit));
             } else {
@@ -509,7 +512,7 @@ fn a_receptor_that_emits_to_itself_when_it_is_dropped_is_gone() {
         let phoenix = Phoenix(Arc::clone(&own), sender);
         let pipe = circuit.pipe(move |value: u64| phoenix.1.send(value).expect("received")).expect("open");
         own.set(pipe.downgrade()).expect("once");
-        // What is left is the weak pipe of the receptor itself: the node's memory goes with that.
+        // The receptor's own weak pipe remains: the node's memory is freed with it.
         drop(own);
         drop(pipe);
         assert_eq!(circuit.settle(), Ok(()));
@@ -540,12 +543,12 @@ fn a_loop_through_a_conduit_lets_go_when_its_circuit_is_closed() {
     }
 }
 
-/// A thousand tries to let go of a ticker while the timer has it.
+/// Drops a ticker a thousand times while the timer holds it.
 #[test]
 fn what_waits_for_a_dropped_circuit_with_a_ticker_is_not_handled_on_the_timers_thread() {
     const EVER: Duration = Duration::from_nanos(1);
     let other = circuit(RunBy::Thread);
-    // The timer's thread stays, and has somebody else to look after.
+    // The timer's thread stays, because it has another ticker.
     let _stays = other.ticker(EVER, &other.discard().expect("open")).expect("a thread");
     let strangers = Arc::new(AtomicU64::new(0));
     let main = thread::current().id();
@@ -589,7 +592,7 @@ fn whoever_is_the_last_to_let_go_leaves_nothing_behind() {
     }
 }
 
-/// A receptor that must not receive anything.
+/// A receptor that must not receive any value.
 struct Keeper {
     _held: Arc<()>,
     _circuit: Circuit,
@@ -606,7 +609,7 @@ fn a_pipe_that_is_made_while_its_circuit_ends_has_no_receptor() {
     for circuit in every_circuit() {
         let (held, seen) = held();
         let closing = circuit.clone();
-        // The circuit is open when the pipe is asked for, and has ended when it is made.
+        // The circuit is open when the pipe is requested, and has ended when it is made.
         let pipe = circuit.pipe_from(move || {
             closing.close();
             while closing.run(100) {}
@@ -648,7 +651,8 @@ fn what_a_circuit_has_of_a_bank_when_it_comes_to_its_close_is_closed_too() {
         asked.get(name).expect("open to the circuit").subscribe_with(&quiet, tell).expect("open");
     });
     let ask = ask.expect("an open circuit");
-    // All are asked for by the circuit itself after the close from outside, which is not in the order of their making.
+    // The circuit itself asks for all of them after the close from outside, not in the order of
+    // their creation.
     ["b", "c", "a"].into_iter().for_each(|name| ask.emit(Name::new(name).expect("valid")));
     bank.close();
     while circuit.run(10) {}
@@ -728,7 +732,7 @@ fn the_close_of_a_bank_ends_what_hears_of_it_ahead_of_all_that_is_emitted_later(
     }
 }
 
-/// A circuit that its owner runs, and something that tells when it is dropped.
+/// A circuit that its owner runs, and a value that shows whether it was dropped.
 fn owned() -> (Circuit, Arc<()>) {
     (circuit(RunBy::Owner), Arc::default())
 }

@@ -1,4 +1,4 @@
-//! What becomes of panics in callbacks.
+//! Panics in callbacks.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, mpsc};
@@ -13,7 +13,8 @@ fn circuit() -> Circuit {
     Circuit::builder().run_by(RunBy::Waiters).build().expect("no thread is needed")
 }
 
-/// Subscribes to the failures of a circuit and returns what was said so far whenever it is asked.
+/// Subscribes to the failures of a circuit. The returned function gives the failures reported so
+/// far.
 fn watch(
     circuit: &Circuit,
     conduit: &tidemark_circuit::Conduit<Failure>,
@@ -95,7 +96,8 @@ fn pipes_that_fail_on_being_told_of_failures_are_told_once_for_each_input() {
         panic!("the disk is full");
     });
     let log = log.expect("open");
-    // Two who tell of failures are no worse than one, and a pipe behind the pipe no better.
+    // Two subscriptions to failures are no worse than one, and a pipe that forwards to the pipe
+    // makes no difference.
     let both = [circuit.faults().expect("open"), circuit.faults().expect("open")];
     for faults in &both {
         let log = circuit.named(named("to.log")).forward(&log).expect("open");
@@ -148,19 +150,19 @@ fn a_receptor_that_fails_often_is_put_in_quarantine() {
     assert!(receiver.recv().is_err(), "the receptor, and with it the sender, was dropped");
 }
 
-/// A circuit that restarts what fails, as often as that is, within an hour.
+/// A circuit that restarts what fails, up to this many times within an hour.
 fn restarting(at_most: u16) -> Circuit {
     let supervision = Supervision::Restart { at_most, within: Duration::from_hours(1) };
     Circuit::builder().run_by(RunBy::Waiters).supervision(supervision).build().expect("valid")
 }
 
-/// A pipe to the other end of the channel.
+/// A pipe that sends to a channel.
 fn pipe_to<E: Send + 'static>(circuit: &Circuit) -> (Pipe<E>, mpsc::Receiver<E>) {
     let (sender, receiver) = mpsc::channel();
     (circuit.pipe(move |value| sender.send(value).expect("received")).expect("open"), receiver)
 }
 
-/// Emits the values and returns what has come out by the time they are handled.
+/// Emits the values and returns the output once they are handled.
 fn given<E: Send + 'static, O>(
     circuit: &Circuit,
     pipe: &Pipe<E>,
@@ -172,7 +174,7 @@ fn given<E: Send + 'static, O>(
     out.try_iter().collect()
 }
 
-/// Sums what it is given, and fails at 99 when that is in the sum already.
+/// Sums its inputs, and panics if the sum modulo 100 is 99; the sum includes the input by then.
 fn sums() -> impl Recipe<In = u64, Out = u64> {
     Flow::new().scan(|| 0, |sum, value| *sum += value).map(|sum| {
         assert!(sum % 100 != 99, "{sum} cannot be right");
@@ -224,7 +226,7 @@ fn a_chain_that_draws_numbers_draws_others_after_a_restart() {
     assert_eq!(disturbed, drawn(100), "always the same ones");
 }
 
-/// Notes when it is made and dropped.
+/// Notes its creation and its drop.
 struct Noted(mpsc::Sender<String>, u32);
 
 impl Noted {
@@ -288,7 +290,8 @@ fn more_restarts_than_are_allowed_within_the_time_end_in_quarantine() {
         }
     });
     let pipe = pipe.expect("open");
-    // At 0, 6, 12, 18 … seconds: never more than two within ten. The third of the last ones is too much.
+    // At 0, 6, 12, 18 … seconds: never more than two within ten. The third of the last ones exceeds
+    // the limit.
     for (value, pause) in (0..).zip([6, 6, 6, 6, 6, 1, 1, 1]) {
         pipe.emit(value);
         simulation.run();
@@ -456,7 +459,7 @@ fn what_failed_goes_to_the_dead_letters_too_if_that_is_asked_for() {
     }
 }
 
-/// A value of which some cannot be cloned.
+/// A value type of which some values cannot be cloned.
 #[derive(Debug, PartialEq)]
 struct Single(u32);
 
@@ -514,7 +517,7 @@ fn a_value_that_cannot_be_cloned_costs_those_who_would_have_had_a_copy_this_one_
     }
 }
 
-/// A value of which some panic when they are dropped.
+/// A value type of which some values panic when they are dropped.
 #[derive(Clone)]
 struct Stubborn(u32);
 
@@ -637,7 +640,8 @@ fn a_replay_restarts_and_gives_up_where_the_original_did() {
         recording.pipe(&format!("{number}"), pipe).expect("its own");
     }
     recording.begin().expect("open");
-    // Every other round fails. Each time the pause is longer: at first too many failures come within a millisecond.
+    // Every other round fails. The pause grows with each pipe: at first too many failures come
+    // within a millisecond.
     for (number, pipe) in pipes.iter().enumerate() {
         for round in 0..10 {
             pipe.emit(round);

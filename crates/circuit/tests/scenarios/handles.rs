@@ -1,4 +1,4 @@
-//! Handles and errors: what every one of them can do.
+//! Handles and errors: what every one of them supports.
 
 use std::collections::HashSet;
 use std::fmt::Debug;
@@ -13,7 +13,7 @@ fn circuit() -> Circuit {
     Circuit::builder().run_by(RunBy::Waiters).build().expect("no thread")
 }
 
-/// A clone is the same thing, also to a set; another of the same name is not.
+/// Checks that a clone is equal, also in a set, and that another handle of the same name is not.
 fn tell_apart<T: Clone + Debug + Eq + Hash>(one: T, other: T) {
     assert_eq!(one, one.clone());
     assert_ne!(one, other);
@@ -24,7 +24,7 @@ fn count_different<T: Eq + Hash, const N: usize>(all: [T; N]) -> usize {
     HashSet::from(all).len()
 }
 
-/// Two of what a circuit makes.
+/// Compares two handles that a circuit makes in the same way.
 fn told_apart<T: Clone + Debug + Eq + Hash>(make: impl Fn(&Circuit) -> T) {
     let circuit = circuit();
     tell_apart(make(&circuit), make(&circuit));
@@ -103,7 +103,7 @@ fn every_error_of_the_crate_becomes_the_one_for_all() {
     assert!(texts[6].contains("the disk is full"), "{texts:?}");
 }
 
-/// A disk on which there is no room.
+/// A disk without space.
 struct Full;
 
 impl std::io::Write for Full {

@@ -1,4 +1,4 @@
-//! What code of users may do, in callbacks and in `drop`, without taking a circuit or its threads down.
+//! Users' code in callbacks and in `drop` cannot bring down a circuit or its threads.
 
 use std::panic::panic_any;
 use std::pin::Pin;
@@ -34,7 +34,7 @@ fn circuit(run_by: RunBy) -> Circuit {
     Circuit::builder().run_by(run_by).build().expect("a thread")
 }
 
-/// A circuit for each way of running one. All of them together have a limit.
+/// A circuit with each driver, with one time limit for all of them.
 #[track_caller]
 fn all() -> impl Iterator<Item = Circuit> {
     let pool = ThreadPool::new(1).expect("a thread");
@@ -45,13 +45,13 @@ fn all() -> impl Iterator<Item = Circuit> {
     })
 }
 
-/// Waits until what was emitted is handled, whoever runs the circuit.
+/// Waits until all emissions are handled, with any driver.
 fn settle(circuit: &Circuit) {
     while matches!(circuit.run_by(), RunBy::Owner) && circuit.run(1000) {}
     circuit.settle().expect("outside");
 }
 
-/// A circuit is well if it still handles what it is given.
+/// Asserts that a circuit still handles values.
 fn assert_well(circuit: &Circuit) {
     let (sender, receiver) = mpsc::channel();
     let pipe = circuit.pipe(move |value: u64| sender.send(value).expect("a receiver")).expect("open");
@@ -124,7 +124,7 @@ fn values_that_nobody_receives_any_more_may_fail_in_drop() {
         let circuit = circuit(run_by);
         let (pipe, keeper) = self_keeping(&circuit);
         pipe.emit(Some(Bomb));
-        // Still handled, and emitted on to a receptor that is gone by then.
+        // Still handled; the receptor it is emitted on to no longer exists.
         pipe.emit(None);
         circuit.close();
         settle(&circuit);
@@ -179,7 +179,7 @@ fn what_is_to_be_called_at_a_close_that_never_comes_may_fail_in_drop() {
 
     impl Drop for Closing {
         fn drop(&mut self) {
-            // Comes too late to be done: the circuit has just ended.
+            // Too late to have an effect: the circuit has just ended.
             self.0.take().expect("once").close();
         }
     }
@@ -269,7 +269,7 @@ fn a_waker_may_take_another_waiting_task_with_it() {
     let waker = Waker::from(Arc::new(Task(Mutex::new(Some(second)))));
     assert!(!poll(&mut first, &waker));
     drop(waker);
-    // The circuit has the last one, and drops it.
+    // The circuit holds the last one, and drops it.
     assert!(!poll(&mut first, Waker::noop()));
     while circuit.run(10) {}
     assert!(poll(&mut first, Waker::noop()));
@@ -291,21 +291,23 @@ fn a_receptor_may_drop_the_last_handles_of_everything_it_is_part_of() {
         *all.lock().expect("no panic") = Some((circuit.clone(), pipe));
         other.emit(1);
         drop(other);
-        // Whoever runs the circuit has to have a handle for that.
+        // The thread that runs the circuit needs a handle for that.
         settle(&circuit);
         drop(circuit);
         wait_until(|| Arc::strong_count(&alive) == 1, "the receptor is gone");
     }
 }
 
-/// What a callback was told when it waited, closed and made something: nothing that fails inside of one is seen outside.
+/// What a callback observed when it waited, closed and made something: a failure inside of a
+/// callback is not seen outside.
 #[derive(Debug, PartialEq)]
 enum Told {
-    /// By waiting for its circuit in a subscriber's callback.
+    /// It waited for its circuit in a subscriber's callback.
     Settle { is_refused: bool },
-    /// By waiting for a conduit's end, and making a pipe in a circuit that it had just closed, when it had received this.
+    /// It received this value, waited for a conduit's end, and made a pipe in a circuit that it had
+    /// just closed.
     Close { value: u64, is_refused: bool, makes_pipe: bool },
-    /// That the subscription has ended.
+    /// The subscription has ended.
     Ended,
 }
 
@@ -355,7 +357,7 @@ fn a_circuit_may_be_closed_and_left_from_any_callback() {
 
 #[test]
 fn a_resource_that_takes_a_scope_for_itself_is_refused() {
-    /// Says that it is somebody else.
+    /// Returns the subject of another resource.
     #[derive(Clone)]
     struct Impostor(Subject);
 
@@ -415,7 +417,7 @@ fn large_values_with_small_ones_between_them_need_no_deep_stack() {
         for _ in 0..200 {
             pipe = pipe.prepend(&shrunk).and_then(|large| large.prepend(&grown)).expect("open");
         }
-        // So it is if they are there only inside of a pipe.
+        // The same holds if large values exist only inside of a pipe.
         let both = Flow::new().map(|value: u64| -> Large { [value; 1000] }).map(|value: Large| value[999]);
         for _ in 0..100 {
             pipe = pipe.prepend(&both).and_then(|pipe| pipe.prepend(&both.clone().boxed())).expect("open");

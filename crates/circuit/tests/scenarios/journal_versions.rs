@@ -1,6 +1,8 @@
-//! Journals of every version of the format can be read: `tests/data` has one of each, and what was observed when it was recorded.
+//! Journals of every version of the format can be read: `tests/data` has one of each version, and
+//! what was observed when it was recorded.
 //!
-//! With `RECORD_JOURNAL=1` in the environment the journal of the present version is recorded anew.
+//! With `RECORD_JOURNAL=1` in the environment, the test records the journal of the present version
+//! again.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, mpsc};
@@ -17,9 +19,10 @@ use tidemark_circuit::{
 /// The version that is written.
 const PRESENT: u32 = 4;
 
-/// What a journal has to tell of: names, chance, time, subscriptions and closes; from version 2 on also requests to ports and
-/// basins, and what is called at the end of subscriptions; from version 3 on also captures, and taps and reservoirs that are made
-/// meanwhile; from version 4 on also closes of banks.
+/// Everything that a journal records: names, randomness, time, subscriptions and closes; from
+/// version 2 on also requests to ports and basins, and callbacks at the end of subscriptions; from
+/// version 3 on also captures, and taps and reservoirs that are made during the recording; from
+/// version 4 on also closes of banks.
 struct Structure {
     circuit: Circuit,
     topics: Conduit<(u32, String)>,
@@ -32,7 +35,7 @@ struct Structure {
     levels: Conduit<i64>,
     captures: Pipe<Capture<i64>>,
     sink: Sink<i64>,
-    /// Hears of what taps make.
+    /// Subscriber of the taps' conduits.
     listener: Subscriber<i64>,
     bank: Bank<i64>,
     /// Asks the bank from inside for a conduit of this name.
@@ -129,13 +132,13 @@ impl Structure {
         labels.pipe("asking", &self.asking);
     }
 
-    /// What is called when a subscription ends.
+    /// The callback for the end of a subscription.
     fn on_close(&self) -> impl Fn(&Subscription<(u32, String)>) + Send + Sync + 'static {
         let end = self.end.clone();
         move |_| end.emit(-1)
     }
 
-    /// What the tap that is made meanwhile does.
+    /// The flow of the tap that is made during the recording.
     fn tapping() -> Flow<i64, i64, impl Plan<i64, Out = i64> + Clone> {
         Flow::new().map(|level: i64| level * 3)
     }
@@ -179,7 +182,7 @@ impl Structure {
         reservoir
     }
 
-    /// Notes what a reservoir has kept.
+    /// Notes what a reservoir holds.
     fn note_kept(&self, reservoir: &Reservoir<i64>) {
         for capture in reservoir.drain() {
             note(&self.seen, &format!("{} kept {}", capture.name(), capture.emission()));
@@ -206,7 +209,7 @@ fn data(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(file)
 }
 
-/// The journal and what was observed.
+/// Records a journal; returns it, and what was observed.
 fn record() -> (Vec<u8>, String) {
     let circuit = Circuit::builder().run_by(RunBy::Thread).seed(42).build().expect("a thread");
     let structure = Structure::new(circuit);

@@ -1,11 +1,11 @@
-//! The labels of a structure's parts, which its recording and its replay are told in the same way.
+//! Labels of a structure's parts, given in the same way to its recording and to its replay.
 
 use tidemark_circuit::{
     Bank, Basin, Conduit, Pipe, Port, Recorded, Recording, Replay, Reservoir, Sink, Subscriber, Subscription,
     Tap,
 };
 
-/// Who is told the labels.
+/// The receiver of the labels.
 pub(crate) enum Labels<'a, 'journal> {
     Recorded(&'a Recording<Vec<u8>>),
     Replayed(&'a mut Replay<&'journal [u8]>),

@@ -1,7 +1,7 @@
-//! What circuits do, as their users see it: one binary, so that the crate is linked once.
+//! Circuits through their public interface: one binary, so that the crate is linked once.
 //!
-//! What is told of the whole process is not here: tests that count its memory, take away its rights, listen to its telemetry, or are
-//! interpreted have targets of their own.
+//! Tests that concern the whole process are not here: tests that count its memory, take away its
+//! rights, subscribe to its telemetry, or run in an interpreter have targets of their own.
 
 mod again;
 mod asynchronous;

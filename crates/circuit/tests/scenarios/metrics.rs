@@ -26,7 +26,7 @@ fn text(registry: &Registry) -> String {
 fn emit(circuit: &Circuit, count: u64) {
     let pipe = circuit.pipe(|_: u64| ()).expect("open");
     (0..count).for_each(|value| pipe.emit(value));
-    // The handle's release is an entry of its own.
+    // The release of the handle is an entry of its own.
     drop(pipe);
 }
 

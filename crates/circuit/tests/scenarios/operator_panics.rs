@@ -1,4 +1,5 @@
-//! A function that panics loses one value; what an operator remembers then is what its documentation says.
+//! A function that panics loses one value; what an operator remembers afterwards is what its
+//! documentation states.
 
 #![allow(clippy::trivially_copy_pass_by_ref, reason = "operators show values by reference")]
 
@@ -10,7 +11,7 @@ use tidemark_circuit::{Fiber, Flow, Receptor, Recipe, Site};
 /// The value with which functions panic.
 const BAD: i32 = 99;
 
-/// What comes out of a fresh attachment, with panics caught as a circuit does.
+/// Outputs of a fresh attachment, with panics caught as a circuit catches them.
 fn outputs<O: Send + 'static>(
     recipe: &impl Recipe<In = i32, Out = O>,
     values: impl IntoIterator<Item = i32>,
@@ -23,7 +24,7 @@ fn outputs<O: Send + 'static>(
     out.try_iter().collect()
 }
 
-/// Gives back a value that is not bad.
+/// Returns a value that is not bad.
 fn good(value: &i32) -> i32 {
     assert_ne!(*value, BAD, "a bad value");
     *value

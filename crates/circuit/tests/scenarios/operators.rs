@@ -1,4 +1,4 @@
-//! Operators do what plain loops over all values would do, whatever the values are.
+//! Operators do what plain loops over all values would do, for any values.
 
 use std::collections::HashSet;
 use std::sync::mpsc;
@@ -11,7 +11,7 @@ fn inputs() -> impl Strategy<Value = Vec<i32>> {
     prop::collection::vec(-4..5, 0..40)
 }
 
-/// Compares what comes out of a fiber or flow with what a model says.
+/// Compares the output of a fiber or flow with that of a model.
 macro_rules! same {
     ($recipe:expr, $values:expr, $model:expr) => {{
         let out = $recipe.trace($values.iter().copied()).unwrap();
@@ -160,7 +160,7 @@ proptest! {
 
         let inside = (0..values.len()).filter(|index| {
             let (enter, exit) = (|v: &&i32| **v >= 2, |v: &&i32| **v <= -2);
-            // What decides is the last value, this one included, that is beyond either bound.
+            // The last value beyond either bound decides, this one included.
             values[..=*index].iter().rev().find(|v| enter(v) || exit(v)).is_some_and(|v| *v >= 2)
         });
         same!(Fiber::new().hysteresis(|v| *v >= 2, |v| *v <= -2), values, inside.map(|index| values[index]));
@@ -257,7 +257,7 @@ proptest! {
     }
 }
 
-/// Which of a thousand numbers come out of the recipe at a site with this seed.
+/// The numbers below a thousand that come out of the recipe at a site with this seed.
 fn drawn(recipe: &impl Recipe<In = u32, Out = u32>, seed: u64) -> Vec<u32> {
     let (sender, out) = mpsc::channel();
     let site = Site { seed, ..Site::detached() };
@@ -277,7 +277,7 @@ fn chance_keeps_about_its_share_whatever_the_seed_is() {
 #[test]
 fn operators_of_one_chain_draw_different_numbers() {
     let coin = || Fiber::<u32>::new().chance(0.5).unwrap();
-    // One coin for the even numbers and one for the odd ones: they are thrown equally often.
+    // One coin for the even numbers and one for the odd ones: both are thrown equally often.
     let even = || Fiber::new().when(|value| value % 2 == 0, coin());
     let odd = || Fiber::new().when(|value| value % 2 == 1, coin());
     let chains = [

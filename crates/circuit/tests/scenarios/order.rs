@@ -1,5 +1,5 @@
-//! Random circuits and random callers against a plain queue: the order in which a circuit handles things is one that an
-//! interpreter of a few lines predicts.
+//! Random circuits and random callers against a plain queue: an interpreter of a few lines predicts
+//! the order in which a circuit handles values.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -13,14 +13,16 @@ use tidemark_circuit::{
     Circuit, Conduit, Name, Overflow, Pipe, Registrar, RunBy, Subject, Subscriber, ThreadPool,
 };
 
-/// What is emitted: who began it, which of his it is, and for how many steps it may still be handed on.
+/// An emitted value: its caller, its number among the caller's values, and for how many steps it
+/// may still be forwarded.
 type Value = (usize, u32, u32);
 
-/// A pipe that hands each value on to these others, in this order, as long as it has steps left.
+/// A pipe that forwards each value to these targets, in this order, while the value has steps left.
 #[derive(Clone, Debug)]
 struct Node {
     targets: Vec<usize>,
-    /// Whether it is a pipe of a conduit with as many subscribers, each of which hands on.
+    /// If not zero, the node is a pipe of a conduit with this many subscribers, each of which
+    /// forwards.
     subscribers: usize,
 }
 
@@ -35,7 +37,7 @@ fn topology() -> impl Strategy<Value = Topology> {
     })
 }
 
-/// What one node was given, in the order of the circuit.
+/// The values that each node received, in the circuit's order.
 type Trace = Arc<Mutex<Vec<(usize, Value)>>>;
 
 /// A topology in a circuit.
@@ -44,19 +46,19 @@ struct Built {
     pipes: Arc<OnceLock<Vec<Pipe<Value>>>>,
     trace: Trace,
     conduit: Conduit<Value>,
-    /// Hears of all nodes that are pipes of the conduit.
+    /// Subscriber of all nodes that are pipes of the conduit.
     listener: Subscriber<Value>,
 }
 
-/// What is added to the index of a node that a listener heard of.
+/// Offset of a node's index in what a listener received.
 const LISTENER: usize = 100;
 
-/// What comes to a topology from outside.
+/// One input from outside.
 enum Input {
     Emit(usize, Value),
-    /// One more listens to the conduit, behind those who do, from here on.
+    /// Adds a listener to the conduit after the existing ones, starting with the next input.
     Listen,
-    /// One of those who listen stops.
+    /// Removes one of the listeners.
     Stop,
 }
 
@@ -106,13 +108,14 @@ impl Topology {
         Built { circuit, pipes, trace, conduit, listener }
     }
 
-    /// What happens if these values come to these nodes: each is handled with all that it causes before the next, and what is
-    /// caused is handled in the order in which it was caused.
+    /// Predicts the trace of these inputs: each is handled with all that it causes before the next,
+    /// and effects are handled in the order in which they were caused.
     fn predict(&self, inputs: impl IntoIterator<Item = (usize, Value)>) -> Vec<(usize, Value)> {
         self.predict_with_listeners(inputs.into_iter().map(|(node, value)| Input::Emit(node, value)))
     }
 
-    /// As [`Topology::predict`]; who listens hears after those whom the topology has, from his place in the order on.
+    /// As [`Topology::predict`]; a listener receives values after the topology's own subscribers,
+    /// starting from its place in the order.
     fn predict_with_listeners(&self, inputs: impl IntoIterator<Item = Input>) -> Vec<(usize, Value)> {
         let mut trace = Vec::new();
         let mut transit = VecDeque::new();
@@ -224,7 +227,7 @@ proptest! {
     }
 }
 
-/// One thing that a thread emits: to which node, with how many steps, and whether through its lane.
+/// One emission of a thread: the node, the steps, and whether it uses the lane.
 type Emission = (usize, u32, bool);
 
 fn scripts(threads: usize) -> impl Strategy<Value = Vec<Vec<Emission>>> {
@@ -232,12 +235,13 @@ fn scripts(threads: usize) -> impl Strategy<Value = Vec<Vec<Emission>>> {
     prop::collection::vec(prop::collection::vec(emission, 100..300), 2..=threads)
 }
 
-/// Who keeps an order: a thread through the pipes that all share, and the same thread through its lane.
+/// A caller is a source whose order is kept: a thread through the shared pipes, and the same thread
+/// through its lane.
 fn caller(thread: usize, by_lane: bool) -> usize {
     thread * 2 + usize::from(by_lane)
 }
 
-/// What each caller emits, in his order.
+/// The emissions of each caller, in its order.
 fn by_caller(scripts: &[Vec<Emission>]) -> Vec<Vec<(usize, u32)>> {
     let mut all = vec![Vec::new(); scripts.len() * 2];
     for (thread, script) in scripts.iter().enumerate() {
@@ -248,13 +252,13 @@ fn by_caller(scripts: &[Vec<Emission>]) -> Vec<Vec<(usize, u32)>> {
     all
 }
 
-/// How many emissions a thread makes between two meetings with the others.
+/// Emissions of a thread between two barriers.
 const STRETCH: usize = 25;
 
-/// Emits from several threads at once and returns what the circuit made of it.
+/// Emits from several threads concurrently and returns the circuit's trace.
 ///
-/// However busy the machine is, the threads' emissions mix: all of them meet before each stretch of [`STRETCH`] emissions, as long
-/// as all have one.
+/// However busy the machine is, the threads' emissions mix: all threads meet at a barrier before
+/// each stretch of [`STRETCH`] emissions, while all have one left.
 fn trace_of_callers(built: &Built, scripts: &[Vec<Emission>]) -> Vec<(usize, Value)> {
     let nodes = built.pipes.get().expect("built");
     let meeting = &Barrier::new(scripts.len());
@@ -287,8 +291,8 @@ fn trace_of_callers(built: &Built, scripts: &[Vec<Emission>]) -> Vec<(usize, Val
     built.take()
 }
 
-/// The inputs in the order in which they were admitted, and how many are missing: each is seen first as it was emitted, behind
-/// those of the same caller.
+/// The inputs in the order of their admission, and how many are missing: each is first seen as it
+/// was emitted, after those of the same caller.
 fn inputs_of(
     trace: &[(usize, Value)],
     callers: &[Vec<(usize, u32)>],
@@ -310,7 +314,7 @@ fn inputs_of(
     Ok((inputs, missing))
 }
 
-/// How often the next input is another thread's.
+/// How often the next input is from another thread.
 fn switches(inputs: &[(usize, Value)]) -> usize {
     let thread = |input: &(usize, Value)| input.1.0 / 2;
     inputs.windows(2).filter(|pair| thread(&pair[0]) != thread(&pair[1])).count()
@@ -319,7 +323,8 @@ fn switches(inputs: &[(usize, Value)]) -> usize {
 #[test]
 fn a_circuit_with_any_driver_does_what_is_predicted_for_the_order_of_its_inputs() {
     const CASES: u32 = 40;
-    /// In each case three circuits, four stretches at least, and another thread's emissions once in each.
+    /// Each case has three circuits and at least four stretches, with another thread's emissions
+    /// once in each.
     const SWITCHES_MIN: usize = CASES as usize * 3 * 4;
     let seen = Cell::new(0);
     let config = ProptestConfig { cases: CASES, failure_persistence: None, ..ProptestConfig::default() };
@@ -401,7 +406,7 @@ proptest! {
             (RunBy::Pool(pool.clone()), RunBy::Waiters),
             (RunBy::Waiters, RunBy::Thread),
         ] {
-            // Everything that the first circuit sees goes on to the second.
+            // The first circuit forwards every value to the second.
             let second = topology.build(circuit(second));
             let first = circuit(first);
             let sent = Arc::new(Mutex::new(Vec::new()));
@@ -441,11 +446,12 @@ proptest! {
     }
 }
 
-/// A circuit is put back while it is within what one input causes, when others wait for its thread.
+/// A circuit is put back into the queue of its pool within an input, when other circuits wait for
+/// its thread.
 #[test]
 fn circuits_that_take_turns_on_one_thread_within_an_input_keep_their_orders() {
     let _limit = Limit::new();
-    // Each step goes on to the next node and to one that only counts.
+    // Each step is forwarded to the next node, and to one that only counts.
     let nodes = [vec![1, 2], vec![0], vec![]].map(|targets| Node { targets, subscribers: 0 });
     let topology = Topology(nodes.to_vec());
     let pool = ThreadPool::new(1).expect("a thread");
@@ -460,8 +466,8 @@ fn circuits_that_take_turns_on_one_thread_within_an_input_keep_their_orders() {
     }
 }
 
-/// What was emitted before, by whomever, is handled before: through the pipes that all share, and through lanes if who emitted has
-/// waited.
+/// Earlier emissions are handled first, whichever caller made them: through shared pipes always,
+/// and through lanes if the emitting thread has settled.
 #[test]
 fn what_one_caller_emits_after_another_is_handled_after_it() {
     let _limit = Limit::new();

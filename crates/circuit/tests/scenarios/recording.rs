@@ -1,4 +1,5 @@
-//! A recording does not change what its circuit does, whatever is thrown by code that it calls, and comes to an end.
+//! A recording does not change what its circuit does, whatever panics in the code that it calls,
+//! and it comes to an end.
 
 use std::io;
 use std::panic::resume_unwind;
@@ -16,14 +17,14 @@ fn circuit(run_by: RunBy) -> Circuit {
     Circuit::builder().run_by(run_by).build().expect("valid")
 }
 
-/// Does something that would wait for ever if it went wrong.
+/// Runs a function that would hang forever if it went wrong.
 fn in_time<T: Send + 'static>(what: impl FnOnce() -> T + Send + 'static) -> T {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || sender.send(what()));
     receiver.recv_timeout(Duration::from_mins(1)).expect("it comes to its end")
 }
 
-/// Paper that others can read, and what the writing on it does besides.
+/// A writer whose bytes the test can read; each write also calls `besides`.
 #[derive(Clone)]
 struct Paper<F> {
     bytes: Arc<Mutex<Vec<u8>>>,
@@ -32,7 +33,7 @@ struct Paper<F> {
 }
 
 impl<F: FnMut(usize)> Paper<F> {
-    /// `besides` is told how many writes there were before.
+    /// `besides` gets the number of earlier writes.
     fn new(besides: F) -> Self {
         Self { bytes: Arc::default(), writes: 0, besides }
     }
@@ -51,12 +52,12 @@ impl<F: FnMut(usize)> io::Write for Paper<F> {
     }
 }
 
-/// Panics without a word to anybody's hook.
+/// Panics without calling the panic hook.
 fn throw(what: &str) {
     resume_unwind(Box::new(what.to_owned()))
 }
 
-/// A conduit, a subscriber to it, and what that has heard.
+/// A conduit, a subscriber to it, and what the subscriber has received.
 struct Structure {
     circuit: Circuit,
     conduit: Conduit<u64>,
@@ -118,7 +119,7 @@ impl Structure {
         self.failed.lock().expect("no panic").clone()
     }
 
-    /// Replays on a twin, and returns how many inputs there were and what was heard.
+    /// Replays on a twin; returns the number of inputs, and what the subscriber received.
     fn replay(journal: &[u8]) -> Result<(u64, Vec<(Name, u64)>), ReplayError> {
         let twin = Self::new(circuit(RunBy::Owner));
         let mut replay = Replay::new(journal)?;
@@ -167,7 +168,7 @@ fn a_writer_that_panics_once_has_the_recording_fail_and_nothing_else() {
     let recording = whole.record(Vec::new());
     whole.play();
     let whole = recording.finish().expect("memory does not fail").len();
-    // Three writes to a frame; the first one is the header.
+    // Three writes per frame; the first one is the header.
     for bad in 1..=27 {
         let structure = Structure::new(circuit(RunBy::Waiters));
         let paper = Paper::new(move |writes| {
@@ -187,7 +188,7 @@ fn a_writer_that_panics_once_has_the_recording_fail_and_nothing_else() {
     }
 }
 
-/// A writer that panics at the last moment.
+/// A writer that panics in its flush.
 struct Unflushable;
 
 impl io::Write for Unflushable {
@@ -212,7 +213,7 @@ fn a_writer_that_panics_at_the_end_is_an_error_of_the_end() {
     assert!(error.contains("stuck"), "{error}");
 }
 
-/// A number of which two cannot be written.
+/// A number type whose value 2 cannot be written.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct NotTwo(u64);
 

@@ -1,4 +1,4 @@
-//! A recorded circuit can be made to do the same again, bit for bit.
+//! A replay makes a recorded circuit do the same again, bit for bit.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, OnceLock, mpsc};
@@ -13,8 +13,8 @@ use tidemark_circuit::{
     Registrar, Replay, ReplayError, RunBy, Subject, Subscriber, Subscription,
 };
 
-/// A structure in which order, time, chance, names, subscriptions and cascades all show in what is observed, and what is asked
-/// of ports and basins, from outside and by the circuit itself.
+/// A structure whose observations depend on order, time, randomness, names, subscriptions,
+/// cascades, and requests to ports and basins, from outside and by the circuit itself.
 struct Structure {
     circuit: Circuit,
     topics: Conduit<(u32, String)>,
@@ -24,17 +24,17 @@ struct Structure {
     levels: Conduit<i64>,
     newest: Basin<i64>,
     last: Cell<i64>,
-    /// Where all levels end.
+    /// The end of all levels.
     end: Pipe<i64>,
-    /// Has the circuit subscribe to its own levels, or end the subscription.
+    /// Makes the circuit subscribe to its own levels, or end the subscription.
     toggle: Pipe<bool>,
-    /// Has the circuit close itself.
+    /// Makes the circuit close itself.
     last_will: Pipe<()>,
-    /// Has the circuit close something of its own.
+    /// Makes the circuit close one of its own parts.
     closer: Pipe<u8>,
-    /// The subscriber that `toggle` has subscribe.
+    /// The subscriber that `toggle` subscribes.
     second: Subscriber<i64>,
-    /// A subscription that there is from the beginning.
+    /// A subscription that exists from the beginning.
     first: Subscription<i64>,
     _keeps: Pipe<()>,
     seen: Arc<Mutex<Vec<String>>>,
@@ -68,7 +68,7 @@ impl Structure {
         let (level, levels) = (circuit.port(1_i64).expect("open"), circuit.conduit::<i64>().expect("open"));
         let (newest, last) = (circuit.basin(3).expect("valid"), circuit.cell(0).expect("open"));
         let log = Arc::clone(&seen);
-        // Every third level has the circuit ask its port and drain its basin itself.
+        // On every third level, the circuit itself asks its port and drains its basin.
         let itself = circuit.pipe(|_: i64| ()).expect("open");
         let (own, own_basin, next) = (level.clone(), newest.clone(), Arc::new(OnceLock::<Pipe<i64>>::new()));
         let known = Arc::clone(&next);
@@ -99,14 +99,15 @@ impl Structure {
             .expect("open");
         let (second, source, mut begun) = (mirror(5), levels.clone(), Vec::new());
         let (log, mirrored, itself) = (Arc::clone(&seen), second.clone(), circuit.clone());
-        // What a circuit finds closed is up to its place in the order, whatever was asked for from outside meanwhile.
+        // What a circuit finds closed depends on its place in the order, not on requests made from
+        // outside meanwhile.
         let toggle = circuit
             .pipe(move |begins: bool| {
                 note(&log, format!("closed: {} {}", source.is_closed(), itself.is_closed()));
                 if begins {
                     match source.subscribe(&mirrored) {
                         Ok(subscription) => begun.push(subscription),
-                        // Without the ids of who it was: a replay's are others.
+                        // Without the ids of the subjects: a replay has other ones.
                         Err(refused) => {
                             note(&log, refused.message().replace(|c: char| c.is_ascii_digit(), ""));
                         }
@@ -140,7 +141,7 @@ impl Structure {
         let faults = circuit.faults().expect("open");
         faults.subscribe(&failures).expect("open");
         let keep = faults.clone();
-        // The conduit of failures is told for as long as there is a handle.
+        // Failures are reported while a handle of their conduit exists.
         let all_of_it = circuit.pipe(move |()| drop(keep.clone())).expect("open");
         Self {
             circuit,
@@ -162,7 +163,7 @@ impl Structure {
         }
     }
 
-    /// What is called when a subscription ends.
+    /// The callback for the end of a subscription.
     fn on_close(&self) -> impl Fn(&Subscription<(u32, String)>) + Send + Sync + 'static {
         let end = self.end.clone();
         move |_| end.emit(-7)
@@ -203,7 +204,7 @@ impl Structure {
 
     fn observed(&self) -> Vec<String> {
         let mut seen = self.seen.lock().expect("no panic").clone();
-        // What a cell has is to be seen from outside.
+        // A cell's value is visible from outside.
         seen.push(format!("last {}", self.last.get()));
         seen
     }
@@ -238,7 +239,7 @@ enum Step {
     CloseFirst,
     CloseLevels,
     CloseSecond,
-    /// The circuit closes something itself.
+    /// The circuit closes one of its own parts.
     CloseInside(u8),
     LastWill,
     CloseCircuit,
@@ -251,7 +252,7 @@ enum Update {
     Panic(i64),
 }
 
-/// Where levels are sent to.
+/// The targets of levels.
 #[derive(Clone, Copy, Debug)]
 enum Target {
     End,
@@ -389,7 +390,7 @@ proptest! {
         match Structure::replay(&journal) {
             Ok((mut again, complete)) => {
                 prop_assert!(!complete);
-                // The last line is not of what was seen on the way.
+                // The last line is not an observation from the run itself.
                 again.pop();
                 prop_assert!(observed.starts_with(&again), "{observed:?} {again:?}");
             }
@@ -504,7 +505,7 @@ fn a_replay_says_what_it_lacks() {
     assert!(matches!(Replay::new(&b"something else"[..]), Err(ReplayError::NotAJournal)));
 }
 
-/// What the replay of a recording says that this has been done during.
+/// Records `act` and replays the journal; returns the replay's error, which reports the gap.
 fn gap(
     label: impl FnOnce(&Circuit, &Recording<Vec<u8>>) -> Result<(), Fault>,
     circuit: &Circuit,
@@ -532,7 +533,8 @@ fn the_close_of_a_bank_without_a_label_is_a_gap() {
 fn a_pipe_in_front_of_one_with_a_label_has_none() {
     let circuit = Circuit::builder().run_by(RunBy::Waiters).build().expect("valid");
     let end = circuit.pipe(|_: String| ()).expect("open");
-    // Were its values taken for those of the pipe behind it, a number would be taken for a text.
+    // If the values of this pipe were taken for those of the next pipe, a number would be taken for
+    // a text.
     let front = end.prepend(&Flow::<u64>::new().map(|number| number.to_string())).expect("open");
     let what = gap(|_, recording| recording.pipe("end", &end), &circuit, || front.emit(1));
     assert!(what.contains(&front.subject().to_string()), "{what}");
@@ -611,7 +613,7 @@ fn what_a_circuit_does_to_itself_is_no_input() {
     assert_eq!(Structure::replay(&journal).expect("as recorded"), (observed, true));
 }
 
-/// What is observed of this, in the original and again in the replay.
+/// The observations of `act` in the original, after checking that the replay gives the same.
 fn observed_twice(act: impl FnOnce(&Structure)) -> Vec<String> {
     let structure = Structure::new(Circuit::builder().run_by(RunBy::Waiters).build().expect("valid"));
     let recording = structure.record();
@@ -674,7 +676,7 @@ fn who_subscribes_to_what_turns_out_to_be_closed_does_so_again() {
     for what in [2, 3] {
         let observed = observed_twice(|structure| {
             structure.closer.emit(what);
-            // Nothing is handled yet, so nobody could have refused.
+            // Nothing is handled yet, so no call could have been refused.
             structure.topics.subscribe(&structure.all).expect("open");
             structure.topics.subscribe_with(&structure.all, structure.on_close()).expect("open");
             structure.topics.get(name(1)).emit((0, "unheard".to_owned()));
@@ -748,14 +750,14 @@ fn a_journal_of_another_version_is_told_from_damage() {
         matches!(Replay::new(&journal[..]), Err(ReplayError::Damaged(0))),
         "the checksum is of version 4"
     );
-    // The header of a version to come: its text, a seed of zero, and the checksum that goes with them.
+    // The header of a future version: its text, a seed of zero, and the matching checksum.
     let header = b"tidemark circuit journal 5\n\0\0\0\0\0\0\0\0";
     let mut journal = header.to_vec();
     journal.extend(crc32(header).to_le_bytes());
     assert!(matches!(Replay::new(&journal[..]), Err(ReplayError::OtherVersion('5'))));
 }
 
-/// A writer with room for so many bytes.
+/// A writer with space for this many bytes.
 struct Full(usize);
 
 impl std::io::Write for Full {
@@ -877,7 +879,7 @@ fn a_circuit_cannot_be_replayed_into_while_it_runs() {
     assert!(errors.lock().expect("no panic").concat().contains("being run"));
 }
 
-/// What gives a label to a part of the structure.
+/// Gives a label to a part of the structure.
 type Label = fn(&mut Replay<&[u8]>, &Structure);
 
 #[test]

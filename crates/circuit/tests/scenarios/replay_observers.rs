@@ -1,4 +1,5 @@
-//! What is made while a circuit is recorded, and what is captured on its way into it, is there again in a replay.
+//! Parts that are made during a recording, and captures that enter the circuit, exist again in a
+//! replay.
 
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, mpsc};
@@ -21,16 +22,16 @@ fn note(seen: &Seen, text: String) {
     seen.lock().expect("no panic").push(text);
 }
 
-/// A conduit that is tapped and kept while it goes on, and what captures into the circuit.
+/// A conduit with taps and reservoirs while it is in use, and parts that capture into the circuit.
 struct Structure {
     circuit: Circuit,
     levels: Conduit<i64>,
-    /// Says what taps make of levels.
+    /// Notes the outputs of taps.
     listener: Subscriber<i64>,
     near: Sink<i64>,
     far: Sink<i64>,
     newest: Basin<Capture<i64>>,
-    /// Where all captures end.
+    /// The end of all captures.
     end: Pipe<Capture<i64>>,
     early: Tap<i64, i64>,
     kept: Mutex<Option<Reservoir<i64>>>,
@@ -63,7 +64,7 @@ impl Structure {
                     let is_of_sink = capture.subject().enclosure() == Some(sink.subject());
                     (is_of_sink, capture.subject() == sink.get(capture.name()).subject())
                 });
-                // Everything that a receptor could tell captures apart by.
+                // Everything by which a receptor could tell captures apart.
                 let like = before.iter().map(|other: &Capture<i64>| {
                     (other.subject() == capture.subject(), other.current() == capture.current())
                 });
@@ -106,8 +107,8 @@ impl Structure {
         Ok(recording)
     }
 
-    /// Runs the journal again on a twin, and returns what that has seen and what its reservoirs hold, in the order in which they were
-    /// made.
+    /// Replays the journal on a twin; returns what it observed, and what its reservoirs hold, in
+    /// the order in which they were made.
     fn replay(journal: &[u8], taps: &[(String, i64)]) -> Result<(Vec<String>, Vec<Vec<Said>>), ReplayError> {
         let mut replay = Replay::new(journal)?;
         let twin = Self::new(circuit(RunBy::Owner));
@@ -145,7 +146,7 @@ impl Drop for Structure {
     }
 }
 
-/// What a capture of a reservoir says.
+/// The name and value of a capture in a reservoir.
 type Said = (Name, i64);
 
 fn said(captures: Vec<Capture<i64>>) -> Vec<Said> {
@@ -162,16 +163,16 @@ enum Step {
         name: u8,
         value: i64,
     },
-    /// A capture that a reservoir took, which says that it was made in the circuit, comes in again.
+    /// A capture that a reservoir took in the circuit enters again.
     Again,
     Drain,
-    /// A tap of the conduit, or of a tap's.
+    /// Taps the conduit, or a tap's conduit.
     Tap(u8, i64),
     CloseTap(u8),
     CloseEarly,
-    /// To the conduit of a tap.
+    /// Subscribes to the conduit of a tap.
     Listen(u8),
-    /// Of the conduit, or of a tap's.
+    /// Adds a reservoir to the conduit, or to a tap's conduit.
     Keep(u8, usize),
     DrainKept(u8),
     DropKept(u8),
@@ -198,20 +199,20 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What was made meanwhile.
+/// Parts that are made during the recording.
 #[derive(Default)]
 struct Made {
-    /// The taps with what they are known by.
+    /// The taps with their labels.
     taps: Vec<(String, Tap<i64, i64>)>,
-    /// Of what each tap is, and its factor.
+    /// The source of each tap, and its factor.
     sources: Vec<(String, i64)>,
     reservoirs: Vec<Option<Reservoir<i64>>>,
-    /// What each reservoir was drained of.
+    /// The capacity of each reservoir, and what was drained from it.
     drained: Vec<(usize, Vec<Said>)>,
 }
 
 impl Made {
-    /// The conduit, or one of a tap, with what it is known by.
+    /// The conduit, or one of a tap, with its label.
     fn conduit<'a>(&'a self, structure: &'a Structure, of: u8) -> (String, &'a Conduit<i64>) {
         match usize::from(of) % (self.taps.len() + 2) {
             0 => ("levels".to_owned(), &structure.levels),
@@ -266,7 +267,7 @@ impl Made {
                 }
             }
             Step::Listen(of) => {
-                // It may be closed, which is an answer too.
+                // The conduit may be closed; the refusal is a valid answer too.
                 drop(self.conduit(structure, of).1.subscribe(&structure.listener));
             }
             Step::Keep(of, capacity) => {
@@ -297,7 +298,7 @@ impl Made {
     }
 }
 
-/// That the one ends as the other, and is as long as it may be.
+/// Whether `end` is the end of `whole`, and as long as the capacity allows.
 fn is_end_of<T: PartialEq + Debug>(end: &[T], capacity: usize, whole: &[T]) -> bool {
     whole.ends_with(end) && (end.len() == whole.len() || end.len() == capacity)
 }
@@ -319,7 +320,8 @@ proptest! {
             prop_assert_eq!(observed, again);
             prop_assert_eq!(held.len(), made.drained.len());
             for (held, (capacity, drained)) in held.iter().zip(&made.drained) {
-                // What the original lost because nobody drained it in time, nobody has.
+                // Captures that the original lost, because the test did not drain the reservoir in
+                // time, cannot be compared.
                 prop_assert!(is_end_of(held, *capacity, drained) || drained.len() < held.len(), "{held:?} {drained:?}");
             }
         }
@@ -343,7 +345,7 @@ fn a_reservoir_that_is_made_and_dropped_meanwhile_is_no_gap() {
     assert_eq!(replay.run(&twin).expect("as recorded").inputs, 3);
 }
 
-/// A value that is counted when it is copied.
+/// A value that counts its copies.
 #[derive(Debug)]
 struct Counted(Arc<Mutex<u32>>);
 
@@ -384,7 +386,7 @@ fn a_reservoir_that_nobody_is_given_hears_as_much_and_keeps_nothing() {
     replay.run(&twin).expect("as recorded");
     let copies = COPIES.with(Arc::clone);
     assert_eq!(*copies.lock().expect("no panic"), 10);
-    // One is here, and one with the thread.
+    // One reference is here, and one with the thread.
     assert_eq!(Arc::strong_count(&copies), 2, "nothing is kept");
 }
 
@@ -541,7 +543,7 @@ fn a_sink_that_is_labelled_meanwhile_is_itself_from_there_on() {
     let recording = Recording::new(&one, Vec::new());
     recording.pipe("endpoint", &endpoint).expect("its own");
     recording.begin().expect("open");
-    // What it stands for so far, its pipe too, is another one in the replay.
+    // Until it has a label, the sink and its pipe are different subjects in the replay.
     sink.get(name!("a")).emit(0);
     one.settle().expect("outside");
     recording.sink("sink", &sink).expect("its own");
@@ -560,7 +562,7 @@ fn a_sink_that_is_labelled_meanwhile_is_itself_from_there_on() {
     twin.close();
 }
 
-/// What gives a label to a part of the structure.
+/// Gives a label to a part of the structure.
 type Label = fn(&mut Replay<&[u8]>, &Structure);
 
 #[test]

@@ -1,4 +1,5 @@
-//! A journal may be anybody's: whatever it says, its replay takes no more than it is allowed.
+//! A journal may come from an untrusted source: whatever it contains, its replay stays within its
+//! limits.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,7 +9,7 @@ use tidemark_circuit::{
     Capture, Circuit, Flow, Name, Recorded, Registrar, Replay, ReplayError, RunBy, Subject, name,
 };
 
-/// What a replay of these frames, with these limits, says of a pipe that takes an `E`.
+/// Replays these frames with these limits, to a pipe of `E`.
 fn limited<E: Recorded + Send + 'static>(
     frames: &[u8],
     limit: impl FnOnce(&mut Replay<&[u8]>),
@@ -23,13 +24,13 @@ fn limited<E: Recorded + Send + 'static>(
     replay.run(&circuit).map(|replayed| replayed.inputs)
 }
 
-/// One byte each in the journal if there is nothing, and 64 KiB in memory.
+/// Each absent element takes one byte in the journal, and 64 KiB in memory.
 type Large = Vec<Option<[u8; 65_536]>>;
 
 #[test]
 fn a_value_takes_no_more_memory_than_is_allowed() {
     let emit = |value: &[u8]| [frame(1, b"pipe"), frame(2, &[&[0, 0, 0], value].concat())].concat();
-    // As many values without bytes as a number can say.
+    // As many values without bytes as a number can encode.
     let most = [&[0xFF; 9][..], &[1]].concat();
     assert!(limited::<Vec<()>>(&emit(&most), |_| ()).is_err());
     let many = emit(&[0xFF, 0xFF, 0x7F]);
@@ -83,10 +84,10 @@ const SINK: u8 = 10;
 /// The subjects of a path: number, kind, and name.
 type Path<'a> = &'a [(u8, u8, &'a str)];
 
-/// Who captures are emitted by.
+/// The emitter of captures.
 const THREAD: Path<'_> = &[(1, CURRENT, "main")];
 
-/// A capture as a value.
+/// Encodes a capture as a value.
 fn capture(subject: Path<'_>, current: Path<'_>, value: u8) -> Vec<u8> {
     let mut bytes = Vec::new();
     for path in [subject, current] {
@@ -100,12 +101,13 @@ fn capture(subject: Path<'_>, current: Path<'_>, value: u8) -> Vec<u8> {
     bytes
 }
 
-/// A frame with a value for what has the first label.
+/// A frame with a value for the first label.
 fn emit(value: &[u8]) -> Vec<u8> {
     frame(2, &[&[0, 0, 0], value].concat())
 }
 
-/// Captures of so many pipes, each of which is a subject, as are the two around them and the thread.
+/// Captures of this many pipes; each pipe is a subject, as are the two that enclose it and the
+/// thread.
 fn captures_of(pipes: u8) -> impl Iterator<Item = Vec<u8>> {
     let within = [(2, CIRCUIT, "c"), (3, SINK, "s")];
     (0..pipes).map(move |pipe| capture(&[within[0], within[1], (4 + pipe, PIPE, "a")], THREAD, 7))
@@ -153,7 +155,7 @@ fn a_journal_makes_no_more_subjects_than_are_allowed() {
     assert!(matches!(error, ReplayError::TooManySubjects(10)), "{error}");
     assert!(error.to_string().contains("Replay::limit_subjects"), "{error}");
 
-    // All in one value, which takes less in the journal, and in memory as a vector.
+    // All in one value, which takes less space in the journal, and in memory as a vector.
     let value = std::iter::once(vec![5]).chain(captures_of(5)).flatten().collect::<Vec<u8>>();
     let value = [frame(1, b"pipe"), emit(&value)].concat();
     let run = |bytes_max| limited::<Vec<Capture<u8>>>(&value, |replay| replay.limit_value(bytes_max));
@@ -241,7 +243,7 @@ fn a_label_of_a_sink_stands_for_one_number() {
     }
 }
 
-/// What frames that nobody recorded are about.
+/// The labels of generated frames.
 const LABELS: [&str; 10] = [
     "conduit",
     "port",
@@ -255,7 +257,7 @@ const LABELS: [&str; 10] = [
     "captures",
 ];
 
-/// Frames of all kinds with fields that are right, nearly right, or anything.
+/// Frames of all kinds with fields that are right, nearly right, or random.
 fn any_frame() -> impl Strategy<Value = Vec<u8>> {
     let number = prop_oneof![6 => 0..11_u8, 1 => any::<u8>()];
     let numbers = prop::collection::vec(number, 0..6);

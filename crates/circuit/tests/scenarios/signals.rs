@@ -1,4 +1,4 @@
-//! The vocabularies as a whole.
+//! All vocabularies.
 
 use std::fmt::Write as _;
 use std::sync::mpsc;
@@ -9,11 +9,11 @@ use tidemark_circuit::{Circuit, Conduit, Flow, Name, Refused, Registrar, RunBy, 
 
 use crate::emitting::{drivers, settle};
 
-/// What Serventis says of its vocabularies.
+/// Serventis' registry of its vocabularies.
 const REGISTRY: &str = include_str!("signals.txt");
 
-/// All vocabularies but the templates, in the registry's order, with what they have of dimensions and episodes. Calls a macro with
-/// each.
+/// Calls a macro with each vocabulary but the templates, in the registry's order, with its
+/// dimensions and episodes.
 macro_rules! every {
     ($call:ident) => {
         [
@@ -59,10 +59,10 @@ macro_rules! every {
     };
 }
 
-/// The universal vocabularies. The registry gives no readings of their signs.
+/// The universal vocabularies. The registry gives no interpretations of their signs.
 const UNIVERSAL: [&str; 6] = ["statuses", "situations", "operations", "outcomes", "systems", "trends"];
 
-/// A name as the registry writes it: `HalfOpen` is `HALF_OPEN`.
+/// A name in the registry's spelling: `HalfOpen` is `HALF_OPEN`.
 fn lexeme(name: &str) -> String {
     let mut lexeme = String::new();
     for letter in name.chars() {
@@ -85,7 +85,7 @@ fn dimensions<D: Dimension>() -> String {
     text + "\n"
 }
 
-/// A vocabulary's lines.
+/// The lines of a vocabulary.
 fn entry<S: Sign>(dimensions: &str, operation: Option<fn(S) -> operations::Sign>) -> String {
     let mut text = S::VOCABULARY.to_owned() + if dimensions.is_empty() { "\n" } else { dimensions };
     for sign in S::ALL {
@@ -125,7 +125,7 @@ fn vocabularies_are_those_of_serventis() {
         };
     }
     let mut ours = every!(entry).to_vec();
-    // They come behind the other universal ones.
+    // They follow the other universal ones.
     let templates = ["surveys".to_owned()
         + &dimensions::<surveys::Dimension>()
         + "cycles"
@@ -197,7 +197,7 @@ fn an_episode_begins_with_an_act() {
     every!(check);
 }
 
-/// What a conduit's subscribers hear, with the names, until the end of the test.
+/// What a conduit's subscribers receive, with the names, until the end of the test.
 fn heard<O: Observation>(circuit: &Circuit, conduit: &Conduit<O>) -> mpsc::Receiver<(&'static str, O)> {
     let (sender, receiver) = mpsc::channel();
     let subscriber = circuit.subscriber(move |subject: &Subject, registrar: &mut Registrar<'_, O>| {
@@ -284,7 +284,8 @@ fn signals_say_what_they_are() {
     assert_eq!(breakers::Sign::HalfOpen.to_string(), "HalfOpen");
 }
 
-/// Has two threads say every sign of a vocabulary of each of their own subjects, and looks at what is heard.
+/// Makes two threads emit every sign of a vocabulary, each for its own subjects, and checks what is
+/// received.
 fn signs_are_heard_from_outside<S: Sign + Observation>(run_by: RunBy) {
     let circuit = Circuit::builder().run_by(run_by).build().expect("valid");
     let said = circuit.conduit::<S>().expect("open");
@@ -317,7 +318,7 @@ fn signs_that_threads_say_from_outside_are_heard_in_order_with_each_driver() {
     every!(check);
 }
 
-/// A signal with what else there is to know, which takes more room than a place of the queue has.
+/// A signal with more data, which is larger than a slot of the queue.
 type Report = (services::Signal, [u64; 8]);
 
 #[test]

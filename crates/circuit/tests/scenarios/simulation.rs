@@ -9,14 +9,15 @@ use tidemark_circuit::{Circuit, ContextError, Fiber, Name, Overflow, Registrar, 
 
 const MILLI: Duration = Duration::from_millis(1);
 
-/// What the work returns, unless it hangs.
+/// The result of the work, unless it hangs.
 fn in_time<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     let (sender, done) = mpsc::channel();
     thread::spawn(move || sender.send(work()));
     done.recv_timeout(Duration::from_mins(1)).expect("it returns")
 }
 
-/// Two circuits that send each other values, a conduit with a late subscriber, and operators that draw and look at the clock.
+/// Two circuits that send each other values, a conduit with a late subscriber, and operators that
+/// draw random numbers and read the clock.
 fn run(seed: u64) -> Vec<String> {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let note = |who: &'static str| {
@@ -157,7 +158,8 @@ fn closing_something_of_a_simulated_circuit_and_waiting_is_refused_and_closes_no
     assert_eq!(received, [1, 1]);
 }
 
-/// What tickers with these intervals, in milliseconds, have sent, after each of the pauses.
+/// The ticks that tickers with these intervals, in milliseconds, have sent after each of the
+/// pauses.
 fn ticks(intervals: [u32; 2], pauses: &[Duration]) -> Vec<Vec<(usize, u64)>> {
     let mut simulation = Simulation::new(1);
     let circuits = [simulation.circuit(), simulation.circuit()];

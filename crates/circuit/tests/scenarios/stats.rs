@@ -1,4 +1,4 @@
-//! What a circuit says of itself in numbers.
+//! The statistics of a circuit.
 
 use std::thread;
 
@@ -83,7 +83,7 @@ fn an_ended_circuit_has_no_backlog() {
     pipe.emit(1);
     circuit.close();
     while circuit.run(100) {}
-    // Its release is an entry that nobody will handle.
+    // The release of the pipe is an entry that no thread will handle.
     drop(pipe);
     let stats = circuit.stats();
     assert_eq!((stats.backlog, stats.handled), (0, stats.admitted));

@@ -1,4 +1,4 @@
-//! Circuits and tasks: what comes out as a stream, and what goes in through a sink.
+//! Circuits and tasks: output as a stream, and input through a sink.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -16,10 +16,10 @@ use tidemark_circuit::{
     Circuit, Emissions, Error, Inlet, InletError, Overflow, Pipe, Recording, Refused, Replay, RunBy, name,
 };
 
-/// How long a scenario may hang before it has failed.
+/// A scenario that hangs for longer has failed.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Counts how often it was called.
+/// Counts its calls.
 #[derive(Default)]
 struct Calls(AtomicUsize);
 
@@ -147,7 +147,7 @@ fn a_pipes_stream_ends_when_everything_is_dropped() {
     let (pipe, stream) = circuit.stream(10).expect("open");
     pipe.emit('a');
     while circuit.run(10) {}
-    // Nobody will run the circuit any more.
+    // No thread will run the circuit any more.
     drop((pipe, circuit));
     assert_eq!(block_on(rest(stream)), ['a']);
 }
@@ -181,7 +181,7 @@ fn only_the_last_waker_is_woken_and_once() {
     assert_eq!((first.count(), second.count()), (0, 1));
 }
 
-/// Emits when it is called.
+/// Emits when it is woken.
 struct Emitting(Pipe<&'static str>);
 
 impl Wake for Emitting {
@@ -239,7 +239,7 @@ fn a_conduits_stream_ends_when_everything_is_dropped() {
         let conduit = circuit.conduit::<u32>().expect("open");
         let stream = conduit.stream(10).expect("open");
         conduit.get(name!("stream.a")).emit(1);
-        // Owners run what is theirs; for others this does nothing.
+        // Owners run their own circuits; for other drivers this call does nothing.
         while circuit.run(10) && matches!(circuit.run_by(), RunBy::Owner) {}
         drop((conduit, circuit));
         assert_eq!(block_on(rest(stream)), [(name!("stream.a"), 1)]);
@@ -412,7 +412,7 @@ fn a_task_that_flushes_is_woken_by_who_drops_the_last_handle_of_the_circuit() {
     });
     let pipe = pipe.expect("open");
     pipe.emit(1);
-    // What was accepted is handled within the drop.
+    // The drop handles all accepted values.
     let dropper = thread::spawn(move || drop(circuit));
     assert_eq!(started.recv_timeout(PATIENCE), Ok(1));
     let (flush, flushed) = mpsc::channel();

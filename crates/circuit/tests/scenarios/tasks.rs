@@ -1,4 +1,4 @@
-//! Running a task on the thread of a test.
+//! Runs a task on the thread of a test.
 
 use std::future::Future;
 use std::pin::pin;
@@ -19,7 +19,7 @@ pub(crate) fn unparking() -> Waker {
     Waker::from(Arc::new(Unpark(thread::current())))
 }
 
-/// What comes of the future. The thread is parked whenever there is nothing to do for it.
+/// The output of the future. The thread is parked while the future is pending.
 pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     let waker = unparking();
     let mut future = pin!(future);

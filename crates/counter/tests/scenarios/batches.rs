@@ -1,4 +1,4 @@
-//! Several moves in one call, and commits of a part, as users of counters under names see them.
+//! Several moves in one call, and partial commits, through the public interface of named counters.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -16,7 +16,8 @@ const SETTINGS: Settings = Settings {
     max_age: Duration::from_hours(1),
 };
 
-/// Names beginning with a `q` are quotas of 100; those with an `x` are exact, with blocks of 10.
+/// Names that begin with `q` are quotas of 100; names that begin with `x` are exact, with blocks of
+/// 10.
 fn settings(name: &[u8]) -> Settings {
     match name.first() {
         Some(b'q') => Settings { kind: Kind::Quota { limit: 100 }, ..SETTINGS },
@@ -42,7 +43,8 @@ fn positions<const N: usize>(counters: &Counters, names: [&[u8]; N]) -> [i64; N]
     names.map(|name| counters.state(name).unwrap().position())
 }
 
-/// How many batches the store has got, when it has got so many: they are counted behind the answer.
+/// Returns the number of committed batches once it is at least `at_least`: the metric is updated
+/// after the reply.
 fn batches(counters: &Counters, at_least: u64) -> u64 {
     loop {
         let batches = counters.metrics().batches;
@@ -75,7 +77,7 @@ fn commits_that_moves_of_a_batch_need_go_to_the_store_together() {
     let memory = Memory::default();
     let counters = open(memory.clone());
     let names: Vec<_> = (0..50).map(|number| format!("x{number}").into_bytes()).collect();
-    // All of them are loaded, and have nothing reserved.
+    // All of the counters are loaded, and none has units reserved.
     names.iter().for_each(|name| assert_eq!(counters.available(name), Ok(Some(100))));
     let moves: Vec<_> = names.iter().map(|name| (&name[..], Move::Take(3))).collect();
     assert!(counters.batch_each(&moves).iter().all(|result| *result == Ok(3)));
@@ -87,7 +89,7 @@ fn commits_that_moves_of_a_batch_need_go_to_the_store_together() {
     assert_eq!(batches(&counters, 2), 2);
     assert!(names.iter().all(|name| stored(&memory, name) >= 23));
 
-    // More than a block comes back, with something reserved and with nothing.
+    // A refund of more than a block, once with units reserved and once without.
     for (back, batch) in [(11, 3), (12, 4)] {
         let refunds: Vec<_> = names.iter().map(|name| (&name[..], Move::Refund(back))).collect();
         assert!(counters.batch_each(&refunds).iter().all(|result| *result == Ok(back)));
@@ -110,7 +112,8 @@ fn counters_of_a_batch_that_take_commits_need_not_all_fit_into_memory() {
 #[test]
 fn moves_of_one_name_keep_their_order_behind_one_that_waits_for_a_commit() {
     let counters = open(Memory::default());
-    // A hundred are left for the second only if the first has not come, and one only for who comes behind the refund.
+    // The second take would find 100 units only before the first one, and the last take finds a
+    // unit only after the refund.
     let results = counters.batch_each(&[
         (b"x", Move::Take(100)),
         (b"x", Move::Take(1)),
@@ -120,7 +123,7 @@ fn moves_of_one_name_keep_their_order_behind_one_that_waits_for_a_commit() {
     assert_eq!(results, [Ok(100), Err(Error::Exhausted), Ok(2), Ok(1)]);
 }
 
-/// More than a counter's references can be counted.
+/// More moves than a counter's reference count can count.
 #[test]
 fn however_many_moves_wait_for_a_counter_it_can_be_put_away_behind_them() {
     let counters = open(Memory::default());
@@ -212,7 +215,8 @@ fn closed_counters_make_no_batch() {
     assert_eq!(counters.batch_all(&[(b"n", Move::Add(1))]).unwrap_err().error, Error::Closed);
 }
 
-/// Threads that name the counters in different orders, beside others that move them by themselves, striped and not.
+/// Threads name the counters in different orders, while other threads move single counters, striped
+/// and not.
 #[test]
 fn threads_never_get_more_together_than_there_is_and_all_of_it() {
     let memory = Memory::default();
@@ -250,7 +254,7 @@ fn threads_never_get_more_together_than_there_is_and_all_of_it() {
     let [tenant, first, second] = sums.map(AtomicI64::into_inner);
     assert!(tenant <= 6_000 && first <= 3_500 && second <= 3_500);
     assert_eq!(positions(&counters, names), [tenant, first, second]);
-    // Whatever is left of both can be had together.
+    // One batch can take all that is left of both.
     let left = (6_000 - tenant).min(3_500 - first) as u64;
     assert!(counters.batch_all(&[(b"tenant", Move::Take(left)), (b"user:1", Move::Take(left))]).is_ok());
     counters.close().unwrap();
@@ -280,7 +284,7 @@ fn a_part_of_what_is_open_is_committed_and_never_what_is_not_open_any_more() {
     counters.commit_up_to(b"likes", 25).unwrap();
     assert_eq!((stored(&memory, b"likes"), likes.state().open()), (25, 35));
 
-    // What was seen to be open has gone down since: no more is committed than there is.
+    // The uncommitted amount has fallen since it was read: the commit writes no more than there is.
     likes.add(-30).unwrap();
     likes.commit_up_to(35).unwrap();
     assert_eq!((stored(&memory, b"likes"), likes.state().open()), (30, 0));
@@ -301,7 +305,7 @@ fn a_counter_at_its_threshold_is_due_until_it_is_committed() {
     likes.add(499).unwrap();
     assert!(!likes.is_due());
     likes.add(1).unwrap();
-    // It is no longer due when it is on its way.
+    // It is no longer due once its commit is under way.
     while likes.is_due() || likes.state().sealed() != 0 {
         thread::yield_now();
     }

@@ -1,9 +1,10 @@
-//! What the books of a counter promise, whatever happens to them: compared with sums of what was admitted and refunded.
+//! Promises of a counter's account under any sequence of events, compared with sums of what was
+//! admitted and refunded.
 
 use proptest::prelude::*;
 use tidemark_counter::{Account, Counter, Kind, MAX, Promise, Refusal};
 
-/// What can happen to a counter.
+/// An event in the life of a counter.
 #[derive(Debug, Clone, Copy)]
 enum Step {
     Take(u64),
@@ -16,7 +17,7 @@ enum Step {
     Limit(i64),
     Plain,
     Promise(Promise),
-    /// The process dies; the store has got what was sealed, or not.
+    /// The process dies; the store has received what was sealed, or not.
     Crash {
         arrived: bool,
     },
@@ -66,7 +67,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..80)
 }
 
-/// What happens around bounds that change: all numbers are small, so that they meet.
+/// Events around limits that change: all numbers are small, so that they meet.
 fn steps_around_bounds() -> impl Strategy<Value = Vec<Step>> {
     let promise = prop_oneof![
         (1..12u64).prop_map(|cap| Promise::Relaxed { cap }),
@@ -86,7 +87,7 @@ fn steps_around_bounds() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..80)
 }
 
-/// The smallest thing that can be right: sums.
+/// The smallest correct model: sums.
 #[derive(Debug, Default)]
 struct Model {
     admitted_less_refunded: i128,
@@ -103,7 +104,8 @@ fn check(books: &Account, model: &Model) {
     assert_eq!((i128::from(books.durable()), i128::from(books.sealed())), (model.stored, model.sealed));
 }
 
-/// What a take, a refund or an addition must answer, going by the sums, the limit and the promise.
+/// Checks the answer to a take, a refund or an addition against the sums, the limit and the
+/// promise.
 fn check_answer(before: &Account, delta: i128, is_take: bool, answer: Result<(), Refusal>) {
     let (low, high) = before.window();
     let to = i128::from(before.position()) + delta;
@@ -115,7 +117,8 @@ fn check_answer(before: &Account, delta: i128, is_take: bool, answer: Result<(),
         Ok(()) => {
             assert!(!beyond_limit, "admitted beyond the limit: {before:?} by {delta}");
             assert!(delta <= 0 || to <= i128::from(high), "moved out of the promise: {before:?} by {delta}");
-            // An exact counter that has nothing reserved cannot make room for a large refund by a commit before it.
+            // A commit before the move cannot make room for a large refund if an exact counter has
+            // nothing reserved.
             let is_bare = matches!(before.promise(), Promise::Exact { .. })
                 && (before.open(), before.sealed()) == (0, 0);
             assert!(
@@ -234,14 +237,14 @@ fn run(kind: Kind, promise: Promise, steps: &[Step]) {
             }
         }
         check(&account, &model);
-        // Without stopping it: who has looked into its books may put them back differently.
+        // Without stopping the counter: a reader of its books may put them back differently.
         assert_eq!(counter.state(), account);
         assert_eq!((counter.position(), counter.available()), (account.position(), account.available()));
     }
     assert_eq!(counter.books(), account);
 }
 
-/// A crash keeps the promise that was made.
+/// Checks that a crash kept the promise.
 fn check_crash(before: &Account, stored: i128) {
     let forgotten = i128::from(before.position()) - stored;
     match before.promise() {
@@ -266,7 +269,7 @@ proptest! {
         run(kind, promise, &steps);
     }
 
-    /// Whatever the promise wants before a move, one commit for this move is enough.
+    /// Whatever the promise requires before a move, one commit for this move is enough.
     #[test]
     fn a_commit_makes_room_for_the_move_that_wanted_it(
         kind in kinds(), promise in promises(), steps in steps(), last in prop_oneof![amounts().prop_map(Step::Take), amounts().prop_map(Step::Refund), deltas().prop_map(Step::Add)]
@@ -331,7 +334,7 @@ fn a_commit_from_one_end_of_the_range_to_the_other_does_not_overflow() {
     assert_eq!(account.position(), MAX - 1);
 }
 
-/// What is refunded above a limit that was lowered is gone.
+/// Refunded units above a lowered limit are gone.
 #[test]
 fn a_limit_below_what_was_admitted_leaves_nothing_to_take_again() {
     for is_striped in [false, true] {
@@ -352,7 +355,8 @@ fn a_limit_below_what_was_admitted_leaves_nothing_to_take_again() {
 fn a_seal_for_a_move_that_has_found_room_meanwhile_keeps_the_promise() {
     for (promise, limit) in [(Promise::Exact { block: 64 }, 1_000), (Promise::Relaxed { cap: 64 }, 1_000)] {
         let mut account = Account::new(Kind::Quota { limit }, promise, 500);
-        // Whoever wanted 9 was refused at the edge; others have given back all that the promise lets them since.
+        // A take of 9 was refused at the edge; since then, other callers have refunded as much as
+        // the promise allows.
         while account.refund(1).is_ok() {
             if account.uncommitted() == 64 {
                 break;

@@ -1,4 +1,4 @@
-//! What holds for limits of what is under way at once: never more than the limit, leases that end by themselves, exact waits.
+//! Limits of concurrent use: never more than the limit, leases that expire, exact waits.
 
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -92,7 +92,7 @@ fn leases_of_several_terms_end_each_at_its_time_whatever_the_term_is_then() {
     );
     assert_eq!(short.acquire(&mut leases, at(1), 3, 1).retry_after, Some(Duration::from_secs(3)));
     assert_eq!(short.acquire(&mut leases, at(1), 3, 2).retry_after, Some(Duration::from_secs(9)));
-    // A shorter term does not end what lasts longer.
+    // A shorter term does not end an older, longer lease.
     assert!(short.renew(&mut leases, at(2), 1));
     assert_eq!(short.idle_at(&leases), at(10));
     assert!(long.renew(&mut leases, at(2), 2));
@@ -129,7 +129,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..80)
 }
 
-/// What somebody would write who need not be quick: for each name, what it holds and since when.
+/// A simple, slow model: for each name, the units it holds and since when.
 type Model = BTreeMap<u64, (Time, u64)>;
 
 fn live(model: &Model, now: Time, but: Option<u64>) -> (usize, u64) {
@@ -193,7 +193,7 @@ proptest! {
         }
     }
 
-    /// Any state that can be written down, any time, any amount.
+    /// Any state that can be encoded, any time, any amount.
     #[test]
     fn nothing_overflows(
         limit in 1..=MAX_LIMIT, state in prop::collection::vec((0..4_u64, any::<u64>(), any::<u64>()), 0..6),

@@ -1,4 +1,4 @@
-//! Counters under names, as their users see them.
+//! Named counters through their public interface.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -38,7 +38,7 @@ fn faulty(memory: &Memory) -> Arc<Mutex<Faulty<Memory>>> {
     Arc::new(Mutex::new(Faulty::new(memory.clone(), Faults::default(), 7)))
 }
 
-/// From now on, while it is in use.
+/// Sets the faults of a store that is in use.
 fn set_faults(store: &Mutex<Faulty<Memory>>, faults: Faults) {
     store.lock().unwrap().set_faults(faults);
 }
@@ -110,7 +110,7 @@ fn a_counter_is_committed_when_it_has_reached_its_threshold() {
     let counters = Counters::open(store.clone(), options(Settings { low: u64::MAX, ..LIKES })).unwrap();
     counters.add(b"likes", 499).unwrap();
     counters.add(b"likes", 1).unwrap();
-    // Nothing else would commit it for an hour.
+    // No other trigger would commit it for an hour.
     while stored(&store, b"likes") < 500 {
         thread::yield_now();
     }
@@ -154,7 +154,7 @@ fn a_store_that_does_not_answer_stops_nobody_before_the_cap() {
     assert_eq!(counters.state(b"likes").unwrap().position(), 1_000);
     assert_eq!(counters.exposure().unwrap().units, 1_000);
     set_faults(&store, Faults::default());
-    // Whoever comes now may have to wait for the store's next try, more often than once.
+    // A caller may have to wait for the store's next try, more than once.
     while counters.add(b"likes", 1).is_err() {}
     while counters.flush().is_err() {}
     assert_eq!(stored(&memory, b"likes"), 1_001);
@@ -173,7 +173,7 @@ fn a_crash_never_lets_an_exact_quota_admit_more_than_its_limit() {
             admitted += i64::from(counters.take(b"tenant", 1).is_ok());
             assert!(stored(&memory, b"tenant") >= admitted);
         }
-        // As a crash: nothing is committed any more, because another one has the name.
+        // Like a crash: nothing is committed any more, because another writer owns the name.
         std::mem::forget(counters);
     }
     assert!((500..=1_000).contains(&admitted), "{admitted}");
@@ -211,7 +211,7 @@ fn who_opens_under_a_name_fences_whoever_had_it() {
     assert_eq!(old.add(b"another", 1), Err(fenced.clone()));
     assert_eq!(old.close(), Err(fenced));
     assert_eq!(stored(&memory, b"likes"), 110);
-    // The new one is not disturbed.
+    // The new writer is not disturbed.
     new.add(b"likes", 1).unwrap();
     new.close().unwrap();
     assert_eq!(stored(&memory, b"likes"), 111);
@@ -228,7 +228,7 @@ fn a_handle_that_is_kept_across_an_eviction_loses_nothing() {
     counters.flush().unwrap();
     assert_eq!(counters.evict_idle(), Ok(1));
     handle.add(500).unwrap();
-    // By its name, it is the same counter.
+    // A lookup by name returns the same counter.
     counters.add(b"likes", 1).unwrap();
     assert_eq!(handle.position(), 511);
     drop(handle);
@@ -282,7 +282,7 @@ fn evictions_lose_nothing_of_what_goes_on_at_the_same_time() {
                 let (counters, sums) = (&counters, &sums);
                 threads.spawn(move || {
                     for step in 0_usize.. {
-                        // Long enough that there were some.
+                        // Enough steps for evictions to have happened.
                         if step >= 20_000 && counters.metrics().evictions > 0 {
                             return;
                         }
@@ -322,7 +322,7 @@ fn a_new_name_gets_the_place_of_one_that_nobody_uses() {
     let memory = Memory::default();
     let options = Options { max_keys: 10, ..options(LIKES) };
     let counters = Counters::open(memory.clone(), options).unwrap();
-    // All of them are dirty, and so are committed before they go.
+    // All of them are dirty, so each is committed before it is evicted.
     for number in 0..100_i64 {
         counters.add(number.to_string().as_bytes(), number + 1).unwrap();
         assert!(counters.metrics().keys <= 10);
@@ -385,7 +385,7 @@ fn names_and_amounts_beyond_their_ranges_are_errors() {
     counters.close().unwrap();
 }
 
-/// A store that panics when it is to commit.
+/// A store that panics when it commits.
 struct Panicking(Memory);
 
 impl Store for Panicking {
@@ -430,7 +430,8 @@ fn threads_that_wait_for_commits_share_them() {
     assert_eq!(stored(&memory, b"hot"), 20_000);
 }
 
-/// A refund beyond the block is made before it is stored; whatever comes of that, nobody is told that it was not made.
+/// A refund beyond the block is made before it is stored; whatever the store does, no answer says
+/// that it was not made.
 #[test]
 fn a_move_that_was_made_is_never_called_one_that_was_not() {
     let memory = Memory::default();

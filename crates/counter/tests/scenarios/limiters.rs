@@ -1,25 +1,26 @@
-//! What holds for every limiter, whatever its rule: exact waits, refusals that change nothing, and no interval of time that admits more
-//! than the limiter's documentation says. Random schedules, with clocks that step, against a list of what was admitted.
+//! Properties of every limiter: exact waits, refusals that change nothing, and no interval of time
+//! that admits more than the limiter's documentation states. Random schedules, with clocks that
+//! step, are compared with a list of what was admitted.
 
 use proptest::prelude::*;
 use std::time::Duration;
 use tidemark_counter::limiter::*;
 
 const HOUR: Duration = Duration::from_hours(1);
-/// When schedules begin.
+/// Start of the schedules.
 const START: Time = Time::from_secs(1_700_000_000);
 
-/// What happens next.
+/// One step of a schedule.
 #[derive(Debug, Clone)]
 enum Step {
-    /// So much time passes, in thousandths of the limiter's own time.
+    /// Time passes, in thousandths of the limiter's own time scale.
     Wait(u64),
     /// Nanoseconds pass.
     Nanos(u64),
     /// The clock is set forward or back.
     Forward(Duration),
     Back(Duration),
-    /// Somebody comes, for a part of the limit in hundredths, and one unit more.
+    /// A request, for a part of the limit in hundredths, and one unit more.
     Check(u64),
 }
 
@@ -35,7 +36,8 @@ fn steps(with_clock: bool) -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..60)
 }
 
-/// Runs a schedule and hands every request to `each`, with the state before it. `scale` is the limiter's own time.
+/// Runs a schedule and passes every request to `each`, with the state before it. `scale` is the
+/// limiter's own time scale.
 fn run<L: Limiter>(
     limiter: &L,
     limit: u64,
@@ -68,7 +70,8 @@ fn run<L: Limiter>(
     }
 }
 
-/// A refusal changes nothing; its wait is exact to the nanosecond; a key is as new exactly when it says.
+/// Checks that a refusal changes nothing, that its wait is exact to the nanosecond, and that a key
+/// is fresh again exactly when it says so.
 fn check_answers<L: Limiter>(limiter: &L, limit: u64, scale: Duration, steps: &[Step]) {
     run(limiter, limit, scale, steps, |before, after, now, amount, decision| {
         assert_eq!(decision.limit, limit);
@@ -103,7 +106,7 @@ fn check_answers<L: Limiter>(limiter: &L, limit: u64, scale: Duration, steps: &[
     });
 }
 
-/// What was admitted, in order of the times that were given.
+/// What was admitted, ordered by the times given.
 fn admitted<L: Limiter>(limiter: &L, limit: u64, scale: Duration, steps: &[Step]) -> Vec<(Time, u64)> {
     let mut admitted = Vec::new();
     run(limiter, limit, scale, steps, |_, _, now, amount, decision| {
@@ -115,7 +118,8 @@ fn admitted<L: Limiter>(limiter: &L, limit: u64, scale: Duration, steps: &[Step]
     admitted
 }
 
-/// Every interval that begins and ends with something admitted: its length in nanoseconds, and how much was admitted in it.
+/// Every interval that begins and ends with an admission: its length in nanoseconds, and the amount
+/// admitted in it.
 fn intervals(admitted: &[(Time, u64)]) -> impl Iterator<Item = (u128, u128)> {
     (0..admitted.len()).flat_map(move |from| {
         let mut sum = 0;
@@ -139,14 +143,14 @@ fn rates() -> impl Strategy<Value = (u64, u64, Duration)> {
     (limit, count, period)
 }
 
-/// The time in which a unit comes back, or the whole limit.
+/// The time in which one unit comes back, or the whole limit.
 fn scale(limit: u64, count: u64, period: Duration, whole: bool) -> Duration {
     let units = if whole { u128::from(limit) } else { 1 };
     let nanos = period.as_nanos() * units / u128::from(count);
     Duration::from_nanos(nanos.min(1 << 55) as u64)
 }
 
-/// What was admitted, as a clock sees it that stands still where the real one goes back.
+/// What was admitted, with the times of a clock that stands still while the real one goes back.
 fn admitted_without_steps<L: Limiter>(
     limiter: &L,
     limit: u64,
@@ -163,7 +167,7 @@ fn admitted_without_steps<L: Limiter>(
     admitted
 }
 
-/// Whether every interval of length *W* has at most limit + count × *W* / period.
+/// Checks that every interval of length *W* has at most limit + count × *W* / period.
 fn check_rate(admitted: &[(Time, u64)], limit: u64, count: u64, period: Duration, slack: u128) {
     for (length, units) in intervals(admitted) {
         let most = u128::from(limit) * period.as_nanos() + (length + slack) * u128::from(count);
@@ -191,7 +195,8 @@ proptest! {
         check_answers(&limiter, limit, scale(limit, count, period, whole), &steps);
     }
 
-    /// limit + rate × W, and what comes back in less than 2 ns if the rate has no whole nanoseconds: whatever the clock does.
+    /// At most limit + rate × W, plus what comes back in less than 2 ns if the rate has no whole
+    /// nanoseconds, whatever the clock does.
     #[test]
     fn gcra_admits_no_more_than_its_rate((limit, count, period) in rates(), whole: bool, steps in steps(true)) {
         let Ok(limiter) = Gcra::new(limit, Rate::new(count, period).unwrap()) else { return Ok(()) };
@@ -220,7 +225,7 @@ proptest! {
         prop_assert_eq!(tokens, admitted_without_steps(&leaky, limit, scale, &steps));
     }
 
-    /// With a clock that only goes forward the three are one rule, if GCRA has whole nanoseconds.
+    /// With a clock that only moves forward the three rules are one, if GCRA has whole nanoseconds.
     #[test]
     fn gcra_and_buckets_say_the_same(
         limit in 1..1000_u64, count in 1..50_u64, interval in 1..10_000_u64, whole: bool, steps in steps(false),
@@ -233,7 +238,7 @@ proptest! {
         let mut answers = Vec::new();
         run(&TokenBucket::new(limit, rate).unwrap(), limit, scale, &steps, |_, _, _, _, decision| answers.push(decision));
         for (answer, expected) in answers.iter().zip(&expected) {
-            // A full bucket is full since ever.
+            // A full bucket counts as always having been full.
             prop_assert_eq!(answer, expected);
         }
         prop_assert_eq!(answers.len(), expected.len());
@@ -245,7 +250,7 @@ proptest! {
         check_answers(&limiter, limit, period, &steps);
     }
 
-    /// A window of the clock has no more than the limit.
+    /// No window of the clock admits more than the limit.
     #[test]
     fn fixed_windows_admit_no_more_than_the_limit((limit, period) in periods(), steps in steps(true)) {
         let limiter = FixedWindow::new(limit, period).unwrap();
@@ -272,8 +277,8 @@ proptest! {
         check_answers(&SlidingLog::new(limit, period).unwrap().with_entries(entries), limit, period, &steps);
     }
 
-    /// No interval shorter than the period has more than the limit; and as long as there is room for entries, nobody is refused
-    /// who fits.
+    /// No interval shorter than the period has more than the limit; while there is room for
+    /// entries, no request that fits is refused.
     #[test]
     fn sliding_logs_admit_exactly_the_limit((limit, period) in periods(), steps in steps(true)) {
         let limiter = SlidingLog::new(limit, period).unwrap();
@@ -291,7 +296,7 @@ proptest! {
         });
     }
 
-    /// Any state that can be written down, any time, any amount.
+    /// Any state that can be encoded, any time, any amount.
     #[test]
     fn nothing_overflows(
         limit in extremes(), count in extremes(), period in extremes(), state in (extremes(), extremes(), extremes()),

@@ -1,4 +1,5 @@
-//! Limits of all kinds that are asked for one request: rates, words that threads share, leases. All count it or none does.
+//! Limits of all kinds for one request: rates, words that threads share, leases. Either all count
+//! it or none does.
 
 use proptest::prelude::*;
 use std::sync::Barrier;
@@ -18,7 +19,7 @@ fn per_second(limit: u64, count: u64) -> Gcra {
 
 #[derive(Debug, Clone)]
 enum Step {
-    /// Asks all of them: the name of the lease, and the amounts.
+    /// Asks all limits: the name of the lease, and the amounts.
     Ask(u64, [u64; 4]),
     Release(u64),
     Renew(u64),
@@ -46,7 +47,7 @@ struct States {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
-    /// What would be if each were asked by itself, and everything were put back as it was at the first refusal.
+    /// The model asks each limit alone, and restores everything at the first refusal.
     #[test]
     fn whatever_their_kinds_all_count_or_none_does(steps in steps(), order in prop::array::uniform4(any::<u8>())) {
         let (fast, slow) = (per_second(9, 4), per_second(12, 2));
@@ -59,7 +60,7 @@ proptest! {
             Shared::new(window.clone()),
             SharedConcurrency::new(leases.clone()),
         );
-        // In which order the shared ones are named.
+        // The order in which the shared limits are named.
         let mut names = [0, 1, 2, 3];
         names.sort_by_key(|name: &usize| order[*name]);
         let mut now = Time::from_secs(1000);
@@ -120,12 +121,12 @@ proptest! {
     }
 }
 
-/// Threads that ask for all three in different orders, beside others that ask for one word by itself.
+/// Threads ask for all three in different orders, while other threads ask for one word alone.
 #[test]
 fn threads_are_admitted_as_much_as_there_is_and_never_half() {
     const THREADS: u64 = 4;
     let now = Time::from_secs(1000);
-    // Nothing comes back while it lasts.
+    // No units come back during the test.
     let (wide, narrow) = (per_second(6_000, 1), per_second(4_000, 1));
     let (tenant, user) = (SharedGcra::default(), SharedGcra::default());
     let exports = SharedConcurrency::new(Concurrency::new(3_000, SECOND).unwrap().with_leases(100_000));
@@ -183,7 +184,7 @@ fn a_lease_that_another_limit_refuses_was_never_there() {
     assert!(ask(7, 1).is_allowed());
     let before = exports.leases();
     assert_eq!((ask(8, 1).decisive, ask(8, 1).retry_after), (Some(1), Some(SECOND)));
-    // Nor does a lease change that would have been replaced.
+    // Nor does the refused request replace an existing lease.
     assert!(!ask(7, 2).is_allowed());
     assert_eq!(exports.leases(), before);
     assert_eq!(ask(9, 3).retry_after, None, "more than there ever is");

@@ -1,4 +1,5 @@
-//! Names that are not in memory, and how often the store is asked for them: as users of counters under names see it.
+//! Names that are not in memory, and how often the store is asked for them, through the public
+//! interface of named counters.
 
 use proptest::prelude::*;
 use std::panic::{self, AssertUnwindSafe};
@@ -9,7 +10,7 @@ use tidemark_counter::counters::{BatchError, Counters, Error, MAX_TOGETHER, Opti
 use tidemark_counter::store::{self, Batch, Claim, Memory, Receipt, Store};
 use tidemark_counter::{Kind, Move, Promise};
 
-/// Nothing is committed before somebody asks for it.
+/// Nothing is committed before a caller asks for it.
 const QUOTA: Settings = Settings {
     kind: Kind::Quota { limit: 1_000 },
     promise: Promise::Relaxed { cap: 100_000 },
@@ -18,7 +19,7 @@ const QUOTA: Settings = Settings {
     max_age: Duration::from_hours(1),
 };
 
-/// A store that writes down for how many names it was asked each time, and answers as the test says.
+/// A store that notes the number of names of each load, and answers as the test directs.
 #[derive(Clone, Default)]
 struct Asked {
     memory: Memory,
@@ -30,7 +31,7 @@ struct Asked {
 enum Mood {
     #[default]
     Answers,
-    /// Whoever asks waits until it answers again.
+    /// The caller waits until the store answers again.
     Thinks,
     IsAway,
     Refuses,
@@ -42,7 +43,7 @@ impl Asked {
         self.mood.1.notify_all();
     }
 
-    /// For how many names it was asked each time, since this was called last.
+    /// The number of names of each load since the last call of this function.
     fn calls(&self) -> Vec<usize> {
         std::mem::take(&mut *self.calls.lock().unwrap())
     }
@@ -196,7 +197,8 @@ fn while_the_store_is_away_all_names_of_a_batch_wait_together_and_leave_nothing_
     let results = counters.batch_each(&moves);
     assert!(results[..500].iter().all(is_unavailable));
     assert_eq!(results[500], Ok(1));
-    // Nobody has waited for one of them alone: then it would have been asked at least once for each.
+    // No caller waited for one name alone: then the store would have been asked at least once for
+    // each.
     let calls = store.calls();
     assert!(calls.len() < 100 && calls[0] == 500, "{calls:?}");
     assert!(is_unavailable(&counters.get_all(&[b"a", b"b"])[1]));
@@ -205,7 +207,7 @@ fn while_the_store_is_away_all_names_of_a_batch_wait_together_and_leave_nothing_
     assert_eq!(counters.metrics().keys, 1);
 
     store.set(Mood::Answers);
-    // The store's next try may be later than somebody is patient.
+    // The store's next try may come later than a caller's patience allows.
     while counters.batch_each(&moves).iter().any(is_unavailable) {}
     assert_eq!(counters.metrics().keys, 501);
 }
@@ -271,7 +273,7 @@ fn of_more_handles_than_there_are_places_some_are_refused_and_give_none_away() {
     let handles = counters.get_all(&asked);
     let refused = handles.iter().filter_map(|handle| handle.as_ref().err());
     assert_eq!(refused.collect::<Vec<_>>(), [&full; 10]);
-    // Those that are held can be moved, also with others that cannot be loaded.
+    // Counters with a handle can be moved, also together with others that cannot be loaded.
     let moves = all(&names[..51], Move::Take(1));
     let results = counters.batch_each(&moves);
     assert_eq!(results.iter().filter(|result| **result == Ok(1)).count(), 50);
@@ -292,13 +294,15 @@ fn places_for_many_names_are_made_together() {
     );
     store.calls();
     assert!(counters.batch_each(&all(new, Move::Take(1))).iter().all(|result| *result == Ok(1)));
-    // A hundred at a time, if nobody has used as many lately: those who have been are found by the first who wants a place.
+    // The commit thread evicts up to a hundred keys at a time, if that many were not used lately;
+    // the keys that were are swept for the first caller that needs a place.
     let calls = store.calls();
     assert!(calls.len() < 40, "{calls:?}");
     assert_eq!(calls.iter().sum::<usize>(), 400);
 }
 
-/// Each thread names the counters in its own order, and so finds what another one has asked for.
+/// Each thread names the counters in its own order, and so finds names that another thread has
+/// requested.
 #[test]
 fn threads_that_want_the_same_names_load_each_once() {
     let store = Asked::default();
@@ -344,7 +348,7 @@ fn who_is_loading_when_the_counters_are_closed_is_told_and_what_was_moved_is_sto
             store.set(Mood::Answers);
             for (result, name) in results.join().unwrap().into_iter().zip(&names) {
                 assert!(matches!(result, Ok(1) | Err(Error::Closed)), "{result:?}");
-                // Those that are closed are committed before it is said that they are.
+                // Closed counters are committed before their close is reported.
                 while result.is_ok() && store.position(name) != 1 {
                     thread::yield_now();
                 }
@@ -356,7 +360,7 @@ fn who_is_loading_when_the_counters_are_closed_is_told_and_what_was_moved_is_sto
     }
 }
 
-/// What the settings are is said by code of others, which may take its time.
+/// The caller's code determines the settings, and may take its time.
 #[test]
 fn nobody_waits_for_names_whose_settings_are_still_being_asked_for() {
     let (proceed, wait) = mpsc::channel();
@@ -408,7 +412,7 @@ fn any_move() -> impl Strategy<Value = Move> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// However few counters fit into memory, a batch answers what its moves would answer one by one.
+    /// However few counters fit into memory, a batch answers as its moves would one by one.
     #[test]
     fn a_batch_is_its_moves_one_after_the_other(
         moves in proptest::collection::vec((0..90_usize, any_move()), 0..250),

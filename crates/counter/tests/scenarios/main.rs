@@ -1,5 +1,5 @@
-//! What counters, their stores and limiters do. One program: a target per file would link the crate
-//! each time.
+//! Behaviour of counters, their stores and limiters. One program: a target per file would link the
+//! crate each time.
 
 mod batches;
 mod books;

@@ -1,4 +1,4 @@
-//! What holds for limiters that threads share, and for several that are asked for one request.
+//! Limiters that threads share, and several limiters for one request.
 
 use proptest::prelude::*;
 use std::hint::black_box;
@@ -18,7 +18,7 @@ fn per_second(limit: u64, count: u64) -> Gcra {
     Gcra::new(limit, Rate::new(count, SECOND).unwrap()).unwrap()
 }
 
-/// Runs it in all threads at once and puts together what they answer.
+/// Runs the closure in all threads at the same time and concatenates their answers.
 fn in_threads<T: Send>(run: impl Fn(u64) -> Vec<T> + Sync) -> Vec<T> {
     let barrier = Barrier::new(THREADS as usize);
     thread::scope(|scope| {
@@ -49,7 +49,8 @@ fn at_one_moment_threads_are_admitted_exactly_the_limit() {
 
 #[test]
 fn no_interval_has_more_than_the_rate_whatever_threads_ask() {
-    // A thousandth of a second between two units, and a clock that goes on by a ten-thousandth at every look.
+    // A thousandth of a second between two units, and a clock that advances by a ten-thousandth at
+    // every read.
     let rule = per_second(50, 1000);
     let key = SharedGcra::default();
     let clock = AtomicU64::new(0);
@@ -84,7 +85,7 @@ fn what_is_refunded_can_be_taken_again() {
     let now = Time::from_secs(1000);
     in_threads(|_| {
         for _ in 0..5000 {
-            // Eight units for four threads with two at most: nobody is ever refused.
+            // Eight units for four threads with at most two each: no thread is ever refused.
             assert!(key.is_allowed(&rule, now, 2));
             key.refund(&rule, now, 2);
         }
@@ -113,7 +114,8 @@ fn the_monotonic_clock_goes_forward() {
     assert!(times.is_sorted());
 }
 
-/// Two keys that threads lock in opposite orders, and one that refuses at times: a deadlock would hang here.
+/// Two keys that threads lock in opposite orders, and one that refuses at times: a deadlock would
+/// hang here.
 #[test]
 fn threads_that_name_limits_in_any_order_count_all_or_none() {
     let now = Time::from_secs(1000);
@@ -182,7 +184,8 @@ fn the_verdict_says_which_limit_decides() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
-    /// What would be if each were asked by itself and all were put back at the first refusal; and what they say of how long.
+    /// The model asks each limiter alone, and restores all at the first refusal; the waits are
+    /// compared too.
     #[test]
     fn all_count_or_none_does(
         steps in prop::collection::vec((0..1500_u64, 0..12_u64, 0..12_u64, 0..12_u64), 1..40),
@@ -237,7 +240,7 @@ proptest! {
     }
 }
 
-/// Prints what a check costs:
+/// Prints the cost of a check:
 /// `cargo test --release -p tidemark-counter --test scenarios cost_of -- --ignored --nocapture`.
 #[test]
 #[ignore = "it measures, and judges nothing"]

@@ -1,11 +1,11 @@
-//! Threads that move counters at once, compared with a ledger of what they were told.
+//! Threads that move counters concurrently, compared with a ledger of the answers they received.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::thread;
 use tidemark_counter::{Counter, Kind, Promise, Refusal};
 
-/// Small numbers for each thread without a source of chance.
+/// Small numbers for each thread without a source of randomness.
 struct Dice(u64);
 
 impl Dice {
@@ -15,7 +15,8 @@ impl Dice {
     }
 }
 
-/// Takes of any sizes until nothing is left: what was granted is the limit, to the unit, if somebody always wants one.
+/// Takes of any sizes until nothing is left: the units granted are exactly the limit, if some
+/// thread always wants one.
 #[test]
 fn a_quota_is_granted_to_the_last_unit_and_no_further() {
     for round in 0..200u64 {
@@ -54,7 +55,8 @@ fn a_quota_is_granted_to_the_last_unit_and_no_further() {
     }
 }
 
-/// What is held at any time, by an account that counts a take behind it and a refund before it, is never above the limit.
+/// The units held are never above the limit, by an account that counts a take after it and a refund
+/// before it.
 #[test]
 fn churn_at_the_limit_never_admits_more_than_it() {
     for is_striped in [false, true] {
@@ -97,7 +99,8 @@ fn churn_at_the_limit_never_admits_more_than_it() {
     }
 }
 
-/// Commits go on while threads move: what is stored is never further from the truth than the cap, and in the end it is the truth.
+/// Commits run while threads move: what is stored is never further from the truth than the cap, and
+/// in the end it is the truth.
 #[test]
 fn commits_in_the_middle_lose_and_double_nothing() {
     for (is_striped, promise) in [
@@ -120,7 +123,7 @@ fn commits_in_the_middle_lose_and_double_nothing() {
             let (ahead, behind) = promise.slack();
             assert!(books.uncommitted() <= ahead.max(behind), "{books:?}");
         };
-        // One who commits at a time, as a writer does.
+        // One commit at a time, as with a writer.
         let committing = std::sync::Mutex::new(());
         thread::scope(|threads| {
             let movers: Vec<_> = (0..4u64)
@@ -173,8 +176,8 @@ fn commits_in_the_middle_lose_and_double_nothing() {
     }
 }
 
-/// While threads only take, and commits and changes of form go on, no reader ever sees more left than it has seen before, and all
-/// see what they took themselves.
+/// While threads only take, and commits and changes of form run, no reader ever sees more left than
+/// before, and each thread sees its own takes.
 #[test]
 fn what_is_left_never_grows_while_there_are_only_takes() {
     for is_striped in [false, true] {
@@ -220,7 +223,7 @@ fn what_is_left_never_grows_while_there_are_only_takes() {
     }
 }
 
-/// More threads than there are cells, which come and go: their cells' pieces are not lost.
+/// More threads than there are cells start and end: their cells' shares are not lost.
 #[test]
 fn threads_that_end_leave_nothing_behind() {
     let counter = Counter::new(Kind::Quota { limit: 100_000 }, Promise::Relaxed { cap: 1 << 40 }, 0);
@@ -238,8 +241,8 @@ fn threads_that_end_leave_nothing_behind() {
     assert_eq!(counter.available(), Some(100_000));
 }
 
-/// A limit that changes under traffic: what is held never exceeds the highest limit, and behind the last change only the last one
-/// counts.
+/// A limit that changes under traffic: the units held never exceed the highest limit, and after the
+/// last change only the last limit counts.
 #[test]
 fn a_limit_can_be_changed_under_traffic() {
     let counter = Counter::new(Kind::Quota { limit: 1000 }, Promise::Relaxed { cap: 1 << 40 }, 0);

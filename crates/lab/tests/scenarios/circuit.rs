@@ -1,4 +1,4 @@
-//! The laboratory of circuits as a whole: every row runs, and the flags do what they say.
+//! The lab of circuits as a whole: every row runs, and the flags do what they say.
 
 use std::collections::HashSet;
 use std::iter;
@@ -20,7 +20,8 @@ fn names_are_unique_and_rows_say_what_they_measure() {
 
 #[test]
 fn the_aim_of_a_row_is_that_of_what_it_measures() {
-    // Emission alone is held to the aim of admission by a pipe, and what is drained as well to one of its own.
+    // Emission alone has the target of admission by a pipe; emission with draining also has one of
+    // its own.
     let (admission, drained) = (7.0, 8.0);
     let all = benchmarks();
     let until_returned = |one: &&Benchmark| one.measures().contains("until the last has returned");
@@ -41,7 +42,8 @@ fn a_row_of_which_nothing_arrives_does_not_say_that_it_counts() {
     assert!(verbose.contains("nothing to count") && !verbose.contains("is counted"), "{verbose}");
 }
 
-/// The names of the original's benchmarks, and those of its newer suite: each is a row's, or another name of one.
+/// The names of the original's benchmarks, and those of its newer suite: each is the name of a row,
+/// or an alias of one.
 #[test]
 fn the_originals_benchmarks_are_there_under_their_names() {
     let all = benchmarks();
@@ -59,8 +61,8 @@ fn the_originals_benchmarks_are_there_under_their_names() {
     }
 }
 
-/// The names in a list of them: a line with a suite, and lines with its benchmarks, which are indented. Each benchmark of a suite
-/// with `+batch` has another beside it.
+/// Parses a list of names: a line with a suite, then indented lines with its benchmarks. Each
+/// benchmark of a suite with `+batch` has a batch variant.
 fn listed(list: &str) -> HashSet<String> {
     let mut names = HashSet::new();
     let mut suite = "";

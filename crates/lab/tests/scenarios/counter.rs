@@ -1,4 +1,5 @@
-//! The laboratory of counters as a whole: every variant runs, what it says adds up, and the flags do what the original's do.
+//! The lab of counters as a whole: every variant runs, its figures add up, and the flags do what
+//! the original's do.
 
 use crate::support::counters::{figures, parsed, said, summary, try_run};
 use std::path::Path;
@@ -122,12 +123,12 @@ fn a_store_is_charged_as_the_original_charges_it() {
     assert_eq!(asked("token", &[]), (1000, 2000));
     assert_eq!(asked("leaky", &[]), (1000, 2000));
     assert_eq!(asked("gcra", &[]), (0, 0));
-    // All is written, the last batch by the final flush.
+    // Every operation is written, the last batch by the final flush.
     let (writes, calls) = asked("batch", &["-batch_size=100", "-batch_interval=1h"]);
     assert!(writes == 1000 && (1..=10).contains(&calls), "{writes} {calls}");
-    // No merge but the last, which is a call of every replica.
+    // No merge but the last, which is one call per replica.
     assert_eq!(asked("crdt", &["-replicas=3", "-merge_interval=1h"]), (1000, 1003));
-    // Nothing cancels, so all of it is written, once.
+    // Nothing cancels, so every operation is written once.
     let (writes, calls) = asked("vsa", &["-churn=0", "-threshold=100"]);
     assert!((1..=1000).contains(&writes) && calls <= writes, "{writes} {calls}");
 }
@@ -240,7 +241,8 @@ fn may_profile(directory: &Path) -> bool {
     record.is_ok_and(|output| output.status.success())
 }
 
-/// Where the system has no `perf`, or does not let this process use it, the run fails and says so.
+/// Where the system has no `perf`, or does not let this process use it, the run fails with a
+/// message that says so.
 #[test]
 fn profiles_are_written_into_a_folder() {
     let directory = tempfile::tempdir().unwrap();

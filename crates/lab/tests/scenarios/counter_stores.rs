@@ -1,11 +1,12 @@
-//! The laboratory of counters beside real stores: it commits to them as programs do, and reads back what they have.
+//! The lab of counters with real stores: it commits to them as programs do, and reads their values
+//! back.
 
 use crate::running::{self, Kind, Running};
 use crate::support::counters::{figures, said, try_run};
 use tidemark_counter::store::Store;
 use tidemark_stores::{NatsOptions, NatsStore, PostgresOptions, PostgresStore, RedisOptions, RedisStore};
 
-/// A store at a server that is being started.
+/// Connects to a server that is starting.
 pub(crate) fn store_at(kind: Kind, port: u16, _: &str) -> Box<dyn Store> {
     let address = address(kind, port);
     match kind {
@@ -23,7 +24,8 @@ fn address(kind: Kind, port: u16) -> String {
     }
 }
 
-/// Every variant that commits, twice: what the first run has left is not taken for the second one's.
+/// Runs every variant that commits; `exact` twice: the second run does not count what the first one
+/// left.
 fn every_counter_has_its_truth_in(store: &str) {
     let store = format!("-store={store}");
     for variant in ["vsa", "quota", "exact", "exact"] {

@@ -1,5 +1,5 @@
-//! The laboratories of circuits, counters and pools as their users have them: every row runs, what it says adds up, and
-//! the flags do what they say.
+//! The labs of circuits, counters and pools through their command lines: every row runs, the
+//! figures add up, and the flags do what they say.
 
 mod circuit;
 mod counter;

@@ -1,18 +1,19 @@
-//! What makes a PN-counter one: whatever way replicas hear of each other's moves, they end at the same value.
+//! The defining property of a PN-counter: however replicas receive each other's moves, they
+//! converge.
 
 use proptest::prelude::*;
 use tidemark_lab::baseline::PnCounter;
 
 const REPLICAS: usize = 4;
 
-/// What happens next.
+/// One step of a run.
 #[derive(Debug, Clone)]
 enum Step {
     /// A replica moves the counter.
     Move { replica: usize, amount: i64 },
-    /// A replica sends what another one did not know at some earlier time; or everything.
+    /// A replica sends what another one did not know at an earlier time; or its whole state.
     Send { from: usize, known: Option<prop::sample::Index> },
-    /// Some message arrives at a replica: for the first time or not, in order or not.
+    /// A message arrives at a replica: for the first time or again, in order or not.
     Deliver { message: prop::sample::Index, to: usize },
 }
 
@@ -66,7 +67,7 @@ proptest! {
     #[test]
     fn a_delta_is_as_good_as_everything(a in counters(), b in counters(), c in counters()) {
         prop_assert_eq!(merged(&b, &a.delta(&b)), merged(&b, &a));
-        // Also for who has learned more since.
+        // Also for a replica that has learned more since.
         let more = merged(&b, &c);
         prop_assert_eq!(merged(&more, &a.delta(&b)), merged(&more, &a));
         prop_assert_eq!(a.delta(&a), PnCounter::default());
@@ -97,7 +98,7 @@ proptest! {
                 }
             }
         }
-        // At last everybody hears once of everybody, around the ring and around again.
+        // At the end each replica hears from every other one: around the ring and around again.
         for turn in 0..2 * REPLICAS {
             let (from, to) = (turn % REPLICAS, (turn + 1) % REPLICAS);
             let delta = replicas[from].delta(&replicas[to]);

@@ -1,4 +1,5 @@
-//! The laboratory of pools as a whole: every row runs and its books are right, and the original's names are there.
+//! The lab of pools as a whole: every row runs and its books are right, and the original's names
+//! are there.
 
 use std::collections::{HashMap, HashSet};
 use tidemark_lab::pool::{Benchmark, PoolScenario, benchmarks};
@@ -15,7 +16,7 @@ fn every_benchmark_runs_and_its_books_are_right() {
 #[test]
 fn names_are_unique_and_rows_say_what_they_measure() {
     crate::support::micro::assert_names_are_unique_and_rows_say_what_they_measure(&benchmarks());
-    // Go's lines have no suites in them.
+    // Go's lines do not name the suite.
     let all = benchmarks();
     let short: HashSet<&str> = all.iter().filter_map(|one| one.name().split('.').nth(1)).collect();
     assert_eq!(short.len(), all.len());
@@ -28,7 +29,7 @@ fn the_rows_that_say_most_are_a_part_of_all_and_have_all_targets_in_them() {
     assert!(benchmarks().iter().all(is_told));
 }
 
-/// Units and values of a line of Go's, by the benchmark's name.
+/// Parses Go's lines: values by unit, by the benchmark's name.
 fn go_lines(text: &str) -> HashMap<String, HashMap<String, f64>> {
     let lines = text.lines().filter(|line| line.starts_with("Benchmark"));
     let line = |line: &str| {
@@ -65,7 +66,7 @@ fn the_originals_benchmarks_are_there_with_its_metrics_in_its_lines() {
     for name in ["BenchmarkPoolDrawWithBasicWALCallback", "BenchmarkPoolDrawWithMmapWALCallback"] {
         let metrics = &lines[name];
         assert!(metrics["wal_file_size"] > 0.0 && metrics["wal_bytes/draw"] > 0.0, "{text}");
-        // What was logged, not the space that the files were given ahead of use: a mebibyte at least.
+        // The logged bytes, not the space preallocated for the files, which is at least a mebibyte.
         assert!(metrics["wal_file_size"] < 65_536.0, "{text}");
     }
 }
@@ -73,7 +74,7 @@ fn the_originals_benchmarks_are_there_with_its_metrics_in_its_lines() {
 #[test]
 fn a_line_of_an_amount_has_its_unit() {
     let lines = go_lines(&said(&["--go", "--quick", "--bm", "ss", "RecordOps.bytes_4_by_64"]));
-    // A draw of four items is a byte, and 64 of them share a chain of 32 and two numbers.
+    // A draw of four items is a byte, and 64 of them share a chain of 32 bytes and two numbers.
     let bytes = lines["Benchmarkbytes_4_by_64"]["B/draw"];
     assert!((1.5..2.0).contains(&bytes), "{bytes}");
 }

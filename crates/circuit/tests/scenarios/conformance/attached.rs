@@ -1,6 +1,8 @@
-//! What the scenarios of operators are told with: a recipe attached to a recorder, and what went in and out.
+//! Helpers of the operators' scenarios: a recipe attached to a recorder, with its inputs and
+//! outputs.
 //!
-//! The recipe runs in a circuit, which whoever waits for it runs; rows of tables run once more without any circuit.
+//! The recipe runs in a circuit that the waiting caller runs; rows of tables run once more without
+//! any circuit.
 
 use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,7 +13,7 @@ use tidemark_circuit::{Circuit, Pipe, Receptor, Recipe, RunBy, Simulation, Site}
 
 use super::support::run_by;
 
-/// What comes out of a fresh attachment of the recipe when these values go in.
+/// The outputs of a fresh attachment of the recipe for these inputs.
 pub(crate) fn observe<R: Recipe>(recipe: &R, inputs: impl IntoIterator<Item = R::In>) -> Vec<R::Out>
 where
     R::Out: Clone,
@@ -42,7 +44,7 @@ impl<I: Send + 'static, O: Clone + Send + 'static> Attached<I, O> {
         self.circuit.settle().expect("a caller outside of the circuit");
     }
 
-    /// What came out so far.
+    /// The outputs so far.
     pub(crate) fn seen(&self) -> Vec<O> {
         self.circuit.settle().expect("a caller outside of the circuit");
         self.out.seen()
@@ -64,20 +66,20 @@ impl<I: Send + 'static, O: Clone + Send + 'static> Timed<I, O> {
         Self { simulation, head, out }
     }
 
-    /// Moves the clock, then emits the value and has it handled, in which about a microsecond passes.
+    /// Moves the clock, then emits the value and handles it, which takes about a microsecond.
     pub(crate) fn emit_after(&mut self, pause: Duration, value: I) {
         self.simulation.advance(pause);
         self.head.emit(value);
         self.simulation.run();
     }
 
-    /// What came out so far.
+    /// The outputs so far.
     pub(crate) fn seen(&self) -> Vec<O> {
         self.out.seen()
     }
 }
 
-/// Remembers what it is given.
+/// Records its inputs.
 #[derive(Clone)]
 pub(crate) struct Recorder<E>(Arc<Mutex<Vec<E>>>);
 
@@ -86,13 +88,13 @@ impl<E: Clone + Send + 'static> Recorder<E> {
         Self(Arc::new(Mutex::new(Vec::new())))
     }
 
-    /// To be put at the end of a way, or beside it.
+    /// A receptor for the end of a chain, or beside it.
     pub(crate) fn receptor(&self) -> impl FnMut(E) + Clone + Send + Sync + use<E> {
         let seen = Arc::clone(&self.0);
         move |value| seen.lock().unwrap().push(value)
     }
 
-    /// To be put into a way.
+    /// A peek function for the middle of a chain.
     pub(crate) fn peek(&self) -> impl FnMut(&E) + Clone + Send + Sync + use<E> {
         let mut receptor = self.receptor();
         move |value| receptor(value.clone())
@@ -103,7 +105,7 @@ impl<E: Clone + Send + 'static> Recorder<E> {
     }
 }
 
-/// That what comes out of the recipe is this.
+/// Checks the outputs of the recipe.
 #[track_caller]
 pub(crate) fn check<R: Recipe, E>(
     recipe: &R,
@@ -116,7 +118,8 @@ pub(crate) fn check<R: Recipe, E>(
     assert_eq!(observe(recipe, inputs), outputs.into_iter().collect::<Vec<E>>());
 }
 
-/// That the same comes out without any circuit, where a panic is caught as a circuit does.
+/// Checks that the outputs are the same without any circuit, with panics caught as a circuit
+/// catches them.
 #[track_caller]
 pub(crate) fn check_detached<R: Recipe, E>(
     recipe: &R,
@@ -134,7 +137,7 @@ pub(crate) fn check_detached<R: Recipe, E>(
     assert_eq!(out.seen(), outputs.into_iter().collect::<Vec<E>>());
 }
 
-/// Tests of the form: what comes out of a recipe when these values go in.
+/// Tests of the form: the outputs of a recipe for these inputs.
 macro_rules! scenarios {
     ($(fn $name:ident: $recipe:expr, $inputs:expr => $outputs:expr;)*) => {$(
         #[test]

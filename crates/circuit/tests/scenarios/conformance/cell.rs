@@ -7,7 +7,7 @@ use tidemark_circuit::{Cell, Fiber, Flow, Kind, Name, Pipe, Receptor, Registrar,
 
 use super::support::{NoEmit, circuits, has, name};
 
-/// Scenarios that make no sense in Rust, with the reason.
+/// Scenarios that do not apply to Rust, with the reasons.
 #[allow(dead_code, unreachable_pub, reason = "read from the source, to prove that every scenario is covered")]
 pub const NOT_APPLICABLE: &[(&str, &str)] =
     &[("CEL-02", "Java: null arguments"), ("CEL-03", "Java: null arguments")];

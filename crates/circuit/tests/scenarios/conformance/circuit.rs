@@ -1,4 +1,4 @@
-//! Circuit: one order for all that happens, whoever causes it.
+//! Circuit: one order for all events, from any source.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ use tidemark_circuit::{
 
 use super::support::{Captured, Gate, Trace, circuits, driven, name};
 
-/// Scenarios that make no sense in Rust, and why.
+/// Scenarios that do not apply to Rust, with the reasons.
 #[allow(dead_code, reason = "read as text, to see that no scenario is missing")]
 pub(crate) const NOT_APPLICABLE: &[(&str, &str)] =
     &[("CIR-14", "Java: absent argument"), ("CIR-24", "Java: absent arguments")];
@@ -430,7 +430,7 @@ fn cir_33_who_stays_misses_nothing_while_others_come_and_go() {
         let passing = Trace::new();
         let subscriber = passing.subscriber(&circuit);
         let (done, emitted) = (AtomicBool::new(false), AtomicUsize::new(0));
-        // What each of them heard who came and went.
+        // What each passing subscription received.
         let mut heard = Vec::new();
         thread::scope(|scope| {
             let emitting = scope.spawn(|| {
@@ -440,14 +440,15 @@ fn cir_33_who_stays_misses_nothing_while_others_come_and_go() {
                     pipe.emit(count);
                     emitted.store(count + 1, Ordering::Release);
                     if count.is_multiple_of(64) {
-                        // No more than the circuit can take meanwhile.
+                        // Limits the backlog to what the circuit can handle meanwhile.
                         circuit.settle().expect("outside");
                     }
                 }
             });
             for _ in 0..100 {
                 let subscription = conduit.subscribe(&subscriber).expect("open");
-                // One may be on its way and not be counted yet: the next one comes behind the subscription.
+                // One emission may be under way and not counted yet: the next one comes after the
+                // subscription.
                 let before = emitted.load(Ordering::Acquire);
                 while emitted.load(Ordering::Acquire) < before + 2 {
                     thread::yield_now();
@@ -635,7 +636,7 @@ fn cir_43_emitting_after_the_close_is_no_error() {
 
 // Looking up from many threads.
 
-/// What this many threads get that all begin at once.
+/// The results of this many threads that all begin at the same time.
 fn at_once<T: Send>(threads: usize, get: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let barrier = Barrier::new(threads);
     let (barrier, get) = (&barrier, &get);
@@ -773,8 +774,9 @@ fn cir_60_a_receptor_may_emit_to_its_own_pipe() {
     }
 }
 
-/// That the value's owner changes is what the type system proves. What is stored beside it shows an order only on processors that
-/// reorder; where they do not, as on x86, it would be seen without one: there the models of the queues prove it.
+/// The type system proves that the ownership of the value moves. A value stored beside it shows an
+/// order only on processors that reorder stores; on others, such as x86, it would be visible
+/// without an order: there the models of the queues prove it.
 #[test]
 fn cir_61_the_receptor_sees_what_the_caller_wrote_before() {
     for circuit in circuits() {
@@ -785,7 +787,7 @@ fn cir_61_the_receptor_sees_what_the_caller_wrote_before() {
         let pipe = pipe.expect("open");
         let mut owned = Box::new(0);
         *owned += 73;
-        // Without an order of its own: the emission orders it.
+        // Relaxed: the emission orders the store.
         shared.store(73, Ordering::Relaxed);
         pipe.emit(owned);
         circuit.settle().expect("outside");
@@ -793,7 +795,7 @@ fn cir_61_the_receptor_sees_what_the_caller_wrote_before() {
     }
 }
 
-/// As above: what is stored without an order of its own shows something only on processors that reorder.
+/// As above: a relaxed store shows an order only on processors that reorder.
 #[test]
 fn cir_62_what_a_receptor_wrote_is_seen_by_the_next_and_by_who_settled() {
     for circuit in circuits() {

@@ -1,4 +1,4 @@
-//! Scenarios of closed resources that are asked for more.
+//! Scenarios of closed resources that get another request.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use tidemark_circuit::{Circuit, Error, Fault, Fiber, Registrar, Routing, Subject
 
 use super::support::{circuits, name};
 
-/// That a closed circuit refuses this, as itself.
+/// Checks that a closed circuit refuses this, with itself as the subject.
 #[track_caller]
 fn refuses<T>(operation: &str, make: impl Fn(&Circuit) -> Result<T, Fault>) {
     for circuit in circuits() {
@@ -17,7 +17,7 @@ fn refuses<T>(operation: &str, make: impl Fn(&Circuit) -> Result<T, Fault>) {
     }
 }
 
-/// The fault that this is.
+/// The fault in this error.
 fn fault(error: Error) -> Fault {
     match error {
         Error::Fault(fault) => fault,

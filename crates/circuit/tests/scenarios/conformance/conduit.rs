@@ -1,10 +1,10 @@
-//! Conduit: a pipe per name, and who hears of it.
+//! Conduit: a pipe per name, and its subscribers.
 
 use tidemark_circuit::{Circuit, Conduit, Fiber, Flow, Name, Pipe, Recipe, Routing};
 
 use super::support::{Captured, Trace, circuits, emissions, name};
 
-/// Scenarios that make no sense in Rust, and why.
+/// Scenarios that do not apply to Rust, with the reasons.
 #[allow(dead_code, reason = "read as text, to see that no scenario is missing")]
 pub(crate) const NOT_APPLICABLE: &[(&str, &str)] = &[("CND-13", "Java: absent argument")];
 
@@ -12,7 +12,7 @@ fn stem(circuit: &Circuit) -> Conduit<u32> {
     circuit.conduit_with(Routing::Stem).expect("open")
 }
 
-/// What of the trace came under this name.
+/// The values of the trace with this name.
 fn under(trace: &[(Name, u32)], path: &str) -> Vec<u32> {
     trace.iter().filter(|(of, _)| *of == name(path)).map(|(_, value)| *value).collect()
 }
@@ -163,7 +163,7 @@ fn cnd_20_a_stem_hears_of_all_its_leaves_in_order() {
 
 // Derived pools.
 
-/// An object of one's own around a pipe.
+/// A caller's own object around a pipe.
 struct Wrapper(Pipe<u32>);
 
 #[test]
@@ -192,7 +192,7 @@ fn cnd_07_one_name_has_one_object_however_often_it_is_asked_for() {
     assert!((0..100).all(|_| pool.get(name("a")).is_ok_and(|wrapper| std::ptr::eq(wrapper, first))));
 }
 
-/// What is captured when these values go into the pool's pipe of one name.
+/// The captures after these values enter the pool's pipe of one name.
 fn captured<I, O>(
     recipe: &impl Recipe<In = I, Out = O>,
     values: impl IntoIterator<Item = I> + Clone,

@@ -1,5 +1,5 @@
-//! Cortex: where everything begins. In Rust it needs no handle: circuits are made with [`Circuit::new`] and
-//! [`Circuit::builder`] as well, and [`Subject::cortex`] is what encloses them.
+//! Cortex: the root of everything. In Rust it needs no handle: circuits are made with
+//! [`Circuit::new`] and [`Circuit::builder`] as well, and [`Subject::cortex`] encloses them.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use tidemark_circuit::{Circuit, Extent, Kind, Registrar, Subject, cortex};
 
 use super::support::{Captured, Trace, circuits, emissions, name};
 
-/// Scenarios that make no sense in Rust, and why.
+/// Scenarios that do not apply to Rust, with the reasons.
 #[allow(dead_code, reason = "read as text, to see that no scenario is missing")]
 pub(crate) const NOT_APPLICABLE: &[(&str, &str)] = &[
     ("CTX-08", "Java: absent argument"),

@@ -9,7 +9,8 @@ fn of_another_thread() -> Current {
     thread::spawn(Current::of_thread).join().unwrap()
 }
 
-/// A thread that lives within a scope of this one, as the lightest context that the standard library has.
+/// The current of a thread that lives within a scope of this one: the lightest context of the
+/// standard library.
 fn of_a_scoped_thread() -> Current {
     thread::scope(|scope| scope.spawn(Current::of_thread).join().unwrap())
 }
@@ -17,7 +18,7 @@ fn of_a_scoped_thread() -> Current {
 #[test]
 fn cur_01_two_threads_have_different_ids() {
     assert_ne!(of_another_thread().subject().id(), of_another_thread().subject().id());
-    // Also while both live.
+    // Also while both exist.
     let (send, receive) = mpsc::channel();
     thread::scope(|scope| {
         for _ in 0..2 {

@@ -1,11 +1,11 @@
-//! Extent: what is enclosed by something of its own kind.
+//! Extent: a thing that is enclosed by another one of its own kind.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use tidemark_circuit::Extent;
 
-/// Scenarios that make no sense in Rust, with the reason.
+/// Scenarios that do not apply to Rust, with the reasons.
 #[allow(dead_code, unreachable_pub, reason = "read from the source, to prove that every scenario is covered")]
 pub const NOT_APPLICABLE: &[(&str, &str)] = &[
     ("EXT-16", "Java: null argument"),
@@ -18,7 +18,7 @@ pub const NOT_APPLICABLE: &[(&str, &str)] = &[
     ("EXT-50", "Java: null argument"),
 ];
 
-/// An extent that has only what an extent must have. It is equal only to itself.
+/// A minimal extent. It is equal only to itself.
 #[derive(Clone, Debug)]
 struct Level(Arc<(String, Option<Level>)>);
 
@@ -48,7 +48,7 @@ impl Extent for Level {
     }
 }
 
-/// The innermost of a chain of these parts.
+/// The innermost level of a chain of these parts.
 fn chain(parts: &[&str]) -> Level {
     let root = Level::root(parts[0]);
     parts[1..].iter().fold(root, |level, part| level.inner(part))

@@ -1,4 +1,4 @@
-//! Scenarios that the specification's own suite has no test for.
+//! Scenarios for which the specification's own suite has no test.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use crate::again::is_alone;
 
 use super::support::{Gate, Limit, Trace, circuits, driven, fail, name, run_by, wait_until};
 
-/// A pipe that can be known to its own receptor.
+/// A cell for a pipe, through which the pipe's own receptor can use it.
 fn knot<E>() -> Arc<OnceLock<Pipe<E>>> {
     Arc::new(OnceLock::new())
 }
@@ -71,11 +71,12 @@ fn xtr_02_settling_covers_what_is_being_handled() {
 #[test]
 fn xtr_03_settling_waits_for_what_is_there_and_not_for_what_comes_later() {
     for circuit in circuits() {
-        // A thread that begins to wait too late waits for both, and rightly: then it is given more time to begin.
+        // A thread that begins to wait too late waits for both values, and rightly: then it gets
+        // more time to begin.
         let moments = [50, 500, 5000].map(Duration::from_millis);
         assert!(moments.into_iter().any(|moment| ends_before_what_comes_later(&circuit, moment)));
     }
-    // With nothing there, nobody else is needed: here nobody could come.
+    // An idle circuit needs no other thread to settle; here no other thread could come.
     let (pool, gate) = (ThreadPool::new(1).expect("a thread"), Gate::default());
     let idle = [RunBy::Pool(pool.clone()), RunBy::Owner].map(run_by);
     let pipe = idle[0].pipe(|(): ()| ()).expect("open");
@@ -90,8 +91,8 @@ fn xtr_03_settling_waits_for_what_is_there_and_not_for_what_comes_later() {
     keeper.settle().expect("outside");
 }
 
-/// Whether a thread that waits for the first of two values, which is held until this moment is over, gets on while the second is
-/// held.
+/// Whether a thread that waits for the first of two values returns while the second is held. The
+/// first is held until this moment is over.
 fn ends_before_what_comes_later(circuit: &Circuit, moment: Duration) -> bool {
     let (trace, gates) = (Trace::new(), [Gate::default(), Gate::default()]);
     let (seen, doors) = (trace.clone(), gates.clone());
@@ -137,14 +138,16 @@ fn xtr_04_a_pipe_of_another_circuit_is_never_run_by_the_emitting_one() {
         second.settle().expect("outside");
         assert_eq!(trace.take(), (0..100).map(|value| (value, true)).collect::<Vec<_>>());
     }
-    // Both at once, so one thread is not enough, which is what the shared pool has on one core.
+    // Both run at the same time, so one thread is not enough, and the shared pool has only one on
+    // one core.
     let _limit = Limit::new();
     for way in [RunBy::Pool(ThreadPool::new(2).expect("threads")), RunBy::Thread] {
         waits_for_a_cascade(&run_by(way.clone()), &run_by(way));
     }
 }
 
-/// What comes from another circuit while a circuit is within what one input causes comes behind all of that.
+/// A value from another circuit that arrives within an input is handled after all that the input
+/// causes.
 fn waits_for_a_cascade(first: &Circuit, second: &Circuit) {
     let (trace, gate, again) = (Trace::new(), Gate::default(), knot::<u32>());
     let (seen, door, knot) = (trace.clone(), gate.clone(), Arc::clone(&again));
@@ -163,7 +166,7 @@ fn waits_for_a_cascade(first: &Circuit, second: &Circuit) {
     let source = first.pipe(move |value: u32| next.emit(value)).expect("open");
     thread::scope(|scope| {
         target.emit(10);
-        // Whoever runs the second circuit is at the gate now.
+        // The thread that runs the second circuit is at the gate now.
         scope.spawn(|| second.settle().expect("outside"));
         trace.wait_for(1);
         source.emit(1);
@@ -206,14 +209,16 @@ fn xtr_05_two_circuits_play_a_million_hops() {
         while hops.load(Ordering::Relaxed) < 1_000_001 {
             first.settle().expect("outside");
             second.settle().expect("outside");
-            // What was admitted before and is not handled after: a machine that makes this thread wait in between adds nothing.
+            // Counts what was admitted before and is not handled after: a machine that pauses this
+            // thread in between adds nothing.
             let before = [&first, &second].map(|circuit| circuit.stats().admitted);
             let after = [&first, &second].map(|circuit| circuit.stats().handled);
             most = most.max(
                 before.iter().zip(after).map(|(admitted, handled)| admitted.saturating_sub(handled)).sum(),
             );
         }
-        // One value is on its way, and what is done with it is counted up to some dozen entries late.
+        // One value is under way, and the count of what is handled is up to some dozen entries
+        // late.
         assert!(most <= 2 * 100, "{most} entries waited at once");
         assert_eq!(hops.load(Ordering::Relaxed), 1_000_001);
         first.close();
@@ -243,7 +248,7 @@ fn xtr_06_a_million_deep_cascade_needs_no_stack() {
     }
 }
 
-/// Says when the thread that made it has ended.
+/// Reports the end of the thread that made it.
 struct Farewell(mpsc::Sender<()>);
 
 impl Drop for Farewell {
@@ -322,7 +327,8 @@ fn xtr_13_more_circuits_than_cores_all_get_on() {
     }
 }
 
-/// A producer that pauses within an emission cannot be had from outside: that one is in `queue/ingress.rs`, beside the slots.
+/// A test from outside cannot pause a producer within an emission: that test is in
+/// `queue/ingress.rs`, beside the slots.
 #[test]
 fn xtr_14_nothing_is_lost_or_doubled_while_segments_are_used_again_and_again() {
     for circuit in circuits() {
@@ -355,7 +361,7 @@ fn xtr_15_what_is_in_a_lane_becomes_visible() {
     for circuit in circuits() {
         let trace = Trace::new();
         let pipe = trace.pipe(&circuit);
-        // By settling, also of another thread after a hand-over.
+        // By settling, also from another thread after a hand-over.
         let mut lane = circuit.lane().expect("open");
         lane.emit(&pipe, 1);
         circuit.settle().expect("outside");
@@ -370,7 +376,7 @@ fn xtr_15_what_is_in_a_lane_becomes_visible() {
         assert_eq!(trace.take(), [3]);
     }
     for circuit in driven() {
-        // With nothing else done for it.
+        // With no other call.
         let trace = Trace::new();
         let pipe = trace.pipe(&circuit);
         let mut lane = circuit.lane().expect("open");
@@ -379,14 +385,15 @@ fn xtr_15_what_is_in_a_lane_becomes_visible() {
             wait_until(|| trace.len() > 0, "the value is visible");
             assert_eq!(trace.take(), [round]);
             if round % 50 == 0 {
-                // A thread that has begun to sleep meanwhile is woken.
+                // Gives a thread time to sleep, so that the next value has to wake it.
                 thread::sleep(Duration::from_millis(5));
             }
         }
     }
 }
 
-/// How often each other thread of the process has been given a processor so far, where the system tells.
+/// How often each other thread of the process has been scheduled so far, where the system reports
+/// it.
 fn times_scheduled() -> BTreeMap<OsString, String> {
     if !cfg!(target_os = "linux") {
         return BTreeMap::new();
@@ -404,8 +411,8 @@ fn times_scheduled() -> BTreeMap<OsString, String> {
     others.filter_map(switches).collect()
 }
 
-/// What the specification asks for, less than 1 % of a core, follows: no thread is woken. In a process of its own, so that there are
-/// no other threads.
+/// The specification asks for less than 1 % of a core; that follows if no thread is woken. In a
+/// process of its own, so that there are no other threads.
 #[test]
 fn xtr_12_a_thousand_idle_circuits_use_no_processor() {
     let test = "xtr_12_a_thousand_idle_circuits_use_no_processor";
@@ -425,7 +432,7 @@ fn xtr_12_a_thousand_idle_circuits_use_no_processor() {
     all.iter().for_each(|circuit| circuit.settle().expect("outside"));
     assert_eq!(trace.len(), 1000);
     let pause = Duration::from_millis(100);
-    // Threads look around for some microseconds before they sleep, and may be kept from that by others.
+    // Threads spin for some microseconds before they sleep, and other threads may delay them.
     let mut before = times_scheduled();
     let sleep = || {
         thread::sleep(pause);
@@ -480,7 +487,7 @@ fn xtr_10_every_interleaving_keeps_each_callers_order_and_finishes_what_was_begu
     assert!(different.len() > 250, "{} different runs", different.len());
 }
 
-/// Has a callback fail, and tells whose it was and what it was called for.
+/// Makes a callback panic; returns the subject and the operation of the failure.
 type Failing = fn(&Circuit) -> (Subject, &'static str);
 
 /// One for each kind of callback.

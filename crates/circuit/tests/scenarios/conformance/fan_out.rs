@@ -4,7 +4,7 @@ use tidemark_circuit::{Circuit, FanOut, Kind, Pipe};
 
 use super::support::{Trace, circuits, name};
 
-/// Scenarios that make no sense in Rust, with the reason.
+/// Scenarios that do not apply to Rust, with the reasons.
 #[allow(dead_code, unreachable_pub, reason = "read from the source, to prove that every scenario is covered")]
 pub const NOT_APPLICABLE: &[(&str, &str)] = &[
     ("FAN-09", "the type system: there are no pipes of another implementation"),
@@ -14,7 +14,7 @@ pub const NOT_APPLICABLE: &[(&str, &str)] = &[
     ("FAN-16", "Java: null arguments"),
 ];
 
-/// A pipe that notes what it is given, and what it is called.
+/// A pipe that notes its inputs with this letter.
 fn noting(circuit: &Circuit, trace: &Trace<(char, i32)>, letter: char) -> Pipe<i32> {
     let trace = trace.clone();
     circuit.pipe(move |value| trace.push((letter, value))).expect("open")

@@ -11,7 +11,7 @@ use tidemark_circuit::{Circuit, Current, Fiber, Flow};
 use super::attached::{Attached, Recorder, Timed, check, refusals, scenarios};
 use super::support::wait_until;
 
-/// Scenarios that make no sense in Rust, and why.
+/// Scenarios that do not apply to Rust, with the reasons.
 #[allow(dead_code, reason = "read as text, to see that no scenario is missing")]
 pub(crate) const NOT_APPLICABLE: &[(&str, &str)] = &[
     ("FIB-05", "Java: there is one provider of fibers"),
@@ -227,7 +227,8 @@ scenarios! {
         Fiber::new().distinct_last(3)?, [1, 2, 1, 3, 4, 1] => [1, 2, 3, 4, 1];
     fn fib_44_drop_while_drops_at_the_begin_only:
         Fiber::new().drop_while(|value| *value < 5), [1, 3, 5, 2, 8] => [5, 2, 8];
-    // The last 3 follows a 2 that was dropped: above the input before, and not above the last that passed.
+    // The last 3 follows a 2 that was dropped: it is above the previous input, but not above the
+    // last value that passed.
     fn fib_45_edge_compares_with_the_last_input:
         Fiber::new().edge(0, |before, value| value > before), [1, 0, 3, 2, 3] => [1, 3, 3];
     fn fib_48_every_duration_drops_the_first_interval: Fiber::new().every_duration(DAY)?, [1, 2, 3] => [0; 0];
@@ -296,7 +297,7 @@ fn fib_46_every_duration_keeps_its_phase_when_a_value_comes_late() {
     let mut timed = Timed::of(&Fiber::new().every_duration(250 * MILLI).unwrap());
     timed.emit_after(Duration::ZERO, 1);
     timed.emit_after(600 * MILLI, 2);
-    // The third interval begins at 750 ms, whenever the value of the second came.
+    // The third interval begins at 750 ms, whenever the second interval's value came.
     timed.emit_after(149 * MILLI, 3);
     timed.emit_after(31 * MILLI, 4);
     timed.emit_after(219 * MILLI, 5);
@@ -335,7 +336,7 @@ fn fib_51_heartbeat_counts_from_the_first_repetition() {
 
 #[test]
 fn fib_52_heartbeat_repeats_the_value_that_it_holds() {
-    /// Values are equal by their text only.
+    /// The values are compared by their text only.
     #[derive(Clone, Debug)]
     struct Tagged(&'static str, u32);
     impl PartialEq for Tagged {

@@ -15,7 +15,7 @@ use tidemark_circuit::{
 
 use super::attached::{Attached, Recorder, Timed, check, check_detached, observe, refusals, scenarios};
 
-/// Scenarios that make no sense in Rust, and why.
+/// Scenarios that do not apply to Rust, with the reasons.
 #[allow(dead_code, reason = "read as text, to see that no scenario is missing")]
 pub(crate) const NOT_APPLICABLE: &[(&str, &str)] = &[
     ("FLO-06", "Java: there is one provider of flows"),
@@ -53,7 +53,7 @@ fn panics_when_attached<R: Recipe>(recipe: &R) -> bool {
     catch_unwind(AssertUnwindSafe(|| drop(recipe.attach(&Site::detached(), |_| ())))).is_err()
 }
 
-/// A counter, and how to count.
+/// A counter, and a function that increments it.
 fn counter() -> (Arc<AtomicUsize>, impl Fn() + Clone + Send + Sync + 'static) {
     let count = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&count);
@@ -189,7 +189,7 @@ fn flo_19_fibers_of_a_factory_have_their_own_state() {
     assert_own_diff(&Flow::<i32>::new().fiber_for(|_| Ok(Fiber::new().diff())));
 }
 
-/// That each attachment drops its own repetitions only.
+/// Checks that each attachment drops its own repetitions only.
 #[track_caller]
 fn assert_own_diff(flow: &impl Recipe<In = i32, Out = i32>) {
     let (a, b) = (Attached::of(flow), Attached::of(flow));
@@ -371,7 +371,7 @@ fn count_unless_negative(count: &mut i32, value: &i32) {
     *count += 1;
 }
 
-/// As [`count_unless_negative`], but counts before it looks.
+/// As [`count_unless_negative`], but counts before it checks.
 fn count_and_refuse_negative(count: &mut i32, value: &i32) {
     *count += 1;
     assert!(*value >= 0);
@@ -382,7 +382,8 @@ fn unless_two(state: &i32) -> i32 {
     *state
 }
 
-/// The mean and the sum of squared differences from it, kept as values come (Welford's way).
+/// The mean and the sum of squared differences from it, updated with each value (Welford's
+/// algorithm).
 #[derive(Default)]
 struct Deviation {
     count: f64,
@@ -398,7 +399,7 @@ impl Deviation {
         self.squares += from_mean * (value - self.mean);
     }
 
-    /// By how many standard deviations of the values so far this one differs from their mean.
+    /// How many standard deviations this value differs from the mean, both over the values so far.
     fn score(&self, value: f64) -> Option<f64> {
         (self.count > 1.0).then(|| (value - self.mean) / (self.squares / (self.count - 1.0)).sqrt())
     }
@@ -410,7 +411,7 @@ fn flo_54_a_step_that_panics_keeps_the_state() {
     let flow = Flow::new().scan_map(|| 0, count_unless_negative, count);
     check(&flow, [10, -1, 20], [1, 2]);
     check_detached(&flow, [10, -1, 20], [1, 2]);
-    // A step changes the state in place: the state that is kept has what the step changed before it panicked.
+    // A step changes the state in place: changes made before a panic stay.
     let flow = Flow::new().scan_map(|| 0, count_and_refuse_negative, count);
     check(&flow, [10, -1, 20], [1, 3]);
     check_detached(&flow, [10, -1, 20], [1, 3]);
@@ -554,7 +555,7 @@ fn flo_74_a_failing_seed_of_scan_is_seen_by_who_attaches() {
 
 // Window.
 
-/// What is seen through a view of the last `count` values.
+/// The contents of a view of the last `count` values.
 fn views(
     count: usize,
     inputs: impl IntoIterator<Item = i32>,
@@ -564,7 +565,7 @@ fn views(
     observe(&flow, inputs)
 }
 
-/// What a function makes of the last three values of 1, 2, 3, 4.
+/// The results of a function for the last three values of 1, 2, 3, 4.
 fn of_three<T: Clone + Send + Sync + 'static>(function: fn(Window<'_, i32>) -> T) -> Vec<T> {
     observe(&Flow::new().window(3).unwrap().map(function), 1..=4)
 }
@@ -573,7 +574,7 @@ fn values(window: Window<'_, i32>) -> Vec<i32> {
     window.iter().copied().collect()
 }
 
-/// That a view of the last values of 1, 2, 3 ... shows these, written one window a string.
+/// Checks what a view of the last values of 1, 2, 3 ... shows; each expected string is one window.
 #[track_caller]
 fn check_views(count: usize, upto: i32, view: fn(Window<'_, i32>) -> Window<'_, i32>, expected: &[&str]) {
     let seen: Vec<String> = views(count, 1..=upto, view)

@@ -1,4 +1,4 @@
-//! Failures: what one callback loses, and nobody else.
+//! Failures: a panicking callback loses its own value, and affects no other.
 
 #![allow(clippy::trivially_copy_pass_by_ref, reason = "operators show values by reference")]
 

@@ -1,4 +1,4 @@
-//! What was recorded is observed again. `replay.rs` beside this folder has more of it.
+//! A replay repeats the recorded observations. `replay.rs` beside this folder has more tests.
 
 use tidemark_circuit::{Circuit, Recording, Registrar, Replay, RunBy, Subject, name};
 

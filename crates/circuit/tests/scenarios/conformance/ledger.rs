@@ -1,7 +1,9 @@
-//! The account of the specification's scenarios: which are proven, which make no sense in Rust, and that none is missing.
+//! The account of the specification's scenarios: which are tested, which do not apply to Rust, and
+//! that none is missing.
 //!
-//! A scenario is proven by the one test of this folder whose name starts with its id. What makes no sense in Rust is read from
-//! the sources beside this one: their `NOT_APPLICABLE` lists.
+//! A scenario is tested by the one test of this folder whose name starts with its id. The scenarios
+//! that do not apply to Rust are read from the sources beside this one: their `NOT_APPLICABLE`
+//! lists.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -9,22 +11,25 @@ use std::path::Path;
 use std::process::Command;
 use std::{env, fs, io};
 
-/// The scenarios of the specification, a line each: the id, and whether it makes sense in `any` language or only in `java`.
+/// The scenarios of the specification, one per line: the id, and whether it applies to `any`
+/// language or only to `java`.
 const SCENARIOS: &str = include_str!("scenarios.txt");
 
-/// What makes sense in other languages than Java and yet not in Rust. To add to these takes more than a reason.
+/// Scenarios that apply to languages other than Java, but not to Rust. An addition to this list
+/// takes more than a reason.
 const NEITHER_JAVAS_NOR_RUSTS: &[&str] = &[
     // A second implementation of the same interfaces.
     "FAN-09", "FIB-05", "FIB-154", "FLO-06", "FLO-14", "FLO-23", "POR-03", "SCO-08", "SUB-03", "TIC-06",
-    // Arguments that are of no type: negative counts, values without an order, bounds of another type.
+    // Arguments that no type allows: negative counts, values without an order, bounds of another
+    // type.
     "FIB-120", "FIB-124", "FIB-142", "FIB-145", "FIB-173", "FLO-89", "FIB-16", "FIB-18", "FIB-20", "FIB-21",
     "FIB-25", "FIB-26", "FIB-28", "FIB-30", "FIB-33", "FIB-34", "VAR-05",
-    // What is kept for longer than it lives.
+    // References that outlive their referent.
     "FLO-75", "FLO-77", "SBR-20", // Given up by the specification.
     "OLD-03",
 ];
 
-/// The ids of all scenarios, and whether they are for Java alone.
+/// The ids of all scenarios, and whether each applies to Java only.
 fn all() -> BTreeMap<&'static str, bool> {
     let scenario = |line: &'static str| match line.split_once(' ') {
         Some((id, "java")) => (id, true),
@@ -42,7 +47,7 @@ fn id_of_test(path: &str) -> Option<String> {
     is_id.then(|| format!("{}-{number}", group.to_uppercase()))
 }
 
-/// The module of the scenarios in this binary, as the names of tests begin with it.
+/// The module of the scenarios in this binary: the prefix of their tests' names.
 const MODULE: &str = "conformance::";
 
 /// The ids of the scenarios' tests that this binary runs.
@@ -56,7 +61,7 @@ fn proven() -> Vec<String> {
     };
     assert_eq!(list(&["--list", "--format=terse", "--ignored"]), "", "an ignored test proves nothing");
     let tests = list(&["--list", "--format=terse"]);
-    // The argument may occur anywhere in a test's path, and counts at its start only.
+    // The filter may match anywhere in a test's path; only matches at its start count.
     let paths = tests.lines().filter_map(|line| line.strip_prefix(MODULE)?.strip_suffix(": test"));
     paths.filter_map(id_of_test).collect()
 }
@@ -113,8 +118,8 @@ fn what_makes_sense_in_other_languages_is_left_out_by_name_only() {
     assert_eq!(left_out, NEITHER_JAVAS_NOR_RUSTS.iter().copied().collect());
 }
 
-/// Prints the account past the capture of tests' output, for who runs all checks. Whether the tests that it counts pass is for them
-/// to say.
+/// Prints the account past the capture of tests' output, for the full run of all checks. Whether
+/// the counted tests pass is for those tests to report.
 fn say(proven: usize, not_applicable: usize, missing: &[&str]) {
     let count = missing.len();
     let mut text = vec![format!(

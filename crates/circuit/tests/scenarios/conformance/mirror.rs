@@ -1,4 +1,5 @@
-//! Mirrors: conduits that are fed from another conduit, by a subscriber to a pool of their pipes. The subscription is the bridge.
+//! Mirrors: conduits that another conduit feeds, through a subscriber to a pool of their pipes. The
+//! subscription is the bridge.
 
 use tidemark_circuit::{Circuit, Conduit, Fiber, Flow, Recipe, Subscription};
 
@@ -14,7 +15,7 @@ where
     (mirror, source.subscribe(&subscriber).expect("open"))
 }
 
-/// What comes out of a mirror with these operators when these values go into one pipe of the source.
+/// The outputs of a mirror with these operators after these values enter one pipe of the source.
 fn mirrored<R>(circuit: &Circuit, recipe: &R, values: impl IntoIterator<Item = R::In>) -> Vec<R::Out>
 where
     R: Recipe<In: Clone, Out: Clone>,
@@ -120,7 +121,7 @@ fn mir_06_a_mirror_of_differences() {
     }
 }
 
-/// The operators are put before each pipe by a function of one's own.
+/// The caller's own function puts the operators before each pipe.
 #[test]
 fn mir_07_a_pool_may_be_derived_by_a_function() {
     for circuit in circuits() {

@@ -1,7 +1,8 @@
-//! The scenarios of the specification, one test each: a test's name starts with the id of its scenario.
+//! The scenarios of the specification, one test each: a test's name starts with the id of its
+//! scenario.
 //!
-//! What makes no sense in Rust is listed as `NOT_APPLICABLE` in the module of its group, with the reason. The ledger proves
-//! that nothing is missing.
+//! Scenarios that do not apply to Rust are listed as `NOT_APPLICABLE` in the module of their group,
+//! with the reasons. The ledger proves that none is missing.
 
 mod attached;
 mod bank;

@@ -8,7 +8,7 @@ use std::iter;
 
 use tidemark_circuit::{Extent, Name, name};
 
-/// Scenarios that make no sense in Rust, with the reason.
+/// Scenarios that do not apply to Rust, with the reasons.
 #[allow(dead_code, unreachable_pub, reason = "read from the source, to prove that every scenario is covered")]
 pub const NOT_APPLICABLE: &[(&str, &str)] = &[
     ("NAM-032", "Java: enum constants with a body are classes"),
@@ -50,7 +50,7 @@ fn appended(name: Name) -> String {
     name.fold_to(|name| name.part().to_owned(), |text, name| format!("{text}.{}", name.part()))
 }
 
-/// The parts as a list, behind an iterator that can be walked but once.
+/// The parts as an iterator that yields each only once.
 fn once<const N: usize>(parts: [&str; N]) -> impl Iterator<Item = &str> {
     let mut parts = parts.into_iter();
     iter::from_fn(move || parts.next())
@@ -264,7 +264,7 @@ fn nam_035_a_name_extended_twice_by_one_part_is_the_same() {
     assert_eq!(root.extend("child").unwrap(), root.extend("child").unwrap());
 }
 
-/// Types that are nested in modules, in place of nested classes.
+/// Types nested in modules, in place of nested classes.
 mod outer {
     pub(super) struct Outer;
 
@@ -296,7 +296,7 @@ fn nam_044_a_name_is_extended_by_a_list_with_paths_among_its_parts() {
     assert_eq!((name.depth(), name.path()), (4, "base.level1.level2.level3"));
 }
 
-/// Parts that make no name.
+/// Parts that no name can have.
 macro_rules! refused {
     ($($test:ident: $name:expr;)*) => {$(
         #[test]

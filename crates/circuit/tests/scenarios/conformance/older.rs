@@ -1,10 +1,10 @@
-//! Scenarios of what earlier revisions of the specification had.
+//! Scenarios from earlier revisions of the specification.
 
 use tidemark_circuit::{Circuit, Fiber, Flow, Pipe};
 
 use super::support::{Trace, circuits, emissions, name};
 
-/// Scenarios that make no sense in Rust, with the reason.
+/// Scenarios that do not apply to Rust, with the reasons.
 #[allow(dead_code, unreachable_pub, reason = "read from the source, to prove that every scenario is covered")]
 pub const NOT_APPLICABLE: &[(&str, &str)] =
     &[("OLD-03", "given up by the specification: a circuit's end is the return of close_and_settle")];
@@ -67,7 +67,8 @@ fn old_02_a_tap_mirrors_a_conduit_through_a_function() {
     }
 }
 
-/// What was configured with a callback is a value now, and goes to a single pipe or to a whole conduit.
+/// A former callback configuration is a value now, and applies to a single pipe or to a whole
+/// conduit.
 #[test]
 fn old_04_operators_stand_before_a_pipe_or_before_every_pipe_of_a_conduit() {
     for circuit in circuits() {
@@ -116,7 +117,7 @@ fn old_04_operators_stand_before_a_pipe_or_before_every_pipe_of_a_conduit() {
     }
 }
 
-/// An object of one's own per name, which speaks through a pipe.
+/// A caller's own object per name, which emits through a pipe.
 struct Counter(Pipe<i64>);
 
 impl Counter {

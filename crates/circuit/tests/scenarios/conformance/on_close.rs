@@ -1,10 +1,10 @@
-//! What is called when a subscription has ended, whoever ended it.
+//! Callbacks at the end of a subscription, whichever side ended it.
 
 use tidemark_circuit::{Circuit, Conduit, Current, Subscriber, Subscription};
 
 use super::support::{Trace, circuits, fail, name};
 
-/// Scenarios that make no sense in Rust, and why.
+/// Scenarios that do not apply to Rust, with the reasons.
 #[allow(dead_code, reason = "read as text, to see that no scenario is missing")]
 pub(crate) const NOT_APPLICABLE: &[(&str, &str)] = &[("ONC-10", "Java: absent arguments")];
 

@@ -4,12 +4,12 @@ use tidemark_circuit::{Circuit, ContextError, Kind, Pin, Pipe, Receptor};
 
 use super::support::{NoEmit, Trace, circuits, has, name};
 
-/// Scenarios that make no sense in Rust, with the reason.
+/// Scenarios that do not apply to Rust, with the reasons.
 #[allow(dead_code, unreachable_pub, reason = "read from the source, to prove that every scenario is covered")]
 pub const NOT_APPLICABLE: &[(&str, &str)] =
     &[("PIN-11", "Java: null arguments"), ("PIN-18", "Java: null arguments")];
 
-/// What `act` gives with a pin that begins with 42, in the context of this circuit.
+/// The result of `act` for a pin that starts at 42, in the context of this circuit.
 fn inside<T: Send + 'static>(
     circuit: &Circuit,
     pin: &Pin<u64>,

@@ -1,4 +1,4 @@
-//! Pipe: a way into a circuit.
+//! Pipe: an input of a circuit.
 
 #![allow(clippy::trivially_copy_pass_by_ref, reason = "operators show values by reference")]
 
@@ -11,7 +11,7 @@ use tidemark_circuit::{Circuit, Current, Extent, Fiber, Kind, Pipe, Registrar, R
 
 use super::support::{Gate, Trace, circuits, driven, name, run_by};
 
-/// Scenarios that make no sense in Rust, and why.
+/// Scenarios that do not apply to Rust, with the reasons.
 #[allow(dead_code, reason = "read as text, to see that no scenario is missing")]
 pub(crate) const NOT_APPLICABLE: &[(&str, &str)] = &[
     ("PIP-24", "Java: absent value"),
@@ -23,7 +23,8 @@ fn named(path: &str) -> Circuit {
     Circuit::builder().name(name(path)).build().expect("a thread")
 }
 
-/// A pipe that notes the values together with the context and the thread that handles them, and emits them further.
+/// A pipe that notes the values with the context and the thread that handle them, and emits them to
+/// the next pipe.
 fn noting(circuit: &Circuit, trace: &Trace<(u32, Current, ThreadId)>, next: Option<Pipe<u32>>) -> Pipe<u32> {
     let seen = trace.clone();
     let pipe = circuit.pipe(move |value: u32| {
@@ -183,7 +184,7 @@ fn pip_08_a_hundred_pipes_add_up() {
 
 // Operators.
 
-/// What comes through a pipe of each driver's circuit with these operators ahead of it.
+/// The outputs of a pipe in each driver's circuit with these operators ahead of it.
 macro_rules! operators {
     ($(fn $name:ident: $fiber:expr, $inputs:expr => $outputs:expr;)*) => {$(
         #[test]
@@ -235,7 +236,7 @@ fn pip_17_two_circuits_deliver_independently() {
             pipes[0].emit(value);
             pipes[1].emit(value + 100);
         }
-        // Only one of them.
+        // Settles only one of them.
         first.settle().expect("outside");
         assert_eq!(traces[0].take(), (0..10).collect::<Vec<_>>());
         first.close();
@@ -388,7 +389,7 @@ fn pip_40_a_pipe_without_a_name_has_its_circuits() {
     assert_eq!(Trace::<u32>::new().pipe(&circuit).subject().name(), name("pip.forty"));
 }
 
-// Pipes that lead nowhere, or to others.
+// Pipes that lead nowhere, or to other pipes.
 
 #[test]
 fn pip_10_what_is_discarded_disturbs_nothing() {

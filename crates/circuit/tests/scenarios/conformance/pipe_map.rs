@@ -1,14 +1,14 @@
-//! Pipes whose values are mapped on their way.
+//! Pipes whose values are mapped before they arrive.
 
 use tidemark_circuit::{Capture, Circuit, Current, Fiber, Flow, Recipe};
 
 use super::support::{Captured, Trace, circuits, emissions, name};
 
-/// Scenarios that make no sense in Rust, and why.
+/// Scenarios that do not apply to Rust, with the reasons.
 #[allow(dead_code, reason = "read as text, to see that no scenario is missing")]
 pub(crate) const NOT_APPLICABLE: &[(&str, &str)] = &[("MAP-17", "Java: absent targets")];
 
-/// What arrives in a circuit of each driver when these values go through the recipe.
+/// The values that arrive in a circuit of each driver after these inputs pass the recipe.
 fn arrives<R: Recipe>(recipe: &R, inputs: impl IntoIterator<Item = R::In, IntoIter: Clone>) -> Vec<R::Out>
 where
     R::Out: PartialEq + std::fmt::Debug,
@@ -120,7 +120,7 @@ fn labelled() -> impl Recipe<In = u32, Out = String> {
     Flow::<u32>::new().map(|value| value.to_string())
 }
 
-/// What is captured of a conduit when these values go into a pipe in front of its pipe of one name.
+/// The captures of a conduit after these values enter a pipe ahead of its pipe of one name.
 fn captured<R: Recipe<Out: Clone>>(
     circuit: &Circuit,
     recipe: &R,

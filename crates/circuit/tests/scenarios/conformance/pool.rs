@@ -9,7 +9,7 @@ use tidemark_circuit::{Circuit, Fault, Name, Pool, cortex};
 
 use super::support::{circuits, name, wait_until};
 
-/// Scenarios that make no sense in Rust, with the reason.
+/// Scenarios that do not apply to Rust, with the reasons.
 #[allow(dead_code, unreachable_pub, reason = "read from the source, to prove that every scenario is covered")]
 pub const NOT_APPLICABLE: &[(&str, &str)] = &[("POO-13", "Java: null arguments")];
 
@@ -41,7 +41,7 @@ fn absent<T>() -> Result<T, Fault> {
     Err(Fault::new(cortex().subject().clone(), "pool", "there is none"))
 }
 
-/// That both requests meet with the same refusal, and the factory was called once.
+/// Checks that two requests get the same refusal from one call of the factory.
 fn refuses_once(pool: &Pool<u64>, calls: &Calls, message: &str) {
     for _ in 0..2 {
         let fault = pool.get(name("one")).unwrap_err();
@@ -156,7 +156,7 @@ fn poo_07_the_factory_is_called_once_per_name() {
     }
 }
 
-/// Twenty threads ask the pool for one name at once, while its factory is at work.
+/// Twenty threads request one name concurrently, while the pool's factory runs.
 fn contended(which: usize) {
     for circuit in circuits() {
         let calls = Calls::default();
@@ -166,7 +166,7 @@ fn contended(which: usize) {
         let pools = derived_and_root(&circuit, move |name| {
             counter.count();
             wait_until(|| others.load(Ordering::SeqCst) >= 2, "another thread asks");
-            // Time for it to come as far as it can.
+            // Time for the other thread to get as far as it can.
             thread::sleep(Duration::from_millis(2));
             Ok(Arc::new(name))
         });
@@ -227,7 +227,7 @@ fn poo_11_pools_are_derived_from_derived_pools() {
     }
 }
 
-/// A pool has nothing to close it with; that it is dropped is the nearest.
+/// A pool has no close; dropping it is the nearest.
 #[test]
 fn poo_12_what_a_pool_made_lives_on_without_it() {
     for circuit in circuits() {

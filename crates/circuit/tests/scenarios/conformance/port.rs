@@ -4,7 +4,7 @@ use tidemark_circuit::{Circuit, Fiber, Flow, Kind, Pipe, Port, Receptor};
 
 use super::support::{Trace, circuits, has, name};
 
-/// Scenarios that make no sense in Rust, with the reason.
+/// Scenarios that do not apply to Rust, with the reasons.
 #[allow(dead_code, unreachable_pub, reason = "read from the source, to prove that every scenario is covered")]
 pub const NOT_APPLICABLE: &[(&str, &str)] = &[
     ("POR-03", "the type system: there are no pipes of another implementation"),
@@ -14,7 +14,7 @@ pub const NOT_APPLICABLE: &[(&str, &str)] = &[
     ("POR-21", "Java: null arguments"),
 ];
 
-/// What the port has now.
+/// The current value of the port.
 fn value<T: Clone + Send + 'static>(circuit: &Circuit, port: &Port<T>) -> T {
     let trace = Trace::new();
     port.emit(&trace.pipe(circuit));
@@ -91,7 +91,7 @@ fn por_07_a_closed_circuit_makes_no_port() {
     }
 }
 
-/// Its `emit` takes a pipe, to which it gives its value.
+/// Its `emit` takes a pipe, and emits the port's value to it.
 #[test]
 fn por_08_a_port_is_no_pipe_and_no_receptor() {
     assert!(has!(fn(u64), Receptor<u64>) && has!(Pipe<u64>, Into<Pipe<u64>>), "the check tells what is one");

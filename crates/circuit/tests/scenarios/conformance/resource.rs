@@ -1,4 +1,4 @@
-//! Scenarios of closing and waiting for it.
+//! Scenarios of closing resources and waiting for their end.
 
 use std::thread;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use super::support::{Gate, Trace, circuits, driven, name};
 
 fn deaf(_: &Subject, _: &mut Registrar<'_, u64>) {}
 
-/// Something that ends slowly: who waits for the end has to wait until another thread opens a gate.
+/// An end that takes long: a caller that waits for it waits until another thread opens a gate.
 #[derive(Clone)]
 struct Slow {
     trace: Trace<&'static str>,
@@ -21,19 +21,20 @@ impl Slow {
         Self { trace: Trace::new(), gate: Gate::default() }
     }
 
-    /// Holds its caller at the gate, and then notes that it has ended.
+    /// Blocks the caller at the gate, then notes the end.
     fn end(&self) {
         self.gate.pass();
         self.trace.push("ended");
     }
 
-    /// A subscription whose end is slow.
+    /// A subscription whose end takes long.
     fn subscribe(&self, conduit: &Conduit<u64>, subscriber: &Subscriber<u64>) -> Subscription<u64> {
         let slow = self.clone();
         conduit.subscribe_with(subscriber, move |_| slow.end()).expect("open")
     }
 
-    /// That closing through the trait waits for the end, once; and again, when there is nothing to wait for any more.
+    /// Checks that closing through the trait waits for the end once; the second call has nothing to
+    /// wait for.
     fn close_and_settle(&self, resource: &dyn Resource) {
         thread::scope(|scope| {
             scope.spawn(|| {

@@ -6,12 +6,12 @@ use tidemark_circuit::{
 
 use super::support::{Trace, circuits, name};
 
-/// Scenarios that make no sense in Rust, with the reason.
+/// Scenarios that do not apply to Rust, with the reasons.
 #[allow(dead_code, unreachable_pub, reason = "read from the source, to prove that every scenario is covered")]
 pub const NOT_APPLICABLE: &[(&str, &str)] =
     &[("SCO-08", "the type system: whatever is a Resource may be registered, there are no foreign ones")];
 
-/// A subscription to the conduit that notes this number when it has ended.
+/// A subscription to the conduit that notes this number at its end.
 fn ending(circuit: &Circuit, conduit: &Conduit<u64>, trace: &Trace<u32>, number: u32) -> Subscription<u64> {
     let deaf = circuit.subscriber(|_: &Subject, _: &mut Registrar<'_, u64>| ()).expect("open");
     let seen = trace.clone();

@@ -1,5 +1,5 @@
-//! Shape: what the crate consists of, and what each part can do. Capabilities are traits here, so most of it is proven by
-//! compiling.
+//! Shape: the parts of the crate, and the capabilities of each. Capabilities are traits, so
+//! compiling proves most of it.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use tidemark_circuit::{
 
 use super::support::{Trace, circuits, has, name};
 
-/// Scenarios that make no sense in Rust, and why.
+/// Scenarios that do not apply to Rust, with the reasons.
 #[allow(dead_code, reason = "read as text, to see that no scenario is missing")]
 pub(crate) const NOT_APPLICABLE: &[(&str, &str)] = &[
     ("SHP-01", "Java: lists the overloads of methods by reflection"),
@@ -58,7 +58,7 @@ impl Everything {
         }
     }
 
-    /// Who they are, with the cortex and the context of this thread.
+    /// The subjects, with the cortex and the context of this thread.
     fn subjects(&self) -> [&Subject; 14] {
         [
             cortex().subject(),
@@ -88,8 +88,8 @@ fn shp_02_a_closure_receives_and_a_state_is_iterated() {
     assert_eq!(State::empty().with(name("one"), 1).iter().count(), 1);
 }
 
-/// Two of the types have no counterpart: what a `Lookup` can do is the `get` of pools, banks and conduits, and a conduit is the one
-/// kind of `Source`.
+/// Two of the types have no counterpart: the `get` of pools, banks and conduits does what a
+/// `Lookup` does, and a conduit is the only kind of `Source`.
 #[test]
 fn shp_03_every_type_is_had_by_public_calls() {
     for circuit in circuits() {
@@ -129,7 +129,7 @@ fn shp_03_every_type_is_had_by_public_calls() {
     }
 }
 
-/// A conduit is the one kind of source.
+/// A conduit is the only kind of source.
 #[test]
 fn shp_05_what_ends_is_a_resource() {
     fn is_resource(_: &impl Resource) {}
@@ -159,7 +159,7 @@ fn scope_of(circuit: &Circuit) -> Scope {
     scope
 }
 
-/// A `subscribe` for those who have none of their own: a type's own method is preferred where there is one.
+/// A `subscribe` for types without one: a type's own method takes precedence.
 trait NoSource {
     fn subscribe(&self, _: &Subscriber<u64>) -> &'static str {
         "no source"

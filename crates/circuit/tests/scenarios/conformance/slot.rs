@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tidemark_circuit::{Name, Slot, State, Value, ValueKind, name};
 
-/// Scenarios that make no sense in Rust, with the reason.
+/// Scenarios that do not apply to Rust, with the reasons.
 #[allow(dead_code, unreachable_pub, reason = "read from the source, to prove that every scenario is covered")]
 pub const NOT_APPLICABLE: &[(&str, &str)] = &[
     ("SLO-01", "Java: enum constants know their type and name"),
@@ -27,7 +27,7 @@ fn slo_11_a_template_gives_its_value_where_a_state_has_none() {
     assert_eq!(State::empty().value(&Slot::new(name!("missing"), 999)), 999);
 }
 
-/// A slot that tells its name, type and value, typed and untyped.
+/// Checks name, type and value of a slot, typed and untyped.
 macro_rules! tells {
     ($($test:ident: $kind:ident, $value:expr;)*) => {$(
         #[test]

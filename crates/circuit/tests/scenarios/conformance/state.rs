@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tidemark_circuit::{Name, Slot, State, Value, ValueKind, Valued, name};
 
-/// Scenarios that make no sense in Rust, with the reason.
+/// Scenarios that do not apply to Rust, with the reasons.
 #[allow(dead_code, unreachable_pub, reason = "read from the source, to prove that every scenario is covered")]
 pub const NOT_APPLICABLE: &[(&str, &str)] = &[
     ("STA-08", "Java: enum constants know their type and name"),

@@ -1,4 +1,4 @@
-//! Subject: who is who.
+//! Subject: identity.
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -7,7 +7,7 @@ use tidemark_circuit::{Circuit, Conduit, Current, Extent, Kind, Registrar, Subje
 
 use super::support::name;
 
-/// Scenarios that make no sense in Rust, with the reason.
+/// Scenarios that do not apply to Rust, with the reasons.
 #[allow(dead_code, unreachable_pub, reason = "read from the source, to prove that every scenario is covered")]
 pub const NOT_APPLICABLE: &[(&str, &str)] =
     &[("SUB-03", "the type system: there is one type of subject, and nothing else compares with it")];
@@ -53,7 +53,7 @@ fn sub_04_subjects_have_one_order() {
         conduit(&left, "a").subject().clone(),
         conduit(&left, "z").subject().clone(),
         right.subject().clone(),
-        // Its parent decides, not its name.
+        // Ordered by its parent, not by its name.
         conduit(&right, "b").subject().clone(),
     ]
     .into();

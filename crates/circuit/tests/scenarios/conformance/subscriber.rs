@@ -1,4 +1,4 @@
-//! Subscriber: who is told of pipes, from when and until when.
+//! Subscriber: which pipes are announced to it, and from when until when.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,14 +7,14 @@ use tidemark_circuit::{Circuit, Conduit, Flow, Pipe, ReceiverPool, Registrar, Su
 
 use super::support::{Trace, circuits, fail, name};
 
-/// Scenarios that make no sense in Rust, and why.
+/// Scenarios that do not apply to Rust, with the reasons.
 #[allow(dead_code, reason = "read as text, to see that no scenario is missing")]
 pub(crate) const NOT_APPLICABLE: &[(&str, &str)] = &[
     ("SBR-20", "the type system: a kept registrar does not compile, see the example of `Registrar`"),
     ("SBR-27", "Java: absent arguments"),
 ];
 
-/// A subscriber that counts how often it is told of a pipe, and how much arrives.
+/// A subscriber that counts announcements of pipes, and values.
 struct Counting {
     subscriber: Subscriber<u32>,
     told: Arc<AtomicUsize>,
@@ -389,7 +389,8 @@ fn sbr_14_a_derived_pool_is_a_target() {
     }
 }
 
-/// A pool whose pipes take a wider type than the subscribers' sources emit: what is narrower converts on its way.
+/// A pool whose pipes have a wider type than the subscribers' sources: narrower values are
+/// converted.
 struct Widening(Conduit<u64>);
 
 impl<E: Into<u64> + Clone + Send + 'static> ReceiverPool<E> for Widening {
@@ -408,7 +409,7 @@ fn sbr_26_a_pool_of_a_wider_type_is_a_target() {
             (circuit.conduit::<u8>().expect("open"), circuit.conduit::<u32>().expect("open"));
         bytes.subscribe(&circuit.subscriber_to(Widening(wide.clone())).expect("open")).expect("open");
         words.subscribe(&circuit.subscriber_to(Widening(wide.clone())).expect("open")).expect("open");
-        // The same by a flow, without a pool of one's own.
+        // The same with a flow, without a pool type of the caller's own.
         let derived = circuit.conduit::<u32>().expect("open");
         let widened = wide.pool(&Flow::<u32>::new().map(u64::from));
         derived.subscribe(&circuit.subscriber_to(widened).expect("open")).expect("open");
@@ -421,7 +422,8 @@ fn sbr_26_a_pool_of_a_wider_type_is_a_target() {
         let [byte, word] = [u64::from(u8::MAX), u64::from(u32::MAX)];
         let mut seen = trace.take();
         assert_eq!(seen.len(), 4);
-        // Those that come by another pipe come behind what was emitted to the wide ones directly, or ahead of it.
+        // Values that pass another pipe may come before or after the direct emissions to the wide
+        // pipes.
         seen.sort_unstable_by_key(|(_, value)| *value);
         let expected = [(name("a"), 2), (name("a"), byte), (name("b"), word), (name("a"), u64::MAX)];
         assert_eq!(seen, expected, "each under the name of its pipe");

@@ -1,4 +1,4 @@
-//! What the scenarios have in common.
+//! Helpers of the scenarios.
 
 use std::panic;
 use std::sync::{Arc, Condvar, Mutex};
@@ -10,19 +10,19 @@ use tidemark_circuit::{
     Basin, Capture, Cell, Circuit, Conduit, Name, Pin, Pipe, Receptor, Registrar, RunBy, Subject, Subscriber,
 };
 
-/// A circuit for each way of running one where nobody but the driver runs it.
+/// A circuit for each driver that needs no caller.
 #[track_caller]
 pub(crate) fn driven() -> impl Iterator<Item = Circuit> {
     each_in_time([RunBy::SharedPool, RunBy::Thread])
 }
 
-/// A circuit for each way of running one in which waiting for it is enough.
+/// A circuit for each driver with which settling is enough.
 #[track_caller]
 pub(crate) fn circuits() -> impl Iterator<Item = Circuit> {
     each_in_time([RunBy::SharedPool, RunBy::Thread, RunBy::Waiters])
 }
 
-/// What is done with these circuits, all together, has a limit.
+/// Circuits that share one time limit.
 #[track_caller]
 fn each_in_time<const N: usize>(ways: [RunBy; N]) -> impl Iterator<Item = Circuit> {
     let limit = Limit::new();
@@ -40,7 +40,8 @@ pub(crate) fn name(path: &str) -> Name {
     Name::new(path).expect("a valid name")
 }
 
-/// Whether a type implements a trait, found while compiling: the inherent constant is preferred where it exists.
+/// Whether a type implements a trait, decided at compile time: the inherent constant takes
+/// precedence where it exists.
 macro_rules! has {
     ($type:ty, $($capability:tt)+) => {{
         #[allow(dead_code, reason = "one of the two constants is used")]
@@ -60,7 +61,7 @@ macro_rules! has {
 
 pub(crate) use has;
 
-/// An `emit` of a value for those who have none of their own: a type's own method is preferred where there is one.
+/// An `emit` for types without one: a type's own method takes precedence.
 pub(crate) trait NoEmit {
     fn emit(&self, _: u64) -> &'static str {
         "no pipe"
@@ -71,7 +72,7 @@ impl NoEmit for Cell<u64> {}
 impl NoEmit for Pin<u64> {}
 impl NoEmit for Pipe<u64> {}
 
-/// What a receptor saw, in order.
+/// The values that a receptor received, in order.
 pub(crate) struct Trace<T>(Arc<Mutex<Vec<T>>>);
 
 impl<T> Clone for Trace<T> {
@@ -89,18 +90,18 @@ impl<T: Send + 'static> Trace<T> {
         self.0.lock().expect("no panic").push(value);
     }
 
-    /// A receptor that notes what it is given.
+    /// A receptor that notes its values.
     pub(crate) fn receptor(&self) -> impl Receptor<T> + Clone + 'static {
         let trace = self.clone();
         move |value| trace.push(value)
     }
 
-    /// A pipe of the circuit whose receptor notes what it is given.
+    /// A pipe of the circuit whose receptor notes its values.
     pub(crate) fn pipe(&self, circuit: &Circuit) -> Pipe<T> {
         circuit.pipe(self.receptor()).expect("an open circuit")
     }
 
-    /// What was seen so far; the trace begins anew.
+    /// Takes the values so far, and leaves the trace empty.
     pub(crate) fn take(&self) -> Vec<T> {
         std::mem::take(&mut *self.0.lock().expect("no panic"))
     }
@@ -109,7 +110,7 @@ impl<T: Send + 'static> Trace<T> {
         self.0.lock().expect("no panic").len()
     }
 
-    /// Waits until so many values were seen; a scenario that hangs here for a minute has failed.
+    /// Waits until this many values were noted; a scenario that hangs here for a minute has failed.
     pub(crate) fn wait_for(&self, count: usize) {
         let end = Instant::now() + Duration::from_mins(1);
         while self.len() < count {
@@ -119,7 +120,7 @@ impl<T: Send + 'static> Trace<T> {
     }
 }
 
-/// What the pipes of a conduit emit, captured in a basin.
+/// The emissions of a conduit's pipes, captured in a basin.
 pub(crate) struct Captured<E> {
     circuit: Circuit,
     basin: Basin<Capture<E>>,
@@ -136,7 +137,7 @@ impl<E: Clone + Send + 'static> Captured<E> {
         Self { circuit: circuit.clone(), basin, drain: trace.pipe(circuit), trace }
     }
 
-    /// What was captured since the last call.
+    /// The captures since the last call.
     pub(crate) fn drain(&self) -> Vec<Capture<E>> {
         self.basin.drain(&self.drain);
         self.circuit.settle().expect("outside");
@@ -150,7 +151,7 @@ pub(crate) fn emissions<E: Clone>(captures: &[Capture<E>]) -> Vec<E> {
 }
 
 impl<E: Clone + Send + 'static> Trace<(Name, E)> {
-    /// A subscriber that notes what it hears of, with the names of the pipes.
+    /// A subscriber that notes the values it receives, with the names of the pipes.
     pub(crate) fn subscriber(&self, circuit: &Circuit) -> Subscriber<E> {
         let trace = self.clone();
         let subscriber = circuit.subscriber(move |subject: &Subject, registrar: &mut Registrar<'_, E>| {
@@ -160,25 +161,25 @@ impl<E: Clone + Send + 'static> Trace<(Name, E)> {
         subscriber.expect("an open circuit")
     }
 
-    /// Notes what goes through the conduit from here on.
+    /// Notes what passes through the conduit from now on.
     pub(crate) fn of(circuit: &Circuit, conduit: &Conduit<E>) -> Self {
         let trace = Self::new();
         conduit.subscribe(&trace.subscriber(circuit)).expect("an open conduit");
         trace
     }
 
-    /// What was seen so far, without names; the trace begins anew.
+    /// Takes the values so far, without names, and leaves the trace empty.
     pub(crate) fn values(&self) -> Vec<E> {
         self.take().into_iter().map(|(_, value)| value).collect()
     }
 }
 
-/// Fails in a callback, without the message that a panic prints.
+/// Panics in a callback, without the message that a panic prints.
 pub(crate) fn fail(why: &'static str) -> ! {
     panic::resume_unwind(Box::new(why))
 }
 
-/// A door that is shut until somebody opens it.
+/// A gate that blocks until another thread opens it.
 #[derive(Clone, Default)]
 pub(crate) struct Gate(Arc<(Mutex<bool>, Condvar)>);
 

@@ -6,7 +6,7 @@ use tidemark_circuit::{Current, Error, Kind, Recording, Replay, RunBy, Simulatio
 
 use super::support::{Gate, Trace, circuits, driven, name, run_by};
 
-/// Scenarios that make no sense in Rust, with the reason.
+/// Scenarios that do not apply to Rust, with the reasons.
 #[allow(dead_code, unreachable_pub, reason = "read from the source, to prove that every scenario is covered")]
 pub const NOT_APPLICABLE: &[(&str, &str)] = &[
     ("TIC-06", "the type system: there are no pipes of another implementation"),
@@ -16,14 +16,15 @@ pub const NOT_APPLICABLE: &[(&str, &str)] = &[
 const MILLI: Duration = Duration::from_millis(1);
 const NEVER: Duration = Duration::from_hours(1);
 
-/// Waits until another ticker, which the same thread serves, has ticked so often: once each millisecond.
+/// Waits until another ticker of the same timer thread has ticked this often: once each
+/// millisecond.
 fn wait_for_ticks(count: usize) {
     let (circuit, trace) = (run_by(RunBy::Thread), Trace::new());
     let _ticker = circuit.ticker(MILLI, &trace.pipe(&circuit)).expect("open");
     trace.wait_for(count);
 }
 
-/// That nothing more comes, in the time in which another ticker ticks.
+/// Checks that nothing more arrives while another ticker ticks.
 fn rests<T: Send + 'static>(trace: &Trace<T>) {
     let count = trace.len();
     wait_for_ticks(20);
@@ -73,7 +74,7 @@ fn tic_03_ticks_that_a_busy_circuit_missed_come_later_without_a_gap() {
             .expect("open");
         let ticker = circuit.ticker(2 * MILLI, &target).expect("open");
         reached.pass();
-        // The first, and those that wait behind it: at least 25 were due by now.
+        // The first tick, and those that wait behind it: at least 25 were due by now.
         wait_for_ticks(50);
         gate.open();
         trace.wait_for(4);
@@ -81,7 +82,7 @@ fn tic_03_ticks_that_a_busy_circuit_missed_come_later_without_a_gap() {
         let ticks = trace.take();
         assert_eq!(ticks, (0..ticks.len() as u64).collect::<Vec<_>>());
     }
-    // The same to the tick, by a clock that is moved.
+    // The same, exact to the tick, with a clock that the test moves.
     let mut simulation = Simulation::new(1);
     let (circuit, trace) = (simulation.circuit(), Trace::new());
     let ticker = circuit.ticker(2 * MILLI, &trace.pipe(&circuit)).expect("open");
@@ -161,8 +162,9 @@ fn tic_11_a_target_that_fails_is_given_the_next_tick() {
     }
 }
 
-/// The specification asks for 85 of 100 ticks, by the system's clock. By a clock that is moved all come, each when it is due; the
-/// schedule of the system's clock is tested beside it, in `ticker/timer.rs`.
+/// The specification asks for 85 of 100 ticks, by the system's clock. With a clock that the test
+/// moves, all ticks come, each when it is due; `ticker/timer.rs` tests the schedule of the system's
+/// clock.
 #[test]
 fn tic_12_as_many_ticks_come_as_there_are_intervals() {
     let mut simulation = Simulation::new(1);
@@ -177,7 +179,7 @@ fn tic_12_as_many_ticks_come_as_there_are_intervals() {
     ticker.close();
 }
 
-/// However late ticks may come where the machine has other work: none comes before its time.
+/// Ticks may be late on a busy machine, but none comes before its time.
 #[test]
 fn no_tick_comes_early() {
     for circuit in driven() {
@@ -234,7 +236,7 @@ fn a_circuit_that_nobody_runs_is_owed_a_bounded_number_of_ticks() {
     let circuit = run_by(RunBy::Owner);
     let trace = Trace::new();
     let ticker = circuit.ticker(Duration::from_micros(1), &trace.pipe(&circuit)).expect("open");
-    // Another ticker tells when the first has had time for far more than it may send.
+    // Another ticker measures the time: enough for the first to send far more than it may.
     let clock = Trace::new();
     let other = run_by(RunBy::Thread);
     let _other = other.ticker(MILLI, &clock.pipe(&other)).expect("open");

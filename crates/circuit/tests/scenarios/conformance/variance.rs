@@ -1,8 +1,9 @@
-//! Values of a narrow type that end where a wider one is taken. Rust has no subtypes; what is narrower converts.
+//! Values of a narrow type at a target of a wider type. Rust has no subtypes; narrower values are
+//! converted.
 
 use tidemark_circuit::{Fiber, Flow};
 
-/// Scenarios that make no sense in Rust, and why.
+/// Scenarios that do not apply to Rust, with the reasons.
 #[allow(dead_code, reason = "read as text, to see that no scenario is missing")]
 pub(crate) const NOT_APPLICABLE: &[(&str, &str)] =
     &[("VAR-05", "the type system: a pipe of another type is another pipe")];

@@ -1,4 +1,4 @@
-//! The laboratory of counters, as its users have it.
+//! The lab of counters through its command line.
 
 use clap::{CommandFactory, Parser};
 use std::collections::HashMap;
@@ -25,7 +25,7 @@ pub(crate) fn parsed(arguments: &[&str]) -> Result<CounterOptions, clap::Error> 
     Program::try_parse_from(single_dash::normalise(arguments, &flags)).map(|program| program.options)
 }
 
-/// Whether nothing wrong was done, and what was said.
+/// Runs the lab; returns whether it passed, and its output.
 pub(crate) fn try_run(arguments: &[&str], variables: &[(&str, &str)]) -> anyhow::Result<(bool, String)> {
     let environment =
         |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
@@ -35,14 +35,14 @@ pub(crate) fn try_run(arguments: &[&str], variables: &[(&str, &str)]) -> anyhow:
     Ok((verdict.has_passed(), String::from_utf8(out)?))
 }
 
-/// What a run that does nothing wrong says.
+/// The output of a run that passes.
 pub(crate) fn said(arguments: &[&str]) -> String {
     let (is_right, text) = try_run(arguments, &[]).unwrap();
     assert!(is_right, "{text}");
     text
 }
 
-/// The fields of the line for programs, in their order.
+/// The fields of the machine-readable line, in order.
 pub(crate) fn summary(text: &str) -> Vec<(String, String)> {
     let line = text.lines().rfind(|line| line.starts_with("Summary: ")).expect("a line for programs");
     let field = |field: &str| {
@@ -52,7 +52,7 @@ pub(crate) fn summary(text: &str) -> Vec<(String, String)> {
     line["Summary: ".len()..].split(' ').map(field).collect()
 }
 
-/// Those of them that are numbers.
+/// The numeric fields of the summary.
 pub(crate) fn figures(text: &str) -> HashMap<String, u128> {
     let number = |(name, value): (String, String)| Some((name, value.parse().ok()?));
     summary(text).into_iter().filter_map(number).collect()

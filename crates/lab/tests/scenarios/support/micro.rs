@@ -1,4 +1,4 @@
-//! What holds for every laboratory of small measurements.
+//! Checks for every lab of micro-benchmarks.
 
 use clap::{Args, Parser};
 use std::collections::HashSet;
@@ -11,7 +11,7 @@ struct Program<O: Args> {
     options: O,
 }
 
-/// What a laboratory says to these flags.
+/// Runs a lab with these flags and returns its output.
 pub(crate) fn try_run<S: Scenario>(arguments: &[&str]) -> anyhow::Result<String> {
     let options = Program::<S::Options>::parse_from([&["bench"], arguments].concat()).options;
     let (mut out, mut notes) = (Vec::new(), std::io::sink());
@@ -20,7 +20,7 @@ pub(crate) fn try_run<S: Scenario>(arguments: &[&str]) -> anyhow::Result<String>
     Ok(String::from_utf8(out)?)
 }
 
-/// Every benchmark has a line in this table.
+/// Asserts that every benchmark has a line in this table.
 pub(crate) fn assert_all_are_there(benchmarks: &[Benchmark], table: &str) {
     for benchmark in benchmarks {
         let is_row = |line: &str| {
@@ -31,7 +31,7 @@ pub(crate) fn assert_all_are_there(benchmarks: &[Benchmark], table: &str) {
     }
 }
 
-/// Some rows are among those that say most, and most are not.
+/// Asserts that some rows are in the summary, and most are not.
 pub(crate) fn assert_the_summary_is_a_part(benchmarks: &[Benchmark]) {
     let count = benchmarks.iter().filter(|one| one.is_in_summary()).count();
     assert!((1..benchmarks.len() / 2).contains(&count), "{count} of {}", benchmarks.len());

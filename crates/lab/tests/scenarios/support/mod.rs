@@ -1,4 +1,4 @@
-//! What several laboratories' tests share.
+//! Helpers of several labs' tests.
 
 pub(crate) mod counters;
 pub(crate) mod micro;
