@@ -1,6 +1,6 @@
 //! A draw through a service allocates nothing once the service has warmed up.
 //!
-//! A target of its own: its allocator counts what the whole process takes.
+//! This test is its own target: its allocator counts the allocations of the whole process.
 
 #![allow(unsafe_code, reason = "a global allocator that counts")]
 
@@ -16,19 +16,19 @@ use tidemark_pool::{Catalogue, ChainedPool, Item, Pool, Secret};
 
 struct Counting;
 
-/// How often any thread has allocated.
+/// The number of allocations by all threads.
 static CALLS: AtomicU64 = AtomicU64::new(0);
 
-// SAFETY: it does what the system's allocator does.
+// SAFETY: it forwards to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         CALLS.fetch_add(1, SeqCst);
-        // SAFETY: as the caller says.
+        // SAFETY: the caller upholds the contract.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: as the caller says.
+        // SAFETY: the caller upholds the contract.
         unsafe { System.dealloc(block, layout) }
     }
 }
@@ -39,7 +39,7 @@ static ALLOCATOR: Counting = Counting;
 const DRAWS: u64 = 20_000;
 const AT_ONCE: u64 = 256;
 
-/// One test, so that nobody else allocates meanwhile.
+/// The only test of the target, so no other test allocates meanwhile.
 #[test]
 fn a_draw_allocates_nothing_in_any_of_the_three_ways() {
     let catalogue = Catalogue::new(vec![Item::limited("mug", 1, 1 << 40), Item::unlimited("nothing", 9)]);
@@ -54,7 +54,8 @@ fn a_draw_allocates_nothing_in_any_of_the_three_ways() {
         ("async", by_future),
         ("wait", waiting),
     ] {
-        // Buffers grow to what the largest batch takes, and which batch is the largest is chance.
+        // Buffers grow to the size of the largest batch, and the size of that batch depends on
+        // timing.
         let fewest = (0..5).map(|_| allocations(|| way(&service))).min().expect("five rounds");
         assert_eq!(fewest, 0, "{name}: {fewest} allocations for {DRAWS} draws");
     }
@@ -70,7 +71,7 @@ fn by_callback(service: &Service) {
     static ANSWERED: AtomicU64 = AtomicU64::new(0);
     let before = ANSWERED.load(SeqCst);
     for number in 0..DRAWS {
-        // What it captures is kept in place.
+        // The service stores the captured values in place.
         let captured = (number, number + 1);
         service.draw_with(move |outcome| {
             assert!(outcome.is_ok() && captured.0 < captured.1);
@@ -87,7 +88,7 @@ fn blocking(service: &Service) {
     }
 }
 
-/// Polls until the answer is there: nobody is woken.
+/// Polls until the answer is there, without a waker.
 fn by_future(service: &Service) {
     for _ in 0..DRAWS / 10 {
         let mut drawing = pin!(service.draw_async());

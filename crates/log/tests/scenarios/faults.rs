@@ -2,8 +2,8 @@
 //! fault, once and permanently; then the process or the machine dies, and the log is reopened.
 //!
 //! Each time the recovered log must be exactly a prefix of what was appended and contain everything
-//! that was acknowledged as durable, and no LSN is handed out twice. Only a disk that lies about
-//! success may lose acknowledged records, and even then nothing false is ever read.
+//! that was acknowledged as durable. The log never assigns an LSN twice. Only a disk that reports a
+//! false success may lose acknowledged records; even then the log reads nothing false.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -35,9 +35,9 @@ fn options() -> Options {
 struct Model {
     /// The records that the log should have, in order.
     history: BTreeMap<Lsn, Vec<u8>>,
-    /// Everything up to here was acknowledged.
+    /// Every record up to this LSN was acknowledged.
     acknowledged: Lsn,
-    /// The newest LSN ever handed out.
+    /// The newest LSN that was ever assigned.
     newest: Lsn,
     /// Whether the storage may have reported a false success.
     liar: bool,
@@ -347,7 +347,7 @@ fn a_record_that_was_admitted_before_the_disk_was_found_full_is_accepted() {
     let (log, _) = Log::open(Arc::new(storage.clone()), options()).expect("opens");
     let append = || log.append(0, 1, |buffer| buffer.extend_from_slice(&[1; 100]));
     append().expect("is accepted");
-    // From here on the first segment has its name, and any spare file is the emergency reserve.
+    // The first segment now has its name, and any spare file is the emergency reserve.
     log.wait_durable(Lsn(1)).expect("syncs");
     let spare = |name: &String| name.starts_with("spare-") && !name.contains("tmp");
     while !memory.list().expect("names").iter().any(spare) {
@@ -531,8 +531,8 @@ fn large_records_of_many_threads_all_find_the_room_that_they_were_promised() {
     let work = |thread: usize| {
         for round in 0..40 {
             let payload = [40, 100, 700, 3000, 9000, 20_000][(thread + round) % 6];
-            // As in the engine: checked before any change, and guaranteed from then on if the
-            // record is large.
+            // As in the engine: the caller checks before any change, and reserves space for a large
+            // record.
             if log.check_writable().is_ok()
                 && let Ok(room) = log.make_room(payload)
             {

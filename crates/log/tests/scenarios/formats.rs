@@ -1,4 +1,4 @@
-//! The same promises in every record format and on every storage.
+//! The same guarantees in every record format and on every storage.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! An LSN that was handed out is never given to another record, whatever happened to the first one:
-//! the log continues after a gap unless it is certain that nothing was lost.
+//! The log never assigns an LSN twice, whatever happened to the first record: it continues after a
+//! gap unless it is certain that nothing was lost.
 
 use std::io;
 use std::sync::Arc;

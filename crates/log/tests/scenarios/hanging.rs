@@ -1,5 +1,5 @@
-//! Storage that does not answer: appenders that check for space never wait. Records are refused
-//! after `stall_after`, and accepted again when the storage answers.
+//! Storage that does not answer: appenders that check for space never wait. The log refuses records
+//! after `stall_after`, and accepts them again when the storage answers.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! What a log promises to appenders and readers.
+//! Guarantees of a log to appenders and readers.
 
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
@@ -376,7 +376,7 @@ fn whoever_tells_of_a_record_has_it_written_before() {
     for _ in 0..1000 {
         let lsn = append(&log, b"x");
         log.write_or_request(lsn);
-        // Written here, or by the thread, which notifies the listener.
+        // This thread writes the record, or the commit thread does and notifies the listener.
         while log.written() < lsn {
             receiver.recv_timeout(Duration::from_mins(1)).expect("the listener is told of what is written");
         }

@@ -1,5 +1,5 @@
-//! Missing records that `END` proves to have been durable: the log is refused until an operator
-//! decides to continue without them. Nothing that a mere stop can leave is refused.
+//! Missing records that `END` proves to have been durable: opening fails until an operator decides
+//! to continue without them. A log opens in every state that a mere stop can leave.
 
 use std::io;
 use std::os::unix::fs::symlink;
@@ -267,7 +267,7 @@ fn proven_damage_is_told_as_damage() {
     assert!(found.damage().is_some() && found.missing.is_none(), "{found:?}");
 }
 
-/// Opens twice what a stop may have left.
+/// Opens twice a log that a stop may have left.
 fn assert_opens(storage: &MemoryStorage, last: Lsn, case: &str) {
     assert_eq!(inspect(storage).missing, None, "{case}");
     for _ in 0..2 {

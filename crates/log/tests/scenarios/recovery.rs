@@ -1,5 +1,5 @@
-//! Opening after a crash or with a damaged disk: torn tails are cut, damage is reported, nothing
-//! false is read.
+//! Opening after a crash or with a damaged disk: the log cuts torn tails, reports damage, and reads
+//! nothing false.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Repair and truncation after any damage: either the result starts, or they refuse and change
-//! nothing.
+//! Repair and truncation after any damage: either a server starts from the result, or the tools
+//! refuse and change nothing.
 
 use std::sync::Arc;
 
@@ -63,7 +63,7 @@ fn log_with(format: Format, lives: &[u64], snapshots: &[u64]) -> MemoryStorage {
                 take_snapshot(&log, None);
             }
         }
-        // All but the last life end with a kill.
+        // Every session but the last ends with a kill.
         let killed = storage.fork();
         log.close().expect("closes");
         storage = if index + 1 < lives.len() { killed } else { storage };
@@ -195,7 +195,7 @@ fn a_newer_snapshot_that_is_damaged_does_not_stay_before_the_one_that_saves_the_
     change(&storage, name, |bytes| bytes[4096 + 10] ^= 1);
     let cut = repair(&storage);
     assert_eq!(cut.last_lsn, Lsn(20));
-    // State that an earlier version leaves of such a log.
+    // The state in which an earlier version leaves such a log.
     let left = log_with(Format::Binary, &[60], &[20, 50]);
     files(&left, "segment-").iter().for_each(|name| left.remove(name).expect("is removed"));
     left.remove("END").expect("is removed");

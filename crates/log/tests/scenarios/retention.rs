@@ -88,7 +88,8 @@ fn the_first_record_of_a_process_waits_for_a_small_segment_only() {
     let log = open(&storage, options);
     let lsn = log.append(0, 1, |buffer| buffer.resize(buffer.len() + (3 << 20), 1)).expect("is accepted");
     log.wait_durable(lsn).expect("syncs");
-    // Of the usual size, or just large enough if the record was there when the first was made.
+    // The usual size, or just large enough if the record was there when the log created the
+    // segment.
     assert!(matches!(sizes(&storage)[..], [bytes] if bytes > 3 << 20), "{:?}", sizes(&storage));
 }
 
@@ -126,7 +127,7 @@ fn released_segments_are_used_again_and_cannot_come_back() {
     append(&log, 0, 40);
     log.release(Lsn(35));
     wait_for_floor(&log, Lsn(20));
-    // More may be dropped between the calls.
+    // The log may release more between the calls.
     let floor = log.floor();
     assert!(
         matches!(log.replay(Lsn(1)), Err(ReplayError::Released { wanted: Lsn(1), floor: at }) if (floor..=Lsn(35)).contains(&at))
@@ -295,7 +296,7 @@ fn an_incremental_snapshot_has_what_changed_and_the_rest_from_its_base() {
     let kept: Vec<_> =
         (0..10_u32).map(|number| [&1_u32.to_le_bytes()[..], &number.to_le_bytes()].concat()).collect();
     assert_eq!((frames(1), frames(3)), (kept, vec![b"other".to_vec()]));
-    // The snapshot's name alone shows a restart how far the log had come.
+    // After a restart, the snapshot's name alone gives the position that the log had reached.
     log.close().expect("closes");
     for name in names(&storage, "segment-") {
         storage.remove(&name).expect("removes");

@@ -1,4 +1,5 @@
-//! What catalogue files say, what is said of those that are wrong, and that every catalogue can be written and read back.
+//! Catalogue files: how they are read, the errors of wrong ones, and that every catalogue survives
+//! a round trip.
 
 use proptest::prelude::*;
 use std::fmt::Write;
@@ -16,7 +17,7 @@ fn parsed(text: &str, format: FileFormat) -> Catalogue {
     CatalogueFile::parse(text, format).unwrap_or_else(|error| panic!("{error}\n{text}")).catalogue
 }
 
-/// What is said of a text that is no catalogue.
+/// Returns the error for a text that is not a catalogue.
 fn refusal(text: &str, format: FileFormat) -> String {
     match CatalogueFile::parse(text, format) {
         Ok(file) => panic!("{file:?}\n{text}"),
@@ -24,7 +25,7 @@ fn refusal(text: &str, format: FileFormat) -> String {
     }
 }
 
-/// What is said of these items, each a flow map of YAML, which begin in line 2.
+/// Returns the error for these items, each a YAML flow map, starting in line 2.
 fn refused_items(items: &[&str]) -> String {
     refusal(&format!("items:\n- {}\n", items.join("\n- ")), Yaml)
 }
@@ -33,7 +34,7 @@ fn weights(catalogue: &Catalogue) -> Vec<u64> {
     catalogue.items().iter().map(|item| item.weight).collect()
 }
 
-/// The weights of a file in which they are spelled like this.
+/// Returns the weights of a file that spells them like this.
 fn weights_of(spelled: &[&str], format: FileFormat) -> Vec<u64> {
     let item = |(number, weight): (usize, &&str)| match format {
         Json => format!(r#"{{"id": "{number}", "weight": {weight}, "quantity": 1}}"#),
@@ -336,7 +337,7 @@ fn decimals_are_exact_in_every_format() {
         assert_eq!(weights_of(&["0.1", "0.2", "0.3", "0.4"], format), [1, 2, 3, 4], "{format}");
         assert_eq!(weights_of(&["1e-3", "1.5E2"], format), [1, 150_000], "{format}");
         assert_eq!(weights_of(&["0.50", "12.25", "0"], format), [50, 1225, 0], "{format}");
-        // Neighbours that are one and the same number of 64 bits with a floating point.
+        // Neighbours that are equal as 64-bit floating-point numbers.
         assert_eq!(
             weights_of(&["0.1000000000000000055", "0.1000000000000000056"], format),
             [1_000_000_000_000_000_055, 1_000_000_000_000_000_056],
@@ -359,7 +360,7 @@ fn whole_numbers_stay_as_they_are() {
     }
 }
 
-/// The sample configuration of the original, by its values.
+/// The values of the original's sample configuration.
 const ORIGINAL_YAML: &str = r#"
 working_dir: "tmp/working_dir"
 pool:
@@ -573,7 +574,7 @@ fn too_many_digits_behind_the_point_are_said_to_be_too_many() {
         "line 3, column 3: item 2 (\"b\"): the weight 0.00001 has 5 digits behind the point; made whole numbers by 10 to the power of 5, the \
          weights add up to more than 9223372036854775807 at item 1: use fewer digits"
     );
-    // Each would fit, their sum does not.
+    // Each weight fits; their sum does not.
     let both = ["{id: a, weight: 5e16, quantity: 1}", "{id: b, weight: 5e16, quantity: 1}"];
     assert_eq!(
         refused_items(&[both[0], both[1], "{id: c, weight: 0.01, quantity: 1}"]),
@@ -777,7 +778,7 @@ fn any_catalogue() -> impl Strategy<Value = Catalogue> {
     )
 }
 
-/// Rules, or none, that name some of the items.
+/// Returns rules that name some of the items, or no rules.
 fn some_rules(items: &[Item], which: prop::sample::Index) -> Rules {
     let kind = which.index(7) as u64;
     let of =
@@ -794,7 +795,7 @@ fn some_rules(items: &[Item], which: prop::sample::Index) -> Rules {
     Rules::new(limits, guarantees).unwrap_or_default()
 }
 
-/// The same catalogue with tables that some of its items lead to, if they can.
+/// Returns the catalogue with tables that some of its items lead to, if possible.
 fn nested(catalogue: Catalogue, which: prop::sample::Index) -> Catalogue {
     let leads = catalogue.items().iter().filter(|item| item.stock == Stock::Unlimited).take(which.index(4));
     let leads: Vec<Lead> = leads
@@ -811,7 +812,7 @@ fn nested(catalogue: Catalogue, which: prop::sample::Index) -> Catalogue {
     catalogue.clone().nested(tables.collect(), &leads).unwrap_or(catalogue)
 }
 
-/// A schedule, or none, of one of the items.
+/// Returns a schedule for one of the items, or an empty one.
 fn some_schedule(items: &[Item], which: prop::sample::Index) -> Schedule {
     let number = which.index(5) as u64;
     let unsold = if number == 2 { Unsold::Lapses } else { Unsold::Stays };
@@ -824,7 +825,7 @@ fn any_format() -> impl Strategy<Value = FileFormat> {
     prop::sample::select(FileFormat::ALL.to_vec())
 }
 
-/// Pieces of which texts consist that almost are catalogues.
+/// Generates pieces of texts that are almost catalogues.
 fn any_piece() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec![
         "items",
@@ -933,7 +934,8 @@ proptest! {
     }
 }
 
-/// Checks that a catalogue that is read can be written and read again, and that an error is short.
+/// Checks that a parsed catalogue can be written and read again, and that an error message is
+/// short.
 fn check_read_or_refused(text: &str, format: FileFormat) -> Result<(), TestCaseError> {
     match CatalogueFile::parse(text, format) {
         Ok(file) => {

@@ -1,5 +1,5 @@
-//! What pools, their selectors, services and files do. One program: a target per file would link
-//! the crate each time.
+//! Scenarios of pools, their selectors, services and files. One test binary: a target per file
+//! would link the crate each time.
 
 #[cfg(feature = "files")]
 mod catalogue_files;

@@ -1,21 +1,22 @@
-//! Which item a point belongs to: every selector against a plain cumulative scan, point by point.
+//! Which item each point selects: every selector, compared point by point with a plain cumulative
+//! scan.
 
 use proptest::prelude::*;
 use tidemark_pool::AMOUNT_MAX;
 use tidemark_pool::selector::{Alias, AnySelector, Fenwick, PrefixSum, Selector, SelectorKind, WideTree};
 
-/// The item of each point, as a plain scan of the weights finds it.
+/// Returns the item of each point by a plain scan of the weights.
 fn scan(weights: &[u64]) -> Vec<usize> {
     let items = weights.iter().enumerate();
     items.flat_map(|(item, &weight)| std::iter::repeat_n(item, weight as usize)).collect()
 }
 
-/// The item of each point, as a selector finds it.
+/// Returns the item of each point by a selector.
 fn selected(selector: &impl Selector) -> Vec<usize> {
     (0..selector.total()).map(|point| selector.select(point)).collect()
 }
 
-/// The item of each point, as a selector finds them in parcels of so many.
+/// Returns the item of each point by a selector that is given batches of `parcel` points.
 fn selected_in_parcels(selector: &impl Selector, parcel: usize) -> Vec<usize> {
     let points: Vec<u64> = (0..selector.total()).collect();
     let mut items = vec![usize::MAX; points.len()];
@@ -25,7 +26,7 @@ fn selected_in_parcels(selector: &impl Selector, parcel: usize) -> Vec<usize> {
     items
 }
 
-/// How many points each item has.
+/// Returns the number of points of each item.
 fn counted(selector: &impl Selector) -> Vec<u64> {
     let mut counts = vec![0; selector.len()];
     selected(selector).into_iter().for_each(|item| counts[item] += 1);
@@ -36,7 +37,7 @@ fn weights_of(selector: &impl Selector) -> Vec<u64> {
     (0..selector.len()).map(|item| selector.weight(item)).collect()
 }
 
-/// Weights of many shapes for so many items, few enough that every point can be looked at.
+/// Returns weights of many shapes for this many items, small enough to test every point.
 fn shapes(items: usize) -> Vec<Vec<u64>> {
     let shape = |weight: &dyn Fn(usize) -> u64| (0..items).map(weight).collect::<Vec<u64>>();
     let last = items.saturating_sub(1);
@@ -45,21 +46,21 @@ fn shapes(items: usize) -> Vec<Vec<u64>> {
         shape(&|_| 0),
         shape(&|item| item as u64 % 4),
         shape(&|item| (items - item) as u64 % 5),
-        // Nothing in front, nothing at the end, a hole in the middle.
+        // Nothing at the front, nothing at the end, and a gap in the middle.
         shape(&|item| u64::from(item >= items / 2)),
         shape(&|item| u64::from(item < items.div_ceil(2))),
         shape(&|item| u64::from(item < items / 3 || item > 2 * items / 3)),
-        // One item alone, at each end and in between.
+        // A single item at each end and in the middle.
         shape(&|item| 3 * u64::from(item == 0)),
         shape(&|item| 3 * u64::from(item == last)),
         shape(&|item| 3 * u64::from(item == items / 2)),
-        // One that outweighs all others together.
+        // One item that outweighs all others together.
         shape(&|item| if item == last { 1 + 2 * items as u64 } else { 1 }),
         shape(&|item| (item as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 61),
     ]
 }
 
-/// Around each size at which a tree gets another node or another level.
+/// Sizes around each at which a tree gains a node or a level.
 const SIZES: [usize; 20] = [0, 1, 2, 3, 7, 8, 9, 14, 15, 16, 17, 31, 32, 33, 255, 256, 257, 4095, 4096, 4097];
 
 #[test]
@@ -111,7 +112,7 @@ fn all_small_weights_of_few_items_are_told_apart() {
     }
 }
 
-/// The first and the last point of each item.
+/// Checks the first and the last point of each item.
 fn boundaries_belong_to_their_items(selector: &impl Selector, weights: &[u64]) {
     let mut first = 0;
     for (item, &weight) in weights.iter().enumerate() {
@@ -204,7 +205,7 @@ fn a_tree_of_a_million_items_takes_at_most_nine_bytes_an_item() {
     assert!(bytes <= 9 * items, "{bytes} bytes");
 }
 
-/// What may be done to a selector. Numbers are taken modulo what there is.
+/// A change of a selector. Indexes count modulo the number of items.
 #[derive(Debug, Clone)]
 enum Step {
     Set {
@@ -222,7 +223,7 @@ enum Step {
     Push {
         weight: u64,
     },
-    /// The last item loses its weight, and goes.
+    /// Removes the last item and its weight.
     Pop,
 }
 
@@ -241,7 +242,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A selector beside the weights that it should have, in a plain array.
+/// A selector, and the expected weights in a plain array.
 struct Pair {
     selector: AnySelector,
     weights: Vec<u64>,
@@ -282,7 +283,7 @@ impl Pair {
         }
     }
 
-    /// Everything that can be asked, but for points in the midst of items.
+    /// Checks every answer, except points inside the range of an item.
     fn check(&self) {
         let Self { selector, weights } = self;
         assert_eq!(weights_of(selector), *weights);

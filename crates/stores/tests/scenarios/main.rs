@@ -1,5 +1,5 @@
-//! What stores of commits and journals of pools do. One program: a second target would link the
-//! crate and its clients again.
+//! Scenarios of the commit stores and of the pools' journals. One test binary: a second target
+//! would link the crate and its clients again.
 
 mod conformance;
 mod pool;

@@ -1,4 +1,5 @@
-//! What is recovered of the original's working directory, for each way in which it can be left behind.
+//! Recovery of the original's working directory from every state in which the original can leave
+//! it.
 
 mod simulated;
 
@@ -94,7 +95,7 @@ fn after_a_kill_and_a_restart_the_history_knows_what_the_snapshot_has_forgotten(
         let expected = "wal.002 at byte 256: the number of draws goes back from 36 to 1: the original began anew and forgot 36 draws before";
         assert_eq!(setback, expected);
     }
-    // It goes on, rotates, and is stopped in order: now its snapshot is not that of the beginning any more.
+    // The original continues, rotates and stops cleanly: its snapshot is no longer the initial one.
     original.draws(GOLD, 10);
     original.draws(ROCK, 2);
     original.rotate();
@@ -105,7 +106,7 @@ fn after_a_kill_and_a_restart_the_history_knows_what_the_snapshot_has_forgotten(
     assert_eq!(left(recovered.from_snapshot.as_ref()), original.stock);
     assert_eq!(left(recovered.from_history.as_ref()), original.truth());
     assert_eq!(recovered.report.forgotten, 36);
-    // Without the configuration, only the counts tell.
+    // Without the configuration, recovery can compare only the counts.
     let recovered = original.recover_without_configuration();
     assert_eq!(recovered.recommended, Some(Basis::Snapshot));
     assert!(has_note(&recovered, &Note::SnapshotForgets));
@@ -148,7 +149,7 @@ fn draws_that_a_rotation_carries_over_are_counted_once() {
 
 #[test]
 fn draws_that_two_rotations_carry_over_are_counted_once() {
-    // The batch behind a rotation does not fit either: the draws that were carried over are carried over again.
+    // The batch after a rotation does not fit either, so the same draws are carried over twice.
     let closed = |number, records: &str| {
         let mut bytes = header(number, Some(records.len() as u64));
         bytes.extend_from_slice(records.as_bytes());
@@ -174,7 +175,7 @@ fn draws_that_two_rotations_carry_over_are_counted_once() {
     assert_eq!(left(recovered.from_history.as_ref())[GOLD].quantity, 89);
     let report = &recovered.report;
     assert_eq!((report.draws, report.repeated, report.setbacks_total, report.forgotten), (11, 7, 0, 0));
-    // A start anew looks alike, but for the file before, which nobody has closed.
+    // A start from the beginning looks the same, except that the file before it was not closed.
     original.files[0].1[..HEADER_BYTES].copy_from_slice(&header(0, None));
     original.files[1] = (1, open_file(1, &draws(1..=5)));
     original.files.truncate(2);
@@ -199,7 +200,7 @@ fn a_snapshot_by_hand_is_not_counted_twice() {
 
 #[test]
 fn a_snapshot_whose_record_was_not_written_is_the_newest() {
-    // By hand, and killed before the next flush.
+    // A snapshot by hand, and a kill before the next flush.
     let mut original = started();
     original.draws(GOLD, 50);
     original.snapshot();
@@ -208,7 +209,8 @@ fn a_snapshot_whose_record_was_not_written_is_the_newest() {
     assert_eq!(recovered.report.placement, Some(Placement::BehindAll));
     assert_eq!(left(recovered.from_snapshot.as_ref())[GOLD].quantity, 50);
     assert!(has_note(&recovered, &Note::SnapshotIsNewest { draws: 50 }));
-    // By a rotation, and killed while it is under way. The five that it would have carried over are nowhere.
+    // A snapshot by a rotation, and a kill during it. No file has the five draws to be carried
+    // over.
     let mut original = started();
     original.draws(GOLD, 50);
     (0..5).for_each(|_| original.draw(GOLD));
@@ -286,10 +288,11 @@ fn a_file_cut_off_at_any_byte_gives_the_records_before() {
                 bytes.resize(length + zeros, 0);
                 let given = Given { configuration: Some(configuration()), ..Given::default() };
                 if length < HEADER_BYTES && zeros > 0 {
-                    // Not what a crash leaves, and no reason to fail either.
+                    // No crash leaves this file, but recovery must not fail on it.
                     let mut recovery = Recovery::new(given).expect("few items");
                     let read = recovery.read(0, &bytes[..]);
-                    // Zeros alone are an empty file; one to three of its bytes are a wrong magic.
+                    // Zeros alone are an empty file; one to three bytes of the magic are a wrong
+                    // magic.
                     assert_eq!(read.is_ok(), length == 0 || length >= 4, "{length}: {read:?}");
                     continue;
                 }
@@ -381,7 +384,8 @@ fn a_changed_snapshot_is_used_only_if_it_is_asked_for() {
 
 #[test]
 fn draws_that_came_back_after_a_restart_are_counted_once_each() {
-    // Stopped at 20, killed at 30; the restart reads as far as 20 and appends behind 30, with numbers from 21 on.
+    // A stop at 20 and a kill at 30. The restart reads up to 20 and appends after 30, numbering
+    // from 21.
     let mut original = started();
     original.draws(GOLD, 20);
     original.stop();
@@ -397,7 +401,7 @@ fn draws_that_came_back_after_a_restart_are_counted_once_each() {
     assert_eq!((recovered.last_request, recovered.report.forgotten), (30, 15));
     let setback = recovered.report.setbacks[0];
     assert_eq!((setback.from, setback.to, setback.after_snapshot), (30, 21, false));
-    // A rotation then writes a snapshot that does not have the ten.
+    // Then a rotation writes a snapshot without the ten draws.
     original.stock[GOLD].quantity = 75;
     original.rotate();
     let recovered = original.recover();
@@ -408,7 +412,8 @@ fn draws_that_came_back_after_a_restart_are_counted_once_each() {
 
 #[test]
 fn what_a_restart_has_written_over_is_located_and_the_rest_is_read() {
-    // A mapped file: stopped at 20, killed at 30; the restart writes over what lies behind 20, up to the middle of a record.
+    // A mapped file, a stop at 20 and a kill at 30. The restart overwrites what follows 20, up to
+    // the middle of a record.
     let mut original = started();
     original.draws(GOLD, 20);
     original.stop();
@@ -435,7 +440,7 @@ fn a_start_that_is_killed_before_its_first_record_is_a_start_anew() {
     original.draws(GOLD, 5);
     let mut again = original.clone();
     again.start_anew();
-    // The file is there and the snapshot is overwritten, and that is all.
+    // The file exists and the snapshot is overwritten; nothing else is written.
     let disk = &again.disks[again.disks.len() - 2];
     original.snapshot = disk.snapshot.clone();
     original.files = disk.files.clone();
@@ -448,7 +453,7 @@ fn a_start_that_is_killed_before_its_first_record_is_a_start_anew() {
 
 #[test]
 fn draws_that_were_never_written_are_in_the_snapshot_alone() {
-    // Batches larger than a file: each rotation begins with a snapshot, and the draws are nowhere.
+    // Batches larger than a file: each rotation begins with a snapshot, and no file has the draws.
     let mut original = started();
     for _ in 0..4 {
         original.request += 10;
@@ -556,7 +561,7 @@ fn a_damaged_header_hides_no_records() {
     blank[..256].fill(0);
     assert_eq!(read(&blank).1.drawn, expected.drawn);
 
-    // What stands before the first record is counted, and is a gap.
+    // Data before the first record counts as unreadable, and is a gap.
     let mut shifted = whole;
     shifted[0] ^= 1;
     shifted.splice(256..256, *b"what is this\n");
@@ -591,7 +596,7 @@ fn what_can_grow_has_a_limit() {
     assert!(has_note(&recovered, &Note::UnknownItems { draws: 41 }), "{}", notes(&recovered));
 }
 
-/// What happens to the original.
+/// An event in the life of the original.
 #[derive(Debug, Clone)]
 enum Event {
     Draw(usize),
@@ -625,7 +630,7 @@ fn happen(original: &mut Original, event: &Event) {
         Event::ChangeFormat => {
             original.format = if original.format == Format::Json { Format::StringLine } else { Format::Json }
         }
-        // What is staged is written first: what never was on disk nobody can recover.
+        // The original flushes first: what it never wrote to disk cannot be recovered.
         Event::KillAndStart => {
             original.flush();
             original.start_anew();
@@ -634,7 +639,8 @@ fn happen(original: &mut Original, event: &Event) {
 }
 
 proptest! {
-    /// As long as nothing crashes, snapshot and history give what the original has in memory.
+    /// Without a crash, both the snapshot and the history give the stock that the original has in
+    /// memory.
     #[test]
     fn without_a_crash_both_ways_give_what_the_original_had(events in prop::collection::vec(event(), 0..120)) {
         let mut original = started();
@@ -648,7 +654,8 @@ proptest! {
         prop_assert_eq!(recovered.last_request, original.request);
     }
 
-    /// Whatever crashes, the recommended stock has every draw that was written, and no item is there again.
+    /// After any crash, the recommended stock accounts for every written draw, and no item is in
+    /// stock again.
     #[test]
     fn with_crashes_the_recommended_stock_has_every_draw(events in prop::collection::vec(event(), 0..120)) {
         let mut original = started();
@@ -682,7 +689,8 @@ proptest! {
         prop_assert!(!report.to_string().is_empty());
     }
 
-    /// Files with bytes overwritten, left out and put in: nothing panics, and the counts fit together.
+    /// Files with bytes overwritten, removed and inserted: recovery does not panic, and its counts
+    /// are consistent.
     #[test]
     fn damaged_files_are_survived(
         events in prop::collection::vec(event(), 0..60),
@@ -731,10 +739,11 @@ proptest! {
 }
 
 proptest! {
-    // Each case recovers after each of its steps.
+    // Each case runs a recovery after each of its steps.
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Killed after any step, the overwriting of a snapshot included: the recommended stock is that of the written records.
+    /// After a kill at any step, even during the overwrite of a snapshot, the recommended stock is
+    /// that of the written records.
     #[test]
     fn a_kill_at_any_step_loses_nothing_that_was_written(events in prop::collection::vec(event(), 0..30)) {
         let mut original = started();

@@ -1,4 +1,4 @@
-//! The original, as far as its files show it: what it writes at which moment, and what it forgets.
+//! A simulation of the original's files: what it writes at each step, and what it forgets.
 
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -11,27 +11,27 @@ pub(crate) enum Format {
     Json,
 }
 
-/// One run after another of the original, with one working directory.
+/// Successive runs of the original in one working directory.
 #[derive(Clone)]
 pub(crate) struct Original {
     pub(crate) configuration: Vec<OriginalItem>,
-    /// What it believes to be left.
+    /// The stock in the original's memory.
     pub(crate) stock: Vec<OriginalItem>,
     pub(crate) request: u64,
     pub(crate) format: Format,
     pub(crate) files: Vec<(u64, Vec<u8>)>,
     pub(crate) snapshot: String,
-    /// What it has told its callers that they won, in all its runs.
+    /// What callers have won according to the original's answers, over all its runs.
     pub(crate) awarded: BTreeMap<Box<str>, u64>,
-    /// What is left by the records that were written.
+    /// The stock according to the written records.
     pub(crate) written: Vec<OriginalItem>,
-    /// Each state of the disk that there was, so that a crash may leave any of them.
+    /// Every state that the disk has had: a crash may leave any of them.
     pub(crate) disks: Vec<Disk>,
     /// Staged draws and updates.
     pending: Vec<Staged>,
 }
 
-/// What a crash leaves.
+/// The state of the disk that a crash leaves.
 #[derive(Clone)]
 pub(crate) struct Disk {
     pub(crate) files: Vec<(u64, Vec<u8>)>,
@@ -42,7 +42,7 @@ pub(crate) struct Disk {
 #[derive(Clone)]
 struct Staged {
     line: String,
-    /// The item that was drawn; a rotation gives it back.
+    /// The drawn item; a rotation returns it to the stock.
     drawn: Option<usize>,
     /// An item's new amounts.
     update: Option<(usize, i64, i64)>,
@@ -91,7 +91,7 @@ pub(crate) fn snapshot_json(last_request: u64, items: &[OriginalItem]) -> String
 }
 
 impl Original {
-    /// Its first start.
+    /// Starts the original for the first time.
     pub(crate) fn start(configuration: Vec<OriginalItem>, format: Format) -> Self {
         let mut original = Self {
             stock: configuration.clone(),
@@ -109,7 +109,7 @@ impl Original {
         original
     }
 
-    /// A draw that gets this item, or nothing if nothing is left of it.
+    /// Draws this item, or nothing if none is left.
     pub(crate) fn draw(&mut self, item: usize) {
         self.request += 1;
         let OriginalItem { id, quantity, .. } = &mut self.stock[item];
@@ -134,7 +134,7 @@ impl Original {
         self.pending.push(Staged { line, drawn: won.then_some(item), update: None });
     }
 
-    /// Draws that are written at once.
+    /// Draws and writes the draws immediately.
     pub(crate) fn draws(&mut self, item: usize, count: usize) {
         (0..count).for_each(|_| self.draw(item));
         self.flush();
@@ -157,7 +157,7 @@ impl Original {
         self.flush();
     }
 
-    /// Writes what is staged.
+    /// Writes the staged records.
     pub(crate) fn flush(&mut self) {
         for Staged { line, drawn, update } in std::mem::take(&mut self.pending) {
             if let Some(item) = drawn {
@@ -172,14 +172,16 @@ impl Original {
         self.step();
     }
 
-    /// Writes a snapshot by hand, which is possible only when nothing is staged. Its record waits for the next flush.
+    /// Takes a snapshot by hand, which is possible only when nothing is staged. Its record waits
+    /// for the next flush.
     pub(crate) fn snapshot(&mut self) {
         self.flush();
         self.overwrite_snapshot();
         self.pending.push(Staged { line: self.snapshot_line(), drawn: None, update: None });
     }
 
-    /// The staged draws do not fit into the file: they are given back, a snapshot begins the next one, and they follow it.
+    /// Rotates, because the staged draws do not fit into the file. The original returns them to the
+    /// stock, begins the next file with a snapshot, and writes them after it.
     pub(crate) fn rotate(&mut self) {
         let carried = std::mem::take(&mut self.pending);
         self.give_back(&carried, 1);
@@ -197,18 +199,19 @@ impl Original {
         }
     }
 
-    /// A stop in order.
+    /// Stops cleanly.
     pub(crate) fn stop(&mut self) {
         self.flush();
         self.close();
     }
 
-    /// `kill -9`: what is staged is lost, though it was answered.
+    /// Kills the original with `kill -9`: staged records are lost, although callers have their
+    /// answers.
     pub(crate) fn kill(&mut self) {
         self.pending.clear();
     }
 
-    /// A start that finds a length of 0 in the newest header: everything begins anew.
+    /// Starts with a length of 0 in the newest header: the original starts over.
     pub(crate) fn start_anew(&mut self) {
         self.stock = self.configuration.clone();
         self.request = 0;
@@ -255,12 +258,12 @@ impl Original {
         self.files.last_mut().expect("a file").1.extend_from_slice(line.as_bytes());
     }
 
-    /// What its directory and its configuration give.
+    /// Recovers from the directory and the configuration.
     pub(crate) fn recover(&self) -> Recovered {
         self.recover_with(Some(self.configuration.clone()))
     }
 
-    /// What its directory alone gives.
+    /// Recovers from the directory alone.
     pub(crate) fn recover_without_configuration(&self) -> Recovered {
         self.recover_with(None)
     }
@@ -270,7 +273,7 @@ impl Original {
         recover(Given { snapshot: Some(snapshot), configuration, ..Given::default() }, &self.files)
     }
 
-    /// What is left if nobody gets anything twice.
+    /// Returns the stock if no award is made twice.
     pub(crate) fn truth(&self) -> Vec<OriginalItem> {
         let left = |item: &OriginalItem| {
             let awarded = self.awarded.get(&item.id).copied().unwrap_or(0) as i64;
@@ -289,7 +292,7 @@ pub(crate) fn recover(given: Given, files: &[(u64, Vec<u8>)]) -> Recovered {
     recovery.finish()
 }
 
-/// What is left, by one way.
+/// Returns the items of one of the recovered stocks.
 pub(crate) fn left(stocks: Option<&Stocks>) -> Vec<OriginalItem> {
     stocks.expect("stocks").items.iter().map(|recovered| recovered.item.clone()).collect()
 }

@@ -1,8 +1,8 @@
-//! What becomes a catalogue, and what is said of what does not.
+//! Which items form a catalogue, and the errors for those that do not.
 
 use tidemark_pool::{AMOUNT_MAX, Catalogue, Item, Mode, SoldOut};
 
-/// What is said of these items.
+/// Returns the error for these items.
 fn refusal(items: Vec<Item>, mode: Mode, sold_out: SoldOut) -> String {
     Catalogue::with(items, mode, sold_out).expect_err("a refusal").to_string()
 }

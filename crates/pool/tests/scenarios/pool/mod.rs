@@ -1,4 +1,4 @@
-//! What a pool is and does, without anything around it.
+//! Pools alone, without a service or files.
 
 mod catalogue;
 mod model;

@@ -1,4 +1,5 @@
-//! A pool as its specification has it: a list of items, and for each draw a selector that is made of what counts in it.
+//! The specification of a pool: a list of items, and for each draw a selector built from the
+//! weights in force.
 
 use std::collections::BTreeMap;
 use tidemark_pool::{
@@ -14,7 +15,7 @@ pub(crate) struct Row {
     pub(crate) removed: bool,
 }
 
-/// What was asked for under an id, and given.
+/// An answered request, by its id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Request {
     pub(crate) id: u8,
@@ -24,14 +25,15 @@ pub(crate) struct Request {
     pub(crate) until: Option<u64>,
 }
 
-/// What rules have counted: of each limit in which window and how often, and of each guarantee how many draws were in vain.
+/// The counts of the rules: for each limit its window and its count, and for each guarantee the
+/// number of draws in vain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Tallies {
     pub(crate) limits: Vec<(u64, u64)>,
     pub(crate) misses: Vec<u64>,
 }
 
-/// Why nothing is drawn.
+/// The reason why nothing is drawn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Stop {
     Empty,
@@ -39,7 +41,7 @@ pub(crate) enum Stop {
     TooHeavy,
 }
 
-/// What rules make of a draw.
+/// The terms that the rules set for a draw.
 #[derive(Debug, Default)]
 struct Terms {
     barred: Vec<usize>,
@@ -48,7 +50,7 @@ struct Terms {
     relief: Option<(u64, Option<u64>)>,
 }
 
-/// A pool without anything that would make it quick.
+/// A pool without any optimization.
 #[derive(Debug, Clone)]
 pub(crate) struct Model {
     pub(crate) rows: Vec<Row>,
@@ -56,20 +58,20 @@ pub(crate) struct Model {
     pub(crate) sold_out: SoldOut,
     pub(crate) next_draw: u64,
     pub(crate) version: u64,
-    /// What is set aside: the number, the items of the draws, and until when.
+    /// The reservations: number, items of the draws, and deadline.
     pub(crate) reservations: Vec<(u64, Vec<Option<usize>>, u64)>,
-    /// Whose they are, and when they were made.
+    /// The user of each reservation, and the time at which it was made.
     pub(crate) holders: BTreeMap<u64, (u8, u64)>,
     pub(crate) rules: Rules,
     pub(crate) users: BTreeMap<u8, Tallies>,
-    /// What is counted for the whole pool.
+    /// The counts for the whole pool.
     pub(crate) misses: Vec<u64>,
     pub(crate) now_ms: u64,
-    /// The tables of the items that are in another than the first, and those that items lead to.
+    /// The tables of the items that are not in the first table, and the tables that items lead to.
     pub(crate) tables: BTreeMap<usize, Box<str>>,
     pub(crate) leads: BTreeMap<usize, Box<str>>,
     pub(crate) schedule: Schedule,
-    /// The schedule has been kept until then.
+    /// The time up to which the schedule has been applied.
     pub(crate) kept_ms: u64,
     pub(crate) ended: Vec<(u64, Ending)>,
     pub(crate) requests: Vec<Request>,
@@ -109,24 +111,26 @@ impl Model {
         }
     }
 
-    /// The window of a release that begins at a moment, counted from 1; one more than there are where the last ends.
+    /// Returns the window of a release that begins at this time, counted from 1; one more than the
+    /// release has windows if the last one ends then.
     fn window_at(release: &Release, at_ms: u64) -> Option<u64> {
         let since = at_ms.checked_sub(release.from_ms).filter(|since| since % release.every_ms == 0)?;
         Some(since / release.every_ms + 1).filter(|&window| window <= release.times + 1)
     }
 
-    /// How many units come in a window: each unit in the one that its middle lies in.
+    /// Returns the units that arrive in a window: each unit arrives in the window that contains its
+    /// midpoint.
     fn units_in(release: &Release, window: u64) -> u64 {
         let window_of = |unit: u64| ((2 * unit - 1) * release.times).div_ceil(2 * release.units);
         (1..=release.units).filter(|&unit| window_of(unit) == window).count() as u64
     }
 
-    /// The row of the item that a release was made for, whose number is its place in the catalogue.
+    /// Returns the row of a release's item, whose number is its place in the catalogue.
     fn row_of(release: &Release) -> usize {
         release.item.trim_start_matches("item ").parse().expect("a number")
     }
 
-    /// How many units of an item are still to come.
+    /// Returns the units of an item that the schedule has not released yet.
     fn promised(&self, item: usize) -> u64 {
         let of_item = self.schedule.releases().iter().filter(|release| Self::row_of(release) == item);
         let windows = of_item.flat_map(|release| (1..=release.times).map(move |window| (release, window)));
@@ -135,7 +139,7 @@ impl Model {
         later.map(|(release, window)| Self::units_in(release, window)).sum()
     }
 
-    /// Keeps the schedule, moment by moment; whether there was anything to do.
+    /// Applies the schedule, moment by moment; returns whether anything was due.
     pub(crate) fn advance(&mut self, now_ms: u64) -> bool {
         let mut is_due = false;
         while self.kept_ms < now_ms {
@@ -178,12 +182,12 @@ impl Model {
         }
     }
 
-    /// The items of a table, or of the first, by their places.
+    /// Returns the places of the items of a table, or of the first table.
     fn items_of(&self, table: Option<&str>) -> Vec<usize> {
         (0..self.rows.len()).filter(|&item| self.tables.get(&item).map(|name| &**name) == table).collect()
     }
 
-    /// What an item has of its table if some are hidden, and others barred.
+    /// Returns an item's share of its table if some items are hidden and others are barred.
     fn share(&self, item: usize, hidden: &[usize], barred: &[usize]) -> u64 {
         let row = &self.rows[item];
         let kept = self.mode == Mode::FixedOdds && self.sold_out != SoldOut::Renormalise;
@@ -195,12 +199,12 @@ impl Model {
         }
     }
 
-    /// The sum of the shares of a table.
+    /// Returns the sum of the shares of a table.
     pub(crate) fn sum_of_table(&self, table: Option<&str>, hidden: &[usize], barred: &[usize]) -> u64 {
         self.items_of(table).into_iter().map(|item| self.share(item, hidden, barred)).sum()
     }
 
-    /// Whether anything is left of a table that has a weight and is not barred.
+    /// Returns whether a table has an item in stock that has a weight and is not barred.
     fn is_on_sale(&self, table: Option<&str>, barred: &[usize]) -> bool {
         self.items_of(table).into_iter().any(|item| {
             let is_there = || Self::has(&self.rows[item]) && !barred.contains(&item);
@@ -212,7 +216,7 @@ impl Model {
         })
     }
 
-    /// Whether an item is one of these, or those lead to it.
+    /// Returns whether an item is one of these, or one of these leads to it.
     fn is_among(&self, item: usize, items: &[usize]) -> bool {
         let is_behind = |other: &usize| {
             self.leads.get(other).is_some_and(|table| self.is_among(item, &self.items_of(Some(table))))
@@ -238,7 +242,8 @@ impl Model {
         Some(item)
     }
 
-    /// The items of a rule. Those that were removed have ids that may be others' now, and never give anything.
+    /// Returns the items of a rule. A removed item never gives anything, and a new item may have
+    /// its id.
     fn items(&self, ids: &[Box<str>]) -> Vec<usize> {
         ids.iter().filter_map(|id| self.rows.iter().position(|row| row.item.id == *id)).collect()
     }
@@ -247,7 +252,7 @@ impl Model {
         per_ms.map(|per_ms| (window + 1) * per_ms)
     }
 
-    /// What rules have counted of a user by now.
+    /// Returns a user's current counts.
     pub(crate) fn tallies(&self, user: Option<u8>) -> Tallies {
         let new = Tallies {
             limits: vec![(0, 0); self.rules.limits().len()],
@@ -298,7 +303,7 @@ impl Model {
         Ok(terms)
     }
 
-    /// The item at a point among some of these.
+    /// Returns the item at a point among these items.
     fn at(items: &[usize], weight: impl Fn(usize) -> u64, mut point: u64) -> usize {
         for &item in items {
             if point < weight(item) {
@@ -309,7 +314,7 @@ impl Model {
         panic!("the point is theirs")
     }
 
-    /// A draw by a user, with some items hidden.
+    /// Draws for a user, with some items hidden.
     pub(crate) fn draw(
         &mut self,
         numbers: &mut Numbers,
@@ -328,8 +333,9 @@ impl Model {
         Ok(drawn)
     }
 
-    /// How many of so many draws of one call are possible, where that follows from what is left: what they come to with other numbers.
-    /// Those of a user who has won often enough do without what that is.
+    /// Returns how many of `count` draws of one call the remaining stock allows, found by drawing
+    /// with other numbers. If a user has reached a limit of wins, the items of that limit count as
+    /// sold out.
     pub(crate) fn possible(&self, user: Option<u8>, count: usize, repeats: Repeats) -> Result<usize, Stop> {
         let keeps = self.mode == Mode::FixedOdds && self.sold_out != SoldOut::Renormalise;
         let has_wins = self.rules.limits().iter().any(|limit| limit.wins_of.is_some());
@@ -354,7 +360,7 @@ impl Model {
         }
     }
 
-    /// Whether a draw from a table, or from the first, can meet what is sold out.
+    /// Returns whether a draw from a table, or from the first table, can meet a sold-out item.
     fn meets_sold_out(&self, table: Option<&str>) -> bool {
         self.items_of(table).into_iter().filter(|&item| self.share(item, &[], &[]) > 0).any(|item| match self
             .leads
@@ -365,7 +371,7 @@ impl Model {
         })
     }
 
-    /// The limit of draws that a user reaches before so many are made.
+    /// Returns the limit of draws that a user reaches within `count` draws.
     pub(crate) fn reached_within(&self, user: Option<u8>, count: usize) -> Option<(u64, Option<u64>)> {
         let tallies = self.tallies(user);
         let reached = (0..count as u64).find_map(|draws| {
@@ -376,7 +382,8 @@ impl Model {
         reached.map(|(&(window, _), limit)| (limit.max, Self::window_end(window, limit.per_ms)))
     }
 
-    /// Whether the weights would be too large if the last of so many draws came behind nothing but draws in vain.
+    /// Returns whether the weights would be too large for the last of `count` draws if all draws
+    /// before it were in vain.
     pub(crate) fn may_be_too_heavy(&self, user: Option<u8>, count: usize) -> bool {
         let tallies = self.tallies(user);
         let boosted =
@@ -390,13 +397,13 @@ impl Model {
         boosted.sum::<u128>() + u128::from(self.sum_of_table(None, &[], &[])) > u128::from(AMOUNT_MAX)
     }
 
-    /// A draw that gives nothing, because nothing is possible any more.
+    /// Makes a draw that gives nothing, because no item is left to give.
     pub(crate) fn draw_nothing(&mut self, user: Option<u8>) {
         self.next_draw += 1;
         self.count(user, None);
     }
 
-    /// Counts what a draw has given.
+    /// Counts the result of a draw.
     fn count(&mut self, user: Option<u8>, drawn: Option<usize>) {
         let mut tallies = self.tallies(user);
         let gives = |ids: &[Box<str>]| drawn.is_some_and(|item| self.is_among(item, &self.items(ids)));
@@ -416,7 +423,7 @@ impl Model {
         }
     }
 
-    /// Takes back wins that were drawn at that time.
+    /// Reverts the counts of wins that were drawn at that time.
     pub(crate) fn take_back(&mut self, user: u8, item: usize, times: u64, drawn_ms: u64) {
         let limits = self.rules.limits().iter();
         let of: Vec<bool> = limits
@@ -484,14 +491,14 @@ impl Model {
         if fallback.is_none() && !self.is_on_sale(None, barred) { Err(Stop::Empty) } else { Ok(fallback) }
     }
 
-    /// The item of a table that a point belongs to.
+    /// Returns the item of a table at a point.
     fn select_in(&self, table: Option<&str>, point: u64, hidden: &[usize], barred: &[usize]) -> usize {
         let items = self.items_of(table);
         let shares: Vec<u64> = items.iter().map(|&item| self.share(item, hidden, barred)).collect();
         items[(self.select)(&shares, point)]
     }
 
-    /// What an item leads to in the end.
+    /// Returns the item that another one finally leads to.
     fn descend(&self, mut met: usize, numbers: &mut Numbers, hidden: &[usize], barred: &[usize]) -> usize {
         let mut level = 0;
         while let Some(table) = self.leads.get(&met) {
@@ -503,17 +510,17 @@ impl Model {
         met
     }
 
-    /// The item of an id.
+    /// Returns the item with an id.
     pub(crate) fn find(&self, id: &str) -> Option<usize> {
         self.rows.iter().position(|row| !row.removed && &*row.item.id == id)
     }
 
-    /// Whether the items, one of them replaced, still fit together.
+    /// Returns whether the items are still valid with one of them replaced.
     pub(crate) fn fits(&self, with: &[Row]) -> bool {
         let sum = (0..).zip(with).try_fold(0_u64, |sum, (item, row)| {
             let counts = match (self.mode, row.item.stock) {
                 (Mode::FixedOdds, _) => Some(row.item.weight),
-                // All of it may come back.
+                // All drawn units may be returned.
                 (Mode::PerUnit, Stock::Limited(left)) => {
                     let beside = row.drawn + self.promised(item);
                     left.checked_add(beside).and_then(|supply| row.item.weight.checked_mul(supply))
@@ -536,7 +543,7 @@ impl Model {
         all.filter(|&&held| held == Some(item)).count() as u64
     }
 
-    /// Ends a reservation, if it has not ended; whether it has ended like this.
+    /// Ends a reservation unless it has ended; returns whether it ended in this way.
     pub(crate) fn end(&mut self, number: u64, ending: Ending) -> bool {
         let Some(place) = self.reservations.iter().position(|&(other, ..)| other == number) else {
             return self.ended.contains(&(number, ending));

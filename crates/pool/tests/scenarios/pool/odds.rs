@@ -1,19 +1,20 @@
-//! Whether as much is drawn of everything as the odds say, by Pearson's chi-square test over ten million draws. The draws follow from
-//! fixed secrets, so the outcome is always the same.
+//! Pearson's chi-square test of draws against the odds, over ten million draws. The draws follow
+//! from fixed secrets, so the outcome is always the same.
 
 use tidemark_pool::selector::{Alias, Fenwick, PrefixSum, WideTree};
 use tidemark_pool::{Catalogue, Item, Lead, Mode, Pool, Repeats, Secret, Selector, SoldOut, Table};
 
 const DRAWS: u64 = 10_000_000;
 
-/// The value that chi-square exceeds by chance once in a million times, by Wilson and Hilferty's approximation.
+/// Returns the value that chi-square exceeds by chance once in a million times, by Wilson and
+/// Hilferty's approximation.
 fn critical(degrees: usize) -> f64 {
     let (degrees, deviations) = (degrees as f64, 4.753);
     let spread = 2.0 / (9.0 * degrees);
     degrees * (1.0 - spread + deviations * spread.sqrt()).powi(3)
 }
 
-/// Whether these counts are likely where these shares of the total were expected.
+/// Asserts that these counts are likely for these expected shares of the total.
 fn check(counts: &[u64], shares: &[u64]) {
     assert_eq!(counts.len(), shares.len());
     let (drawn, total): (u64, u64) = (counts.iter().sum(), shares.iter().sum());
@@ -39,7 +40,7 @@ fn counts<S: Selector>(pool: &Pool<S>) -> Vec<u64> {
     pool.urn().entries().map(|entry| entry.drawn).collect()
 }
 
-/// Weights between 1 and some thousand, none of which divides the total.
+/// Returns weights between 1 and some thousand, none of which divides the total.
 fn weights() -> Vec<u64> {
     (1..=20).map(|place: u64| place.pow(3) % 7_919 + 100).collect()
 }
@@ -58,7 +59,7 @@ fn fixed_odds<S: Selector>() {
     check(&counts(&pool), &weights);
 }
 
-/// One draw of each of many raffles, which goes back before the next.
+/// Makes one draw in each of many raffles, and returns the unit before the next.
 fn raffles<S: Selector>() {
     let weights = weights();
     let items =
@@ -75,7 +76,7 @@ fn raffles<S: Selector>() {
     check(&counts, &shares);
 }
 
-/// Raffles that are drawn to their ends: each order of the tickets is as likely as another.
+/// Draws raffles to their end: every order of the tickets is equally likely.
 fn orders<S: Selector>() {
     let items = vec![Item::limited("a", 1, 2), Item::limited("b", 1, 1), Item::limited("c", 1, 1)];
     let mut pool = pool::<S>(items, Mode::PerUnit, SoldOut::Renormalise);
@@ -90,11 +91,11 @@ fn orders<S: Selector>() {
             pool.give_back(id, count).expect("it was drawn");
         }
     }
-    // 4! orders, of which those are the same that differ in the two tickets of "a".
+    // 4! orders, of which those that differ only in the two tickets of "a" are the same.
     check(&counts.into_values().collect::<Vec<u64>>(), &[1; 12]);
 }
 
-/// Where the weight of what is sold out leads elsewhere, the odds of the others stay.
+/// Keeps the odds of the other items when the weight of a sold-out item leads to a fallback.
 fn fallbacks<S: Selector>() {
     let items = vec![Item::limited("car", 30, 1), Item::unlimited("mug", 50), Item::unlimited("voucher", 20)];
     let mut pool = pool::<S>(items, Mode::FixedOdds, SoldOut::Fallback("voucher".into()));
@@ -110,7 +111,7 @@ fn fallbacks<S: Selector>() {
     check(&after[1..], &[50, 50]);
 }
 
-/// Weights near their limit, where up to every other random number is refused.
+/// Draws with weights near the limit, where up to every other random number is rejected.
 fn large_weights<S: Selector>() {
     let weights = [3 << 60, 1 << 61, 1 << 60];
     let items = named(&weights, Item::unlimited);
@@ -121,7 +122,8 @@ fn large_weights<S: Selector>() {
     check(&counts(&pool), &[3, 2, 1]);
 }
 
-/// Whoever meets a table has one of its items by its own odds.
+/// Draws from nested tables: a draw that meets a table gets one of its items by the table's own
+/// odds.
 fn nested<S: Selector>() {
     let first = vec![Item::unlimited("mug", 60), Item::unlimited("rare", 40)];
     let rare = vec![Item::unlimited("hat", 3), Item::unlimited("rarer", 1)];

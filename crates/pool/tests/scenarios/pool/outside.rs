@@ -1,4 +1,4 @@
-//! What somebody can check of a pool who knows no secret but those that were revealed.
+//! What an auditor can check of a pool with only the revealed secrets.
 
 use std::collections::HashSet;
 use tidemark_pool::selector::{AnySelector, SelectorKind, WideTree};
@@ -17,7 +17,8 @@ fn pool() -> Pool<WideTree> {
     Pool::new(&catalogue, secret(1), secret(2))
 }
 
-/// Epoch 0 is over, and epoch 1 is not: what is staged, and what is published of it.
+/// Returns a pool whose epoch 0 is over and whose epoch 1 is not, with the published form of its
+/// staged events.
 fn campaign() -> (Pool<WideTree>, Vec<u8>) {
     let mut pool = pool();
     pool.stage();
@@ -29,7 +30,7 @@ fn campaign() -> (Pool<WideTree>, Vec<u8>) {
     (pool, sealed(&staged).expect("events"))
 }
 
-/// The pool as it was published before the first draw, with these secrets.
+/// Returns the pool as published before the first draw, with these secrets.
 fn published(known: impl Fn(Commitment) -> Option<Secret>) -> Pool<WideTree> {
     let (mut head, mut items) = (Vec::new(), Vec::new());
     let pool = pool();
@@ -47,7 +48,7 @@ fn published(known: impl Fn(Commitment) -> Option<Secret>) -> Pool<WideTree> {
     again
 }
 
-/// The secrets of these numbers, where they fit.
+/// Returns the secrets with these numbers, by their commitments.
 fn knows(numbers: &[u8]) -> impl Fn(Commitment) -> Option<Secret> {
     let secrets: Vec<Secret> = numbers.iter().map(|&number| secret(number)).collect();
     move |commitment| secrets.iter().find(|secret| secret.commitment() == commitment).cloned()
@@ -79,7 +80,7 @@ fn another_item_is_found_once_the_secret_is_known() {
     published(knows(&[])).check(0, &changed).expect("it could have been");
     let found = published(knows(&[1])).check(0, &changed).unwrap_err();
     assert!(matches!(found, Divergence::OtherItem { draw: 0, .. }), "{found}");
-    // A secret with another commitment is none.
+    // The pool ignores a secret that has another commitment.
     published(knows(&[9])).check(0, &changed).expect("nobody can tell");
 }
 
@@ -94,7 +95,7 @@ fn a_reservation_does_not_expire_before_its_time() {
     let found = reserved().check(49, &ended).unwrap_err();
     assert_eq!(found, Divergence::TooEarly { number: 0, until_us: 50, time_us: 49 });
     reserved().check(50, &ended).expect("its time is over");
-    // And nobody is served once it is.
+    // After the deadline, a reservation can be neither confirmed nor cancelled.
     for how in [Ending::Confirmed, Ending::Cancelled] {
         let ended = Event::Ended { number: 0, how };
         let found = reserved().check(50, &ended).unwrap_err();
@@ -124,7 +125,7 @@ fn what_users_do_counts_when_they_do_it() {
     };
     let mut pool = limited();
     pool.check(5_000, &asked(5)).expect("it was so");
-    // A limit is not evaded by telling of other days.
+    // A log cannot evade a limit by stating another day.
     let found = pool.check(6_000, &asked(1_006)).unwrap_err();
     assert_eq!(found, Divergence::OtherTime { draws: 1, said_ms: 1_006, time_us: 6_000 });
     let returned = Event::GivenBackBy { user: b"mira", now_ms: 0, item: 0, count: 1 };

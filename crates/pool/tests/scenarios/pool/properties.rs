@@ -1,4 +1,4 @@
-//! Whatever a pool is told, it does what its specification does, and what is taken back has not been.
+//! A pool behaves as its specification under any steps, and a reverted step has no effect.
 
 use super::model::{Model, Request, Row, Stop};
 use proptest::collection::vec;
@@ -27,13 +27,13 @@ pub(super) enum Step {
     GiveBackBy(u8, u8, u64),
     Wait(u64),
     Advance,
-    /// So many draws at a time.
+    /// Advances with at most this many draws at a time.
     CatchUp(usize),
     End(u64, Ending),
     ExpireOne(u64),
 }
 
-/// Who asks, and as which request.
+/// The user and the id of a request.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Who {
     pub(super) user: Option<u8>,
@@ -57,7 +57,7 @@ fn weight() -> impl Strategy<Value = u64> {
     prop_oneof![10 => 0_u64..6, 1 => 0..=AMOUNT_MAX, 1 => any::<u64>()]
 }
 
-/// Soon, and around milliseconds, where windows end.
+/// Generates deadlines soon, and around whole milliseconds, where windows end.
 fn until_us() -> impl Strategy<Value = u64> {
     prop_oneof![
         0_u64..10,
@@ -95,10 +95,10 @@ pub(super) fn id(number: u8) -> String {
     format!("item {number}")
 }
 
-/// Limits and guarantees, of which the items are bits.
+/// Limits and guarantees, with bit sets of items.
 type RuleNumbers = (Vec<(u64, Option<u64>, Option<u8>)>, Vec<(u64, u8, bool, Option<(u64, u64)>)>);
 
-/// Rules that name some of the first items.
+/// Generates rules that name some of the first items.
 fn rules() -> impl Strategy<Value = RuleNumbers> {
     let per_ms = prop::option::of(prop_oneof![Just(10_u64), Just(25)]);
     let limits = vec((1_u64..4, per_ms, prop::option::weighted(0.7, 1_u8..)), 0..3);
@@ -107,7 +107,7 @@ fn rules() -> impl Strategy<Value = RuleNumbers> {
     prop_oneof![1 => Just((Vec::new(), Vec::new())), 1 => (Just(Vec::new()), guarantees.clone()), 2 => (limits, guarantees)]
 }
 
-/// The items of the bits that are set, of so many; at least one.
+/// Returns the ids of the items whose bits are set, of the first `count` items; at least one.
 fn named(bits: u8, count: u8) -> Vec<Box<str>> {
     let items =
         (0..count).filter(|item| bits >> item & 1 == 1 || (bits.is_multiple_of(1 << count) && *item == 0));
@@ -128,18 +128,18 @@ fn ruled(catalogue: Catalogue, (limits, guarantees): RuleNumbers) -> Catalogue {
         soft: soft.map(|(from, step)| Soft { from: from.min(after), step }),
     });
     let rules = Rules::new(limits.collect(), guarantees.collect()).expect("they are sound");
-    // Not all items of tables can be named.
+    // Rules cannot name every item of a table.
     catalogue.clone().ruled(rules).unwrap_or(catalogue)
 }
 
-/// Releases of some of the first items.
+/// Releases of some of the first items, as numbers.
 type ReleaseNumbers = Vec<(u8, u64, u64, u64, u64, bool)>;
 
 fn releases() -> impl Strategy<Value = ReleaseNumbers> {
     vec((0_u8..6, 1_u64..9, 1_u64..30, 1_u64..9, 1_u64..6, any::<bool>()), 0..4)
 }
 
-/// The same catalogue with releases of its items, if they fit.
+/// Returns the catalogue with releases of its items, if they fit.
 fn scheduled(catalogue: Catalogue, releases: ReleaseNumbers) -> Catalogue {
     let count = catalogue.items().len() as u8;
     let releases = releases.into_iter().map(|(item, units, from_ms, every_ms, times, lapses)| Release {
@@ -154,7 +154,8 @@ fn scheduled(catalogue: Catalogue, releases: ReleaseNumbers) -> Catalogue {
     catalogue.clone().scheduled(schedule).unwrap_or(catalogue)
 }
 
-/// Tables besides the first, with items and, for each, the table before it that leads there and with which weight; and other leads.
+/// The further tables, each with its items and with the earlier table and the weight of the item
+/// that leads to it; and additional leads.
 type TableNumbers = (Vec<(Vec<(u64, Stock)>, Index, u64)>, Vec<(Index, Index, u64)>);
 
 fn tables() -> impl Strategy<Value = TableNumbers> {
@@ -165,7 +166,8 @@ fn tables() -> impl Strategy<Value = TableNumbers> {
     ]
 }
 
-/// Items of the first table and of others, which have their places as numbers; what leads anywhere leads to a later table.
+/// Returns the items of all tables, numbered by their places, and the leads. An item leads only to
+/// a later table.
 fn lists(first: Vec<(u64, Stock)>, (tables, others): TableNumbers) -> (Vec<Vec<Item>>, Vec<Lead>) {
     let count = tables.len() + 1;
     let mut lists: Vec<Vec<(u64, Stock, Option<usize>)>> = vec![Vec::new(); count];
@@ -194,7 +196,7 @@ fn lists(first: Vec<(u64, Stock)>, (tables, others): TableNumbers) -> (Vec<Vec<I
     (lists.collect(), leads)
 }
 
-/// Catalogues of the first items; the other ids are for those that are added.
+/// Generates catalogues of the first items; the remaining ids are for items that steps add.
 pub(super) fn catalogue() -> impl Strategy<Value = Catalogue> {
     let items = vec((0_u64..6, stock()), 1..6);
     let sold_out = prop_oneof![
@@ -230,7 +232,7 @@ fn secret(number: u8) -> Secret {
     Secret::new([number; 32])
 }
 
-/// What can be seen of a pool.
+/// Returns the visible state of a pool.
 fn seen<S: Selector>(pool: &Pool<S>) -> (Vec<(Option<Row>, u64)>, u64, u64) {
     let rows = (0..pool.urn().len() as u32).map(|item| {
         let row = pool.urn().entry(item).map(|entry| {
@@ -244,7 +246,7 @@ fn seen<S: Selector>(pool: &Pool<S>) -> (Vec<(Option<Row>, u64)>, u64, u64) {
     (rows.collect(), pool.next_draw(), pool.urn().version())
 }
 
-/// What should be seen of it.
+/// Returns the visible state that the model expects.
 fn expected(model: &Model) -> (Vec<(Option<Row>, u64)>, u64, u64) {
     let rows = model.rows.iter().zip(model.weights_in_force());
     let rows = rows.map(|(row, in_force)| ((!row.removed).then(|| row.clone()), in_force));
@@ -268,7 +270,8 @@ impl<S: Selector> Both<S> {
         }
     }
 
-    /// Changes a row of the model, if it then still fits; what the pool said of the same change goes along.
+    /// Changes a row of the model if the result is valid, and asserts that the pool accepted or
+    /// refused the same change.
     fn change(&mut self, id: &str, said: bool, change: impl FnOnce(&mut Row) -> bool, version: u64) {
         let mut rows = self.model.rows.clone();
         let possible = self.model.find(id).is_some_and(|item| change(&mut rows[item]));
@@ -287,7 +290,7 @@ impl<S: Selector> Both<S> {
         self.expect_drawn(None, count, repeats, said, drawn);
     }
 
-    /// Has the model draw as the pool has, and says what it has drawn.
+    /// Makes the draws on the model, compares them with the pool's, and returns them.
     fn expect_drawn(
         &mut self,
         user: Option<u8>,
@@ -341,7 +344,7 @@ impl<S: Selector> Both<S> {
         let mut is_over = false;
         while expected.len() < count {
             let number = self.model.next_draw;
-            // What has no tickets is drawn only where no others were.
+            // An item without tickets is drawn only if the call has drawn no other item.
             is_over |= !expected.is_empty()
                 && repeats == Repeats::Excluded
                 && self.model.sum_of_table(None, &hidden, &[]) == 0;
@@ -503,7 +506,8 @@ impl<S: Selector> Both<S> {
             Step::CatchUp(draws_max) => {
                 let now_ms = self.model.now_ms;
                 while !self.pool.catch_up_some(now_ms * 1000, *draws_max) {}
-                // Millisecond by millisecond: what is over by its end comes back, and then its window ends.
+                // Each millisecond, reservations that have expired by its end return their items;
+                // then windows end.
                 for ms in 0..=now_ms {
                     while let Some((until, number)) =
                         self.model.reservations.iter().map(|&(number, _, until)| (until, number)).min()
@@ -615,7 +619,7 @@ fn does_what_the_model_does<S: Selector>(catalogue: &Catalogue, steps: &[Step]) 
     }
 }
 
-/// A pool's image, its items in pieces of two.
+/// Returns a pool's image, with its items in parts of two.
 fn image<S: Selector>(pool: &Pool<S>) -> Vec<Vec<u8>> {
     let mut parts = vec![Vec::new()];
     pool.write_head(&mut parts[0]);
@@ -635,13 +639,13 @@ fn read<S: Selector>(parts: &[Vec<u8>]) -> Result<Pool<S>, Unreadable> {
     image.finish()
 }
 
-/// All epochs that a pool knows, and what is known of the next.
+/// Returns all epochs that a pool knows, and the commitment of the next.
 fn epochs<S: Selector>(pool: &Pool<S>) -> (Vec<Option<Revealed>>, Epoch, Commitment) {
     let past = (0..=pool.epoch().index).map(|index| pool.revealed(index)).collect();
     (past, pool.epoch().clone(), pool.next_commitment())
 }
 
-/// The pool of a pool's image.
+/// Writes a pool's image and reads it back.
 fn read_back<S: Selector>(pool: &Pool<S>) -> Pool<S> {
     let parts = image(pool);
     let again = read(&parts).expect("it is what was written");
@@ -650,7 +654,8 @@ fn read_back<S: Selector>(pool: &Pool<S>) -> Pool<S> {
     again
 }
 
-/// Takes steps in groups, of which some are taken back and taken again; and does all again from what was staged.
+/// Executes groups of steps; reverts and repeats some of them; then replays all from the staged
+/// events.
 fn taken_back_is_not_done<S: Selector>(catalogue: &Catalogue, groups: &[(Vec<Step>, bool)]) {
     let mut both = Both::<S>::new(catalogue);
     let mut log = Vec::new();
@@ -679,7 +684,7 @@ fn taken_back_is_not_done<S: Selector>(catalogue: &Catalogue, groups: &[(Vec<Ste
             let event = event.expect("what was staged is events");
             do_again(&mut again, &event).unwrap_or_else(|divergence| panic!("{event:?}: {divergence}"));
         }
-        // Changes count as one of the version however they were made.
+        // Changes count in the version regardless of how they were made.
         assert_eq!(seen(&again), seen(&both.pool));
         assert_eq!(epochs(&again), epochs(&both.pool));
         assert!(again.reservations().eq(both.pool.reservations()));
@@ -689,11 +694,11 @@ fn taken_back_is_not_done<S: Selector>(catalogue: &Catalogue, groups: &[(Vec<Ste
     both.pool = read_back(&both.pool);
     assert_eq!(seen(&both.pool), expected(&both.model));
     both.compare_reservations();
-    // What is read back goes on as it would have gone on.
+    // The pool that was read back continues like the one that was written.
     groups.iter().flat_map(|(steps, _)| steps).for_each(|step| both.take(step));
 }
 
-/// Does again what a pool has staged since it was made, as it is said and from the secret.
+/// Replays what a pool has staged since it was created, both by its events and by the secret.
 fn does_again<S: Selector>(catalogue: &Catalogue, pool: &Pool<S>) {
     for do_again in [Pool::<S>::apply, Pool::<S>::verify] {
         let mut again = Pool::<S>::new(catalogue, secret(1), secret(2));
@@ -705,8 +710,9 @@ fn does_again<S: Selector>(catalogue: &Catalogue, pool: &Pool<S>) {
     }
 }
 
-/// One pool draws with calls of so many, the other with a call for each. Where there are not so many, one call makes none of them; or the
-/// others too, without a prize, where what is sold out leads to something else.
+/// Draws from one pool with calls of several draws, from the other with one call per draw. If a
+/// call wants more draws than are possible, it makes none; or, where the odds of sold-out items are
+/// kept, it makes the remaining draws without a prize.
 fn one_call_gives_what_many_give<S: Selector>(catalogue: &Catalogue, counts: &[usize]) {
     let new = || {
         let mut pool = Pool::<S>::new(catalogue, secret(1), secret(2));
@@ -793,7 +799,7 @@ proptest! {
             part[at] ^= flipped.1;
         }
         if let Ok(mut pool) = read::<WideTree>(&parts) {
-            // Whatever it is, it gives what it has, and then nothing.
+            // Whatever state it has, the pool gives its items, and then nothing.
             for _ in 0..100 {
                 _ = pool.draw();
             }

@@ -1,4 +1,4 @@
-//! Pools that are made again from what was staged, and what is said of logs that were not staged like this.
+//! Pools replayed from their staged events, and the divergences of logs that no pool staged.
 
 use tidemark_pool::selector::WideTree;
 use tidemark_pool::{
@@ -62,7 +62,8 @@ fn several_at_once_are_made_again_as_they_were_made() {
     }
 }
 
-/// Two prizes, and nothing in their place: the last draws of a call of many have nothing left to give.
+/// Returns a pool with two prizes and no prize in place of what is sold out: the last draws of a
+/// large call can give nothing.
 fn two_prizes() -> Pool<WideTree> {
     let items = vec![Item::limited("car", 1, 1), Item::limited("mug", 9, 1)];
     let catalogue = Catalogue::with(items, Mode::FixedOdds, SoldOut::NoPrize).expect("a catalogue");
@@ -76,7 +77,7 @@ fn a_call_of_more_draws_than_were_possible_is_checked_as_one() {
             for until_us in [None, Some(50)] {
                 let mut first = two_prizes();
                 let (mut draws, by) = (Vec::new(), By { request, ..By::default() });
-                // Of the mug there is none, so that it may be met as often as chance will have it.
+                // There are no mugs, so a draw may meet the mug any number of times.
                 first.set_stock("mug", Stock::Limited(0)).expect("fits");
                 let begin =
                     |pool: &mut Pool<WideTree>| pool.set_stock("mug", Stock::Limited(0)).expect("fits");
@@ -122,13 +123,13 @@ fn draws_of_nothing_are_made_up_in_no_other_way() {
     two_prizes().draw_many(50, Repeats::Allowed, &mut drawn).expect("the first is possible");
     let items: Vec<_> = drawn.iter().map(|draw| draw.item).collect();
     two_prizes().verify(&asked(&items)).expect("it was so");
-    // One draw of nothing before the prizes are gone passes over a number.
+    // A draw of nothing before the prizes are gone skips a number.
     let first = items.iter().position(Option::is_some).expect("there are two prizes");
     let mut passed_over = items.clone();
     passed_over.insert(first, None);
     let found = two_prizes().verify(&asked(&passed_over)).unwrap_err();
     assert!(matches!(found, Divergence::OtherItem { draw, .. } if draw == first as u64), "{found}");
-    // And none begins where nothing is left: neither a draw alone nor a call.
+    // No draw begins when nothing is left, neither a single draw nor a call.
     let mut empty = two_prizes();
     empty.verify(&asked(&items)).expect("it was so");
     let refused = Divergence::Refused { draws: 50, refusal: Refusal::Empty };

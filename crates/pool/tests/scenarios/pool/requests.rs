@@ -1,4 +1,4 @@
-//! Who asks again under the same id is told the same, and gets nothing more.
+//! A repeated request with the same id gets the same answer, and no further draws.
 
 use tidemark_pool::selector::WideTree;
 use tidemark_pool::{

@@ -1,4 +1,4 @@
-//! Draws that are set aside.
+//! Reservations: draws that the pool holds.
 
 use tidemark_pool::selector::WideTree;
 use tidemark_pool::{

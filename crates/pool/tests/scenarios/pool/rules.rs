@@ -1,4 +1,4 @@
-//! What rules about who draws promise, scene by scene.
+//! Rules about users, one scenario per test.
 
 use std::collections::HashSet;
 use tidemark_pool::selector::WideTree;
@@ -59,7 +59,7 @@ fn so_many_draws_a_day_and_no_more() {
     ask(&mut pool, &user("noah", noon), 3).expect("another user");
     ask(&mut pool, &user("mira", 11 * DAY_MS), 3).expect("another day");
     assert_eq!(pool.next_draw(), 9);
-    // A clock that goes back gives nothing again.
+    // A clock that goes back does not restore a limit.
     assert!(matches!(ask(&mut pool, &user("mira", noon), 1), Err(Refusal::Limited { .. })));
     assert_eq!(ask(&mut pool, &user("olga", noon), 4), Err(Refusal::MoreThanLimit { count: 4, max: 3 }));
 }
@@ -119,11 +119,11 @@ fn what_comes_back_is_a_win_less() {
     ask(&mut pool, &user("mira", 6), 1).expect("the second has expired");
     pool.give_back_by(&user("mira", 7), "car", 1).expect("it was drawn");
     let third = reserve(&mut pool, 8).expect("the third was returned");
-    // What was won yesterday leaves today's wins as they are.
+    // The return of yesterday's wins does not change today's count.
     ask(&mut pool, &user("mira", DAY_MS), 1).expect("another day");
     pool.cancel(third).expect("it is open");
     assert!(reserve(&mut pool, DAY_MS).is_err());
-    // Nobody's wins change if nobody is named.
+    // A return without a user changes no user's count.
     pool.give_back("car", 1).expect("it was drawn");
     assert!(reserve(&mut pool, DAY_MS).is_err());
 }
@@ -151,7 +151,7 @@ fn a_guarantee_for_the_whole_pool_counts_everybodys_draws() {
     drawn.push(pool.draw().expect("without an end"));
     drawn.push(pool.draw().expect("without an end"));
     assert_eq!(drawn[2], Draw { number: 2, item: Some(0) });
-    // Where nothing of it is left, draws are as usual.
+    // When none of the guaranteed items is left, draws are ordinary.
     for _ in 0..9 {
         assert_eq!(pool.draw().expect("without an end").item, Some(1));
     }
@@ -171,7 +171,7 @@ fn several_tracks_count_by_themselves_and_the_first_goes_first() {
 
 #[test]
 fn odds_grow_from_a_draw_on() {
-    // Of 100 draws of new users the first 10 have odds of 1:99, the eleventh of 100:99 and so on.
+    // A new user's first 10 draws have odds of 1:99, the eleventh has odds of 100:99, and so on.
     let items = [Item::unlimited("car", 1), Item::unlimited("mug", 99)];
     let soft = Some(Soft { from: 11, step: 99 });
     let mut pool = pool(&items, &[], &[Guarantee { soft, ..guarantee(1000, "car") }]);
@@ -184,7 +184,7 @@ fn odds_grow_from_a_draw_on() {
         early += usize::from(first < 10);
         eleventh += usize::from(first == 10);
     }
-    // Expected are 38 and 182; the bounds are more than five standard deviations away.
+    // The expected values are 38 and 182; the bounds are more than five standard deviations away.
     assert!((5..80).contains(&early) && (120..245).contains(&eleventh), "{early} and {eleventh}");
     assert!(latest < 30, "{latest}");
 }
@@ -202,7 +202,8 @@ fn weights_that_a_guarantee_makes_too_large_are_refused() {
 
 #[test]
 fn a_call_whose_weights_might_become_too_large_is_refused_before_it_draws() {
-    // In the second draw the car may count 7 times, in the third 10 times: only then all weights are too large.
+    // The car may count 7 times in the second draw and 10 times in the third: only then are all
+    // weights together too large.
     let items = [Item::unlimited("car", AMOUNT_MAX / 8), Item::unlimited("mug", AMOUNT_MAX / 8)];
     let soft = Some(Soft { from: 1, step: 3 });
     let mut pool = pool(&items, &[], &[Guarantee { soft, ..guarantee(9, "car") }]);
@@ -266,7 +267,8 @@ fn draws_by_rules_are_made_again_from_the_secret() {
 
 #[test]
 fn different_items_for_somebody_take_as_long_as_there_are_items() {
-    // A user who has won one of a thousand items gets ten thousand others: what is barred is looked for among these in no time.
+    // A user who has won one of a thousand items draws ten thousand others: the check for barred
+    // items among these takes negligible time.
     let ids: Vec<String> = (0..12_000).map(|item| item.to_string()).collect();
     let items: Vec<Item> = ids.iter().map(|id| Item::unlimited(id.as_str(), 1)).collect();
     let barred: Vec<&str> = ids[..1_000].iter().map(String::as_str).collect();

@@ -1,4 +1,4 @@
-//! What a pool promises, scene by scene.
+//! Pools, one scenario per test.
 
 use tidemark_pool::selector::WideTree;
 use tidemark_pool::{
@@ -15,7 +15,7 @@ fn pool_with(items: &[Item], mode: Mode, sold_out: SoldOut) -> Pool<WideTree> {
     Pool::new(&catalogue, Secret::new([7; 32]), Secret::new([8; 32]))
 }
 
-/// The ids that are drawn until the pool refuses, each with how often.
+/// Draws until the pool refuses; returns each drawn id and how often it was drawn.
 fn drawn_to_the_end(pool: &mut Pool<WideTree>, at_most: usize) -> Vec<(String, usize)> {
     let mut counts: Vec<(String, usize)> = Vec::new();
     for _ in 0..at_most {
@@ -89,7 +89,7 @@ fn what_is_sold_out_leads_to_the_fallback_and_then_to_nothing() {
     let drawn = drawn_to_the_end(&mut pool, 1_000);
     let count = |id: &str| drawn.iter().find(|(known, _)| known == id).map_or(0, |&(_, count)| count);
     assert_eq!((count("car"), count("voucher")), (1, 3));
-    // Odds of what is sold out are not given to others.
+    // The odds of sold-out items are not redistributed.
     assert!((60..140).contains(&count("mug")), "{drawn:?}");
     assert_eq!(count("nothing"), 1_000 - 4 - count("mug"));
 }
@@ -192,14 +192,14 @@ fn whoever_has_the_secret_can_make_each_draw_again() {
     let over = pool.begin_epoch(b"a client's seed", Secret::new([9; 32])).expect("nothing is staged");
     let second: Vec<u32> = (0..100).filter_map(|_| pool.draw().expect("without an end").item).collect();
 
-    // What was published before is what is shown now.
+    // The revealed secret matches the commitment that was published before.
     assert_eq!(over.epoch.secret.commitment(), commitment);
     assert_eq!((over.epoch.index, over.epoch.first_draw, over.end), (0, 0, 100));
     assert_eq!((pool.commitment(), pool.epoch().first_draw), (promised, 100));
     let scan = [3, 8, 19];
     let again = |key: [u8; 32], draws: std::ops::Range<u64>| -> Vec<u32> {
         let mut numbers = Numbers::new(key);
-        // From the last to the first: no draw needs the one before it.
+        // In reverse order: no draw depends on the one before it.
         let mut items: Vec<u32> = draws
             .rev()
             .map(|draw| scan.iter().filter(|&&end| numbers.below(draw, 19) >= end).count() as u32)
@@ -242,7 +242,7 @@ fn the_secrets_of_the_last_epochs_can_be_asked_for_and_no_other() {
         assert_eq!(pool.revealed(index).as_ref(), (index >= 2).then_some(shown));
     }
     assert_eq!(pool.revealed(shown.len() as u64), None);
-    // What was forgotten for an epoch that is taken back is known again.
+    // A reverted epoch restores the secrets that it had evicted.
     pool.stage();
     pool.begin_epoch(b"", Secret::new([0; 32])).expect("a short seed");
     assert_eq!((pool.first_known(), pool.revealed(2)), (3, None));

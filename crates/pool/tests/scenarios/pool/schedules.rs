@@ -1,4 +1,4 @@
-//! What a schedule promises, scene by scene.
+//! Schedules, one scenario per test.
 
 use tidemark_pool::selector::WideTree;
 use tidemark_pool::{
@@ -46,7 +46,7 @@ fn stock_comes_in_windows_and_is_drawn_once() {
     assert!(!pool.advance(10 * HOUR_US), "it has come");
     pool.draw_many(2, Repeats::Allowed, &mut drawn).expect("two have come");
     assert!(pool.draw().is_err());
-    // Nobody has looked for hours, or the server was not running: all of it is there.
+    // Without an advance for hours, as when the server was not running, everything due is released.
     assert!(pool.advance(20 * HOUR_US));
     assert_eq!((left(&pool, 0), pool.next_due()), (4, None));
     assert!(!pool.advance(5 * HOUR_US), "a clock that goes back changes nothing");
@@ -68,7 +68,7 @@ fn what_is_not_drawn_in_its_window_lapses() {
     pool.draw_many(3, Repeats::Allowed, &mut Vec::new()).expect("three of them");
     pool.advance(2 * HOUR_US);
     assert_eq!(left(&pool, 0), 11, "what comes at that moment comes behind what lapses");
-    // Windows over which nobody has looked are over as well.
+    // Windows that passed without an advance have ended too.
     pool.advance(4 * HOUR_US);
     assert_eq!((left(&pool, 0), pool.next_due()), (0, None));
     assert_eq!(pool.urn().entry(0).map(|entry| entry.drawn), Some(3));
@@ -97,7 +97,8 @@ fn the_end_of_a_window_is_a_moment_however_often_somebody_looks() {
         looks.iter().for_each(|&now_us| pool.catch_up(now_us));
         left(&pool, 0)
     };
-    // What comes back half a millisecond later is no part of the window.
+    // A unit that returns after the end, even within the same millisecond, is not part of the
+    // window.
     assert_eq!(left_behind(&[2 * HOUR_US + 1]), 1);
     assert_eq!(left_behind(&[2 * HOUR_US - 1, 2 * HOUR_US, 2 * HOUR_US + 1]), 1);
 }
@@ -180,7 +181,7 @@ fn schedules_that_cannot_be_kept_are_refused() {
     assert_eq!(Schedule::new(many), Err(ScheduleError::TooMany { count: 65_537 }));
 }
 
-/// Whoever checks a log knows what was due when.
+/// An auditor of a log knows which releases were due at each time.
 #[test]
 fn an_auditor_sees_that_the_schedule_was_kept() {
     let catalogue = catalogue(

@@ -1,8 +1,9 @@
 //! No answer depends on draws that have not been made.
 //!
-//! Pools of one state and of different secrets are asked for the same. The events of the first are then applied to all, which keeps their
-//! states equal whatever their own numbers would have given. A refusal, its words and the work that it takes must be the same in all of
-//! them: a client that is refused learns nothing of the secret.
+//! The test sends the same requests to pools that have one state and different secrets. It then
+//! applies the events of the first pool to all, so their states stay equal whatever their own
+//! numbers would have given. A refusal, its message and the work it takes must be the same in all
+//! pools: a client that is refused learns nothing about the secret.
 
 use super::properties::{Step, Who, catalogue, id, step};
 use proptest::collection::vec;
@@ -14,15 +15,16 @@ use tidemark_pool::{
     SoldOut,
 };
 
-/// How many pools are compared. The client's is the first; its secret could as well be that of another.
+/// The number of pools to compare. The client uses the first; its secret could equally be that of
+/// another.
 const WORLDS: u8 = 4;
 
 thread_local! {
-    /// How often the selectors of this thread have been asked for something that takes time.
+    /// The number of costly calls to the selectors of this thread.
     static WORK: Cell<u64> = const { Cell::new(0) };
 }
 
-/// A selector that counts what it is asked for.
+/// A selector that counts the calls to it.
 #[derive(Debug)]
 struct Counting<S>(S);
 
@@ -74,10 +76,10 @@ impl<S: Selector> Selector for Counting<S> {
     }
 }
 
-/// What a call has come to, for a client: what was drawn, if anything was; or why nothing was done.
+/// The result of a call for a client: the draws, or the reason why the pool did nothing.
 type Outcome = Result<Vec<Draw>, Refusal>;
 
-/// Asks a pool for what a step says, at this time.
+/// Executes a step on a pool at this time.
 fn call<S: Selector>(pool: &mut Pool<S>, step: &Step, now_ms: u64) -> Outcome {
     let mut draws = Vec::new();
     match step {
@@ -112,13 +114,13 @@ fn call<S: Selector>(pool: &mut Pool<S>, step: &Step, now_ms: u64) -> Outcome {
         Step::End(number, Ending::Confirmed) => pool.confirm(*number)?,
         Step::End(number, _) => pool.cancel(*number)?,
         Step::Advance | Step::CatchUp(_) | Step::ExpireOne(_) => pool.catch_up(now_ms * 1000),
-        // The secrets of the pools would become the same.
+        // This step would give all pools the same secret.
         Step::BeginEpoch(_) | Step::Wait(_) => {}
     }
     Ok(draws)
 }
 
-/// What a client sees of a pool without drawing, in words: stock, odds and users.
+/// Returns as text what a client can see of a pool without drawing: stock, odds and users.
 fn seen<S: Selector>(pool: &Pool<S>) -> String {
     let (urn, odds) = (pool.urn(), Odds::of(pool.urn()));
     let entries: Vec<_> =
@@ -133,7 +135,7 @@ fn seen<S: Selector>(pool: &Pool<S>) -> String {
     )
 }
 
-/// Pools of one state.
+/// Pools with the same state and different secrets.
 struct Worlds<S>(Vec<Pool<S>>);
 
 impl<S: Selector> Worlds<S> {
@@ -142,7 +144,8 @@ impl<S: Selector> Worlds<S> {
         Self((0..WORLDS).map(|world| Pool::new(catalogue, secret(world), secret(world + WORLDS))).collect())
     }
 
-    /// Asks all of them, has all of them do what the first has done, and says what the first has answered.
+    /// Calls all pools, applies the events of the first to all, and returns the first one's
+    /// outcome.
     fn call(&mut self, step: &Step, now_ms: u64) -> Outcome {
         let outcomes = self.0.iter_mut().map(|pool| {
             pool.stage();
@@ -184,7 +187,7 @@ impl<S: Selector> Worlds<S> {
     }
 }
 
-/// Takes the steps, and then asks for more than there can be, in all ways.
+/// Executes the steps, then requests more draws than are possible, in all ways.
 fn attack<S: Selector>(catalogue: &Catalogue, seed: u8, steps: &[Step], greed: usize) {
     let mut worlds = Worlds::<S>::new(catalogue, seed);
     let mut now_ms = 0;
@@ -215,7 +218,8 @@ proptest! {
     }
 }
 
-/// A pool with three kinds of prizes, of which so many are left, and no prize in place of what is sold out.
+/// Returns a pool with three kinds of prizes, this many units of each, and no prize in place of
+/// what is sold out.
 fn prizes(left: [u64; 3], secret: u8) -> Pool<WideTree> {
     let items = [("car", 1, left[0]), ("bicycle", 3, left[1]), ("mug", 6, left[2])];
     let items = items.map(|(id, weight, left)| Item::limited(id, weight, left)).into();
@@ -236,7 +240,8 @@ fn a_call_has_as_many_draws_as_were_asked_for() {
     }
 }
 
-/// Which draw takes the last prize, as far as a client can learn it without drawing.
+/// Returns the number of the draw that takes the last prize, as far as a client can learn it
+/// without drawing.
 fn told_last(pool: &mut Pool<WideTree>, repeats: Repeats) -> Option<u64> {
     let before = pool.next_draw();
     match pool.draw_many(100_000, repeats, &mut Vec::new()) {
@@ -253,7 +258,8 @@ fn no_refusal_tells_which_draw_takes_the_last_prize() {
     for secret in 0..20 {
         for repeats in [Repeats::Allowed, Repeats::Excluded] {
             let told = told_last(&mut prizes([2, 5, 3], secret), repeats);
-            // All of these are there: without repeats it is three items whatever the secret.
+            // All three kinds are in stock: without repeats, three items are left whatever the
+            // secret.
             let same = told_last(&mut prizes([2, 5, 3], secret + 100), repeats);
             assert_eq!(told, same, "secret {secret}, {repeats:?}");
         }

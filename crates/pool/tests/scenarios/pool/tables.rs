@@ -1,4 +1,4 @@
-//! What tables inside of tables promise, scene by scene.
+//! Nested tables, one scenario per test.
 
 use tidemark_pool::selector::WideTree;
 use tidemark_pool::{
@@ -18,7 +18,7 @@ fn lead(item: &str, table: &str) -> Lead {
     Lead { item: item.into(), table: table.into() }
 }
 
-/// Mugs are common, wheels are rare; both give what they have.
+/// Returns a catalogue of common mugs and rare wheels, each in a table that gives what it has.
 fn rarities(sold_out: SoldOut) -> Catalogue {
     let first = vec![
         Item::unlimited("common", 90),
@@ -37,7 +37,7 @@ fn pool(catalogue: &Catalogue) -> Pool<WideTree> {
     Pool::new(catalogue, secret, next)
 }
 
-/// The ids of what is drawn, until nothing is left.
+/// Draws until nothing is left; returns the ids of the drawn items.
 fn all(pool: &mut Pool<WideTree>) -> Vec<String> {
     let mut drawn = Vec::new();
     while let Ok(draw) = pool.draw() {
@@ -56,7 +56,8 @@ fn every_unit_of_every_table_is_drawn_once_and_nothing_that_only_leads() {
     assert_eq!((pool.draw(), pool.next_draw()), (Err(Empty), 33));
 }
 
-/// Whoever has the secret makes each draw again with nothing but weights and numbers: one for each table on the way.
+/// With the secret, an auditor can reproduce each draw from weights and numbers alone: one number
+/// for each table on the way.
 #[test]
 fn each_draw_follows_from_one_number_for_each_table_on_its_way() {
     let (mut pool, mut numbers) = (pool(&rarities(SoldOut::Renormalise)), Numbers::new(secrets().0.key(b"")));
@@ -69,7 +70,7 @@ fn each_draw_follows_from_one_number_for_each_table_on_its_way() {
         let (first, sum) = if is_common { (0, mugs) } else { (2, wheels) };
         let item = first + usize::from(numbers.below_at(1, draw, sum) >= share(first));
         left[item] -= 1;
-        // The items of the first table come before those of the others.
+        // The items of the first table precede those of the other tables.
         assert_eq!(pool.draw().map(|draw| draw.item), Ok(Some(3 + item as u32)), "draw {draw}");
     }
 }
@@ -274,7 +275,7 @@ fn tables_that_do_not_fit_together_are_refused() {
         let all = (0..tables).map(|number| table(&name(number), one(&format!("x{number}"))));
         let next = (1..tables).map(|number| lead(&format!("x{}", number - 1), &name(number)));
         let leads: Vec<Lead> = std::iter::once(lead("a", "t0")).chain(next).collect();
-        // What is at the end can be drawn.
+        // The item in the last table can be drawn.
         nested(all.collect(), &leads)
     };
     let mut deepest = pool(&deep(8).expect("eight are possible"));
@@ -320,7 +321,7 @@ fn rules_name_items_of_tables_as_they_can_be_counted() {
         said(SoldOut::NoPrize, &[], &[guarantee("rare")])
             .starts_with("guarantee 1 names \"rare\", which leads")
     );
-    // Also where the rules were there before.
+    // The same check applies to rules that were set before the tables.
     let rules = Rules::new(vec![wins_of("rare")], Vec::new()).expect("they are sound");
     let ruled = Catalogue::new(vec![Item::unlimited("rare", 1)]).expect("a catalogue");
     let ruled = ruled.ruled(rules).expect("it is there");

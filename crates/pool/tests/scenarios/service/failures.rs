@@ -1,11 +1,13 @@
-//! A journal that fails: nothing is awarded that is not in it, everybody is told, and reads go on.
+//! A journal that fails: the service awards nothing that the journal does not have, every caller
+//! gets an answer, and reads still work.
 
 use super::support::{HeldJournal, again, pool, serve, state};
 use tidemark_pool::journal::{Fault, FaultyJournal, MemoryJournal, Plan};
 use tidemark_pool::service::{CallError, Request, Service, Settings};
 use tidemark_pool::{Draw, Repeats};
 
-/// Calls one after the other until one fails; what was acknowledged. Each call is a frame of its own.
+/// Makes calls one after the other until one fails; returns the acknowledged draws. Each call is a
+/// frame of its own.
 fn draw_until_failure(service: &Service, calls: u64) -> (Vec<Draw>, Option<CallError>) {
     let mut drawn = Vec::new();
     for _ in 0..calls {
@@ -36,7 +38,7 @@ fn at_whatever_frame_the_journal_fails_nothing_is_lost_that_was_awarded_and_noth
                 assert_eq!(service.call(many), Err(error));
                 assert!(service.stop().is_err());
             }
-            // All frames that are whole make at least what was awarded.
+            // The whole frames contain every award.
             let frames = memory.frames();
             let whole = frames.len().min(at as usize - 1);
             let again = again(&frames[..whole]);

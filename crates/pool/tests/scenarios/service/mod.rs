@@ -1,4 +1,5 @@
-//! What a service around a pool does: every call is answered once, in order, and nobody is told of what is not in the log.
+//! The service of a pool: it answers every call once, in order, and never answers with what is not
+//! in the log.
 
 mod failures;
 mod scenarios;

@@ -1,4 +1,4 @@
-//! One caller after the other.
+//! Calls of one caller after the other.
 
 use super::support::{HeldJournal, again, first_draws, pool, pool_of, serve, state};
 use std::future::Future;
@@ -129,7 +129,7 @@ fn a_request_that_is_sent_again_is_answered_again_and_users_have_their_limits() 
 
     let asker = Asker { user: Some((*b"mira").into()), ..Asker::request(b"order 17") };
     let draw = || Request::DrawBy { asker: asker.clone(), count: 2, repeats: Repeats::Allowed };
-    // Both are asked before one of them is answered.
+    // Both calls are made before either is answered.
     let (first, again) = (service.call_async(draw()), service.call_async(draw()));
     let first = first.wait().expect("two draws");
     assert_eq!(again.wait(), Ok(first));
@@ -176,7 +176,7 @@ fn the_schedule_goes_on_by_the_clock_also_while_nobody_asks() {
     assert_eq!(service.draw(), Err(CallError::Refused(Refusal::EmptyUntil { at_ms: 20 })));
     clock.store(20_000, Ordering::SeqCst);
     while journal.frames().len() < 2 {
-        // Nobody asks, and the clock is looked at all the same.
+        // The service checks the clock even without calls.
         std::thread::yield_now();
     }
     let said = state(&service);
@@ -245,7 +245,7 @@ fn reservations_end_by_themselves_when_their_time_is_over() {
     service.call(reserve).expect("a reservation");
     assert_eq!(state(&service).reservations, 1);
     time.store(500, Ordering::Relaxed);
-    // The service looks by itself; whoever asks is answered by what is true by then.
+    // The service expires reservations without a call; each answer is the state at its time.
     while state(&service).reservations > 0 {
         std::thread::yield_now();
     }
@@ -278,7 +278,7 @@ fn a_journal_that_takes_two_frames_at_one_place_stops_the_service() {
     assert!(service.stop().is_err());
 }
 
-/// A journal that breaks its promise that positions only grow.
+/// A journal whose positions do not increase, although a journal must ensure that they do.
 struct OnePlace;
 
 impl Journal for OnePlace {
@@ -379,7 +379,7 @@ fn a_full_queue_lets_callers_wait_and_refuses_callbacks() {
     let (inner, told) = (Arc::clone(&service), sender.clone());
     service.draw_with(move |_| {
         let told = told.clone();
-        // Two calls are unanswered: this one, and the next.
+        // Two calls are unanswered: this one and the next one.
         inner.draw_with(move |outcome| told.send(outcome).expect("the test waits"));
     });
     service.draw_with(|_| ());
@@ -409,7 +409,7 @@ fn an_empty_pool_says_so_and_logs_nothing() {
     assert_eq!(journal.bytes(), bytes);
 }
 
-/// Counts how often it is woken.
+/// Counts its wake-ups.
 #[derive(Default)]
 struct Counter(AtomicUsize);
 
@@ -419,7 +419,7 @@ impl Wake for Counter {
     }
 }
 
-/// Runs a future on this thread.
+/// Runs a future on the current thread.
 pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
     struct Unpark(std::thread::Thread);
     impl Wake for Unpark {
@@ -454,7 +454,7 @@ fn whose_time_is_over_gets_nothing_however_many_there_are() {
     let all = Request::DrawMany { count: 3_000, repeats: Repeats::Allowed };
     assert!(service.call(all).is_ok(), "all have come back");
 
-    // What is set aside for no time at all is over before anything else is done.
+    // A reservation whose deadline is in the past expires before the next call is executed.
     service.call(Request::Change(vec![Change::Restock { id: "seat".into(), units: 1 }])).expect("one more");
     let past = Request::Reserve { count: 1, repeats: Repeats::Allowed, until_us: 0 };
     let (reserved, drawn) = (service.call_async(past), service.draw_async());
@@ -493,7 +493,7 @@ fn the_end_of_an_epoch_settles_only_when_it_is_durable() {
     assert_eq!(asked.load(Ordering::SeqCst), 2);
 }
 
-/// A journal that notes which frame must be durable: the number of it.
+/// A journal that notes the number of the frame that must be durable.
 struct Witness {
     journal: MemoryJournal,
     asked: Arc<AtomicU64>,

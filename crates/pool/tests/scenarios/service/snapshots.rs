@@ -1,4 +1,4 @@
-//! A snapshot that is taken while everything goes on is the pool at the moment when it began.
+//! A snapshot taken during calls is the pool as it was when the snapshot began.
 
 use super::support::{pool_of, state};
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use tidemark_pool::{Chain, Item, Pool, PoolImage, Repeats, Secret};
 
 const ITEMS: usize = 1_000;
 
-/// A journal whose snapshots go on when the test says so.
+/// A journal whose snapshots continue only when the test allows it.
 #[derive(Clone, Default)]
 struct Paced(Arc<Pace>, MemoryJournal);
 
@@ -87,7 +87,7 @@ fn reserve(service: &Service, until_us: u64) -> u64 {
     }
 }
 
-/// Everything that changes a pool, behind the begin of a snapshot.
+/// Makes every kind of change to a pool after a snapshot has begun.
 fn use_all(service: &Service, time: &AtomicU64, open: [u64; 2]) {
     for _ in 0..20 {
         service.draw().expect("a draw");
@@ -107,7 +107,7 @@ fn use_all(service: &Service, time: &AtomicU64, open: [u64; 2]) {
     service
         .call(Request::BeginEpoch { client_seed: Box::default(), after: Secret::new([5; 32]) })
         .expect("one");
-    // A reservation from before the snapshot is over now.
+    // A reservation from before the snapshot has now expired.
     time.store(1_000, SeqCst);
     assert_eq!(state(service).reservations, 1);
     service.call(many(60, Repeats::Allowed)).expect("draws");
@@ -143,7 +143,7 @@ fn a_snapshot_has_nothing_of_what_comes_behind_its_begin() {
 
     let parts = journal.0.parts.lock().expect("parts");
     let (chain, head) = parts.head.as_ref().expect("a head");
-    // It began behind one of the frames that were there when it was seen to have begun.
+    // The snapshot began after one of the frames that existed when the test saw its head.
     let (mut then, frames) = (pool_of(items()), journal.1.frames().into_iter().take(frames));
     for frame in frames {
         if then.chain != *chain {

@@ -1,4 +1,4 @@
-//! Pools to be served, and journals that wait.
+//! Services of pools, and journals that wait for the test.
 
 use std::sync::{Arc, Condvar, Mutex};
 use tidemark_pool::journal::{Journal, JournalError, Listener, Position};
@@ -6,7 +6,7 @@ use tidemark_pool::selector::WideTree;
 use tidemark_pool::service::{Answer, Request, Service, Settings, State};
 use tidemark_pool::{Catalogue, ChainedPool, Frame, Item, Pool, Secret};
 
-/// Cars and mugs are limited, the rest is not.
+/// Cars and mugs are limited; "nothing" is unlimited.
 pub(crate) fn items() -> Vec<Item> {
     vec![Item::limited("car", 5, 40), Item::limited("mug", 30, 3_000), Item::unlimited("nothing", 65)]
 }
@@ -20,7 +20,7 @@ pub(crate) fn pool() -> ChainedPool<WideTree> {
     pool_of(items())
 }
 
-/// A pool that is served, at a time that stands still.
+/// Serves a pool with a fixed clock.
 pub(crate) fn serve(journal: impl Journal + 'static) -> Service {
     Service::start(pool(), journal, || 1_000, Settings::default()).expect("a thread")
 }
@@ -32,7 +32,7 @@ pub(crate) fn state(service: &Service) -> State {
     }
 }
 
-/// The pool that these frames make of a new one.
+/// Replays these frames on a new pool.
 pub(crate) fn again(frames: &[Vec<u8>]) -> ChainedPool<WideTree> {
     let mut again = pool();
     for frame in frames {
@@ -41,12 +41,12 @@ pub(crate) fn again(frames: &[Vec<u8>]) -> ChainedPool<WideTree> {
     again
 }
 
-/// How many draws each frame has.
+/// Returns the number of the first draw of each frame.
 pub(crate) fn first_draws(frames: &[Vec<u8>]) -> Vec<u64> {
     frames.iter().map(|frame| Frame::read_alone(frame).expect("a frame").first_draw).collect()
 }
 
-/// A journal whose frames settle when the test says so. Clones are the same journal.
+/// A journal whose frames settle when the test allows it. Clones share one journal.
 #[derive(Clone, Default)]
 pub(crate) struct HeldJournal(Arc<(Mutex<Held>, Condvar)>);
 
@@ -59,19 +59,19 @@ struct Held {
 }
 
 impl HeldJournal {
-    /// Waits until so many frames were taken.
+    /// Waits until the journal has received `count` frames.
     pub(crate) fn await_frames(&self, count: usize) -> Vec<Vec<u8>> {
         let held = self.0.0.lock().expect("held");
         let held = self.0.1.wait_while(held, |held| held.frames.len() < count).expect("held");
         held.frames.clone()
     }
 
-    /// Lets frames settle.
+    /// Settles frames up to a position.
     pub(crate) fn settle(&self, position: Position) {
         self.change(|held| held.settled = position);
     }
 
-    /// Lets the sync fail.
+    /// Makes the sync fail.
     pub(crate) fn fail(&self) {
         self.change(|held| held.failure = Some(JournalError::new("the disk is gone")));
     }
@@ -81,7 +81,7 @@ impl HeldJournal {
         change(&mut held);
         let listener = held.listener.clone();
         drop(held);
-        // A service that does not listen yet looks for itself once it has written something.
+        // A service that has no listener yet checks the position itself after its next write.
         if let Some(listener) = listener {
             listener();
         }

@@ -1,4 +1,4 @@
-//! Many threads at once, in all three ways, against a ledger.
+//! Many concurrent threads that call in all three ways, checked against a ledger.
 
 use super::scenarios::block_on;
 use super::support::{again, items, pool, state};
@@ -11,7 +11,7 @@ use tidemark_pool::{Draw, Repeats, Stock};
 const THREADS: usize = 12;
 const CALLS: usize = 400;
 
-/// What everybody was told: by the number of the draw, what it has given.
+/// The item of each draw that any caller received, by the draw's number.
 type Ledger = Arc<Mutex<BTreeMap<u64, Option<u32>>>>;
 
 fn note(ledger: &Ledger, draw: Draw) {
@@ -47,7 +47,7 @@ fn everybody_is_told_of_draws_of_their_own_and_the_log_says_the_same() {
         let (journal, ledger) = (MemoryJournal::default(), Ledger::default());
         let service = Service::start(pool(), journal.clone(), || 5, Settings { queue }).expect("a thread");
         std::thread::scope(|scope| {
-            // Futures that nobody polls hold no room, so a short queue is enough for all.
+            // A future that is not polled holds no place in the queue, so a short queue suffices.
             for thread in 0..THREADS {
                 let (service, ledger) = (&service, &ledger);
                 scope.spawn(move || one_thread(service, ledger, thread));

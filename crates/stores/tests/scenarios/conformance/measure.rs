@@ -1,4 +1,4 @@
-//! How long commits take, to be printed and read: nothing is asserted of it.
+//! Prints how long commits take. Asserts nothing about it.
 
 use super::running::{Kind, Running};
 use super::support::Place;
@@ -7,7 +7,7 @@ use tidemark_counter::store::{Batch, Delta, Store};
 use tidemark_stores::{LogOptions, LogStore};
 
 const RUNS: usize = 5;
-/// For how long each run commits.
+/// Duration of each run.
 const RUN: Duration = Duration::from_millis(200);
 
 #[test]
@@ -23,7 +23,7 @@ fn microseconds_of_a_batch() {
     }
 }
 
-/// Medians of several runs, each of which says how long a batch took on average. µs.
+/// Prints the median over several runs of the mean time of a batch, in µs.
 fn print_row(name: &str, store: &mut dyn Store) {
     print!("{name:<10}");
     for count in [1, 64, 1_000] {

@@ -1,5 +1,5 @@
-//! What every store of commits does, and how it takes the failures of what lies behind it: the same scenarios for all of them, beside real
-//! servers that the tests start themselves.
+//! The behaviour of every commit store, and how it handles failures of its server: the same
+//! scenarios for all stores, with real servers that the tests start.
 
 mod measure;
 mod model;
@@ -12,7 +12,7 @@ mod support;
 use running::{Kind, Running};
 use support::Place;
 
-/// One test for each scenario, at a place of its own.
+/// Defines one test for each scenario, each with its own place.
 macro_rules! tests {
     ($place:expr, $($module:ident::$scenario:ident),+ $(,)?) => {
         $(#[test]

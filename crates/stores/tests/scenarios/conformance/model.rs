@@ -1,4 +1,4 @@
-//! Random scripts, with [`Memory`] for a model.
+//! Random scripts, compared with [`Memory`] as the model.
 
 use super::support::{Place, batch};
 use proptest::prelude::*;
@@ -8,18 +8,18 @@ use tidemark_counter::store::{Batch, Claim, Error, Memory, Store};
 const WRITERS: [&str; 2] = ["a", "b"];
 const KEYS: [&str; 3] = ["x", "y", "z"];
 
-/// What is done.
+/// A step of a script.
 #[derive(Debug, Clone)]
 enum Step {
-    /// A name is claimed.
+    /// Claims a writer's name.
     Claim(usize),
-    /// The next batch of a writer's newest claim.
+    /// Commits the next batch of a writer's newest claim.
     Commit(usize, Vec<(usize, i64)>),
-    /// One of the last batches that were sent, as it was.
+    /// Sends one of the last batches again, unchanged.
     Resend(usize),
-    /// A batch with a number that is so much above the right one.
+    /// Sends a batch whose number exceeds the right one by this much.
     Skip(usize, u64),
-    /// All connections and processes end.
+    /// Ends all connections and processes.
     Crash,
 }
 
@@ -37,7 +37,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What a store has said, without its words.
+/// Returns a store's answer without its message.
 fn told(answer: Result<impl std::fmt::Debug, Error>) -> String {
     match answer {
         Ok(answer) => format!("{answer:?}"),
@@ -51,7 +51,7 @@ fn told(answer: Result<impl std::fmt::Debug, Error>) -> String {
     }
 }
 
-/// Runs a script beside the model.
+/// Runs a script on a store and on the model.
 fn run(mut place: Place, script: &[Step]) {
     let (mut store, mut model) = (place.store(), Memory::default());
     let mut claims = [Claim { epoch: 0, last_sequence: 0 }; WRITERS.len()];

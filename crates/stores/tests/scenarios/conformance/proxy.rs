@@ -1,23 +1,24 @@
-//! A connection that fails where a test wants it to.
+//! A proxy whose connections fail where a test wants it.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// What is done to what is sent from now on.
+/// What the proxy does with the bytes that it receives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Fault {
-    /// Nothing.
+    /// Forwards them.
     None,
-    /// Requests arrive; instead of the first answer the client finds its connection closed. Then all is well again.
+    /// Forwards requests; closes the client's connection instead of sending the first answer, and
+    /// works normally afterwards.
     LoseAnswer,
-    /// Requests get lost, and nothing comes back.
+    /// Drops requests, and sends no answers.
     Silence,
 }
 
-/// Passes on what is sent to it.
+/// A proxy that forwards connections to a port.
 pub(crate) struct Proxy {
     pub(crate) port: u16,
     shared: Arc<Shared>,
@@ -27,7 +28,7 @@ struct Shared {
     target: u16,
     fault: AtomicU8,
     answers_lost: AtomicU64,
-    /// The clients' connections, to be cut.
+    /// The clients' connections, for [`Proxy::cut`].
     clients: Mutex<Vec<TcpStream>>,
 }
 
@@ -42,7 +43,7 @@ impl Proxy {
             clients: Mutex::default(),
         });
         let accepting = Arc::clone(&shared);
-        // It ends with the process.
+        // The thread ends with the process.
         std::thread::spawn(move || {
             for client in listener.incoming().flatten() {
                 accepting.serve(client);
@@ -55,7 +56,7 @@ impl Proxy {
         self.shared.fault.store(fault as u8, Ordering::SeqCst);
     }
 
-    /// How many answers did not come back.
+    /// Returns the number of answers that did not reach a client.
     pub(crate) fn answers_lost(&self) -> u64 {
         self.shared.answers_lost.load(Ordering::SeqCst)
     }

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// Which server.
+/// The kind of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Redis,
@@ -19,7 +19,7 @@ pub(crate) enum Kind {
     Nats,
 }
 
-/// A server that is there until this is dropped.
+/// A server that runs until this value is dropped.
 pub(crate) struct Running {
     pub(crate) kind: Kind,
     pub(crate) port: u16,
@@ -28,7 +28,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// A server for this test alone.
+    /// Starts a server for one test.
     pub(crate) fn start(kind: Kind) -> Arc<Self> {
         let directory = tempfile::tempdir().expect("a directory");
         let running = Self { kind, port: free_port(), directory, child: Mutex::default() };
@@ -37,7 +37,7 @@ impl Running {
         Arc::new(running)
     }
 
-    /// A server that the tests which run at the same time share.
+    /// Returns a server that concurrent tests share.
     pub(crate) fn shared(kind: Kind) -> Arc<Self> {
         static SHARED: [Mutex<Weak<Running>>; 3] = [const { Mutex::new(Weak::new()) }; 3];
         let mut shared = SHARED[kind as usize].lock().expect("no test has failed to start it");
@@ -48,7 +48,7 @@ impl Running {
         })
     }
 
-    /// `kill -9` for the server and its children.
+    /// Sends SIGKILL (`kill -9`) to the server and its children.
     pub(crate) fn kill(&self) {
         if let Some(mut child) = self.child.lock().expect("a child").take() {
             let group = Pid::from_child(&child);
@@ -57,7 +57,7 @@ impl Running {
         }
     }
 
-    /// Starts it where it was, and waits until it answers.
+    /// Starts the server in its directory and on its port, and waits until it answers.
     pub(crate) fn go_on(&self) {
         let began = Instant::now();
         let mut store = store_at(self.kind, self.port, "ready");
@@ -69,7 +69,7 @@ impl Running {
         }
     }
 
-    /// Removes all that a server that is not running has stored.
+    /// Removes all data of a server that is not running.
     pub(crate) fn forget_everything(&self) {
         std::fs::remove_dir_all(self.data()).expect("a directory that can be removed");
         self.prepare();
@@ -79,7 +79,8 @@ impl Running {
         self.directory.path().join("data")
     }
 
-    /// Starts it unless it runs: right after a kill it may find traces of its former self, and end.
+    /// Starts the server unless it runs. Right after a kill, a start may find traces of the killed
+    /// process and exit.
     fn ensure_child(&self) {
         let mut child = self.child.lock().expect("a child");
         let ended = child.as_mut().is_none_or(|child| child.try_wait().expect("a child").is_some());
@@ -153,12 +154,13 @@ impl Drop for Running {
 }
 
 pub(crate) fn found(program: &str) -> Command {
-    // Debian's servers are not where everybody looks.
+    // Debian installs servers outside the usual `PATH`.
     let at = Path::new("/usr/sbin").join(program);
     Command::new(if at.exists() { at } else { PathBuf::from(program) })
 }
 
-/// One of `PostgreSQL`'s programs, of the newest version that is installed, as somebody who is not root: it refuses to run as root.
+/// Returns the command for a program of the newest installed `PostgreSQL`, run by a user other than
+/// root: `PostgreSQL` refuses to run as root.
 fn postgres(program: &str) -> Command {
     let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let number = |path: &Path| path.file_name()?.to_str()?.parse::<u32>().ok();
@@ -175,7 +177,7 @@ fn postgres(program: &str) -> Command {
     command
 }
 
-/// A port that was free a moment ago.
+/// Returns a port that was free a moment ago.
 pub(crate) fn free_port() -> u16 {
     let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
     listener.local_addr().expect("an address").port()

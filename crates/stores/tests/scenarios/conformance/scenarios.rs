@@ -1,4 +1,4 @@
-//! What every store does.
+//! Behaviour that every store has.
 
 use super::support::{Place, batch, positions};
 use std::collections::HashSet;
@@ -23,7 +23,7 @@ pub(crate) fn batches_add_up_in_their_order(place: &Place) {
         let receipt = store.commit(&batch("a", claim, sequence, &deltas)).expect("a receipt");
         assert_eq!(receipt, Receipt::Applied);
     }
-    // They are really there, and not only acknowledged: whoever looks from elsewhere finds them.
+    // Another store of the place finds them: they are stored, not only acknowledged.
     let mut other = place.store();
     assert_eq!(positions(&mut *other, &["y", "none", "x", "z"]), [Some(-2), None, Some(-3), Some(1)]);
     assert_eq!(other.claim("a").expect("a claim"), Claim { epoch: claim.epoch + 1, last_sequence: 2 });
@@ -70,7 +70,7 @@ pub(crate) fn a_batch_with_an_overflow_changes_nothing(place: &Place) {
         let found = positions(&mut *place.store(), &["high", "low", "x", "new", "newer"]);
         assert_eq!(found, [Some(i64::MAX), Some(i64::MIN), Some(1), None, None]);
     }
-    // The same number, without what cannot be stored.
+    // The same number, without the deltas that cannot be stored.
     let rest = [("new", 7), ("x", 10), ("newer", -7), ("high", -1), ("low", 1)];
     assert_eq!(store.commit(&batch("a", claim, 2, &rest)).expect("a receipt"), Receipt::Applied);
     let found = positions(&mut *store, &["high", "low", "x", "new", "newer"]);
@@ -83,7 +83,7 @@ pub(crate) fn who_has_lost_the_name_writes_no_more(place: &Place) {
     old.commit(&batch("a", before, 1, &[("x", 1)])).expect("a receipt");
     let now = new.claim("a").expect("a claim");
     assert_eq!(now, Claim { epoch: before.epoch + 1, last_sequence: 1 });
-    // The next one, the last one and any other of the old claim: all come too late.
+    // The next, the last and any other batch of the old claim are all fenced.
     for sequence in [2, 1, 7] {
         let error = old.commit(&batch("a", before, sequence, &[("x", 100)])).expect_err("fenced out");
         assert!(
@@ -94,7 +94,7 @@ pub(crate) fn who_has_lost_the_name_writes_no_more(place: &Place) {
     assert_eq!(new.commit(&batch("a", now, 2, &[("x", 10)])).expect("a receipt"), Receipt::Applied);
     assert!(matches!(old.commit(&batch("a", before, 3, &[("x", 100)])), Err(Error::Fenced { .. })));
     assert_eq!(positions(&mut *new, &["x"]), [Some(11)]);
-    // Whoever has a claim that nobody has made: the store has forgotten it.
+    // A claim that the store does not know: the store has lost it.
     let later = Claim { epoch: now.epoch + 5, last_sequence: 2 };
     let error =
         new.commit(&batch("a", later, 3, &[("x", 100)])).expect_err("an epoch that was never claimed");
@@ -120,7 +120,7 @@ pub(crate) fn a_name_that_nobody_has_claimed_has_no_batches(place: &Place) {
 pub(crate) fn numbers_of_64_bits_are_kept_as_they_are(place: &Place) {
     let mut store = place.store();
     let claim = store.claim("a").expect("a claim");
-    // Numbers that a double cannot hold are among them.
+    // Some of these numbers have no exact representation as a double.
     let amounts =
         [i64::MAX, i64::MIN, (1 << 53) + 1, -(1 << 53) - 1, i64::MAX - 1, 1, -1, 1_000_000_000_000_000_003];
     let keys: Vec<_> = (0..amounts.len()).map(|index| format!("key {index}")).collect();
@@ -190,7 +190,8 @@ pub(crate) fn the_largest_batch_is_taken_and_none_larger(place: &Place) {
     };
     let sent = |sequence, deltas| Batch { writer: "a".into(), epoch: claim.epoch, sequence, deltas };
     assert_eq!(store.commit(&sent(1, deltas(count))).expect("a receipt"), Receipt::Applied);
-    // With many that cannot be stored: all are named, and all others come back to where they were.
+    // With many deltas that cannot be stored: the store names each of them and restores all other
+    // positions.
     let mut too_much = deltas(count);
     for delta in too_much.iter_mut().skip(1) {
         delta.amount = i64::MAX;
@@ -217,7 +218,7 @@ pub(crate) fn many_positions_are_loaded_in_the_order_asked_for(place: &Place) {
     assert_eq!(store.load(&[]).expect("nothing"), []);
     store.commit(&batch("a", claim, 1, &[("1", 1), ("24999", 24_999), ("7", 7)])).expect("a receipt");
     let keys: Vec<_> = (0..25_000).map(|number: u32| number.to_string().into_bytes()).collect();
-    // One of them twice.
+    // One key is there twice.
     let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).chain([&b"7"[..]]).collect();
     let found = store.load(&keys).expect("positions");
     assert_eq!(found.len(), keys.len());
@@ -239,7 +240,7 @@ pub(crate) fn writers_of_different_names_add_up(place: &Place) {
                 let claim = store.claim(&writer).expect("a claim");
                 all_ready.wait();
                 for sequence in 1..=BATCHES {
-                    // Each in an order of its own, so that whoever locks keys meets the others.
+                    // Each writer has its own key order, so writers that lock keys conflict.
                     let mut deltas = keys.map(|key| (key, 1 + number as i64));
                     deltas.rotate_left((number + sequence as usize) % keys.len());
                     if number % 2 == 1 {
@@ -254,7 +255,7 @@ pub(crate) fn writers_of_different_names_add_up(place: &Place) {
     assert_eq!(positions(&mut *place.store(), &keys), vec![Some(sum); keys.len()]);
 }
 
-/// As whoever commits does: again, as long as the store is not able to answer.
+/// Commits a batch, and sends it again while the store is unavailable, as every committer does.
 fn commit_until_answered(store: &mut dyn Store, batch: &Batch) {
     loop {
         match store.commit(batch) {

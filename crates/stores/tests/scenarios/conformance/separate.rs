@@ -1,4 +1,4 @@
-//! What stores do that lie elsewhere, when connections and servers fail.
+//! Stores on separate servers, when connections and servers fail.
 
 use super::proxy::{Fault, Proxy};
 use super::running::free_port;
@@ -19,7 +19,7 @@ pub(crate) fn an_acknowledgement_that_was_lost_is_a_duplicate_later(place: &Plac
         let error = store.commit(&sent).expect_err("its answer is lost");
         assert!(matches!(error, Error::Unavailable(_)), "{error}");
         assert_eq!(proxy.answers_lost(), sequence - 1);
-        // It has arrived and was applied, and the sender cannot know.
+        // The batch arrived and was applied, but the sender cannot know that.
         assert_eq!(positions(&mut *place.store(), &["x"]), [Some(1 + 10 * (sequence as i64 - 1))]);
         assert_eq!(store.commit(&sent).expect("a receipt"), Receipt::Duplicate);
         assert_eq!(store.commit(&sent).expect("a receipt"), Receipt::Duplicate);
@@ -32,7 +32,7 @@ pub(crate) fn an_acknowledgement_that_was_lost_is_a_duplicate_later(place: &Plac
 pub(crate) fn a_claim_whose_answer_was_lost_is_made_again(place: &Place) {
     let proxy = Proxy::to(place.running().port);
     let mut store = place.store_through(proxy.port);
-    // So that there is a connection.
+    // Opens the connection.
     assert_eq!(positions(&mut *store, &["x"]), [None]);
     proxy.set(Fault::LoseAnswer);
     assert!(matches!(store.claim("a"), Err(Error::Unavailable(_))));
@@ -47,7 +47,8 @@ pub(crate) fn a_server_that_does_not_answer_is_given_up(place: &Place) {
     let Place::Server { running, space } = place else { panic!("a server") };
     let mut patient = place.store();
     let mut store = store_with(running.kind, proxy.port, space, Duration::from_millis(500));
-    // A busy machine may need longer than this store waits: then it is asked again, as by whoever commits.
+    // On a busy machine an answer may exceed this store's deadline: the test then asks again, as
+    // every committer does.
     let claim = loop {
         match store.claim("a") {
             Ok(claim) => break claim,
@@ -69,7 +70,7 @@ pub(crate) fn a_server_that_does_not_answer_is_given_up(place: &Place) {
             Err(error) => panic!("{error}"),
         }
     };
-    // Unless an answer came too late for once.
+    // A duplicate if one of the answers came after the deadline.
     assert!(matches!(receipt, Receipt::Applied | Receipt::Duplicate));
     assert_eq!(positions(&mut *patient, &["x"]), [Some(1)]);
 }
@@ -81,7 +82,7 @@ pub(crate) fn a_connection_that_was_cut_is_made_again(place: &Place) {
     for sequence in 1..=5 {
         proxy.cut();
         let sent = batch("a", claim, sequence, &[("x", 1)]);
-        // At most one call finds out that the connection is gone.
+        // At most one call finds the connection closed.
         let receipt = store.commit(&sent).or_else(|error| match error {
             Error::Unavailable(_) => store.commit(&sent),
             error => Err(error),

@@ -1,4 +1,4 @@
-//! What a torn end and a changed bit do to a log: no byte is believed that was not written.
+//! Torn tails and flipped bits in a log: a start accepts no byte that was not written.
 
 use super::support::{Ledger, open, options, serve};
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use tidemark_log::{Format, MemoryStorage, Storage};
 use tidemark_pool::Chain;
 use tidemark_pool::service::Service;
 
-/// A log, and what was so behind each of its frames: by the number of the next draw.
+/// A log, and the pool's chain after each of its frames, by the number of the next draw.
 struct Life {
     storage: MemoryStorage,
     segment: String,
@@ -15,7 +15,8 @@ struct Life {
     ledger: Ledger,
 }
 
-/// One segment with a few frames. Its service was not stopped: what is in it ends where the last frame does.
+/// Writes one segment with a few frames. The service is not stopped, so the log ends with the last
+/// frame.
 fn life(format: Format) -> Life {
     let storage = MemoryStorage::new();
     let mut chains = BTreeMap::new();
@@ -39,7 +40,8 @@ fn note(service: &Service, chains: &mut BTreeMap<u64, Chain>) {
     chains.insert(state.next_draw, state.chain);
 }
 
-/// Opens the log with other bytes: it is the pool as it was behind one of its frames, or an error.
+/// Opens the log with other bytes. The result is either the pool as it was after one of its frames,
+/// of which this returns the next draw's number, or an error.
 fn next_draw_with(life: &Life, bytes: Vec<u8>, format: Format, case: &str) -> Result<u64, String> {
     let storage = life.storage.fork();
     storage.put(&life.segment, bytes);
@@ -51,7 +53,7 @@ fn next_draw_with(life: &Life, bytes: Vec<u8>, format: Format, case: &str) -> Re
     Ok(next)
 }
 
-/// Where what was written ends, and the zeros begin that files are filled with.
+/// Returns the end of what was written: the rest of the file is filled with zeros.
 fn end_of(bytes: &[u8]) -> usize {
     bytes.len() - bytes.iter().rev().take_while(|&&byte| byte == 0).count()
 }
@@ -70,7 +72,7 @@ fn a_log_that_is_cut_anywhere_is_the_pool_of_the_frames_that_are_whole() {
             } else {
                 torn.truncate(cut);
             }
-            // An end that a later marker has called durable is not torn but damaged.
+            // An end that a later marker proves durable is damaged, not torn.
             match next_draw_with(&life, torn, format, &format!("{format}: cut at {cut}")) {
                 Ok(next) => seen.push(next),
                 Err(error) => assert!(error.contains("damaged"), "{format}: cut at {cut}: {error}"),
@@ -102,7 +104,7 @@ fn no_bit_that_has_changed_makes_another_prize() {
                 }
             }
         }
-        // What stands before a later marker cannot pass for a torn end.
+        // Frames before a later marker cannot be mistaken for a torn tail.
         assert!(located as usize > end * 4, "{format}: {located} of {} bits are located, {cut} cut", end * 8);
     }
 }

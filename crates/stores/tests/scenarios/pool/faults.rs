@@ -1,4 +1,5 @@
-//! Every storage call goes wrong once, in every way; then the process dies, or the machine does, and the pool is opened again.
+//! Each storage call fails once, in every way; then the process or the machine dies, and the pool
+//! is reopened.
 
 use super::support::{Ledger, new_pool, open, options, serve, state};
 use std::collections::BTreeMap;
@@ -13,7 +14,7 @@ use tidemark_stores::{OpenedPool, PoolJournal, PoolLogError, PoolLogOptions};
 
 const CALLS: u64 = 14;
 
-/// What is done with a pool in each of its lives.
+/// What the client does in each of a pool's two sessions.
 struct Workload {
     options: PoolLogOptions,
     create: fn() -> Pool<WideTree>,
@@ -22,13 +23,14 @@ struct Workload {
 }
 
 impl Workload {
-    /// Every kind of call, with whole snapshots.
+    /// Every kind of call, with full snapshots.
     fn small(format: Format) -> Self {
         let options = PoolLogOptions { snapshot_after_bytes: 300, ..options(format) };
         Self { options, create: new_pool, calls: CALLS, call: Ledger::call }
     }
 
-    /// Calls that take a third of what the pool takes, of items that are in one block: after two whole snapshots they are incremental.
+    /// Calls that each log a third of the pool's size, with items of one block: the snapshots after
+    /// the first two, which are full, are incremental.
     fn quiet() -> Self {
         let create = || {
             let item = |item: u32| Item::unlimited(item.to_string(), if item < 20 { 1_000_000 } else { 1 });
@@ -46,7 +48,7 @@ impl Workload {
         PoolJournal::open(storage, &self.options, self.create)
     }
 
-    /// Two lives of a pool, with snapshots. Stops where something goes wrong.
+    /// Runs two sessions of a pool, with snapshots. Stops at the first error.
     fn run(&self, storage: &FaultyStorage, ledger: &mut Ledger) {
         for _ in 0..2 {
             let Ok(opened) = self.open(Arc::new(storage.clone())) else { return };
@@ -67,7 +69,8 @@ impl Workload {
     }
 }
 
-/// How often the fault struck.
+/// Runs the workload once for each of its storage calls, with the fault at that call. Returns how
+/// often the fault occurred.
 fn every_call(workload: &Workload, fault: Fault, forever: bool, crashes: u64) -> u64 {
     let mut struck = 0;
     for at in 1.. {

@@ -1,4 +1,5 @@
-//! A pool in a log: what was answered is there again, whatever happens to the process, the machine or the disk.
+//! A pool in a log: every acknowledged call is recovered, whatever happens to the process, the
+//! machine or the disk.
 
 mod damage;
 mod faults;

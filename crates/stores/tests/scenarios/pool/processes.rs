@@ -1,4 +1,4 @@
-//! Two owners of one folder.
+//! Two processes that open the same folder.
 
 use super::support::{open, options, serve};
 use std::process::Command;
@@ -33,7 +33,7 @@ fn a_second_process_is_refused() {
     assert!(output.status.success() && said.contains("is in use by another process"), "{said}");
 }
 
-/// What the second process does.
+/// Opens the folder in the second process.
 #[test]
 #[ignore = "started by another test"]
 fn as_a_second_process() {

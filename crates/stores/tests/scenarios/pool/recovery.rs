@@ -1,4 +1,4 @@
-//! A pool is opened again as it was, in every format and storage.
+//! A reopened pool has the state that it had before, in every format and on every storage.
 
 use super::support::{Ledger, clock, new_pool, open, options, serve, state};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tidemark_pool::service::{Change, Request, Service, Settings};
 use tidemark_pool::{Item, Pool, Secret, Stock};
 use tidemark_stores::{PoolJournal, PoolLogError, PoolLogOptions};
 
-/// Everything that can be written down, in several frames.
+/// Makes every kind of call that is logged, in several frames.
 fn use_all(service: &Service, ledger: &mut Ledger) {
     for turn in 0..40 {
         assert!(ledger.call(service, turn));
@@ -76,7 +76,8 @@ fn a_pool_comes_back_with_every_durability_if_its_service_was_stopped() {
     }
 }
 
-/// Who has been told an epoch's secret must not see it draw again, whatever the power does.
+/// A client that knows an epoch's secret must never see that secret determine another draw, not
+/// even after a power failure.
 #[test]
 fn an_epochs_end_is_durable_before_its_secret_is_told_whatever_the_mode() {
     let mut options = options(Format::Binary);

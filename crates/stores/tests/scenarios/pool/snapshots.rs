@@ -1,4 +1,4 @@
-//! Snapshots while draws go on: each is the pool at exactly one position.
+//! Snapshots during draws: each is the pool at exactly one position.
 
 use super::support::{clock, options};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ fn open(storage: Arc<dyn Storage>) -> OpenedPool<WideTree> {
     open_weighted(storage, |_| 1)
 }
 
-/// A pool in which hardly anything but the first hundred items is drawn.
+/// Opens a pool from which almost only the first hundred items are drawn.
 fn open_skewed(storage: Arc<dyn Storage>) -> OpenedPool<WideTree> {
     open_weighted(storage, |item| if item < 100 { 1_000_000 } else { 1 })
 }
@@ -31,7 +31,7 @@ fn open_weighted(storage: Arc<dyn Storage>, weight: impl Fn(usize) -> u64) -> Op
     PoolJournal::open(storage, &options, create).expect("a pool")
 }
 
-/// Draws from a pool until so many snapshots were taken, and stops.
+/// Uses a pool until `snapshots` snapshots are taken, then stops its service.
 fn use_pool(opened: OpenedPool<WideTree>, snapshots: usize) {
     let (pool, journal, _) = opened;
     let (log, health) = (journal.log().clone(), journal.snapshots());
@@ -41,7 +41,8 @@ fn use_pool(opened: OpenedPool<WideTree>, snapshots: usize) {
     assert_eq!(health.failure(), None);
 }
 
-/// The files of the snapshots, each with that of its base if it has one, and whether it has.
+/// Returns each snapshot's position, its file and that of its base if it has one, and whether it
+/// has a base.
 fn files(memory: &MemoryStorage) -> Vec<(Lsn, Vec<String>, bool)> {
     let snapshots = Snapshots::new(Arc::new(memory.clone()));
     let whole = |lsn: Lsn| format!("snapshot-{:020}.tide", lsn.0);
@@ -56,7 +57,7 @@ fn files(memory: &MemoryStorage) -> Vec<(Lsn, Vec<String>, bool)> {
     snapshots.list().expect("a listing").into_iter().map(file).collect()
 }
 
-/// Draws, reservations that end, changes: until so many snapshots were taken.
+/// Draws, reserves, ends reservations and changes items until `count` snapshots are taken.
 fn use_until_snapshots(service: &Service, log: &tidemark_log::Log, count: usize) {
     let taken = || Snapshots::new(log.storage().clone()).list().expect("a listing").last().copied();
     let (mut before, mut seen) = (taken(), 0);
@@ -81,7 +82,8 @@ fn use_until_snapshots(service: &Service, log: &tidemark_log::Log, count: usize)
     }
 }
 
-/// The whole log is kept: the pool from its beginning on is what it is from each snapshot on. How many were incremental.
+/// Asserts that the pool replayed from each snapshot equals the pool replayed from the beginning:
+/// the log keeps all its records. Returns the number of incremental snapshots.
 fn assert_each_is_the_pool_at_its_position(
     memory: &MemoryStorage,
     open: fn(Arc<dyn Storage>) -> OpenedPool<WideTree>,
@@ -121,7 +123,7 @@ fn where_little_changes_snapshots_have_what_changed_and_are_the_pool_all_the_sam
     let (whole, incremental): (Vec<_>, Vec<_>) =
         files(&memory).into_iter().partition(|(_, _, is_incremental)| !is_incremental);
     let shortest_whole = whole.iter().map(|(_, names, _)| bytes(names)).min().expect("a whole one");
-    // An entry of the index for each block, and a few blocks.
+    // The incremental ones have an index entry for each block, and a few blocks.
     assert!(incremental.iter().all(|(_, names, _)| bytes(names) < shortest_whole / 5));
 }
 
@@ -153,13 +155,13 @@ fn an_incremental_snapshot_whose_base_is_damaged_is_passed_over_with_it() {
     let before = image(&open_skewed(Arc::new(memory.fork())).0.pool);
     let found = files(&memory).into_iter().rfind(|(_, _, is_incremental)| *is_incremental);
     let (lsn, names, _) = found.expect("an incremental one");
-    // Behind the middle are the blocks that are hardly drawn.
+    // The blocks of the items that are rarely drawn follow the middle of the file.
     damage(&memory, &names[1]);
     let (pool, _, recovery) = open_skewed(Arc::new(memory.clone()));
     assert!(recovery.damaged_snapshots.len() >= 2, "{:?}", recovery.damaged_snapshots);
     assert!(recovery.snapshot.is_none_or(|used| used < lsn && recovery.snapshot_base.is_none()));
     assert_eq!(image(&pool.pool), before);
-    // Both are set aside, and the next start has nothing to pass over.
+    // The start sets both files aside, so the next start skips none.
     assert!(names.iter().all(|name| memory.read(&format!("{name}.unusable")).is_some()));
     drop(pool);
     assert_eq!(open_skewed(Arc::new(memory)).2.damaged_snapshots.len(), 0);

@@ -1,4 +1,4 @@
-//! Pools in logs, and what is known of them.
+//! Pools in logs, and a ledger of the answers that a client received.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use tidemark_pool::service::{Answer, CallError, Request, Service, Settings, Stat
 use tidemark_pool::{Catalogue, Draw, Item, Pool, Repeats, Secret};
 use tidemark_stores::{OpenedPool, PoolJournal, PoolLogError, PoolLogOptions};
 
-/// The smallest segments, so that there are several.
+/// Uses the smallest segments, so that a log has several.
 pub(crate) fn options(format: Format) -> PoolLogOptions {
     let mut options = PoolLogOptions { snapshot_after_bytes: u64::MAX, ..PoolLogOptions::default() };
     options.log = Options {
@@ -37,7 +37,7 @@ pub(crate) fn open(
     PoolJournal::open(storage, options, new_pool)
 }
 
-/// A time that goes on by itself.
+/// Returns a clock that advances with every call.
 pub(crate) fn clock() -> impl FnMut() -> u64 + Send + 'static {
     static NOW: AtomicU64 = AtomicU64::new(1);
     || NOW.fetch_add(1, Ordering::Relaxed)
@@ -55,14 +55,15 @@ pub(crate) fn state(service: &Service) -> State {
     }
 }
 
-/// What somebody was told.
+/// The answers that a client received.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Ledger {
-    /// By the number of the draw, what it has given.
+    /// The item of each draw, by the draw's number.
     pub(crate) draws: BTreeMap<u64, Option<u32>>,
-    /// The number of the next draw when a call failed: from there on, draws may have been made that nobody was told of.
+    /// The number of the next draw when a call failed. Draws from this number on may have been made
+    /// without an answer to the client.
     pub(crate) unknown: Option<u64>,
-    /// How many draws the largest call asked for.
+    /// The number of draws in the largest call.
     largest: u64,
 }
 
@@ -71,7 +72,7 @@ impl Ledger {
         assert_eq!(self.draws.insert(draw.number, draw.item), None, "no draw is awarded twice");
     }
 
-    /// One of some calls, of which each is a frame; whether it went well.
+    /// Makes one of several calls, each of which is one frame; returns whether it succeeded.
     pub(crate) fn call(&mut self, service: &Service, turn: u64) -> bool {
         self.make(
             service,
@@ -84,7 +85,7 @@ impl Ledger {
         )
     }
 
-    /// A call that draws; whether it went well.
+    /// Makes a call that draws; returns whether it succeeded.
     pub(crate) fn make(&mut self, service: &Service, request: Request) -> bool {
         let draws = match &request {
             Request::DrawMany { count, .. } | Request::Reserve { count, .. } => *count as u64,
@@ -105,7 +106,8 @@ impl Ledger {
         true
     }
 
-    /// What a recovered pool must be: all that was told is there, and what was not told is there once, or not at all.
+    /// Asserts that a recovered pool has every acknowledged draw, and each unacknowledged draw once
+    /// or not at all.
     pub(crate) fn check(&self, opened: &OpenedPool<WideTree>, case: &str) {
         let pool = &opened.0.pool;
         let told = self.draws.len() as u64;
@@ -123,7 +125,8 @@ impl Ledger {
         }
     }
 
-    /// Takes over what is there again: whoever was not told asks the pool.
+    /// Adds the unacknowledged draws that the recovered pool has, as a client does that asks the
+    /// pool.
     pub(crate) fn settle(&mut self, service: &Service) {
         if let Some(first) = self.unknown.take() {
             for number in first..state(service).next_draw {

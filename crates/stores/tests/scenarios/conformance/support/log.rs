@@ -1,4 +1,4 @@
-//! What only Tidemark's own log does.
+//! Behaviour that only Tidemark's own log has.
 
 use super::{batch, positions};
 use std::io::{BufRead, BufReader, Write};
@@ -8,10 +8,10 @@ use tidemark_counter::store::{Error, Receipt, Store};
 use tidemark_log::{FileStorage, Snapshots};
 use tidemark_stores::{LogOptions, LogStore};
 
-/// Says to this very program that it is to commit in a folder until it is killed.
+/// Tells this test binary, as a child process, to commit in this folder until it is killed.
 const FOLDER: &str = "TIDEMARK_STORES_FOLDER";
 
-/// Small files and frequent snapshots.
+/// Uses small segments and frequent snapshots.
 pub(crate) fn options(directory: &Path) -> LogOptions {
     LogOptions { segment_bytes: 64 << 10, snapshot_after_bytes: 16 << 10, ..LogOptions::new(directory) }
 }
@@ -35,7 +35,7 @@ pub(crate) fn survives_kills() {
         let mut acknowledged = 0;
         let lines = BufReader::new(child.stdout.take().expect("its output")).lines();
         for line in lines.map_while(Result::ok) {
-            // Among what is said of tests.
+            // The child also prints the test harness's lines.
             let Some(number) = line.strip_prefix("acknowledged ") else { continue };
             acknowledged = number.parse().expect("a number");
             if acknowledged >= round * 300 {

@@ -1,4 +1,4 @@
-//! Where stores are, and what is sent to them.
+//! Places for stores, and the batches that the tests send.
 
 pub(crate) mod log;
 pub(crate) mod nats;
@@ -16,7 +16,7 @@ use tidemark_stores::{
 /// Long enough for a busy machine.
 const DEADLINE: Duration = Duration::from_mins(1);
 
-/// A place that nobody else uses; all its stores have the same contents.
+/// A place that only one test uses. All its stores have the same contents.
 pub(crate) enum Place {
     Memory(Memory),
     Log { store: LogStore, directory: TempDir },
@@ -34,7 +34,7 @@ impl Place {
         Self::Log { store, directory }
     }
 
-    /// On a server that is shared with other tests.
+    /// Returns a place on a server that several tests share.
     pub(crate) fn of(kind: Kind) -> Self {
         Self::on(&Running::shared(kind))
     }
@@ -45,7 +45,7 @@ impl Place {
         Self::Server { running: Arc::clone(running), space }
     }
 
-    /// A store of this place.
+    /// Opens a store of this place.
     pub(crate) fn store(&self) -> Box<dyn Store> {
         match self {
             Self::Memory(memory) => Box::new(memory.clone()),
@@ -54,7 +54,7 @@ impl Place {
         }
     }
 
-    /// A store of this place, behind another port than the server's own.
+    /// Opens a store of this place through another port than the server's own.
     pub(crate) fn store_through(&self, port: u16) -> Box<dyn Store> {
         match self {
             Self::Server { running, space } => store_at(running.kind, port, space),
@@ -62,7 +62,7 @@ impl Place {
         }
     }
 
-    /// The store after the process that had it has ended.
+    /// Reopens the store after the process that had it has ended.
     pub(crate) fn reopened(self) -> Self {
         match self {
             Self::Log { store, directory } => {
@@ -84,7 +84,8 @@ pub(crate) fn store_at(kind: Kind, port: u16, space: &str) -> Box<dyn Store> {
     store_with(kind, port, space, DEADLINE)
 }
 
-/// A store that waits for answers no longer than `deadline`, and for connections not much longer.
+/// Opens a store that waits at most `deadline` for an answer, and five times as long for a
+/// connection.
 pub(crate) fn store_with(kind: Kind, port: u16, space: &str, deadline: Duration) -> Box<dyn Store> {
     let deadlines = Deadlines { connect: deadline * 5, request: deadline };
     match kind {
@@ -106,14 +107,14 @@ pub(crate) fn store_with(kind: Kind, port: u16, space: &str, deadline: Duration)
     }
 }
 
-/// The batch with this number of a claim.
+/// Returns the batch of a claim with this number.
 pub(crate) fn batch(writer: &str, claim: Claim, sequence: u64, deltas: &[(&str, i64)]) -> Batch {
     let deltas =
         deltas.iter().map(|(key, amount)| Delta { key: key.as_bytes().into(), amount: *amount }).collect();
     Batch { writer: writer.to_owned(), epoch: claim.epoch, sequence, deltas }
 }
 
-/// What is stored of these keys.
+/// Returns the stored positions of these keys.
 pub(crate) fn positions(store: &mut dyn Store, keys: &[&str]) -> Vec<Option<i64>> {
     let keys: Vec<_> = keys.iter().map(|key| key.as_bytes()).collect();
     store.load(&keys).expect("positions")

@@ -1,4 +1,4 @@
-//! What only a stream of NATS does.
+//! Behaviour that only a stream of NATS has.
 
 use super::{DEADLINE, batch, positions};
 use crate::conformance::running::{found, free_port};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tidemark_counter::store::Store;
 use tidemark_stores::{Deadlines, NatsOptions, NatsStore};
 
-/// How many messages a stream has.
+/// Returns the number of messages in a stream.
 fn messages_of(stream: &str, port: u16) -> u64 {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
@@ -33,14 +33,14 @@ pub(crate) fn is_cut_by_copies() {
     let third = seldom.claim("seldom").expect("a claim");
     let long = "key".repeat(100);
     let mut sequence = 0;
-    // Both make copies, until what is there is much less than what was written.
+    // Both writers make copies, until the stream has far fewer messages than were written.
     while sequence < BATCHES || messages_of("copies", running.port) > BATCHES / 2 {
         sequence += 1;
         one.commit(&batch("one", claims[0], sequence, &[(&long, 1), ("short", 2)])).expect("a receipt");
         other.commit(&batch("other", claims[1], sequence, &[("short", 1)])).expect("a receipt");
     }
     assert_eq!((one.copy_failure(), other.copy_failure()), (None, None));
-    // For whoever begins now, and for whoever has not looked for long, it is the same.
+    // A store that has just opened and one that has not read for long find the same positions.
     let sums = [Some(sequence as i64), Some(3 * sequence as i64), None];
     assert_eq!(positions(&mut open(), &[&long, "short", "none"]), sums);
     seldom.commit(&batch("seldom", third, 1, &[("none", 7)])).expect("a receipt");
@@ -48,7 +48,7 @@ pub(crate) fn is_cut_by_copies() {
     assert_eq!(open().claim("one").expect("a claim").last_sequence, sequence);
 }
 
-/// Makes a stream, or has one, whose messages are those of this subject.
+/// Creates or updates a stream that stores the messages of this subject.
 async fn listen(context: &async_nats::jetstream::Context, stream: &str, subject: &str) {
     let config = async_nats::jetstream::stream::Config {
         name: stream.to_owned(),
@@ -74,7 +74,7 @@ pub(crate) fn waits_for_a_stream_that_does_not_listen_yet() {
         ..NatsOptions::new(url)
     };
     let mut store = NatsStore::new(options).expect("an address");
-    // As it is as long as nobody listens, and is no more than a moment later.
+    // No stream listens on the store's subject yet; one does a moment later.
     assert_eq!(positions(&mut store, &["key"]), [None]);
     let claiming = std::thread::spawn(move || store.claim("writer").map(|claim| (claim, store)));
     std::thread::sleep(Duration::from_millis(100));
@@ -84,7 +84,7 @@ pub(crate) fn waits_for_a_stream_that_does_not_listen_yet() {
     assert_eq!(positions(&mut store, &["key"]), [Some(5)]);
 }
 
-/// A server that speaks TLS only, with a certificate that was made for this test.
+/// Starts a server that accepts only TLS, with a certificate made for this test.
 pub(crate) fn is_asked_over_tls() {
     let directory = tempfile::tempdir().expect("a directory");
     let at = |name: &str| directory.path().join(name);
@@ -139,7 +139,7 @@ pub(crate) fn is_asked_over_tls() {
         };
         store.commit(&batch("writer", claim, 1, &[("key", 5)])).expect("a receipt");
         assert_eq!(positions(&mut store, &["key"]), [Some(5)]);
-        // Who does not trust the certificate says nothing, no password either.
+        // A client that does not trust the certificate sends nothing, not even its password.
         let error =
             NatsStore::new(options(None)).expect("an address").claim("writer").expect_err("nobody knows it");
         assert!(!error.to_string().contains("secret"), "{error}");
