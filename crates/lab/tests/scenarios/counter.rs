@@ -187,7 +187,7 @@ fn baselines_are_a_table_with_the_originals_columns_and_every_variant() {
 fn a_sweep_is_a_table_in_a_file() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("sweep.tsv");
-    said(&["sweep", path.to_str().unwrap(), "--duration=5ms", "--goroutines=2", "--keys=2"]);
+    said(&["sweep", path.to_str().unwrap(), "--duration=50ms", "--goroutines=2", "--keys=2"]);
     let table = std::fs::read_to_string(&path).unwrap();
     assert_eq!(table.lines().next(), Some(header().as_str()));
     assert_eq!(table.lines().count(), 1 + 4 * 3 + 3 * 3);
@@ -217,7 +217,7 @@ fn json_has_what_the_report_has() {
 
 #[test]
 fn baselines_are_one_report_in_which_each_figure_names_its_variant() {
-    let flags = ["baselines", "--duration=5ms", "--goroutines=2", "--keys=2", "--write_delay=0", "--json"];
+    let flags = ["baselines", "--duration=50ms", "--goroutines=2", "--keys=2", "--write_delay=0", "--json"];
     let report: Report = serde_json::from_str(&said(&flags)).unwrap();
     assert_eq!(report.options.get("variant"), None);
     for variant in variants() {

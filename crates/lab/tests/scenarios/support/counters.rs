@@ -32,7 +32,8 @@ pub(crate) fn try_run(arguments: &[&str], variables: &[(&str, &str)]) -> anyhow:
     let (mut out, mut notes) = (Vec::new(), std::io::sink());
     let mut console = Console::new(&mut out, &mut notes, Caller { arguments: Vec::new() });
     let verdict = run(&parsed(arguments)?, &environment, &mut console)?;
-    Ok((verdict.has_passed(), String::from_utf8(out)?))
+    let text = String::from_utf8(out)?;
+    Ok(if verdict.has_passed() { (true, text) } else { (false, format!("{text}\n{verdict:?}")) })
 }
 
 /// The output of a run that passes.
