@@ -59,7 +59,7 @@ fn the_reports_of_counters_read_back() {
     for flags in [
         &["--ops=200", "--keys=2", "--json"][..],
         &["--ops=200", "--variant=gcra", "--max_latency_samples=0", "--json"],
-        &["baselines", "--duration=2ms", "--goroutines=2", "--keys=2", "--json"],
+        &["baselines", "--duration=50ms", "--goroutines=2", "--keys=2", "--json"],
     ] {
         let options = test_run::options(flags);
         let (passed, report) = test_run::report::<CounterScenario>(&options).unwrap();
