@@ -168,7 +168,7 @@ fn wrong_flags_are_refused_with_a_reason() {
 
 #[test]
 fn baselines_are_a_table_with_the_originals_columns_and_every_variant() {
-    let text = said(&["baselines", "--duration=30ms", "--goroutines=2", "--write_delay=0"]);
+    let text = said(&["baselines", "--duration=100ms", "--goroutines=2", "--write_delay=0"]);
     let mut lines = text.lines();
     let first = lines.next().unwrap();
     assert_eq!(first, header());
