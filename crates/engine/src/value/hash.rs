@@ -97,25 +97,7 @@ impl Hash {
 }
 
 impl Value for Hash {
-    fn is_empty(&self) -> bool {
-        self.is_empty()
-    }
-
-    fn elements(&self) -> usize {
-        self.len()
-    }
-
-    fn encoding(&self) -> &'static str {
-        self.encoding()
-    }
-
-    fn in_parts(&self) -> Option<&dyn InParts> {
-        Some(self)
-    }
-
-    fn in_parts_mut(&mut self) -> Option<&mut dyn InParts> {
-        Some(self)
-    }
+    collection_methods!();
 
     /// The flag `outgrown`, then the fields.
     fn encode(&self, into: &mut Vec<u8>) {

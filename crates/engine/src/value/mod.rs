@@ -3,6 +3,32 @@
 //! A type is a folder with an implementation of [`Value`] and a line in the list in `types`.
 //! Snapshots, copies, digests, `TYPE`, `OBJECT ENCODING` and freeing need nothing else.
 
+/// Implements the methods of [`Value`] that a collection has itself, by the same names; its elements
+/// may come in parts.
+macro_rules! collection_methods {
+    () => {
+        fn is_empty(&self) -> bool {
+            self.is_empty()
+        }
+
+        fn elements(&self) -> usize {
+            self.len()
+        }
+
+        fn encoding(&self) -> &'static str {
+            self.encoding()
+        }
+
+        fn in_parts(&self) -> Option<&dyn $crate::value::InParts> {
+            Some(self)
+        }
+
+        fn in_parts_mut(&mut self) -> Option<&mut dyn $crate::value::InParts> {
+            Some(self)
+        }
+    };
+}
+
 pub(crate) mod capture;
 mod counter;
 pub(crate) mod dict;

@@ -214,25 +214,7 @@ const INTEGERS: u8 = 0;
 const MEMBERS: u8 = 1;
 
 impl Value for Set {
-    fn is_empty(&self) -> bool {
-        self.is_empty()
-    }
-
-    fn elements(&self) -> usize {
-        self.len()
-    }
-
-    fn encoding(&self) -> &'static str {
-        self.encoding()
-    }
-
-    fn in_parts(&self) -> Option<&dyn InParts> {
-        Some(self)
-    }
-
-    fn in_parts_mut(&mut self) -> Option<&mut dyn InParts> {
-        Some(self)
-    }
+    collection_methods!();
 
     /// The tag; then the number of integers and eight bytes each, or a map.
     fn encode(&self, into: &mut Vec<u8>) {

@@ -16,7 +16,7 @@ mod in_parts;
 
 pub use end::End;
 
-use super::{InParts, Value};
+use super::Value;
 use crate::keyspace::MAX_BYTES;
 use crate::persist::record::{Cursor, put_bytes, put_varint};
 use capture::ListCapture;
@@ -468,25 +468,7 @@ impl<'a> Iterator for IterBack<'a> {
 }
 
 impl Value for List {
-    fn is_empty(&self) -> bool {
-        self.is_empty()
-    }
-
-    fn elements(&self) -> usize {
-        self.len()
-    }
-
-    fn encoding(&self) -> &'static str {
-        self.encoding()
-    }
-
-    fn in_parts(&self) -> Option<&dyn InParts> {
-        Some(self)
-    }
-
-    fn in_parts_mut(&mut self) -> Option<&mut dyn InParts> {
-        Some(self)
-    }
+    collection_methods!();
 
     fn encode(&self, into: &mut Vec<u8>) {
         put_varint(into, self.len as u64);

@@ -272,25 +272,7 @@ const INDEXED: u8 = 1;
 const ENCODED_MIN: usize = size_of::<f64>() + 1;
 
 impl Value for SortedSet {
-    fn is_empty(&self) -> bool {
-        self.is_empty()
-    }
-
-    fn elements(&self) -> usize {
-        self.len()
-    }
-
-    fn encoding(&self) -> &'static str {
-        self.encoding()
-    }
-
-    fn in_parts(&self) -> Option<&dyn InParts> {
-        Some(self)
-    }
-
-    fn in_parts_mut(&mut self) -> Option<&mut dyn InParts> {
-        Some(self)
-    }
+    collection_methods!();
 
     fn encode(&self, into: &mut Vec<u8>) {
         into.push(if matches!(self.form, Form::Packed(_)) { PACKED } else { INDEXED });
