@@ -45,13 +45,13 @@ pub(crate) fn ping(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandE
 
 /// `ECHO message`
 pub(crate) fn echo(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandError> {
-    session.outbox.reply.bulk(args.get(1).copied().unwrap_or_default());
+    session.outbox.reply.bulk(args[1]);
     Ok(())
 }
 
 /// `SELECT index`
 pub(crate) fn select(session: &mut Session, args: &[&[u8]]) -> Result<(), CommandError> {
-    session.db = parse::database(args.get(1).copied().unwrap_or_default())?;
+    session.db = parse::database(args[1])?;
     session.outbox.reply.ok();
     Ok(())
 }

@@ -26,7 +26,7 @@ pub(crate) fn finish(
     if executed.lsn.is_some() {
         session.last_write = executed.lsn;
     }
-    let answer = session.outbox.reply.bytes().get(mark..).unwrap_or_default();
+    let answer = &session.outbox.reply.bytes()[mark..];
     if let Some(until) = holds_back(executed, durable, answer, shown, cx.shared) {
         session.outbox.hold(mark, until);
     }
