@@ -24,7 +24,7 @@ impl Progress {
 
     /// Says that a phase has begun, and what has been done of it; once if that is no terminal.
     pub(crate) fn show(&mut self, phase: &'static str, done: impl Display) {
-        // Standard error that nobody reads does not end a measurement.
+        // A closed standard error must not end a measurement.
         if self.is_terminal {
             let _ = write!(stderr(), "{CLEAR}{phase} {done}");
             self.is_shown = true;
@@ -42,7 +42,7 @@ impl Progress {
     }
 }
 
-/// Whoever is interrupted by an error leaves the line to it.
+/// Clears the line, so that an error message starts on an empty one.
 impl Drop for Progress {
     fn drop(&mut self) {
         self.clear();

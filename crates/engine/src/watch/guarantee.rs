@@ -1,6 +1,7 @@
 //! Delivery guarantee of a named subscription across crashes of the subscriber or the server.
 
-/// Delivery guarantee: when the position of a named subscription moves, and by whom.
+/// Delivery guarantee: whether an acknowledgement or the delivery moves the position of a named
+/// subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Guarantee {
     /// The subscriber acknowledges. Emissions that are not acknowledged are delivered again.

@@ -80,7 +80,7 @@ impl Scenario for FanOutScenario {
             server,
             machine: Machine::this(),
         };
-        // Nobody is to be told of the key's end.
+        // The subscribers leave first, or they would receive the removal of the key.
         drop(receiver);
         writer.client.call(&["DEL", &writer.key])?;
         console.print::<Self>(options, &FanOutResults::new(options, parts), options.report.json)

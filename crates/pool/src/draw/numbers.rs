@@ -2,7 +2,7 @@
 //!
 //! They are the key stream of ChaCha with 12 rounds, a 64-bit block counter and a 64-bit nonce.
 //! Draw *k* owns the eight bytes from 8 *k* of each nonce's stream, read as a little-endian number.
-//! So anyone who has the key can compute the result of one draw in O(1):
+//! So an auditor with the key can compute the result of one draw in O(1):
 //!
 //! | nonce | |
 //! |---|---|

@@ -1,5 +1,5 @@
-//! `tidemark pool verify --audit`: the check for an auditor who has an exported audit and the
-//! revealed secrets, but no access to the server.
+//! `tidemark pool verify --audit`: verifies draws with an exported audit and the revealed
+//! secrets alone, without access to the server.
 //!
 //! The file has the state of the pool and everything logged after it, with commitments in place of
 //! secrets. The check writes all lines again from this, draw by draw, and compares them with the

@@ -252,7 +252,7 @@ fn what_was_changed_afterwards_is_found() {
         assert!(said.contains("does not continue the log before it"), "{said}");
     }
 
-    // Everything after some frame is gone. Only an auditor who has noted the chain can find that.
+    // Everything after some frame is gone. Only an auditor with an earlier value of the chain can find that.
     let into = tempfile::tempdir().expect("a directory");
     let mut frames = 0;
     forge(directory.path(), into.path(), &mut |_, args| {

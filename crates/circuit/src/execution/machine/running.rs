@@ -343,7 +343,7 @@ impl Running<'_> {
         Source::Nothing
     }
 
-    /// Prepares for the next input: its time is read anew when needed.
+    /// Prepares for the next input: its time is read again when needed.
     ///
     /// # Safety
     ///

@@ -267,8 +267,8 @@ fn draws_by_rules_are_made_again_from_the_secret() {
 
 #[test]
 fn different_items_for_somebody_take_as_long_as_there_are_items() {
-    // A user who has won one of a thousand items draws ten thousand others: the check for barred
-    // items among these takes negligible time.
+    // The limit is one win among a thousand items: after it, the others are barred. Finding them
+    // in ten thousand draws takes negligible time.
     let ids: Vec<String> = (0..12_000).map(|item| item.to_string()).collect();
     let items: Vec<Item> = ids.iter().map(|id| Item::unlimited(id.as_str(), 1)).collect();
     let barred: Vec<&str> = ids[..1_000].iter().map(String::as_str).collect();
