@@ -468,6 +468,12 @@ fn a_subscription_goes_on_behind_the_last_number() {
         assert_eq!(client.receive(), emission(&number.to_string(), fingerprint));
     }
     drop(client);
+    // Otherwise the next client of this name would receive what was meant for this one.
+    let mut administrator = server.client();
+    eventually("the server notices that the client has gone", || {
+        administrator.command(&["INFO", "clients"]);
+        administrator.bulk().contains("connected_clients:3\r\n")
+    });
     for number in 6..=9 {
         writer.body(&["SET", "k", &number.to_string()], 17);
     }
