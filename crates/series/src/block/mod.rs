@@ -1,0 +1,234 @@
+//! Sealed points: compressed, immutable, with a checksum and what aggregations need most.
+//!
+//! | words | contents |
+//! |---|---|
+//! | 0 | `TMSB`, version, [`Kind`], number of points |
+//! | 1 | CRC-32C of all other words; number of words |
+//! | 2, 3 | first and last time |
+//! | 4 | number of words of the times; number of NaNs; whether the sum is known |
+//! | 5 … 10 | [`Summary`]: sum in two parts, lowest, highest, first and last value |
+//! | 11 … | times, then values |
+
+mod summary;
+
+pub use summary::Summary;
+
+use crate::BLOCK_POINTS;
+use crate::codec::{Hints, Integers, Reader, Values, Words, encode_integers, encode_values};
+use crate::sample::{Kind, Sample};
+use std::sync::Arc;
+
+/// First word's low half.
+const MAGIC: u32 = u32::from_le_bytes(*b"TMSB");
+
+/// Version of the format.
+const VERSION: u8 = 1;
+
+/// Words before the times.
+const HEADER_WORDS: usize = 11;
+
+/// Most words of a block: its header, and points that nothing compresses, with some words for their
+/// forms.
+const WORDS_MAX: usize = HEADER_WORDS + 3 * BLOCK_POINTS;
+
+/// Why bytes are no block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BlockError {
+    /// They do not begin as a block does, or are shorter or longer than it says.
+    #[error("the bytes are no block of a series, or a part of one: {0} words")]
+    NotABlock(usize),
+    /// A block of a later version.
+    #[error("a block of version {0}; this program knows version 1")]
+    Version(u8),
+    /// The values are of another type.
+    #[error("a block with values of type {found:?} in a series of type {expected:?}")]
+    Kind {
+        /// Type of the series.
+        expected: Kind,
+        /// Type in the block.
+        found: Kind,
+    },
+    /// Words have changed since the block was made.
+    #[error("the block's checksum is {found:#010x}, and {computed:#010x} was expected from its contents")]
+    Checksum {
+        /// Checksum in the block.
+        found: u32,
+        /// Checksum of the contents.
+        computed: u32,
+    },
+    /// The checksum is right, and the contents are not well formed.
+    #[error("the block's contents are not well formed")]
+    Malformed,
+}
+
+/// Up to [`BLOCK_POINTS`] points, compressed. Cloning it copies no points.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Block {
+    words: Arc<[u64]>,
+}
+
+fn checksum(words: &[u64]) -> u32 {
+    let over = |crc, word: &u64| crc32c::crc32c_append(crc, &word.to_le_bytes());
+    if cfg!(target_endian = "little") {
+        let first = over(0, &words[0]);
+        return crc32c::crc32c_append(first, bytes_of(&words[2..]));
+    }
+    words[2..].iter().fold(over(0, &words[0]), over)
+}
+
+/// Returns words as bytes in the processor's order.
+fn bytes_of(words: &[u64]) -> &[u8] {
+    #[expect(unsafe_code, reason = "the standard library has no safe view of words as bytes")]
+    // SAFETY: words have no padding, and bytes no alignment; the length is that of the words.
+    unsafe {
+        std::slice::from_raw_parts(words.as_ptr().cast(), size_of_val(words))
+    }
+}
+
+impl Block {
+    /// Compresses points: at least one, at most [`BLOCK_POINTS`], at rising times. O(n).
+    pub(crate) fn encode<V: Sample>(times: &[i64], values: &[V], hints: &mut Hints) -> Self {
+        assert_eq!(times.len(), values.len(), "times and values of a block");
+        debug_assert!(times.is_sorted_by(|before, after| before < after), "times rise");
+        let summary = Summary::of(values);
+        let mut words = Words::default();
+        words.push(
+            u64::from(MAGIC)
+                | u64::from(VERSION) << 32
+                | u64::from(V::KIND as u8) << 40
+                | (times.len() as u64) << 48,
+        );
+        words.push(0);
+        words.push(times[0].cast_unsigned());
+        words.push(times[times.len() - 1].cast_unsigned());
+        words.push(0);
+        summary.encode(&mut words);
+        debug_assert_eq!(words.len(), HEADER_WORDS);
+        encode_integers(times, &mut words);
+        let times_words = (words.len() - HEADER_WORDS) as u64;
+        let bits: Vec<u64> = values.iter().map(|value| value.to_bits()).collect();
+        encode_values(V::KIND, &bits, hints, &mut words);
+        let mut words = words.into_vec();
+        words[4] = times_words | summary.flags() << 32;
+        words[1] = u64::from(checksum(&words)) | (words.len() as u64) << 32;
+        Self { words: words.into() }
+    }
+
+    /// Returns the block in `words`, which come from a file or a socket. O(n) for the checksum.
+    pub fn from_words<V: Sample>(words: Arc<[u64]>) -> Result<Self, BlockError> {
+        let no_block = BlockError::NotABlock(words.len());
+        if words.len() < HEADER_WORDS || words.len() > WORDS_MAX || words[0] as u32 != MAGIC {
+            return Err(no_block);
+        }
+        if words[1] >> 32 != words.len() as u64 {
+            return Err(no_block);
+        }
+        let (found, computed) = (words[1] as u32, checksum(&words));
+        if found != computed {
+            return Err(BlockError::Checksum { found, computed });
+        }
+        let version = (words[0] >> 32) as u8;
+        if version != VERSION {
+            return Err(BlockError::Version(version));
+        }
+        let kind = Kind::of_code((words[0] >> 40) as u8).ok_or(BlockError::Malformed)?;
+        if kind != V::KIND {
+            return Err(BlockError::Kind { expected: V::KIND, found: kind });
+        }
+        let block = Self { words };
+        if block.is_well_formed() { Ok(block) } else { Err(BlockError::Malformed) }
+    }
+
+    /// Whether the contents can be read without leaving the block.
+    fn is_well_formed(&self) -> bool {
+        let count = self.len();
+        let Some((times, values)) = self.split() else { return false };
+        let (mut times, mut values) = (Reader::new(times), Reader::new(values));
+        let Some(integers) = Integers::read(&mut times, count) else { return false };
+        let Some(read) = Values::read(&mut values, count) else { return false };
+        times.is_empty()
+            && values.is_empty()
+            && integers.is_well_formed()
+            && read.is_well_formed()
+            && integers.get(0) == self.first_time()
+            && integers.get(count - 1) == self.last_time()
+    }
+
+    /// Returns the words of the times and those of the values.
+    fn split(&self) -> Option<(&[u64], &[u64])> {
+        self.words[HEADER_WORDS..].split_at_checked(self.words[4] as u32 as usize)
+    }
+
+    /// Returns the words to be stored, least significant byte first.
+    pub fn words(&self) -> &[u64] {
+        &self.words
+    }
+
+    /// Returns the number of points, at least 1.
+    #[expect(clippy::len_without_is_empty, reason = "a block has points")]
+    pub fn len(&self) -> usize {
+        (self.words[0] >> 48) as usize
+    }
+
+    /// Returns the time of the first point.
+    pub fn first_time(&self) -> i64 {
+        self.words[2].cast_signed()
+    }
+
+    /// Returns the time of the last point.
+    pub fn last_time(&self) -> i64 {
+        self.words[3].cast_signed()
+    }
+
+    /// Returns the size in bytes.
+    pub fn bytes(&self) -> usize {
+        size_of_val(&*self.words)
+    }
+
+    /// Returns what aggregations need of the whole block. O(1).
+    pub fn summary<V: Sample>(&self) -> Summary<V> {
+        Summary::decode(&self.words[5..HEADER_WORDS], self.words[4] >> 32)
+    }
+
+    fn times(&self) -> Integers<'_> {
+        let (times, _) = self.split().expect("a block is checked when it is read");
+        Integers::read(&mut Reader::new(times), self.len()).expect("a block is checked when it is read")
+    }
+
+    fn values(&self) -> Values<'_> {
+        let (_, values) = self.split().expect("a block is checked when it is read");
+        Values::read(&mut Reader::new(values), self.len()).expect("a block is checked when it is read")
+    }
+
+    /// Returns the value at exactly `time`. O(1) for regular times and values that are decimals of a
+    /// line, at most O(n). No allocation.
+    pub(crate) fn get<V: Sample>(&self, time: i64) -> Option<V> {
+        let times = self.times();
+        let index = times.count_up_to(time).checked_sub(1)?;
+        (times.get(index) == time).then(|| V::from_bits(self.values().get(index)))
+    }
+
+    /// Writes the points to the front of `times` and `values`, and returns their number. O(n), no
+    /// allocation.
+    pub(crate) fn decode<V: Sample>(
+        &self,
+        times: &mut [i64; BLOCK_POINTS],
+        values: &mut [V; BLOCK_POINTS],
+    ) -> usize {
+        self.times().decode(times);
+        self.decode_values(values)
+    }
+
+    fn decode_values<V: Sample>(&self, values: &mut [V; BLOCK_POINTS]) -> usize {
+        let mut bits = [0; BLOCK_POINTS];
+        self.values().decode(&mut bits);
+        let count = self.len();
+        for (value, bits) in values[..count].iter_mut().zip(&bits[..count]) {
+            *value = V::from_bits(*bits);
+        }
+        count
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,18 @@
+//! How the points of a block become words.
+//!
+//! `words` ◄─ `packing` ◄─ `window` ◄─ `integers` ◄─ `decimals`; then `split`, `dictionary`,
+//! `runs` ◄─ `values`.
+
+mod decimals;
+mod dictionary;
+mod integers;
+mod packing;
+mod runs;
+mod split;
+mod values;
+mod window;
+mod words;
+
+pub(crate) use integers::{Integers, encode as encode_integers};
+pub(crate) use values::{Hints, Values, encode as encode_values};
+pub(crate) use words::{Reader, Words};

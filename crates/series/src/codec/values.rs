@@ -1,0 +1,328 @@
+//! The values of a block: the smallest of several forms.
+
+use super::decimals::{self, Decimals};
+use super::dictionary::{self, Dictionary};
+use super::integers::{self, Integers};
+use super::runs::{self, Runs};
+use super::split::{self, Split};
+use super::words::{Reader, Words};
+use crate::BLOCK_POINTS;
+use crate::sample::Kind;
+use alp::Exponents;
+
+/// Form of values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+enum Form {
+    Constant = 1,
+    Integers = 2,
+    Decimals = 3,
+    Split = 4,
+    Dictionary = 5,
+    Raw = 6,
+}
+
+impl Form {
+    const ALL: [Self; 6] =
+        [Self::Constant, Self::Integers, Self::Decimals, Self::Split, Self::Dictionary, Self::Raw];
+
+    fn of_code(code: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|form| *form as u8 == code)
+    }
+}
+
+/// What one block's encoding teaches the next: it saves searches and changes no result's meaning.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Hints {
+    exponents: Option<Exponents>,
+}
+
+/// Appends values, given by their bits: at least one and at most [`BLOCK_POINTS`]. O(n); a few
+/// allocations.
+pub(crate) fn encode(kind: Kind, values: &[u64], hints: &mut Hints, into: &mut Words) {
+    let of_runs = runs::values_of_runs(values);
+    let whole = || encode_flat(kind, values, &mut hints.clone());
+    // More runs than that cannot be smaller than all values.
+    if of_runs.len() > values.len() * 7 / 8 {
+        let (form, words, learned) = whole();
+        *hints = learned;
+        into.push(u64::from(form as u8));
+        into.extend(&words.into_vec());
+        return;
+    }
+    let (form, flat, learned) = encode_flat(kind, &of_runs, &mut hints.clone());
+    let mut as_runs = Words::default();
+    as_runs.push(u64::from(form as u8) | (of_runs.len() as u64) << 16);
+    runs::encode(values, of_runs.len(), &mut as_runs);
+    as_runs.extend(&flat.into_vec());
+    // Values of which half are repeated may still be smaller without runs.
+    if of_runs.len() > 16 {
+        let (form, words, learned) = whole();
+        if words.len() < as_runs.len() - 1 {
+            *hints = learned;
+            into.push(u64::from(form as u8));
+            into.extend(&words.into_vec());
+            return;
+        }
+    }
+    *hints = learned;
+    into.extend(&as_runs.into_vec());
+}
+
+/// Encodes values without looking for runs.
+fn encode_flat(kind: Kind, values: &[u64], hints: &mut Hints) -> (Form, Words, Hints) {
+    let mut constant = Words::default();
+    if values.iter().all(|value| *value == values[0]) {
+        constant.push(values[0]);
+        return (Form::Constant, constant, *hints);
+    }
+    let mut raw = Words::default();
+    let mut forms: Vec<(Form, Words)> = Vec::with_capacity(3);
+    let mut words = Words::default();
+    if dictionary::encode(values, &mut words) {
+        forms.push((Form::Dictionary, words));
+    }
+    let mut learned = *hints;
+    match kind {
+        Kind::Float => learned.exponents = encode_numbers(values, hints.exponents, &mut forms),
+        Kind::Integer | Kind::Boolean => {
+            let integers: Vec<i64> = values.iter().map(|value| value.cast_signed()).collect();
+            let mut words = Words::default();
+            integers::encode(&integers, &mut words);
+            forms.push((Form::Integers, words));
+        }
+    }
+    let smallest = forms.into_iter().min_by_key(|(_, words)| words.len());
+    match smallest {
+        Some((form, words)) if words.len() < values.len() => (form, words, learned),
+        _ => {
+            raw.extend(values);
+            (Form::Raw, raw, learned)
+        }
+    }
+}
+
+/// Bits a value above which decimals may be larger than numbers of full precision.
+const DECIMAL_BITS_MAX: usize = 44;
+
+/// Encodes numbers as decimals, and as numbers of full precision if they are none. Returns the
+/// decimals' exponents.
+fn encode_numbers(
+    values: &[u64],
+    hint: Option<Exponents>,
+    forms: &mut Vec<(Form, Words)>,
+) -> Option<Exponents> {
+    let numbers: Vec<f64> = values.iter().map(|value| f64::from_bits(*value)).collect();
+    let mut words = Words::default();
+    let exponents = decimals::encode(&numbers, hint, &mut words);
+    let are_decimals = exponents.is_some() && words.len() * 64 <= values.len() * DECIMAL_BITS_MAX;
+    if exponents.is_some() {
+        forms.push((Form::Decimals, words));
+    }
+    if !are_decimals && !forms.iter().any(|(form, _)| *form == Form::Dictionary) {
+        let mut words = Words::default();
+        split::encode(&numbers, &mut words);
+        forms.push((Form::Split, words));
+    }
+    exponents
+}
+
+/// Values that [`encode`] wrote.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Values<'a> {
+    count: usize,
+    /// Number of runs, or of points if there are no runs.
+    flat_count: usize,
+    runs: Option<Runs<'a>>,
+    flat: Flat<'a>,
+}
+
+/// Values without runs.
+#[derive(Debug, Clone, Copy)]
+enum Flat<'a> {
+    Constant(u64),
+    Integers(Integers<'a>),
+    Decimals(Decimals<'a>),
+    Split(Split<'a>),
+    Dictionary(Dictionary<'a>),
+    Raw(&'a [u64]),
+}
+
+impl<'a> Values<'a> {
+    /// Takes `count` values; `None` if words are missing or the description is impossible. O(1).
+    pub(crate) fn read(from: &mut Reader<'a>, count: usize) -> Option<Self> {
+        if count == 0 || count > BLOCK_POINTS {
+            return None;
+        }
+        let head = from.word()?;
+        let form = Form::of_code((head & 0xff) as u8)?;
+        let run_count = (head >> 16) as usize;
+        let runs = if run_count == 0 { None } else { Some(Runs::read(from, count, run_count)?) };
+        let flat_count = if runs.is_some() { run_count } else { count };
+        let flat = match form {
+            Form::Constant => Flat::Constant(from.word()?),
+            Form::Integers => Flat::Integers(Integers::read(from, flat_count)?),
+            Form::Decimals => Flat::Decimals(Decimals::read(from, flat_count)?),
+            Form::Split => Flat::Split(Split::read(from, flat_count)?),
+            Form::Dictionary => Flat::Dictionary(Dictionary::read(from, flat_count)?),
+            Form::Raw => Flat::Raw(from.take(flat_count)?),
+        };
+        Some(Self { count, flat_count, runs, flat })
+    }
+
+    /// Whether every position that the values refer to is in the block. O(exceptions + runs).
+    pub(crate) fn is_well_formed(&self) -> bool {
+        let flat_count = match &self.flat {
+            Flat::Integers(integers) if !integers.is_well_formed() => return false,
+            Flat::Decimals(decimals) if !decimals.is_well_formed() => return false,
+            Flat::Split(split) if !split.is_well_formed() => return false,
+            _ => self.flat_count,
+        };
+        self.runs.is_none_or(|runs| runs.are_well_formed(self.count, flat_count))
+    }
+
+    /// Returns the bits of the value at `index`. O(log n) for most forms, O(n) at worst.
+    #[inline]
+    pub(crate) fn get(&self, index: usize) -> u64 {
+        let index = match &self.runs {
+            Some(runs) => runs.run_of(index),
+            None => index,
+        };
+        match &self.flat {
+            Flat::Constant(bits) => *bits,
+            Flat::Integers(integers) => integers.get(index).cast_unsigned(),
+            Flat::Decimals(decimals) => decimals.get(index),
+            Flat::Split(split) => split.get(index),
+            Flat::Dictionary(dictionary) => dictionary.get(index),
+            Flat::Raw(values) => values[index],
+        }
+    }
+
+    /// Writes the bits of all values to the front of `into`. O(count), no allocation.
+    pub(crate) fn decode(&self, into: &mut [u64; BLOCK_POINTS]) {
+        match &self.flat {
+            Flat::Constant(bits) => return into[..self.count].fill(*bits),
+            Flat::Integers(integers) => {
+                let mut signed = [0; BLOCK_POINTS];
+                integers.decode(&mut signed);
+                for (bits, signed) in into.iter_mut().zip(signed) {
+                    *bits = signed.cast_unsigned();
+                }
+            }
+            Flat::Decimals(decimals) => decimals.decode(into),
+            Flat::Split(split) => split.decode(into),
+            Flat::Dictionary(dictionary) => dictionary.decode(into),
+            Flat::Raw(values) => into[..values.len()].copy_from_slice(values),
+        }
+        if let Some(runs) = &self.runs {
+            runs.expand(into, self.count);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn encoded(kind: Kind, values: &[u64]) -> Vec<u64> {
+        let mut words = Words::default();
+        let mut hints = Hints::default();
+        encode(kind, values, &mut hints, &mut words);
+        let first = words.into_vec();
+        let mut words = Words::default();
+        encode(kind, values, &mut hints, &mut words);
+        // Hints save searches; they may not make a block larger.
+        assert!(words.len() <= first.len(), "{} words with hints, {} without", words.len(), first.len());
+        first
+    }
+
+    fn check(kind: Kind, values: &[u64]) {
+        let words = encoded(kind, values);
+        let mut reader = Reader::new(&words);
+        let read = Values::read(&mut reader, values.len()).expect("what was encoded is well formed");
+        assert!(reader.is_empty());
+        let mut decoded = [9; BLOCK_POINTS];
+        read.decode(&mut decoded);
+        assert_eq!(&decoded[..values.len()], values);
+        for (index, value) in values.iter().enumerate() {
+            assert_eq!(read.get(index), *value, "at {index}");
+        }
+    }
+
+    /// Numbers as sensors and counters have them, and numbers that are hard to encode.
+    fn numbers() -> impl Strategy<Value = Vec<u64>> {
+        let special = prop_oneof![
+            Just(f64::NAN.to_bits()),
+            Just(0x7ff8_dead_beef_0001),
+            Just((-0.0_f64).to_bits()),
+            Just(0.0_f64.to_bits()),
+            Just(f64::INFINITY.to_bits()),
+            Just(f64::NEG_INFINITY.to_bits()),
+            Just(1_u64),
+            Just(f64::MIN_POSITIVE.to_bits()),
+            Just(f64::MAX.to_bits()),
+            Just((i64::MAX as f64).to_bits()),
+            Just(1e300_f64.to_bits()),
+        ];
+        let decimal = (-100_000_i64..100_000, 0_u8..5)
+            .prop_map(|(digits, places)| (digits as f64 / 10_f64.powi(i32::from(places))).to_bits());
+        let size = 1..=BLOCK_POINTS;
+        prop_oneof![
+            proptest::collection::vec(decimal.clone(), size.clone()),
+            proptest::collection::vec(prop_oneof![20 => decimal.clone(), 1 => special.clone()], size.clone()),
+            proptest::collection::vec(prop_oneof![1 => decimal, 1 => special.clone()], size.clone()),
+            proptest::collection::vec(special, size.clone()),
+            proptest::collection::vec((0.0_f64..1.0).prop_map(f64::to_bits), size.clone()),
+            proptest::collection::vec(any::<u64>(), size.clone()),
+            // Runs, long and short.
+            proptest::collection::vec((0_u64..4, 1_usize..200), 1..60).prop_map(|runs| {
+                let mut values: Vec<u64> = runs
+                    .into_iter()
+                    .flat_map(|(value, length)| std::iter::repeat_n((value as f64).to_bits(), length))
+                    .collect();
+                values.truncate(BLOCK_POINTS);
+                values
+            }),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) })]
+
+        #[test]
+        fn numbers_are_read_back_to_the_bit(values in numbers()) {
+            check(Kind::Float, &values);
+        }
+
+        #[test]
+        fn integers_are_read_back(values in numbers()) {
+            check(Kind::Integer, &values);
+        }
+
+        #[test]
+        fn booleans_are_read_back(values in proptest::collection::vec(0_u64..2, 1..=BLOCK_POINTS)) {
+            check(Kind::Boolean, &values);
+        }
+
+        #[test]
+        fn damaged_words_are_refused_or_decoded_to_something(
+            values in numbers(),
+            damage in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u64>()), 1..4),
+        ) {
+            let mut words = encoded(Kind::Float, &values);
+            for (at, bits) in damage {
+                let at = at.index(words.len());
+                words[at] ^= bits;
+            }
+            if let Some(read) = Values::read(&mut Reader::new(&words), values.len())
+                && read.is_well_formed()
+            {
+                read.decode(&mut [0; BLOCK_POINTS]);
+                for index in 0..values.len() {
+                    read.get(index);
+                }
+            }
+        }
+    }
+}

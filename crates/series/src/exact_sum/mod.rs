@@ -1,0 +1,267 @@
+//! Sums of floating-point numbers that are rounded once, so they do not depend on the order or on
+//! how the points lie in blocks.
+//!
+//! Most slices are summed without rounding by splitting each number at one bit position (as in
+//! "Parallel Reproducible Summation", IEEE Transactions on Computers 2015). Where numbers are too
+//! far apart for that, and for the sums of many slices, there is a [`Superaccumulator`].
+
+use superaccumulator::Superaccumulator;
+
+mod superaccumulator;
+
+/// Most numbers of a slice for which [`Halves::of`] is exact.
+const HALVES_MAX: usize = 1 << 10;
+
+/// Most binary orders of magnitude between the largest and the smallest number of a slice for which
+/// [`Halves::of`] is exact.
+///
+/// The high parts are multiples of `2^(largest + 11 - 52)`, and what is left of a number is at most
+/// half of that and a multiple of `2^(smallest - 52)`. 1,024 of those add up exactly if
+/// `largest + 11 - 53 + 10 <= smallest + 1`.
+const SPREAD_MAX: i32 = 33;
+
+/// Largest exponent at which the splitting constant is finite.
+const EXPONENT_MAX: i32 = 1_000;
+
+/// An exact sum: its high and its low part.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct Halves {
+    pub high: f64,
+    pub low: f64,
+}
+
+/// Number of sums that a processor can add to at the same time.
+const LANES: usize = 8;
+
+impl Halves {
+    /// Returns the exact sum of at most 1,024 numbers; `None` if two parts cannot hold it, or if a
+    /// number is not finite. O(n), no allocation.
+    pub(crate) fn of(numbers: &[f64]) -> Option<Self> {
+        if numbers.len() > HALVES_MAX {
+            return None;
+        }
+        let (largest, smallest) = extremes(numbers)?;
+        if largest == 0.0 {
+            return Some(Self::default());
+        }
+        let (top, bottom) = (exponent(largest), exponent(smallest));
+        if top > EXPONENT_MAX || top - bottom > SPREAD_MAX {
+            return None;
+        }
+        let splitter = 1.5 * power_of_two(top + 11);
+        let (mut high, mut low) = ([0.0; LANES], [0.0; LANES]);
+        let (chunks, rest) = numbers.as_chunks::<LANES>();
+        for chunk in chunks {
+            for (lane, number) in chunk.iter().enumerate() {
+                let upper = (number + splitter) - splitter;
+                high[lane] += upper;
+                low[lane] += number - upper;
+            }
+        }
+        for (lane, number) in rest.iter().enumerate() {
+            let upper = (number + splitter) - splitter;
+            high[lane] += upper;
+            low[lane] += number - upper;
+        }
+        Some(Self { high: high.iter().sum(), low: low.iter().sum() })
+    }
+}
+
+/// Returns the largest and the smallest magnitude, zeros excepted; zeros if there are no others, and
+/// `None` if a number is not finite.
+fn extremes(numbers: &[f64]) -> Option<(f64, f64)> {
+    let (mut largest, mut smallest) = ([0.0_f64; LANES], [f64::INFINITY; LANES]);
+    // A number that is not finite makes this NaN.
+    let mut poison = [0.0_f64; LANES];
+    let mut look = |lane: usize, number: f64| {
+        let magnitude = number.abs();
+        largest[lane] = if magnitude > largest[lane] { magnitude } else { largest[lane] };
+        let nonzero = if magnitude == 0.0 { f64::INFINITY } else { magnitude };
+        smallest[lane] = if nonzero < smallest[lane] { nonzero } else { smallest[lane] };
+        poison[lane] += number * 0.0;
+    };
+    let (chunks, rest) = numbers.as_chunks::<LANES>();
+    for chunk in chunks {
+        for (lane, number) in chunk.iter().enumerate() {
+            look(lane, *number);
+        }
+    }
+    for (lane, number) in rest.iter().enumerate() {
+        look(lane, *number);
+    }
+    let finite = !poison.iter().sum::<f64>().is_nan();
+    let largest = largest.into_iter().fold(0.0, f64::max);
+    let smallest = smallest.into_iter().fold(f64::INFINITY, f64::min);
+    finite.then_some(if largest == 0.0 { (0.0, 0.0) } else { (largest, smallest) })
+}
+
+/// Returns the binary exponent of a finite number above zero; that of the lowest normal number for
+/// subnormal ones, whose last bit has the same weight.
+fn exponent(number: f64) -> i32 {
+    ((number.to_bits() >> 52) as i32 - 1023).max(-1022)
+}
+
+/// Returns `2^exponent` for the exponent of a normal number.
+fn power_of_two(exponent: i32) -> f64 {
+    f64::from_bits(((exponent + 1023) as u64) << 52)
+}
+
+/// A sum that is exact until it is rounded.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct ExactSum {
+    /// Exact sums of slices, not added up yet.
+    parts: [Halves; PARTS],
+    count: usize,
+    rest: Option<Box<Superaccumulator>>,
+}
+
+/// Sums of slices that are kept before a superaccumulator is needed.
+const PARTS: usize = 4;
+
+impl ExactSum {
+    /// Adds numbers. O(n).
+    pub(crate) fn add_all(&mut self, numbers: &[f64]) {
+        for slice in numbers.chunks(HALVES_MAX) {
+            match Halves::of(slice) {
+                Some(halves) => self.add_halves(halves),
+                None => slice.iter().for_each(|number| self.superaccumulator().add(*number)),
+            }
+        }
+    }
+
+    /// Adds a number.
+    pub(crate) fn add(&mut self, number: f64) {
+        if number.is_finite() {
+            self.add_halves(Halves { high: number, low: 0.0 });
+        } else {
+            self.superaccumulator().add(number);
+        }
+    }
+
+    /// Adds an exact sum.
+    pub(crate) fn add_halves(&mut self, halves: Halves) {
+        if self.count == PARTS {
+            self.move_parts();
+        }
+        self.parts[self.count] = halves;
+        self.count += 1;
+    }
+
+    fn superaccumulator(&mut self) -> &mut Superaccumulator {
+        self.rest.get_or_insert_default()
+    }
+
+    fn move_parts(&mut self) {
+        let parts = self.parts;
+        let count = std::mem::take(&mut self.count);
+        let accumulator = self.superaccumulator();
+        for halves in &parts[..count] {
+            accumulator.add(halves.high);
+            accumulator.add(halves.low);
+        }
+    }
+
+    /// Returns the sum, rounded to the nearest number; a zero is positive. Not a number if an
+    /// infinity of each sign, or a NaN, was added.
+    pub(crate) fn rounded(&mut self) -> f64 {
+        // The sum of two numbers is rounded once.
+        if self.rest.is_none() && self.count <= 1 {
+            let only = if self.count == 0 { Halves::default() } else { self.parts[0] };
+            return only.high + only.low + 0.0;
+        }
+        self.move_parts();
+        self.superaccumulator().rounded()
+    }
+
+    /// Begins again at zero.
+    pub(crate) fn clear(&mut self) {
+        self.count = 0;
+        self.rest = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn reference(numbers: &[f64]) -> f64 {
+        let mut sum = Superaccumulator::default();
+        numbers.iter().for_each(|number| sum.add(*number));
+        sum.rounded()
+    }
+
+    fn numbers() -> impl Strategy<Value = Vec<f64>> {
+        let wild = any::<f64>().prop_filter("finite", |number| number.is_finite());
+        let near = (-1_000_000_i64..1_000_000).prop_map(|digits| digits as f64 / 100.0);
+        let small =
+            prop_oneof![Just(5e-324), Just(-5e-324), Just(f64::MIN_POSITIVE), Just(-0.0), Just(1e-310)];
+        let cancelling = prop_oneof![Just(1e16), Just(-1e16), Just(1.0), Just(0.1), Just(1e-3)];
+        prop_oneof![
+            proptest::collection::vec(near, 0..1100),
+            proptest::collection::vec(wild, 0..50),
+            proptest::collection::vec(small, 0..50),
+            proptest::collection::vec(cancelling, 0..200),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn the_sum_is_the_exact_one_rounded_once(numbers in numbers()) {
+            let mut sum = ExactSum::default();
+            sum.add_all(&numbers);
+            prop_assert_eq!(sum.rounded().to_bits(), reference(&numbers).to_bits());
+            if let Some(halves) = Halves::of(&numbers) {
+                prop_assert_eq!((halves.high + halves.low + 0.0).to_bits(), reference(&numbers).to_bits());
+            }
+        }
+
+        #[test]
+        fn the_sum_does_not_depend_on_how_the_numbers_are_sliced(
+            numbers in numbers(),
+            cuts in proptest::collection::vec(1_usize..200, 1..50),
+        ) {
+            let mut sum = ExactSum::default();
+            let mut rest = &numbers[..];
+            for cut in cuts {
+                let (slice, behind) = rest.split_at(cut.min(rest.len()));
+                sum.add_all(slice);
+                rest = behind;
+            }
+            for number in rest {
+                sum.add(*number);
+            }
+            prop_assert_eq!(sum.rounded().to_bits(), reference(&numbers).to_bits());
+        }
+    }
+
+    #[test]
+    fn infinities_and_nan_follow_the_rules_of_addition() {
+        let sum = |numbers: &[f64]| {
+            let mut sum = ExactSum::default();
+            sum.add_all(numbers);
+            sum.rounded()
+        };
+        assert_eq!(sum(&[1.0, f64::INFINITY]), f64::INFINITY);
+        assert!(sum(&[f64::NEG_INFINITY, f64::INFINITY]).is_nan());
+        assert!(sum(&[f64::NAN, 1.0]).is_nan());
+        assert_eq!(sum(&[f64::MAX, f64::MAX, -f64::MAX]), f64::MAX);
+    }
+
+    #[test]
+    fn numbers_at_the_limit_of_the_spread_add_up_exactly() {
+        // 1,024 times the two magnitudes that are as far apart as two halves can hold, all bits set.
+        let large = f64::from_bits(1.0_f64.to_bits() | ((1 << 52) - 1));
+        let small = large * power_of_two(-SPREAD_MAX);
+        let numbers: Vec<f64> = (0..1024).map(|index| if index % 2 == 0 { large } else { small }).collect();
+        let halves = Halves::of(&numbers).unwrap();
+        let mut exact = Superaccumulator::default();
+        numbers.iter().for_each(|number| exact.add(*number));
+        exact.add(-halves.high);
+        exact.add(-halves.low);
+        assert_eq!(exact.rounded(), 0.0);
+        assert_eq!(Halves::of(&[large, small / 4.0]), None);
+    }
+}

@@ -1,0 +1,211 @@
+//! New points, and those that are too old to be kept.
+
+use super::columns::Columns;
+use super::piece::Piece;
+use super::{DuplicatePolicy, Series};
+use crate::BLOCK_POINTS;
+use crate::sample::Sample;
+
+/// What became of a point.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Appended<V> {
+    /// The series has one point more.
+    Added,
+    /// The point at this time has another value now, or the same; this is the value before.
+    Replaced(V),
+    /// It says nothing new ([`Options::ignore`](super::Options::ignore)); the last point's time is
+    /// this.
+    Ignored(i64),
+}
+
+/// Why a point is refused. Nothing has changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum AppendError {
+    /// There is a point at this time, and the policy is [`DuplicatePolicy::Block`].
+    #[error("the series has a point at {0} already; DUPLICATE_POLICY says what shall become of a second")]
+    Duplicate(i64),
+    /// The point is older than the retention allows.
+    #[error("{time} is before {floor}, from which on the series keeps its points")]
+    TooOld {
+        /// Time of the point.
+        time: i64,
+        /// Earliest time that is kept.
+        floor: i64,
+    },
+    /// The sum of the two values at this time is beyond the type's range.
+    #[error("the sum of the values at {0} is beyond the range of 64-bit integers")]
+    Overflow(i64),
+    /// Times do not rise, or there are more or fewer of them than values.
+    #[error("points that are appended together must be at rising times, one value each")]
+    NotRising,
+}
+
+impl<V: Sample> Series<V> {
+    /// Adds a point at any time that the retention allows. Amortised O(1) behind the newest point;
+    /// late points cost a lookup, and now and then a merge.
+    #[inline]
+    pub fn append(&mut self, time: i64, value: V) -> Result<Appended<V>, AppendError> {
+        self.append_with(time, value, self.options.duplicates)
+    }
+
+    /// Like [`Series::append`], with another policy for this point.
+    #[inline]
+    pub fn append_with(
+        &mut self,
+        time: i64,
+        value: V,
+        duplicates: DuplicatePolicy,
+    ) -> Result<Appended<V>, AppendError> {
+        // The point is behind all others, and the head has room: nothing else can apply.
+        if time > self.newest
+            && self.count > 0
+            && !self.head.is_full()
+            && self.options.ignore.is_none()
+            && self.options.retention == 0
+        {
+            self.head.push(time, value);
+            self.newest = time;
+            self.count += 1;
+            return Ok(Appended::Added);
+        }
+        self.append_slowly(time, value, duplicates)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn append_slowly(
+        &mut self,
+        time: i64,
+        value: V,
+        duplicates: DuplicatePolicy,
+    ) -> Result<Appended<V>, AppendError> {
+        if time < self.floor {
+            return Err(AppendError::TooOld { time, floor: self.floor });
+        }
+        if let Some(ignore) = self.options.ignore
+            && duplicates == DuplicatePolicy::Last
+            && time >= self.newest
+            && let Some(last) = self.last()
+            && ignore.covers(last, time, value)
+        {
+            return Ok(Appended::Ignored(last.0));
+        }
+        if self.count == 0 || time > self.newest {
+            self.push(time, value);
+            self.retain();
+            return Ok(Appended::Added);
+        }
+        match self.get(time) {
+            None => {
+                self.count += 1;
+                self.put(time, value);
+                Ok(Appended::Added)
+            }
+            Some(old) => {
+                let refused = if duplicates == DuplicatePolicy::Sum {
+                    AppendError::Overflow(time)
+                } else {
+                    AppendError::Duplicate(time)
+                };
+                let kept = duplicates.resolve(old, value).ok_or(refused)?;
+                if kept.to_bits() != old.to_bits() {
+                    self.put(time, kept);
+                }
+                Ok(Appended::Replaced(old))
+            }
+        }
+    }
+
+    /// Adds points behind all others. The times must rise and begin behind the newest point; nothing
+    /// is added if they do not. O(n), a copy of the columns.
+    pub fn extend(&mut self, times: &[i64], values: &[V]) -> Result<(), AppendError> {
+        let (Some(first), Some(last)) = (times.first(), times.last()) else {
+            return if values.is_empty() { Ok(()) } else { Err(AppendError::NotRising) };
+        };
+        if times.len() != values.len() || !rise(times) || (self.count > 0 && *first <= self.newest) {
+            return Err(AppendError::NotRising);
+        }
+        if *first < self.floor {
+            return Err(AppendError::TooOld { time: *first, floor: self.floor });
+        }
+        let (mut times, mut values) = (times, values);
+        while !times.is_empty() {
+            if self.head.is_full() {
+                self.close_head();
+            }
+            let room = (BLOCK_POINTS - self.head.len()).min(times.len());
+            self.head.extend(&times[..room], &values[..room]);
+            (times, values) = (&times[room..], &values[room..]);
+            self.count += room as u64;
+        }
+        self.newest = *last;
+        self.retain();
+        Ok(())
+    }
+
+    /// Appends a point behind all others.
+    fn push(&mut self, time: i64, value: V) {
+        if self.head.is_full() {
+            self.close_head();
+        }
+        self.head.push(time, value);
+        self.newest = time;
+        self.count += 1;
+    }
+
+    /// Makes a piece of the head, which has points.
+    fn close_head(&mut self) {
+        let head = std::mem::replace(&mut self.head, Columns::with_room_for_a_block());
+        self.pieces.push_back(Piece::open(head));
+        self.open_pieces += 1;
+    }
+
+    /// Puts a point at or before the newest: into the head, or among the late ones.
+    fn put(&mut self, time: i64, value: V) {
+        let behind_pieces = self.pieces.back().is_none_or(|piece| time > piece.last);
+        if behind_pieces {
+            match self.head.get_mut(time) {
+                Some(old) => *old = value,
+                None => self.head.insert(time, value),
+            }
+            if self.head.len() > BLOCK_POINTS {
+                self.split_head();
+            }
+            return;
+        }
+        self.late.set(time, value);
+        self.merge_late_if_many();
+    }
+
+    /// Makes a piece of the first points of a head that has one too many.
+    fn split_head(&mut self) {
+        let mut rest = Columns::with_room_for_a_block();
+        let (times, values) = (self.head.times(), self.head.values());
+        rest.extend(&times[BLOCK_POINTS..], &values[BLOCK_POINTS..]);
+        let full = Columns::from_parts(times[..BLOCK_POINTS].to_vec(), values[..BLOCK_POINTS].to_vec());
+        self.pieces.push_back(Piece::open(full));
+        self.open_pieces += 1;
+        self.head = rest;
+    }
+
+    /// Drops what is older than the retention allows. Amortised O(1): whole pieces go when their last
+    /// point is too old, and single points only hide behind the floor until then.
+    pub(super) fn retain(&mut self) {
+        if self.options.retention == 0 || self.count == 0 {
+            return;
+        }
+        let floor = self.newest.saturating_sub_unsigned(self.options.retention);
+        if floor > self.floor {
+            let dropped = self.count_in(self.floor..=floor - 1);
+            self.floor = floor;
+            self.count -= dropped;
+            self.drop_below_floor();
+        }
+    }
+}
+
+/// Whether each time is behind the one before. Looks at all of them, which a processor does many at a
+/// time.
+fn rise(times: &[i64]) -> bool {
+    times.windows(2).filter(|pair| pair[0] >= pair[1]).count() == 0
+}

@@ -1,0 +1,145 @@
+//! Points that are not compressed, by columns.
+
+use crate::BLOCK_POINTS;
+use crate::sample::Sample;
+use std::ops::RangeInclusive;
+
+/// Points at rising times, at most [`BLOCK_POINTS`].
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Columns<V> {
+    times: Vec<i64>,
+    values: Vec<V>,
+}
+
+impl<V> Default for Columns<V> {
+    fn default() -> Self {
+        Self { times: Vec::new(), values: Vec::new() }
+    }
+}
+
+impl<V: Sample> Columns<V> {
+    /// Reserves memory for a whole block.
+    pub(crate) fn with_room_for_a_block() -> Self {
+        Self { times: Vec::with_capacity(BLOCK_POINTS), values: Vec::with_capacity(BLOCK_POINTS) }
+    }
+
+    /// Wraps columns of the same length.
+    pub(crate) fn from_parts(times: Vec<i64>, values: Vec<V>) -> Self {
+        assert_eq!(times.len(), values.len(), "times and values of columns");
+        Self { times, values }
+    }
+
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.times.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.times.is_empty()
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.times.len() >= BLOCK_POINTS
+    }
+
+    pub(crate) fn times(&self) -> &[i64] {
+        &self.times
+    }
+
+    pub(crate) fn values(&self) -> &[V] {
+        &self.values
+    }
+
+    pub(crate) fn first_time(&self) -> Option<i64> {
+        self.times.first().copied()
+    }
+
+    pub(crate) fn last(&self) -> Option<(i64, V)> {
+        Some((*self.times.last()?, *self.values.last()?))
+    }
+
+    /// Returns the allocated bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.times.capacity() * size_of::<i64>() + self.values.capacity() * size_of::<V>()
+    }
+
+    /// Appends a point behind all others. Amortised O(1).
+    #[inline]
+    pub(crate) fn push(&mut self, time: i64, value: V) {
+        debug_assert!(self.times.last().is_none_or(|last| *last < time), "times rise");
+        self.times.push(time);
+        self.values.push(value);
+    }
+
+    /// Appends points behind all others.
+    pub(crate) fn extend(&mut self, times: &[i64], values: &[V]) {
+        self.times.extend_from_slice(times);
+        self.values.extend_from_slice(values);
+    }
+
+    /// Returns the position of the first point at or after `time`. O(1) for regular times, O(log n)
+    /// at worst.
+    #[inline]
+    pub(crate) fn position(&self, time: i64) -> usize {
+        let times = &self.times[..];
+        let (Some(first), Some(last)) = (times.first(), times.last()) else { return 0 };
+        if time <= *first {
+            return 0;
+        }
+        if time > *last {
+            return times.len();
+        }
+        // Where the time would be if all steps were equal: mostly right, or one off.
+        let (span, distance) = (last.wrapping_sub(*first) as u64, time.wrapping_sub(*first) as u64);
+        let guess = (distance as f64 / span as f64 * (times.len() - 1) as f64) as usize;
+        let guess = guess.clamp(1, times.len() - 1);
+        for near in [guess, (guess + 1).min(times.len() - 1)] {
+            if times[near] >= time && times[near - 1] < time {
+                return near;
+            }
+        }
+        times.partition_point(|other| *other < time)
+    }
+
+    /// Returns the value at exactly `time`.
+    #[inline]
+    pub(crate) fn get(&self, time: i64) -> Option<V> {
+        let position = self.position(time);
+        (*self.times.get(position)? == time).then(|| self.values[position])
+    }
+
+    /// Returns the value at `time` for a change.
+    pub(crate) fn get_mut(&mut self, time: i64) -> Option<&mut V> {
+        let position = self.position(time);
+        if *self.times.get(position)? == time { self.values.get_mut(position) } else { None }
+    }
+
+    /// Inserts a point at a time that has none. O(n).
+    pub(crate) fn insert(&mut self, time: i64, value: V) {
+        let position = self.position(time);
+        debug_assert!(self.times.get(position) != Some(&time), "a second point at {time}");
+        self.times.insert(position, time);
+        self.values.insert(position, value);
+    }
+
+    /// Removes the points in `range` and returns their number. O(n).
+    pub(crate) fn remove(&mut self, range: RangeInclusive<i64>) -> usize {
+        let positions = self.positions(range);
+        let removed = positions.len();
+        self.times.drain(positions.clone());
+        self.values.drain(positions);
+        removed
+    }
+
+    /// Returns the positions of the points in `range`.
+    pub(crate) fn positions(&self, range: RangeInclusive<i64>) -> std::ops::Range<usize> {
+        positions(&self.times, range)
+    }
+}
+
+/// Returns the positions of rising times in `range`.
+pub(crate) fn positions(times: &[i64], range: RangeInclusive<i64>) -> std::ops::Range<usize> {
+    let start = times.partition_point(|time| time < range.start());
+    let end = times.partition_point(|time| time <= range.end());
+    start..end.max(start)
+}

@@ -1,0 +1,79 @@
+//! Late points: they lie over the pieces, and a point of the same time in a piece does not count.
+
+use super::columns::Columns;
+use crate::sample::Sample;
+use std::ops::RangeInclusive;
+
+/// Late points at rising times.
+#[derive(Debug, Clone)]
+pub(crate) struct Late<V> {
+    points: Columns<V>,
+}
+
+impl<V> Default for Late<V> {
+    fn default() -> Self {
+        Self { points: Columns::default() }
+    }
+}
+
+impl<V: Sample> Late<V> {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.points.is_empty()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.points.len()
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.points.bytes()
+    }
+
+    /// Returns the value at exactly `time`. O(log n).
+    pub(crate) fn get(&self, time: i64) -> Option<V> {
+        self.points.get(time)
+    }
+
+    /// Adds or replaces a point. O(n), of at most some thousand.
+    pub(crate) fn set(&mut self, time: i64, value: V) {
+        match self.points.get_mut(time) {
+            Some(old) => *old = value,
+            None => self.points.insert(time, value),
+        }
+    }
+
+    /// Removes the points in `range`.
+    pub(crate) fn remove(&mut self, range: RangeInclusive<i64>) {
+        self.points.remove(range);
+    }
+
+    /// Returns the points in `range`. O(log n).
+    pub(crate) fn range(&self, range: RangeInclusive<i64>) -> (&[i64], &[V]) {
+        let positions = self.points.positions(range);
+        (&self.points.times()[positions.clone()], &self.points.values()[positions])
+    }
+
+    /// Takes all points.
+    pub(crate) fn take(&mut self) -> Columns<V> {
+        std::mem::take(&mut self.points)
+    }
+}
+
+/// Appends the points of both to `into`, in time order; of two at the same time, the late one.
+pub(crate) fn merge<V: Sample>(
+    (times, values): (&[i64], &[V]),
+    (late_times, late_values): (&[i64], &[V]),
+    into: &mut (Vec<i64>, Vec<V>),
+) {
+    let mut done = 0;
+    for (late, value) in late_times.iter().zip(late_values) {
+        let before = done + times[done..].partition_point(|time| time < late);
+        into.0.extend_from_slice(&times[done..before]);
+        into.1.extend_from_slice(&values[done..before]);
+        into.0.push(*late);
+        into.1.push(*value);
+        done = before + usize::from(times.get(before) == Some(late));
+    }
+    into.0.extend_from_slice(&times[done..]);
+    into.1.extend_from_slice(&values[done..]);
+}

@@ -1,0 +1,132 @@
+//! A series: a partial function from time to values.
+//!
+//! Its points are in three places. *Pieces* hold most of them, in time order. The *head* gets points
+//! behind all pieces. *Late* points belong between the points of pieces, or replace one; they are
+//! merged into the pieces when there are many.
+
+mod appending;
+mod columns;
+mod late;
+mod layers;
+mod lookup;
+mod piece;
+mod policy;
+mod removing;
+mod sealing;
+mod snapshot;
+
+pub use appending::{AppendError, Appended};
+pub use layers::{Direction, Reading};
+pub(crate) use lookup::between;
+pub use policy::{DuplicatePolicy, Ignore};
+pub use sealing::{SealedPiece, Unsealed};
+pub use snapshot::Snapshot;
+
+use crate::codec::Hints;
+use crate::sample::Sample;
+use columns::Columns;
+use late::Late;
+use piece::Piece;
+use std::collections::VecDeque;
+
+/// What a series does with its points.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Options {
+    /// Age, relative to the newest point, above which points are dropped; zero for none.
+    pub retention: u64,
+    /// What becomes of a second point at the same time.
+    pub duplicates: DuplicatePolicy,
+    /// Which points are ignored.
+    pub ignore: Option<Ignore>,
+}
+
+/// A partial function from time to values of type `V`, as points at distinct times.
+///
+/// Time is an `i64` in whatever unit the caller uses. Points come in any order; those in time order
+/// cost least.
+///
+/// ```
+/// use tidemark_series::{Options, Series};
+///
+/// let mut series = Series::new(Options::default());
+/// series.append(1_000, 20.5).unwrap();
+/// series.append(2_000, 21.0).unwrap();
+/// series.append(1_500, 20.7).unwrap(); // late, and taken
+/// assert_eq!(series.get(1_500), Some(20.7));
+/// assert_eq!(series.at_or_before(1_999), Some((1_500, 20.7)));
+/// assert_eq!(series.get(1_999), None);
+/// ```
+#[derive(Debug, Clone)]
+pub struct Series<V> {
+    options: Options,
+    pieces: VecDeque<Piece<V>>,
+    head: Columns<V>,
+    late: Late<V>,
+    /// Number of points.
+    count: u64,
+    /// Number of pieces that are not compressed.
+    open_pieces: usize,
+    /// Time of the newest point; meaningless without points.
+    newest: i64,
+    /// Points before this time have been dropped, and stay so.
+    floor: i64,
+    hints: Hints,
+}
+
+impl<V: Sample> Series<V> {
+    /// Makes a series without points.
+    pub fn new(options: Options) -> Self {
+        Self {
+            options,
+            pieces: VecDeque::new(),
+            head: Columns::default(),
+            late: Late::default(),
+            count: 0,
+            open_pieces: 0,
+            newest: 0,
+            floor: i64::MIN,
+            hints: Hints::default(),
+        }
+    }
+
+    /// Returns what the series does with its points.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Changes what the series does with its points. A shorter retention drops points now; a longer
+    /// one brings none back.
+    pub fn set_options(&mut self, options: Options) {
+        self.options = options;
+        self.retain();
+    }
+
+    /// Returns the number of points.
+    pub fn len(&self) -> u64 {
+        self.count
+    }
+
+    /// Whether the series has no points.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Returns the time before which points have been dropped; `i64::MIN` if none have.
+    pub fn floor(&self) -> i64 {
+        self.floor
+    }
+
+    /// Returns the memory that the points use, in bytes. O(pieces).
+    pub fn bytes(&self) -> usize {
+        let pieces: usize = self.pieces.iter().map(Piece::bytes).sum();
+        pieces + self.pieces.capacity() * size_of::<Piece<V>>() + self.head.bytes() + self.late.bytes()
+    }
+
+    /// Returns the number of pieces the points are in, the head included.
+    pub fn chunks(&self) -> usize {
+        self.pieces.len() + usize::from(!self.head.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,96 @@
+//! A part of a series that gets no more points: a block, or columns that wait to become one.
+
+use super::columns::Columns;
+use crate::BLOCK_POINTS;
+use crate::block::Block;
+use crate::codec::Hints;
+use crate::sample::Sample;
+use std::sync::Arc;
+
+/// Points between two times. Cloning it copies no points.
+#[derive(Debug, Clone)]
+pub(crate) struct Piece<V> {
+    pub first: i64,
+    pub last: i64,
+    pub body: Body<V>,
+}
+
+/// Where a piece's points are.
+#[derive(Debug, Clone)]
+pub(crate) enum Body<V> {
+    /// Compressed.
+    Sealed(Block),
+    /// Not compressed yet.
+    Open(Arc<Columns<V>>),
+}
+
+/// Room for the points of a block.
+#[derive(Debug)]
+pub(crate) struct Scratch<V> {
+    pub times: [i64; BLOCK_POINTS],
+    pub values: [V; BLOCK_POINTS],
+}
+
+impl<V: Sample> Scratch<V> {
+    pub(crate) fn new() -> Box<Self> {
+        Box::new(Self { times: [0; BLOCK_POINTS], values: [V::from_bits(0); BLOCK_POINTS] })
+    }
+}
+
+impl<V: Sample> Piece<V> {
+    /// Wraps columns that have points.
+    pub(crate) fn open(columns: Columns<V>) -> Self {
+        let first = columns.first_time().expect("a piece has points");
+        let (last, _) = columns.last().expect("a piece has points");
+        Self { first, last, body: Body::Open(Arc::new(columns)) }
+    }
+
+    /// Wraps a block.
+    pub(crate) fn sealed(block: Block) -> Self {
+        Self { first: block.first_time(), last: block.last_time(), body: Body::Sealed(block) }
+    }
+
+    /// Returns the number of points, at least 1.
+    pub(crate) fn len(&self) -> usize {
+        match &self.body {
+            Body::Sealed(block) => block.len(),
+            Body::Open(columns) => columns.len(),
+        }
+    }
+
+    /// Returns the bytes of the points, without the piece's own.
+    pub(crate) fn bytes(&self) -> usize {
+        match &self.body {
+            Body::Sealed(block) => block.bytes(),
+            Body::Open(columns) => columns.bytes(),
+        }
+    }
+
+    /// Returns the value at exactly `time`.
+    #[inline]
+    pub(crate) fn get(&self, time: i64) -> Option<V> {
+        match &self.body {
+            Body::Sealed(block) => block.get(time),
+            Body::Open(columns) => columns.get(time),
+        }
+    }
+
+    /// Returns the points. A block's are decoded into `scratch`.
+    pub(crate) fn points<'a>(&'a self, scratch: &'a mut Scratch<V>) -> (&'a [i64], &'a [V]) {
+        match &self.body {
+            Body::Sealed(block) => {
+                let count = block.decode(&mut scratch.times, &mut scratch.values);
+                (&scratch.times[..count], &scratch.values[..count])
+            }
+            Body::Open(columns) => (columns.times(), columns.values()),
+        }
+    }
+
+    /// Compresses the points, if they are not yet. Returns whether they were not.
+    pub(crate) fn seal(&mut self, hints: &mut Hints) -> bool {
+        let Body::Open(columns) = &self.body else { return false };
+        let block = Block::encode(columns.times(), columns.values(), hints);
+        self.body = Body::Sealed(block);
+        true
+    }
+}

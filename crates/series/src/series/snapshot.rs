@@ -1,0 +1,37 @@
+//! A series at one moment, to be read while the series changes.
+
+use super::columns::Columns;
+use super::late::Late;
+use super::layers::{Direction, Layers, Reading};
+use super::piece::Piece;
+use crate::sample::Sample;
+use std::collections::VecDeque;
+use std::ops::RangeInclusive;
+
+/// The points of a series in a range, at the moment when it was taken.
+#[derive(Debug, Clone)]
+pub struct Snapshot<V> {
+    pieces: VecDeque<Piece<V>>,
+    head: Columns<V>,
+    late: Late<V>,
+    floor: i64,
+    range: RangeInclusive<i64>,
+}
+
+impl<V: Sample> Snapshot<V> {
+    pub(super) fn of(layers: &Layers<'_, V>, range: RangeInclusive<i64>) -> Self {
+        let from = layers.pieces.partition_point(|piece| piece.last < *range.start());
+        // One more, before which late points may lie.
+        let to = layers.pieces.partition_point(|piece| piece.first <= *range.end()).max(from);
+        let pieces: VecDeque<_> = layers.pieces.range(from..to).cloned().collect();
+        let head = if to == layers.pieces.len() { layers.head.clone() } else { Columns::default() };
+        let late = layers.late.clone();
+        Self { pieces, head, late, floor: layers.floor, range }
+    }
+
+    /// Reads the points, like [`Series::read`](super::Series::read).
+    pub fn read(&self, direction: Direction, reading: &mut impl Reading<V>) {
+        let layers = Layers { pieces: &self.pieces, head: &self.head, late: &self.late, floor: self.floor };
+        layers.read(self.range.clone(), direction, reading);
+    }
+}

@@ -1,0 +1,240 @@
+//! A series against an ordered map.
+
+use super::*;
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+/// What a series is: an ordered map with policies.
+#[derive(Debug)]
+struct Model {
+    options: Options,
+    points: BTreeMap<i64, f64>,
+    floor: i64,
+}
+
+impl Model {
+    fn append(&mut self, time: i64, value: f64) -> Result<Appended<f64>, AppendError> {
+        if time < self.floor {
+            return Err(AppendError::TooOld { time, floor: self.floor });
+        }
+        if let (Some(ignore), Some((last, last_value))) = (self.options.ignore, self.points.last_key_value())
+            && self.options.duplicates == DuplicatePolicy::Last
+            && time >= *last
+            && (time - last) as u64 <= ignore.time
+            && (value - last_value).abs() <= ignore.value
+        {
+            return Ok(Appended::Ignored(*last));
+        }
+        let Some(old) = self.points.get(&time).copied() else {
+            self.points.insert(time, value);
+            self.retain();
+            return Ok(Appended::Added);
+        };
+        let kept = match self.options.duplicates {
+            DuplicatePolicy::Block => return Err(AppendError::Duplicate(time)),
+            DuplicatePolicy::First => old,
+            DuplicatePolicy::Last => value,
+            DuplicatePolicy::Min => old.min(value),
+            DuplicatePolicy::Max => old.max(value),
+            DuplicatePolicy::Sum => old + value,
+        };
+        self.points.insert(time, kept);
+        Ok(Appended::Replaced(old))
+    }
+
+    fn retain(&mut self) {
+        if self.options.retention > 0
+            && let Some((newest, _)) = self.points.last_key_value()
+        {
+            self.floor = self.floor.max(newest - self.options.retention as i64);
+            self.points = self.points.split_off(&self.floor);
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Append(i64, f64),
+    /// Many points behind the newest.
+    Extend(u16, i64),
+    /// Many points, spread over what there is.
+    Late(u16, i64),
+    Remove(i64, i64),
+    Retention(u64),
+    Seal,
+    SealElsewhere,
+    SealAll,
+    Read(i64, i64),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let time = || -200_i64..30_000;
+    let value = || (-500_i64..500).prop_map(|digits| digits as f64 / 10.0);
+    let step = prop_oneof![
+        8 => (time(), value()).prop_map(|(time, value)| Step::Append(time, value)),
+        3 => (1_u16..1_500, 1_i64..7).prop_map(|(count, step)| Step::Extend(count, step)),
+        1 => (900_u16..1_200, 1_i64..50).prop_map(|(count, step)| Step::Late(count, step)),
+        2 => (time(), 0_i64..4_000).prop_map(|(from, length)| Step::Remove(from, from + length)),
+        1 => (0_u64..20_000).prop_map(Step::Retention),
+        1 => Just(Step::Seal),
+        1 => Just(Step::SealElsewhere),
+        1 => Just(Step::SealAll),
+        3 => (time(), time()).prop_map(|(from, to)| Step::Read(from, to)),
+    ];
+    proptest::collection::vec(step, 1..40)
+}
+
+fn options() -> impl Strategy<Value = Options> {
+    use DuplicatePolicy::*;
+    let policies = prop_oneof![Just(Block), Just(First), Just(Last), Just(Min), Just(Max), Just(Sum)];
+    let ignore = prop_oneof![2 => Just(None), 1 => Just(Some(Ignore { time: 3, value: 5.0 }))];
+    let retention = prop_oneof![2 => Just(0_u64), 1 => 1_u64..20_000];
+    (policies, ignore, retention).prop_map(|(duplicates, ignore, retention)| Options {
+        retention,
+        duplicates,
+        ignore,
+    })
+}
+
+fn read(series: &Series<f64>, from: i64, to: i64, direction: Direction) -> Vec<(i64, f64)> {
+    let mut points = Vec::new();
+    series.read(from..=to, direction, &mut |times: &[i64], values: &[f64]| {
+        let run = times.iter().copied().zip(values.iter().copied());
+        match direction {
+            Direction::Forward => points.extend(run),
+            Direction::Backward => points.extend(run.rev()),
+        }
+        ControlFlow::Continue(())
+    });
+    points
+}
+
+fn check(series: &Series<f64>, model: &Model, from: i64, to: i64) {
+    let expected: Vec<(i64, f64)> =
+        if from > to { Vec::new() } else { model.points.range(from..=to).map(|(t, v)| (*t, *v)).collect() };
+    assert_eq!(read(series, from, to, Direction::Forward), expected);
+    let mut snapshot = Vec::new();
+    series.snapshot(from..=to).read(Direction::Forward, &mut |times: &[i64], values: &[f64]| {
+        snapshot.extend(times.iter().copied().zip(values.iter().copied()));
+        ControlFlow::Continue(())
+    });
+    assert_eq!(snapshot, expected);
+    let reversed: Vec<_> = expected.iter().rev().copied().collect();
+    assert_eq!(read(series, from, to, Direction::Backward), reversed);
+    assert_eq!(series.count_in(from..=to), expected.len() as u64);
+    assert_eq!(series.len(), model.points.len() as u64);
+    assert_eq!(series.floor(), model.floor);
+    for time in [from, to, from + 1] {
+        assert_eq!(series.get(time), model.points.get(&time).copied(), "at {time}");
+        let pair = |(time, value): (&i64, &f64)| (*time, *value);
+        assert_eq!(series.at_or_before(time), model.points.range(..=time).next_back().map(pair));
+        assert_eq!(series.at_or_after(time), model.points.range(time..).next().map(pair));
+    }
+    assert_eq!(series.last(), model.points.last_key_value().map(|(time, value)| (*time, *value)));
+    assert_eq!(series.first(), model.points.first_key_value().map(|(time, value)| (*time, *value)));
+}
+
+fn apply(series: &mut Series<f64>, model: &mut Model, step: Step) {
+    match step {
+        Step::Append(time, value) => {
+            assert_eq!(series.append(time, value), model.append(time, value), "append at {time}");
+        }
+        Step::Extend(count, step) => {
+            let start = model.points.last_key_value().map_or(0, |(time, _)| *time).max(model.floor) + step;
+            let times: Vec<i64> = (0..i64::from(count)).map(|index| start + index * step).collect();
+            let values: Vec<f64> = times.iter().map(|time| (time % 97) as f64 / 4.0).collect();
+            series.extend(&times, &values).unwrap();
+            model.points.extend(times.iter().copied().zip(values));
+            model.retain();
+        }
+        Step::Late(count, step) => {
+            for index in 0..i64::from(count) {
+                let (time, value) = (index * step, index as f64);
+                assert_eq!(series.append(time, value), model.append(time, value), "late append at {time}");
+            }
+        }
+        Step::Remove(from, to) => {
+            let before = model.points.len();
+            model.points.retain(|time, _| !(from..=to).contains(time));
+            assert_eq!(series.remove(from..=to), (before - model.points.len()) as u64);
+        }
+        Step::Retention(retention) => {
+            model.options.retention = retention;
+            model.retain();
+            series.set_options(model.options);
+        }
+        Step::Seal => series.seal(),
+        Step::SealElsewhere => {
+            if let Some(unsealed) = series.unsealed() {
+                assert!(series.put_sealed(unsealed.clone().seal()));
+                assert!(!series.put_sealed(unsealed.seal()), "what is sealed is not sealed again");
+            }
+        }
+        Step::SealAll => series.seal_all(),
+        Step::Read(from, to) => check(series, model, from, to),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) })]
+
+    #[test]
+    fn a_series_is_an_ordered_map_with_policies(options in options(), steps in steps()) {
+        let mut series = Series::new(options);
+        let mut model = Model { options, points: BTreeMap::new(), floor: i64::MIN };
+        for step in steps {
+            apply(&mut series, &mut model, step);
+        }
+        check(&series, &model, i64::MIN, i64::MAX - 1);
+        series.seal_all();
+        check(&series, &model, i64::MIN, i64::MAX - 1);
+    }
+}
+
+#[test]
+fn times_at_the_ends_of_their_range_are_taken() {
+    let mut series = Series::new(Options { duplicates: DuplicatePolicy::Last, ..Options::default() });
+    for time in [i64::MAX, i64::MIN, 0, i64::MIN + 1, i64::MAX - 1] {
+        assert_eq!(series.append(time, time), Ok(Appended::Added));
+    }
+    for _ in 0..2 {
+        assert_eq!(series.get(i64::MIN), Some(i64::MIN));
+        assert_eq!(series.get(i64::MAX), Some(i64::MAX));
+        assert_eq!(series.at_or_after(1), Some((i64::MAX - 1, i64::MAX - 1)));
+        assert_eq!(series.count_in(i64::MIN..=i64::MAX), 5);
+        assert_eq!(series.append(i64::MIN, 7), Ok(Appended::Replaced(i64::MIN)));
+        assert_eq!(series.append(i64::MIN, i64::MIN), Ok(Appended::Replaced(7)));
+        series.seal_all();
+    }
+}
+
+#[test]
+fn a_sum_beyond_the_range_is_refused() {
+    let mut series = Series::new(Options { duplicates: DuplicatePolicy::Sum, ..Options::default() });
+    series.append(1, i64::MAX).unwrap();
+    assert_eq!(series.append(1, 1), Err(AppendError::Overflow(1)));
+    assert_eq!(series.get(1), Some(i64::MAX));
+}
+
+#[test]
+fn points_that_do_not_rise_are_not_appended_together() {
+    let mut series = Series::new(Options::default());
+    series.append(5, 1.0).unwrap();
+    for (times, values) in
+        [(&[6, 6][..], &[1.0, 2.0][..]), (&[5, 6], &[1.0, 2.0]), (&[7], &[]), (&[], &[1.0])]
+    {
+        assert_eq!(series.extend(times, values), Err(AppendError::NotRising));
+    }
+    assert_eq!(series.len(), 1);
+}
+
+#[test]
+fn a_line_between_two_points_gives_the_values_between_them() {
+    let mut series = Series::new(Options::default());
+    series.extend(&[0, 10], &[1.0, 3.0]).unwrap();
+    assert_eq!(series.interpolate(5), Some(2.0));
+    assert_eq!(series.interpolate(10), Some(3.0));
+    assert_eq!(series.interpolate(11), None);
+    assert_eq!(series.interpolate(-1), None);
+}
