@@ -26,8 +26,8 @@ pub use block::{Block, BlockError, Summary};
 pub use lens::{Function, Lens, ReadRuns};
 pub use sample::{Kind, Sample};
 pub use series::{
-    AppendError, Appended, Direction, DuplicatePolicy, Ignore, Options, Reading, SealedPiece, Series,
-    Snapshot, Unsealed,
+    AppendError, Appended, Chunk, Direction, DuplicatePolicy, Ignore, ImageError, Options, Reading,
+    SealedPiece, Series, Snapshot, Unsealed,
 };
 
 pub use window::{Aggregation, Buckets, Window, Windows, aggregate};

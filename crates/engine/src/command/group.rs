@@ -58,6 +58,8 @@ groups! {
     Limit: "limit", Some(Type::Limit), None;
     /// Prize pools: `POOL.CREATE`, `POOL.DRAW`.
     Pool: "pool", Some(Type::Pool), None;
+    /// Time series: `TS.ADD`, `TS.RANGE`.
+    Series: "timeseries", Some(Type::Series), Some("@timeseries");
     /// Scripts and functions: `FUNCTION FLUSH`.
     Scripting: "scripting", None, Some("@scripting");
     /// Transactions: `MULTI`, `EXEC`.

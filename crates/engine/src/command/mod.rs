@@ -30,6 +30,7 @@ pub mod parse;
 mod pools;
 mod row;
 mod rows;
+mod series;
 mod sets;
 mod sort;
 pub(crate) mod sorted_sets;

@@ -2,7 +2,8 @@
 
 use super::row::Command;
 use super::{
-    bits, counters, hashes, keys, keyspace_wide, limits, lists, pools, sets, sort, sorted_sets, strings,
+    bits, counters, hashes, keys, keyspace_wide, limits, lists, pools, series, sets, sort, sorted_sets,
+    strings,
 };
 
 /// Returns all of them, in the order of their chapters.
@@ -20,6 +21,7 @@ pub(super) fn rows() -> impl Iterator<Item = &'static Command> {
         counters::COMMANDS,
         limits::rows::COMMANDS,
         pools::rows::COMMANDS,
+        series::rows::COMMANDS,
     ]
     .into_iter()
     .flatten()

@@ -25,7 +25,8 @@ impl EventClasses {
     pub const KEY_MISS: Self = Self(1 << 7);
     /// Creation of keys.
     pub const NEW: Self = Self(1 << 8);
-    /// Commands on counters and limiters, and commits of counters; in Redis, types of modules.
+    /// Commands on counters, limiters, pools and series, and commits of counters; in Redis, types of
+    /// modules.
     pub const MODULE: Self = Self(1 << 9);
 
     /// Union of both sets.
@@ -105,6 +106,12 @@ pub const EVENTS: &[(EventClasses, &[&str])] = &[
             "limit_acquire",
             "limit_renew",
             "limit_release",
+            "ts.create",
+            "ts.alter",
+            "ts.add",
+            "ts.incrby",
+            "ts.decrby",
+            "ts.del",
         ],
     ),
     (EventClasses::EXPIRED, &[EXPIRED]),

@@ -2,12 +2,13 @@
 //! sees an entry before it changes.
 
 use super::copying::{Copying, Numbers, Slice, is_captured};
+use super::label_index::LabelIndex;
 use super::scheduled::Scheduled;
 use super::uncommitted::Exposure;
 use super::{Entry, Payload, Table};
 use tidemark_fault::{Fault, is_planted};
 
-use crate::value::{Counter, Pool, Terms, TypedValue};
+use crate::value::{Counter, Labels, Pool, Terms, TimeSeries, TypedValue};
 use std::collections::BTreeSet;
 use tidemark_counter::Kind;
 
@@ -29,6 +30,7 @@ pub struct Database {
     /// Every deadline with the hash of its key, in the order of active expiry.
     deadlines: BTreeSet<(u64, u64)>,
     scheduled: Scheduled,
+    labels: LabelIndex,
     /// Number of the latest snapshot. An entry with an older number has not been seen by it.
     epoch: u16,
     copying: Option<Box<Copying>>,
@@ -110,6 +112,7 @@ impl Database {
             self.deadlines.insert((at, hash));
         }
         self.scheduled.add(hash, &mut entry);
+        self.labels.add(hash, &entry);
         self.table.insert(hash, entry);
     }
 
@@ -148,8 +151,10 @@ impl Database {
             copying.hand_over(entry);
         }
         self.scheduled.remove(hash, entry);
+        self.labels.remove(hash, entry);
         entry.set(payload);
         self.scheduled.add(hash, entry);
+        self.labels.add(hash, entry);
         let new = match deadline {
             Deadline::Keep => return,
             Deadline::Clear => None,
@@ -240,12 +245,32 @@ impl Database {
         Some(before_ms)
     }
 
+    /// The labels of the series.
+    pub(crate) fn labels(&self) -> &LabelIndex {
+        &self.labels
+    }
+
+    /// Replaces the labels of a series. Returns `false` if the key holds none.
+    pub(crate) fn set_labels(&mut self, hash: u64, key: &[u8], labels: Labels) -> bool {
+        // A running snapshot sees the entry first.
+        if self.get_mut(hash, key).is_none() {
+            return false;
+        }
+        let entry = self.table.get_mut(hash, key).and_then(Entry::object_mut);
+        let Some(series) = entry.and_then(TimeSeries::from_object_mut) else { return false };
+        self.labels.remove_labels(hash, series.labels());
+        series.set_labels(labels);
+        self.labels.add_labels(hash, series.labels());
+        true
+    }
+
     fn unlink(&mut self, hash: u64, key: &[u8]) -> Option<Entry> {
         let entry = self.table.remove(hash, key)?;
         if let Some(at) = entry.deadline() {
             self.deadlines.remove(&(at, hash));
         }
         self.scheduled.remove(hash, &entry);
+        self.labels.remove(hash, &entry);
         Some(entry)
     }
 
@@ -264,6 +289,7 @@ impl Database {
     pub fn clear(&mut self) -> Option<Table<Entry>> {
         self.deadlines = BTreeSet::new();
         self.scheduled.clear();
+        self.labels = LabelIndex::default();
         let table = std::mem::take(&mut self.table);
         match &mut self.copying {
             Some(copying) if !copying.is_done() => {

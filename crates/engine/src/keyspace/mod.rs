@@ -8,6 +8,7 @@ mod databases;
 mod due;
 mod entry;
 pub(crate) mod form;
+pub(crate) mod label_index;
 mod reclaim;
 mod scheduled;
 mod shard;

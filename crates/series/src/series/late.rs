@@ -17,6 +17,11 @@ impl<V> Default for Late<V> {
 }
 
 impl<V: Sample> Late<V> {
+    /// Wraps points at rising times.
+    pub(crate) fn of(points: Columns<V>) -> Self {
+        Self { points }
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.points.is_empty()
     }

@@ -6,6 +6,7 @@
 
 mod appending;
 mod columns;
+mod image;
 mod late;
 mod layers;
 mod lookup;
@@ -16,6 +17,7 @@ mod sealing;
 mod snapshot;
 
 pub use appending::{AppendError, Appended};
+pub use image::ImageError;
 pub use layers::{Direction, Reading};
 pub(crate) use lookup::between;
 pub use policy::{DuplicatePolicy, Ignore};
@@ -38,6 +40,19 @@ pub struct Options {
     pub duplicates: DuplicatePolicy,
     /// Which points are ignored.
     pub ignore: Option<Ignore>,
+}
+
+/// Points that lie together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Chunk {
+    /// Time of the first point.
+    pub first: i64,
+    /// Time of the last point.
+    pub last: i64,
+    /// Number of points.
+    pub points: usize,
+    /// Memory in bytes.
+    pub bytes: usize,
 }
 
 /// A partial function from time to values of type `V`, as points at distinct times.
@@ -125,6 +140,23 @@ impl<V: Sample> Series<V> {
     /// Returns the number of pieces the points are in, the head included.
     pub fn chunks(&self) -> usize {
         self.pieces.len() + usize::from(!self.head.is_empty())
+    }
+
+    /// Describes the pieces and the head; late points are in neither. O(pieces).
+    pub fn describe(&self) -> Vec<Chunk> {
+        let of_piece = |piece: &Piece<V>| Chunk {
+            first: piece.first,
+            last: piece.last,
+            points: piece.len(),
+            bytes: piece.bytes(),
+        };
+        let head = self.head.first_time().zip(self.head.last()).map(|(first, (last, _))| Chunk {
+            first,
+            last,
+            points: self.head.len(),
+            bytes: self.head.bytes(),
+        });
+        self.pieces.iter().map(of_piece).chain(head).collect()
     }
 }
 

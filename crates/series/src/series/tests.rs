@@ -65,6 +65,8 @@ enum Step {
     Seal,
     SealElsewhere,
     SealAll,
+    /// To bytes and back.
+    Store,
     Read(i64, i64),
 }
 
@@ -80,6 +82,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => Just(Step::Seal),
         1 => Just(Step::SealElsewhere),
         1 => Just(Step::SealAll),
+        1 => Just(Step::Store),
         3 => (time(), time()).prop_map(|(from, to)| Step::Read(from, to)),
     ];
     proptest::collection::vec(step, 1..40)
@@ -135,6 +138,18 @@ fn check(series: &Series<f64>, model: &Model, from: i64, to: i64) {
     assert_eq!(series.first(), model.points.first_key_value().map(|(time, value)| (*time, *value)));
 }
 
+/// Returns the series after a way through bytes.
+fn stored(series: &Series<f64>) -> Series<f64> {
+    let (mut head, mut parts) = (Vec::new(), Vec::new());
+    series.encode_head(&mut head);
+    for index in 0..series.parts() {
+        let mut part = Vec::new();
+        series.encode_part(index, &mut part);
+        parts.push(part);
+    }
+    Series::assemble(*series.options(), &head, parts.iter().map(Vec::as_slice)).unwrap()
+}
+
 fn apply(series: &mut Series<f64>, model: &mut Model, step: Step) {
     match step {
         Step::Append(time, value) => {
@@ -172,6 +187,7 @@ fn apply(series: &mut Series<f64>, model: &mut Model, step: Step) {
             }
         }
         Step::SealAll => series.seal_all(),
+        Step::Store => *series = stored(series),
         Step::Read(from, to) => check(series, model, from, to),
     }
 }
@@ -237,4 +253,33 @@ fn a_line_between_two_points_gives_the_values_between_them() {
     assert_eq!(series.interpolate(10), Some(3.0));
     assert_eq!(series.interpolate(11), None);
     assert_eq!(series.interpolate(-1), None);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(100) })]
+
+    #[test]
+    fn bytes_that_are_no_series_are_refused(
+        bytes in proptest::collection::vec(any::<u8>(), 0..200),
+        flips in proptest::collection::vec(any::<proptest::sample::Index>(), 1..3),
+    ) {
+        let _ = Series::<f64>::assemble(Options::default(), &bytes, [&bytes[..]]);
+        let mut series = Series::new(Options::default());
+        for time in 0..3_000 {
+            series.append(time * 3, time as f64).unwrap();
+        }
+        series.append(7, 0.5).unwrap();
+        series.seal();
+        let mut part = Vec::new();
+        series.encode_part(1, &mut part);
+        let whole = Series::<f64>::assemble(Options::default(), &[0; 16], [&part[..]]).unwrap();
+        prop_assert_eq!(whole.len(), 1_024);
+        for flip in flips {
+            let at = flip.index(part.len());
+            part[at] ^= 1;
+        }
+        if let Ok(read) = Series::<f64>::assemble(Options::default(), &[0; 16], [&part[..]]) {
+            prop_assert_eq!(read.len(), 1_024, "flips that undo each other");
+        }
+    }
 }

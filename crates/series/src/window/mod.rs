@@ -21,11 +21,12 @@ pub struct Window {
     pub buckets: Buckets,
     /// One result of each for every bucket.
     pub aggregations: Vec<Aggregation>,
-    /// Whether buckets without points are returned, between those that have some.
+    /// Whether buckets without points are returned: those in the range that lie between two points,
+    /// `before` and `after` included.
     pub empty: bool,
     /// The range that is read; time outside of it is in no mean over time.
     pub range: RangeInclusive<i64>,
-    /// The point before the range, for aggregations that need the way from it.
+    /// The point before the range, for aggregations that need it.
     pub before: Option<(i64, f64)>,
     /// The point behind the range.
     pub after: Option<(i64, f64)>,
@@ -68,8 +69,6 @@ pub struct Windows<'w, F> {
     results: Vec<f64>,
     /// The last point that is no NaN, in the current bucket or before it.
     last: Option<(i64, f64)>,
-    /// Value that buckets without points repeat for [`Aggregation::Last`].
-    carried: f64,
     stopped: bool,
     /// Points without NaNs, and values of other types.
     scratch: (Vec<i64>, Vec<f64>),
@@ -86,33 +85,26 @@ impl<'w, F: FnMut(i64, &[f64]) -> ControlFlow<()>> Windows<'w, F> {
             accumulator: Accumulator::default(),
             results: Vec::with_capacity(window.aggregations.len()),
             last: window.before,
-            carried: f64::NAN,
             stopped: false,
             scratch: (Vec::new(), Vec::new()),
         }
     }
 
-    /// Returns the last bucket, and those that an interpolated mean has behind it.
+    /// Returns the last bucket, and those without points between it and the point behind the range.
     pub fn finish(mut self) {
         let after = self.window.after;
         let last_bucket = self.window.buckets.start_of(*self.window.range.end());
         if self.current.is_some() {
             self.flush(after);
-            if self.fills_by_lines() && after.is_some() {
+            if self.window.empty && after.is_some() {
                 self.fill(last_bucket, true, after);
             }
-        } else if self.fills_by_lines()
+        } else if self.window.empty
             && let (Some(_), Some(_)) = (self.window.before, after)
         {
             self.current = self.before_first_bucket();
             self.fill(last_bucket, true, after);
         }
-    }
-
-    /// Whether buckets without points have a mean over time, even before the first and behind the last
-    /// point of the range.
-    fn fills_by_lines(&self) -> bool {
-        self.window.empty && self.needs.area
     }
 
     /// Returns the start of the bucket before that in which the range begins.
@@ -128,7 +120,7 @@ impl<'w, F: FnMut(i64, &[f64]) -> ControlFlow<()>> Windows<'w, F> {
         }
         if self.current.is_some() {
             self.flush(Some(next));
-        } else if self.fills_by_lines() && self.window.before.is_some() {
+        } else if self.window.empty && self.window.before.is_some() {
             self.current = self.before_first_bucket();
         }
         if self.window.empty && self.current.is_some() {
@@ -155,9 +147,6 @@ impl<'w, F: FnMut(i64, &[f64]) -> ControlFlow<()>> Windows<'w, F> {
             let result = self.accumulator.result(*aggregation, self.window.buckets.duration as u64);
             self.results.push(result);
         }
-        if let Some((_, value)) = self.accumulator.last() {
-            self.carried = value;
-        }
         self.stopped = (self.output)(start, &self.results).is_break();
     }
 
@@ -179,7 +168,7 @@ impl<'w, F: FnMut(i64, &[f64]) -> ControlFlow<()>> Windows<'w, F> {
             self.results.clear();
             for aggregation in &self.window.aggregations {
                 let result = match aggregation {
-                    Aggregation::Last => self.carried,
+                    Aggregation::Last => self.last_before(start),
                     Aggregation::Twa => self.mean_of_line(start, next),
                     other => other.of_nothing(),
                 };
@@ -190,6 +179,11 @@ impl<'w, F: FnMut(i64, &[f64]) -> ControlFlow<()>> Windows<'w, F> {
             let Some(following) = start.checked_add(duration) else { return };
             start = following;
         }
+    }
+
+    /// Returns the last value before a bucket without points.
+    fn last_before(&self, start: i64) -> f64 {
+        self.last.filter(|(time, _)| *time < start).map_or(f64::NAN, |(_, value)| value)
     }
 
     /// Returns the mean of the line over a bucket without points.

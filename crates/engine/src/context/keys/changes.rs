@@ -30,7 +30,7 @@ impl Keys<'_> {
         touched: impl FnOnce() -> Touched<'t>,
     ) {
         // Not in release builds: the names are constants, and each new name has a test.
-        debug_assert!(event.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'));
+        debug_assert!(event.bytes().all(|byte| byte.is_ascii_lowercase() || b"_.".contains(&byte)));
         self.effects.changed = true;
         let db = self.db();
         let shard = self.shard_mut(key);

@@ -40,6 +40,11 @@ impl Keys<'_> {
         self.sees_logged
     }
 
+    /// Whether an entry counts as present: it has not expired.
+    pub(crate) fn is_there(&self, entry: &Entry) -> bool {
+        !self.is_expired(entry)
+    }
+
     /// Whether the key exists.
     pub fn exists(&self, key: &[u8]) -> bool {
         self.peek(key).is_some()

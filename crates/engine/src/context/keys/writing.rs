@@ -4,7 +4,7 @@ use super::Keys;
 use crate::command::parse;
 use crate::error::CommandError;
 use crate::keyspace::{Deadline, Entry, Payload, ValueRef, hash};
-use crate::value::{Object, TypedValue};
+use crate::value::{Labels, Object, TypedValue};
 
 impl Keys<'_> {
     /// Changes a collection if the key exists; removes the key if the collection is empty
@@ -121,6 +121,13 @@ impl Keys<'_> {
             Some(Object::String(bytes)) => Ok(bytes),
             other => unreachable!("the key was given a string that can grow, and holds {other:?}"),
         }
+    }
+
+    /// Replaces the labels of a series, of which the database has an index. Returns `false` if the
+    /// key holds none.
+    pub(crate) fn set_labels(&mut self, key: &[u8], labels: Labels) -> bool {
+        self.drop_expired(key);
+        self.database_mut(key).set_labels(hash(key), key, labels)
     }
 
     /// Removes a key. Returns whether it existed.

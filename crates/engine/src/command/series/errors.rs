@@ -1,0 +1,91 @@
+//! The texts of errors, which are those of Redis's time series where it has them.
+
+use crate::command::parse::shown;
+use crate::error::CommandError;
+use tidemark_series::AppendError;
+
+macro_rules! texts {
+    ($($(#[$doc:meta])* $name:ident = $text:literal;)+) => {
+        $($(#[$doc])* pub(super) const $name: CommandError = CommandError::text($text);)+
+    };
+}
+
+texts! {
+    NO_SERIES = "ERR TSDB: the key does not exist";
+    NOT_A_SERIES = "ERR TSDB: the key is not a TSDB key";
+    KEY_EXISTS = "ERR TSDB: key already exists";
+    INVALID_VALUE = "ERR TSDB: invalid value";
+    INVALID_TIMESTAMP = "ERR TSDB: invalid timestamp";
+    NEGATIVE_TIMESTAMP = "ERR TSDB: invalid timestamp, must be a nonnegative integer";
+    RETENTION = "ERR TSDB: Couldn't parse RETENTION";
+    CHUNK_SIZE = "ERR TSDB: Couldn't parse CHUNK_SIZE";
+    CHUNK_SIZE_RANGE = "ERR TSDB: CHUNK_SIZE value must be a multiple of 8 in the range [48 .. 1048576]";
+    ENCODING = "ERR TSDB: unknown ENCODING parameter";
+    POLICY_MISSING = "ERR TSDB: Couldn't parse DUPLICATE_POLICY";
+    POLICY_UNKNOWN = "ERR TSDB: Unknown DUPLICATE_POLICY";
+    IGNORE = "ERR TSDB: Couldn't parse IGNORE";
+    IGNORE_NEGATIVE = "ERR TSDB: IGNORE arguments cannot be negative";
+    LABELS = "ERR TSDB: Couldn't parse LABELS";
+    UNIT = "ERR UNIT must be ns, us, ms or s";
+    UNIT_FIXED = "ERR the UNIT of a series is fixed when it is created";
+    TOO_OLD = "ERR TSDB: Timestamp is older than retention";
+    DUPLICATE = "ERR TSDB: Error at upsert, update is not supported when DUPLICATE_POLICY is set to BLOCK mode";
+    INCREMENT = "ERR TSDB: invalid increase/decrease value";
+    INCREMENT_OF_NAN = "ERR TSDB: cannot increment/decrement NaN value";
+    INCREMENT_TOO_OLD = "ERR TSDB: timestamp must be equal to or higher than the maximum existing timestamp";
+    FROM = "ERR TSDB: wrong fromTimestamp";
+    TO = "ERR TSDB: wrong toTimestamp";
+    NOT_LATEST = "ERR TSDB: wrong 3rd argument";
+    COUNT_MISSING = "ERR TSDB: COUNT argument is missing";
+    COUNT = "ERR TSDB: Couldn't parse COUNT";
+    COUNT_RANGE = "ERR TSDB: Invalid COUNT value";
+    TIMES_MISSING = "ERR TSDB: FILTER_BY_TS one or more arguments are missing";
+    VALUES_MISSING = "ERR TSDB: FILTER_BY_VALUE one or more arguments are missing";
+    LOWEST = "ERR TSDB: Couldn't parse MIN";
+    HIGHEST = "ERR TSDB: Couldn't parse MAX";
+    AGGREGATION = "ERR TSDB: Couldn't parse AGGREGATION";
+    AGGREGATION_UNKNOWN = "ERR TSDB: Unknown aggregation type";
+    BUCKET = "ERR TSDB: bucketDuration must be greater than zero";
+    ALIGN_ALONE = "ERR TSDB: ALIGN parameter can only be used with AGGREGATION";
+    ALIGN = "ERR TSDB: unknown ALIGN parameter";
+    ALIGN_START = "ERR TSDB: start alignment can only be used with explicit start timestamp";
+    ALIGN_END = "ERR TSDB: end alignment can only be used with explicit end timestamp";
+    STAMP = "ERR TSDB: unknown BUCKETTIMESTAMP parameter";
+    STAMP_PLACE = "ERR TSDB: BUCKETTIMESTAMP flag should be the 3rd or 4th flag after AGGREGATION flag";
+    EMPTY_PLACE = "ERR TSDB: EMPTY flag should be the 3rd or 5th flag after AGGREGATION flag";
+    BOTH_LABELS = "ERR TSDB: cannot accept WITHLABELS and SELECT_LABELS together";
+    NO_SELECTED = "ERR TSDB: SELECT_LABELS should have at least 1 parameter";
+    NO_FILTER = "ERR TSDB: missing FILTER argument";
+    NO_FILTERS = "ERR TSDB: missing labels for filter argument";
+    FILTER = "ERR TSDB: failed parsing labels";
+    NO_MATCHER = "ERR TSDB: please provide at least one matcher";
+    GROUP_PLACE = "ERR TSDB: GROUPBY should always come after filter";
+    REDUCER = "ERR TSDB: Invalid reducer type";
+    GROUP_OF_SEVERAL = "ERR TSDB: GROUPBY is not allowed with several aggregators";
+    EXCLUDE_OF_GROUPS = "ERR TSDB: EXCLUDEEMPTY is not allowed with GROUPBY";
+    NUMKEYS = "ERR TSDB: numkeys must be a positive integer";
+    AGGREGATIONS_OF_KEYS = "ERR TSDB: the number of AGGREGATION arguments must be equal to numkeys";
+    SUBTYPE = "ERR TSDB: unknown subtype, must be one of LABELS|VALUES";
+    NOT_FILTER = "ERR TSDB: unknown argument, expected FILTER";
+    FILTER_EMPTY = "ERR TSDB: FILTER given with no filter expressions";
+    TOO_MANY_ROWS =
+        "ERR the answer has more than 4194304 buckets; give a longer bucket, a shorter range, or COUNT";
+}
+
+/// Error for a word that is no option of the command.
+pub(super) fn unknown_option(word: &[u8]) -> CommandError {
+    CommandError::Text(format!("ERR syntax error: {} is no option of the command", shown(word)).into())
+}
+
+/// Error for a point that a series refuses.
+pub(super) fn refused(error: AppendError) -> CommandError {
+    match error {
+        AppendError::TooOld { .. } => TOO_OLD,
+        AppendError::Duplicate(_) | AppendError::Overflow(_) | AppendError::NotRising => DUPLICATE,
+    }
+}
+
+/// Error for a number of arguments that the row's arity allows and the command does not.
+pub(super) fn arity(args: &[&[u8]]) -> CommandError {
+    CommandError::Arity(String::from_utf8_lossy(args[0]).to_ascii_lowercase().into())
+}

@@ -1,0 +1,19 @@
+//! Time series, as Redis's `TS.` commands have them.
+//!
+//! ```text
+//! rows ──► creating ◄── adding ──► options ──► points ──► errors
+//!      └─► reading, several ──► range, filter ──────────┘
+//! ```
+//!
+//! A command is logged as it was sent; `*` is the record's time.
+
+mod adding;
+mod creating;
+mod errors;
+mod filter;
+mod options;
+mod points;
+mod range;
+mod reading;
+pub(super) mod rows;
+mod several;

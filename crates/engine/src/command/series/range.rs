@@ -1,0 +1,411 @@
+//! The options of reads of ranges, and reading one series by them.
+
+use super::adding::bound;
+use super::errors;
+use crate::command::parse::{canonical_integer, float, is};
+use crate::error::CommandError;
+use crate::value::TimeSeries;
+use std::ops::{ControlFlow, RangeInclusive};
+use tidemark_series::{Aggregation, Buckets, Direction, Reading, Window, Windows};
+
+/// Most buckets of an answer.
+const BUCKETS_MAX: usize = 1 << 22;
+
+/// Which time of a bucket is returned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stamp {
+    Start,
+    Middle,
+    End,
+}
+
+/// How a range is aggregated.
+#[derive(Debug, Clone, PartialEq)]
+struct Aggregated {
+    names: Vec<String>,
+    aggregations: Vec<Aggregation>,
+    duration: i64,
+    stamp: Stamp,
+    empty: bool,
+    /// Position of the argument behind the duration.
+    end: usize,
+}
+
+/// Which part of a series is read, and how.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Range {
+    from: i64,
+    to: i64,
+    has_from: bool,
+    has_to: bool,
+    times: Option<Vec<i64>>,
+    values: Option<RangeInclusive<f64>>,
+    count: Option<usize>,
+    align: Option<i64>,
+    aggregated: Option<Aggregated>,
+}
+
+/// The rows of an answer: a time each, and as many values as there are aggregations.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Rows {
+    pub(super) width: usize,
+    pub(super) times: Vec<i64>,
+    pub(super) values: Vec<f64>,
+}
+
+impl Rows {
+    /// Returns the rows.
+    pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = (i64, &[f64])> {
+        self.times.iter().copied().zip(self.values.chunks_exact(self.width))
+    }
+
+    /// Returns the number of rows.
+    pub(super) fn len(&self) -> usize {
+        self.times.len()
+    }
+
+    fn push(&mut self, time: i64, values: &[f64]) {
+        self.times.push(time);
+        self.values.extend_from_slice(values);
+    }
+
+    fn reverse(&mut self) {
+        self.times.reverse();
+        self.values.reverse();
+        // Within a row, the order of the aggregations stays.
+        self.values.chunks_exact_mut(self.width).for_each(<[f64]>::reverse);
+    }
+
+    fn truncate(&mut self, rows: usize) {
+        self.times.truncate(rows);
+        self.values.truncate(rows.saturating_mul(self.width));
+    }
+}
+
+/// Parses a name of an aggregation.
+pub(super) fn aggregation(word: &[u8]) -> Option<Aggregation> {
+    let word = std::str::from_utf8(word).ok()?.to_ascii_lowercase();
+    if let Some(share) = word.strip_prefix("quantile:") {
+        let share: f64 = share.parse().ok()?;
+        return (0.0..=1.0).contains(&share).then_some(Aggregation::Quantile(share));
+    }
+    Some(match &*word {
+        "avg" => Aggregation::Avg,
+        "sum" => Aggregation::Sum,
+        "min" => Aggregation::Min,
+        "max" => Aggregation::Max,
+        "range" => Aggregation::Range,
+        "count" => Aggregation::Count,
+        "countnan" => Aggregation::CountNan,
+        "countall" => Aggregation::CountAll,
+        "first" => Aggregation::First,
+        "last" => Aggregation::Last,
+        "std.p" => Aggregation::StdP,
+        "std.s" => Aggregation::StdS,
+        "var.p" => Aggregation::VarP,
+        "var.s" => Aggregation::VarS,
+        "twa" => Aggregation::Twa,
+        "increase" => Aggregation::Increase,
+        "rate" => Aggregation::Rate,
+        _ => return None,
+    })
+}
+
+/// Parses a list of names of aggregations.
+fn aggregations(word: &[u8]) -> Result<(Vec<String>, Vec<Aggregation>), CommandError> {
+    let parse = |name: &[u8]| {
+        let known = aggregation(name).ok_or(errors::AGGREGATION_UNKNOWN)?;
+        Ok((String::from_utf8_lossy(name).to_ascii_lowercase(), known))
+    };
+    let parsed: Vec<_> = word.split(|byte| *byte == b',').map(parse).collect::<Result<_, CommandError>>()?;
+    Ok(parsed.into_iter().unzip())
+}
+
+impl Range {
+    /// Parses the two ends of a range.
+    pub(super) fn between(from: &[u8], to: &[u8]) -> Result<Self, CommandError> {
+        Ok(Self {
+            from: bound(from, b"-", 0, errors::FROM)?,
+            to: bound(to, b"+", i64::MAX, errors::TO)?,
+            has_from: from != b"-",
+            has_to: to != b"+",
+            times: None,
+            values: None,
+            count: None,
+            align: None,
+            aggregated: None,
+        })
+    }
+
+    /// Parses all arguments from position `at` on as options of a range.
+    pub(super) fn parse_options(&mut self, args: &[&[u8]], mut at: usize) -> Result<(), CommandError> {
+        while at < args.len() {
+            at = self.parse_option(args, at)?.ok_or_else(|| errors::unknown_option(args[at]))?;
+        }
+        self.check()
+    }
+
+    /// Parses the option at a position, and returns the position behind it; `None` if it is no option
+    /// of a range.
+    pub(super) fn parse_option(&mut self, args: &[&[u8]], at: usize) -> Result<Option<usize>, CommandError> {
+        let (word, rest) = (args[at], &args[at + 1..]);
+        let used = if is(word, "LATEST") {
+            0
+        } else if is(word, "COUNT") {
+            self.count = Some(parse_count(rest)?);
+            1
+        } else if is(word, "FILTER_BY_TS") {
+            let times: Vec<i64> = rest.iter().map_while(|word| parse_time(word)).collect();
+            if times.is_empty() {
+                return Err(errors::TIMES_MISSING);
+            }
+            let used = times.len();
+            self.times = Some(times);
+            used
+        } else if is(word, "FILTER_BY_VALUE") {
+            let [lowest, highest, ..] = rest else { return Err(errors::VALUES_MISSING) };
+            let lowest = float(lowest).map_err(|_| errors::LOWEST)?;
+            let highest = float(highest).map_err(|_| errors::HIGHEST)?;
+            self.values = Some(lowest..=highest);
+            2
+        } else if is(word, "ALIGN") {
+            self.align = Some(self.parse_align(rest.first().ok_or_else(|| errors::arity(args))?)?);
+            1
+        } else if is(word, "AGGREGATION") {
+            let [names, duration, ..] = rest else { return Err(errors::AGGREGATION) };
+            let duration = canonical_integer(duration).ok_or(errors::AGGREGATION)?;
+            let (names, aggregations) = aggregations(names)?;
+            self.aggregate(names, aggregations, duration, at + 3)?;
+            2
+        } else if let Some(aggregated) = &mut self.aggregated
+            && is(word, "BUCKETTIMESTAMP")
+        {
+            if ![0, 1].contains(&(at - aggregated.end)) {
+                return Err(errors::STAMP_PLACE);
+            }
+            let stamp = rest.first().ok_or_else(|| errors::arity(args))?;
+            aggregated.stamp = parse_stamp(stamp).ok_or(errors::STAMP)?;
+            1
+        } else if let Some(aggregated) = &mut self.aggregated
+            && is(word, "EMPTY")
+        {
+            if ![0, 2].contains(&(at - aggregated.end)) {
+                return Err(errors::EMPTY_PLACE);
+            }
+            aggregated.empty = true;
+            0
+        } else {
+            return Ok(None);
+        };
+        Ok(Some(at + 1 + used))
+    }
+
+    /// Aggregates by buckets of `duration`, behind which the argument at `end` comes.
+    pub(super) fn aggregate(
+        &mut self,
+        names: Vec<String>,
+        aggregations: Vec<Aggregation>,
+        duration: i64,
+        end: usize,
+    ) -> Result<(), CommandError> {
+        if duration <= 0 {
+            return Err(errors::BUCKET);
+        }
+        let (stamp, empty) = (Stamp::Start, false);
+        self.aggregated = Some(Aggregated { names, aggregations, duration, stamp, empty, end });
+        Ok(())
+    }
+
+    fn parse_align(&self, word: &[u8]) -> Result<i64, CommandError> {
+        if is(word, "START") || word == b"-" {
+            return if self.has_from { Ok(self.from) } else { Err(errors::ALIGN_START) };
+        }
+        if is(word, "END") || word == b"+" {
+            return if self.has_to { Ok(self.to) } else { Err(errors::ALIGN_END) };
+        }
+        parse_time(word).ok_or(errors::ALIGN)
+    }
+
+    /// Checks what depends on several options.
+    pub(super) fn check(&self) -> Result<(), CommandError> {
+        if self.align.is_some() && self.aggregated.is_none() {
+            return Err(errors::ALIGN_ALONE);
+        }
+        Ok(())
+    }
+
+    /// Returns the names of the aggregations.
+    pub(super) fn aggregators(&self) -> &[String] {
+        self.aggregated.as_ref().map_or(&[], |aggregated| &aggregated.names)
+    }
+
+    /// Returns the number of values in a row.
+    pub(super) fn width(&self) -> usize {
+        self.aggregated.as_ref().map_or(1, |aggregated| aggregated.aggregations.len())
+    }
+
+    /// Returns how many rows are answered at most.
+    pub(super) fn count(&self) -> usize {
+        self.count.unwrap_or(usize::MAX)
+    }
+
+    /// Returns the same range with other aggregations and without a limit on rows.
+    pub(super) fn for_one_of_several(&self, aggregations: Option<&[Aggregation]>) -> Self {
+        let mut range = Self { count: None, ..self.clone() };
+        if let (Some(aggregated), Some(aggregations)) = (&mut range.aggregated, aggregations) {
+            aggregated.aggregations = aggregations.to_vec();
+        }
+        range
+    }
+
+    /// Reads the rows of a series, the newest first if `reverse`. O(points in the range), less what
+    /// blocks' summaries save.
+    pub(super) fn rows(&self, series: &TimeSeries, reverse: bool) -> Result<Rows, CommandError> {
+        let mut rows = Rows { width: self.width(), times: Vec::new(), values: Vec::new() };
+        if self.from > self.to {
+            return Ok(rows);
+        }
+        match &self.aggregated {
+            None => self.read_points(series, reverse, &mut rows),
+            Some(aggregated) => self.read_buckets(series, aggregated, reverse, &mut rows)?,
+        }
+        Ok(rows)
+    }
+
+    fn read_points(&self, series: &TimeSeries, reverse: bool, rows: &mut Rows) {
+        let count = self.count();
+        let direction = if reverse { Direction::Backward } else { Direction::Forward };
+        self.read(series, direction, &mut |times: &[i64], values: &[f64]| {
+            let taken = times.len().min(count - rows.len());
+            if reverse {
+                rows.times.extend(times.iter().rev().take(taken));
+                rows.values.extend(values.iter().rev().take(taken));
+            } else {
+                rows.times.extend_from_slice(&times[..taken]);
+                rows.values.extend_from_slice(&values[..taken]);
+            }
+            if rows.len() < count { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+    }
+
+    fn read_buckets(
+        &self,
+        series: &TimeSeries,
+        aggregated: &Aggregated,
+        reverse: bool,
+        rows: &mut Rows,
+    ) -> Result<(), CommandError> {
+        let buckets = Buckets::new(aggregated.duration, self.align.unwrap_or(0)).ok_or(errors::BUCKET)?;
+        let points = series.points();
+        let is_filtered = self.times.is_some() || self.values.is_some();
+        let neighbour = |point: Option<(i64, f64)>| point.filter(|_| !is_filtered);
+        let window = Window {
+            buckets,
+            aggregations: aggregated.aggregations.clone(),
+            empty: aggregated.empty,
+            range: self.from..=self.to,
+            before: neighbour(self.from.checked_sub(1).and_then(|time| points.at_or_before(time))),
+            after: neighbour(self.to.checked_add(1).and_then(|time| points.at_or_after(time))),
+        };
+        // The last buckets are known only after all before them.
+        let wanted = if reverse { usize::MAX } else { self.count() };
+        let offset = match aggregated.stamp {
+            Stamp::Start => 0,
+            Stamp::Middle => aggregated.duration / 2,
+            Stamp::End => aggregated.duration,
+        };
+        let mut is_too_long = false;
+        let mut windows = Windows::new(&window, |start: i64, results: &[f64]| {
+            is_too_long = rows.len() >= BUCKETS_MAX;
+            if is_too_long || rows.len() >= wanted {
+                return ControlFlow::Break(());
+            }
+            // Times of clients are not negative.
+            rows.push(start.max(0).saturating_add(offset), results);
+            if rows.len() < wanted { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+        self.read(series, Direction::Forward, &mut windows);
+        windows.finish();
+        if is_too_long {
+            return Err(errors::TOO_MANY_ROWS);
+        }
+        if reverse {
+            rows.reverse();
+        }
+        rows.truncate(self.count());
+        Ok(())
+    }
+
+    /// Reads the points that pass the filters.
+    fn read(&self, series: &TimeSeries, direction: Direction, reading: &mut impl Reading<f64>) {
+        let points = series.points();
+        if let Some(times) = &self.times {
+            self.read_at(series, times, direction, reading);
+        } else if let Some(wanted) = &self.values {
+            let mut passed = (Vec::new(), Vec::new());
+            points.read(self.from..=self.to, direction, &mut |times: &[i64], values: &[f64]| {
+                passed.0.clear();
+                passed.1.clear();
+                for (time, value) in times.iter().zip(values).filter(|(_, value)| wanted.contains(value)) {
+                    passed.0.push(*time);
+                    passed.1.push(*value);
+                }
+                if passed.0.is_empty() {
+                    ControlFlow::Continue(())
+                } else {
+                    reading.run(&passed.0, &passed.1)
+                }
+            });
+        } else {
+            points.read(self.from..=self.to, direction, reading);
+        }
+    }
+
+    /// Reads the points at single times.
+    fn read_at(
+        &self,
+        series: &TimeSeries,
+        times: &[i64],
+        direction: Direction,
+        reading: &mut impl Reading<f64>,
+    ) {
+        let mut times: Vec<i64> =
+            times.iter().copied().filter(|time| (self.from..=self.to).contains(time)).collect();
+        times.sort_unstable();
+        times.dedup();
+        if direction == Direction::Backward {
+            times.reverse();
+        }
+        let passes = |value: &f64| self.values.as_ref().is_none_or(|wanted| wanted.contains(value));
+        for time in times {
+            if let Some(value) = series.points().get(time).filter(passes)
+                && reading.run(&[time], &[value]).is_break()
+            {
+                return;
+            }
+        }
+    }
+}
+
+/// Parses a time, which is not negative.
+fn parse_time(word: &[u8]) -> Option<i64> {
+    canonical_integer(word).filter(|time| *time >= 0)
+}
+
+fn parse_count(rest: &[&[u8]]) -> Result<usize, CommandError> {
+    let word = rest.first().ok_or(errors::COUNT_MISSING)?;
+    let count = canonical_integer(word).ok_or(errors::COUNT)?;
+    usize::try_from(count).ok().filter(|count| *count > 0).ok_or(errors::COUNT_RANGE)
+}
+
+fn parse_stamp(word: &[u8]) -> Option<Stamp> {
+    if is(word, "START") || word == b"-" {
+        Some(Stamp::Start)
+    } else if is(word, "END") || word == b"+" {
+        Some(Stamp::End)
+    } else if is(word, "MID") || word == b"~" {
+        Some(Stamp::Middle)
+    } else {
+        None
+    }
+}

@@ -1,0 +1,158 @@
+//! Reading one series.
+
+use super::creating::series;
+use super::errors;
+use super::options::POLICIES;
+use super::points::reply_row;
+use super::range::{Range, Rows};
+use crate::command::parse::is;
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::value::{TimeSeries, Unit};
+use crate::wire::reply::{Protocol, Reply};
+use tidemark_series::Ignore;
+
+pub(super) fn get(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    if args.len() > 3 {
+        return Err(errors::arity(args));
+    }
+    if let Some(word) = args.get(2)
+        && !is(word, "LATEST")
+    {
+        return Err(errors::NOT_LATEST);
+    }
+    let last = series(ctx.keys, args[1])?.points().last();
+    reply_last(ctx.reply, last);
+    Ok(())
+}
+
+/// Writes a series' last point, or an empty array.
+pub(super) fn reply_last(reply: &mut Reply, last: Option<(i64, f64)>) {
+    match last {
+        Some((time, value)) => reply_row(reply, time, &[value]),
+        None => reply.array(0),
+    }
+}
+
+pub(super) fn range(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    read(ctx, args, false)
+}
+
+pub(super) fn reverse_range(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    read(ctx, args, true)
+}
+
+fn read(ctx: &mut Context<'_, '_>, args: &[&[u8]], reverse: bool) -> Result<(), CommandError> {
+    let series = series(ctx.keys, args[1])?;
+    let mut range = Range::between(args[2], args[3])?;
+    range.parse_options(args, 4)?;
+    reply_rows(ctx.reply, &range.rows(series, reverse)?);
+    Ok(())
+}
+
+/// Writes rows.
+pub(super) fn reply_rows(reply: &mut Reply, rows: &Rows) {
+    reply.array(rows.len());
+    rows.iter().for_each(|(time, values)| reply_row(reply, time, values));
+}
+
+/// Writes labels: a map, or pairs in RESP2.
+pub(super) fn reply_labels<'a>(
+    reply: &mut Reply,
+    labels: impl ExactSizeIterator<Item = (&'a [u8], Option<&'a [u8]>)>,
+) {
+    match reply.protocol() {
+        Protocol::Resp3 => reply.map(labels.len()),
+        Protocol::Resp2 => reply.array(labels.len()),
+    }
+    for (name, value) in labels {
+        if reply.protocol() == Protocol::Resp2 {
+            reply.array(2);
+        }
+        reply.bulk(name);
+        reply.bulk_or_null(value);
+    }
+}
+
+/// Writes all labels of a series.
+pub(super) fn reply_all_labels(reply: &mut Reply, series: &TimeSeries) {
+    let labels: Vec<_> = series.labels().iter().map(|(name, value)| (name, Some(value))).collect();
+    reply_labels(reply, labels.into_iter());
+}
+
+pub(super) fn info(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    if args.len() > 3 {
+        return Err(errors::arity(args));
+    }
+    let is_detailed = args.get(2).is_some_and(|word| is(word, "DEBUG"));
+    if let Some(word) = args.get(2).filter(|_| !is_detailed) {
+        return Err(errors::unknown_option(word));
+    }
+    let series = series(ctx.keys, args[1])?;
+    let (definition, points, reply) = (series.definition(), series.points(), &mut *ctx.reply);
+    let has_unit = definition.unit != Unit::default();
+    reply.map(14 + 2 * usize::from(is_detailed) + usize::from(has_unit));
+    let number = |reply: &mut Reply, name: &str, value: u64| {
+        reply.simple(name);
+        reply.integer(i64::try_from(value).unwrap_or(i64::MAX));
+    };
+    let time = |point: Option<(i64, f64)>| point.map_or(0, |(time, _)| time as u64);
+    number(reply, "totalSamples", points.len());
+    number(reply, "memoryUsage", series.bytes() as u64);
+    number(reply, "firstTimestamp", time(points.first()));
+    number(reply, "lastTimestamp", time(points.last()));
+    number(reply, "retentionTime", definition.retention);
+    number(reply, "chunkCount", points.chunks().max(1) as u64);
+    number(reply, "chunkSize", u64::from(definition.chunk_bytes));
+    reply.simple("chunkType");
+    reply.simple(if definition.is_compressed { "compressed" } else { "uncompressed" });
+    reply.simple("duplicatePolicy");
+    match POLICIES.iter().find(|(_, policy)| Some(*policy) == definition.policy) {
+        Some((name, _)) => reply.simple(name),
+        None => reply.null(),
+    }
+    reply.simple("labels");
+    reply_all_labels(reply, series);
+    reply.simple("sourceKey");
+    reply.null();
+    reply.simple("rules");
+    match reply.protocol() {
+        Protocol::Resp3 => reply.map(0),
+        Protocol::Resp2 => reply.array(0),
+    }
+    let Ignore { time: ignored_time, value: ignored_value } = definition.ignore;
+    number(reply, "ignoreMaxTimeDiff", ignored_time);
+    reply.simple("ignoreMaxValDiff");
+    reply.double(ignored_value);
+    if has_unit {
+        reply.simple("unit");
+        reply.simple(definition.unit.name());
+    }
+    if is_detailed {
+        reply.simple("keySelfName");
+        reply.bulk(args[1]);
+        reply.simple("Chunks");
+        reply_chunks(reply, series);
+    }
+    Ok(())
+}
+
+/// Writes the blocks of a series, and the points that are in none.
+fn reply_chunks(reply: &mut Reply, series: &TimeSeries) {
+    let chunks = series.points().describe();
+    reply.array(chunks.len());
+    for chunk in chunks {
+        reply.map(5);
+        for (name, value) in [
+            ("startTimestamp", chunk.first),
+            ("endTimestamp", chunk.last),
+            ("samples", chunk.points as i64),
+            ("size", chunk.bytes as i64),
+        ] {
+            reply.simple(name);
+            reply.integer(value);
+        }
+        reply.simple("bytesPerSample");
+        reply.double(if chunk.points == 0 { 0.0 } else { chunk.bytes as f64 / chunk.points as f64 });
+    }
+}

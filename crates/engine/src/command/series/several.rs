@@ -1,0 +1,434 @@
+//! Reading several series: by their labels, or by their keys.
+
+use super::filter::{self, Filter};
+use super::points::reply_value;
+use super::range::{self, Range, Rows};
+use super::reading::{reply_labels, reply_last, reply_rows};
+use super::{creating, errors};
+use crate::command::parse::{canonical_integer, is};
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::value::{Labels, TimeSeries};
+use crate::wire::reply::{Protocol, Reply};
+use std::collections::{BTreeMap, BTreeSet};
+use tidemark_series::{Aggregation, aggregate};
+
+/// Which labels are answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Selected<'a> {
+    None,
+    All,
+    Named(Vec<&'a [u8]>),
+}
+
+impl<'a> Selected<'a> {
+    /// Parses the option at a position, and returns the position behind it; `None` if it is another.
+    fn parse_option(
+        &mut self,
+        args: &[&'a [u8]],
+        at: usize,
+        ends: impl Fn(&[u8]) -> bool,
+    ) -> Result<Option<usize>, CommandError> {
+        let (with_all, selected) = (is(args[at], "WITHLABELS"), is(args[at], "SELECTED_LABELS"));
+        if !with_all && !selected {
+            return Ok(None);
+        }
+        if *self != Self::None {
+            return Err(errors::BOTH_LABELS);
+        }
+        if with_all {
+            *self = Self::All;
+            return Ok(Some(at + 1));
+        }
+        let names: Vec<&[u8]> = args[at + 1..].iter().copied().take_while(|word| !ends(word)).collect();
+        if names.is_empty() {
+            return Err(errors::NO_SELECTED);
+        }
+        let end = at + 1 + names.len();
+        *self = Self::Named(names);
+        Ok(Some(end))
+    }
+
+    /// Returns the labels to be answered, with null for those that are selected and absent.
+    fn of<'l>(&'l self, labels: &'l Labels) -> Vec<(&'l [u8], Option<&'l [u8]>)> {
+        match self {
+            Self::None => Vec::new(),
+            Self::All => labels.iter().map(|(name, value)| (name, Some(value))).collect(),
+            Self::Named(names) => names.iter().map(|name| (*name, labels.get(name))).collect(),
+        }
+    }
+}
+
+/// Writes the head of an answer about several series.
+fn reply_head(reply: &mut Reply, series: usize) {
+    match reply.protocol() {
+        Protocol::Resp3 => reply.map(series),
+        Protocol::Resp2 => reply.array(series),
+    }
+}
+
+/// Writes the head of the answer about one series, of which `parts` follow.
+fn reply_name(reply: &mut Reply, name: &[u8], parts: usize) {
+    match reply.protocol() {
+        Protocol::Resp3 => {
+            reply.bulk(name);
+            reply.array(parts);
+        }
+        Protocol::Resp2 => {
+            reply.array(1 + parts);
+            reply.bulk(name);
+        }
+    }
+}
+
+pub(super) fn get(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let filter_at = args.iter().position(|word| is(word, "FILTER")).ok_or_else(|| errors::arity(args))?;
+    let mut selected = Selected::None;
+    let mut at = 1;
+    while at < filter_at {
+        let ends = |word: &[u8]| {
+            ["FILTER", "LATEST", "WITHLABELS", "SELECTED_LABELS"].iter().any(|end| is(word, end))
+        };
+        at = match selected.parse_option(args, at, ends)? {
+            Some(end) => end,
+            None if is(args[at], "LATEST") => at + 1,
+            None => return Err(errors::unknown_option(args[at])),
+        };
+    }
+    let found = Filter::parse(&args[filter_at + 1..])?.find(ctx.keys);
+    reply_head(ctx.reply, found.len());
+    for (key, series) in found {
+        reply_name(ctx.reply, key, 2);
+        reply_labels(ctx.reply, selected.of(series.labels()).into_iter());
+        reply_last(ctx.reply, series.points().last());
+    }
+    Ok(())
+}
+
+/// How series are joined to groups.
+#[derive(Debug, Clone, Copy)]
+struct Grouping<'a> {
+    label: &'a [u8],
+    reducer: Aggregation,
+    reducer_name: &'a [u8],
+}
+
+/// A read of a range of several series.
+#[derive(Debug)]
+struct Request<'a> {
+    range: Range,
+    selected: Selected<'a>,
+    excludes_empty: bool,
+    filter: Filter<'a>,
+    grouping: Option<Grouping<'a>>,
+}
+
+/// Words that end the names of selected labels.
+const RANGE_WORDS: [&str; 12] = [
+    "FILTER",
+    "COUNT",
+    "AGGREGATION",
+    "FILTER_BY_TS",
+    "FILTER_BY_VALUE",
+    "GROUPBY",
+    "WITHLABELS",
+    "SELECTED_LABELS",
+    "LATEST",
+    "ALIGN",
+    "EMPTY",
+    "EXCLUDEEMPTY",
+];
+
+impl<'a> Request<'a> {
+    fn parse(args: &[&'a [u8]]) -> Result<Self, CommandError> {
+        let mut range = Range::between(args[1], args[2])?;
+        let (mut selected, mut excludes_empty, mut at) = (Selected::None, false, 3);
+        while at < args.len() && !is(args[at], "FILTER") {
+            let ends = |word: &[u8]| RANGE_WORDS.iter().any(|end| is(word, end));
+            at = if let Some(end) = range.parse_option(args, at)? {
+                end
+            } else if let Some(end) = selected.parse_option(args, at, ends)? {
+                end
+            } else if is(args[at], "EXCLUDEEMPTY") {
+                excludes_empty = true;
+                at + 1
+            } else if is(args[at], "GROUPBY") {
+                return Err(errors::GROUP_PLACE);
+            } else {
+                return Err(errors::unknown_option(args[at]));
+            };
+        }
+        range.check()?;
+        let words = args.get(at + 1..).ok_or(errors::NO_FILTER)?;
+        if words.is_empty() {
+            return Err(errors::NO_FILTERS);
+        }
+        let group_at = words.iter().position(|word| is(word, "GROUPBY")).unwrap_or(words.len());
+        let filter = Filter::parse(&words[..group_at])?;
+        let grouping = match &words[group_at..] {
+            [] => None,
+            [_, label, reduce, reducer] if is(reduce, "REDUCE") => Some(Grouping {
+                label,
+                reducer: parse_reducer(reducer).ok_or(errors::REDUCER)?,
+                reducer_name: reducer,
+            }),
+            _ => return Err(errors::arity(args)),
+        };
+        if grouping.is_some() && excludes_empty {
+            return Err(errors::EXCLUDE_OF_GROUPS);
+        }
+        if grouping.is_some() && range.width() > 1 {
+            return Err(errors::GROUP_OF_SEVERAL);
+        }
+        Ok(Self { range, selected, excludes_empty, filter, grouping })
+    }
+}
+
+/// Parses a reducer: an aggregation that does not depend on time.
+fn parse_reducer(word: &[u8]) -> Option<Aggregation> {
+    let depends_on_time = |aggregation: &Aggregation| {
+        matches!(
+            aggregation,
+            Aggregation::First
+                | Aggregation::Last
+                | Aggregation::Twa
+                | Aggregation::Increase
+                | Aggregation::Rate
+        )
+    };
+    range::aggregation(word).filter(|aggregation| !depends_on_time(aggregation))
+}
+
+pub(super) fn range(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    read(ctx, args, false)
+}
+
+pub(super) fn reverse_range(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    read(ctx, args, true)
+}
+
+fn read(ctx: &mut Context<'_, '_>, args: &[&[u8]], reverse: bool) -> Result<(), CommandError> {
+    let request = Request::parse(args)?;
+    let found = request.filter.find(ctx.keys);
+    if let Some(grouping) = request.grouping {
+        return reply_groups(ctx.reply, &request, grouping, found, reverse);
+    }
+    let mut answers = Vec::with_capacity(found.len());
+    for (key, series) in found {
+        let rows = request.range.rows(series, reverse)?;
+        if !request.excludes_empty || rows.len() > 0 {
+            answers.push((key, series, rows));
+        }
+    }
+    let is_detailed = ctx.reply.protocol() == Protocol::Resp3;
+    reply_head(ctx.reply, answers.len());
+    for (key, series, rows) in answers {
+        reply_name(ctx.reply, key, 2 + usize::from(is_detailed));
+        reply_labels(ctx.reply, request.selected.of(series.labels()).into_iter());
+        if is_detailed {
+            reply_words(ctx.reply, "aggregators", request.range.aggregators().iter().map(String::as_bytes));
+        }
+        reply_rows(ctx.reply, &rows);
+    }
+    Ok(())
+}
+
+/// Writes a map of one name to a list of words.
+fn reply_words<'w>(reply: &mut Reply, name: &str, words: impl ExactSizeIterator<Item = &'w [u8]>) {
+    reply.map(1);
+    reply.bulk(name.as_bytes());
+    reply.array(words.len());
+    words.for_each(|word| reply.bulk(word));
+}
+
+fn reply_groups(
+    reply: &mut Reply,
+    request: &Request<'_>,
+    grouping: Grouping<'_>,
+    found: Vec<(&[u8], &TimeSeries)>,
+    reverse: bool,
+) -> Result<(), CommandError> {
+    let mut groups: BTreeMap<&[u8], Vec<(&[u8], &TimeSeries)>> = BTreeMap::new();
+    for (key, series) in found {
+        if let Some(value) = series.labels().get(grouping.label) {
+            groups.entry(value).or_default().push((key, series));
+        }
+    }
+    reply_head(reply, groups.len());
+    let reducer = grouping.reducer_name.to_ascii_lowercase();
+    for (value, members) in groups {
+        let rows = reduced(&request.range, grouping.reducer, &members, reverse)?;
+        let name = [grouping.label, b"=", value].concat();
+        let sources: Vec<&[u8]> = members.iter().map(|(key, _)| *key).collect();
+        if reply.protocol() == Protocol::Resp3 {
+            reply_name(reply, &name, 4);
+            reply_labels(reply, [(grouping.label, Some(value))].into_iter());
+            reply_words(reply, "reducers", [&reducer[..]].into_iter());
+            reply_words(reply, "sources", sources.into_iter());
+        } else {
+            reply_name(reply, &name, 2);
+            let joined = sources.join(&b","[..]);
+            let own = [(grouping.label, value), (b"__reducer__", &reducer[..]), (b"__source__", &joined[..])];
+            let labels = match &request.selected {
+                Selected::None => Vec::new(),
+                Selected::All => own.iter().map(|(name, value)| (*name, Some(*value))).collect(),
+                Selected::Named(names) => {
+                    let find =
+                        |name: &[u8]| own.iter().find(|(own, _)| *own == name).map(|(_, value)| *value);
+                    names.iter().map(|name| (*name, find(name).or(shared_label(&members, name)))).collect()
+                }
+            };
+            reply_labels(reply, labels.into_iter());
+        }
+        reply_rows(reply, &rows);
+    }
+    Ok(())
+}
+
+/// Returns the value of a label, if all members of a group have the same.
+fn shared_label<'s>(members: &[(&[u8], &'s TimeSeries)], name: &[u8]) -> Option<&'s [u8]> {
+    let mut values = members.iter().map(|(_, series)| series.labels().get(name));
+    let first = values.next()??;
+    values.all(|value| value == Some(first)).then_some(first)
+}
+
+/// Joins the rows of a group's members: at each time, one value of all.
+fn reduced(
+    range: &Range,
+    reducer: Aggregation,
+    members: &[(&[u8], &TimeSeries)],
+    reverse: bool,
+) -> Result<Rows, CommandError> {
+    let of_member = range.for_one_of_several(None);
+    let mut points = Vec::new();
+    for (_, series) in members {
+        let rows = of_member.rows(series, false)?;
+        points.extend(rows.times.into_iter().zip(rows.values));
+    }
+    // Stable, so that values of one time stay in the order of their keys.
+    points.sort_by_key(|(time, _)| *time);
+    let mut rows = Rows { width: 1, times: Vec::new(), values: Vec::new() };
+    for at_one_time in points.chunk_by(|before, after| before.0 == after.0) {
+        let values: Vec<f64> = at_one_time.iter().map(|(_, value)| *value).collect();
+        rows.times.push(at_one_time[0].0);
+        rows.values.push(aggregate(reducer, &values));
+    }
+    if reverse {
+        rows.times.reverse();
+        rows.values.reverse();
+    }
+    rows.times.truncate(range.count());
+    rows.values.truncate(range.count());
+    Ok(rows)
+}
+
+pub(super) fn range_of_keys(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    read_keys(ctx, args, false)
+}
+
+pub(super) fn reverse_range_of_keys(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    read_keys(ctx, args, true)
+}
+
+/// Joins ranges of series by their times: a column for each aggregation of each.
+fn read_keys(ctx: &mut Context<'_, '_>, args: &[&[u8]], reverse: bool) -> Result<(), CommandError> {
+    let count =
+        canonical_integer(args[1]).and_then(|count| usize::try_from(count).ok()).filter(|count| *count > 0);
+    let count = count.ok_or(errors::NUMKEYS)?;
+    let ends = 2_usize.saturating_add(count);
+    let [from, to] = args.get(ends..).and_then(<[_]>::first_chunk::<2>).ok_or_else(|| errors::arity(args))?;
+    let mut range = Range::between(from, to)?;
+    let columns = parse_columns(&mut range, args, ends + 2, count)?;
+    range.check()?;
+    let mut joined: BTreeMap<i64, Vec<f64>> = BTreeMap::new();
+    let width: usize = columns.as_ref().map_or(count, |columns| columns.iter().map(Vec::len).sum());
+    let mut column = 0;
+    for (index, key) in args[2..ends].iter().enumerate() {
+        let own = columns.as_ref().map(|columns| &columns[index][..]);
+        let rows = range.for_one_of_several(own).rows(creating::series(ctx.keys, key)?, false)?;
+        for (time, values) in rows.iter() {
+            let row = joined.entry(time).or_insert_with(|| vec![f64::NAN; width]);
+            row[column..column + values.len()].copy_from_slice(values);
+        }
+        column += rows.width;
+    }
+    let rows = joined.len().min(range.count());
+    ctx.reply.array(rows);
+    let mut write = |(time, values): (&i64, &Vec<f64>)| {
+        ctx.reply.array(2);
+        ctx.reply.integer(*time);
+        ctx.reply.array(values.len());
+        values.iter().for_each(|value| reply_value(ctx.reply, *value));
+    };
+    if reverse {
+        joined.iter().rev().take(rows).for_each(&mut write);
+    } else {
+        joined.iter().take(rows).for_each(&mut write);
+    }
+    Ok(())
+}
+
+/// Parses the options of a join; the aggregations of each key come before the bucket's duration.
+fn parse_columns(
+    range: &mut Range,
+    args: &[&[u8]],
+    mut at: usize,
+    count: usize,
+) -> Result<Option<Vec<Vec<Aggregation>>>, CommandError> {
+    let mut columns = None;
+    while at < args.len() {
+        if !is(args[at], "AGGREGATION") {
+            at = range.parse_option(args, at)?.ok_or_else(|| errors::unknown_option(args[at]))?;
+            continue;
+        }
+        let specs = args[at + 1..].iter().position(|word| canonical_integer(word).is_some());
+        let specs = specs.ok_or(errors::AGGREGATION)?;
+        let words = &args[at + 1..at + 1 + specs];
+        let parse = |word: &&[u8]| {
+            let names = word.split(|byte| *byte == b',');
+            names.map(range::aggregation).collect::<Option<Vec<_>>>().ok_or(errors::AGGREGATION_UNKNOWN)
+        };
+        let parsed = words.iter().map(parse).collect::<Result<Vec<_>, _>>()?;
+        if parsed.len() != count {
+            return Err(errors::AGGREGATIONS_OF_KEYS);
+        }
+        let duration = canonical_integer(args[at + 1 + specs]).ok_or(errors::AGGREGATION)?;
+        at += 2 + specs;
+        range.aggregate(Vec::new(), Vec::new(), duration, at)?;
+        columns = Some(parsed);
+    }
+    Ok(columns)
+}
+
+pub(super) fn query_index(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let found = Filter::parse(&args[1..])?.find(ctx.keys);
+    ctx.reply.set(found.len());
+    found.iter().for_each(|(key, _)| ctx.reply.bulk(key));
+    Ok(())
+}
+
+pub(super) fn query_labels(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
+    let (name, at) = if is(args[1], "LABELS") {
+        (None, 2)
+    } else if is(args[1], "VALUES") {
+        (Some(*args.get(2).ok_or_else(|| errors::arity(args))?), 3)
+    } else {
+        return Err(errors::SUBTYPE);
+    };
+    let found = match args.get(at) {
+        None => filter::all(ctx.keys),
+        Some(word) if !is(word, "FILTER") => return Err(errors::NOT_FILTER),
+        Some(_) if args.len() == at + 1 => return Err(errors::FILTER_EMPTY),
+        Some(_) => Filter::parse(&args[at + 1..])?.find(ctx.keys),
+    };
+    let mut answered = BTreeSet::new();
+    for (_, series) in found {
+        match name {
+            Some(name) => answered.extend(series.labels().values(name)),
+            None => answered.extend(series.labels().iter().map(|(name, _)| name)),
+        }
+    }
+    ctx.reply.set(answered.len());
+    answered.iter().for_each(|text| ctx.reply.bulk(text));
+    Ok(())
+}

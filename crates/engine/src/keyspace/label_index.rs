@@ -1,0 +1,151 @@
+//! The labels of a database's series, and which keys have them.
+
+use super::{Entry, Table};
+use crate::value::{Labels, Object, TimeSeries, TypedValue};
+use std::collections::{HashMap, HashSet};
+
+/// Hashes of keys: one in place, more in a set.
+#[derive(Debug)]
+enum Posting {
+    One(u64),
+    Many(HashSet<u64>),
+}
+
+impl Posting {
+    fn insert(&mut self, hash: u64) {
+        match self {
+            Self::One(only) if *only == hash => {}
+            Self::One(only) => *self = Self::Many(HashSet::from([*only, hash])),
+            Self::Many(hashes) => {
+                hashes.insert(hash);
+            }
+        }
+    }
+
+    /// Removes a key. Returns whether none is left.
+    fn remove(&mut self, hash: u64) -> bool {
+        match self {
+            Self::One(only) => *only == hash,
+            Self::Many(hashes) => {
+                hashes.remove(&hash);
+                hashes.is_empty()
+            }
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::One(_) => 1,
+            Self::Many(hashes) => hashes.len(),
+        }
+    }
+
+    fn iter(&self) -> Box<dyn Iterator<Item = u64> + '_> {
+        match self {
+            Self::One(only) => Box::new(std::iter::once(*only)),
+            Self::Many(hashes) => Box::new(hashes.iter().copied()),
+        }
+    }
+}
+
+/// The values of a label, each with the keys that have it.
+type Values = HashMap<Box<[u8]>, Posting>;
+
+/// The labels of a database's series.
+///
+/// Every series is added when its entry gets it, and removed before it leaves. Keys are known by
+/// their hashes, as in the list of deadlines; a reader checks the labels of what it finds.
+#[derive(Debug, Default)]
+pub(crate) struct LabelIndex {
+    labels: HashMap<Box<[u8]>, Values>,
+    /// Number of series.
+    series: usize,
+}
+
+impl LabelIndex {
+    /// Returns the number of series, with and without labels.
+    pub(crate) fn series(&self) -> usize {
+        self.series
+    }
+
+    /// Adds an entry, if it has a series. O(labels).
+    #[inline]
+    pub(super) fn add(&mut self, hash: u64, entry: &Entry) {
+        if let Some(Object::Series(series)) = entry.object() {
+            self.series += 1;
+            self.add_labels(hash, series.labels());
+        }
+    }
+
+    /// Removes an entry that was added. O(labels).
+    #[inline]
+    pub(super) fn remove(&mut self, hash: u64, entry: &Entry) {
+        if let Some(Object::Series(series)) = entry.object() {
+            self.series -= 1;
+            self.remove_labels(hash, series.labels());
+        }
+    }
+
+    /// Adds the labels of a key.
+    pub(super) fn add_labels(&mut self, hash: u64, labels: &Labels) {
+        for (name, value) in labels.iter() {
+            if !self.labels.contains_key(name) {
+                self.labels.insert(name.into(), Values::new());
+            }
+            let values = self.labels.get_mut(name).expect("the name was added");
+            match values.get_mut(value) {
+                Some(posting) => posting.insert(hash),
+                None => {
+                    values.insert(value.into(), Posting::One(hash));
+                }
+            }
+        }
+    }
+
+    /// Removes the labels of a key.
+    pub(super) fn remove_labels(&mut self, hash: u64, labels: &Labels) {
+        for (name, value) in labels.iter() {
+            // A label that was given twice is gone already.
+            let Some(values) = self.labels.get_mut(name) else { continue };
+            if values.get_mut(value).is_some_and(|posting| posting.remove(hash)) {
+                values.remove(value);
+                if values.is_empty() {
+                    self.labels.remove(name);
+                }
+            }
+        }
+    }
+
+    /// Returns how many keys have a label with one of these values, at most.
+    pub(crate) fn count(&self, name: &[u8], has: &dyn Fn(&[u8]) -> bool) -> usize {
+        let values = self.labels.get(name).into_iter().flatten();
+        values.filter(|(value, _)| has(value)).map(|(_, posting)| posting.len()).sum()
+    }
+
+    /// Returns the series that have a label with one of these values; one may come twice if it has
+    /// two of them.
+    pub(crate) fn find<'t>(
+        &self,
+        table: &'t Table<Entry>,
+        name: &[u8],
+        has: &dyn Fn(&[u8]) -> bool,
+    ) -> Vec<(&'t Entry, &'t TimeSeries)> {
+        let mut found = Vec::new();
+        let values = self.labels.get(name).into_iter().flatten();
+        for (value, posting) in values.filter(|(value, _)| has(value)) {
+            let has_label = |entry: &Entry| {
+                series_of(entry).is_some_and(|series| series.labels().values(name).any(|own| *own == **value))
+            };
+            for hash in posting.iter() {
+                let entry = table.find(hash, has_label).expect("the index has the labels of entries");
+                found.push((entry, series_of(entry).expect("it was found as a series")));
+            }
+        }
+        found
+    }
+}
+
+/// Returns the series of an entry.
+pub(crate) fn series_of(entry: &Entry) -> Option<&TimeSeries> {
+    entry.object().and_then(TimeSeries::from_object)
+}
