@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_follower_is_told_what_is_durable_and_nothing_else() {
+    fn a_follower_gets_only_durable_records() {
         let log = log(options(Durability::Always));
         let feed = started(&log);
         let (follower, called) = follow(&feed, 0);
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_take_fills_a_bounded_queue_and_keeps_nobody_waiting() {
+    fn a_slow_follower_fills_its_bounded_queue_and_delays_no_other_follower() {
         let log = log(options(Durability::Always));
         let feed = started(&log);
         let (slow, slow_called) = follow(&feed, 0);
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_longer_than_somebody_takes_ends_it_for_him_behind_what_comes_before() {
+    fn a_record_above_the_limit_ends_the_stream_after_the_records_before_it() {
         let log = log(options(Durability::Always));
         let feed = started(&log);
         set(&log, "a", b"short");
@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_goes_away_is_forgotten() {
+    fn a_dropped_follower_is_removed() {
         let log = log(options(Durability::Always));
         let feed = started(&log);
         let (follower, _called) = follow(&feed, 0);

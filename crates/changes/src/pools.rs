@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_pools_do_is_told_without_their_secrets() {
+    fn pool_changes_are_published_without_secrets() {
         let (log, _) = Log::open(Arc::new(MemoryStorage::new()), Options::default()).expect("an empty log");
         let engine = Engine::new(Arc::new(log), 8, 42);
         run(&engine, "POOL.CREATE p SOLDOUT FALLBACK mug ITEMS car 0 1 mug 1 UNLIMITED");
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_are_told_as_they_are_given() {
+    fn rules_are_published_as_they_are_given() {
         let (log, _) = Log::open(Arc::new(MemoryStorage::new()), Options::default()).expect("an empty log");
         let engine = Engine::new(Arc::new(log), 8, 42);
         let schedule = "SCHEDULE car 3 FROM 1000 EVERY 5000 TIMES 3 LAPSES";

@@ -120,7 +120,7 @@ fn a_failure_is_an_error_within_the_run() {
 }
 
 #[test]
-fn a_quarantine_is_told_once() {
+fn a_quarantine_is_reported_once() {
     let lines = told(|| {
         let circuit = build(builder().supervision(Supervision::Quarantine { after: 2 }));
         let pipe = circuit.pipe(|_: u64| panic!("always")).expect("open");
@@ -135,7 +135,7 @@ fn a_quarantine_is_told_once() {
 }
 
 #[test]
-fn each_drop_and_the_close_are_told() {
+fn each_drop_and_the_close_are_reported() {
     for overflow in [Overflow::DropNewest, Overflow::DropOldest, Overflow::Reject] {
         let lines = told(|| {
             let circuit = build(builder().bounded(1, overflow));
@@ -246,7 +246,7 @@ impl<F: Fn() + Send + Sync + 'static> Subscriber for AtEvents<F> {
 }
 
 #[test]
-fn what_a_subscriber_emits_is_an_input_and_no_effect_of_what_it_was_told_of() {
+fn what_a_subscriber_emits_is_an_input_and_no_effect_of_its_event() {
     let circuit = build(builder());
     let (sender, heard) = mpsc::channel();
     let note = circuit.pipe(move |text| sender.send(text).expect("somebody listens")).expect("open");
@@ -260,7 +260,7 @@ fn what_a_subscriber_emits_is_an_input_and_no_effect_of_what_it_was_told_of() {
 }
 
 #[test]
-fn a_subscriber_that_emits_to_a_full_circuit_is_not_told_of_that_without_end() {
+fn a_subscriber_that_emits_to_a_full_circuit_is_not_notified_without_end() {
     for overflow in [Overflow::DropNewest, Overflow::DropOldest, Overflow::Reject] {
         let circuit = build(builder().bounded(1, overflow));
         let pipe = circuit.pipe(|_| ()).expect("open");
@@ -275,7 +275,7 @@ fn a_subscriber_that_emits_to_a_full_circuit_is_not_told_of_that_without_end() {
 }
 
 #[test]
-fn who_waits_for_the_end_sees_it_while_somebody_is_told_of_the_close() {
+fn a_thread_that_waits_for_the_end_sees_it_while_a_subscriber_handles_the_close() {
     for run_by in [RunBy::Thread, RunBy::SharedPool, RunBy::Waiters] {
         let circuit = builder().run_by(run_by).build().expect("a thread");
         let held = Arc::new(());
@@ -371,7 +371,7 @@ fn signals_are_events_whose_level_follows_from_the_situation() {
 
 #[cfg(feature = "signals")]
 #[test]
-fn every_signal_of_a_vocabulary_is_told_with_all_that_it_says() {
+fn every_signal_of_a_vocabulary_is_traced_with_all_its_fields() {
     use tidemark_circuit::signals::{Observation, Sign, leases, situations, trace};
 
     let lines = told(|| {

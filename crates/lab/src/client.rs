@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_at_the_address_names_it() {
+    fn a_refused_connection_names_the_address() {
         let port = test_server::nobody();
         let Err(error) = Client::connect(&Target::new("127.0.0.1", port), PATIENCE) else {
             panic!("nobody listens there");

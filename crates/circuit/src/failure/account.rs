@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn hooks_that_nobody_wants_any_more_take_no_room() {
+    fn dropped_hooks_take_no_memory() {
         let failures = Failures::default();
         for number in 0..10_000 {
             let is_wanted = Box::new(move || number % 1000 == 0);

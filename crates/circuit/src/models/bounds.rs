@@ -11,7 +11,7 @@ use crate::execution::bounds::{Admission, Bounds};
 use crate::sync::Arc;
 
 #[test]
-fn loom_no_more_get_in_than_there_is_room_for_and_who_waits_gets_in_then() {
+fn loom_admission_respects_the_bound_and_a_waiter_enters_after_a_release() {
     explore(2, || {
         let bounds = Arc::new(Bounds::new(1, Overflow::Block));
         let inside = Arc::new(AtomicUsize::new(0));
@@ -31,7 +31,7 @@ fn loom_no_more_get_in_than_there_is_room_for_and_who_waits_gets_in_then() {
 }
 
 #[test]
-fn loom_who_waits_for_room_is_let_go_at_the_close() {
+fn loom_a_thread_waiting_for_room_is_released_by_the_close() {
     explore(3, || {
         let bounds = Arc::new(Bounds::new(1, Overflow::Block));
         let is_over = Arc::new(AtomicBool::new(false));

@@ -79,7 +79,7 @@ impl Drop for Dropped {
 }
 
 #[test]
-fn loom_who_closes_second_and_waits_sees_the_end() {
+fn loom_a_second_closer_that_waits_sees_the_end() {
     explore(2, || {
         let circuit = circuit(RunBy::Waiters);
         let is_dropped: StdArc<AtomicBool> = StdArc::default();
@@ -96,7 +96,7 @@ fn loom_who_closes_second_and_waits_sees_the_end() {
 }
 
 #[test]
-fn loom_who_closes_a_subscription_of_a_closing_circuit_and_waits_sees_its_end() {
+fn loom_a_thread_that_closes_a_subscription_of_a_closing_circuit_and_waits_sees_its_end() {
     explore(2, || {
         let circuit = circuit(RunBy::Waiters);
         let conduit = circuit.conduit::<u64>().expect("open");
@@ -137,7 +137,7 @@ fn loom_an_owner_drops_a_circuit_that_others_emit_to() {
 }
 
 #[test]
-fn loom_who_waits_ends_a_circuit_that_others_emit_to() {
+fn loom_a_waiter_ends_a_circuit_that_other_threads_emit_to() {
     bring_something_late(2, || RunBy::Waiters, close);
 }
 

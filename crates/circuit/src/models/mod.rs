@@ -71,7 +71,7 @@ fn circuit(run_by: RunBy) -> Circuit {
 }
 
 #[test]
-fn loom_a_thread_is_woken_for_what_is_emitted_and_who_waits_is_woken_then() {
+fn loom_an_emission_wakes_the_thread_and_the_thread_wakes_the_waiter() {
     explore(2, || {
         let circuit = circuit(RunBy::Thread);
         let sum = Sum::new();
@@ -131,7 +131,7 @@ fn loom_waiters_run_a_circuit_for_each_other() {
 }
 
 #[test]
-fn loom_two_wait_for_a_circuit_that_somebody_else_runs() {
+fn loom_two_threads_wait_for_a_circuit_that_a_third_runs() {
     explore(2, || {
         let circuit = circuit(RunBy::Owner);
         let sum = Sum::new();
@@ -211,7 +211,7 @@ fn loom_a_close_meets_an_emission() {
 }
 
 #[test]
-fn loom_who_lets_go_last_leaves_nothing_behind() {
+fn loom_dropping_the_last_handle_leaks_nothing() {
     explore(2, || {
         let circuit = circuit(RunBy::Waiters);
         // Loom reports it if this is left over.

@@ -33,7 +33,7 @@ impl Watched {
 }
 
 #[test]
-fn loom_there_is_one_value_for_a_name_whoever_asks_first() {
+fn loom_there_is_one_value_for_a_name_whichever_thread_asks_first() {
     let name = name!("models.names.first");
     explore(2, move || {
         let (map, made) = (Arc::new(NameMap::default()), Arc::new(AtomicUsize::new(0)));

@@ -66,7 +66,7 @@ fn loom_a_thread_of_a_pool_has_two_circuits() {
 }
 
 #[test]
-fn loom_a_pool_that_nobody_has_any_more_does_its_work_and_ends() {
+fn loom_a_dropped_pool_finishes_its_work_and_ends() {
     explore(2, || {
         let pool = pool(1);
         let done = Arc::new((Mutex::new(false), Condvar::new()));

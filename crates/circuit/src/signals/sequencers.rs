@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn states_may_tell_dimensions_apart() {
+    fn states_may_distinguish_dimensions() {
         let idle = State::new(|signal: probes::Signal| match (signal.sign, signal.dimension) {
             (probes::Sign::Fail, probes::Dimension::Inbound) => Step::Restart(Some(Degraded)),
             (probes::Sign::Fail, probes::Dimension::Outbound) => Step::Restart(Some(Defective)),

@@ -46,7 +46,7 @@ impl Wake for Closes {
 }
 
 #[test]
-fn who_is_woken_by_a_close_may_wait_for_it() {
+fn a_task_woken_by_a_close_may_wait_for_it() {
     let _limit = Limit::new();
     let pool = ThreadPool::new(1).expect("a thread");
     let build = || Circuit::builder().run_by(RunBy::Pool(pool.clone())).build().expect("valid");

@@ -95,7 +95,7 @@ fn circuits_that_settle_each_other_in_a_circle_are_refused_that() {
 }
 
 #[test]
-fn whoever_would_close_a_circle_is_told_what_to_do() {
+fn the_error_for_a_wait_that_closes_a_cycle_states_the_remedy() {
     let outcomes = go_round(&[RunBy::Thread, RunBy::Thread, RunBy::Thread], Circuit::settle);
     let error = outcomes.into_iter().find_map(Result::err).expect("one is refused");
     assert!(error.is_circle() && error.to_string().contains("emit to it instead"), "{error}");
@@ -338,7 +338,7 @@ fn room_is_refused(driver: &RunBy, pause: Duration) -> bool {
 }
 
 #[test]
-fn who_is_run_by_a_receptor_cannot_wait_for_room_in_that_ones_circuit() {
+fn a_circuit_run_by_a_receptor_cannot_wait_for_room_in_the_receptors_circuit() {
     let pool = ThreadPool::new(1).expect("a thread");
     let one = built(Circuit::builder().run_by(RunBy::Pool(pool.clone())).bounded(1, Overflow::Block));
     let other = run_by(RunBy::Pool(pool));
@@ -486,7 +486,7 @@ impl Wake for Emits {
 
 /// The events of a circuit whose owner runs it with this budget per call. Another circuit waits for
 /// it, unless that circuit takes longer than the pause to begin.
-fn told_of_a_refused_waker(budget: usize, pause: Duration) -> Vec<&'static str> {
+fn reports_around_a_refused_waker(budget: usize, pause: Duration) -> Vec<&'static str> {
     let one = run_by(RunBy::Owner);
     let other = built(Circuit::builder().run_by(RunBy::Thread).bounded(1, Overflow::Block));
     let (sender, heard) = mpsc::channel();
@@ -524,11 +524,11 @@ fn told_of_a_refused_waker(budget: usize, pause: Duration) -> Vec<&'static str> 
 }
 
 #[test]
-fn what_a_waker_is_refused_is_told_ahead_of_the_next_input() {
+fn a_wakers_refused_emission_is_reported_before_the_next_input() {
     for budget in [1, 2, 3, 10] {
         let mut all = PAUSES_MILLIS
             .into_iter()
-            .map(|millis| told_of_a_refused_waker(budget, Duration::from_millis(millis)));
+            .map(|millis| reports_around_a_refused_waker(budget, Duration::from_millis(millis)));
         let told = all.find(|told| told.contains(&"emit")).expect("the other circuit begins to wait");
         assert_eq!(told, ["first", "emit", "second"], "{budget} at a time");
     }

@@ -367,7 +367,7 @@ fn waiting_for_a_circuit_further_out_is_refused() {
 // What a waiter waits for.
 
 #[test]
-fn nobody_is_held_up_by_what_comes_later() {
+fn a_waiter_is_not_delayed_by_later_emissions() {
     for run_by in settling() {
         let circuit = built(Circuit::builder().run_by(run_by));
         let (start, started) = mpsc::channel();
@@ -585,7 +585,7 @@ fn a_circuit_may_have_a_name_that_its_thread_cannot_have() {
 }
 
 #[test]
-fn a_circuits_thread_ends_when_nobody_has_the_circuit_any_more() {
+fn a_circuits_thread_ends_with_its_last_handle() {
     let circuit = run_by(RunBy::Thread);
     let ended = watch_thread(&circuit);
     let (pipe, received) = sending(&circuit);
@@ -610,7 +610,7 @@ fn a_circuits_thread_ends_when_the_circuit_is_closed() {
 }
 
 #[test]
-fn a_pools_threads_end_when_nobody_has_the_pool_any_more() {
+fn a_pools_threads_end_with_its_last_handle() {
     let pool = ThreadPool::new(1).expect("a thread");
     let circuit = run_by(RunBy::Pool(pool.clone()));
     let ended = watch_thread(&circuit);

@@ -44,7 +44,7 @@ fn close_beside<T: Sync>(
 }
 
 #[test]
-fn who_closes_and_waits_sees_the_end_though_somebody_else_closes_too() {
+fn a_closer_that_waits_sees_the_end_though_another_thread_closes_too() {
     let pool = ThreadPool::new(1).expect("a thread");
     for run_by in [RunBy::Pool(pool), RunBy::Waiters] {
         for _ in 0..3000 {
@@ -165,7 +165,7 @@ fn a_subscription_goes_with_its_conduit_whether_that_is_dropped_before_it_begins
 }
 
 #[test]
-fn a_subscription_that_somebody_has_ends_with_the_circuit_though_its_conduit_is_gone() {
+fn a_held_subscription_ends_with_the_circuit_though_its_conduit_is_gone() {
     for begins_first in [false, true] {
         for closes_itself in [false, true] {
             let circuit = circuit(RunBy::Waiters);
@@ -241,7 +241,7 @@ fn a_cascade_at_the_end_comes_to_its_own_end_first() {
 }
 
 #[test]
-fn who_fails_at_the_end_keeps_nobody_else_from_it_and_is_told_of() {
+fn a_failing_close_callback_stops_no_other_callback_and_is_reported() {
     for circuit in circuits() {
         let (sender, log) = mpsc::channel();
         let conduit = circuit.conduit().expect("open");
@@ -271,7 +271,7 @@ fn who_fails_at_the_end_keeps_nobody_else_from_it_and_is_told_of() {
 }
 
 #[test]
-fn who_subscribes_again_at_the_end_is_refused_and_the_circuit_ends() {
+fn a_subscriber_that_subscribes_again_at_the_end_is_refused_and_the_circuit_ends() {
     for circuit in circuits() {
         let (sender, refused) = mpsc::channel();
         let conduit = circuit.conduit::<u64>().expect("open");
@@ -403,7 +403,7 @@ fn pipes_that_lead_to_pipes_of_their_circuit_do_not_keep_it() {
 }
 
 #[test]
-fn what_was_emitted_before_nobody_could_wait_any_more_is_handled_all_along_the_way() {
+fn emissions_before_the_last_handle_is_dropped_are_handled_through_all_pipes() {
     for keeps_pipe_longer in [false, true] {
         let circuit = circuit(RunBy::Waiters);
         let (sender, out) = mpsc::channel();
@@ -425,7 +425,7 @@ fn what_was_emitted_before_nobody_could_wait_any_more_is_handled_all_along_the_w
 }
 
 #[test]
-fn a_circuit_that_its_owner_has_dropped_refuses_what_nobody_could_handle() {
+fn a_circuit_whose_owner_is_gone_refuses_emissions() {
     let circuit = circuit(RunBy::Owner);
     let (held, seen) = held();
     let own = Arc::new(OnceLock::<Pipe<u64>>::new());
@@ -568,7 +568,7 @@ fn what_waits_for_a_dropped_circuit_with_a_ticker_is_not_handled_on_the_timers_t
 }
 
 #[test]
-fn whoever_is_the_last_to_let_go_leaves_nothing_behind() {
+fn dropping_the_last_handle_leaks_nothing() {
     for round in 0..200 {
         for run_by in [RunBy::Waiters, RunBy::Owner] {
             let circuit = circuit(run_by);
@@ -759,7 +759,7 @@ fn what_an_owner_has_not_handled_does_not_keep_the_circuit() {
 }
 
 #[test]
-fn a_loop_through_a_conduit_ends_with_the_circuit_of_an_owner_and_nobody_hears_of_it() {
+fn a_loop_through_a_conduit_ends_with_its_owners_circuit_without_a_close_callback() {
     let (circuit, kept) = owned();
     let (sender, ends) = mpsc::channel::<()>();
     let conduit = circuit.conduit::<u64>().expect("open");

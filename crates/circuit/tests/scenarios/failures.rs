@@ -73,7 +73,7 @@ fn each_failure_is_reported_once_with_whose_it_was() {
 }
 
 #[test]
-fn who_fails_on_hearing_of_failures_is_not_told_of_that() {
+fn a_subscriber_of_failures_that_fails_is_not_notified_of_its_own_failure() {
     let circuit = circuit();
     let faults = circuit.faults().expect("open");
     let subscriber = circuit
@@ -88,7 +88,7 @@ fn who_fails_on_hearing_of_failures_is_not_told_of_that() {
 }
 
 #[test]
-fn pipes_that_fail_on_being_told_of_failures_are_told_once_for_each_input() {
+fn pipes_that_fail_on_failure_reports_get_one_report_for_each_input() {
     let circuit = circuit();
     let (log, told) = mpsc::channel();
     let log = circuit.pipe(move |failure: Failure| {
@@ -114,7 +114,7 @@ fn pipes_that_fail_on_being_told_of_failures_are_told_once_for_each_input() {
 }
 
 #[test]
-fn all_is_told_that_an_input_failed_with_before_anybody_heard_of_it() {
+fn all_failures_of_an_input_are_reported_before_any_subscriber_handles_one() {
     let circuit = circuit();
     let faults = circuit.faults().expect("open");
     let said = watch(&circuit, &faults);
@@ -264,7 +264,7 @@ fn a_receptor_that_a_function_makes_is_made_anew_after_the_old_one_is_dropped() 
 }
 
 #[test]
-fn a_receptor_that_nobody_knows_how_to_make_resumes_where_others_restart() {
+fn a_receptor_without_a_factory_resumes_where_other_receptors_restart() {
     let circuit = restarting(0);
     let mut count = 0;
     let (sender, out) = mpsc::channel();
@@ -302,7 +302,7 @@ fn more_restarts_than_are_allowed_within_the_time_end_in_quarantine() {
 }
 
 #[test]
-fn a_receptor_or_chain_that_cannot_be_made_anew_is_in_quarantine_and_both_failures_are_told() {
+fn a_receptor_or_chain_whose_factory_fails_is_quarantined_and_both_failures_are_reported() {
     let circuit = restarting(10);
     let faults = circuit.faults().expect("open");
     let said = watch(&circuit, &faults);
@@ -486,7 +486,7 @@ fn what_cannot_be_cloned_for_the_dead_letters_goes_there_itself() {
 }
 
 #[test]
-fn a_value_that_cannot_be_cloned_costs_those_who_would_have_had_a_copy_this_one_value() {
+fn a_value_that_cannot_be_cloned_is_lost_only_to_the_receivers_of_its_copies() {
     for supervision in [Supervision::Resume, Supervision::Quarantine { after: 1 }] {
         let circuit =
             Circuit::builder().run_by(RunBy::Waiters).supervision(supervision).build().expect("valid");

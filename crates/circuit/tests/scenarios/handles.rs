@@ -54,7 +54,7 @@ fn a_weak_pipe_whose_pipe_is_gone_is_still_itself() {
 }
 
 #[test]
-fn who_runs_a_circuit_can_be_compared_and_shown() {
+fn drivers_can_be_compared_and_shown() {
     let pool = ThreadPool::new(1).expect("a thread");
     let by = |run_by: &RunBy| Circuit::builder().run_by(run_by.clone()).build().expect("a thread").run_by();
     for run_by in [RunBy::Pool(pool), RunBy::Thread, RunBy::Waiters, RunBy::Owner] {

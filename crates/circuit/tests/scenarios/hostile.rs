@@ -116,7 +116,7 @@ fn a_value_whose_drop_fails_costs_nothing_but_itself() {
 }
 
 #[test]
-fn values_that_nobody_receives_any_more_may_fail_in_drop() {
+fn values_without_a_receiver_may_fail_in_drop() {
     let _limit = Limit::new();
     // All on the one thread of a pool, which has to survive.
     let pool = ThreadPool::new(1).expect("a thread");

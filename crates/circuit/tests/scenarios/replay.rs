@@ -625,7 +625,7 @@ fn observed_twice(act: impl FnOnce(&Structure)) -> Vec<String> {
 }
 
 #[test]
-fn what_a_circuit_closes_ends_there_whoever_else_has_asked_for_it_meanwhile() {
+fn what_a_circuit_closes_ends_there_though_an_outside_thread_has_closed_it_meanwhile() {
     let observed = observed_twice(|structure| {
         structure.levels.get(name(0)).emit(1);
         structure.closer.emit(0);
@@ -672,7 +672,7 @@ fn what_a_circuit_subscribes_is_refused_by_its_place_in_the_order() {
 }
 
 #[test]
-fn who_subscribes_to_what_turns_out_to_be_closed_does_so_again() {
+fn a_subscribe_to_what_turns_out_to_be_closed_is_replayed() {
     for what in [2, 3] {
         let observed = observed_twice(|structure| {
             structure.closer.emit(what);
@@ -741,7 +741,7 @@ fn what_is_called_at_the_end_of_a_subscription_is_known_by_conduit_and_subscribe
 }
 
 #[test]
-fn a_journal_of_another_version_is_told_from_damage() {
+fn a_journal_of_another_version_is_distinguished_from_damage() {
     let structure = Structure::new(Circuit::builder().run_by(RunBy::Waiters).build().expect("valid"));
     let mut journal = structure.record().finish().expect("memory does not fail");
     let digit = journal.iter().position(|byte| *byte == b'\n').expect("a first line") - 1;

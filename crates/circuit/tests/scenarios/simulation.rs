@@ -80,7 +80,7 @@ fn seeds_give_many_runs_and_each_keeps_the_order_of_callers() {
 }
 
 #[test]
-fn time_passes_when_it_is_told_to() {
+fn time_passes_only_when_advanced() {
     let mut simulation = Simulation::new(1);
     let circuit = simulation.circuit();
     let seen = Arc::new(Mutex::new(Vec::new()));

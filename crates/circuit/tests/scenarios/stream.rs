@@ -205,7 +205,7 @@ fn what_a_streams_waker_emits_is_an_input_and_no_effect_of_the_value() {
 }
 
 #[test]
-fn a_conduits_stream_names_who_emitted() {
+fn a_conduits_stream_names_the_emitter() {
     for circuit in driven() {
         let conduit = circuit.conduit::<u32>().expect("open");
         conduit.get(name!("stream.before")).emit(0);
@@ -402,7 +402,7 @@ fn a_sink_is_not_flushed_inside_of_its_circuit() {
 }
 
 #[test]
-fn a_task_that_flushes_is_woken_by_who_drops_the_last_handle_of_the_circuit() {
+fn a_task_that_flushes_is_woken_by_the_drop_of_the_circuits_last_handle() {
     let circuit = Circuit::builder().run_by(RunBy::Waiters).build().expect("valid");
     let (start, started) = mpsc::channel();
     let (gate, opened) = mpsc::channel();

@@ -427,7 +427,7 @@ fn ups_and_downs_that_cancel_cost_the_store_nothing() {
 }
 
 #[test]
-fn what_is_unused_of_a_reservation_is_given_back_when_nobody_moves() {
+fn an_unused_reservation_is_returned_when_no_caller_moves_the_counter() {
     let mut world = World::new(Faults::default(), 7, 10);
     let timing = Timing { max_age: SECOND, low: 1 };
     let quota = entry("quota", Kind::Quota { limit: 1_000 }, Promise::Exact { block: 100 }, timing);
@@ -479,7 +479,7 @@ fn answer(world: &mut World, batch: &Batch) {
 }
 
 #[test]
-fn who_has_room_made_gets_it_whatever_others_do_meanwhile() {
+fn a_caller_gets_the_room_made_for_it_whatever_other_callers_do_meanwhile() {
     let mut world = World::new(Faults::default(), 1, 10);
     let exact = exact_at_8_of_10(&mut world);
     let errand = run_errand(&mut world, &exact, Move::Take(5));
@@ -519,7 +519,7 @@ fn moves_that_wait_for_one_counter_keep_their_order() {
 }
 
 #[test]
-fn who_has_gone_is_not_moved_for() {
+fn no_move_is_made_for_a_caller_that_gave_up() {
     let mut world = World::new(Faults::default(), 1, 10);
     let exact = exact_at_8_of_10(&mut world);
     let [before, meanwhile] = [(); 2].map(|()| run_errand(&mut world, &exact, Move::Take(5)));
@@ -533,7 +533,7 @@ fn who_has_gone_is_not_moved_for() {
 }
 
 #[test]
-fn an_exact_refund_is_made_at_once_and_told_when_it_is_stored() {
+fn an_exact_refund_applies_immediately_and_is_acknowledged_when_stored() {
     let mut world = World::new(Faults::default(), 1, 10);
     let exact = exact_at_8_of_10(&mut world);
     assert!(add(&mut world, &exact, 92));
@@ -554,7 +554,7 @@ fn an_exact_refund_is_made_at_once_and_told_when_it_is_stored() {
 }
 
 #[test]
-fn closing_leaves_no_store_below_what_was_told() {
+fn closing_leaves_no_store_below_an_acknowledged_position() {
     let mut world = World::new(Faults::default(), 1, 10);
     let exact = exact_at_8_of_10(&mut world);
     assert!(add(&mut world, &exact, 92));
@@ -594,7 +594,7 @@ fn a_commit_is_answered_among_far_moves() {
 }
 
 #[test]
-fn a_refund_that_was_made_is_stored_whoever_has_gone() {
+fn a_refund_is_stored_though_its_caller_has_gone() {
     let mut world = World::new(Faults::default(), 1, 10);
     let exact = exact_at_8_of_10(&mut world);
     assert!(add(&mut world, &exact, 992));
@@ -609,7 +609,7 @@ fn a_refund_that_was_made_is_stored_whoever_has_gone() {
 }
 
 #[test]
-fn what_was_reserved_for_who_has_gone_is_given_back() {
+fn a_reservation_for_a_caller_that_gave_up_is_returned() {
     let mut world = World::new(Faults::default(), 1, 10);
     let exact = exact_at_8_of_10(&mut world);
     let take = run_errand(&mut world, &exact, Move::Take(500));
@@ -623,7 +623,7 @@ fn what_was_reserved_for_who_has_gone_is_given_back() {
 }
 
 #[test]
-fn who_takes_by_much_comes_to_it_among_those_who_take_by_little() {
+fn a_large_take_succeeds_among_small_takes() {
     for amount in [6, 10, 11, 500] {
         let mut world = World::new(Faults::default(), 1, 10);
         let exact = exact_at_8_of_10(&mut world);

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn destinations_are_known_as_long_as_somebody_waits_to_move_there() {
+    fn destinations_are_registered_while_a_client_waits_to_move_there() {
         let mut waiting = Waiting::default();
         let (one, other, third) =
             (waiter(Type::List, &[5]), waiter(Type::List, &[5]), waiter(Type::List, &[7]));

@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_lets_clients_wait_for_keys_says_how_they_are_served() {
+    fn a_blocking_command_states_how_clients_are_served() {
         for row in all().flat_map(|row| std::iter::once(row).chain(row.subcommands)) {
             let waits = row.is(flags::BLOCKING) && matches!(row.run, Run::Keys(_));
             assert_eq!(row.serve.is_some(), waits, "{}", row.full_name());

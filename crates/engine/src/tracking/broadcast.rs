@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_gathered_is_passed_on_once_and_not_to_whoever_has_changed_it() {
+    fn collected_keys_are_published_once_and_not_to_the_tracker_that_changed_them() {
         let prefixes = Prefixes::default();
         let (one, other) = (tracker(1), tracker(2));
         prefixes.join(b"k", &one);

@@ -166,7 +166,7 @@ mod tests {
         /// Each reader of a key since its last change is notified of the next change once, and no
         /// other client is; the totals match the tables.
         #[test]
-        fn readers_are_told_once_of_the_next_change(steps in proptest::collection::vec(step(), 0..400)) {
+        fn readers_are_notified_once_of_the_next_change(steps in proptest::collection::vec(step(), 0..400)) {
             let totals = Arc::new(Totals::new(TrackingLimits::default()));
             let mut tracked = Tracked::default();
             let mut model: BTreeMap<Vec<u8>, BTreeSet<u64>> = BTreeMap::new();

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn the_taker_is_told_once_until_it_has_taken_everything() {
+    fn the_taker_is_notified_once_until_it_has_taken_everything() {
         let told = Arc::default();
         let tracker = tracker(&told);
         tracker.add(key(b"a", 1));
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_is_bounded_and_whoever_is_slow_is_told_to_forget_everything() {
+    fn the_queue_is_bounded_and_a_slow_tracker_gets_one_invalidation_of_everything() {
         let tracker = tracker(&Arc::default());
         let long = vec![b'k'; PENDING_BYTES / 3];
         for lsn in 1..=3 {
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_told_once() {
+    fn consecutive_invalidations_of_everything_coalesce() {
         let tracker = tracker(&Arc::default());
         let everything = |lsn| Invalidation { stale: Stale::Everything, lsn: Lsn(lsn) };
         tracker.add(key(b"a", 1));
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn who_takes_over_gets_what_waits_and_who_has_ended_gets_nothing() {
+    fn a_new_taker_gets_pending_invalidations_and_an_ended_tracker_gets_none() {
         let (told, told_other) = (Arc::default(), Arc::new(AtomicUsize::new(0)));
         let tracker = tracker(&told);
         tracker.add(key(b"a", 1));

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_has_not_looked_is_not_told_again() {
+    fn a_listener_that_has_not_read_is_not_notified_again() {
         let mut listeners = Listeners::NoneSince(7);
         assert_eq!(told(&mut listeners), [0; 0]);
         listeners.join(3);

@@ -115,7 +115,7 @@ fn the_key_that_got_something_first_serves_first() {
 }
 
 #[test]
-fn nobody_comes_between_a_transaction_and_those_who_wait() {
+fn no_client_comes_between_a_transaction_and_its_waiters() {
     let engine = Arc::new(engine());
     let others_pop = Arc::clone(&engine);
     let first = wait_as(&engine, 0, Protocol::Resp2, "BLPOP a 0", move || {
@@ -128,7 +128,7 @@ fn nobody_comes_between_a_transaction_and_those_who_wait() {
 }
 
 #[test]
-fn nobody_comes_between_the_look_and_the_queue() {
+fn no_push_is_missed_between_the_check_and_the_queue() {
     let engine = engine();
     let words = words("BLPOP l 0");
     let args: Vec<&[u8]> = words.iter().map(String::as_bytes).collect();
@@ -159,7 +159,7 @@ fn a_transaction_serves_when_it_is_over() {
 }
 
 #[test]
-fn nobody_waits_in_a_transaction() {
+fn no_command_blocks_in_a_transaction() {
     let engine = engine();
     let lines = ["BLPOP l 0", "BRPOP l 0", "BLMPOP 0 1 l LEFT", "BLMOVE l m LEFT LEFT 0", "BRPOPLPUSH l m 0"];
     assert_eq!(transaction(&engine, &lines), "*5 *-1 *-1 *-1 $-1 $-1");
@@ -192,7 +192,7 @@ fn a_move_reaches_a_key_of_another_shard() {
 }
 
 #[test]
-fn a_served_move_serves_who_waits_for_its_destination() {
+fn a_served_move_serves_the_waiters_of_its_destination() {
     let engine = engine();
     let [a, b, c] = keys_of_different_shards(&engine);
     let last = wait(&engine, &format!("BLPOP {c} 0"));
@@ -253,7 +253,7 @@ fn a_transaction_serves_moves_from_all_of_its_keys() {
 }
 
 #[test]
-fn moves_in_a_circle_end_when_everybody_is_served() {
+fn moves_in_a_cycle_end_when_all_waiters_are_served() {
     let engine = engine();
     let one = wait(&engine, "BLMOVE a b LEFT LEFT 0");
     let other = wait(&engine, "BLMOVE b a LEFT LEFT 0");
@@ -291,7 +291,7 @@ fn several_elements_are_popped_for_one_client() {
 }
 
 #[test]
-fn a_key_of_another_type_serves_nobody() {
+fn a_key_of_another_type_serves_no_waiter() {
     let engine = engine();
     let client = Client::new(&engine);
     let waiting = wait(&engine, "BLPOP l 0");
@@ -445,7 +445,7 @@ fn pushes_and_pops(engine: &Engine) -> Vec<Option<String>> {
 }
 
 #[test]
-fn an_element_reaches_who_has_waited_longest_before_any_other_client() {
+fn an_element_reaches_the_longest_waiting_client_first() {
     const CLIENTS: usize = 3000;
     const PUSHERS: usize = 2;
     let engine = engine();

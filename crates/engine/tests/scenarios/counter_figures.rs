@@ -227,7 +227,7 @@ fn another_sample_begins_anew_and_none_costs_what_was_seen() {
 }
 
 #[test]
-fn whoever_makes_a_good_part_of_the_moves_is_among_the_first() {
+fn heavy_hitters_are_reported_first() {
     // Ten thousand keys that move once, far more than there are places, and three that move often.
     let engine = engine();
     engine.set_churn_sample(1, START_US);

@@ -446,7 +446,7 @@ fn promises_are_kept_through_crashes() {
 }
 
 #[test]
-fn where_answers_wait_for_the_disk_nothing_is_told_before_the_last_commit_is_on_it() {
+fn under_always_an_answer_waits_for_the_counters_last_commit() {
     let engine = engine();
     let client = Client::new(&engine);
     let waits_for = |line: &str| client.execute(line).1.lsn;

@@ -53,7 +53,7 @@ fn wake(engine: &Engine, query: &SharedQuery, cut: Option<&Cut>) -> Vec<Emission
 }
 
 #[test]
-fn a_read_that_nobody_listens_to_costs_writers_nothing_beyond_its_budget() {
+fn a_read_without_listeners_costs_writers_nothing_beyond_its_budget() {
     let engine = engine();
     engine.limit_writes(NOTHING_UNHEARD);
     let client = Client::new(&engine);
@@ -146,7 +146,7 @@ fn operators_and_lists_go_on_as_if_they_had_never_been_dormant() {
 }
 
 #[test]
-fn a_read_that_is_listened_to_and_costs_too_much_is_late_and_its_listener_is_told() {
+fn an_expensive_read_with_a_listener_is_late_and_its_listener_is_notified() {
     struct Told(Arc<Mutex<Vec<Lsn>>>);
     impl Audience for Told {
         fn tell(&self, _: usize, query: &SharedQuery) {
@@ -185,7 +185,7 @@ fn a_read_that_is_listened_to_and_costs_too_much_is_late_and_its_listener_is_tol
 }
 
 #[test]
-fn who_watches_a_dormant_read_anew_begins_a_query_of_its_own() {
+fn a_new_watch_of_a_dormant_read_begins_its_own_query() {
     let engine = engine();
     engine.limit_writes(NOTHING_UNHEARD);
     let client = Client::new(&engine);

@@ -65,7 +65,7 @@ fn expect(client: &Client<'_>, listener: &Listener, dialogue: &[(&str, &str)]) {
 }
 
 #[test]
-fn strings_tell_of_what_was_done_to_them() {
+fn commands_of_strings_publish_their_events() {
     let engine = support::engine();
     let listener = Listener::of(&engine, ALL);
     expect(
@@ -101,7 +101,7 @@ fn strings_tell_of_what_was_done_to_them() {
 }
 
 #[test]
-fn bits_tell_once_of_each_command_that_changes_any() {
+fn a_command_that_changes_bits_publishes_one_event() {
     let engine = support::engine();
     let listener = Listener::of(&engine, ALL);
     expect(
@@ -123,7 +123,7 @@ fn bits_tell_once_of_each_command_that_changes_any() {
 }
 
 #[test]
-fn a_collection_that_is_emptied_goes_and_tells_so() {
+fn an_emptied_collection_is_deleted_and_publishes_del() {
     let engine = support::engine();
     let listener = Listener::of(&engine, ALL);
     expect(
@@ -172,7 +172,7 @@ fn a_collection_that_is_emptied_goes_and_tells_so() {
 }
 
 #[test]
-fn what_moves_tells_of_both_ends() {
+fn moves_publish_events_of_both_ends() {
     let engine = support::engine();
     let listener = Listener::of(&engine, ALL);
     expect(
@@ -207,7 +207,7 @@ fn what_moves_tells_of_both_ends() {
 }
 
 #[test]
-fn stored_results_tell_their_command_or_that_nothing_is_left() {
+fn stored_results_publish_their_command_or_del() {
     let engine = support::engine();
     let client = Client::new(&engine);
     client.run("SADD s 1 2");
@@ -233,7 +233,7 @@ fn stored_results_tell_their_command_or_that_nothing_is_left() {
 }
 
 #[test]
-fn deadlines_tell_when_they_are_set_and_when_the_key_is_removed() {
+fn deadlines_publish_events_when_set_and_when_the_key_is_removed() {
     let engine = support::engine();
     let listener = Listener::of(&engine, ALL);
     let mut client = Client::new(&engine);
@@ -268,7 +268,7 @@ fn deadlines_tell_when_they_are_set_and_when_the_key_is_removed() {
 }
 
 #[test]
-fn a_key_whose_expiry_a_watched_read_brings_forward_tells_so_too() {
+fn a_key_that_a_watched_read_expires_early_publishes_expired() {
     let engine = support::engine();
     let listener = Listener::of(&engine, EventClasses::EXPIRED);
     let mut client = Client::new(&engine);
@@ -288,7 +288,7 @@ fn a_key_whose_expiry_a_watched_read_brings_forward_tells_so_too() {
 }
 
 #[test]
-fn who_reads_in_vain_tells_what_was_missed() {
+fn reads_of_absent_keys_publish_keymiss() {
     let engine = support::engine();
     let client = Client::new(&engine);
     client.run("RPUSH l a");
@@ -319,7 +319,7 @@ fn who_reads_in_vain_tells_what_was_missed() {
 }
 
 #[test]
-fn only_wanted_classes_are_told() {
+fn only_selected_classes_are_published() {
     let engine = support::engine();
     let client = Client::new(&engine);
     let listener = Listener::of(&engine, EventClasses::LIST);
@@ -331,7 +331,7 @@ fn only_wanted_classes_are_told() {
 }
 
 #[test]
-fn a_transaction_tells_all_behind_its_one_record() {
+fn a_transaction_publishes_all_events_after_its_one_record() {
     let engine = support::engine();
     let listener = Listener::of(&engine, ALL);
     transaction(&engine, None, &["SET k 1", "LPUSH k a", "RPUSH l a", "LPOP l"]);
@@ -343,7 +343,7 @@ fn a_transaction_tells_all_behind_its_one_record() {
 }
 
 #[test]
-fn a_client_that_waits_is_told_of_behind_what_it_waited_for() {
+fn a_served_clients_event_follows_the_event_that_served_it() {
     let engine = support::engine();
     let listener = Listener::of(&engine, ALL);
     for line in ["BLMOVE a b LEFT RIGHT 0", "BLPOP b 0"] {
@@ -376,7 +376,7 @@ fn a_client_that_waits_is_told_of_behind_what_it_waited_for() {
 }
 
 #[test]
-fn limiters_tell_of_what_they_allow_and_not_of_what_they_refuse() {
+fn limiters_publish_no_event_of_refused_requests() {
     let engine = support::engine();
     let listener = Listener::of(&engine, ALL);
     expect(
@@ -434,7 +434,7 @@ fn what_the_log_has_refused_is_no_event() {
 }
 
 #[test]
-fn a_replay_tells_nobody() {
+fn a_replay_publishes_no_events() {
     let engine = support::engine();
     let client = Client::new(&engine);
     for line in ["SET k 1", "RPUSH l a", "LPOP l", "SPOP none", "SET e 1 PX 1"] {
@@ -499,7 +499,7 @@ fn logged(engine: &Engine) -> Vec<(u8, Vec<u8>)> {
 }
 
 #[test]
-fn events_tell_which_keys_there_are_and_leave_the_log_as_it_is() {
+fn events_mirror_the_keys_and_leave_the_log_unchanged() {
     for seed in 0..10 {
         let (heard, silent) = (support::engine(), support::engine());
         let listener = Listener::of(&heard, ALL);

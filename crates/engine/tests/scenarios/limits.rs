@@ -536,7 +536,7 @@ fn a_limiter_shows_its_definition_and_what_it_has_noted() {
 }
 
 #[test]
-fn a_limiter_forgets_when_it_is_told_to() {
+fn a_reset_limiter_starts_afresh() {
     let engine = engine();
     Client::new(&engine).expect(&[
         ("LIMIT.RESET none", ":0"),

@@ -216,7 +216,7 @@ fn what_is_sold_out_leads_where_the_rule_says() {
 }
 
 #[test]
-fn what_a_pool_does_is_told_once_it_is_durable_unless_the_pool_follows_the_server() {
+fn pool_changes_are_published_when_durable_unless_the_pool_follows_the_server() {
     let engine = engine();
     let client = Client::new(&engine);
     for (options, is_durable) in [("", true), ("DURABILITY always", true), ("DURABILITY server", false)] {
@@ -357,7 +357,7 @@ fn what_is_set_aside_is_confirmed_or_cancelled_once() {
 }
 
 #[test]
-fn what_is_set_aside_comes_back_when_its_time_is_over_whether_or_not_anybody_asks() {
+fn reservations_are_returned_at_their_deadline_without_a_request() {
     let engine = engine();
     let mut client = Client::new(&engine);
     client.run("POOL.CREATE raffle ITEMS seat 1 1");
@@ -390,7 +390,7 @@ fn what_is_set_aside_comes_back_when_its_time_is_over_whether_or_not_anybody_ask
 
 /// Any number of reservations may have expired at once, as after a downtime of the server.
 #[test]
-fn all_that_is_over_is_there_for_whoever_draws_first() {
+fn the_first_draw_after_a_deadline_has_all_returned_stock() {
     let engine = engine();
     let mut client = Client::new(&engine);
     client.run("POOL.CREATE raffle ITEMS seat 1 5000");
@@ -408,7 +408,7 @@ fn all_that_is_over_is_there_for_whoever_draws_first() {
 
 /// A secret that a client has seen must not draw again after a crash.
 #[test]
-fn a_secret_is_told_when_the_end_of_its_epoch_is_durable() {
+fn a_secret_is_revealed_when_the_end_of_its_epoch_is_durable() {
     let engine = engine();
     let client = Client::new(&engine);
     client.run("POOL.CREATE raffle DURABILITY SERVER ITEMS mug 1 UNLIMITED");
@@ -450,7 +450,7 @@ fn cars(client: &Client<'_>) -> String {
 }
 
 #[test]
-fn stock_comes_and_lapses_when_it_is_time_whether_or_not_anybody_asks() {
+fn stock_is_released_and_lapses_on_schedule_without_a_request() {
     let engine = engine();
     let mut client = Client::new(&engine);
     let at = START_US / 1000;
@@ -705,7 +705,7 @@ fn an_epochs_secret_is_shown_when_it_is_over() {
 }
 
 #[test]
-fn whoever_knows_the_secret_makes_each_draw_again() {
+fn the_secret_reproduces_each_draw() {
     let engine = engine();
     let client = Client::new(&engine);
     client.run("POOL.CREATE raffle ITEMS a 3 UNLIMITED b 5 UNLIMITED c 11 UNLIMITED");

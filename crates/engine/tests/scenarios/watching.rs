@@ -213,7 +213,7 @@ fn reads_of_keys_in_several_shards_are_emitted_with_every_one_of_them() {
 }
 
 #[test]
-fn reads_over_the_keyspace_are_told_of_every_key_that_fits() {
+fn reads_over_the_keyspace_emit_for_every_matching_key() {
     let engine = engine();
     let client = Client::new(&engine);
     client.run("SET user:1 x");
@@ -228,7 +228,7 @@ fn reads_over_the_keyspace_are_told_of_every_key_that_fits() {
 }
 
 #[test]
-fn whoever_is_served_from_a_key_makes_an_emission_of_its_own() {
+fn a_client_served_from_a_key_causes_its_own_emission() {
     let engine = engine();
     let length = watch(&engine, "LLEN jobs");
     let (client, call) = (Client::new(&engine), ["BLPOP", "jobs", "0"].map(str::as_bytes));
@@ -309,7 +309,7 @@ fn a_read_that_fails_is_not_watched() {
 }
 
 #[test]
-fn an_expired_key_is_gone_for_whoever_begins_to_watch_it() {
+fn a_new_watch_sees_an_expired_key_as_absent() {
     let engine = engine();
     let mut client = Client::new(&engine);
     client.run("SET k 1 PX 100");
@@ -393,7 +393,7 @@ fn what_is_not_retained_is_said_to_be_gone_with_the_floor() {
 }
 
 #[test]
-fn queries_that_nobody_listens_to_are_forgotten_when_their_time_has_come() {
+fn queries_without_listeners_are_evicted_at_their_deadline() {
     let engine = engine();
     engine.limit_retention(RetentionLimits { age_us: 1_000_000, ..RetentionLimits::default() });
     let client = Client::new(&engine);
@@ -419,7 +419,7 @@ fn queries_that_nobody_listens_to_are_forgotten_when_their_time_has_come() {
 }
 
 #[test]
-fn whoever_listens_again_keeps_a_query_wherever_it_is_to_begin() {
+fn a_new_listener_keeps_a_query_whatever_its_start() {
     let engine = engine();
     engine.limit_retention(RetentionLimits { age_us: 1_000_000, ..RetentionLimits::default() });
     let get = watch(&engine, "GET k");
@@ -434,7 +434,7 @@ fn whoever_listens_again_keeps_a_query_wherever_it_is_to_begin() {
 
 /// A query that a listener has joined exists for as long as the listener stays.
 #[test]
-fn nobody_joins_a_query_that_is_being_removed() {
+fn no_listener_joins_a_query_under_removal() {
     const OTHER: usize = LISTENER + 1;
     let engine = engine();
     engine.limit_retention(RetentionLimits { age_us: 0, ..RetentionLimits::default() });
@@ -558,7 +558,7 @@ fn a_snapshot_has_the_queries_of_its_cut_whatever_happens_meanwhile() {
 }
 
 #[test]
-fn reads_that_nobody_comes_back_to_make_place_for_others() {
+fn reads_without_listeners_are_evicted_for_new_ones() {
     let engine = engine();
     engine.limit_queries(QueryLimits { queries: 200, bytes: 1 << 20 });
     let queries: Vec<SharedQuery> =
@@ -714,7 +714,7 @@ impl Audience for Told {
 }
 
 #[test]
-fn a_listener_is_told_once_until_it_looks() {
+fn a_listener_is_notified_once_until_it_reads() {
     let (engine, told) = (engine(), Told::default());
     engine.set_audience(Box::new(told.clone()));
     let client = Client::new(&engine);

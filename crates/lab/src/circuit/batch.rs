@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_arrives_is_counted_whoever_runs_the_circuit() {
+    fn arrivals_are_counted_whichever_driver_runs_the_circuit() {
         for runner in Runner::ALL {
             let once = Batch::new("A.a", "", |circuit, counter| Ok(end::<u64>(circuit, counter)?));
             assert_eq!(run(&once.run_by(runner).row()), Ok(()), "{}", runner.who);

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn somebody_elses_server_is_not_taken_for_ours() {
+    fn a_foreign_server_is_not_taken_for_ours() {
         let other = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = other.local_addr().unwrap().port();
         assert!(start("/bin/true", port).starts_with(&format!("port {port} is taken")));

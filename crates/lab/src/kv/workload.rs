@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn an_announced_set_publishes_its_value_and_somebody_must_hear_it() {
+    fn an_announced_set_publishes_its_value_and_fails_without_a_subscriber() {
         let (mut out, workload) = (Vec::new(), workload(CommandMix::Set));
         workload.encode_watched_set(&mut out, 2, Some(42), true);
         let text = String::from_utf8(out).unwrap();

@@ -325,7 +325,7 @@ fn a_full_disk_refuses_records_until_there_is_space() {
 }
 
 #[test]
-fn who_begins_to_listen_to_a_log_that_is_full_is_told_so() {
+fn a_new_listener_of_a_full_log_is_notified() {
     let storage = FaultyStorage::new(Arc::new(MemoryStorage::new()), None);
     let (log, _) = Log::open(Arc::new(storage.clone()), options()).expect("opens");
     let full = Fault::Error(io::ErrorKind::StorageFull);

@@ -280,7 +280,7 @@ fn a_segment_without_records_that_its_successor_did_not_remove_is_removed_later(
 }
 
 #[test]
-fn a_segment_without_records_tells_how_far_the_log_had_come_if_nothing_else_does() {
+fn a_segment_without_records_gives_the_end_of_the_log_if_nothing_else_does() {
     let storage = MemoryStorage::with_crashes();
     let (log, _) = open(&storage);
     append_durably(&log, b"one");

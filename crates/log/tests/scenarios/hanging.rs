@@ -106,7 +106,7 @@ fn a_large_record_waits_for_its_segment_without_a_thread() {
 }
 
 #[test]
-fn the_listener_is_told_when_there_is_room_again() {
+fn the_listener_is_notified_when_there_is_room_again() {
     let options = Options { buffer_bytes: 4 << 10, durability: Durability::Off, ..Options::default() };
     let (log, storage) = open(options);
     let calls = Arc::new(std::sync::atomic::AtomicU64::new(0));

@@ -256,7 +256,7 @@ fn positions_of_a_gap_are_not_counted_as_missing_and_what_is_missing_does_not_co
 }
 
 #[test]
-fn proven_damage_is_told_as_damage() {
+fn proven_damage_is_reported_as_damage() {
     let storage = closed_log(None);
     let last = inspect(&storage).segments.pop().expect("there is one");
     let mut bytes = storage.read(&last.name).expect("exists");

@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_told_that_a_crash_could_take_back_if_all_is_durable() {
+    fn under_always_no_emission_precedes_its_durable_record() {
         let (shared, _) = server(Durability::Always);
         let (mut watch, subscribed) = watch(&shared);
         assert_eq!(told(Some(watch.show(&subscribed))), Some(("snapshot", Some(Until::Durable(Lsn(1))))));
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn what_need_not_be_durable_is_told_when_it_survives_the_process() {
+    fn emissions_without_durability_are_sent_when_written() {
         let (shared, _) = server(Durability::Off);
         let (mut watch, subscribed) = watch(&shared);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn the_floor_of_what_is_stale_is_told_when_its_record_is_durable() {
+    fn a_stale_floor_is_sent_when_its_record_is_durable() {
         let (shared, _) = server(Durability::Always);
         shared.engine.limit_retention(RetentionLimits { bytes: 0, age_us: u64::MAX });
         let (mut watch, _) = watch(&shared);
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_leaves_last_ends_that_the_engine_tells_of_the_query() {
+    fn the_last_subscriber_that_leaves_ends_the_engines_notifications() {
         let (shared, _) = server(Durability::Off);
         let ((first, _), (second, _)) = (watch(&shared), watch(&shared));
         assert_eq!(shared.engine.next_forgetting_us(), None, "somebody listens");

@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn asking_whether_an_address_is_free_accepts_nobody() {
+    fn probing_an_address_accepts_no_connection() {
         let config = config("127.0.0.72");
         let address = SocketAddr::new(Ipv4Addr::new(127, 0, 0, 72).into(), config.port);
         let done = AtomicBool::new(false);

@@ -477,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_told_that_something_is_gone_because_the_server_stops() {
+    fn a_stopping_server_sends_no_stale_notice() {
         let subscribed = forgotten_emission();
         let cursor = || Cursor::new(subscribed.query.clone(), subscribed.number, subscribed.lsn);
         let (mut before, mut behind) = (cursor(), cursor());
@@ -531,7 +531,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_back_and_who_is_slow_have_their_turns_one_after_the_other() {
+    fn resumed_and_slow_subscribers_alternate() {
         let subscribed = forgotten_emission();
         let (replays, wanted) = (ReplayQueue::new(1), ReplayStart::After(subscribed.number, subscribed.lsn));
         let back = ReplayStart::Behind(subscribed.lsn);

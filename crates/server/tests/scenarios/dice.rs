@@ -337,7 +337,7 @@ fn watch(client: &mut DiceClient, key: &str, value: &str) -> u64 {
 }
 
 #[test]
-fn a_watched_key_tells_its_values() {
+fn a_watched_key_emits_its_values() {
     let server = TestServer::new();
     let (mut redis, mut client) = (server.client(), DiceClient::greeted(&server, "one", "command"));
     redis.ask("SET k 1", "+OK\r\n");
@@ -545,7 +545,7 @@ fn watching_needs_a_password_and_a_place() {
 }
 
 #[test]
-fn emissions_are_told_once_and_in_order_while_listeners_change() {
+fn emissions_are_delivered_once_and_in_order_while_listeners_change() {
     const CHANGES: usize = 3_000;
     let server = TestServer::new();
     let mut asking = DiceClient::greeted(&server, "id", "command");
@@ -643,7 +643,7 @@ fn a_subscription_goes_on_behind_what_is_retained_and_behind_snapshots() {
 }
 
 #[test]
-fn who_listens_for_another_is_told_what_is_made_again() {
+fn a_client_listening_for_another_gets_replayed_emissions() {
     let server = TestServer::with(retain_little);
     let fingerprint = watch(&mut DiceClient::greeted(&server, "id", "command"), "k", "");
     let later = {

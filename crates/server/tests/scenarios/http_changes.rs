@@ -50,7 +50,7 @@ fn changes_are_a_stream_of_events_that_goes_on_where_it_was() {
 }
 
 #[test]
-fn who_selects_is_told_of_that_only_and_up_to_where_there_was_nothing() {
+fn a_follower_with_a_selection_gets_selected_changes_and_progress_only() {
     let server = TestServer::with_http(|_| {});
     let mut writer = server.client();
     let mut events = follow(&server, "from=$&prefix=user%3A&type=hash&progress=50");

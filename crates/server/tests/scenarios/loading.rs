@@ -31,7 +31,7 @@ fn status(answer: &str) -> &str {
 }
 
 #[test]
-fn what_needs_the_data_is_told_that_it_is_being_loaded() {
+fn commands_that_need_the_data_get_loading() {
     for (with_snapshot, value) in [(false, "value"), (true, "later")] {
         let mut server = TestServer::loading(some_data(with_snapshot), with_password_and_http);
         let mut client = server.client();

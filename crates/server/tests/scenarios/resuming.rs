@@ -153,7 +153,7 @@ fn change(step: usize) -> String {
 }
 
 #[test]
-fn what_is_made_again_is_byte_for_byte_what_was_told_at_first() {
+fn a_replay_is_byte_for_byte_what_was_sent_at_first() {
     let server = TestServer::new();
     let mut writer = resp3(&server);
     // Each read has its own connection, which receives every emission live.
@@ -345,7 +345,7 @@ fn more_than_there_are_places_for_take_turns() {
 }
 
 #[test]
-fn who_does_not_read_keeps_the_only_place_from_nobody() {
+fn a_subscriber_that_does_not_read_does_not_occupy_the_only_replay() {
     let server = TestServer::with(|config| {
         config.watch_retention_bytes = 1 << 20;
         config.watch_backlogs = 1;
@@ -491,7 +491,7 @@ fn wait_dormant(server: &TestServer, count: u64) {
 }
 
 #[test]
-fn a_read_that_nobody_listened_to_goes_on_where_its_subscriber_was() {
+fn a_read_without_listeners_resumes_at_its_subscribers_position() {
     let server = TestServer::with(answer_no_unheard);
     assert!(ask(&mut resp3(&server), "GET.WATCH k").starts_with("%4 $6 sub_id $3 1-0"));
     assert!(ask(&mut resp3(&server), "KEYS.WATCH *").starts_with("%4 $6 sub_id $3 2-0"));

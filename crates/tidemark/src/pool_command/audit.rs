@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_is_told_if_one_of_its_draws_is_asked_for() {
+    fn a_frame_is_printed_if_one_of_its_draws_is_selected() {
         let has = |from, to, first_draw, end| {
             Range { from, to }.has(&Frame { time_us: 5, first_draw, events: &[] }, end)
         };

@@ -145,7 +145,7 @@ impl Pair {
 }
 
 #[test]
-fn chosen_commands_tell_what_they_tell_in_redis() {
+fn chosen_commands_publish_the_events_of_redis() {
     let mut pair = Pair::new("KEg$lshzxnm");
     pair.expect_same(
         "SET k 1
@@ -342,7 +342,7 @@ fn chosen_commands_tell_what_they_tell_in_redis() {
 }
 
 #[test]
-fn waiting_clients_tell_what_they_tell_in_redis() {
+fn waiting_clients_publish_the_events_of_redis() {
     let mut pair = Pair::new("KEAn");
     for (waiting, push) in [
         ("BLPOP none l 0", "RPUSH l a"),
@@ -380,7 +380,7 @@ fn until_blocked(client: &mut Pipeline) {
 }
 
 #[test]
-fn expiry_tells_what_it_tells_in_redis() {
+fn expiry_publishes_the_events_of_redis() {
     let mut pair = Pair::new("KEAn");
     for (set, then) in
         [("SET k 1 PX 5", ""), ("SETEX k 1 1", ""), ("SET k 1 PX 5", "SET k 2"), ("SET k 1 PX 5", "INCR k")]
@@ -440,7 +440,7 @@ fn compared<'a>(lines: &[Line], answer: &Value, events: &'a [String]) -> Vec<&'a
 }
 
 #[test]
-fn random_commands_tell_what_they_tell_in_redis() {
+fn random_commands_publish_the_events_of_redis() {
     let commands = setting("TIDEMARK_DIFFERENTIAL_EVENTS", 20_000);
     let seed = setting("TIDEMARK_DIFFERENTIAL_SEED", 1);
     // Without expiry, whose time each server chooses.

@@ -540,7 +540,7 @@ fn an_audit_has_every_draw_with_its_odds_and_no_secret_of_what_is_to_come() {
 }
 
 #[test]
-fn whoever_has_an_audit_can_check_it_without_the_server() {
+fn an_audit_can_be_checked_without_the_server() {
     let directory = tempfile::tempdir().expect("a directory");
     let (server, campaign) = campaign(directory.path());
     let mut client = server.client();
@@ -684,7 +684,7 @@ fn draws_by_rules_about_users_are_checked_as_well() {
 
 /// A check that covers less than the whole history reports that, and does not succeed.
 #[test]
-fn a_damaged_snapshot_that_would_have_been_the_beginning_is_told() {
+fn a_damaged_snapshot_at_the_beginning_is_reported() {
     let directory = tempfile::tempdir().expect("a directory");
     let arguments = ["--log-segment-bytes", "65536", "--snapshot-after", "0", "--snapshot-keep", "2"];
     let server = Server::start(directory.path(), &arguments);

@@ -278,7 +278,7 @@ fn user_of(request: &str) -> String {
 }
 
 #[test]
-fn whoever_sends_again_behind_a_kill_gets_the_same_prize_and_exactly_one() {
+fn a_request_repeated_after_a_kill_gets_the_same_prize_and_exactly_one() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut given: BTreeMap<String, (i64, String)> = BTreeMap::new();
     for round in 0..KILLS {

@@ -13,7 +13,7 @@ fn tidemark(line: &str) -> Command {
 }
 
 #[test]
-fn a_command_line_that_is_wrong_is_told_what_would_be_right() {
+fn errors_about_a_command_line_state_the_correct_form() {
     let directory = tempfile::tempdir().expect("a directory");
     std::fs::write(directory.path().join("file"), "").expect("a file");
     for (line, code, reason) in [

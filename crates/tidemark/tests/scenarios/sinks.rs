@@ -17,7 +17,7 @@ fn start(dir: &Path, url: &str) -> Server {
 }
 
 #[test]
-fn whoever_is_killed_the_stream_has_every_durable_change_once_and_in_order() {
+fn after_kills_of_either_side_the_stream_has_every_durable_change_once_and_in_order() {
     let dir = tempfile::tempdir().expect("a directory");
     let (data, store) = (dir.path().join("data"), dir.path().join("nats"));
     let mut nats = Nats::start(&store);

@@ -114,7 +114,7 @@ fn a_server_that_goes_away_is_waited_for() {
 }
 
 #[test]
-fn whoever_has_read_enough_ends_it_quietly() {
+fn a_reader_that_closes_the_output_ends_it_quietly() {
     let directory = tempfile::tempdir().expect("a directory");
     let server = server(directory.path());
     let mut child = top(server.port, &["--interval", "100ms"]).spawn().expect("the binary starts");
@@ -124,7 +124,7 @@ fn whoever_has_read_enough_ends_it_quietly() {
 }
 
 #[test]
-fn what_is_wrong_is_told() {
+fn errors_are_reported() {
     let port = crate::support::free_port();
     let nobody = output(port, &["--once"]);
     assert_eq!(nobody.status.code(), Some(1));

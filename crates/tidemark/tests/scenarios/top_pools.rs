@@ -114,7 +114,7 @@ fn draws_are_compared_with_their_odds() {
 }
 
 #[test]
-fn what_is_wrong_is_told() {
+fn errors_are_reported() {
     let port = crate::support::free_port();
     let nobody = top(port, &["--once"]);
     assert_eq!(nobody.status.code(), Some(1));

@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_room_goes_on_when_the_circuit_is_closed() {
+    fn a_thread_waiting_for_room_resumes_when_the_circuit_closes() {
         let builder = || Circuit::builder().run_by(RunBy::Owner);
         let (waits, awaited) = (
             builder().build().expect("valid"),

@@ -294,7 +294,7 @@ fn xtr_07_a_circuit_without_handles_handles_what_it_has_and_ends_its_thread() {
 }
 
 #[test]
-fn xtr_11_everybody_sees_his_own_value_after_settling() {
+fn xtr_11_each_thread_sees_its_own_value_after_settling() {
     for circuit in circuits() {
         thread::scope(|scope| {
             for _ in 0..4 {

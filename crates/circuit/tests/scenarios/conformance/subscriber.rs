@@ -308,7 +308,7 @@ fn sbr_18_what_follows_the_subscribing_is_delivered_without_waiting() {
 }
 
 #[test]
-fn sbr_19_nobody_needs_to_listen() {
+fn sbr_19_an_emission_needs_no_subscriber() {
     for circuit in circuits() {
         let conduits = [circuit.conduit().expect("open")];
         emit_and_settle(&circuit, &conduits, 1000);

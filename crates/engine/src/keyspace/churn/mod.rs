@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn the_error_of_the_half_in_which_a_key_had_no_place_is_told() {
+    fn the_error_of_the_half_in_which_a_key_was_not_counted_is_reported() {
         let mut churn = Churn::new(1, 1);
         for round in 0..3 {
             for number in 0..64_u8 {

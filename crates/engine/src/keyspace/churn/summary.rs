@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_key_is_kept_in_part_and_told_apart_by_its_length() {
+    fn a_long_key_is_kept_in_part_and_distinguished_by_its_length() {
         let mut summary = Summary::default();
         let long = [b'k'; NAME_BYTES + 2];
         for length in [NAME_BYTES, NAME_BYTES + 1, NAME_BYTES + 2, NAME_BYTES + 1] {

@@ -254,7 +254,7 @@ fn told_last(pool: &mut Pool<WideTree>, repeats: Repeats) -> Option<u64> {
 }
 
 #[test]
-fn no_refusal_tells_which_draw_takes_the_last_prize() {
+fn no_refusal_reveals_which_draw_takes_the_last_prize() {
     for secret in 0..20 {
         for repeats in [Repeats::Allowed, Repeats::Excluded] {
             let told = told_last(&mut prizes([2, 5, 3], secret), repeats);

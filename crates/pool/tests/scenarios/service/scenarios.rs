@@ -34,7 +34,7 @@ fn all_three_ways_draw_what_the_pool_alone_would_draw() {
 }
 
 #[test]
-fn nobody_is_answered_before_the_frame_has_settled_and_the_next_one_is_written_meanwhile() {
+fn no_caller_is_answered_before_its_frame_is_durable_and_the_next_frame_is_written_meanwhile() {
     let journal = HeldJournal::default();
     let service = serve(journal.clone());
     let mut first = pin!(service.draw_async());
@@ -158,7 +158,7 @@ fn a_request_that_is_sent_again_is_answered_again_and_users_have_their_limits() 
 }
 
 #[test]
-fn the_schedule_goes_on_by_the_clock_also_while_nobody_asks() {
+fn the_schedule_follows_the_clock_without_requests() {
     let release =
         Release { item: "mug".into(), units: 2, from_ms: 10, every_ms: 10, times: 2, unsold: Unsold::Stays };
     let catalogue = Catalogue::new(vec![Item::limited("mug", 1, 0)]).expect("a catalogue");
@@ -216,7 +216,7 @@ fn changes_are_made_all_or_not_at_all() {
 }
 
 #[test]
-fn items_are_told_page_by_page() {
+fn items_are_listed_page_by_page() {
     let items: Vec<_> = (0..300).map(|item| Item::limited(item.to_string(), 1, 1)).collect();
     let service =
         Service::start(pool_of(items), NoJournal::default(), || 0, Settings::default()).expect("a thread");
@@ -312,7 +312,7 @@ fn a_future_that_is_dropped_has_drawn_all_the_same() {
 }
 
 #[test]
-fn what_was_asked_before_the_stop_is_answered_and_what_comes_later_is_told_so() {
+fn requests_before_the_stop_are_answered_and_later_ones_are_refused() {
     let journal = HeldJournal::default();
     let service = serve(journal.clone());
     let drawings: Vec<_> = (0..5).map(|_| service.draw_async()).collect();
@@ -351,7 +351,7 @@ fn a_callback_may_ask_for_more_but_not_wait() {
 }
 
 #[test]
-fn a_callback_that_panics_keeps_nobody_from_being_answered() {
+fn a_callback_that_panics_stops_no_other_answer() {
     let service = serve(MemoryJournal::default());
     service.draw_with(|_| panic!("this panic belongs to a test"));
     assert_eq!(service.draw().expect("a draw").number, 1);
@@ -467,7 +467,7 @@ fn whose_time_is_over_gets_nothing_however_many_there_are() {
 }
 
 #[test]
-fn whoever_draws_one_is_told_why_there_is_none() {
+fn a_draw_of_one_gets_the_reason_for_a_refusal() {
     let soft = Some(Soft { from: 1, step: 1_000_000_000 });
     let guarantee = Guarantee { after: 9, of: vec!["car".into()], scope: Scope::Pool, soft };
     let rules = Rules::new(Vec::new(), vec![guarantee]).expect("they are sound");

@@ -371,7 +371,7 @@ fn an_emission_waits_until_it_survives_the_process_and_longer_if_its_change_aske
 }
 
 #[test]
-fn what_a_blocked_client_takes_is_told_when_it_is_as_durable_as_that_client_asked() {
+fn a_blocked_client_is_answered_at_its_own_durability() {
     let bench = Bench::new(|config| config.durability = Durability::Off);
     let (mut pusher, mut popper, mut watcher) = (bench.connect(), bench.connect(), bench.connect());
     watcher.receive(b"HELLO 3\r\nLLEN.WATCH q\r\n", &bench.context());
@@ -463,7 +463,7 @@ fn a_soft_limit_gives_time_and_a_hard_limit_does_not() {
 }
 
 #[test]
-fn whoever_has_read_everything_is_not_slow() {
+fn a_client_that_has_read_everything_is_not_slow() {
     let limits = |config: &mut Config| {
         config.output_limits.normal =
             OutputLimit { hard_bytes: 0, soft_bytes: 1000, soft_time: Duration::from_mins(1) };
@@ -751,7 +751,7 @@ fn dice_frame(words: &[&str]) -> Vec<u8> {
 }
 
 #[test]
-fn a_failed_log_is_told_in_the_language_of_the_client() {
+fn a_failed_log_is_reported_in_the_clients_protocol() {
     let bench = Bench::new(|config| config.durability = Durability::Always);
     let mut connection = bench.connect();
     connection.receive(&dice_frame(&["SET", "a", "1"]), &bench.context());
@@ -791,7 +791,7 @@ proptest! {
 }
 
 #[test]
-fn positions_of_refusals_are_told_when_their_records_are_durable() {
+fn positions_of_refusals_are_sent_when_their_records_are_durable() {
     let bench = Bench::new(|config| {
         config.durability = Durability::Always;
         config.watch_backlogs = 0;
@@ -821,7 +821,7 @@ fn positions_of_refusals_are_told_when_their_records_are_durable() {
 }
 
 #[test]
-fn who_closes_while_its_place_is_looked_for_listens_no_more() {
+fn a_connection_closed_while_a_replay_begins_leaves_no_listener() {
     for asked in ["EMITRECONNECT k 1-0 1", "GET.WATCH k | RESUME 1"] {
         // The replay threads have not started.
         let bench = Bench::new(|config| config.watch_backlogs = 1);
@@ -885,7 +885,7 @@ fn a_log_that_is_full_has_not_failed_and_one_that_cannot_write_has() {
 }
 
 #[test]
-fn info_tells_why_old_segments_are_kept_and_changes_go_on() {
+fn info_states_why_old_segments_are_kept_and_changes_go_on() {
     let storage = FaultyStorage::new(Arc::new(MemoryStorage::new()), None);
     let options =
         Options { durability: Durability::Off, segment_bytes: 64 * 1024, recycle: 0, ..Options::default() };
@@ -1046,7 +1046,7 @@ fn a_confirmed_subscription_is_a_message_and_no_reply() {
 }
 
 #[test]
-fn who_drains_runs_what_was_received_and_takes_no_more() {
+fn a_draining_connection_runs_received_requests_and_reads_no_more() {
     let bench = Bench::new(|_| {});
     let mut connection = bench.connect();
     let large = format!("SETRANGE a {OUTPUT_PAUSE_BYTES} x\r\n");

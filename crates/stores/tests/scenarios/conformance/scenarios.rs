@@ -77,7 +77,7 @@ pub(crate) fn a_batch_with_an_overflow_changes_nothing(place: &Place) {
     assert_eq!(found, [Some(i64::MAX - 1), Some(i64::MIN + 1), Some(11), Some(7), Some(-7)]);
 }
 
-pub(crate) fn who_has_lost_the_name_writes_no_more(place: &Place) {
+pub(crate) fn a_fenced_writer_writes_no_more(place: &Place) {
     let (mut old, mut new) = (place.store(), place.store());
     let before = old.claim("a").expect("a claim");
     old.commit(&batch("a", before, 1, &[("x", 1)])).expect("a receipt");
@@ -105,7 +105,7 @@ pub(crate) fn who_has_lost_the_name_writes_no_more(place: &Place) {
     assert_eq!(positions(&mut *old, &["x"]), [Some(11)]);
 }
 
-pub(crate) fn a_name_that_nobody_has_claimed_has_no_batches(place: &Place) {
+pub(crate) fn an_unclaimed_name_has_no_batches(place: &Place) {
     let mut store = place.store();
     for epoch in [0, 1, u64::MAX] {
         for sequence in [0, 1] {
@@ -266,7 +266,7 @@ fn commit_until_answered(store: &mut dyn Store, batch: &Batch) {
     }
 }
 
-pub(crate) fn of_those_who_claim_a_name_at_once_one_has_it(place: &Place) {
+pub(crate) fn one_of_many_concurrent_claims_wins_the_name(place: &Place) {
     const CLAIMS: usize = 6;
     let all_ready = Barrier::new(CLAIMS);
     let mut claims: Vec<_> = std::thread::scope(|scope| {

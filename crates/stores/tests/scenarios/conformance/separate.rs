@@ -92,7 +92,7 @@ pub(crate) fn a_connection_that_was_cut_is_made_again(place: &Place) {
     }
 }
 
-pub(crate) fn who_is_not_there_is_named_without_secrets(kind: Kind) {
+pub(crate) fn an_absent_server_is_named_without_secrets(kind: Kind) {
     let port = free_port();
     let mut store = store_at(kind, port, "nowhere");
     for _ in 0..2 {

@@ -79,7 +79,7 @@ fn a_pool_comes_back_with_every_durability_if_its_service_was_stopped() {
 /// A client that knows an epoch's secret must never see that secret determine another draw, not
 /// even after a power failure.
 #[test]
-fn an_epochs_end_is_durable_before_its_secret_is_told_whatever_the_mode() {
+fn an_epochs_end_is_durable_before_its_secret_is_revealed_whatever_the_mode() {
     let mut options = options(Format::Binary);
     options.log.durability = Durability::Off;
     let (pool, journal, _) = open(Arc::new(MemoryStorage::new()), &options).expect("a pool");
@@ -96,7 +96,7 @@ fn an_epochs_end_is_durable_before_its_secret_is_told_whatever_the_mode() {
 }
 
 #[test]
-fn each_frame_that_tells_a_secret_waits_for_its_own_sync() {
+fn each_frame_that_reveals_a_secret_waits_for_its_own_sync() {
     let mut options = options(Format::Binary);
     options.log.durability = Durability::Off;
     let (_, mut journal, _) = open(Arc::new(MemoryStorage::new()), &options).expect("a pool");
@@ -128,7 +128,7 @@ fn a_format_may_be_changed_between_two_starts() {
 }
 
 #[test]
-fn readable_formats_tell_frames_in_words() {
+fn readable_formats_write_frames_in_words() {
     for (format, drawn) in
         [(Format::Jsonl, r#""text":"draws from 0 at "#), (Format::Text, " 4 draws from 0 at ")]
     {

@@ -307,7 +307,7 @@ fn squashed() -> Subscription {
 }
 
 #[test]
-fn who_wants_the_latest_only_may_be_told_less_but_not_less_than_that() {
+fn a_squashing_subscriber_may_skip_emissions_but_not_the_latest() {
     let scene = Scene::new();
     assert_eq!(scene.verdict(&squashed()), Ok(()));
     let verdict_of = |plant: &dyn Fn(&mut Stretch)| {
@@ -342,7 +342,7 @@ fn an_acknowledged_write_that_is_missing_is_found() {
 }
 
 #[test]
-fn what_a_browser_is_told_is_compared_as_json() {
+fn what_a_browser_receives_is_compared_as_json() {
     let mut subscription = flawless();
     subscription.read.form = Form::Json;
     for stretch in &mut subscription.stretches {

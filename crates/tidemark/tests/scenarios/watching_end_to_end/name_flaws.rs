@@ -105,7 +105,7 @@ fn what_is_as_it_must_be_has_no_fault() {
 }
 
 #[test]
-fn what_is_done_with_and_was_told_of_to_nobody_is_found() {
+fn acknowledged_but_undelivered_is_found() {
     let mut held_by = both(Manner::AtLeast);
     held_by.remove(0);
     finds("3 is done with, and nobody was told of it", ONE_BY_ONE, &held_by);
@@ -131,7 +131,7 @@ fn a_place_that_was_lost_is_found() {
 }
 
 #[test]
-fn what_is_told_twice_or_before_it_is_claimed_is_found() {
+fn delivered_twice_or_before_the_claim_is_found() {
     let all: Moves = &[(&[5], &[]), (&[6], &[]), (&[9], &[]), (&[10], &[])];
     finds("6 was told twice", all, &both(Manner::AtMost));
     let less: Moves = &[(&[6], &[]), (&[9], &[])];
@@ -147,7 +147,7 @@ fn what_is_done_with_behind_the_end_of_a_name_is_found() {
 }
 
 #[test]
-fn what_was_claimed_for_nobody_and_not_told_is_found() {
+fn neither_claimed_nor_delivered_is_found() {
     let all: Moves = &[(&[6], &[]), (&[9], &[]), (&[10], &[])];
     let mut held_by = one_behind_the_other(Manner::AtMost);
     held_by[1].stretch.told.remove(0);
