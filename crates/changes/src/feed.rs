@@ -326,7 +326,7 @@ mod tests {
         let (follower, called) = follow(&feed, 0);
         set(&log, "a", b"1");
         let last = set(&log, "b", b"2");
-        assert!(!follower.has_next(), "nobody has asked for a sync");
+        assert!(!follower.has_next(), "no caller has requested a sync");
         log.wait_durable(last).expect("a sync");
         assert_eq!(take(&follower, &called, 2), [1, 2]);
         let (later, called) = follow(&feed, 1);

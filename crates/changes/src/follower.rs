@@ -86,10 +86,10 @@ impl Queue {
         let mut state = self.lock();
         let mut last = state.position;
         for Told { lsn, .. } in &told {
-            assert!(*lsn > last, "record {lsn} is told of behind record {last}");
+            assert!(*lsn > last, "record {lsn} is queued after record {last}");
             last = *lsn;
         }
-        assert!(position >= last, "records are told of up to {last}, and read up to {position}");
+        assert!(position >= last, "records are queued up to {last}, and read up to {position}");
         state.position = position;
         state.bytes += told.iter().map(bytes_of).sum::<usize>();
         let has_news = !told.is_empty();

@@ -249,7 +249,7 @@ impl<F: Fn() + Send + Sync + 'static> Subscriber for AtEvents<F> {
 fn what_a_subscriber_emits_is_an_input_and_no_effect_of_its_event() {
     let circuit = build(builder());
     let (sender, heard) = mpsc::channel();
-    let note = circuit.pipe(move |text| sender.send(text).expect("somebody listens")).expect("open");
+    let note = circuit.pipe(move |text| sender.send(text).expect("a receiver listens")).expect("open");
     let told = note.clone();
     subscriber::with_default(AtEvents(move || told.emit("told")), || {
         circuit.pipe(|()| panic!("broken")).expect("open").emit(());

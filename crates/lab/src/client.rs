@@ -325,7 +325,7 @@ mod tests {
     fn a_refused_connection_names_the_address() {
         let port = test_server::nobody();
         let Err(error) = Client::connect(&Target::new("127.0.0.1", port), PATIENCE) else {
-            panic!("nobody listens there");
+            panic!("no server listens there");
         };
         assert!(error.to_string().starts_with(&format!("could not connect to 127.0.0.1:{port}")));
     }

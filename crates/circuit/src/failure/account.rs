@@ -135,7 +135,7 @@ mod tests {
         thread::spawn(move || {
             failures.report(&failure());
             failures.report(&failure());
-            done.send(()).expect("somebody waits");
+            done.send(()).expect("the receiver waits");
         });
         is_done.recv_timeout(Duration::from_secs(30)).expect("reporting comes to an end");
         drop(sender);

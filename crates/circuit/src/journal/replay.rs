@@ -342,7 +342,7 @@ impl<R: Read> Replay<R> {
             return Err(ReplayError::Mislabelled(label.clone()));
         }
         let Some(_replayed) = InReplay::begin(circuit.machine()) else {
-            return Err(ReplayError::WrongCircuit("it is being run by somebody else"));
+            return Err(ReplayError::WrongCircuit("it is already being run"));
         };
         self.has_run = true;
         self.run_frames(circuit)

@@ -53,7 +53,7 @@ fn loom_a_lane_is_dropped_last() {
         });
         drop(circuit);
         other.join().unwrap();
-        assert_eq!(sum.get(), 1, "nobody waits, and it is handled all the same");
+        assert_eq!(sum.get(), 1, "handled without a waiter");
     });
 }
 
@@ -90,7 +90,7 @@ fn loom_a_second_closer_that_waits_sees_the_end() {
             move || circuit.close()
         });
         circuit.close_and_settle().expect("outside");
-        assert!(is_dropped.load(Ordering::Relaxed), "who waits relies on it");
+        assert!(is_dropped.load(Ordering::Relaxed), "the waiter relies on it");
         other.join().unwrap();
     });
 }
@@ -110,7 +110,7 @@ fn loom_a_thread_that_closes_a_subscription_of_a_closing_circuit_and_waits_sees_
             move || circuit.close()
         });
         subscription.close_and_settle().expect("outside");
-        assert!(is_told.load(Ordering::Relaxed), "who waits relies on it");
+        assert!(is_told.load(Ordering::Relaxed), "the waiter relies on it");
         other.join().unwrap();
     });
 }

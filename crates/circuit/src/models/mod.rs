@@ -224,7 +224,7 @@ fn loom_dropping_the_last_handle_leaks_nothing() {
         });
         drop(circuit);
         other.join().unwrap();
-        assert_eq!(sum.get(), 1, "nobody waits, and it is handled all the same");
+        assert_eq!(sum.get(), 1, "handled without a waiter");
     });
 }
 

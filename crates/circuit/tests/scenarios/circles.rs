@@ -49,7 +49,7 @@ fn ring(drivers: &[RunBy], act: Act) -> (Vec<Circuit>, Pipe<u32>, Receiver<Resul
             if steps > 0 {
                 known.get().expect("tied")[next].emit(steps - 1);
             }
-            sender.send(act(&behind)).expect("somebody listens");
+            sender.send(act(&behind)).expect("a receiver listens");
         };
         circuit.pipe(receptor).expect("open")
     });
@@ -70,7 +70,7 @@ fn go_round(drivers: &[RunBy], act: Act) -> Vec<Result<(), ContextError>> {
         // In the order in which they wait for each other, twice: work that one circuit may not wait
         // for, the next has yet to do.
         let settled = (0..2).all(|_| all.iter().all(|circuit| circuit.settle().is_ok()));
-        done.send(settled).expect("somebody listens");
+        done.send(settled).expect("a receiver listens");
     });
     assert!(is_done.recv_timeout(PATIENCE).expect("they go on"), "outside");
     let outcomes: Vec<_> = outcomes.try_iter().collect();
@@ -88,7 +88,7 @@ fn circuits_that_settle_each_other_in_a_circle_are_refused_that() {
                     [Some(one.clone()), Some(other.clone()), third].into_iter().flatten().collect();
                 let outcomes = go_round(&drivers, Circuit::settle);
                 let refused = outcomes.iter().filter(|outcome| outcome.is_err()).count();
-                assert_eq!(refused, 1, "who closes the circle: {outcomes:?}");
+                assert_eq!(refused, 1, "the wait that closes the cycle is refused: {outcomes:?}");
             }
         }
     }
@@ -147,12 +147,12 @@ fn close_is_refused(driver: &RunBy, pause: Duration) -> bool {
     let back = other.pipe(move |()| {
         thread::sleep(pause);
         let outcome = first.close_and_settle();
-        sender.send((outcome, first.is_closed())).expect("somebody listens");
+        sender.send((outcome, first.is_closed())).expect("a receiver listens");
     });
     let (back, behind) = (back.expect("open"), other.clone());
     let start = one.pipe(move |()| {
         back.emit(());
-        own.send(behind.settle()).expect("somebody listens");
+        own.send(behind.settle()).expect("a receiver listens");
     });
     start.expect("open").emit(());
     let (done, is_done) = mpsc::channel();
@@ -184,7 +184,7 @@ fn of_those_that_begin_to_wait_for_each_other_at_once_one_is_refused_at_least() 
                         // Each circuit is within an input now, and stays so until its wait has
                         // ended.
                         together.wait();
-                        sender.send(behind.settle()).expect("somebody listens");
+                        sender.send(behind.settle()).expect("a receiver listens");
                     };
                     circuits[at].pipe(receptor).expect("open")
                 })
@@ -192,7 +192,7 @@ fn of_those_that_begin_to_wait_for_each_other_at_once_one_is_refused_at_least() 
             for _ in 0..500 {
                 pipes.iter().for_each(|pipe| pipe.emit(()));
                 let all: Vec<_> =
-                    (0..length).map(|_| outcomes.recv_timeout(PATIENCE).expect("nobody hangs")).collect();
+                    (0..length).map(|_| outcomes.recv_timeout(PATIENCE).expect("no thread hangs")).collect();
                 assert!(all.iter().any(Result::is_err), "{all:?}");
             }
             circuits.iter().for_each(Circuit::close);
@@ -205,7 +205,7 @@ fn a_chain_of_waits_is_no_circle_nor_are_two_ways_to_the_same_end() {
     for driver in drivers() {
         let (end, heard) = (run_by(driver.clone()), mpsc::channel());
         let (sender, received) = heard;
-        let pipe = end.pipe(move |value: u32| sender.send(value).expect("somebody listens")).expect("open");
+        let pipe = end.pipe(move |value: u32| sender.send(value).expect("a receiver listens")).expect("open");
         let wait_for = |behind: Vec<(Circuit, Pipe<u32>)>| {
             let circuit = run_by(driver.clone());
             let pipe = circuit.pipe(move |value: u32| {
@@ -235,7 +235,7 @@ fn failures_of<const N: usize>(circuits: &[Circuit; N]) -> [Receiver<Failure>; N
         let faults = circuit.faults().expect("open");
         let subscriber = circuit.subscriber(move |_: &Subject, registrar: &mut Registrar<'_, Failure>| {
             let sender = sender.clone();
-            registrar.receptor(move |failure| sender.send(failure).expect("somebody listens"));
+            registrar.receptor(move |failure| sender.send(failure).expect("a receiver listens"));
         });
         faults.subscribe(&subscriber.expect("open")).expect("open");
         // The subscription lasts only while a handle of the failures' conduit exists.
@@ -277,12 +277,12 @@ fn circuits_that_wait_for_room_in_each_other_drop_what_would_close_the_circle_an
             thread::spawn(move || {
                 // Often enough: each circuit may have given the other more work.
                 let settled = (0..10).all(|_| all.iter().all(|circuit| circuit.settle().is_ok()));
-                done.send(settled).expect("somebody listens");
+                done.send(settled).expect("a receiver listens");
             });
             assert!(is_done.recv_timeout(PATIENCE).expect("they go on"), "outside");
             let dropped: u64 = circuits.iter().map(Circuit::dropped).sum();
             let failures: u64 = circuits.iter().map(Circuit::failures).sum();
-            assert!(dropped > 0 && dropped == failures, "what is dropped is told: {dropped} {failures}");
+            assert!(dropped > 0 && dropped == failures, "each drop is reported: {dropped} {failures}");
             for (circuit, told) in circuits.iter().zip(told) {
                 assert!(circuit.close_and_settle().is_ok());
                 let told: Vec<Failure> = told.try_iter().collect();
@@ -316,16 +316,16 @@ fn room_is_refused(driver: &RunBy, pause: Duration) -> bool {
     let back = other.pipe(move |()| {
         thread::sleep(pause);
         let outcomes = [sink.try_emit(1), sink.try_emit(2)];
-        sender.send(outcomes).expect("somebody listens");
+        sender.send(outcomes).expect("a receiver listens");
     });
     let (back, behind) = (back.expect("open"), other.clone());
     let start = one.pipe(move |()| {
         back.emit(());
-        own.send(behind.settle()).expect("somebody listens");
+        own.send(behind.settle()).expect("a receiver listens");
     });
     start.expect("open").emit(());
-    let outcomes = outcomes.recv_timeout(PATIENCE).expect("nobody hangs");
-    let has_waited = of_first.recv_timeout(PATIENCE).expect("nobody hangs").is_ok();
+    let outcomes = outcomes.recv_timeout(PATIENCE).expect("no thread hangs");
+    let has_waited = of_first.recv_timeout(PATIENCE).expect("no thread hangs").is_ok();
     one.close();
     other.close();
     if has_waited {
@@ -352,7 +352,7 @@ fn a_circuit_run_by_a_receptor_cannot_wait_for_room_in_the_receptors_circuit() {
         behind.settle().expect("no circle");
     });
     start.expect("open").emit(());
-    let outcomes = outcomes.recv_timeout(PATIENCE).expect("nobody hangs");
+    let outcomes = outcomes.recv_timeout(PATIENCE).expect("no thread hangs");
     assert_eq!(outcomes, [Ok(()), Err(Refused::Circle(2))]);
 }
 
@@ -470,7 +470,7 @@ fn what_a_thread_drops_at_its_end_may_wait_for_circuits_that_others_are_in() {
         next.emit(());
         last.settle().expect("outside");
         let is_here = AT_THE_END.with_borrow(Option::is_some);
-        done.send(is_here).expect("somebody listens");
+        done.send(is_here).expect("a receiver listens");
     });
     assert_eq!(is_done.recv_timeout(PATIENCE), Ok(false), "another thread has lent its stack");
 }
@@ -554,7 +554,10 @@ fn what_a_waker_is_refused_is_a_failure_of_the_circuit_that_called_it() {
     let start = one.pipe(move |()| {
         inner.emit(());
         let mut settled = pin!(behind.settled().expect("no circle"));
-        assert!(settled.as_mut().poll(&mut Context::from_waker(&waker)).is_pending(), "nobody runs it yet");
+        assert!(
+            settled.as_mut().poll(&mut Context::from_waker(&waker)).is_pending(),
+            "no thread runs it yet"
+        );
         // The pool's only thread is here, so this call runs the other circuit, which wakes the
         // task.
         behind.settle().expect("no circle");
@@ -579,7 +582,7 @@ fn a_circuit_that_was_refused_can_wait_again() {
         let (sender, outcomes) = mpsc::channel();
         let (first, said) = (one.clone(), sender.clone());
         let waits = other.pipe(move |panics: bool| {
-            said.send(first.settle().is_ok()).expect("somebody listens");
+            said.send(first.settle().is_ok()).expect("a receiver listens");
             if panics {
                 std::panic::resume_unwind(Box::new("the wait is over"));
             }
@@ -588,7 +591,7 @@ fn a_circuit_that_was_refused_can_wait_again() {
         let own = waits.clone();
         let start = one.named(name!("start")).pipe(move |()| {
             own.emit(true);
-            sender.send(behind.settle().is_ok()).expect("somebody listens");
+            sender.send(behind.settle().is_ok()).expect("a receiver listens");
         });
         let start = start.expect("open");
         for _ in 0..20 {
@@ -600,7 +603,7 @@ fn a_circuit_that_was_refused_can_wait_again() {
             // Without the other's wait, each may wait.
             waits.emit(false);
             let mut said: Vec<bool> =
-                (0..3).map(|_| outcomes.recv_timeout(PATIENCE).expect("nobody hangs")).collect();
+                (0..3).map(|_| outcomes.recv_timeout(PATIENCE).expect("no thread hangs")).collect();
             said.sort_unstable();
             assert_eq!(said, [false, true, true]);
         }

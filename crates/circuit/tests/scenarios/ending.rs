@@ -39,7 +39,7 @@ fn close_beside<T: Sync>(
         });
         both.wait();
         other(thing);
-        assert!(has_ended(), "who waits for the end has seen it");
+        assert!(has_ended(), "the waiter has seen the end");
     });
 }
 
@@ -160,7 +160,7 @@ fn a_subscription_goes_with_its_conduit_whether_that_is_dropped_before_it_begins
         drop(conduit);
         circuit.close_and_settle().expect("outside");
         let told = ends.try_recv();
-        assert_eq!(told, Err(TryRecvError::Disconnected), "it is dropped, and nobody is told");
+        assert_eq!(told, Err(TryRecvError::Disconnected), "it is dropped without a call");
     }
 }
 
@@ -178,7 +178,7 @@ fn a_held_subscription_ends_with_the_circuit_though_its_conduit_is_gone() {
             }
             drop(conduit);
             circuit.settle().expect("outside");
-            assert_eq!(ends.try_iter().count(), 0, "nobody has ended it");
+            assert_eq!(ends.try_iter().count(), 0, "no call has ended it");
             if closes_itself {
                 subscription.close();
             }
@@ -450,7 +450,7 @@ fn whatever_else_is_left_of_a_circuit_that_its_owner_has_dropped_is_closed() {
     let subscription = subscribe(&circuit, &conduit, |_| (), |_| ());
     let subscriber = circuit.subscriber(|_: &Subject, _: &mut Registrar<'_, u64>| ()).expect("open");
     drop(circuit.clone());
-    assert!(!conduit.is_closed(), "somebody can run it");
+    assert!(!conduit.is_closed(), "a handle that can run it is left");
     conduit.get(name!("a")).emit(1);
     drop(circuit);
     assert_eq!(seen.strong_count(), 0, "although there is a handle of its pipe");
@@ -629,12 +629,13 @@ fn a_bank_is_closed_to_its_circuit_from_the_place_of_the_close_on() {
     let bank = circuit.bank::<u64>().expect("an open circuit");
     let (sender, received) = mpsc::channel();
     let asked = bank.clone();
-    let ask = circuit.pipe(move |name: Name| sender.send(asked.get(name).is_ok()).expect("somebody listens"));
+    let ask =
+        circuit.pipe(move |name: Name| sender.send(asked.get(name).is_ok()).expect("a receiver listens"));
     let ask = ask.expect("an open circuit");
     ask.emit(name!("before"));
     bank.close();
     ask.emit(name!("behind"));
-    assert!(bank.get(name!("outside")).is_err(), "who closed it knows at once");
+    assert!(bank.get(name!("outside")).is_err(), "the closing thread sees it immediately");
     while circuit.run(10) {}
     assert_eq!(received.try_iter().collect::<Vec<_>>(), [true, false]);
 }
@@ -647,7 +648,7 @@ fn what_a_circuit_has_of_a_bank_when_it_comes_to_its_close_is_closed_too() {
     let (asked, quiet) = (bank.clone(), circuit.subscriber(|_, _| {}).expect("an open circuit"));
     let ask = circuit.pipe(move |name: Name| {
         let ended = sender.clone();
-        let tell = move |_: &Subscription<u64>| ended.send(name).expect("somebody listens");
+        let tell = move |_: &Subscription<u64>| ended.send(name).expect("a receiver listens");
         asked.get(name).expect("open to the circuit").subscribe_with(&quiet, tell).expect("open");
     });
     let ask = ask.expect("an open circuit");
@@ -668,7 +669,7 @@ fn a_caller_that_closes_a_bank_finds_its_conduits_closed_before_the_circuit_come
     let (sender, received) = mpsc::channel();
     let asked = conduits.clone();
     let ask = circuit.pipe(move |()| {
-        sender.send(asked.each_ref().map(Conduit::is_closed)).expect("somebody listens");
+        sender.send(asked.each_ref().map(Conduit::is_closed)).expect("a receiver listens");
     });
     let ask = ask.expect("an open circuit");
     ask.emit(());
@@ -693,7 +694,7 @@ fn a_circuit_that_closes_a_bank_finds_its_conduits_closed() {
         bank.close();
         for conduit in &conduits {
             let is_closed = conduit.is_closed() && conduit.subscribe(&quiet).is_err();
-            sender.send(is_closed).expect("somebody listens");
+            sender.send(is_closed).expect("a receiver listens");
         }
     });
     close.expect("an open circuit").emit(());
@@ -743,7 +744,7 @@ fn what_an_owner_has_not_handled_goes_with_the_circuit() {
     let pipe = circuit.pipe(drop::<Arc<()>>).expect("open");
     pipe.emit(Arc::clone(&kept));
     drop(circuit);
-    assert_eq!(Arc::strong_count(&kept), 1, "while somebody has its pipe");
+    assert_eq!(Arc::strong_count(&kept), 1, "while a handle of its pipe is left");
     drop(pipe);
 }
 

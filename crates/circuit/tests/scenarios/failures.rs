@@ -68,7 +68,7 @@ fn each_failure_is_reported_once_with_whose_it_was() {
     assert_eq!(said(), ["refuses close still open"]);
     drop(faults);
     pipe.emit(9);
-    assert_eq!(said(), Vec::<String>::new(), "a conduit that is gone is told nothing");
+    assert_eq!(said(), Vec::<String>::new(), "a dropped conduit gets nothing");
     assert_eq!(circuit.failures(), 5);
 }
 
@@ -602,7 +602,11 @@ fn dead_letters_may_be_handled_by_another_circuit() {
     pipe.emit("too late".to_owned());
     drop(dead);
     other.settle().expect("outside");
-    assert_eq!(lost.iter().collect::<Vec<_>>(), ["1", "2"], "and nobody keeps the other circuit's pipe");
+    assert_eq!(
+        lost.iter().collect::<Vec<_>>(),
+        ["1", "2"],
+        "and no reference keeps the other circuit's pipe"
+    );
 }
 
 #[test]

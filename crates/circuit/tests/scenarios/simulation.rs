@@ -123,7 +123,7 @@ fn waiting_for_what_only_the_simulation_can_do_is_refused() {
         refused
     });
     for refusal in refused {
-        let refusal = refusal.expect_err("nobody would run it").to_string();
+        let refusal = refusal.expect_err("no driver would run it").to_string();
         assert!(refusal.contains("Simulation::run"), "{refusal}");
     }
 }

@@ -194,7 +194,7 @@ impl Wake for Emitting {
 fn what_a_streams_waker_emits_is_an_input_and_no_effect_of_the_value() {
     let circuit = owned();
     let (sender, heard) = mpsc::channel();
-    let note = circuit.pipe(move |text| sender.send(text).expect("somebody listens")).expect("open");
+    let note = circuit.pipe(move |text| sender.send(text).expect("a receiver listens")).expect("open");
     let (pipe, mut stream) = circuit.stream(10).expect("open");
     let waker = Waker::from(Arc::new(Emitting(note.clone())));
     assert!(Pin::new(&mut stream).poll_next(&mut Context::from_waker(&waker)).is_pending());
@@ -257,7 +257,7 @@ fn a_dropped_stream_is_forgotten_with_the_next_emission() {
     while circuit.run(10) {}
     assert_eq!(Arc::strong_count(&value), 2, "it waits in the stream");
     drop(stream);
-    assert_eq!(Arc::strong_count(&value), 1, "nobody will take it any more");
+    assert_eq!(Arc::strong_count(&value), 1, "no reader is left to take it");
     pipe.emit(Arc::clone(&value));
     pipe.emit(Arc::clone(&value));
     while circuit.run(10) {}
@@ -407,7 +407,7 @@ fn a_task_that_flushes_is_woken_by_the_drop_of_the_circuits_last_handle() {
     let (start, started) = mpsc::channel();
     let (gate, opened) = mpsc::channel();
     let pipe = circuit.pipe(move |value: u64| {
-        start.send(value).expect("somebody listens");
+        start.send(value).expect("a receiver listens");
         assert!(value != 1 || opened.recv_timeout(PATIENCE).is_ok());
     });
     let pipe = pipe.expect("open");
@@ -423,13 +423,13 @@ fn a_task_that_flushes_is_woken_by_the_drop_of_the_circuits_last_handle() {
             send(&mut inlet, 2).await.expect("open");
             poll_fn(|context| {
                 let poll = Pin::new(&mut inlet).poll_flush(context);
-                polled.send(()).expect("somebody listens");
+                polled.send(()).expect("a receiver listens");
                 poll
             })
             .await
             .expect("open");
         });
-        flush.send(()).expect("somebody listens");
+        flush.send(()).expect("a receiver listens");
     });
     is_polled.recv_timeout(PATIENCE).expect("it waits");
     gate.send(()).expect("the receptor waits");

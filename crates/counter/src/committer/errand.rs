@@ -124,7 +124,7 @@ impl Errand {
         self.told.wait(deadline).unwrap_or_else(|| {
             self.fail(late());
             // An outcome that was decided in between prevails.
-            self.told.peek().expect("it was told just now, if not before")
+            self.told.peek().expect("the outcome is set")
         })
     }
 }

@@ -219,7 +219,7 @@ proptest! {
                 let stored = world.stored(entry);
                 prop_assert!(stored == books.durable() || stored == books.durable() + books.sealed());
                 let is_clean = books.open() == 0 && books.sealed() == 0;
-                prop_assert!(entry.is_dirty.get() || is_clean, "nobody will come for {books:?}");
+                prop_assert!(entry.is_dirty.get() || is_clean, "no commit is queued for {books:?}");
             }
         }
         world.store.set_faults(Faults::default());
@@ -512,7 +512,7 @@ fn moves_that_wait_for_one_counter_keep_their_order() {
     assert_eq!(batch.deltas[0].amount, 6);
     answer(&mut world, &batch);
     assert_eq!(errands.each_ref().map(|errand| errand.is_told()), [true, false, false]);
-    assert_eq!(exact.counter.add(1), Ok(()), "whoever needs no commit waits for nobody");
+    assert_eq!(exact.counter.add(1), Ok(()), "a move that needs no commit does not wait");
     world.run();
     assert_eq!(errands.map(|errand| leave(&errand)), [Ok(3), Ok(9), Ok(1)]);
     assert_eq!(exact.counter.position(), 8 + 3 + 1 + 9 + 1);
@@ -529,7 +529,7 @@ fn no_move_is_made_for_a_caller_that_gave_up() {
     answer(&mut world, &batch);
     world.advance(SECOND * 3);
     assert_eq!(exact.counter.position(), 8);
-    assert_eq!(world.stored(&exact), 8, "what was reserved for nobody is given back");
+    assert_eq!(world.stored(&exact), 8, "an abandoned reservation is returned");
 }
 
 #[test]

@@ -258,12 +258,12 @@ mod tests {
         assert_eq!(told_other.load(Ordering::Relaxed), 1);
         assert_eq!((tracker.take(7), tracker.take(8)), (None, Some(key(b"a", 1))));
         tracker.add(key(b"b", 2));
-        assert!(!tracker.discard(7), "who has handed over has nothing to lose");
+        assert!(!tracker.discard(7), "a former taker has nothing to discard");
         assert_eq!(tracker.take(8), Some(key(b"b", 2)));
         tracker.add(key(b"b", 3));
         assert!(tracker.discard(8));
         tracker.add(key(b"b", 4));
-        assert_eq!(told_other.load(Ordering::Relaxed), 4, "told anew each time that there was nothing");
+        assert_eq!(told_other.load(Ordering::Relaxed), 4, "notified again each time the queue was empty");
         tracker.end();
         tracker.add(key(b"c", 3));
         assert_eq!(tracker.take(8), None);

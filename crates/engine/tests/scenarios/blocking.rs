@@ -119,7 +119,11 @@ fn no_client_comes_between_a_transaction_and_its_waiters() {
     let engine = Arc::new(engine());
     let others_pop = Arc::clone(&engine);
     let first = wait_as(&engine, 0, Protocol::Resp2, "BLPOP a 0", move || {
-        assert_eq!(Client::new(&others_pop).run("LPOP b"), "$-1", "who waits for b was served with him");
+        assert_eq!(
+            Client::new(&others_pop).run("LPOP b"),
+            "$-1",
+            "the waiter for b was served in the same step"
+        );
     });
     let second = wait(&engine, "BLPOP b 0");
     assert_eq!(transaction(&engine, &["RPUSH a 1", "RPUSH b 2"]), "*2 :1 :1");
@@ -307,8 +311,8 @@ fn a_client_whose_time_is_up_is_passed_over() {
     let client = Client::new(&engine);
     let (first, second) = (wait(&engine, "BLPOP l 0.5"), wait(&engine, "BLPOP l 0"));
     assert_eq!((first.timeout_ms, second.timeout_ms), (Some(500), None));
-    assert!(engine.stop_waiting(&first.waiter), "whoever stops it first answers the null array");
-    assert!(!engine.stop_waiting(&first.waiter), "and nobody else does");
+    assert!(engine.stop_waiting(&first.waiter), "the thread that stops it first answers the null array");
+    assert!(!engine.stop_waiting(&first.waiter), "and no other thread does");
     client.expect(&[("RPUSH l a", ":1")]);
     assert_eq!(first.answer(), None);
     assert_eq!(second.answer().as_deref(), Some("*2 $1 l $1 a"));
@@ -397,7 +401,7 @@ fn moves_between_shards_lose_nothing_while_others_push_and_pop() {
                         keys[(n + 3) % 12],
                         keys[(n + 7) % 12]
                     );
-                    popped.lock().expect("nobody panics").extend(elements(&client.run(&line)));
+                    popped.lock().expect("no thread panics").extend(elements(&client.run(&line)));
                 }
             });
         }
@@ -408,7 +412,7 @@ fn moves_between_shards_lose_nothing_while_others_push_and_pop() {
         });
     });
     let client = Client::new(&engine);
-    let mut all = popped.into_inner().expect("nobody panics");
+    let mut all = popped.into_inner().expect("no thread panics");
     for key in &keys {
         all.extend(elements(&client.run(&format!("LRANGE {key} 0 -1"))));
     }
@@ -437,7 +441,7 @@ fn pushes_and_pops(engine: &Engine) -> Vec<Option<String>> {
             found.push(match name {
                 "rpush" => Some(String::from_utf8_lossy(command.args[1]).into_owned()),
                 "lpop" => None,
-                other => panic!("nobody has sent {other}"),
+                other => panic!("no client has sent {other}"),
             });
         }
     }

@@ -213,7 +213,7 @@ fn another_sample_begins_anew_and_none_costs_what_was_seen() {
     let client = Client::new(&engine);
     let keys = || engine.churning(ChurnOrder::Moves, 10, client.now_us).keys.len();
     client.run("COUNTER.ADD c 1");
-    assert_eq!(keys(), 0, "nobody has asked");
+    assert_eq!(keys(), 0, "no client has asked");
     engine.set_churn_sample(1, START_US);
     client.run("COUNTER.ADD c 1");
     engine.set_churn_sample(1, START_US);

@@ -545,7 +545,11 @@ fn any_number_of_crashes_leaves_at_most_one_block_in_doubt() {
         ("COUNTER.SETTLE q", ":0"),
         ("COUNTER.SETTLE none", NO_COUNTER),
     ]);
-    assert_eq!(number("position"), granted - 2 + lost - 40, "whoever settles says that none of them is held");
+    assert_eq!(
+        number("position"),
+        granted - 2 + lost - 40,
+        "the settling writer states that none of them is held"
+    );
     assert_eq!(number("doubt"), 0);
     let again = crashed(&log, &life);
     assert_eq!(

@@ -177,7 +177,7 @@ fn a_refusal_does_not_say_which_draw_takes_the_last_prize() {
             (&format!("POOL.HISTORY {pool} COUNT 1"), "*1 *3 :99999 :1767225600000 $-1"),
         ]);
     }
-    assert_eq!((told, predicted), (0, 0), "pools of 20 that told a number, and where that was right");
+    assert_eq!((told, predicted), (0, 0), "pools of 20 that returned a number, and where that was right");
     comes_back(&engine);
 }
 
@@ -462,7 +462,7 @@ fn stock_is_released_and_lapses_on_schedule_without_a_request() {
         )
     };
     assert_eq!(client.run("POOL.DRAW raffle"), next(at + 1000));
-    assert_eq!(engine.next_deadline(), Some(at + 1000), "it is looked at by then, although nobody has drawn");
+    assert_eq!(engine.next_deadline(), Some(at + 1000), "it is checked by then without a draw");
     client.sleep_ms(1000);
     // The next draw gets the released item.
     assert_eq!(client.run("POOL.DRAW raffle"), "*2 :0 $3 car");

@@ -317,7 +317,7 @@ fn a_new_watch_sees_an_expired_key_as_absent() {
     client.sleep_ms(200);
     let second = engine.subscribe(read("GET k"), LISTENER, client.now_us).expect("a beginning");
     assert_eq!((shown(&second.answer).as_str(), second.number), ("_", 1));
-    assert_eq!(answers(&first), ["_"], "who watched before is told");
+    assert_eq!(answers(&first), ["_"], "an earlier watcher is notified");
     assert_eq!(second.logged, Some(Lsn(3)));
 }
 
@@ -369,7 +369,11 @@ fn a_subscription_does_not_resume_behind_a_record_that_a_crash_took_back() {
     assert!(again.log().appended() > told);
     let head = again.log().appended();
     assert!(matches!(resume(told), Resumed::Beyond(end) if end == head));
-    assert_eq!(done(&again, b"bill", told.0), Acknowledged::Beyond(head), "nobody could go on behind it");
+    assert_eq!(
+        done(&again, b"bill", told.0),
+        Acknowledged::Beyond(head),
+        "no subscriber could resume after it"
+    );
     assert!(matches!(resume(Lsn(2)), Resumed::Behind { number: 1, .. }));
     assert!(matches!(resume(head), Resumed::Behind { number: 6, .. }));
 }
@@ -405,7 +409,7 @@ fn queries_without_listeners_are_evicted_at_their_deadline() {
     assert_eq!(engine.query_figures().0, 2, "not yet");
     engine.forget_watched(START_US + 1_000_001);
     let (queries, bytes) = engine.query_figures();
-    assert_eq!((queries, bytes), (1, 0), "somebody listens to the other");
+    assert_eq!((queries, bytes), (1, 0), "a listener of the other is left");
     assert!(matches!(engine.resume(get.query.id(), Lsn(9), LISTENER), Resumed::Unknown));
     client.run("SET k 2");
     assert_eq!(get.query.count(), 1, "it is not looked at any more");
@@ -457,7 +461,7 @@ fn no_listener_joins_a_query_under_removal() {
                 other => panic!("{other:?}"),
             };
             (0..100).for_each(|_| std::hint::spin_loop());
-            assert!(engine.query(id).is_some(), "it is there while somebody listens");
+            assert!(engine.query(id).is_some(), "it is kept while it has a listener");
             engine.leave(&joined, OTHER, START_US);
         }
     });
@@ -498,7 +502,7 @@ fn a_query_comes_back_from_the_log_and_from_a_snapshot() {
     assert_eq!(
         query.emissions_after(1, 9, &mut into),
         Err(gone),
-        "whoever has seen the last one has missed nothing"
+        "a subscriber that has seen the last one has missed nothing"
     );
     let query = from_snapshot.query(second.query.id()).expect("it is in the snapshot");
     assert_eq!((query.count(), second.query.count()), (2, 2), "what operators remember is in the snapshot");
@@ -625,7 +629,7 @@ fn a_name_keeps_its_read_and_its_position_never_goes_back() {
         let done = Acknowledgement { name: b"bill", lsn: Lsn(lsn) };
         engine.claim(done, Lsn(from), START_US).expect("the log takes it")
     };
-    assert_eq!(claim(2, 4), Acknowledged::Before(Lsn(3)), "somebody else was given those up to there");
+    assert_eq!(claim(2, 4), Acknowledged::Before(Lsn(3)), "another subscriber was given those up to there");
     assert_eq!(claim(3, 4), Acknowledged::Moved(Lsn(6)));
     engine.leave(&get.query, LISTENER, START_US);
     engine.forget_watched(START_US + 10_000_000);
@@ -638,7 +642,7 @@ fn a_name_keeps_its_read_and_its_position_never_goes_back() {
     assert_eq!(end(START_US + 10_000_000).expect("the log takes it"), Some(Lsn(7)));
     assert_eq!(end(START_US).expect("there is nothing to do"), None);
     engine.forget_watched(START_US + 10_500_000);
-    assert_eq!(engine.query_figures().0, 1, "as long as if somebody had listened till then");
+    assert_eq!(engine.query_figures().0, 1, "as long as with a listener until then");
     engine.forget_watched(START_US + 11_000_001);
     assert_eq!(engine.query_figures().0, 0);
     let replica = replayed(&engine);
@@ -707,7 +711,7 @@ struct Told(Arc<Mutex<Vec<(usize, Lsn)>>>);
 
 impl Audience for Told {
     fn tell(&self, listener: usize, query: &SharedQuery) {
-        self.0.lock().expect("nobody panics").push((listener, query.id()));
+        self.0.lock().expect("no thread panics").push((listener, query.id()));
     }
 
     fn broadcast(&self, _: &Arc<Broadcast>) {}
@@ -722,7 +726,7 @@ fn a_listener_is_notified_once_until_it_reads() {
     engine.subscribe(read("GET k"), 1, START_US).expect("a beginning");
     client.run("SET k 1");
     client.run("SET k 2");
-    let take = || std::mem::take(&mut *told.0.lock().expect("nobody panics"));
+    let take = || std::mem::take(&mut *told.0.lock().expect("no thread panics"));
     assert_eq!(take(), [(0, Lsn(1)), (1, Lsn(1))]);
     get.query.look(1);
     client.run("SET k 3");

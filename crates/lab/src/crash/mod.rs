@@ -105,7 +105,7 @@ impl Crash<'_> {
         }
         let binary = match &options.binary {
             Some(binary) => binary.clone(),
-            None => std::env::current_exe().context("cannot tell which program this is; give --binary")?,
+            None => std::env::current_exe().context("cannot find the path of this program; give --binary")?,
         };
         let directory = options.base_dir.join(format!("{:x}-{}", self.run, self.number));
         let mut server =

@@ -121,7 +121,7 @@ fn check_room(client: &mut Client, subscribers: u32) -> anyhow::Result<()> {
     let needed = u64::from(subscribers) + 1;
     anyhow::ensure!(
         limit >= needed,
-        "{subscribers} subscribers and who writes are {needed} clients, and the server takes {limit}: start it with \
+        "{subscribers} subscribers and the writers are {needed} clients, and the server takes {limit}: start it with \
          --maxclients {needed}, and with as many open files (ulimit -n)"
     );
     Ok(())

@@ -108,7 +108,7 @@ fn waiting() -> [Benchmark; 2] {
         .of("reservation"),
         Benchmark::new(
             "ServiceOps.state",
-            "asking a service how its pool of 1,000 items stands, all of them told, by one caller",
+            "asking a service how its pool of 1,000 items stands, all of them listed, by one caller",
             |sizes| {
                 let served = Served::new(thousand(sizes.items)?, NoJournal::default())?;
                 let items = Scale::THOUSAND.items.min(sizes.items) as usize;
@@ -119,7 +119,7 @@ fn waiting() -> [Benchmark; 2] {
                 })?;
                 Ok(work.checked(move || {
                     let ((served, told), calls) = told.finish()?;
-                    anyhow::ensure!(told == calls * items as u64, "{told} items were told");
+                    anyhow::ensure!(told == calls * items as u64, "{told} items were listed");
                     served.finish()?;
                     Ok(Vec::new())
                 }))
@@ -195,7 +195,7 @@ pub(super) fn calls(served: Served, draws: u64, ask: Ask) -> anyhow::Result<Work
 /// Returns the part of a row's name that describes the callers.
 pub(super) fn who(callers: u64) -> String {
     match callers {
-        1 => "by one caller, who waits for each draw".to_owned(),
+        1 => "by one caller that waits for each draw".to_owned(),
         callers if callers <= THREADS_MAX => {
             format!("by {callers} threads, each of which waits for its draw; time over all draws together")
         }

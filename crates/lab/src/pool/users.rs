@@ -15,7 +15,7 @@ const NOW_MS: u64 = 1;
 
 pub(super) fn suite() -> Vec<Benchmark> {
     let draws: [(&str, &str, Who, Ruled); 4] = [
-        ("nobody", "of nobody, without rules", Who::Nobody, Ruled::Nothing),
+        ("nobody", "without a user and without rules", Who::Nobody, Ruled::Nothing),
         ("request", "of ever new requests, without rules", Who::Requests, Ruled::Nothing),
         ("limit", "of a thousand users in turns, with a limit a day", Who::Users, Ruled::Limit),
         (
@@ -103,7 +103,7 @@ fn expect_draws(pool: &Pool<WideTree>, draws: u64) -> anyhow::Result<Vec<Found>>
 /// Rows for the memory of many users, and the time to write and read them.
 fn rows_of_many(name: &str, ruled: Ruled) -> [Benchmark; 3] {
     let row = |what: &str, measures: &str, start: fn(Ruled, u64) -> anyhow::Result<Work>| {
-        let measures = format!("{measures} 1,000,000 users with names of 8 bytes who have drawn once each");
+        let measures = format!("{measures} 1,000,000 users with names of 8 bytes that have drawn once each");
         Benchmark::new(format!("UserOps.{what}_{name}_1m"), measures, move |sizes| start(ruled, sizes.items))
     };
     [

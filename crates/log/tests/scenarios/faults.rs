@@ -426,7 +426,7 @@ fn an_old_segment_that_cannot_be_removed_stays_until_it_can_be_and_writes_go_on(
     assert!(log.floor() > Lsn(1));
     assert!(!memory.list().expect("names").contains(&oldest));
     log.close().expect("closes");
-    assert_eq!(*told.lock().expect("no panic"), [false, true, false], "each change is told once");
+    assert_eq!(*told.lock().expect("no panic"), [false, true, false], "each change is reported once");
 }
 
 #[test]

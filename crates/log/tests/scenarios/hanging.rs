@@ -68,7 +68,7 @@ fn appenders_that_ask_for_room_never_wait_and_are_refused_in_time() {
         let refusal = log.check_writable().expect_err("changes are refused");
         assert!(matches!(refusal, AppendError::Stalled(_)), "{site:?}: {refusal}");
         assert!(refusal.to_string().contains("does not answer"), "{refusal}");
-        assert!(log.has_room_for(1000), "who would be refused does not wait for room");
+        assert!(log.has_room_for(1000), "a refused append does not wait for room");
         storage.set_plan(None);
         eventually("records are accepted again", || log.check_writable().is_ok() && log.has_room_for(1000));
         assert!(matches!(log.health(), Health::Ok));

@@ -378,7 +378,9 @@ fn a_record_is_written_before_the_listener_is_notified() {
         log.write_or_request(lsn);
         // This thread writes the record, or the commit thread does and notifies the listener.
         while log.written() < lsn {
-            receiver.recv_timeout(Duration::from_mins(1)).expect("the listener is told of what is written");
+            receiver
+                .recv_timeout(Duration::from_mins(1))
+                .expect("the listener is notified of what is written");
         }
     }
     assert_eq!(log.durable(), Lsn::ZERO, "nothing asked for a sync");

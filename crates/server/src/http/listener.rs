@@ -84,7 +84,7 @@ impl Places {
             // Recently accepted connections may have sent their requests: let these be read.
             tokio::task::yield_now().await;
         }
-        let unclosed = "nobody closes the semaphores of places";
+        let unclosed = "the semaphores of places are never closed";
         if self.evict(true) {
             return (ordinary.acquire_owned().await.expect(unclosed), true);
         }
@@ -392,7 +392,7 @@ mod tests {
             if !visit.find_ordinary_place() {
                 return "no place";
             }
-            go_on.acquire().await.expect("nobody closes it").forget();
+            go_on.acquire().await.expect("it is never closed").forget();
             "answer"
         };
         let probe = async |ConnectInfo(visit): ConnectInfo<Visit>| {
@@ -496,7 +496,7 @@ mod tests {
         let place = Arc::clone(&places);
         runtime.block_on(async {
             let watch = async move |ConnectInfo(visit): ConnectInfo<Visit>| {
-                visit.watch_from(place.try_acquire_owned().expect("nobody else watches"));
+                visit.watch_from(place.try_acquire_owned().expect("there is no other watcher"));
                 Body::from_stream(futures_util::stream::repeat_with(|| {
                     Ok::<_, io::Error>(vec![b'x'; 100_000])
                 }))

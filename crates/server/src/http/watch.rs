@@ -344,7 +344,7 @@ mod tests {
         let (mut watch, subscribed) = watch(&shared);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let told = |pending: Option<Pending>| {
-            let Pending { notice, after } = pending.expect("there is something to tell");
+            let Pending { notice, after } = pending.expect("there is a notice to send");
             if let Some(until) = after {
                 assert!(matches!(until, Until::Written(_)), "{until:?}");
                 assert!(runtime.block_on(shared.http_registry.wait_for_log(shared.engine.log(), until)));
@@ -364,7 +364,7 @@ mod tests {
         let (shared, _) = server(Durability::Off);
         let (mut watch, subscribed) = watch(&shared);
         watch.end("ERR why");
-        let notice = serde_json::to_value(watch.next().expect("it is told").notice).expect("JSON");
+        let notice = serde_json::to_value(watch.next().expect("the notice is sent").notice).expect("JSON");
         let name = format!("{}-0", subscribed.query.id());
         assert_eq!(notice, serde_json::json!({ "type": "failed", "sub_id": name, "error": "ERR why" }));
         assert!(watch.next().is_none() && watch.has_ended());
@@ -401,7 +401,7 @@ mod tests {
         let (mut watch, _) = watch(&shared);
         // The query retains its last emission regardless of the limit.
         ["1", "2", "3"].into_iter().for_each(|value| set(&shared, value));
-        let pending = watch.next().expect("there is something to tell");
+        let pending = watch.next().expect("there is a notice to send");
         let Body::Stale { floor, .. } = &pending.notice.body else { panic!("{pending:?}") };
         assert_eq!(pending.after, Some(Until::Durable(Lsn(*floor))));
     }
@@ -410,9 +410,9 @@ mod tests {
     fn the_last_subscriber_that_leaves_ends_the_engines_notifications() {
         let (shared, _) = server(Durability::Off);
         let ((first, _), (second, _)) = (watch(&shared), watch(&shared));
-        assert_eq!(shared.engine.next_forgetting_us(), None, "somebody listens");
+        assert_eq!(shared.engine.next_forgetting_us(), None, "a receiver listens");
         drop(first);
-        assert_eq!(shared.engine.next_forgetting_us(), None, "somebody listens still");
+        assert_eq!(shared.engine.next_forgetting_us(), None, "a listener is left");
         drop(second);
         assert!(shared.engine.next_forgetting_us().is_some(), "it is kept for a while, and no longer");
     }

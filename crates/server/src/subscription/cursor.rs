@@ -512,10 +512,10 @@ mod tests {
         let fill = || -> Vec<ReplayBuffer> { std::iter::from_fn(|| begin().ok()).take(100_000).collect() };
         let mut waiting = fill();
         let most = waiting.len();
-        assert!(most < 100_000 && begin().is_err(), "whoever comes back is told to try again");
+        assert!(most < 100_000 && begin().is_err(), "a resuming subscriber is asked to try again");
         waiting.truncate(1);
         let come = (0..most).filter_map(|_| begin().ok()).count();
-        assert!(come > most / 2, "those who leave make room without having had their turn: {come}");
+        assert!(come > most / 2, "subscribers that leave make room without having had their turn: {come}");
 
         let tell = |_| -> Tell { Box::new(|| {}) };
         let older = Older { replays: &replays, tell: &tell };
@@ -526,7 +526,7 @@ mod tests {
             slow
         };
         let many: Vec<Cursor> = (0..2 * most).map(|_| slow()).collect();
-        assert!((0..most).any(|_| begin().is_ok()), "slow ones keep nobody from coming back");
+        assert!((0..most).any(|_| begin().is_ok()), "slow subscribers prevent no resumption");
         assert!(replays.figures().1 > many.len());
     }
 

@@ -433,7 +433,7 @@ fn a_connection_that_watches_listens_for_the_others_of_its_client() {
         assert!(asking.ask(&["HANDSHAKE", &id, "command"]).ok);
         let fingerprint = watch(&mut asking, &key, "");
         writer.body(&["SET", &key, "1"], 17);
-        assert_eq!(asking.receive(), emission("1", fingerprint), "while nobody else listens");
+        assert_eq!(asking.receive(), emission("1", fingerprint), "while there is no other listener");
         let mut listening = DiceClient::greeted(&server, &id, "watch");
         for value in ["2", "3"] {
             writer.body(&["SET", &key, value], 17);
@@ -585,7 +585,7 @@ fn emissions_are_delivered_once_and_in_order_while_listeners_change() {
                 }
             });
         }
-        eventually("every change is told", || told.lock().expect("no panic").len() >= CHANGES);
+        eventually("every change is delivered", || told.lock().expect("no panic").len() >= CHANGES);
         drop(ends);
     });
     let mut told = told.into_inner().expect("no panic");

@@ -267,7 +267,7 @@ fn the_password_is_asked_for() {
     Events::ask(&server, query, "Authorization: Basic YW55Ym9keTpzZWNyZXQ=\r\n").next();
     Events::open(&server, &format!("{query}&token=secret")).next();
     assert!(Socket::try_open(&server, "?token=secret", "").is_ok());
-    assert!(server.http("/health/live").contains("200 OK"), "health is for everybody");
+    assert!(server.http("/health/live").contains("200 OK"), "health is for every client");
 }
 
 #[test]

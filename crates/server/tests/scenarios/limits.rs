@@ -56,10 +56,7 @@ fn an_administrator_connects_when_all_places_are_taken() {
     server.client().ask("SET a 1", "+OK\r\n");
     administrator.send("GET a\r\n");
     let answer = administrator.until_closed();
-    assert_eq!(
-        answer, b"-ERR max number of clients reached\r\n",
-        "who came for a reserved place keeps to it"
-    );
+    assert_eq!(answer, b"-ERR max number of clients reached\r\n", "a client in a reserved place keeps it");
 }
 
 #[test]

@@ -77,7 +77,7 @@ fn commands_that_need_the_data_get_loading() {
         dice.expect_error(&["GET", "key"], &LOADING[1..LOADING.len() - 2]);
         dice.expect_error(&["GET.WATCH", "key"], &LOADING[1..LOADING.len() - 2]);
 
-        assert!(server.load(), "nobody stops it");
+        assert!(server.load(), "it is not stopped");
         client.ask("GET key", &format!("$5\r\n{value}\r\n"));
         client.ask("DBSIZE", ":2\r\n");
         client.ask("CLIENT GETNAME", "$3\r\none\r\n");

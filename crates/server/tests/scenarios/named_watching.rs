@@ -16,7 +16,7 @@ fn holder_of(server: &TestServer, name: &str) -> u64 {
     client.command(&["WATCHES", "NAMED", name]);
     while client.line() != "client" {}
     let id = client.line();
-    id.strip_prefix(':').and_then(|id| id.parse().ok()).unwrap_or_else(|| panic!("nobody has it: {id}"))
+    id.strip_prefix(':').and_then(|id| id.parse().ok()).unwrap_or_else(|| panic!("it has no client: {id}"))
 }
 
 /// Writes 1, 2, … `count` to the key `k`.
@@ -183,7 +183,7 @@ fn a_name_that_another_one_replaces_on_a_connection_is_free() {
     one.expect(begun("1-0", 4, 1, &value(1)) + &replaced("second"));
     other.command(&["WATCHES", "NAMED", "second"]);
     while other.line() != "client" {}
-    assert_eq!(other.line(), "_", "nobody has it");
+    assert_eq!(other.line(), "_", "it has no client");
 }
 
 #[test]

@@ -622,7 +622,7 @@ fn a_client_that_leaves_is_untracked() {
     client.ask("MGET a b", "*2\r\n_\r\n_\r\n");
     drop(client);
     eventually("it has left", || figure(&mut observer, "tracking_clients") == "0");
-    assert_eq!(figure(&mut observer, "tracking_total_keys"), "0", "with nobody left to be told");
+    assert_eq!(figure(&mut observer, "tracking_total_keys"), "0", "with no client left to notify");
     observer.ask("SET a 1", OK);
 }
 
@@ -740,7 +740,7 @@ fn under_always_no_client_is_notified_before_the_change_is_durable() {
         writer.expect(stale(&["k"]));
         reader.expect(stale(&["k"]));
         let durable: u64 = figure(&mut writer, "log_durable_lsn").parse().expect("a number");
-        assert!(durable > round, "told of record {} while {durable} is durable", round + 1);
+        assert!(durable > round, "notified of record {} while {durable} is durable", round + 1);
     }
 }
 
@@ -764,7 +764,7 @@ fn no_client_cache_keeps_a_stale_value() {
     let told = |reader: &mut Connection, kept: &mut Option<String>| {
         assert_eq!(reader.line(), "$10");
         reader.expect(format!("invalidate\r\n{}", array(&["k"])));
-        assert!(kept.take().is_some(), "told of what was not read since");
+        assert!(kept.take().is_some(), "notified of a key that was not read since");
     };
     while kept.as_deref() != Some(&(2 * ROUNDS).to_string()) {
         if kept.is_some() {

@@ -160,7 +160,7 @@ fn every_subscriber_of_a_fan_out_has_each_value_and_so_has_the_floor() {
     assert!(value(&report, "memory_peak") >= value(&report, "memory_after"), "{report:?}");
     assert_eq!(value(&report, "output_waiting"), Some(0.0), "{report:?}");
     let (status, report) = bench("reconnect", &flags(&at(server.port), &["--iterations", "1"]));
-    assert_eq!(status, Some(0), "everybody has left: {report:?}");
+    assert_eq!(status, Some(0), "all clients have left: {report:?}");
 }
 
 #[test]

@@ -376,7 +376,7 @@ fn until_blocked(client: &mut Pipeline) {
         }
         std::thread::sleep(Duration::from_millis(2));
     }
-    panic!("nobody waits");
+    panic!("no client waits");
 }
 
 #[test]

@@ -98,7 +98,7 @@ fn of_the_log_gives_its_pending_prize_to_no_client() {
         for command in [&["POOL.DRAW", "prizes"][..], &["POOL.RESERVE", "prizes", "1000"]] {
             match client.call(command).expect("an answer") {
                 Answer::Error(text) => assert!(text.starts_with("MISCONF "), "{text}"),
-                answer => panic!("somebody has won after a failed sync: {answer:?}"),
+                answer => panic!("a client has won after a failed sync: {answer:?}"),
             }
         }
         server.kill();

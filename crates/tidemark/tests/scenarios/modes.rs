@@ -229,7 +229,7 @@ fn emissions_that_were_sent_survive_a_kill_whatever_the_durability() {
             assert_eq!(
                 kept,
                 Answer::Bulk(next.to_string()),
-                "{durability}, round {round}: a told change was taken back"
+                "{durability}, round {round}: a delivered change was lost"
             );
             server.kill();
         }

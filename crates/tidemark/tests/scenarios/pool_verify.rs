@@ -377,7 +377,7 @@ fn draws_from_tables_inside_of_tables_are_made_again() {
         _ => 0.45,
     };
     assert!((first - expected).abs() < 1e-12 && draws[0]["weight"].is_null(), "{}", draws[0]);
-    assert!(draws[42]["odds"].is_null(), "what came before it in one call is not told by itself");
+    assert!(draws[42]["odds"].is_null(), "the odds after earlier draws of the same call are not reported");
     let file = directory.path().join("audit.jsonl");
     let lines: Vec<String> = told.iter().map(Value::to_string).collect();
     std::fs::write(&file, lines.join("\n") + "\n").expect("a disk");

@@ -217,7 +217,7 @@ fn what_is_not_the_sinks_own_is_left_alone() {
     let mut client = server.client();
     client.call(&["DURABLE", "SET", "k", "v"]).expect("an answer");
     eventually("the sink complains", || {
-        sink(&mut client)["last_error"].contains("somebody else writes there")
+        sink(&mut client)["last_error"].contains("another writer is active there")
     });
     assert_eq!((sink(&mut client)["state"].as_str(), stream.count()), ("retrying", 1));
     // A stream with records that this log does not have is refused as well.

@@ -61,7 +61,7 @@ fn one_reading_is_a_document() {
         (&total["moves"], &total["moved_units"], &total["commits"], &total["committed_units"]),
         (&4.into(), &61.into(), &1.into(), &40.into())
     );
-    assert!(document["per_second"].is_null(), "one reading tells no rates");
+    assert!(document["per_second"].is_null(), "one reading gives no rates");
     let seats = &document["top"][0];
     assert_eq!(
         (&seats["key"], &seats["moves"], &seats["units"], &seats["committed"], &seats["churn"]),

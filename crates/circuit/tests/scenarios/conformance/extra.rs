@@ -398,8 +398,8 @@ fn times_scheduled() -> BTreeMap<OsString, String> {
     if !cfg!(target_os = "linux") {
         return BTreeMap::new();
     }
-    let own = fs::read_link("/proc/thread-self").expect("Linux tells about threads");
-    let threads = fs::read_dir("/proc/self/task").expect("Linux tells about threads");
+    let own = fs::read_link("/proc/thread-self").expect("Linux lists threads");
+    let threads = fs::read_dir("/proc/self/task").expect("Linux lists threads");
     let others = threads.map(|thread| thread.expect("a thread"));
     let others = others.filter(|thread| Some(&*thread.file_name()) != own.file_name());
     // A thread that has just ended has no status.

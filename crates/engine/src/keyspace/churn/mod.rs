@@ -219,7 +219,7 @@ mod tests {
         assert_eq!(
             of(&mut churn, b"a", at + HALF_MS),
             Some((2, 0, 10, 3)),
-            "who moved before is known still"
+            "a key that moved before is still known"
         );
         churn.see(&mover(b"a"), 1, at + HALF_MS);
         churn.see(&mover(b"b"), 1, at + HALF_MS);

@@ -170,7 +170,9 @@ mod tests {
             }
         }
         with_mover(3, |mover| assert!(summary.see_commit(mover, 7)));
-        with_mover(999, |mover| assert!(!summary.see_commit(mover, 7), "who has no place gets none by this"));
+        with_mover(999, |mover| {
+            assert!(!summary.see_commit(mover, 7), "a key without a slot gets none by this");
+        });
         for number in 0..PLACES as u16 {
             let sighting = sighting(&summary, number).expect("there is a place for each");
             let committed = if number == 3 { 7 } else { 0 };

@@ -151,7 +151,7 @@ impl Callers {
             began: one.began.min(other.began),
             ended: one.ended.max(other.ended),
         };
-        spans.into_iter().reduce(both).context("nobody has emitted")
+        spans.into_iter().reduce(both).context("nothing was emitted")
     }
 }
 

@@ -174,7 +174,7 @@ fn combinations() -> Vec<Benchmark> {
     let durabilities = [
         (Durability::Always, "always", "when it is synced"),
         (Durability::default(), "interval", "at once; synced every 50 ms"),
-        (Durability::Off, "off", "at once; synced by nobody"),
+        (Durability::Off, "off", "at once; never synced"),
     ];
     let formats = [(Format::Binary, "binary"), (Format::Jsonl, "jsonl"), (Format::Text, "text")];
     let mut all = Vec::new();
@@ -201,7 +201,7 @@ fn combinations() -> Vec<Benchmark> {
 fn rotating() -> [Benchmark; 2] {
     [("64k", 64 << 10), ("64m", 64 << 20)].map(|(name, segment_bytes)| {
         let measures = format!(
-            "asking a service with a log in files of {name} bytes for 10,000 draws among 1,000 items; synced by nobody"
+            "asking a service with a log in files of {name} bytes for 10,000 draws among 1,000 items; never synced"
         );
         Benchmark::new(format!("JournalOps.segments_{name}"), measures, move |sizes| {
             let kept = Kept { durability: Durability::Off, ..Kept::SAFELY };
@@ -247,7 +247,7 @@ fn waiting(callers: u64) -> Benchmark {
             by_callers(callers, served)
         })
     })
-    .in_group("callers who wait until their draws are synced")
+    .in_group("callers that wait until their draws are synced")
     .of("draw");
     if callers == 1_024 { one.at_most(1_000.0) } else { one }.in_summary()
 }

@@ -60,7 +60,7 @@ impl Asked<'_> {
         let (flags, draws) = (self.flags(), self.items.len());
         assert!(
             self.is_own_event(),
-            "{draws} draws with the flags {flags} are no event, or another: nobody has asked for them"
+            "{draws} draws with the flags {flags} are no event, or another: no caller can have requested them"
         );
         if let (HAS_REQUEST, Some(request)) = (flags, self.by.request) {
             put_number(into, request.len() as u64 - 1);

@@ -56,7 +56,7 @@ fn stock_comes_in_windows_and_is_drawn_once() {
         Err(Refusal::Empty),
         "nothing comes any more"
     );
-    assert_eq!(pool.urn().version(), 1, "nobody has changed the catalogue");
+    assert_eq!(pool.urn().version(), 1, "the catalogue is unchanged");
 }
 
 #[test]

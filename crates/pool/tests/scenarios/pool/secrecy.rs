@@ -167,7 +167,7 @@ impl<S: Selector> Worlds<S> {
                     assert_eq!(first.to_string(), other.to_string(), "{step:?} is refused alike");
                     assert_eq!(first_work, work, "{step:?} is refused at the same cost");
                 }
-                _ => panic!("{step:?} tells the secret: {first:?} or {other:?}"),
+                _ => panic!("{step:?} reveals the secret: {first:?} or {other:?}"),
             }
         }
         let (outcome, _, staged) = outcomes.swap_remove(0);
@@ -246,7 +246,7 @@ fn told_last(pool: &mut Pool<WideTree>, repeats: Repeats) -> Option<u64> {
     let before = pool.next_draw();
     match pool.draw_many(100_000, repeats, &mut Vec::new()) {
         Err(Refusal::NotSoMany { left, .. } | Refusal::NotSoManyItems { left, .. }) => {
-            assert_eq!(pool.next_draw(), before, "it was told at no cost");
+            assert_eq!(pool.next_draw(), before, "it was revealed at no cost");
             Some(before + left as u64)
         }
         _ => None,

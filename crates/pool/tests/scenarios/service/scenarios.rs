@@ -333,7 +333,7 @@ fn requests_before_the_stop_are_answered_and_later_ones_are_refused() {
     let (sender, receiver) = mpsc::channel();
     service.draw_with(move |outcome| sender.send(outcome).expect("the test waits"));
     assert_eq!(receiver.recv().expect("it is called"), Err(CallError::Stopped));
-    assert_eq!(service.stop(), Ok(()), "who stops again is told the same");
+    assert_eq!(service.stop(), Ok(()), "a second stop gets the same answer");
 }
 
 #[test]
@@ -394,7 +394,7 @@ fn a_full_queue_lets_callers_wait_and_refuses_callbacks() {
         assert_eq!(receiver.recv().expect("it is called"), Err(CallError::Full));
         assert!(block_on(third).is_ok() && fourth.join().expect("no panic").is_ok());
     });
-    assert!(woken.0.load(Ordering::Relaxed) > 0, "who waits for room is woken");
+    assert!(woken.0.load(Ordering::Relaxed) > 0, "the caller waiting for room is woken");
     assert_eq!(state(&service).next_draw, 4);
 }
 

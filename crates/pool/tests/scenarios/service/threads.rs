@@ -16,7 +16,7 @@ type Ledger = Arc<Mutex<BTreeMap<u64, Option<u32>>>>;
 
 fn note(ledger: &Ledger, draw: Draw) {
     let before = ledger.lock().expect("a ledger").insert(draw.number, draw.item);
-    assert_eq!(before, None, "no two callers are told of the same draw");
+    assert_eq!(before, None, "no two callers get the same draw");
 }
 
 fn one_thread(service: &Service, ledger: &Ledger, thread: usize) {

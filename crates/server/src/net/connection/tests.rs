@@ -834,7 +834,7 @@ fn a_connection_closed_while_a_replay_begins_leaves_no_listener() {
         assert!(late.session.wait.is_some(), "{asked}");
         late.close(&bench.context());
         engine.forget_watched(bench.context().now_us + 1);
-        assert_eq!(engine.query_figures().0, 0, "{asked}: nobody listens");
+        assert_eq!(engine.query_figures().0, 0, "{asked}: no listener is left");
     }
 }
 
@@ -1041,7 +1041,7 @@ fn a_confirmed_subscription_is_a_message_and_no_reply() {
                          >3\r\n$11\r\nunsubscribe\r\n$1\r\nb\r\n:1\r\n";
         assert_eq!(connection.take(), confirmed, "{before}, {within}");
         connection.receive(b"CLIENT REPLY ON\r\nCLIENT REPLY SKIP\r\nPING\r\nPING\r\n", &bench.context());
-        assert_eq!(connection.take(), "+OK\r\n+PONG\r\n", "they are told once");
+        assert_eq!(connection.take(), "+OK\r\n+PONG\r\n", "they are sent once");
     }
 }
 
@@ -1063,7 +1063,7 @@ fn a_draining_connection_runs_received_requests_and_reads_no_more() {
     let mut waiting = bench.connect();
     waiting.receive(b"BLPOP k 0\r\nPING\r\n", &bench.context());
     waiting.drain();
-    assert!(waiting.is_finished(), "nobody will give it anything");
+    assert!(waiting.is_finished(), "nothing can be given to it");
 }
 
 #[test]

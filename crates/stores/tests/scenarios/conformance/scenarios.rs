@@ -156,7 +156,7 @@ pub(crate) fn any_text_is_a_name_or_is_refused(place: &Place) {
         ["a.b", "a b", "*", ">", "{}", "'\"\\", "\u{1f980}", "=", "A", "\n", &longest].into_iter().enumerate()
     {
         let claim = store.claim(name).expect(name);
-        assert_eq!(claim, Claim { epoch: 1, last_sequence: 0 }, "{name:?} is nobody else's name");
+        assert_eq!(claim, Claim { epoch: 1, last_sequence: 0 }, "{name:?} is no other writer's name");
         let receipt = store.commit(&batch(name, claim, 1, &[("x", 1)])).expect(name);
         assert_eq!(receipt, Receipt::Applied);
         assert_eq!(positions(&mut *store, &["x"]), [Some(number as i64 + 1)]);

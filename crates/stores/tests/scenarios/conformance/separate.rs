@@ -96,7 +96,7 @@ pub(crate) fn an_absent_server_is_named_without_secrets(kind: Kind) {
     let port = free_port();
     let mut store = store_at(kind, port, "nowhere");
     for _ in 0..2 {
-        let error = store.claim("a").expect_err("nobody is there");
+        let error = store.claim("a").expect_err("no server is there");
         assert!(matches!(error, Error::Unavailable(_)));
         let text = error.to_string();
         let says_where = text.contains(&format!("127.0.0.1:{port}"));

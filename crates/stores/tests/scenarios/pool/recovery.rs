@@ -86,7 +86,7 @@ fn an_epochs_end_is_durable_before_its_secret_is_revealed_whatever_the_mode() {
     let log = Arc::clone(journal.log());
     let service = Service::start(pool, journal, clock(), Settings::default()).expect("a thread");
     service.draw().expect("a draw");
-    assert!(log.durable() < log.appended(), "nobody waits for a draw's sync");
+    assert!(log.durable() < log.appended(), "no caller waits for a draw's sync");
     let begin = Request::BeginEpoch { client_seed: Box::default(), after: Secret::new([3; 32]) };
     service.call(begin).expect("an epoch");
     assert_eq!(log.durable(), log.appended());
@@ -101,7 +101,7 @@ fn each_frame_that_reveals_a_secret_waits_for_its_own_sync() {
     options.log.durability = Durability::Off;
     let (_, mut journal, _) = open(Arc::new(MemoryStorage::new()), &options).expect("a pool");
     let mut tell = || {
-        let position = journal.append(1, b"a frame that tells a secret").expect("it is taken");
+        let position = journal.append(1, b"a frame that reveals a secret").expect("it is taken");
         journal.settle_when_durable(position);
         position
     };
@@ -111,7 +111,7 @@ fn each_frame_that_reveals_a_secret_waits_for_its_own_sync() {
     assert_eq!(journal.settled(), Ok(journal.log().durable().0.max(second - 1)));
     journal.log().wait_durable(Lsn(second)).expect("it is synced");
     assert_eq!(journal.settled(), Ok(second), "both are durable");
-    let behind = journal.append(1, b"a frame that tells none").expect("it is taken");
+    let behind = journal.append(1, b"a frame that reveals none").expect("it is taken");
     assert_eq!(journal.settled(), Ok(behind));
 }
 

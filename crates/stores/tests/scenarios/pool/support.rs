@@ -113,7 +113,7 @@ impl Ledger {
         let told = self.draws.len() as u64;
         assert!(self.draws.keys().copied().eq(0..told), "{case}: draws are numbered without gaps");
         assert!(pool.next_draw() >= told, "{case}: {} of {told} draws are there", pool.next_draw());
-        assert!(self.unknown.is_some() || pool.next_draw() == told, "{case}: draws nobody asked for");
+        assert!(self.unknown.is_some() || pool.next_draw() == told, "{case}: draws without a request");
         assert!(pool.next_draw() <= told + self.largest, "{case}: more than the call that failed");
         let taken: u64 = pool.urn().entries().map(|entry| entry.drawn).sum();
         assert_eq!(taken, pool.next_draw(), "{case}: each draw has taken one unit");

@@ -39,7 +39,7 @@ impl<'w> Browser<'w> {
                 std::thread::sleep(Duration::from_millis(2));
             }
         }
-        self.finish().expect("nobody ends the server any more");
+        self.finish().expect("the server is no longer killed");
         self.closed.extend(self.open);
         self.closed
     }

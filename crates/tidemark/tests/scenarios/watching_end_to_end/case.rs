@@ -69,8 +69,8 @@ impl Tally {
             ("what comes behind a number is gone", self.stale_by_number),
             ("a consumer ends its own name", own),
             ("it ends that of another one", of_others),
-            ("it ends a name that nobody has", of_nobody),
-            ("whoever has a name is told that it has ended", self.told_of_end),
+            ("it ends a name without a client", of_nobody),
+            ("the client of a name is notified that it has ended", self.told_of_end),
         ]
     }
 }

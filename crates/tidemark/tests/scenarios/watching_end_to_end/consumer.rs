@@ -210,7 +210,7 @@ impl<'w> Consumer<'w> {
         };
         let (name, text) = (&tenure.held.errand.name, answer.text());
         let has_moved = text == "+OK";
-        assert!(has_moved || self.errands.is_doomed(name), "{name} has told {lsn}: {text}");
+        assert!(has_moved || self.errands.is_doomed(name), "{name} has reported {lsn}: {text}");
         if has_moved {
             self.note_done(tenure, lsn);
         }
@@ -292,7 +292,7 @@ impl<'w> Consumer<'w> {
         let is_done_before = answer.text() == "*-1";
         assert!(
             is_done_before || answer.elements().len() == 2 * batch.len(),
-            "{name} has told {batch:?}: {}",
+            "{name} has reported {batch:?}: {}",
             answer.text()
         );
         if is_done_before && batch.len() > 1 {
@@ -363,7 +363,7 @@ impl Tenure {
     /// Waits for a push and notes it; `time` is the longest wait.
     fn listen(&mut self, world: &World, time: Duration) -> io::Result<()> {
         if let Some(frame) = self.connection.next(time)? {
-            assert!(self.take(world, &frame), "nobody has asked: {}", frame.text());
+            assert!(self.take(world, &frame), "unrequested: {}", frame.text());
         }
         Ok(())
     }
@@ -373,7 +373,7 @@ impl Tenure {
         let began = Instant::now();
         while !self.has_ended {
             let name = &self.held.errand.name;
-            assert!(began.elapsed() < PATIENCE, "whoever has {name} is told that it has ended");
+            assert!(began.elapsed() < PATIENCE, "the client of {name} is notified that it has ended");
             self.listen(world, Duration::from_millis(5))?;
         }
         self.held.has_lost_name = true;

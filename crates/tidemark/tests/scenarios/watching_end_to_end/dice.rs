@@ -92,7 +92,7 @@ impl<'w> Dice<'w> {
         }
         self.connection = None;
         while let Err(error) = self.finish() {
-            assert_eq!(error.kind(), io::ErrorKind::Interrupted, "nobody ends the server any more: {error}");
+            assert_eq!(error.kind(), io::ErrorKind::Interrupted, "the server is no longer killed: {error}");
             std::thread::sleep(Duration::from_millis(2));
         }
         self.closed.extend(self.open.take().map(|(_, _, counted)| counted));
@@ -277,7 +277,7 @@ impl Counted {
             let lsn_of = |number| evidence.lsn_of(self.query, number);
             let judged = match self.with_lsns(base, lsn_of) {
                 Some(subscription) => evidence.judge(&subscription, allowance),
-                None => Err("more was told than there was".to_owned()),
+                None => Err("more was delivered than there was".to_owned()),
             };
             match judged {
                 Ok(()) => match self.judge_refusal(base, evidence, allowance) {

@@ -57,7 +57,7 @@ fn what_is_lost_or_comes_again_or_is_of_nothing_is_found() {
         counted.stretches[1].told.pop();
     });
     finds("up to 10 there is nothing", |counted| drop(counted.stretches[1].told.pop()));
-    finds("more was told than there was", |counted| counted.stretches[1].told.push(b"\"5\"".to_vec()));
+    finds("more was delivered than there was", |counted| counted.stretches[1].told.push(b"\"5\"".to_vec()));
     finds("the answer at 2", |counted| counted.stretches[0].answer = Some(b"\"1\"".to_vec()));
     finds("the emission of LSN 7", |counted| {
         counted.stretches[1].behind = 3;

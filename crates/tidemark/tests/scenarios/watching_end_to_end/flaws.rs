@@ -147,7 +147,7 @@ fn a_lost_emission_is_found() {
     for at in 0..4 {
         finds("", |subscription| drop(second_told(subscription).remove(at)));
     }
-    finds("LSN 6 was told where 5 comes next", |subscription| drop(first_told(subscription).remove(2)));
+    finds("LSN 6 was delivered where 5 comes next", |subscription| drop(first_told(subscription).remove(2)));
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn the_last_emission_lost_before_a_cut_is_found_unless_it_comes_again() {
     let mut subscription = flawless();
     first_told(&mut subscription).pop();
     assert_eq!(Scene::new().verdict(&subscription), Ok(()), "it came behind the cut");
-    finds("LSN 7 was told where 6 comes next", |subscription| {
+    finds("LSN 7 was delivered where 6 comes next", |subscription| {
         first_told(subscription).pop();
         second_told(subscription).remove(0);
     });
@@ -168,7 +168,7 @@ fn an_emission_that_comes_again_with_another_value_is_found() {
             *value = b"$1\r\n9\r\n".to_vec();
         }
     });
-    finds("LSN 5 was told where 6 comes next", |subscription| {
+    finds("LSN 5 was delivered where 6 comes next", |subscription| {
         let again = first_told(subscription)[2].clone();
         second_told(subscription).insert(0, again);
     });
@@ -176,8 +176,8 @@ fn an_emission_that_comes_again_with_another_value_is_found() {
 
 #[test]
 fn emissions_that_change_places_are_found() {
-    finds("LSN 5 was told where 3 comes next", |subscription| first_told(subscription).swap(0, 2));
-    finds("LSN 10 was told where 9 comes next", |subscription| second_told(subscription).swap(2, 3));
+    finds("LSN 5 was delivered where 3 comes next", |subscription| first_told(subscription).swap(0, 2));
+    finds("LSN 10 was delivered where 9 comes next", |subscription| second_told(subscription).swap(2, 3));
 }
 
 #[test]
@@ -231,13 +231,13 @@ fn an_emission_that_a_kill_has_taken_back_is_found() {
     subscription.stretches[1].told.pop();
     subscription.stretches[1].end = End::Broken;
     let nothing = Allowance::default();
-    let fault = scene.verdict_with(9, &subscription, &nothing).expect_err("LSN 10 was told");
-    assert!(fault.contains("LSN 10 was told, and nothing has changed there"), "{fault}");
+    let fault = scene.verdict_with(9, &subscription, &nothing).expect_err("LSN 10 was delivered");
+    assert!(fault.contains("LSN 10 was delivered, and nothing has changed there"), "{fault}");
     subscription.stretches[1].told.pop();
     assert_eq!(scene.verdict_with(9, &subscription, &nothing), Ok(()));
     subscription.stretches[1].told.push(Told::Progress { lsn: 10 });
-    scene.verdict_with(9, &subscription, &nothing).expect_err("a position was told");
-    let fault = scene.verdict_with(1, &subscription, &nothing).expect_err("the beginning was told");
+    scene.verdict_with(9, &subscription, &nothing).expect_err("a position was delivered");
+    let fault = scene.verdict_with(1, &subscription, &nothing).expect_err("the beginning was delivered");
     assert!(fault.contains("no record 2 that begins it"), "{fault}");
 }
 
@@ -262,11 +262,7 @@ fn a_refusal_without_need_is_found() {
         .expect_err("what is behind the older snapshot can be made again");
     verdict_at(5, "STALE_SEQUENCE", 7, 6, &gone_to(7)).expect_err("it was there at that time");
     verdict(7, "STALE_SEQUENCE", 7, &gone_to(7)).expect_err("nothing was asked for that is gone");
-    assert_eq!(
-        verdict(8, "STALE_SEQUENCE", 7, &gone_to(8)),
-        Ok(()),
-        "nobody knows whether a crash took it back"
-    );
+    assert_eq!(verdict(8, "STALE_SEQUENCE", 7, &gone_to(8)), Ok(()), "a crash may have lost it");
     verdict(8, "STALE_SEQUENCE", 7, &gone_to(7)).expect_err("the log has the position");
     verdict(9, "STALE_SEQUENCE", 7, &gone_to(9)).expect_err("the position is that of an emission");
     verdict(8, "STALE_SEQUENCE", 4, &gone_to(8)).expect_err("the floor is no place to go on behind");
@@ -316,11 +312,11 @@ fn a_squashing_subscriber_may_skip_emissions_but_not_the_latest() {
         scene.verdict(&subscription).expect_err("the flaw is found")
     };
     let fault = verdict_of(&|stretch| stretch.is_squashed = false);
-    assert!(fault.contains("LSN 5 was told where 3 comes next"), "{fault}");
+    assert!(fault.contains("LSN 5 was delivered where 3 comes next"), "{fault}");
     let fault = verdict_of(&|stretch| drop(stretch.told.pop()));
     assert!(fault.contains("up to 10 there is nothing"), "{fault}");
     let fault = verdict_of(&|stretch| stretch.told.swap(0, 1));
-    assert!(fault.contains("LSN 5 was told where 9 comes next"), "{fault}");
+    assert!(fault.contains("LSN 5 was delivered where 9 comes next"), "{fault}");
     let fault = verdict_of(&|stretch| stretch.told.insert(1, Told::Progress { lsn: 6 }));
     assert!(fault.contains("up to 6 there is nothing, it was said, but 6"), "{fault}");
     verdict_of(&|stretch| {

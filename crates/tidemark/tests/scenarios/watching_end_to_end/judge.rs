@@ -152,7 +152,7 @@ impl Evidence {
     fn signal(&self, name: Name) -> Result<&Signal, String> {
         self.signals.get(&name.query).ok_or_else(|| match self.reads.get(&name.query) {
             Some(_) => format!("the log has no record {} that begins it", name.query),
-            None => "nobody knows its read".to_owned(),
+            None => "its read is unknown".to_owned(),
         })
     }
 
@@ -165,7 +165,7 @@ impl Evidence {
         for told in subscription.stretches.iter().flat_map(|stretch| &stretch.told) {
             let Told::Emission { lsn, value, .. } = told else { continue };
             if *sequence.entry(*lsn).or_insert(value) != value.as_slice() {
-                return Err(format!("two values were told for LSN {lsn}"));
+                return Err(format!("two values were delivered for LSN {lsn}"));
             }
         }
         let from = match first.begin {
@@ -240,8 +240,8 @@ pub(crate) fn judge_stretch(
                     next = next.max(signal.count_at(*lsn).saturating_sub(1));
                 }
                 let expected = signal.emissions.get(next as usize);
-                let expected =
-                    expected.ok_or_else(|| format!("LSN {lsn} was told, and nothing has changed there"))?;
+                let expected = expected
+                    .ok_or_else(|| format!("LSN {lsn} was delivered, and nothing has changed there"))?;
                 judge_emission(read, expected, (next + 1 - base, *lsn, *seq), value, old.as_deref())?;
                 next += 1;
                 place = *lsn;
@@ -291,7 +291,7 @@ fn judge_emission(
     old: Option<&[u8]>,
 ) -> Result<(), String> {
     if lsn != expected.lsn {
-        return Err(format!("LSN {lsn} was told where {} comes next", expected.lsn));
+        return Err(format!("LSN {lsn} was delivered where {} comes next", expected.lsn));
     }
     if seq != number {
         return Err(format!("the emission of LSN {lsn} has number {seq} and is number {number}"));
@@ -316,7 +316,7 @@ fn judge_silence(next: Option<&Expected>, lsn: u64, last: u64) -> Result<(), Str
         Some(next) if next.lsn <= lsn => {
             Err(format!("up to {lsn} there is nothing, it was said, but {}", next.lsn))
         }
-        _ if lsn > last => Err(format!("it was told of LSN {lsn}, and the log ends at {last}")),
+        _ if lsn > last => Err(format!("LSN {lsn} was delivered, and the log ends at {last}")),
         _ => Ok(()),
     }
 }
@@ -350,11 +350,10 @@ pub(crate) fn judge_missing(
 ) -> Result<(), String> {
     let kept = if allowance.forgets { u64::MAX } else { floor.highest.min(allowance.floor) };
     match signal.emissions.get(count as usize) {
-        None => Err(format!("it was told that something is gone, and it had all {count}")),
-        Some(next) if next.lsn > floor.told.min(kept) => Err(format!(
-            "it was told that something is gone, and {} comes next, which must be there",
-            next.lsn
-        )),
+        None => Err(format!("it got a stale notice, and it had all {count}")),
+        Some(next) if next.lsn > floor.told.min(kept) => {
+            Err(format!("it got a stale notice, and {} comes next, which must be there", next.lsn))
+        }
         Some(_) => Ok(()),
     }
 }
@@ -368,7 +367,7 @@ pub(crate) fn judge_floor(
     (last, allowance): (u64, &Allowance),
 ) -> Result<(), String> {
     let Floor { told: floor, highest } = floor;
-    let said = || format!("{name} is behind {behind} and was told that all is gone up to {floor}");
+    let said = || format!("{name} is behind {behind} and got a stale notice up to {floor}");
     let kept = highest.min(allowance.floor);
     let is_emission = |lsn| signal.emissions.binary_search_by_key(&lsn, |emission| emission.lsn).is_ok();
     if floor > last {

@@ -108,9 +108,9 @@ fn what_is_as_it_must_be_has_no_fault() {
 fn acknowledged_but_undelivered_is_found() {
     let mut held_by = both(Manner::AtLeast);
     held_by.remove(0);
-    finds("3 is done with, and nobody was told of it", ONE_BY_ONE, &held_by);
+    finds("3 is acknowledged, and was delivered to no subscriber", ONE_BY_ONE, &held_by);
     held_by[0] = held(Manner::AtLeast, 2, 0, &told_behind(0)[..2]);
-    finds("6 is done with, and nobody was told of it", ONE_BY_ONE, &held_by);
+    finds("6 is acknowledged, and was delivered to no subscriber", ONE_BY_ONE, &held_by);
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn a_place_that_was_lost_is_found() {
     finds("it went on behind 5, where its position never was", &[(&[3], &[]), (&[6], &[])], &held_by);
     let mut held_by = both(Manner::AtLeast);
     held_by[1].stretch.told.remove(0);
-    finds("LSN 7 was told where 6 comes next", ONE_BY_ONE, &held_by);
+    finds("LSN 7 was delivered where 6 comes next", ONE_BY_ONE, &held_by);
     let mut held_by = both(Manner::AtLeast);
     held_by[1].stretch.told.pop();
     finds("up to 10 there is nothing", ONE_BY_ONE, &held_by);
@@ -133,9 +133,9 @@ fn a_place_that_was_lost_is_found() {
 #[test]
 fn delivered_twice_or_before_the_claim_is_found() {
     let all: Moves = &[(&[5], &[]), (&[6], &[]), (&[9], &[]), (&[10], &[])];
-    finds("6 was told twice", all, &both(Manner::AtMost));
+    finds("6 was delivered twice", all, &both(Manner::AtMost));
     let less: Moves = &[(&[6], &[]), (&[9], &[])];
-    finds("10 was told, and the position is 9", less, &one_behind_the_other(Manner::AtMost));
+    finds("10 was delivered, and the position is 9", less, &one_behind_the_other(Manner::AtMost));
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn neither_claimed_nor_delivered_is_found() {
     let all: Moves = &[(&[6], &[]), (&[9], &[]), (&[10], &[])];
     let mut held_by = one_behind_the_other(Manner::AtMost);
     held_by[1].stretch.told.remove(0);
-    finds("7 was told of to nobody and claimed for nobody", all, &held_by);
+    finds("7 was neither delivered nor claimed", all, &held_by);
     let mut held_by = one_behind_the_other(Manner::AtMost);
     held_by[1].stretch.told.drain(..2);
     assert_eq!(verdict(all, &held_by), Ok(()), "another connection had claimed up to 9");

@@ -183,7 +183,7 @@ impl Logged {
             let skipped = signal.emissions.get(next as usize..count.saturating_sub(1) as usize);
             match skipped.and_then(<[_]>::last) {
                 Some(last) if !self.positions.contains(&last.lsn) => {
-                    return Err(format!("{} was told of to nobody and claimed for nobody", last.lsn));
+                    return Err(format!("{} was neither delivered nor claimed", last.lsn));
                 }
                 _ => next = count,
             }
@@ -199,18 +199,18 @@ impl Logged {
             Manner::AtLeast => {
                 let told: BTreeSet<u64> = told().collect();
                 match done.iter().find(|lsn| !told.contains(lsn)) {
-                    Some(lsn) => Err(format!("{lsn} is done with, and nobody was told of it")),
+                    Some(lsn) => Err(format!("{lsn} is acknowledged, and was delivered to no subscriber")),
                     None => Ok(()),
                 }
             }
             Manner::AtMost => {
                 let mut once = BTreeSet::new();
                 if let Some(lsn) = told().find(|lsn| !once.insert(*lsn)) {
-                    return Err(format!("{lsn} was told twice"));
+                    return Err(format!("{lsn} was delivered twice"));
                 }
                 match once.last() {
                     Some(lsn) if *lsn > self.position() => {
-                        Err(format!("{lsn} was told, and the position is {}", self.position()))
+                        Err(format!("{lsn} was delivered, and the position is {}", self.position()))
                     }
                     _ => Ok(()),
                 }

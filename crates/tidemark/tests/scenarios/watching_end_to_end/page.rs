@@ -57,7 +57,7 @@ impl<'w> Page<'w> {
         let mut attempts = 2 + APPETITE;
         while let Err(error) = self.finish() {
             attempts -= 1;
-            assert!(attempts > 0, "nobody ends the server any more: {error}");
+            assert!(attempts > 0, "the server is no longer killed: {error}");
             self.lose_connection();
         }
         self.closed.extend(self.open.into_iter().map(|open| open.subscription));
@@ -172,7 +172,7 @@ impl<'w> Page<'w> {
             return Ok(());
         }
         let at = self.open.iter().position(|open| open.is_live && open.name == name);
-        let at = at.unwrap_or_else(|| panic!("told of {name}, which is not watched: {notice}"));
+        let at = at.unwrap_or_else(|| panic!("notified of {name}, which is not watched: {notice}"));
         match kind {
             "emission" => {
                 let told = Told::Emission {

@@ -80,7 +80,7 @@ impl<'w> Subscriber<'w> {
         // The first attempt may use the connection of a server that has gone.
         if self.finish().is_err() {
             self.lose_connection();
-            self.finish().expect("nobody ends the server any more");
+            self.finish().expect("the server is no longer killed");
         }
         self.closed.extend(self.open.into_iter().map(|open| open.subscription));
         self.closed
@@ -182,7 +182,7 @@ impl<'w> Subscriber<'w> {
         loop {
             let left = until.saturating_duration_since(Instant::now());
             let Some(frame) = self.connection()?.next(left)? else { return Ok(()) };
-            assert!(self.take(&frame), "nobody has asked: {}", frame.text());
+            assert!(self.take(&frame), "unrequested: {}", frame.text());
         }
     }
 
@@ -206,7 +206,7 @@ impl<'w> Subscriber<'w> {
         };
         let name = Name::parse(content(parts[1]));
         let at = self.open.iter().position(|open| open.is_live && open.name() == name);
-        let at = at.unwrap_or_else(|| panic!("told of {name}, which is not watched: {}", frame.text()));
+        let at = at.unwrap_or_else(|| panic!("notified of {name}, which is not watched: {}", frame.text()));
         let stretch = self.open[at].subscription.stretches.last_mut().expect("a subscription has begun");
         match told {
             Ok(told) => stretch.told.push(told),
@@ -479,7 +479,7 @@ impl<'w> Subscriber<'w> {
         let words = [b"EMITACK".to_vec(), key, name.to_string().into_bytes(), lsn.to_string().into_bytes()];
         let answer = self.ask(&words)?;
         let is_open = self.open.iter().any(|open| open.name() == name);
-        assert!(!is_open || answer.text() == "+OK", "{name} has told {lsn}: {}", answer.text());
+        assert!(!is_open || answer.text() == "+OK", "{name} has reported {lsn}: {}", answer.text());
         Ok(())
     }
 

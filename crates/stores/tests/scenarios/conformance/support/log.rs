@@ -60,7 +60,7 @@ fn commit_until_killed(folder: &Path) -> ! {
         let receipt = store.commit(&batch("writer", claim, sequence, &[("batches", 1), (&other, 1)]));
         assert_eq!(receipt.expect("a receipt"), Receipt::Applied);
         println!("acknowledged {sequence}");
-        std::io::stdout().flush().expect("somebody reads");
+        std::io::stdout().flush().expect("a reader is there");
     }
     unreachable!("numbers do not end")
 }
