@@ -29,7 +29,7 @@ const PUSHES_KEPT: usize = 4096;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// Nobody answers at the address.
+    /// No server answers at the address.
     #[error("could not connect to {address}: {reason}")]
     Connect {
         /// The address as the user knows it.
@@ -323,7 +323,7 @@ mod tests {
 
     #[test]
     fn a_refused_connection_names_the_address() {
-        let port = test_server::nobody();
+        let port = test_server::refusing_port();
         let Err(error) = Client::connect(&Target::new("127.0.0.1", port), PATIENCE) else {
             panic!("no server listens there");
         };

@@ -1,4 +1,4 @@
-//! Bounded queues: nobody is let in beyond the bound, and nobody who waits for room is forgotten.
+//! Bounded queues: admission respects the bound, and every thread waiting for room is woken.
 
 use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use loom::thread;
@@ -54,7 +54,7 @@ fn loom_callers_wait_for_a_circuit_with_room_for_one() {
         let sum = Sum::new();
         let pipe = sum.pipe(&circuit);
         pipe.emit(1);
-        // Waits until the first is taken, for which nobody settles.
+        // Waits until the first is taken, without a settle.
         pipe.emit(2);
         circuit.settle().expect("outside");
         assert_eq!((sum.get(), circuit.dropped()), (3, 0));

@@ -1,4 +1,4 @@
-//! Circuits that wait for each other at once: nobody hangs, and what is refused is refused for a reason.
+//! Circuits that wait for each other concurrently: no thread hangs, and each refusal has a reason.
 
 use loom::thread;
 

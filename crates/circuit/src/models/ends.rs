@@ -1,4 +1,4 @@
-//! Ends of circuits that others are still using: nothing that they bring is left over, and nobody waits for it for ever.
+//! Ends of circuits that other threads still use: no emission is left over, and no thread waits for ever.
 
 use std::sync::Arc as StdArc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -101,16 +101,16 @@ fn loom_a_thread_that_closes_a_subscription_of_a_closing_circuit_and_waits_sees_
         let circuit = circuit(RunBy::Waiters);
         let conduit = circuit.conduit::<u64>().expect("open");
         let subscriber = circuit.subscriber(|_, _| ()).expect("open");
-        let is_told: StdArc<AtomicBool> = StdArc::default();
-        let tell = StdArc::clone(&is_told);
-        let on_close = move |_: &Subscription<u64>| tell.store(true, Ordering::Relaxed);
+        let has_ended: StdArc<AtomicBool> = StdArc::default();
+        let ended = StdArc::clone(&has_ended);
+        let on_close = move |_: &Subscription<u64>| ended.store(true, Ordering::Relaxed);
         let subscription = conduit.subscribe_with(&subscriber, on_close).expect("open");
         let other = thread::spawn({
             let circuit = circuit.clone();
             move || circuit.close()
         });
         subscription.close_and_settle().expect("outside");
-        assert!(is_told.load(Ordering::Relaxed), "the waiter relies on it");
+        assert!(has_ended.load(Ordering::Relaxed), "the waiter relies on it");
         other.join().unwrap();
     });
 }
@@ -119,7 +119,7 @@ fn close(circuit: Circuit) {
     circuit.close_and_settle().expect("outside");
 }
 
-/// Emits a value that keeps its circuit while somebody else ends that.
+/// Emits a value that keeps its circuit while another thread ends it.
 fn bring_something_late(preemptions: usize, run_by: fn() -> RunBy, end: fn(Circuit)) {
     explore(preemptions, move || {
         let circuit = circuit(run_by());

@@ -1,6 +1,6 @@
-//! Every interleaving of small programs with whole circuits, as far as loom explores them: nobody sleeps while there is something
-//! to do, and nobody who waits is forgotten. Loom reports a lost wake-up as a deadlock, and an effect that is not visible to
-//! who waited for it as a race.
+//! Every interleaving of small programs with whole circuits, as far as loom explores them: no runner sleeps while there is work,
+//! and every waiter is woken. Loom reports a lost wake-up as a deadlock, and an effect that is not visible to its waiter as a
+//! race.
 //!
 //! `./check models` runs them. The barrier of lanes is the symmetric one here.
 #![allow(unsafe_code, reason = "cells that loom watches")]
@@ -90,7 +90,7 @@ fn loom_a_thread_is_woken_for_what_is_in_a_lane() {
         let pipe = circuit.pipe(move |()| caller.unpark()).expect("open");
         let mut lane = circuit.lane().expect("open");
         lane.emit(&pipe, ());
-        // Nobody settles: if this wakes nobody, nobody wakes us.
+        // Without a settle, only this can wake the test thread.
         thread::park();
     });
 }

@@ -1,5 +1,5 @@
-//! Tasks that wait for a circuit: whose waker was registered is woken, however close registering and getting there are, and
-//! who gives up takes nobody else's waking with it.
+//! Tasks that wait for a circuit: a registered waker is woken, however close registration and completion are, and a cancelled
+//! wait leaves the other wakers registered.
 
 use std::pin::pin;
 use std::task::{Context, Poll, Wake, Waker};
@@ -73,7 +73,7 @@ fn loom_a_task_is_woken_where_it_was_polled_last() {
         let pipe = sum.pipe(&circuit);
         pipe.emit(1);
         let mut settled = Box::pin(circuit.settled().expect("outside"));
-        // Its first waker wakes nobody.
+        // Its first waker wakes no thread.
         if settled.as_mut().poll(&mut Context::from_waker(Waker::noop())) == Poll::Pending {
             block_on(settled);
         }

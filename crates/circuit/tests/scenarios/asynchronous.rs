@@ -179,11 +179,11 @@ fn what_is_done_is_known_while_what_comes_later_goes_around_without_an_end() {
         let own: Arc<OnceLock<WeakPipe<u64>>> = Arc::default();
         let (start, started) = mpsc::channel();
         let (stopped, itself) = (Arc::clone(&stop), Arc::clone(&own));
-        let mut has_told = false;
+        let mut has_started = false;
         let pipe = circuit.pipe(move |value: u64| {
             if value == 2 && !stopped.load(Ordering::Relaxed) {
                 itself.get().expect("tied").emit(2);
-                if !std::mem::replace(&mut has_told, true) {
+                if !std::mem::replace(&mut has_started, true) {
                     start.send(()).expect("a receiver listens");
                 }
             }

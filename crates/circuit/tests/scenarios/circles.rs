@@ -231,7 +231,7 @@ fn a_chain_of_waits_is_no_circle_nor_are_two_ways_to_the_same_end() {
 /// Subscribes to each circuit's failures.
 fn failures_of<const N: usize>(circuits: &[Circuit; N]) -> [Receiver<Failure>; N] {
     circuits.each_ref().map(|circuit| {
-        let (sender, told) = mpsc::channel();
+        let (sender, reports) = mpsc::channel();
         let faults = circuit.faults().expect("open");
         let subscriber = circuit.subscriber(move |_: &Subject, registrar: &mut Registrar<'_, Failure>| {
             let sender = sender.clone();
@@ -240,7 +240,7 @@ fn failures_of<const N: usize>(circuits: &[Circuit; N]) -> [Receiver<Failure>; N
         faults.subscribe(&subscriber.expect("open")).expect("open");
         // The subscription lasts only while a handle of the failures' conduit exists.
         std::mem::forget(faults);
-        told
+        reports
     })
 }
 
@@ -270,7 +270,7 @@ fn circuits_that_wait_for_room_in_each_other_drop_what_would_close_the_circle_an
     for one in bounded_drivers() {
         for other in bounded_drivers() {
             let (circuits, first) = flooding([one.clone(), other.clone()], Pipe::emit);
-            let told = failures_of(&circuits);
+            let reports = failures_of(&circuits);
             first.emit(4);
             let (done, is_done) = mpsc::channel();
             let all = circuits.clone();
@@ -283,13 +283,13 @@ fn circuits_that_wait_for_room_in_each_other_drop_what_would_close_the_circle_an
             let dropped: u64 = circuits.iter().map(Circuit::dropped).sum();
             let failures: u64 = circuits.iter().map(Circuit::failures).sum();
             assert!(dropped > 0 && dropped == failures, "each drop is reported: {dropped} {failures}");
-            for (circuit, told) in circuits.iter().zip(told) {
+            for (circuit, reports) in circuits.iter().zip(reports) {
                 assert!(circuit.close_and_settle().is_ok());
-                let told: Vec<Failure> = told.try_iter().collect();
-                let counts: Vec<u32> = told.iter().map(Failure::count).collect();
+                let reports: Vec<Failure> = reports.try_iter().collect();
+                let counts: Vec<u32> = reports.iter().map(Failure::count).collect();
                 assert_eq!(counts, (1..=circuit.failures() as u32).collect::<Vec<_>>());
-                assert!(told.iter().all(|failure| failure.operation() == "emit"));
-                assert!(told.iter().all(|failure| failure.subject() == circuit.subject()));
+                assert!(reports.iter().all(|failure| failure.operation() == "emit"));
+                assert!(reports.iter().all(|failure| failure.subject() == circuit.subject()));
             }
             circuits.iter().for_each(Circuit::close);
         }
@@ -491,10 +491,10 @@ fn reports_around_a_refused_waker(budget: usize, pause: Duration) -> Vec<&'stati
     let other = built(Circuit::builder().run_by(RunBy::Thread).bounded(1, Overflow::Block));
     let (sender, heard) = mpsc::channel();
     let faults = one.faults().expect("open");
-    let told = sender.clone();
+    let reports = sender.clone();
     let subscriber = one.subscriber(move |_: &Subject, registrar: &mut Registrar<'_, Failure>| {
-        let told = told.clone();
-        registrar.receptor(move |failure: Failure| told.send(failure.operation()).expect("received"));
+        let reports = reports.clone();
+        registrar.receptor(move |failure: Failure| reports.send(failure.operation()).expect("received"));
     });
     faults.subscribe(&subscriber.expect("open")).expect("open");
     let input = one.pipe(move |value| sender.send(value).expect("received")).expect("open");
@@ -529,8 +529,9 @@ fn a_wakers_refused_emission_is_reported_before_the_next_input() {
         let mut all = PAUSES_MILLIS
             .into_iter()
             .map(|millis| reports_around_a_refused_waker(budget, Duration::from_millis(millis)));
-        let told = all.find(|told| told.contains(&"emit")).expect("the other circuit begins to wait");
-        assert_eq!(told, ["first", "emit", "second"], "{budget} at a time");
+        let reports =
+            all.find(|reports| reports.contains(&"emit")).expect("the other circuit begins to wait");
+        assert_eq!(reports, ["first", "emit", "second"], "{budget} at a time");
     }
 }
 
@@ -563,7 +564,7 @@ fn what_a_waker_is_refused_is_a_failure_of_the_circuit_that_called_it() {
         behind.settle().expect("no circle");
     });
     let circuits = [other];
-    let [told] = failures_of(&circuits);
+    let [reports] = failures_of(&circuits);
     start.expect("open").emit(());
     let (done, is_done) = mpsc::channel();
     let waits = one.clone();
@@ -572,7 +573,7 @@ fn what_a_waker_is_refused_is_a_failure_of_the_circuit_that_called_it() {
     let [other] = circuits;
     assert_eq!((one.dropped(), one.failures(), other.failures()), (1, 0, 1));
     other.settle().expect("outside");
-    assert_eq!(told.try_iter().map(|failure| failure.operation()).collect::<Vec<_>>(), ["emit"]);
+    assert_eq!(reports.try_iter().map(|failure| failure.operation()).collect::<Vec<_>>(), ["emit"]);
 }
 
 #[test]

@@ -159,8 +159,8 @@ fn a_subscription_goes_with_its_conduit_whether_that_is_dropped_before_it_begins
         }
         drop(conduit);
         circuit.close_and_settle().expect("outside");
-        let told = ends.try_recv();
-        assert_eq!(told, Err(TryRecvError::Disconnected), "it is dropped without a call");
+        let ended = ends.try_recv();
+        assert_eq!(ended, Err(TryRecvError::Disconnected), "it is dropped without a call");
     }
 }
 
@@ -648,8 +648,8 @@ fn what_a_circuit_has_of_a_bank_when_it_comes_to_its_close_is_closed_too() {
     let (asked, quiet) = (bank.clone(), circuit.subscriber(|_, _| {}).expect("an open circuit"));
     let ask = circuit.pipe(move |name: Name| {
         let ended = sender.clone();
-        let tell = move |_: &Subscription<u64>| ended.send(name).expect("a receiver listens");
-        asked.get(name).expect("open to the circuit").subscribe_with(&quiet, tell).expect("open");
+        let on_end = move |_: &Subscription<u64>| ended.send(name).expect("a receiver listens");
+        asked.get(name).expect("open to the circuit").subscribe_with(&quiet, on_end).expect("open");
     });
     let ask = ask.expect("an open circuit");
     // The circuit itself asks for all of them after the close from outside, not in the order of
@@ -719,8 +719,8 @@ fn the_close_of_a_bank_ends_what_hears_of_it_ahead_of_all_that_is_emitted_later(
         let conduits = [name!("b"), name!("a")].map(|name| {
             let conduit = bank.get(name).expect("open");
             let ended = sender.clone();
-            let tell = move |_: &Subscription<u64>| ended.send(format!("end of {name}")).expect("received");
-            conduit.subscribe_with(&subscriber, tell).expect("open");
+            let on_end = move |_: &Subscription<u64>| ended.send(format!("end of {name}")).expect("received");
+            conduit.subscribe_with(&subscriber, on_end).expect("open");
             conduit.get(name)
         });
         conduits.iter().for_each(|pipe| pipe.emit(1));

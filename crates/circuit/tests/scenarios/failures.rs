@@ -90,7 +90,7 @@ fn a_subscriber_of_failures_that_fails_is_not_notified_of_its_own_failure() {
 #[test]
 fn pipes_that_fail_on_failure_reports_get_one_report_for_each_input() {
     let circuit = circuit();
-    let (log, told) = mpsc::channel();
+    let (log, reports) = mpsc::channel();
     let log = circuit.pipe(move |failure: Failure| {
         log.send(failure.message().to_owned()).expect("received");
         panic!("the disk is full");
@@ -109,7 +109,7 @@ fn pipes_that_fail_on_failure_reports_get_one_report_for_each_input() {
     (7..9).for_each(|value| pipe.emit(value));
     circuit.close_and_settle().expect("it comes to an end");
     let expected = ["7 is too much", "7 is too much", "8 is too much", "8 is too much"];
-    assert_eq!(told.iter().collect::<Vec<_>>(), expected);
+    assert_eq!(reports.iter().collect::<Vec<_>>(), expected);
     assert_eq!(circuit.failures(), 6);
 }
 
@@ -340,7 +340,7 @@ fn a_failure_says_whose_it_was_what_it_was_how_often_and_what_was_done() {
         .build()
         .expect("valid");
     let faults = circuit.faults().expect("open");
-    let (sender, told) = mpsc::channel();
+    let (sender, reports) = mpsc::channel();
     let subscriber = circuit.subscriber(move |_: &Subject, registrar: &mut Registrar<'_, Failure>| {
         let sender = sender.clone();
         registrar.receptor(move |failure| sender.send(failure).expect("received"));
@@ -352,11 +352,11 @@ fn a_failure_says_whose_it_was_what_it_was_how_often_and_what_was_done() {
         pipe.emit(1);
     }
     circuit.settle().expect("outside");
-    let told: Vec<_> = told.try_iter().map(|failure: Failure| failure.to_string()).collect();
+    let reports: Vec<_> = reports.try_iter().map(|failure: Failure| failure.to_string()).collect();
     let (made, plain) = (made.subject(), plain.subject());
     assert!(format!("{made:?}").starts_with("cortex:cortex/circuit:plant/pipe:made#"));
     assert_eq!(
-        told,
+        reports,
         [
             format!("{made:?} failed to receive: bad (1 time, restarted)"),
             format!("{made:?} failed to receive: bad (2 times, quarantined)"),
@@ -370,7 +370,7 @@ fn a_failure_says_whose_it_was_what_it_was_how_often_and_what_was_done() {
 fn a_pipe_may_be_supervised_otherwise_than_its_circuit() {
     let circuit = restarting(10);
     let faults = circuit.faults().expect("open");
-    let (sender, told) = mpsc::channel();
+    let (sender, reports) = mpsc::channel();
     let subscriber = circuit.subscriber(move |_: &Subject, registrar: &mut Registrar<'_, Failure>| {
         let sender = sender.clone();
         registrar.receptor(move |failure: Failure| {
@@ -395,7 +395,10 @@ fn a_pipe_may_be_supervised_otherwise_than_its_circuit() {
         ("circuit", Remedy::Resumed),
         ("circuit", Remedy::Restarted),
     ];
-    assert_eq!(told.try_iter().collect::<Vec<_>>(), expected.map(|(name, remedy)| (name.to_owned(), remedy)));
+    assert_eq!(
+        reports.try_iter().collect::<Vec<_>>(),
+        expected.map(|(name, remedy)| (name.to_owned(), remedy))
+    );
 }
 
 #[test]

@@ -711,7 +711,7 @@ fn what_is_called_at_the_end_of_a_subscription_is_known_by_conduit_and_subscribe
         let nothing = circuit.subscriber(|_: &Subject, _: &mut Registrar<'_, u8>| ()).expect("open");
         (one, other, nothing)
     };
-    let tell = |what: &'static str| {
+    let report = |what: &'static str| {
         let sender = sender.clone();
         move |_: &Subscription<u8>| sender.send(what).expect("heard")
     };
@@ -722,8 +722,8 @@ fn what_is_called_at_the_end_of_a_subscription_is_known_by_conduit_and_subscribe
     recording.conduit("other", &other).expect("its own");
     recording.subscriber("nothing", &nothing).expect("its own");
     recording.begin().expect("open");
-    one.subscribe_with(&nothing, tell("one")).expect("open");
-    other.subscribe_with(&nothing, tell("other")).expect("open");
+    one.subscribe_with(&nothing, report("one")).expect("open");
+    other.subscribe_with(&nothing, report("other")).expect("open");
     nothing.close();
     let journal = recording.finish().expect("memory does not fail");
     assert_eq!(receiver.try_iter().collect::<Vec<_>>(), ["one", "other"]);
@@ -734,8 +734,8 @@ fn what_is_called_at_the_end_of_a_subscription_is_known_by_conduit_and_subscribe
     replay.conduit("one", &one);
     replay.conduit("other", &other);
     replay.subscriber("nothing", &nothing);
-    replay.on_close("one", "nothing", tell("one"));
-    replay.on_close("other", "nothing", tell("other"));
+    replay.on_close("one", "nothing", report("one"));
+    replay.on_close("other", "nothing", report("other"));
     assert!(replay.run(&circuit).expect("as recorded").complete);
     assert_eq!(receiver.try_iter().collect::<Vec<_>>(), ["one", "other"]);
 }
@@ -865,12 +865,15 @@ fn a_replay_needs_an_open_circuit_and_leaves_it_as_any_other() {
 fn a_circuit_cannot_be_replayed_into_while_it_runs() {
     let circuit = Circuit::builder().run_by(RunBy::Owner).build().expect("valid");
     let (itself, errors) = (circuit.clone(), Arc::new(Mutex::new(Vec::new())));
-    let told = Arc::clone(&errors);
+    let reported = Arc::clone(&errors);
     let pipe = circuit
         .pipe(move |()| {
             let journal = header();
             let mut replay = Replay::new(&journal[..]).expect("a journal");
-            told.lock().expect("no panic").extend(replay.run(&itself).err().map(|error| error.to_string()));
+            reported
+                .lock()
+                .expect("no panic")
+                .extend(replay.run(&itself).err().map(|error| error.to_string()));
         })
         .expect("open");
     pipe.emit(());

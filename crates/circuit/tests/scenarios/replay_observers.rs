@@ -64,7 +64,7 @@ impl Structure {
                     let is_of_sink = capture.subject().enclosure() == Some(sink.subject());
                     (is_of_sink, capture.subject() == sink.get(capture.name()).subject())
                 });
-                // Everything by which a receptor could tell captures apart.
+                // Everything by which a receptor could distinguish captures.
                 let like = before.iter().map(|other: &Capture<i64>| {
                     (other.subject() == capture.subject(), other.current() == capture.current())
                 });

@@ -20,9 +20,9 @@ fn in_time<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
 /// draw random numbers and read the clock.
 fn run(seed: u64) -> Vec<String> {
     let seen = Arc::new(Mutex::new(Vec::new()));
-    let note = |who: &'static str| {
+    let note = |name: &'static str| {
         let seen = Arc::clone(&seen);
-        move |value: u64| seen.lock().expect("no panic").push(format!("{who} {value}"))
+        move |value: u64| seen.lock().expect("no panic").push(format!("{name} {value}"))
     };
     let mut simulation = Simulation::new(seed);
     let (first, second) = (simulation.circuit(), simulation.circuit());

@@ -143,7 +143,7 @@ fn add(world: &mut World, entry: &Rc<Entry>, delta: i64) -> bool {
             let errand = run_errand(world, entry, Move::Add(delta));
             world.run();
             for _ in 0..100 {
-                if errand.is_told() {
+                if errand.is_decided() {
                     break;
                 }
                 world.advance(INTERVAL);
@@ -485,7 +485,7 @@ fn a_caller_gets_the_room_made_for_it_whatever_other_callers_do_meanwhile() {
     let errand = run_errand(&mut world, &exact, Move::Take(5));
     let batch = sent(&mut world);
     assert_eq!(exact.counter.add(2), Ok(()), "what was reserved before");
-    assert!(!errand.is_told());
+    assert!(!errand.is_decided());
     answer(&mut world, &batch);
     assert_eq!(leave(&errand), Ok(5));
     assert_eq!(exact.counter.position(), 15);
@@ -511,7 +511,7 @@ fn moves_that_wait_for_one_counter_keep_their_order() {
     // Up to half of a block beyond the first one.
     assert_eq!(batch.deltas[0].amount, 6);
     answer(&mut world, &batch);
-    assert_eq!(errands.each_ref().map(|errand| errand.is_told()), [true, false, false]);
+    assert_eq!(errands.each_ref().map(|errand| errand.is_decided()), [true, false, false]);
     assert_eq!(exact.counter.add(1), Ok(()), "a move that needs no commit does not wait");
     world.run();
     assert_eq!(errands.map(|errand| leave(&errand)), [Ok(3), Ok(9), Ok(1)]);
@@ -539,7 +539,7 @@ fn an_exact_refund_applies_immediately_and_is_acknowledged_when_stored() {
     assert!(add(&mut world, &exact, 92));
     let errand = run_errand(&mut world, &exact, Move::Refund(60));
     let batch = sent(&mut world);
-    assert_eq!((exact.counter.position(), errand.is_told()), (40, false));
+    assert_eq!((exact.counter.position(), errand.is_decided()), (40, false));
     assert_eq!(exact.counter.take(1), Err(Refusal::Unsettled), "nothing is admitted ahead of the store");
     answer(&mut world, &batch);
     assert_eq!(world.stored(&exact), 40);
@@ -586,8 +586,8 @@ fn a_commit_is_answered_among_far_moves() {
         // After each move, the next one.
         for _ in 0..line.len() {
             let one = line.pop_front().unwrap();
-            let is_told = one.is_told();
-            line.push_back(if is_told { run_errand(&mut world, &exact, Move::Take(50)) } else { one });
+            let is_decided = one.is_decided();
+            line.push_back(if is_decided { run_errand(&mut world, &exact, Move::Take(50)) } else { one });
         }
     }
     assert_eq!(waiter.peek(), Some(Ok(())));
@@ -646,7 +646,7 @@ fn refunds_by_little_never_leave_more_than_a_block_uncommitted() {
         let errand = run_errand(&mut world, &exact, Move::Refund(back));
         let batch = sent(&mut world);
         while exact.counter.add(-1).is_ok() {}
-        assert!(!errand.is_told() && exact.counter.books().uncommitted() <= 10);
+        assert!(!errand.is_decided() && exact.counter.books().uncommitted() <= 10);
         answer(&mut world, &batch);
         assert_eq!(leave(&errand), Ok(back));
         assert!(exact.counter.books().uncommitted() <= 10);
@@ -664,7 +664,7 @@ fn a_refund_of_nearly_a_block_does_not_wait_for_a_second_commit_to_make_room() {
     while exact.counter.add(-1).is_ok() {}
     let others = exact.counter.position();
     answer(&mut world, &batch);
-    assert!(!errand.is_told());
+    assert!(!errand.is_decided());
     assert_eq!(exact.counter.position(), others - 10);
     let batch = sent(&mut world);
     answer(&mut world, &batch);

@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
 /// A client in a queue, with its sequence number: later clients have greater ones.
-type Place = (u64, Arc<Waiter>);
+type Queued = (u64, Arc<Waiter>);
 
 /// The clients that wait for each key of a database, longest-waiting first.
-type Queues = HashMap<Box<[u8]>, VecDeque<Place>>;
+type Queues = HashMap<Box<[u8]>, VecDeque<Queued>>;
 
 /// Shard indices, each with the number of waiting moves to that shard.
 type Destinations = BTreeMap<usize, usize>;

@@ -179,7 +179,7 @@ mod tests {
                     Step::Change(key) => {
                         let mut noted = Vec::new();
                         tracked.note(&name(key), &mut noted);
-                        let told: Vec<(Vec<u8>, Vec<u64>)> = noted
+                        let notified: Vec<(Vec<u8>, Vec<u64>)> = noted
                             .into_iter()
                             .filter_map(|noted| match noted {
                                 Noted::Key(changed) => Some((changed.key.to_vec(), changed.readers.to_vec())),
@@ -187,7 +187,7 @@ mod tests {
                             })
                             .collect();
                         let expected = model.remove(&name(key)).map(|readers| (name(key), readers.into_iter().collect()));
-                        prop_assert_eq!(told, expected.into_iter().collect::<Vec<_>>());
+                        prop_assert_eq!(notified, expected.into_iter().collect::<Vec<_>>());
                     }
                     Step::ForgetAny(seed) => {
                         let forgotten = tracked.forget_any(|| seed);

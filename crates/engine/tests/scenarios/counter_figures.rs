@@ -166,7 +166,7 @@ fn an_addition_of_nothing_is_no_move() {
 }
 
 /// The figures of each key: database, name, moves, units, committed units.
-fn told(keys: &[KeyChurn]) -> Vec<(u8, &str, u64, u64, u64)> {
+fn reported(keys: &[KeyChurn]) -> Vec<(u8, &str, u64, u64, u64)> {
     let name = |key: &'_ KeyChurn| std::str::from_utf8(&key.name).map(str::to_owned).expect("text");
     keys.iter().map(|key| (key.db, &*name(key).leak(), key.moves, key.units, key.committed)).collect()
 }
@@ -192,7 +192,7 @@ fn the_counters_that_move_most_come_first() {
     let by_moves = top(ChurnOrder::Moves);
     assert_eq!((by_moves.sample, by_moves.window_ms), (1, 30_000));
     assert_eq!(
-        told(&by_moves.keys),
+        reported(&by_moves.keys),
         [(0, "often", 10, 10, 0), (0, "upwards", 2, 200, 200), (3, "once", 1, 60, 0), (0, "once", 1, 40, 0)]
     );
     let names = |order| top(order).keys.iter().map(|key| (key.db, key.name.len())).collect::<Vec<_>>();
@@ -241,7 +241,7 @@ fn heavy_hitters_are_reported_first() {
         }
     }
     let top = engine.churning(ChurnOrder::Moves, 3, client.now_us);
-    let mut names: Vec<_> = told(&top.keys).iter().map(|key| key.1.to_owned()).collect();
+    let mut names: Vec<_> = reported(&top.keys).iter().map(|key| key.1.to_owned()).collect();
     names.sort();
     assert_eq!(names, ["one", "three", "two"]);
     for key in &top.keys {

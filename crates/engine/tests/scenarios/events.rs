@@ -16,9 +16,9 @@ use tidemark_log::{Log, Lsn, MemoryStorage, Options};
 struct Listener(Mutex<Vec<(Event, Cause)>>);
 
 impl EventAudience for Listener {
-    fn tell(&self, events: &[Event], cause: Cause) {
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        told.extend(events.iter().map(|event| (event.clone(), cause)));
+    fn publish(&self, events: &[Event], cause: Cause) {
+        let mut published = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        published.extend(events.iter().map(|event| (event.clone(), cause)));
     }
 }
 
@@ -335,11 +335,11 @@ fn a_transaction_publishes_all_events_after_its_one_record() {
     let engine = support::engine();
     let listener = Listener::of(&engine, ALL);
     transaction(&engine, None, &["SET k 1", "LPUSH k a", "RPUSH l a", "LPOP l"]);
-    let told = listener.take();
-    let names: Vec<&str> = told.iter().map(|(event, _)| event.name).collect();
+    let published = listener.take();
+    let names: Vec<&str> = published.iter().map(|(event, _)| event.name).collect();
     assert_eq!(names, ["new", "set", "new", "rpush", "lpop", "del"]);
     let cause = Cause { lsn: Some(Lsn(1)), durable: false };
-    assert!(told.iter().all(|(_, other)| *other == cause), "{told:?}");
+    assert!(published.iter().all(|(_, other)| *other == cause), "{published:?}");
 }
 
 #[test]
@@ -356,9 +356,9 @@ fn a_served_clients_event_follows_the_event_that_served_it() {
     }
     assert_eq!(listener.heard(), "");
     Client::new(&engine).run("RPUSH a x");
-    let told = listener.take();
+    let published = listener.take();
     let heard: Vec<(&str, u64)> =
-        told.iter().map(|(event, cause)| (event.name, cause.lsn.expect("it was logged").0)).collect();
+        published.iter().map(|(event, cause)| (event.name, cause.lsn.expect("it was logged").0)).collect();
     let (push, moved, popped) = (1, 2, 3);
     assert_eq!(
         heard,
@@ -415,8 +415,8 @@ fn durable_changes_say_so() {
     let client = Client::new(&engine);
     client.run("SET k 1 DURABLE");
     client.run("SET k 2");
-    let told: Vec<bool> = listener.take().iter().map(|(_, cause)| cause.durable).collect();
-    assert_eq!(told, [true, false]);
+    let published: Vec<bool> = listener.take().iter().map(|(_, cause)| cause.durable).collect();
+    assert_eq!(published, [true, false]);
 }
 
 #[test]
@@ -456,10 +456,10 @@ fn every_event_is_in_the_book() {
         .filter_map(|line| line.strip_prefix("| `")?.split(" | ").nth(2))
         .flat_map(|cell| cell.split('`').skip(1).step_by(2))
         .collect();
-    let mut told: Vec<&str> = EVENTS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+    let mut published: Vec<&str> = EVENTS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
     documented.sort_unstable();
-    told.sort_unstable();
-    assert_eq!(told, documented);
+    published.sort_unstable();
+    assert_eq!(published, documented);
 }
 
 /// Keys with their databases.
@@ -477,8 +477,8 @@ fn keys_of(engine: &Engine) -> KeySet {
 }
 
 /// Updates the set of keys from events. Each event must be of a key that exists.
-fn follow(keys: &mut KeySet, told: &[(Event, Cause)], line: &Line) {
-    for (Event { db, name, key }, _) in told {
+fn follow(keys: &mut KeySet, published: &[(Event, Cause)], line: &Line) {
+    for (Event { db, name, key }, _) in published {
         let key = (*db, key.to_vec());
         let was_there = match *name {
             "new" => {
@@ -488,7 +488,7 @@ fn follow(keys: &mut KeySet, told: &[(Event, Cause)], line: &Line) {
             "del" | "expired" | "rename_from" | "move_from" => keys.remove(&key),
             _ => keys.contains(&key),
         };
-        assert!(was_there, "{}: {name} of a key that is not there: {told:?}", shown(line));
+        assert!(was_there, "{}: {name} of a key that is not there: {published:?}", shown(line));
     }
 }
 
@@ -527,9 +527,9 @@ fn events_mirror_the_keys_and_leave_the_log_unchanged() {
                     engine.expire_due(now_us, 3);
                 }
             }
-            let told = listener.take();
-            count += told.len();
-            follow(&mut keys, &told, &line);
+            let published = listener.take();
+            count += published.len();
+            follow(&mut keys, &published, &line);
             assert_eq!(keys, keys_of(&heard), "seed {seed}, behind {}", shown(&line));
         }
         assert!(count > 200, "seed {seed}: {count} events");

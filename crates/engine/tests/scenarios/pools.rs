@@ -143,7 +143,7 @@ fn several_draws_at_once_are_all_or_nothing() {
 }
 
 /// The number of possible draws, if a refusal names it.
-fn told_possible(answer: &str) -> Option<u64> {
+fn retry_at(answer: &str) -> Option<u64> {
     answer.split_once("only ")?.1.split(' ').next()?.parse().ok()
 }
 
@@ -151,12 +151,12 @@ fn told_possible(answer: &str) -> Option<u64> {
 fn a_refusal_does_not_say_which_draw_takes_the_last_prize() {
     let engine = engine();
     let client = Client::new(&engine);
-    let (mut told, mut predicted) = (0, 0);
+    let (mut returned, mut predicted) = (0, 0);
     for pool in 0..20 {
         client.run(&format!("POOL.CREATE {pool} SOLDOUT NOPRIZE ITEMS car 1 3 mug 9 30"));
         let greedy = client.run(&format!("POOL.DRAW {pool} COUNT 100000"));
-        if let Some(last) = told_possible(&greedy) {
-            told += 1;
+        if let Some(last) = retry_at(&greedy) {
+            returned += 1;
             // Draws the same numbers one by one: only the draw that the refusal named takes the
             // last prize.
             let is_any_left = || stocks(&client, &pool.to_string()).values().any(|(left, _)| left != ":0");
@@ -177,7 +177,7 @@ fn a_refusal_does_not_say_which_draw_takes_the_last_prize() {
             (&format!("POOL.HISTORY {pool} COUNT 1"), "*1 *3 :99999 :1767225600000 $-1"),
         ]);
     }
-    assert_eq!((told, predicted), (0, 0), "pools of 20 that returned a number, and where that was right");
+    assert_eq!((returned, predicted), (0, 0), "pools of 20 that returned a number, and where that was right");
     comes_back(&engine);
 }
 
@@ -241,9 +241,9 @@ fn pool_changes_are_published_when_durable_unless_the_pool_follows_the_server() 
         ] {
             let (answer, executed) = client.execute(command);
             assert!(!answer.starts_with('-'), "{command}: {answer}");
-            let told = (executed.durable, executed.lsn.is_some());
-            let tells = is_durable || !command.contains("RESERVATIONS") && !command.contains("HISTORY");
-            assert_eq!(told, (is_durable, tells), "{command} behind '{options}'");
+            let returned = (executed.durable, executed.lsn.is_some());
+            let waits = is_durable || !command.contains("RESERVATIONS") && !command.contains("HISTORY");
+            assert_eq!(returned, (is_durable, waits), "{command} behind '{options}'");
         }
         client.run(&format!("POOL.CREATE p {options} {items}"));
         let again = comes_back(&engine);
@@ -966,10 +966,10 @@ fn what_is_guaranteed_comes_after_so_many_draws_in_vain() {
          ITEMS car 1 UNLIMITED bike 1 UNLIMITED mug 1000000000 UNLIMITED",
     );
     assert_eq!(client.run("POOL.DRAW box USER mira COUNT 3"), "*3 *2 :0 $3 mug *2 :1 $3 mug *2 :2 $3 mug");
-    let told = "*4 $6 limits *0 $10 guarantees *2 \
+    let returned = "*4 $6 limits *0 $10 guarantees *2 \
                 *12 $5 after :3 $5 scope $4 user $9 soft-from $-1 $9 soft-step $-1 $2 of *1 $3 car $7 without :3 \
                 *12 $5 after :9 $5 scope $4 pool $9 soft-from :8 $9 soft-step :1 $2 of *1 $4 bike $7 without :3";
-    assert_eq!(client.run("POOL.USER box mira"), told);
+    assert_eq!(client.run("POOL.USER box mira"), returned);
     let again = comes_back(&engine);
     for engine in [&engine, &again] {
         let client = Client::new(engine);

@@ -355,22 +355,23 @@ fn a_subscription_does_not_resume_behind_a_record_that_a_crash_took_back() {
     name(&engine, b"bill", &get);
     engine.log().wait_durable(Lsn(3)).expect("memory does not fail");
     client.run("SET k taken-back");
-    let told = engine.log().appended();
-    // Searches for a power failure that loses `told`. Most of them lose all that was not written.
-    let survivor =
-        (0..1000).map(|seed| storage.crash(seed)).find(|survivor| open(&survivor.fork()).appended() < told);
+    let notified = engine.log().appended();
+    // Searches for a power failure that loses `notified`. Most of them lose all that was not written.
+    let survivor = (0..1000)
+        .map(|seed| storage.crash(seed))
+        .find(|survivor| open(&survivor.fork()).appended() < notified);
     let again = support::engine_with_log(open(&survivor.expect("one of them does")));
     support::apply_from(&again, Lsn::FIRST, &again);
     let resume = |lsn| again.resume(get.query.id(), lsn, LISTENER);
-    assert!(matches!(resume(told), Resumed::Beyond(Lsn(3))));
+    assert!(matches!(resume(notified), Resumed::Beyond(Lsn(3))));
     // The log continues past the lost LSN, which then belongs to another record.
     let client = Client::new(&again);
     (0..5).for_each(|number| drop(client.run(&format!("SET k {number}"))));
-    assert!(again.log().appended() > told);
+    assert!(again.log().appended() > notified);
     let head = again.log().appended();
-    assert!(matches!(resume(told), Resumed::Beyond(end) if end == head));
+    assert!(matches!(resume(notified), Resumed::Beyond(end) if end == head));
     assert_eq!(
-        done(&again, b"bill", told.0),
+        done(&again, b"bill", notified.0),
         Acknowledged::Beyond(head),
         "no subscriber could resume after it"
     );
@@ -707,10 +708,10 @@ fn a_snapshot_has_the_names_of_its_cut() {
 
 /// An audience that records each notified listener, and the query.
 #[derive(Default, Clone)]
-struct Told(Arc<Mutex<Vec<(usize, Lsn)>>>);
+struct Notified(Arc<Mutex<Vec<(usize, Lsn)>>>);
 
-impl Audience for Told {
-    fn tell(&self, listener: usize, query: &SharedQuery) {
+impl Audience for Notified {
+    fn notify(&self, listener: usize, query: &SharedQuery) {
         self.0.lock().expect("no thread panics").push((listener, query.id()));
     }
 
@@ -719,14 +720,14 @@ impl Audience for Told {
 
 #[test]
 fn a_listener_is_notified_once_until_it_reads() {
-    let (engine, told) = (engine(), Told::default());
-    engine.set_audience(Box::new(told.clone()));
+    let (engine, notified) = (engine(), Notified::default());
+    engine.set_audience(Box::new(notified.clone()));
     let client = Client::new(&engine);
     let get = watch(&engine, "GET k");
     engine.subscribe(read("GET k"), 1, START_US).expect("a beginning");
     client.run("SET k 1");
     client.run("SET k 2");
-    let take = || std::mem::take(&mut *told.0.lock().expect("no thread panics"));
+    let take = || std::mem::take(&mut *notified.0.lock().expect("no thread panics"));
     assert_eq!(take(), [(0, Lsn(1)), (1, Lsn(1))]);
     get.query.look(1);
     client.run("SET k 3");
@@ -1122,9 +1123,9 @@ proptest! {
         for id in begun.keys() {
             let query = engine.query(*id).expect("it was begun");
             let emitted = emissions(&query);
-            let told: Vec<(Lsn, String)> =
+            let notified: Vec<(Lsn, String)> =
                 emitted.iter().map(|emission| (emission.lsn, shown(&emission.answer))).collect();
-            prop_assert_eq!(told, model.emitted.remove(id).unwrap_or_default(), "{:?}", query.read());
+            prop_assert_eq!(notified, model.emitted.remove(id).unwrap_or_default(), "{:?}", query.read());
             prop_assert!((1..).zip(&emitted).all(|(number, emission)| emission.number == number));
             let replicated = emissions(&replica.query(*id).expect("it is in the log"));
             prop_assert_eq!(&emitted, &replicated);

@@ -179,7 +179,7 @@ fn measure(
             Ok(times)
         };
         let mut of_floor = || floor.as_mut().map(|floor| floor.round(number)).transpose();
-        // Whoever comes first finds the caches as the other has left them.
+        // The first of both finds the caches as the other has left them.
         let (server, floor) = if number % 2 == 0 {
             let floor = of_floor()?;
             (of_server()?, floor)

@@ -32,7 +32,7 @@ pub(super) fn suite() -> Vec<Benchmark> {
     all.extend(waiting());
     all.extend(allocating());
     all.extend(CALLERS.map(|callers| {
-        let measures = format!("drawing among 1,000 items, no log, {}", who(callers));
+        let measures = format!("drawing among 1,000 items, no log, {}", callers_phrase(callers));
         Benchmark::new(format!("CallerOps.no_log_{callers}"), measures, move |sizes| {
             by_callers(callers, Served::new(thousand(sizes.items)?, NoJournal::default())?)
         })
@@ -112,14 +112,14 @@ fn waiting() -> [Benchmark; 2] {
             |sizes| {
                 let served = Served::new(thousand(sizes.items)?, NoJournal::default())?;
                 let items = Scale::THOUSAND.items.min(sizes.items) as usize;
-                let (work, told) = on(1, (served, 0_u64), move |(served, told), _| {
+                let (work, listed) = on(1, (served, 0_u64), move |(served, listed), _| {
                     if let Ok(Answer::State(state)) = served.call(Request::State { from: 0, count: items }) {
-                        *told += state.items.len() as u64;
+                        *listed += state.items.len() as u64;
                     }
                 })?;
                 Ok(work.checked(move || {
-                    let ((served, told), calls) = told.finish()?;
-                    anyhow::ensure!(told == calls * items as u64, "{told} items were listed");
+                    let ((served, listed), calls) = listed.finish()?;
+                    anyhow::ensure!(listed == calls * items as u64, "{listed} items were listed");
                     served.finish()?;
                     Ok(Vec::new())
                 }))
@@ -193,7 +193,7 @@ pub(super) fn calls(served: Served, draws: u64, ask: Ask) -> anyhow::Result<Work
 }
 
 /// Returns the part of a row's name that describes the callers.
-pub(super) fn who(callers: u64) -> String {
+pub(super) fn callers_phrase(callers: u64) -> String {
     match callers {
         1 => "by one caller that waits for each draw".to_owned(),
         callers if callers <= THREADS_MAX => {

@@ -551,16 +551,16 @@ fn a_symbolic_link_in_place_of_a_file_is_refused() {
         }
         symlink(elsewhere.path().join(&linked), directory.path().join(&linked)).expect("is linked");
         let storage: Arc<dyn Storage> = Arc::new(FileStorage::existing(directory.path()).expect("is there"));
-        let is_told = |text: String| text.contains("it is a symbolic link; put the file itself there");
+        let is_explained = |text: String| text.contains("it is a symbolic link; put the file itself there");
         if linked == snapshot {
             let found =
                 tools::inspect(&storage, &mut |_| ()).expect("reads").snapshots.pop().expect("is there");
-            assert!(is_told(found.content.expect_err("is not read")));
+            assert!(is_explained(found.content.expect_err("is not read")));
         } else {
             let error = Log::open(storage.clone(), options()).expect_err("is refused");
-            assert!(is_told(error.to_string()), "{error}");
+            assert!(is_explained(error.to_string()), "{error}");
             let error = tools::inspect(&storage, &mut |_| ()).expect_err("is refused");
-            assert!(is_told(error.to_string()), "{error}");
+            assert!(is_explained(error.to_string()), "{error}");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::error::{Fault, Problem};
 use super::key::Key;
-use super::place::Place;
+use super::place::ParserPosition;
 use crate::catalogue::schedule::{Release, Schedule, ScheduleError, Unsold};
 use toml::value::{Datetime, Offset};
 
@@ -10,7 +10,7 @@ use toml::value::{Datetime, Offset};
 #[derive(Debug, Default)]
 pub(super) struct FoundSchedule {
     releases: Vec<Release>,
-    places: Vec<Place>,
+    places: Vec<ParserPosition>,
 }
 
 /// The release that is being read.
@@ -59,7 +59,7 @@ impl PartOfRelease {
 }
 
 impl FoundSchedule {
-    pub(super) fn end_release(&mut self, part: PartOfRelease, place: Place) -> Result<(), Problem> {
+    pub(super) fn end_release(&mut self, part: PartOfRelease, place: ParserPosition) -> Result<(), Problem> {
         self.releases.push(part.whole()?);
         self.places.push(place);
         Ok(())
@@ -75,7 +75,7 @@ impl FoundSchedule {
     }
 }
 
-pub(super) struct ReleasePlaces(Vec<Place>);
+pub(super) struct ReleasePlaces(Vec<ParserPosition>);
 
 impl ReleasePlaces {
     /// Adds the place of a release to its error.

@@ -94,10 +94,10 @@ fn a_transaction_is_one_change_and_an_expiry_is_one() {
         writer.ask(line, answer);
     }
     writer.ask("EXEC", "*3\r\n:1\r\n$1\r\n1\r\n+OK\r\n");
-    let (lsn, told) = change(&mut follower);
+    let (lsn, record) = change(&mut follower);
     let begin = "\"kind\":\"transaction\",\"commands\":[{\"db\":0,\"command\":\"incr\",\"args\":[\"n\"]},\
                  {\"db\":0,\"command\":\"set\",\"args\":[\"m\",\"1\",";
-    assert!(lsn == 1 && told.starts_with(begin), "{told}");
+    assert!(lsn == 1 && record.starts_with(begin), "{record}");
     let expiry = "\"kind\":\"expiry\",\"commands\":[{\"db\":0,\"command\":\"del\",\"args\":[\"m\"]}]}";
     assert_eq!(change(&mut follower), (2, expiry.to_owned()));
 }

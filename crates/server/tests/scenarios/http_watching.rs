@@ -439,7 +439,7 @@ fn many_reads_are_watched_on_one_socket() {
     for number in 0..500_u64 {
         writer.ask(&format!("SET k{number} v"), "+OK\r\n");
     }
-    let mut told: Vec<String> = (0..500)
+    let mut received: Vec<String> = (0..500)
         .map(|_| {
             let emission = socket.next();
             assert_eq!((&emission["type"], &emission["value"]), (&json!("emission"), &json!("v")));
@@ -447,9 +447,9 @@ fn many_reads_are_watched_on_one_socket() {
             emission["sub_id"].as_str().expect("a name").to_owned()
         })
         .collect();
-    told.sort_unstable();
-    told.dedup();
-    assert_eq!(told.len(), 500, "one of each");
+    received.sort_unstable();
+    received.dedup();
+    assert_eq!(received.len(), 500, "one of each");
 }
 
 #[test]

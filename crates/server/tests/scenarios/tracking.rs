@@ -270,12 +270,12 @@ fn a_lowered_limit_forgets_no_more_than_it_must() {
             client.ask(&format!("EXISTS key:{number}"), ":0\r\n");
         }
         other.ask(&format!("CONFIG SET tracking-table-max-keys {limit}"), OK);
-        let mut told = std::collections::BTreeSet::new();
+        let mut invalidated = std::collections::BTreeSet::new();
         for _ in 0..forgotten {
             client.expect(format!(">2\r\n{}*1\r\n", bulk("invalidate")));
-            told.insert(client.bulk());
+            invalidated.insert(client.bulk());
         }
-        assert_eq!(told.len(), forgotten);
+        assert_eq!(invalidated.len(), forgotten);
         quiet(&mut client);
         assert_eq!(figure(&mut client, "tracking_total_keys"), limit.to_string());
     }
@@ -761,7 +761,7 @@ fn no_client_cache_keeps_a_stale_value() {
         .collect();
     let mut reader = tracking(&server, "");
     let mut kept: Option<String> = None;
-    let told = |reader: &mut Connection, kept: &mut Option<String>| {
+    let invalidated = |reader: &mut Connection, kept: &mut Option<String>| {
         assert_eq!(reader.line(), "$10");
         reader.expect(format!("invalidate\r\n{}", array(&["k"])));
         assert!(kept.take().is_some(), "notified of a key that was not read since");
@@ -770,7 +770,7 @@ fn no_client_cache_keeps_a_stale_value() {
         if kept.is_some() {
             // A cached value that was not invalidated must be the key's value.
             assert_eq!(reader.line(), ">2");
-            told(&mut reader, &mut kept);
+            invalidated(&mut reader, &mut kept);
         }
         reader.command(&["GET", "k"]);
         match reader.line().as_str() {

@@ -527,8 +527,8 @@ const FAILING: [Failing; 8] = [
         (subscriber.subject().clone(), "subscribe")
     },
     |circuit| {
-        let told = Arc::new(AtomicU64::new(0));
-        let count = Arc::clone(&told);
+        let calls = Arc::new(AtomicU64::new(0));
+        let count = Arc::clone(&calls);
         let target = circuit
             .pipe(move |tick: u64| {
                 count.store(tick + 1, Ordering::SeqCst);
@@ -538,7 +538,7 @@ const FAILING: [Failing; 8] = [
             })
             .expect("open");
         let _ticker = circuit.ticker(Duration::from_millis(1), &target).expect("open");
-        while told.load(Ordering::SeqCst) < 2 {
+        while calls.load(Ordering::SeqCst) < 2 {
             circuit.settle().expect("outside");
             thread::yield_now();
         }

@@ -9,7 +9,7 @@ mod snapshots;
 
 use super::latency::{RATES, at_rate};
 use super::served::Served;
-use super::service::{CALLERS, by_callers, calls, who};
+use super::service::{CALLERS, by_callers, callers_phrase, calls};
 use super::stock::{Scale, pool};
 use crate::micro::benchmark::{Benchmark, Found, Work};
 use folder::Folder;
@@ -71,12 +71,12 @@ impl Kind {
 }
 
 /// Storage for one log, removed on drop.
-struct Place {
+struct JournalStorage {
     storage: Arc<dyn Storage>,
     _folder: Option<Folder>,
 }
 
-impl Place {
+impl JournalStorage {
     fn new(kind: Kind) -> anyhow::Result<Self> {
         let folder = if kind == Kind::Memory { None } else { Some(Folder::new()?) };
         let storage: Arc<dyn Storage> = match (kind, &folder) {
@@ -84,7 +84,7 @@ impl Place {
             (Kind::Mmap, Some(folder)) => Arc::new(MmapStorage::new(folder.path())?),
             _ => Arc::new(MemoryStorage::new()),
         };
-        Ok(Place { storage, _folder: folder })
+        Ok(JournalStorage { storage, _folder: folder })
     }
 
     /// Opens the pool in the log, or this one if the log is new.
@@ -154,7 +154,7 @@ fn with_options<S: Selector + Send + 'static>(
     pool: Pool<S>,
     work: impl FnOnce(Served) -> anyhow::Result<Work>,
 ) -> anyhow::Result<Work> {
-    let place = Place::new(kind)?;
+    let place = JournalStorage::new(kind)?;
     let served = place.serve(&options, pool)?;
     let asked = served.asked();
     let mut work = work(served)?;
@@ -190,8 +190,8 @@ fn combinations() -> Vec<Benchmark> {
                 let one = Benchmark::new(row, measures, move |sizes| {
                     logged(kept, thousand(sizes.items)?, sizes.batch)
                 });
-                let is_told = kind == Kind::File && format == Format::Binary;
-                all.push(if is_told { one.at_most(40.0).in_summary() } else { one }.of("draw"));
+                let is_summarised = kind == Kind::File && format == Format::Binary;
+                all.push(if is_summarised { one.at_most(40.0).in_summary() } else { one }.of("draw"));
             }
         }
     }
@@ -224,7 +224,7 @@ fn bytes() -> Benchmark {
     Benchmark::new(format!("JournalOps.bytes_by_{FEW}"), measures, |sizes| {
         let (calls, pool) = (sizes.batch, thousand(sizes.items)?);
         let options = options(Kept { durability: Durability::Off, ..Kept::SAFELY });
-        let place = Place::new(Kind::File)?;
+        let place = JournalStorage::new(Kind::File)?;
         let served = place.serve(&options, pool)?;
         Work::amounts(calls * FEW, move || {
             let before = place.log_bytes()?;
@@ -241,7 +241,8 @@ fn bytes() -> Benchmark {
 }
 
 fn waiting(callers: u64) -> Benchmark {
-    let measures = format!("drawing among 1,000 items, each answered when it is synced, {}", who(callers));
+    let measures =
+        format!("drawing among 1,000 items, each answered when it is synced, {}", callers_phrase(callers));
     let one = Benchmark::new(format!("CallerOps.file_always_{callers}"), measures, move |sizes| {
         with_options(Kind::File, options(Kept::SAFELY), thousand(sizes.items)?, |served| {
             by_callers(callers, served)

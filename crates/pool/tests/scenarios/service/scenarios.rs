@@ -220,15 +220,15 @@ fn items_are_listed_page_by_page() {
     let items: Vec<_> = (0..300).map(|item| Item::limited(item.to_string(), 1, 1)).collect();
     let service =
         Service::start(pool_of(items), NoJournal::default(), || 0, Settings::default()).expect("a thread");
-    let (mut from, mut told) = (Some(0), Vec::new());
+    let (mut from, mut received) = (Some(0), Vec::new());
     while let Some(first) = from {
         let Ok(Answer::State(state)) = service.call(Request::State { from: first, count: 128 }) else {
             panic!("no state");
         };
-        told.extend(state.items.into_iter().map(|item| item.item));
+        received.extend(state.items.into_iter().map(|item| item.item));
         from = state.next;
     }
-    assert_eq!(told, (0..300).collect::<Vec<_>>());
+    assert_eq!(received, (0..300).collect::<Vec<_>>());
     let Ok(Answer::State(state)) = service.call(Request::State { from: u32::MAX, count: 1 }) else {
         panic!("no state");
     };
@@ -376,11 +376,11 @@ fn a_full_queue_lets_callers_wait_and_refuses_callbacks() {
     let service = Service::start(pool(), journal.clone(), || 0, Settings { queue: 2 }).expect("a thread");
     let service = Arc::new(service);
     let (sender, receiver) = mpsc::channel();
-    let (inner, told) = (Arc::clone(&service), sender.clone());
+    let (inner, received) = (Arc::clone(&service), sender.clone());
     service.draw_with(move |_| {
-        let told = told.clone();
+        let received = received.clone();
         // Two calls are unanswered: this one and the next one.
-        inner.draw_with(move |outcome| told.send(outcome).expect("the test waits"));
+        inner.draw_with(move |outcome| received.send(outcome).expect("the test waits"));
     });
     service.draw_with(|_| ());
     let woken = Arc::new(Counter::default());

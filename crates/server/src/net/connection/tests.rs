@@ -92,8 +92,8 @@ impl Bench {
 
     /// Does the work of the channel thread and delivers its messages to a subscriber.
     fn publish_on_channels_to(&self, subscriber: &mut Connection) {
-        let told = self.shared.channel_registry.mailbox().wait().expect("it is not stopped");
-        ChannelPublisher::new(&self.shared).serve(told);
+        let received = self.shared.channel_registry.mailbox().wait().expect("it is not stopped");
+        ChannelPublisher::new(&self.shared).serve(received);
         self.pass_messages_to(subscriber);
     }
 
@@ -815,8 +815,8 @@ fn positions_of_refusals_are_sent_when_their_records_are_durable() {
         late.receive(format!("{asked}\r\n").as_bytes(), &bench.context());
         assert_eq!(late.take(), "", "{asked}: a crash could take back what it says");
         bench.sync(&mut late);
-        let told = late.take();
-        assert!(told.contains(refused), "{asked}: {told}");
+        let received = late.take();
+        assert!(received.contains(refused), "{asked}: {received}");
     }
 }
 

@@ -10,7 +10,7 @@ mod separate;
 mod support;
 
 use running::{Kind, Running};
-use support::Place;
+use support::TestStore;
 
 /// Defines one test for each scenario, each with its own place.
 macro_rules! tests {
@@ -49,7 +49,7 @@ macro_rules! every_store {
 macro_rules! separate_store {
     ($kind:expr) => {
         tests!(
-            Place::of($kind),
+            TestStore::of($kind),
             separate::an_acknowledgement_that_was_lost_is_a_duplicate_later,
             separate::a_claim_whose_answer_was_lost_is_made_again,
             separate::a_server_that_does_not_answer_is_given_up,
@@ -75,12 +75,12 @@ macro_rules! separate_store {
 
 mod memory {
     use super::*;
-    every_store!(Place::memory());
+    every_store!(TestStore::memory());
 }
 
 mod log {
     use super::*;
-    every_store!(Place::log());
+    every_store!(TestStore::log());
 
     #[test]
     fn what_was_acknowledged_is_there_once_after_kills() {
@@ -100,19 +100,19 @@ mod log {
 
 mod redis {
     use super::*;
-    every_store!(Place::of(Kind::Redis));
+    every_store!(TestStore::of(Kind::Redis));
     separate_store!(Kind::Redis);
 }
 
 mod postgres {
     use super::*;
-    every_store!(Place::of(Kind::Postgres));
+    every_store!(TestStore::of(Kind::Postgres));
     separate_store!(Kind::Postgres);
 }
 
 mod nats {
     use super::*;
-    every_store!(Place::of(Kind::Nats));
+    every_store!(TestStore::of(Kind::Nats));
     separate_store!(Kind::Nats);
 
     #[test]

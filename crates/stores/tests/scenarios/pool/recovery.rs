@@ -100,12 +100,12 @@ fn each_frame_that_reveals_a_secret_waits_for_its_own_sync() {
     let mut options = options(Format::Binary);
     options.log.durability = Durability::Off;
     let (_, mut journal, _) = open(Arc::new(MemoryStorage::new()), &options).expect("a pool");
-    let mut tell = || {
+    let mut append = || {
         let position = journal.append(1, b"a frame that reveals a secret").expect("it is taken");
         journal.settle_when_durable(position);
         position
     };
-    let (first, second) = (tell(), tell());
+    let (first, second) = (append(), append());
     assert_eq!(journal.settled(), Ok(first - 1), "neither is durable");
     journal.log().wait_durable(Lsn(first)).expect("it is synced");
     assert_eq!(journal.settled(), Ok(journal.log().durable().0.max(second - 1)));

@@ -8,7 +8,7 @@ use tidemark_counter::store::{Error, Receipt, Store};
 use tidemark_log::{FileStorage, Snapshots};
 use tidemark_stores::{LogOptions, LogStore};
 
-/// Tells this test binary, as a child process, to commit in this folder until it is killed.
+/// Makes this test binary, as a child process, commit in this folder until it is killed.
 const FOLDER: &str = "TIDEMARK_STORES_FOLDER";
 
 /// Uses small segments and frequent snapshots.
