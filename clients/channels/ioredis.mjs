@@ -10,7 +10,7 @@ function take(line, isAnswer) {
   const emission = JSON.parse(line);
   if (emission.error) throw new Error(emission.error);
   if (isAnswer && !("value" in emission)) {
-    seq = emission.seq; // emissions behind it follow
+    seq = emission.seq; // emissions after it follow
   } else if (isAnswer || emission.seq === seq + 1 || emission.reason) {
     ({ lsn, seq } = emission);
     console.log(lsn, seq, emission.value); // what you do with it

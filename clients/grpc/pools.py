@@ -229,8 +229,8 @@ def the_password_is_asked_for():
 def the_service_describes_itself_as_its_file_does():
     database = ProtoReflectionDescriptorDatabase(client.channel)
     assert "rewardpool.RewardPoolService" in database.get_services()
-    told = database.FindFileContainingSymbol("rewardpool.RewardPoolService")
-    assert told == FILE, f"{told}\n{FILE}"
+    found = database.FindFileContainingSymbol("rewardpool.RewardPoolService")
+    assert found == FILE, f"{found}\n{FILE}"
 
 
 EXAMPLES = [

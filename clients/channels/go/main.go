@@ -53,7 +53,7 @@ func follow(ctx context.Context, client *redis.Client) error {
 			return fmt.Errorf("%s", e.Error)
 		}
 		if answers && e.Value == nil {
-			seq = e.Seq // emissions behind it follow
+			seq = e.Seq // emissions after it follow
 		} else if answers || e.Seq == seq+1 || e.Reason != "" {
 			lsn, seq = e.Lsn, e.Seq
 			fmt.Println(lsn, seq, string(e.Value)) // what you do with it

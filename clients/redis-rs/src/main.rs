@@ -90,7 +90,7 @@ fn transactions(client: &Client, connection: &mut Connection) -> RedisResult<()>
     let (balance,): (i64,) = transaction(connection, &["balance"], |connection, pipeline| {
         attempts += 1;
         let balance: i64 = connection.get("balance")?;
-        // Somebody else is faster the first time: the transaction is tried again.
+        // Another client is faster the first time: the transaction is retried.
         if attempts == 1 {
             let () = other.set("balance", 20)?;
         }

@@ -5,8 +5,8 @@ use crate::backoff::{Backoff, Retry};
 use crate::error::Error;
 use crate::event::{Emission, Reason, Snapshot};
 use crate::link::Link;
-use crate::position::{Place, Position};
-use crate::subscription::{self, Told};
+use crate::position::{EmissionOrder, Position};
+use crate::subscription::{self, Push};
 use redis::{PushInfo, RedisError};
 use std::hash::{BuildHasher, RandomState};
 use std::time::Instant;
@@ -94,7 +94,7 @@ impl Follower {
         match self.subscribe().await {
             Err(ended) => ended,
             Ok(mut link) => loop {
-                let Some(push) = link.told().await else { return cut() };
+                let Some(push) = link.next_push().await else { return cut() };
                 if let Err(ended) = self.take(push).await {
                     return ended;
                 }
@@ -116,27 +116,27 @@ impl Follower {
         let (position, value) = subscription::begin(&mut link, &self.read).await?;
         let snapshot = Snapshot { lsn: position.lsn, value, reason: self.reason };
         self.position = Some(position.clone());
-        self.tell(Message::Snapshot(Box::new(position), snapshot)).await?;
+        self.send(Message::Snapshot(Box::new(position), snapshot)).await?;
         Ok(link)
     }
 
     async fn take(&mut self, push: PushInfo) -> Result<(), Ended> {
         let Some(position) = &mut self.position else { return Err(cut()) };
-        let emission = match subscription::told(push, &position.subscription) {
+        let emission = match subscription::decode_push(push, &position.subscription) {
             None => return Ok(()),
-            Some(Told::Stale { floor }) => {
+            Some(Push::Stale { floor }) => {
                 self.give_up_position(Reason::Stale { floor });
                 return Err(cut());
             }
-            Some(Told::Emission(emission)) => emission,
+            Some(Push::Emission(emission)) => emission,
         };
         match position.place(emission.lsn, emission.seq) {
-            Place::Known => Ok(()),
-            Place::Next => {
+            EmissionOrder::Known => Ok(()),
+            EmissionOrder::Next => {
                 (position.lsn, position.seq) = (emission.lsn, emission.seq);
-                self.tell(Message::Emission(emission)).await
+                self.send(Message::Emission(emission)).await
             }
-            Place::Gap => {
+            EmissionOrder::Gap => {
                 let expected = position.seq_next();
                 self.give_up_position(Reason::Gap { expected, found: emission.seq });
                 Err(cut())
@@ -150,7 +150,7 @@ impl Follower {
         self.reason = reason;
     }
 
-    async fn tell(&self, message: Message) -> Result<(), Ended> {
+    async fn send(&self, message: Message) -> Result<(), Ended> {
         self.messages.send(message).await.map_err(|_| Ended::Unheard)
     }
 }

@@ -58,7 +58,7 @@ impl Link {
     }
 
     /// Returns the next push; `None` if the connection brings no more.
-    pub(crate) async fn told(&mut self) -> Option<PushInfo> {
+    pub(crate) async fn next_push(&mut self) -> Option<PushInfo> {
         let silence = Duration::from_secs(SILENCE_SECONDS_MAX);
         loop {
             match tokio::time::timeout(silence, self.pushes.recv()).await {

@@ -25,7 +25,7 @@ pub struct Position {
 
 /// Place of an emission relative to a position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum EmissionOrder {
     /// At the position or before it: already received.
     Known,
     /// Directly after it.
@@ -50,13 +50,13 @@ impl Position {
         self.read.iter().map(Vec::as_slice)
     }
 
-    pub(crate) fn place(&self, lsn: u64, seq: u64) -> Place {
+    pub(crate) fn place(&self, lsn: u64, seq: u64) -> EmissionOrder {
         if lsn <= self.lsn {
-            Place::Known
+            EmissionOrder::Known
         } else if seq == self.seq_next() {
-            Place::Next
+            EmissionOrder::Next
         } else {
-            Place::Gap
+            EmissionOrder::Gap
         }
     }
 
@@ -200,13 +200,13 @@ mod tests {
     fn an_emission_is_known_or_next_or_others_are_missing() {
         let position = position();
         for (lsn, seq, place) in [
-            (17, 4, Place::Known),
-            (3, 1, Place::Known),
-            (18, 5, Place::Next),
-            (1800, 5, Place::Next),
-            (18, 6, Place::Gap),
+            (17, 4, EmissionOrder::Known),
+            (3, 1, EmissionOrder::Known),
+            (18, 5, EmissionOrder::Next),
+            (1800, 5, EmissionOrder::Next),
+            (18, 6, EmissionOrder::Gap),
             // Another history: the number belongs to another LSN.
-            (18, 4, Place::Gap),
+            (18, 4, EmissionOrder::Gap),
         ] {
             assert_eq!(position.place(lsn, seq), place, "{lsn} {seq}");
         }

@@ -7,7 +7,7 @@ use redis::{ErrorKind, PushInfo, PushKind, RedisError, RedisResult, Value};
 
 /// A push about a subscription.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Told {
+pub(crate) enum Push {
     Emission(Emission),
     /// The subscription has ended: its emissions up to `floor` were evicted before they could be
     /// sent.
@@ -79,7 +79,7 @@ pub(crate) async fn resume(link: &mut Link, position: &Position) -> RedisResult<
 }
 
 /// Reads a push about this subscription; `None` if it is about something else.
-pub(crate) fn told(push: PushInfo, subscription: &[u8]) -> Option<Told> {
+pub(crate) fn decode_push(push: PushInfo, subscription: &[u8]) -> Option<Push> {
     let PushKind::Other(kind) = push.kind else { return None };
     let mut fields = push.data.into_iter();
     if fields.next().and_then(bytes)? != subscription {
@@ -87,8 +87,8 @@ pub(crate) fn told(push: PushInfo, subscription: &[u8]) -> Option<Told> {
     }
     let (first, second) = (fields.next().and_then(number)?, fields.next().and_then(number)?);
     match kind.as_str() {
-        "emission" => Some(Told::Emission(Emission { lsn: first, seq: second, value: fields.next()? })),
-        "stale" => Some(Told::Stale { floor: second }),
+        "emission" => Some(Push::Emission(Emission { lsn: first, seq: second, value: fields.next()? })),
+        "stale" => Some(Push::Stale { floor: second }),
         _ => None,
     }
 }
@@ -165,11 +165,11 @@ mod tests {
     fn only_what_is_said_of_the_subscription_counts() {
         let fields = vec![name("2-0"), Value::Int(17), Value::Int(4), Value::Nil];
         let emission = Emission { lsn: 17, seq: 4, value: Value::Nil };
-        assert_eq!(told(push("emission", fields.clone()), b"2-0"), Some(Told::Emission(emission)));
-        assert_eq!(told(push("emission", fields.clone()), b"3-0"), None);
-        assert_eq!(told(push("news", fields.clone()), b"2-0"), None);
-        assert_eq!(told(PushInfo { kind: PushKind::Message, data: fields.clone() }, b"2-0"), None);
-        assert_eq!(told(push("stale", fields), b"2-0"), Some(Told::Stale { floor: 4 }));
+        assert_eq!(decode_push(push("emission", fields.clone()), b"2-0"), Some(Push::Emission(emission)));
+        assert_eq!(decode_push(push("emission", fields.clone()), b"3-0"), None);
+        assert_eq!(decode_push(push("news", fields.clone()), b"2-0"), None);
+        assert_eq!(decode_push(PushInfo { kind: PushKind::Message, data: fields.clone() }, b"2-0"), None);
+        assert_eq!(decode_push(push("stale", fields), b"2-0"), Some(Push::Stale { floor: 4 }));
     }
 
     #[test]
@@ -191,9 +191,9 @@ mod tests {
         let fields = [name("2-0"), Value::Int(17), Value::Int(4), Value::Nil];
         for length in 0..fields.len() {
             let beginning = fields.iter().take(length).cloned().collect();
-            assert_eq!(told(push("emission", beginning), b"2-0"), None, "{length}");
+            assert_eq!(decode_push(push("emission", beginning), b"2-0"), None, "{length}");
         }
         let negative = vec![name("2-0"), Value::Int(-1), Value::Int(4), Value::Nil];
-        assert_eq!(told(push("emission", negative), b"2-0"), None);
+        assert_eq!(decode_push(push("emission", negative), b"2-0"), None);
     }
 }

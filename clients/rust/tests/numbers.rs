@@ -66,9 +66,9 @@ async fn what_is_known_is_dropped_and_a_gap_is_said() {
     });
     let client = Client::connect(format!("redis://127.0.0.1:{port}")).await.expect("it answers");
     let mut watch = client.watch(["GET", "k"]);
-    let mut told = Vec::new();
+    let mut events = Vec::new();
     for _ in 0..5 {
-        told.push(match watch.next().await.expect("an event").expect("no error") {
+        events.push(match watch.next().await.expect("an event").expect("no error") {
             Event::Snapshot(snapshot) => (snapshot.lsn, Err(snapshot.reason)),
             Event::Emission(emission) => {
                 assert_eq!(emission.value, Value::Int(emission.seq as i64));
@@ -77,5 +77,5 @@ async fn what_is_known_is_dropped_and_a_gap_is_said() {
         });
     }
     let gap = Reason::Gap { expected: 3, found: 4 };
-    assert_eq!(told, [(10, Err(Reason::Begun)), (11, Ok(1)), (13, Ok(2)), (20, Err(gap)), (21, Ok(1))]);
+    assert_eq!(events, [(10, Err(Reason::Begun)), (11, Ok(1)), (13, Ok(2)), (20, Err(gap)), (21, Ok(1))]);
 }

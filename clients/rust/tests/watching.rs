@@ -251,7 +251,7 @@ async fn a_slow_caller_gets_everything_when_it_comes() {
 }
 
 #[tokio::test]
-async fn whoever_falls_behind_what_is_retained_is_told() {
+async fn a_subscriber_below_the_retention_floor_gets_a_stale_push() {
     let retention = ["--watch-retention-bytes", "1048576"];
     let server = Server::start(&[&NOTHING_MADE_AGAIN[..], &retention].concat());
     let mut watch = client(server.port).await.watch(["GET", "k"]);

@@ -5,8 +5,8 @@
 //! for a follower: if its next record is dropped, its stream ends with an error.
 
 use crate::bell::Bell;
-use crate::follower::{End, Follower, Queue, Told, Waker};
-use crate::{Format, NotTold, Selection};
+use crate::follower::{EncodedRecord, End, Follower, Queue, Waker};
+use crate::{EncodeError, Format, Selection};
 use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -230,23 +230,27 @@ impl Reader {
 
     fn read(&mut self, log: &Log) -> Result<bool, End> {
         let Some(batch) = self.tail.next_durable_batch().map_err(ended)? else { return Ok(false) };
-        let (mut told, mut bytes, position) = (Vec::new(), 0, batch.last_lsn());
+        let (mut encoded, mut bytes, position) = (Vec::new(), 0, batch.last_lsn());
         for record in batch {
-            let payload = match self.format.tell(&record, &self.selection, self.limit) {
+            let payload = match self.format.encode(&record, &self.selection, self.limit) {
                 Ok(payload) => payload,
-                Err(not_told) => {
+                Err(error) => {
                     // Deliver the records before it first.
-                    self.queue.add(told, record.lsn.previous());
-                    return Err(match not_told {
-                        NotTold::Unreadable(..) => End::Unreadable(not_told.to_string()),
-                        NotTold::TooLong { .. } => End::TooLong(not_told.to_string()),
+                    self.queue.add(encoded, record.lsn.previous());
+                    return Err(match error {
+                        EncodeError::Unreadable(..) => End::Unreadable(error.to_string()),
+                        EncodeError::TooLong { .. } => End::TooLong(error.to_string()),
                     });
                 }
             };
-            told.extend(payload.map(|payload| Told { lsn: record.lsn, time_us: record.time_us, payload }));
+            encoded.extend(payload.map(|payload| EncodedRecord {
+                lsn: record.lsn,
+                time_us: record.time_us,
+                payload,
+            }));
             bytes += record.payload.len();
         }
-        self.queue.add(told, position);
+        self.queue.add(encoded, position);
         if bytes > KEPT_BATCH_BYTES {
             self.tail = log.tail(position.next()).map_err(ended)?;
         }
@@ -312,7 +316,7 @@ mod tests {
         let mut lsns = Vec::new();
         while lsns.len() < count {
             match follower.next() {
-                Some(told) => lsns.push(told.lsn.0),
+                Some(encoded) => lsns.push(encoded.lsn.0),
                 None => called.recv_timeout(PATIENCE).expect("a call"),
             }
         }
@@ -320,13 +324,13 @@ mod tests {
     }
 
     #[test]
-    fn a_follower_is_told_what_is_durable_and_nothing_else() {
+    fn a_follower_gets_only_durable_records() {
         let log = log(options(Durability::Always));
         let feed = started(&log);
         let (follower, called) = follow(&feed, 0);
         set(&log, "a", b"1");
         let last = set(&log, "b", b"2");
-        assert!(!follower.has_next(), "nobody has asked for a sync");
+        assert!(!follower.has_next(), "no caller has requested a sync");
         log.wait_durable(last).expect("a sync");
         assert_eq!(take(&follower, &called, 2), [1, 2]);
         let (later, called) = follow(&feed, 1);
@@ -356,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_take_fills_a_bounded_queue_and_keeps_nobody_waiting() {
+    fn a_slow_follower_fills_its_bounded_queue_and_delays_no_other_follower() {
         let log = log(options(Durability::Always));
         let feed = started(&log);
         let (slow, slow_called) = follow(&feed, 0);
@@ -404,9 +408,9 @@ mod tests {
         let mut seen = 0;
         let end = loop {
             match slow.next() {
-                Some(told) => {
-                    assert_eq!(told.lsn, Lsn(seen + 1));
-                    seen = told.lsn.0;
+                Some(encoded) => {
+                    assert_eq!(encoded.lsn, Lsn(seen + 1));
+                    seen = encoded.lsn.0;
                 }
                 None => match slow.end() {
                     Some(end) => break end,
@@ -419,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_longer_than_somebody_takes_ends_it_for_him_behind_what_comes_before() {
+    fn a_record_above_the_limit_ends_the_stream_after_the_records_before_it() {
         let log = log(options(Durability::Always));
         let feed = started(&log);
         set(&log, "a", b"short");
@@ -433,8 +437,8 @@ mod tests {
         let end = loop {
             match (limited.next(), limited.end()) {
                 (None, Some(end)) => break end,
-                (told, _) => {
-                    assert_eq!(told, None);
+                (encoded, _) => {
+                    assert_eq!(encoded, None);
                     called.recv_timeout(PATIENCE).expect("a call");
                 }
             }
@@ -445,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_goes_away_is_forgotten() {
+    fn a_dropped_follower_is_removed() {
         let log = log(options(Durability::Always));
         let feed = started(&log);
         let (follower, _called) = follow(&feed, 0);

@@ -12,7 +12,7 @@ pub(crate) const QUEUE_BYTES: usize = 1 << 20;
 
 /// Change-stream form of one record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Told {
+pub struct EncodedRecord {
     /// LSN of the record.
     pub lsn: Lsn,
     /// Time of the record, in microseconds since 1970.
@@ -45,7 +45,7 @@ pub(crate) struct Queue {
 }
 
 struct FollowerState {
-    waiting: VecDeque<Told>,
+    waiting: VecDeque<EncodedRecord>,
     bytes: usize,
     /// All records up to here have been read for the follower.
     position: Lsn,
@@ -82,18 +82,18 @@ impl Queue {
     }
 
     /// Adds the changes of records up to `position`.
-    pub(crate) fn add(&self, told: Vec<Told>, position: Lsn) {
+    pub(crate) fn add(&self, encoded: Vec<EncodedRecord>, position: Lsn) {
         let mut state = self.lock();
         let mut last = state.position;
-        for Told { lsn, .. } in &told {
-            assert!(*lsn > last, "record {lsn} is told of behind record {last}");
+        for EncodedRecord { lsn, .. } in &encoded {
+            assert!(*lsn > last, "record {lsn} is queued after record {last}");
             last = *lsn;
         }
-        assert!(position >= last, "records are told of up to {last}, and read up to {position}");
+        assert!(position >= last, "records are queued up to {last}, and read up to {position}");
         state.position = position;
-        state.bytes += told.iter().map(bytes_of).sum::<usize>();
-        let has_news = !told.is_empty();
-        state.waiting.extend(told);
+        state.bytes += encoded.iter().map(bytes_of).sum::<usize>();
+        let has_news = !encoded.is_empty();
+        state.waiting.extend(encoded);
         if has_news {
             self.call(state);
         }
@@ -114,8 +114,8 @@ impl Queue {
     }
 }
 
-fn bytes_of(told: &Told) -> usize {
-    told.payload.len() + size_of::<Told>()
+fn bytes_of(encoded: &EncodedRecord) -> usize {
+    encoded.payload.len() + size_of::<EncodedRecord>()
 }
 
 /// Consumer's end of a change stream. Dropping it ends the stream.
@@ -132,10 +132,10 @@ impl Follower {
 
     /// Takes the next record's changes, if there are any. The waker is not called again until this
     /// has returned `None`.
-    pub fn next(&self) -> Option<Told> {
+    pub fn next(&self) -> Option<EncodedRecord> {
         let mut state = self.queue.lock();
-        let told = state.waiting.pop_front();
-        match &told {
+        let encoded = state.waiting.pop_front();
+        match &encoded {
             None => state.was_called = false,
             Some(taken) => {
                 let was_full = state.bytes >= QUEUE_BYTES;
@@ -149,7 +149,7 @@ impl Follower {
                 }
             }
         }
-        told
+        encoded
     }
 
     /// Returns whether anything is queued.

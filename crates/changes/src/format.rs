@@ -69,7 +69,7 @@ impl fmt::Display for Format {
 
 /// Why a record cannot be encoded.
 #[derive(Debug, thiserror::Error)]
-pub enum NotTold {
+pub enum EncodeError {
     /// It cannot be decoded.
     #[error("record {0}: {1}")]
     Unreadable(Lsn, ApplyError),
@@ -86,19 +86,19 @@ pub enum NotTold {
 impl Format {
     /// Encodes a record; `None` if it changes no data, or none that is selected. Uses memory of at
     /// most a small multiple of `limit`.
-    pub fn tell(
+    pub fn encode(
         self,
         record: &Record<'_>,
         selection: &Selection,
         limit: usize,
-    ) -> Result<Option<Vec<u8>>, NotTold> {
+    ) -> Result<Option<Vec<u8>>, EncodeError> {
         let Some(changes) = Changes::of(record) else { return Ok(None) };
         let mut commands = Vec::new();
         for change in changes {
-            let change = change.map_err(|error| NotTold::Unreadable(record.lsn, error))?;
+            let change = change.map_err(|error| EncodeError::Unreadable(record.lsn, error))?;
             if let Some(change) = selection.select(change) {
                 CommandForm::push(change, &mut commands)
-                    .map_err(|error| NotTold::Unreadable(record.lsn, error))?;
+                    .map_err(|error| EncodeError::Unreadable(record.lsn, error))?;
             }
         }
         if commands.is_empty() {
@@ -106,7 +106,7 @@ impl Format {
         }
         let kind = kind_name(record.kind);
         let form = RecordForm { lsn: record.lsn.0, time_us: record.time_us, kind, commands };
-        let too_long = || NotTold::TooLong { lsn: record.lsn, limit };
+        let too_long = || EncodeError::TooLong { lsn: record.lsn, limit };
         if form.argument_bytes() > limit {
             return Err(too_long());
         }
@@ -170,22 +170,21 @@ impl<'a> CommandForm<'a> {
     /// Appends the change-stream form of a change to `forms`: nothing if it concerns no key, and as
     /// many commands as a pool's step stands for.
     fn push(change: Change<'a>, forms: &mut Vec<CommandForm<'a>>) -> Result<(), ApplyError> {
-        let (db, name, args) = match change {
-            Change::Command { command, db, mut args } => {
-                args.remove(0);
-                if let Some(pool_commands) = pools::tell(command.name, &args) {
-                    forms.extend(pool_commands?.into_iter().map(|pools::Told { name, args }| Self {
-                        db,
-                        name,
-                        args: args.into_iter().map(Cow::Owned).collect(),
-                    }));
-                    return Ok(());
+        let (db, name, args) =
+            match change {
+                Change::Command { command, db, mut args } => {
+                    args.remove(0);
+                    if let Some(pool_commands) = pools::commands_of(command.name, &args) {
+                        forms.extend(pool_commands?.into_iter().map(|pools::PoolCommand { name, args }| {
+                            Self { db, name, args: args.into_iter().map(Cow::Owned).collect() }
+                        }));
+                        return Ok(());
+                    }
+                    (db, command.name, args)
                 }
-                (db, command.name, args)
-            }
-            Change::Expired { db, keys } => (db, "del", keys),
-            Change::Acknowledged { .. } => return Ok(()),
-        };
+                Change::Expired { db, keys } => (db, "del", keys),
+                Change::Acknowledged { .. } => return Ok(()),
+            };
         forms.push(Self { db, name, args: args.into_iter().map(Cow::Borrowed).collect() });
         Ok(())
     }
@@ -253,25 +252,25 @@ mod tests {
         bytes
     }
 
-    fn tell(format: Format, kind: u8, payload: &[u8]) -> Option<Vec<u8>> {
+    fn encode(format: Format, kind: u8, payload: &[u8]) -> Option<Vec<u8>> {
         let record = Record { lsn: Lsn(7), time_us: 9, kind, payload };
-        format.tell(&record, &Selection::default(), usize::MAX).expect("a record")
+        format.encode(&record, &Selection::default(), usize::MAX).expect("a record")
     }
 
-    fn text(told: Option<Vec<u8>>) -> String {
-        String::from_utf8(told.expect("an encoded record")).expect("text")
+    fn text(encoded: Option<Vec<u8>>) -> String {
+        String::from_utf8(encoded.expect("an encoded record")).expect("text")
     }
 
     #[test]
     fn both_formats_encode_a_command() {
         let payload = command(2, &[b"SET", b"k", b"\xff"]);
         assert_eq!(
-            text(tell(Format::Json, kind::COMMAND, &payload)),
+            text(encode(Format::Json, kind::COMMAND, &payload)),
             "{\"lsn\":7,\"time_us\":9,\"kind\":\"command\",\
              \"commands\":[{\"db\":2,\"command\":\"set\",\"args\":[\"k\",{\"base64\":\"/w==\"}]}]}"
         );
         assert_eq!(
-            tell(Format::Binary, kind::COMMAND, &payload).as_deref(),
+            encode(Format::Binary, kind::COMMAND, &payload).as_deref(),
             Some(
                 b"*4\r\n:7\r\n:9\r\n$7\r\ncommand\r\n*1\r\n*4\r\n:2\r\n$3\r\nset\r\n$1\r\nk\r\n$1\r\n\xff\r\n"
                     .as_slice()
@@ -285,13 +284,13 @@ mod tests {
         put_bytes(&mut transaction, &command(0, &[b"INCR", b"n"]));
         put_bytes(&mut transaction, &command(1, &[b"DEL", b"a", b"b"]));
         assert_eq!(
-            text(tell(Format::Json, kind::TRANSACTION, &transaction)),
+            text(encode(Format::Json, kind::TRANSACTION, &transaction)),
             "{\"lsn\":7,\"time_us\":9,\"kind\":\"transaction\",\"commands\":[\
              {\"db\":0,\"command\":\"incr\",\"args\":[\"n\"]},\
              {\"db\":1,\"command\":\"del\",\"args\":[\"a\",\"b\"]}]}"
         );
         assert_eq!(
-            text(tell(Format::Json, kind::EXPIRY, b"\x03\x01k")),
+            text(encode(Format::Json, kind::EXPIRY, b"\x03\x01k")),
             "{\"lsn\":7,\"time_us\":9,\"kind\":\"expiry\",\
              \"commands\":[{\"db\":3,\"command\":\"del\",\"args\":[\"k\"]}]}"
         );
@@ -299,9 +298,9 @@ mod tests {
 
     #[test]
     fn a_record_that_changes_no_data_is_skipped() {
-        assert_eq!(tell(Format::Json, kind::WATCH, b""), None);
-        assert_eq!(tell(Format::Json, 200, b""), None);
-        assert_eq!(tell(Format::Json, kind::TRANSACTION, b""), None);
+        assert_eq!(encode(Format::Json, kind::WATCH, b""), None);
+        assert_eq!(encode(Format::Json, 200, b""), None);
+        assert_eq!(encode(Format::Json, kind::TRANSACTION, b""), None);
     }
 
     #[test]
@@ -312,11 +311,11 @@ mod tests {
         put_bytes(&mut transaction, &command(0, &[b"INCR", b"n"]));
         put_bytes(&mut transaction, &command(1, &[b"INCR", b"m"]));
         let record = Record { lsn: Lsn(7), time_us: 9, kind: kind::TRANSACTION, payload: &transaction };
-        let told = text(Format::Json.tell(&record, &selection, usize::MAX).expect("a record"));
-        assert!(told.contains("\"m\"") && !told.contains("\"n\""), "{told}");
+        let encoded = text(Format::Json.encode(&record, &selection, usize::MAX).expect("a record"));
+        assert!(encoded.contains("\"m\"") && !encoded.contains("\"n\""), "{encoded}");
         selection = Selection::default();
         selection.add_database(b"2").expect("a database");
-        assert_eq!(Format::Json.tell(&record, &selection, usize::MAX).expect("a record"), None);
+        assert_eq!(Format::Json.encode(&record, &selection, usize::MAX).expect("a record"), None);
     }
 
     #[test]
@@ -325,9 +324,9 @@ mod tests {
         encode_command(&mut payload, 0, find(b"SET").expect("a command").id, &[b"k", &[1; 1000]]);
         let record = Record { lsn: Lsn(7), time_us: 1, kind: kind::COMMAND, payload: &payload };
         for (format, least) in [(Format::Json, 6_000), (Format::Binary, 1_000)] {
-            let tell = |limit| format.tell(&record, &Selection::default(), limit);
-            assert!(matches!(tell(least), Err(NotTold::TooLong { lsn: Lsn(7), .. })), "{format}");
-            assert!(tell(least + 200).is_ok(), "{format}");
+            let encode = |limit| format.encode(&record, &Selection::default(), limit);
+            assert!(matches!(encode(least), Err(EncodeError::TooLong { lsn: Lsn(7), .. })), "{format}");
+            assert!(encode(least + 200).is_ok(), "{format}");
         }
     }
 
@@ -340,23 +339,23 @@ mod tests {
     }
 
     /// Returns the arguments of the only command in a binary encoding.
-    fn read_binary(told: &[u8]) -> Vec<Vec<u8>> {
-        let elements = |at| encoded::elements(told, at).expect("an array");
+    fn read_binary(encoded: &[u8]) -> Vec<Vec<u8>> {
+        let elements = |at| encoded::elements(encoded, at).expect("an array");
         let record = elements(0);
         let command = elements(elements(record[3].0)[0].0);
         command[2..]
             .iter()
             .map(|&(from, to)| {
-                let head = told[from..to].iter().position(|byte| *byte == b'\n').expect("a head");
-                told[from + head + 1..to - 2].to_vec()
+                let head = encoded[from..to].iter().position(|byte| *byte == b'\n').expect("a head");
+                encoded[from + head + 1..to - 2].to_vec()
             })
             .collect()
     }
 
     /// Like `read_binary`, for JSON.
-    fn read_json(told: &[u8]) -> Vec<Vec<u8>> {
-        let told: serde_json::Value = serde_json::from_slice(told).expect("JSON");
-        let args = told["commands"][0]["args"].as_array().expect("arguments").iter();
+    fn read_json(encoded: &[u8]) -> Vec<Vec<u8>> {
+        let encoded: serde_json::Value = serde_json::from_slice(encoded).expect("JSON");
+        let args = encoded["commands"][0]["args"].as_array().expect("arguments").iter();
         args.map(|arg| match arg.as_str() {
             Some(text) => text.as_bytes().to_vec(),
             None => base64::engine::general_purpose::STANDARD
@@ -375,9 +374,9 @@ mod tests {
             let mut words: Vec<&[u8]> = vec![b"DEL"];
             words.extend(args.iter().map(Vec::as_slice));
             let payload = command(0, &words);
-            let told = |format| tell(format, kind::COMMAND, &payload).expect("a change");
-            prop_assert_eq!(read_binary(&told(Format::Binary)), args.clone());
-            prop_assert_eq!(read_json(&told(Format::Json)), args);
+            let encoded = |format| encode(format, kind::COMMAND, &payload).expect("a change");
+            prop_assert_eq!(read_binary(&encoded(Format::Binary)), args.clone());
+            prop_assert_eq!(read_json(&encoded(Format::Json)), args);
         }
     }
 }

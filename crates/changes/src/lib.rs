@@ -22,7 +22,7 @@ mod selection;
 mod text;
 
 pub use feed::{Feed, NotFollowed};
-pub use follower::{End, Follower, Told, Waker};
-pub use format::{Format, NotTold, UnknownFormat};
+pub use follower::{EncodedRecord, End, Follower, Waker};
+pub use format::{EncodeError, Format, UnknownFormat};
 pub use selection::{NotSelected, Selection};
 pub use text::serialize_bytes;

@@ -25,12 +25,12 @@ use tidemark_pool::{
 };
 
 /// Change-stream form of an internal log command.
-pub(crate) struct Told {
+pub(crate) struct PoolCommand {
     pub(crate) name: &'static str,
     pub(crate) args: Vec<Vec<u8>>,
 }
 
-impl Told {
+impl PoolCommand {
     fn new(name: &'static str, key: &[u8]) -> Self {
         Self { name, args: vec![key.to_vec()] }
     }
@@ -111,15 +111,15 @@ impl Told {
 }
 
 /// Returns the change-stream form of an internal log command; `None` for any other command.
-pub(crate) fn tell(name: &str, args: &[&[u8]]) -> Option<Result<Vec<Told>, ApplyError>> {
+pub(crate) fn commands_of(name: &str, args: &[&[u8]]) -> Option<Result<Vec<PoolCommand>, ApplyError>> {
     match (name, args) {
-        ("pool.load", [key, image]) => Some(loaded(key, image).map(|told| vec![told])),
+        ("pool.load", [key, image]) => Some(loaded(key, image).map(|command| vec![command])),
         ("pool.step", [key, frame]) => Some(stepped(key, frame)),
         _ => None,
     }
 }
 
-fn loaded(key: &[u8], image: &[u8]) -> Result<Told, ApplyError> {
+fn loaded(key: &[u8], image: &[u8]) -> Result<PoolCommand, ApplyError> {
     let mut bytes = Cursor::new(image);
     let value = Pool::decode(&mut bytes).ok_or_else(|| {
         let (offset, len) = (bytes.offset(), image.len());
@@ -127,36 +127,36 @@ fn loaded(key: &[u8], image: &[u8]) -> Result<Told, ApplyError> {
     })?;
     let pool = value.inner();
     let urn = pool.urn();
-    let mut told = Told::new("pool.create", key);
-    told.text("COMMITMENT").text(pool.commitment().to_string());
-    told.text("NEXT").text(pool.next_commitment().to_string());
-    told.text("MODE").text(match urn.mode() {
+    let mut command = PoolCommand::new("pool.create", key);
+    command.text("COMMITMENT").text(pool.commitment().to_string());
+    command.text("NEXT").text(pool.next_commitment().to_string());
+    command.text("MODE").text(match urn.mode() {
         Mode::FixedOdds => "FIXED",
         Mode::PerUnit => "UNIT",
     });
-    told.text("SOLDOUT");
+    command.text("SOLDOUT");
     match urn.fallback() {
-        Some(item) => told.text("FALLBACK").text(urn.id(item)),
-        None if urn.keeps_odds() => told.text("NOPRIZE"),
-        None => told.text("RENORMALISE"),
+        Some(item) => command.text("FALLBACK").text(urn.id(item)),
+        None if urn.keeps_odds() => command.text("NOPRIZE"),
+        None => command.text("RENORMALISE"),
     };
     if let Some(rules) = pool.rules() {
-        rules.limits().iter().for_each(|limit| told.limit(pool, limit));
-        rules.guarantees().iter().for_each(|guarantee| told.guarantee(pool, guarantee));
+        rules.limits().iter().for_each(|limit| command.limit(pool, limit));
+        rules.guarantees().iter().for_each(|guarantee| command.guarantee(pool, guarantee));
     }
-    urn.releases().iter().for_each(|release| told.release(pool, release));
+    urn.releases().iter().for_each(|release| command.release(pool, release));
     for table in 0..urn.tables() {
         let entries: Vec<Entry<'_>> = urn.table_items(table).filter_map(|item| urn.entry(item)).collect();
-        told.text("TABLE").text(urn.table_name(table)).number(entries.len() as u64);
-        entries.iter().for_each(|entry| told.entry(entry));
+        command.text("TABLE").text(urn.table_name(table)).number(entries.len() as u64);
+        entries.iter().for_each(|entry| command.entry(entry));
     }
-    told.text("ITEMS");
-    urn.entries().filter(|entry| entry.table.is_none()).for_each(|entry| told.entry(&entry));
-    Ok(told)
+    command.text("ITEMS");
+    urn.entries().filter(|entry| entry.table.is_none()).for_each(|entry| command.entry(&entry));
+    Ok(command)
 }
 
-fn stepped(key: &[u8], frame: &[u8]) -> Result<Vec<Told>, ApplyError> {
-    let mut all: Vec<Told> = Vec::new();
+fn stepped(key: &[u8], frame: &[u8]) -> Result<Vec<PoolCommand>, ApplyError> {
+    let mut all: Vec<PoolCommand> = Vec::new();
     // Only a reader of the whole log can check that the frame continues the one before it.
     let frame = Frame::read_alone(frame).map_err(|error| Malformed::of(error.to_string()))?;
     let mut next_draw = frame.first_draw;
@@ -166,9 +166,9 @@ fn stepped(key: &[u8], frame: &[u8]) -> Result<Vec<Told>, ApplyError> {
         let event = event.map_err(|error| Malformed::of(format!("an event of a pool: {error}")))?;
         if let Event::Drew(item) = event {
             if !is_open {
-                let mut told = Told::new("pool.draw", key);
-                told.number(next_draw);
-                all.push(told);
+                let mut command = PoolCommand::new("pool.draw", key);
+                command.number(next_draw);
+                all.push(command);
             }
             is_open = true;
             next_draw += 1;
@@ -176,56 +176,56 @@ fn stepped(key: &[u8], frame: &[u8]) -> Result<Vec<Told>, ApplyError> {
             continue;
         }
         is_open = false;
-        let (told, draws) = told_of(key, &event, next_draw);
+        let (command, draws) = command_of(key, &event, next_draw);
         next_draw += draws;
-        all.push(told);
+        all.push(command);
     }
     Ok(all)
 }
 
 /// Returns the change-stream form of one event, and its number of draws.
-fn told_of(key: &[u8], event: &Event<'_>, next_draw: u64) -> (Told, u64) {
-    let mut told = Told::new(name(event), key);
+fn command_of(key: &[u8], event: &Event<'_>, next_draw: u64) -> (PoolCommand, u64) {
+    let mut command = PoolCommand::new(name(event), key);
     match event {
         Event::Drew(item) => {
-            told.number(next_draw).item(*item);
-            return (told, 1);
+            command.number(next_draw).item(*item);
+            return (command, 1);
         }
         Event::DrewDifferent { items } => {
-            told.number(next_draw);
-            items.iter().for_each(|item| _ = told.item(*item));
-            return (told, items.len() as u64);
+            command.number(next_draw);
+            items.iter().for_each(|item| _ = command.item(*item));
+            return (command, items.len() as u64);
         }
         Event::Reserved { items, until_us, .. } => {
-            told.number(next_draw).number(*until_us);
-            items.iter().for_each(|item| _ = told.item(*item));
-            return (told, items.len() as u64);
+            command.number(next_draw).number(*until_us);
+            items.iter().for_each(|item| _ = command.item(*item));
+            return (command, items.len() as u64);
         }
         Event::Asked(asked) => {
-            told.number(next_draw);
+            command.number(next_draw);
             if let Some(until_us) = asked.until_us {
-                told.number(until_us);
+                command.number(until_us);
             }
-            told.by(&asked.by);
-            asked.items.iter().for_each(|item| _ = told.item(*item));
-            return (told, asked.items.len() as u64);
+            command.by(&asked.by);
+            asked.items.iter().for_each(|item| _ = command.item(*item));
+            return (command, asked.items.len() as u64);
         }
-        Event::Ended { number, .. } => told.number(*number),
+        Event::Ended { number, .. } => command.number(*number),
         Event::Changed { item, weight, stock } => {
-            told.text("SET").number(u64::from(*item)).number(*weight).stock(*stock)
+            command.text("SET").number(u64::from(*item)).number(*weight).stock(*stock)
         }
-        Event::Added { id, weight, stock } => told.text("ADD").text(id).number(*weight).stock(*stock),
-        Event::Removed { item } => told.text("REMOVE").number(u64::from(*item)),
-        Event::GivenBack { item, count } => told.number(u64::from(*item)).number(*count),
+        Event::Added { id, weight, stock } => command.text("ADD").text(id).number(*weight).stock(*stock),
+        Event::Removed { item } => command.text("REMOVE").number(u64::from(*item)),
+        Event::GivenBack { item, count } => command.number(u64::from(*item)).number(*count),
         Event::GivenBackBy { user, item, count, .. } => {
-            told.number(u64::from(*item)).number(*count).text("USER").text(user)
+            command.number(u64::from(*item)).number(*count).text("USER").text(user)
         }
-        Event::Advanced { now_ms } => told.number(*now_ms),
+        Event::Advanced { now_ms } => command.number(*now_ms),
         Event::Epoch { client_seed, after } => {
-            told.text("SEED").text(client_seed).text("NEXT").text(after.commitment().to_string())
+            command.text("SEED").text(client_seed).text("NEXT").text(after.commitment().to_string())
         }
     };
-    (told, 0)
+    (command, 0)
 }
 
 fn name(event: &Event<'_>) -> &'static str {
@@ -259,7 +259,7 @@ mod tests {
     }
 
     /// Returns the commands in the change stream, as lines.
-    fn told(engine: &Engine) -> Vec<String> {
+    fn commands(engine: &Engine) -> Vec<String> {
         let log = engine.log();
         log.wait_durable(log.appended()).expect("memory does not fail");
         let mut replay = log.replay(Lsn(1)).expect("the log is complete");
@@ -267,7 +267,8 @@ mod tests {
         while let Some(batch) = replay.next_batch().expect("the log is sound") {
             for record in batch {
                 let selection = Selection::default();
-                let Some(json) = Format::Json.tell(&record, &selection, usize::MAX).expect("a record") else {
+                let Some(json) = Format::Json.encode(&record, &selection, usize::MAX).expect("a record")
+                else {
                     continue;
                 };
                 let json: serde_json::Value = serde_json::from_slice(&json).expect("JSON");
@@ -286,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_pools_do_is_told_without_their_secrets() {
+    fn pool_changes_are_published_without_secrets() {
         let (log, _) = Log::open(Arc::new(MemoryStorage::new()), Options::default()).expect("an empty log");
         let engine = Engine::new(Arc::new(log), 8, 42);
         run(&engine, "POOL.CREATE p SOLDOUT FALLBACK mug ITEMS car 0 1 mug 1 UNLIMITED");
@@ -307,7 +308,7 @@ mod tests {
             assert!(!run(&engine, line).starts_with('-'), "{line}");
         }
         let state = run(&engine, "POOL.STATE p");
-        let (told, revealed) = (told(&engine), run(&engine, "POOL.REVEAL p"));
+        let (commands, revealed) = (commands(&engine), run(&engine, "POOL.REVEAL p"));
         let hexadecimal = |text: &str| {
             let words = text.split("\r\n").filter(|word| word.len() == 64).map(str::to_owned);
             words.collect::<Vec<_>>()
@@ -315,7 +316,7 @@ mod tests {
         let [commitment, next] = &hexadecimal(&state)[..2] else { panic!("{state}") };
         let [secret, first] = &hexadecimal(&revealed)[..] else { panic!("{revealed}") };
         assert_eq!(
-            told,
+            commands,
             [
                 format!(
                     "pool.create p COMMITMENT {first} NEXT {commitment} MODE FIXED SOLDOUT FALLBACK mug \
@@ -336,11 +337,11 @@ mod tests {
                 format!("pool.epoch p SEED luck NEXT {next}"),
             ]
         );
-        assert!(!told.join(" ").contains(secret), "not even of an epoch that is over");
+        assert!(!commands.join(" ").contains(secret), "not even of an epoch that is over");
     }
 
     #[test]
-    fn rules_are_told_as_they_are_given() {
+    fn rules_are_published_as_they_are_given() {
         let (log, _) = Log::open(Arc::new(MemoryStorage::new()), Options::default()).expect("an empty log");
         let engine = Engine::new(Arc::new(log), 8, 42);
         let schedule = "SCHEDULE car 3 FROM 1000 EVERY 5000 TIMES 3 LAPSES";
@@ -355,13 +356,13 @@ mod tests {
         ] {
             assert!(!run(&engine, line).starts_with('-'), "{line}");
         }
-        let told = told(&engine);
+        let commands = commands(&engine);
         let expected = format!(
             " SOLDOUT RENORMALISE {rules} {schedule} {tables} ITEMS car 0 1 mug 1 UNLIMITED rare 0 TABLE:wheels"
         );
-        assert!(told[0].ends_with(&expected), "{}", told[0]);
+        assert!(commands[0].ends_with(&expected), "{}", commands[0]);
         assert_eq!(
-            told[1..],
+            commands[1..],
             ["pool.release p 1000", "pool.draw p 0 USER mira 1", "pool.return p 1 1 USER mira"]
         );
     }

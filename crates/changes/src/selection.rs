@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn of_expired_keys_those_that_fit_are_told() {
+    fn expired_keys_that_match_are_selected() {
         let change = Change::Expired { db: 0, keys: vec![b"a1", b"b1", b"a2"] };
         let selected = selection("prefix=a type=list").select(change.clone());
         let Some(Change::Expired { keys, .. }) = selected else { panic!("some of them fit") };

@@ -15,7 +15,7 @@ use crate::execution::driver::{Driver, ThreadPool, thread};
 use crate::execution::lane::Lane;
 use crate::execution::machine::{Machine, MachineRef, Progress};
 use crate::execution::node::NodeRef;
-use crate::execution::waiters::Place;
+use crate::execution::waiters::WaiterKey;
 use crate::failure::account::Failures;
 use crate::failure::care::{Care, Make};
 use crate::failure::supervision::Supervision;
@@ -441,7 +441,7 @@ pub struct Settled {
     machine: MachineRef,
     /// None once there is nothing to wait for.
     target: Option<u64>,
-    registered: Option<Place>,
+    registered: Option<WaiterKey>,
 }
 
 impl Future for Settled {

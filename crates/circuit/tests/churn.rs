@@ -130,7 +130,7 @@ fn left_behind(way: usize, end: End) -> usize {
 #[test]
 fn circuits_come_and_go_and_leave_nothing_behind() {
     let _limit = Limit::new();
-    let ways = ["a pool", "a thread", "who waits", "its owner"];
+    let ways = ["a pool", "a thread", "waiters", "its owner"];
     let mut left = Vec::new();
     for (way, driver) in ways.into_iter().enumerate() {
         for end in [End::Closed, End::Dropped] {

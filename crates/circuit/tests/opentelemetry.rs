@@ -165,7 +165,7 @@ fn each_thing_that_is_said_of_a_subject_has_its_own_count() {
 }
 
 #[test]
-fn every_signal_of_a_vocabulary_is_told_apart() {
+fn every_signal_of_a_vocabulary_is_counted_separately() {
     let backend = Backend::new();
     let circuit = circuit(name!("plant"));
     let conduit = circuit.conduit::<services::Signal>().expect("open");

@@ -98,7 +98,7 @@ fn circuits_go_on_without_barriers() {
                 assert_eq!(sum.get(), value);
             }
         }
-        done.send(()).expect("somebody waits");
+        done.send(()).expect("the receiver waits");
     });
-    is_done.recv_timeout(PATIENCE).expect("nobody hangs");
+    is_done.recv_timeout(PATIENCE).expect("no thread hangs");
 }

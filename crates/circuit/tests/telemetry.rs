@@ -87,7 +87,7 @@ fn build(builder: CircuitBuilder) -> Circuit {
 }
 
 /// The spans and events reported while `scenario` runs.
-fn told(scenario: impl FnOnce()) -> Vec<String> {
+fn events(scenario: impl FnOnce()) -> Vec<String> {
     let log = Log::default();
     subscriber::with_default(log.clone(), scenario);
     log.lines()
@@ -95,7 +95,7 @@ fn told(scenario: impl FnOnce()) -> Vec<String> {
 
 #[test]
 fn a_run_is_a_span_with_the_circuits_name() {
-    let lines = told(|| {
+    let lines = events(|| {
         let circuit = build(builder());
         let pipe = circuit.pipe(|_: u64| ()).expect("open");
         circuit.run(10);
@@ -109,7 +109,7 @@ fn a_run_is_a_span_with_the_circuits_name() {
 
 #[test]
 fn a_failure_is_an_error_within_the_run() {
-    let lines = told(|| {
+    let lines = events(|| {
         let circuit = build(builder());
         let pipe = circuit.named(name!("valve")).pipe(|value: u64| panic!("{value} is too much"));
         pipe.expect("open").emit(7);
@@ -120,8 +120,8 @@ fn a_failure_is_an_error_within_the_run() {
 }
 
 #[test]
-fn a_quarantine_is_told_once() {
-    let lines = told(|| {
+fn a_quarantine_is_reported_once() {
+    let lines = events(|| {
         let circuit = build(builder().supervision(Supervision::Quarantine { after: 2 }));
         let pipe = circuit.pipe(|_: u64| panic!("always")).expect("open");
         (0..5).for_each(|value| pipe.emit(value));
@@ -135,9 +135,9 @@ fn a_quarantine_is_told_once() {
 }
 
 #[test]
-fn each_drop_and_the_close_are_told() {
+fn each_drop_and_the_close_are_reported() {
     for overflow in [Overflow::DropNewest, Overflow::DropOldest, Overflow::Reject] {
-        let lines = told(|| {
+        let lines = events(|| {
             let circuit = build(builder().bounded(1, overflow));
             let pipe = circuit.pipe(|_: u64| ()).expect("open");
             (0..3).for_each(|value| pipe.emit(value));
@@ -197,7 +197,7 @@ fn a_subscriber_that_panics_harms_no_circuit() {
 #[test]
 fn a_subscriber_of_one_thread_hears_of_all_circuits_that_this_one_waits_for() {
     const LENGTH: usize = 70;
-    let lines = told(|| {
+    let lines = events(|| {
         let waiting = || builder().run_by(RunBy::Waiters).build().expect("valid");
         let mut last = waiting();
         let mut next = last.pipe(|()| panic!("at the end")).expect("open");
@@ -246,12 +246,12 @@ impl<F: Fn() + Send + Sync + 'static> Subscriber for AtEvents<F> {
 }
 
 #[test]
-fn what_a_subscriber_emits_is_an_input_and_no_effect_of_what_it_was_told_of() {
+fn what_a_subscriber_emits_is_an_input_and_no_effect_of_its_event() {
     let circuit = build(builder());
     let (sender, heard) = mpsc::channel();
-    let note = circuit.pipe(move |text| sender.send(text).expect("somebody listens")).expect("open");
-    let told = note.clone();
-    subscriber::with_default(AtEvents(move || told.emit("told")), || {
+    let note = circuit.pipe(move |text| sender.send(text).expect("a receiver listens")).expect("open");
+    let events = note.clone();
+    subscriber::with_default(AtEvents(move || events.emit("told")), || {
         circuit.pipe(|()| panic!("broken")).expect("open").emit(());
         note.emit("next");
         circuit.run(10);
@@ -260,12 +260,12 @@ fn what_a_subscriber_emits_is_an_input_and_no_effect_of_what_it_was_told_of() {
 }
 
 #[test]
-fn a_subscriber_that_emits_to_a_full_circuit_is_not_told_of_that_without_end() {
+fn a_subscriber_that_emits_to_a_full_circuit_is_not_notified_without_end() {
     for overflow in [Overflow::DropNewest, Overflow::DropOldest, Overflow::Reject] {
         let circuit = build(builder().bounded(1, overflow));
         let pipe = circuit.pipe(|_| ()).expect("open");
-        let told = pipe.clone();
-        subscriber::with_default(AtEvents(move || told.emit("told")), || {
+        let events = pipe.clone();
+        subscriber::with_default(AtEvents(move || events.emit("told")), || {
             pipe.emit("first");
             pipe.emit("second");
             pipe.emit("third");
@@ -275,7 +275,7 @@ fn a_subscriber_that_emits_to_a_full_circuit_is_not_told_of_that_without_end() {
 }
 
 #[test]
-fn who_waits_for_the_end_sees_it_while_somebody_is_told_of_the_close() {
+fn a_thread_that_waits_for_the_end_sees_it_while_a_subscriber_handles_the_close() {
     for run_by in [RunBy::Thread, RunBy::SharedPool, RunBy::Waiters] {
         let circuit = builder().run_by(run_by).build().expect("a thread");
         let held = Arc::new(());
@@ -342,7 +342,7 @@ fn a_subscriber_that_panics_when_it_is_asked_harms_no_circuit() {
 fn signals_are_events_whose_level_follows_from_the_situation() {
     use tidemark_circuit::signals::{breakers, services, trace};
 
-    let lines = told(|| {
+    let lines = events(|| {
         let circuit = build(builder());
         let (breakers, services) = (circuit.conduit().expect("open"), circuit.conduit().expect("open"));
         trace(&breakers).expect("open");
@@ -358,9 +358,9 @@ fn signals_are_events_whose_level_follows_from_the_situation() {
         service.success(services::Dimension::Caller);
         while circuit.run(100) {}
     });
-    let told: Vec<_> = lines.iter().filter(|line| line.contains("vocabulary")).collect();
+    let events: Vec<_> = lines.iter().filter(|line| line.contains("vocabulary")).collect();
     assert_eq!(
-        told,
+        events,
         [
             r#"DEBUG subject="db" vocabulary="breakers" sign="Probe""#,
             r#"ERROR subject="db" vocabulary="breakers" sign="Open" status="Defective""#,
@@ -371,10 +371,10 @@ fn signals_are_events_whose_level_follows_from_the_situation() {
 
 #[cfg(feature = "signals")]
 #[test]
-fn every_signal_of_a_vocabulary_is_told_with_all_that_it_says() {
+fn every_signal_of_a_vocabulary_is_traced_with_all_its_fields() {
     use tidemark_circuit::signals::{Observation, Sign, leases, situations, trace};
 
-    let lines = told(|| {
+    let lines = events(|| {
         let circuit = build(builder());
         let conduit = circuit.conduit().expect("open");
         trace(&conduit).expect("open");
@@ -382,7 +382,7 @@ fn every_signal_of_a_vocabulary_is_told_with_all_that_it_says() {
         leases::Signal::all().for_each(|signal| pipe.emit(signal));
         while circuit.run(100) {}
     });
-    let told: Vec<_> = lines.into_iter().filter(|line| line.contains("vocabulary")).collect();
+    let events: Vec<_> = lines.into_iter().filter(|line| line.contains("vocabulary")).collect();
     let expected: Vec<_> = leases::Signal::all()
         .map(|leases::Signal { sign, dimension }| {
             let level = match sign.situation() {
@@ -396,7 +396,7 @@ fn every_signal_of_a_vocabulary_is_told_with_all_that_it_says() {
             )
         })
         .collect();
-    assert_eq!(told, expected);
+    assert_eq!(events, expected);
 }
 
 #[cfg(feature = "signals")]

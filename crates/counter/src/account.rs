@@ -205,7 +205,7 @@ impl Account {
     }
 
     /// Whether the promise holds once the store has the sealed amount.
-    #[cfg_attr(loom, allow(dead_code, reason = "who commits uses it"))]
+    #[cfg_attr(loom, allow(dead_code, reason = "the committer uses it"))]
     pub(crate) fn settles(&self) -> bool {
         let mut after = self.clone();
         after.acknowledge();

@@ -21,7 +21,7 @@ pub enum Move {
     Add(i64),
 }
 
-#[cfg_attr(loom, allow(dead_code, reason = "who commits uses it"))]
+#[cfg_attr(loom, allow(dead_code, reason = "the committer uses it"))]
 impl Move {
     /// Returns the change in position if there is room for all of it. Otherwise, and for `None`
     /// (beyond 64 bits), the books decide.

@@ -15,11 +15,11 @@ pub(crate) const PLACES: usize = 64;
 pub(crate) const PLACES: usize = 4;
 
 /// The place after those of all slots, which belongs to no thread: its cell is never opened.
-pub(crate) const NOBODYS: usize = SLOTS;
+pub(crate) const UNASSIGNED: usize = SLOTS;
 
 /// The thread has not requested a slot yet.
-const UNKNOWN: u8 = NOBODYS as u8;
-/// No slot was left, or the thread is ending. The mask maps it to `NOBODYS` too.
+const UNKNOWN: u8 = UNASSIGNED as u8;
+/// No slot was left, or the thread is ending. The mask maps it to `UNASSIGNED` too.
 const NONE: u8 = UNKNOWN + PLACES as u8;
 
 thread_local! {
@@ -43,7 +43,7 @@ impl Drop for Lease {
     }
 }
 
-/// Returns the place of the calling thread's slot, or [`NOBODYS`] if it has none or has not called
+/// Returns the place of the calling thread's slot, or [`UNASSIGNED`] if it has none or has not called
 /// [`current`] yet. One load.
 #[inline]
 pub(crate) fn place() -> usize {

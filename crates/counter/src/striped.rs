@@ -25,7 +25,7 @@ const LOOKS: u32 = if cfg!(loom) { 1 } else { 16 };
 /// cells.
 #[derive(Debug)]
 pub(crate) struct Striped {
-    /// One for each slot, and `NOBODYS`, which is never opened.
+    /// One for each slot, and `UNASSIGNED`, which is never opened.
     cells: [Cell; PLACES],
     middle: AtomicU64,
     /// Seqlock: odd while a writer holds the lock. A read is consistent if the value is even and
@@ -218,7 +218,7 @@ impl Striped {
     /// Opens the cell with its share, if that is large enough.
     fn open(&self, slot: usize, middle: Piece, delta: i64) -> Piece {
         assert!(
-            slot != slot::NOBODYS && !self.is_open(slot),
+            slot != slot::UNASSIGNED && !self.is_open(slot),
             "the cell {slot} is open, or belongs to no thread"
         );
         let Some(piece) = self.share(slot, middle, delta) else { return middle };

@@ -31,7 +31,7 @@
 //! persist::change, watch::reading, watch::replay::scope
 //! Engine, the struct
 //! execute::{admission, locking, running, logging}
-//! watch::evaluation, tracking::telling, event::telling ─► housekeeping::expiry
+//! watch::evaluation, tracking::notifying, event::publishing ─► housekeeping::expiry
 //! watch::registry ─► execute::serving ─► execute::{execution, transaction}
 //! persist::{apply, loader, snapshot, digest}, watch::replay, observe
 //! ```

@@ -239,7 +239,7 @@ fn watch(name: &'static str) -> &'static AtomicU64 {
 
 /// Returns the processor time of the process in ticks.
 fn processor_ticks() -> u64 {
-    let stat = fs::read_to_string("/proc/self/stat").expect("Linux tells a process of itself");
+    let stat = fs::read_to_string("/proc/self/stat").expect("Linux describes a process to itself");
     // The name of the program may contain spaces and ends at the last bracket. The third and all
     // later fields follow it.
     let (_, fields) = stat.rsplit_once(')').expect("the name stands in brackets");

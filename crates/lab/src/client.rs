@@ -29,7 +29,7 @@ const PUSHES_KEPT: usize = 4096;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// Nobody answers at the address.
+    /// No server answers at the address.
     #[error("could not connect to {address}: {reason}")]
     Connect {
         /// The address as the user knows it.
@@ -322,10 +322,10 @@ mod tests {
     }
 
     #[test]
-    fn nobody_at_the_address_names_it() {
-        let port = test_server::nobody();
+    fn a_refused_connection_names_the_address() {
+        let port = test_server::refusing_port();
         let Err(error) = Client::connect(&Target::new("127.0.0.1", port), PATIENCE) else {
-            panic!("nobody listens there");
+            panic!("no server listens there");
         };
         assert!(error.to_string().starts_with(&format!("could not connect to 127.0.0.1:{port}")));
     }

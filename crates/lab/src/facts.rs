@@ -66,7 +66,7 @@ pub(crate) fn waiting_output_bytes(client: &mut Client) -> Result<Option<u64>, C
     Ok(reply.as_bytes().and_then(|list| all_waiting_output(&String::from_utf8_lossy(list))))
 }
 
-/// The sum over the lines of `CLIENT LIST`. A list without lines is no answer: whoever asks is a client.
+/// The sum over the lines of `CLIENT LIST`. A list without lines is no answer: the asking client is in it.
 fn all_waiting_output(list: &str) -> Option<u64> {
     if list.is_empty() { None } else { list.lines().map(waiting_output).sum() }
 }

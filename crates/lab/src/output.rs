@@ -14,8 +14,8 @@ pub fn is_closed(error: &anyhow::Error) -> bool {
     kind == Some(io::ErrorKind::BrokenPipe)
 }
 
-/// Writes a line to standard error, where nobody may read it: a measurement goes on all the same.
-pub fn tell(line: impl Display) {
+/// Writes a line to standard error. Ignores errors: a measurement goes on without a reader.
+pub fn report(line: impl Display) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 

@@ -32,8 +32,8 @@ pub(crate) fn start(behaviour: impl Behaviour) -> u16 {
     port
 }
 
-/// A port of this machine at which nobody listens.
-pub(crate) fn nobody() -> u16 {
+/// A port of this machine at which no server listens.
+pub(crate) fn refusing_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
@@ -49,7 +49,7 @@ fn serve(mut stream: TcpStream, behaviour: &Mutex<impl Behaviour>) {
             input.drain(..consumed);
             let mut behaviour = behaviour.lock().unwrap();
             let replies = behaviour.answer(&arguments, &connection);
-            // While nobody else is answered: what follows must not overtake it.
+            // No other answer is written meanwhile: what follows must not overtake it.
             if !send(&connection, &replies) {
                 break 'connected;
             }
@@ -58,7 +58,7 @@ fn serve(mut stream: TcpStream, behaviour: &Mutex<impl Behaviour>) {
     behaviour.lock().unwrap().leave(&connection);
 }
 
-/// Sends values together; false if nobody takes them any more.
+/// Sends values together; false if the receiver is gone.
 pub(crate) fn send<'a>(connection: &Connection, values: impl IntoIterator<Item = &'a Value>) -> bool {
     let mut bytes = Vec::new();
     values.into_iter().for_each(|value| encode_value(&mut bytes, value));

@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_full_disk_is_told_to_be_one() {
+    fn only_a_full_disk_is_reported_as_full() {
         let text = |error: Errno| {
             let error = Arc::new(io::Error::from(error));
             AppendError::Full(Failure { what: "creating a segment".to_owned(), error }).to_string()

@@ -30,7 +30,7 @@ impl<'a> By<'a> {
         Self { request: Some(id), ..Self::default() }
     }
 
-    pub(crate) fn is_nobody(&self) -> bool {
+    pub(crate) fn is_anonymous(&self) -> bool {
         self.user.is_none() && self.request.is_none()
     }
 

@@ -342,10 +342,10 @@ fn listen_to_log(shared: &Arc<Shared>, inboxes: Vec<Arc<Inbox>>) {
         shared.http_registry.log_moved();
         shared.feed.log_moved();
         if was_writable.swap(progress.writable, Ordering::AcqRel) != progress.writable {
-            tell_operator(progress.writable, &shared.engine.log().health());
+            report_to_operator(progress.writable, &shared.engine.log().health());
         }
         if was_retaining.swap(progress.retaining, Ordering::AcqRel) != progress.retaining {
-            tell_of_old_segments(shared.engine.log().retention_failure());
+            report_old_segments(shared.engine.log().retention_failure());
         }
         if !shared.engine.is_loaded() {
             // A snapshot must not be taken before all data is loaded.
@@ -359,7 +359,7 @@ fn listen_to_log(shared: &Arc<Shared>, inboxes: Vec<Arc<Inbox>>) {
 }
 
 /// Writes to standard error that changes are refused, or accepted again.
-fn tell_operator(writable: bool, health: &Health) {
+fn report_to_operator(writable: bool, health: &Health) {
     let line = match health {
         // The log is being closed.
         Health::Ok if !writable => return,
@@ -380,7 +380,7 @@ fn tell_operator(writable: bool, health: &Health) {
 }
 
 /// Writes to standard error that old segments cannot be removed, or are removed again.
-fn tell_of_old_segments(failure: Option<Failure>) {
+fn report_old_segments(failure: Option<Failure>) {
     say(&match failure {
         Some(failure) => {
             format!(

@@ -50,7 +50,7 @@ pub(crate) fn end(session: &mut Session, how: Unblock, engine: &Engine) -> bool 
     let Some(wait) = &session.wait else { return false };
     match (&wait.what, how) {
         // These waits cannot be cut short: their answer is certain to arrive.
-        (WaitFor::Snapshot | WaitFor::Place(_) | WaitFor::Long, _)
+        (WaitFor::Snapshot | WaitFor::Resumption(_) | WaitFor::Long, _)
         | (WaitFor::Unpaused | WaitFor::Room(_), Unblock::Error) => return false,
         _ => {}
     }
@@ -70,7 +70,7 @@ pub(crate) fn end(session: &mut Session, how: Unblock, engine: &Engine) -> bool 
         (WaitFor::Keys(_), Unblock::Timeout) => reply.null_array(),
         (WaitFor::Sync(_), Unblock::Timeout) => sync_reply(reply, false),
         (WaitFor::Replicas, Unblock::Timeout) => reply.integer(0),
-        (WaitFor::Sleep | WaitFor::Snapshot | WaitFor::Place(_) | WaitFor::Long, Unblock::Timeout) => {
+        (WaitFor::Sleep | WaitFor::Snapshot | WaitFor::Resumption(_) | WaitFor::Long, Unblock::Timeout) => {
             reply.ok();
         }
         (WaitFor::Unpaused | WaitFor::Room(_), Unblock::Timeout) => {}
@@ -102,7 +102,7 @@ pub(crate) fn abandon(session: &mut Session, cx: &Context<'_>) {
             cx.shared.engine.stop_waiting(&waiter);
         }
         // The worker is registered as a listener since the request: unregister it.
-        Some(WaitFor::Place(pending)) => lifecycle::leave_if_unused(session, pending.query(), cx),
+        Some(WaitFor::Resumption(pending)) => lifecycle::leave_if_unused(session, pending.query(), cx),
         _ => {}
     }
 }

@@ -358,8 +358,8 @@ mod tests {
             ("kafka://host/a?partition=-1", "has a partition"),
             ("kafka://host/a?subject=s", "has an unknown 'subject'"),
         ] {
-            let told = address(text).expect_err(text);
-            assert!(told.starts_with(reason), "{text}: {told}");
+            let shown = address(text).expect_err(text);
+            assert!(shown.starts_with(reason), "{text}: {shown}");
         }
     }
 
@@ -371,11 +371,11 @@ mod tests {
             match address(&text) {
                 // The displayed address has the location and no secret.
                 Ok(address) => {
-                    let told = address.to_string();
+                    let shown = address.to_string();
                     let login = rest.rsplit_once('@').map(|(login, _)| login).filter(|login| login.len() > 1);
                     let secret = login.map(|login| format!("{login}@"));
-                    prop_assert!(secret.is_none_or(|secret| !told.contains(&secret)));
-                    prop_assert!(told.contains("://"));
+                    prop_assert!(secret.is_none_or(|secret| !shown.contains(&secret)));
+                    prop_assert!(shown.contains("://"));
                 }
                 Err(reason) => prop_assert!(!reason.is_empty()),
             }

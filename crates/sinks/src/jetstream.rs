@@ -187,7 +187,7 @@ async fn last_record(stream: &Stream, target: &JetStreamTarget) -> Result<Option
     let lsn = message.headers.get(LSN_HEADER).and_then(|value| value.as_str().parse().ok());
     lsn.map(|lsn| Some(Lsn(lsn))).ok_or_else(|| {
         Trouble(format!(
-            "the last message on {} has no {LSN_HEADER}, so somebody else writes there: choose another stream",
+            "the last message on {} has no {LSN_HEADER}, so another writer is active there: choose another stream",
             target.subject
         ))
     })

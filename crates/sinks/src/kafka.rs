@@ -108,7 +108,7 @@ fn lsn_of(record: &Record) -> Result<Lsn, Trouble> {
     let text = record.headers.get(LSN_HEADER).and_then(|value| std::str::from_utf8(value).ok());
     text.and_then(|text| text.parse().ok()).map(Lsn).ok_or_else(|| {
         Trouble(format!(
-            "the last record has no {LSN_HEADER}, so somebody else writes there: choose another topic or partition"
+            "the last record has no {LSN_HEADER}, so another writer is active there: choose another topic or partition"
         ))
     })
 }

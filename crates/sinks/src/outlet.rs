@@ -1,7 +1,7 @@
 //! Interface of a sink's target.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tidemark_changes::Told;
+use tidemark_changes::EncodedRecord;
 use tidemark_log::Lsn;
 
 /// Message header with the record's LSN.
@@ -31,9 +31,9 @@ pub(crate) struct Message {
     pub(crate) is_progress: bool,
 }
 
-impl From<Told> for Message {
-    fn from(told: Told) -> Message {
-        Message { lsn: told.lsn, time_us: told.time_us, payload: told.payload, is_progress: false }
+impl From<EncodedRecord> for Message {
+    fn from(record: EncodedRecord) -> Message {
+        Message { lsn: record.lsn, time_us: record.time_us, payload: record.payload, is_progress: false }
     }
 }
 

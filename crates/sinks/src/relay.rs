@@ -176,7 +176,7 @@ fn ended(end: End) -> Obstacle {
     }
 }
 
-/// Tells the operator what to do when the log no longer has the next record.
+/// Advises the operator when the log no longer has the next record.
 fn gap(seen: Lsn, floor: Lsn) -> String {
     format!(
         "it continues after record {seen}, and the log begins at {floor}. Give it gap=skip to continue without the records in between, or \

@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_status_tells_what_the_sink_has_told_it() {
+    fn a_status_shows_what_the_sink_reported() {
         let status = Status::new("nats://host/S".to_owned());
         assert_eq!(status.report().state, State::Connecting);
         assert!(status.fail(State::Retrying, "refused".to_owned()));

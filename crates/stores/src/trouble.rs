@@ -25,7 +25,7 @@ pub(crate) fn refused(doing: &'static str, place: &str, reason: impl Into<String
 
 /// Returns an error's message with all its causes, and a hint.
 #[cfg(any(feature = "redis", feature = "postgres", feature = "nats"))]
-pub(crate) fn told(error: &(dyn StdError + 'static)) -> String {
+pub(crate) fn described(error: &(dyn StdError + 'static)) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

@@ -69,7 +69,7 @@ pub(crate) fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
     if let Err(error) = result
         && !output::is_closed(&error)
     {
-        output::tell(format_args!("tidemark: {error:#}"));
+        output::report(format_args!("tidemark: {error:#}"));
     }
     Ok(ExitCode::from(exit_code))
 }

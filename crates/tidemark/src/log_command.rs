@@ -218,27 +218,29 @@ fn export_commands(
     progress: &mut dyn FnMut(u64),
 ) -> anyhow::Result<String> {
     let mut records = Records::open(storage, from, to)?;
-    let (all, mut told, mut untold) = (Selection::default(), 0_u64, 0_u64);
+    let (all, mut exported, mut skipped) = (Selection::default(), 0_u64, 0_u64);
     while let Some(batch) = records.next_batch(progress)? {
         for record in batch {
             // The length of a line is bounded by the record, which has a limit of its own.
-            let line = tidemark_changes::Format::Json.tell(&record, &all, usize::MAX).context(
+            let line = tidemark_changes::Format::Json.encode(&record, &all, usize::MAX).context(
                 "the log is not a server's, or another version's; `--format jsonl` writes its records as they are",
             )?;
             let Some(mut line) = line else {
-                untold += 1;
+                skipped += 1;
                 continue;
             };
             line.push(b'\n');
             output.write_all(&line).map_err(tools::ToolError::Output)?;
-            told += 1;
+            exported += 1;
         }
     }
     output.flush().map_err(tools::ToolError::Output)?;
     records.check_end()?;
-    let untold =
-        format!("{} no data", if untold == 1 { "1 changes".to_owned() } else { format!("{untold} change") });
-    Ok(format!("{} exported as commands; {untold}", counted(told, "record")))
+    let skipped = format!(
+        "{} no data",
+        if skipped == 1 { "1 changes".to_owned() } else { format!("{skipped} change") }
+    );
+    Ok(format!("{} exported as commands; {skipped}", counted(exported, "record")))
 }
 
 fn repair(storage: &Arc<dyn Storage>, confirm: &ConfirmArgs) -> anyhow::Result<ExitCode> {

@@ -92,7 +92,7 @@ fn main() -> ExitCode {
         if output::is_closed(&error) {
             return ExitCode::SUCCESS;
         }
-        output::tell(format_args!("tidemark: {error:#}"));
+        output::report(format_args!("tidemark: {error:#}"));
         let is_usage =
             error.is::<ConfigError>() || error.is::<SelectionError>() || error.is::<VariableError>();
         if is_usage { ExitCode::from(EXIT_USAGE) } else { ExitCode::FAILURE }

@@ -35,7 +35,7 @@ mod tests {
     use super::in_plain_words;
     use clap::{Arg, Command, value_parser};
 
-    fn told(value: &str) -> String {
+    fn text(value: &str) -> String {
         let command = Command::new("serve")
             .arg(Arg::new("port").long("port").value_parser(value_parser!(u16)))
             .arg(Arg::new("share").long("share").value_parser(value_parser!(f64)))
@@ -56,8 +56,8 @@ mod tests {
             ),
             ("--share=half", "error: invalid value 'half' for '--share <share>': it must be a number"),
         ] {
-            let told = told(value);
-            assert!(told.starts_with(reason) && told.ends_with("try '--help'.\n"), "{value}: {told}");
+            let text = text(value);
+            assert!(text.starts_with(reason) && text.ends_with("try '--help'.\n"), "{value}: {text}");
         }
     }
 }

@@ -25,18 +25,18 @@ pub(crate) struct Waiters {
 }
 
 struct List {
-    entries: BTreeMap<Place, Who>,
+    entries: BTreeMap<WaiterKey, WaiterHandle>,
     next_number: u64,
 }
 
 /// Position in the list: by ticket, then by order of registration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
+pub(crate) struct WaiterKey {
     target: u64,
     number: u64,
 }
 
-enum Who {
+enum WaiterHandle {
     Thread(Thread),
     Task(Waker),
 }
@@ -89,7 +89,8 @@ impl Waiters {
         loop {
             // Registered first, then checked; `wake` checks for waiters after the work is done. So
             // one of them sees the other.
-            let mine = *place.get_or_insert_with(|| self.add(target, Who::Thread(thread::current())));
+            let mine =
+                *place.get_or_insert_with(|| self.add(target, WaiterHandle::Thread(thread::current())));
             if is_done() {
                 self.remove(mine);
                 return;
@@ -116,22 +117,22 @@ impl Waiters {
 
     /// Registers the task to be woken by a call of [`Waiters::wake`] with `target` or more, in
     /// place of `before`.
-    pub(crate) fn wake_later(&self, target: u64, waker: &Waker, before: Option<Place>) -> Place {
+    pub(crate) fn wake_later(&self, target: u64, waker: &Waker, before: Option<WaiterKey>) -> WaiterKey {
         if let Some(before) = before {
             self.remove(before);
         }
-        let place = self.add(target, Who::Task(waker.clone()));
+        let place = self.add(target, WaiterHandle::Task(waker.clone()));
         // A task cannot wake up to check again, as a thread does, so it needs the barrier
         // immediately.
         barrier::heavy();
         place
     }
 
-    fn add(&self, target: u64, who: Who) -> Place {
+    fn add(&self, target: u64, handle: WaiterHandle) -> WaiterKey {
         let mut list = lock(&self.list);
-        let place = Place { target, number: list.next_number };
+        let place = WaiterKey { target, number: list.next_number };
         list.next_number += 1;
-        list.entries.insert(place, who);
+        list.entries.insert(place, handle);
         self.lowest.fetch_min(target, Ordering::SeqCst);
         // The caller checks its condition next, perhaps with a plain load: the fence orders that
         // after the registration.
@@ -140,7 +141,7 @@ impl Waiters {
     }
 
     /// Removes a waiter, which may have been woken and removed already.
-    pub(crate) fn remove(&self, place: Place) {
+    pub(crate) fn remove(&self, place: WaiterKey) {
         let mut list = lock(&self.list);
         let removed = list.entries.remove(&place);
         self.note_lowest(&mut list);
@@ -150,7 +151,7 @@ impl Waiters {
         drop(removed);
     }
 
-    fn is_waiting(&self, place: Place) -> bool {
+    fn is_waiting(&self, place: WaiterKey) -> bool {
         lock(&self.list).entries.contains_key(&place)
     }
 
@@ -184,12 +185,12 @@ impl Waiters {
         drop(list);
         // Threads first: a waker may wait for one of them, and they are no longer registered, so
         // nothing else would wake them.
-        let unpark = |who| match who {
-            Who::Thread(thread) => {
+        let unpark = |handle| match handle {
+            WaiterHandle::Thread(thread) => {
                 thread.unpark();
                 None
             }
-            Who::Task(waker) => Some(waker),
+            WaiterHandle::Task(waker) => Some(waker),
         };
         let first = first.and_then(unpark);
         let others: Vec<Waker> = others.into_iter().filter_map(unpark).collect();
@@ -200,7 +201,7 @@ impl Waiters {
 
 impl List {
     /// Removes the first waiter for a ticket up to this one.
-    fn pop_due(&mut self, done: u64) -> Option<Who> {
+    fn pop_due(&mut self, done: u64) -> Option<WaiterHandle> {
         let first = self.entries.first_entry()?;
         (first.key().target <= done).then(|| first.remove())
     }

@@ -14,7 +14,7 @@ pub(crate) struct Hook {
     /// Returns whether the hook is still needed. Calls no user code.
     pub(crate) is_wanted: Box<dyn Fn() -> bool + Send>,
     /// Notifies the hook of a failure; returns false if the hook is not needed any more.
-    pub(crate) tell: Box<dyn FnMut(&Failure) -> bool + Send>,
+    pub(crate) report: Box<dyn FnMut(&Failure) -> bool + Send>,
 }
 
 /// Failures of a circuit.
@@ -69,7 +69,7 @@ impl Failures {
         // from the next failure on.
         hooks.retain_mut(|hook| {
             let mut wants_more = true;
-            shielded(|| wants_more = (hook.tell)(failure));
+            shielded(|| wants_more = (hook.report)(failure));
             wants_more
         });
         let mut place = self.hooks();
@@ -102,16 +102,16 @@ mod tests {
         }
     }
 
-    fn hook(tell: impl FnMut(&Failure) -> bool + Send + 'static) -> Hook {
-        Hook { is_wanted: Box::new(|| true), tell: Box::new(tell) }
+    fn hook(report: impl FnMut(&Failure) -> bool + Send + 'static) -> Hook {
+        Hook { is_wanted: Box::new(|| true), report: Box::new(report) }
     }
 
     #[test]
-    fn hooks_that_nobody_wants_any_more_take_no_room() {
+    fn dropped_hooks_take_no_memory() {
         let failures = Failures::default();
         for number in 0..10_000 {
             let is_wanted = Box::new(move || number % 1000 == 0);
-            failures.add_hook(Hook { is_wanted, tell: Box::new(|_| true) });
+            failures.add_hook(Hook { is_wanted, report: Box::new(|_| true) });
         }
         assert!(failures.hooks().as_ref().is_some_and(|hooks| (10..100).contains(&hooks.capacity())));
     }
@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn a_hook_and_what_it_drops_may_add_hooks() {
         let failures = Arc::new(Failures::default());
-        let (sender, told) = mpsc::channel();
+        let (sender, reports) = mpsc::channel();
         let late = Late(Arc::clone(&failures), sender.clone());
         failures.add_hook(hook(move |_| {
             let _dropped_with_the_hook = &late;
@@ -135,10 +135,10 @@ mod tests {
         thread::spawn(move || {
             failures.report(&failure());
             failures.report(&failure());
-            done.send(()).expect("somebody waits");
+            done.send(()).expect("the receiver waits");
         });
         is_done.recv_timeout(Duration::from_secs(30)).expect("reporting comes to an end");
         drop(sender);
-        assert_eq!(told.iter().collect::<Vec<_>>(), ["first", "first", "late"]);
+        assert_eq!(reports.iter().collect::<Vec<_>>(), ["first", "first", "late"]);
     }
 }

@@ -109,7 +109,7 @@ impl Kept {
             ((*measures).renew.take(), (*measures).restarted)
         };
         let Some(mut renew) = renew else {
-            return Err(Trouble::Refusal("nobody knows how to make it anew".to_owned()));
+            return Err(Trouble::Refusal("no factory makes it again".to_owned()));
         };
         let trouble = match catch_unwind(AssertUnwindSafe(|| renew(place, restarted))) {
             Ok(Ok(())) => {

@@ -11,7 +11,7 @@ use crate::failure::care::{Care, Make};
 use crate::identity::subject::Kind;
 use crate::operator::recipe::Recipe;
 use crate::structure::pipe::Pipe;
-use crate::subscription::attachment::{Finish, Place};
+use crate::subscription::attachment::{AttachmentSite, Finish};
 use crate::subscription::receptor::Receptor;
 
 /// Makes pipes whose lost values are emitted to another pipe: those that arrive in
@@ -103,14 +103,14 @@ impl<E: Send + 'static> DeadLetters<'_, E> {
         self.naming.prepend_as(target, recipe, self)
     }
 
-    fn place(&self) -> Result<Place<'_>, Fault> {
+    fn place(&self) -> Result<AttachmentSite<'_>, Fault> {
         let subject = self.naming.component(Kind::Pipe, "pipe")?;
-        Ok(Place { machine: self.naming.machine(), subject, depth: Depth::of(size_of::<E>(), None) })
+        Ok(AttachmentSite { machine: self.naming.machine(), subject, depth: Depth::of(size_of::<E>(), None) })
     }
 }
 
 impl<E: Send + 'static> Finish<E> for DeadLetters<'_, E> {
-    fn finish<R>(&self, place: Place<'_>, receptor: R, care: Care<E, R>) -> NodeRef
+    fn finish<R>(&self, place: AttachmentSite<'_>, receptor: R, care: Care<E, R>) -> NodeRef
     where
         R: Receptor<E> + 'static,
     {

@@ -42,21 +42,21 @@ impl Circuit {
         let faults = self.named(name!("faults")).conduit::<Failure>()?;
         let (known, weak) = (faults.downgrade(), faults.downgrade());
         let is_wanted = Box::new(move || known.exists());
-        let tell = Box::new(move |failure: &Failure| {
+        let report = Box::new(move |failure: &Failure| {
             let Some(faults) = weak.upgrade() else { return false };
             Machine::with_inside(|machine| {
-                let Some(machine) = machine.filter(|machine| !machine.has_told_of_failure()) else { return };
+                let Some(machine) = machine.filter(|machine| !machine.has_reported_failure()) else { return };
                 // Submitted directly before the failure: failures before that are not caused by it.
                 machine.submit(Event::Other, || {
                     Machine::with_inside(|machine| {
-                        machine.iter().for_each(|machine| machine.tells_of_failure());
+                        machine.iter().for_each(|machine| machine.mark_failure_reported());
                     });
                 });
                 faults.get(failure.subject()).emit(failure.clone());
             });
             true
         });
-        self.machine().failures.add_hook(Hook { is_wanted, tell });
+        self.machine().failures.add_hook(Hook { is_wanted, report });
         Ok(faults)
     }
 }

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn who_cannot_be_made_anew_resumes() {
+    fn a_receptor_without_a_factory_resumes() {
         assert_eq!(restart(0, 1).remedy(1, None, || 0), Remedy::Resumed);
     }
 

@@ -96,7 +96,7 @@ impl fmt::Display for ReplayError {
             Self::Unlabelled(what) => {
                 write!(
                     f,
-                    "an input was not recorded, because nobody had labelled it: {what}; label it before the next \
+                    "an input was not recorded, because it had no label: {what}; label it before the next \
                      recording (what is made by Circuit::named is easier to recognise)"
                 )
             }
@@ -127,8 +127,8 @@ impl fmt::Display for ReplayError {
             Self::TooManySubjects(subjects_max) => {
                 write!(
                     f,
-                    "the journal has captures of more than {subjects_max} subjects, or as many subscriptions that nobody \
-                     has closed; if it is to be trusted, allow more with Replay::limit_subjects"
+                    "the journal has captures of more than {subjects_max} subjects, or as many subscriptions that were \
+                     never closed; if it is to be trusted, allow more with Replay::limit_subjects"
                 )
             }
             Self::Mislabelled(label) => {

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_beginning_tells_versions_from_damage_and_from_something_else() {
+    fn a_header_distinguishes_versions_damage_and_foreign_data() {
         let read = |bytes: &[u8]| read_header(&mut &bytes[..]);
         for version in 1..=VERSION {
             assert_eq!(read(&header_of(version, 7)).expect("whole"), Beginning::Journal(7));
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_and_a_torn_end_are_told_apart() {
+    fn damage_and_a_torn_end_are_distinguished() {
         let mut whole = Vec::new();
         write(b"\x02hello", &mut whole).expect("memory");
         let mut content = Vec::new();

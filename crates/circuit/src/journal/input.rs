@@ -65,8 +65,9 @@ pub(super) trait Input: Send {
     }
 }
 
-/// A component that can only be closed.
-pub(super) trait Closing: Send {
+/// A component that can only be closed, with the type of its values erased; `Any` gives it back for
+/// subscribers.
+pub(super) trait Closing: Any + Send {
     fn close(&self);
 
     /// Returns whether it belongs to the circuit.
@@ -194,7 +195,7 @@ fn reserve<E: Clone + Send + 'static>(
     Some(Box::new(subscription))
 }
 
-/// A tap that begins in its place in the order.
+/// A tap that begins in its place in the order, with the types of its values erased.
 pub(super) trait Tapping: Send {
     /// Begins it, once, and returns the means to end it.
     fn begin(&self) -> Option<Box<dyn Closing>>;
@@ -267,17 +268,6 @@ impl<E: Recorded + Send + 'static> Input for Basin<E> {
     fn send(&self, target: &dyn Any) -> Option<()> {
         self.drain(target.downcast_ref()?);
         Some(())
-    }
-}
-
-/// A subscriber with a label.
-pub(super) trait Subscribing: Closing {
-    fn as_any(&self) -> &dyn Any;
-}
-
-impl<E: Clone + Send + 'static> Subscribing for Subscriber<E> {
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }
 

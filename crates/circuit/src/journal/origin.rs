@@ -63,7 +63,7 @@ pub(super) enum NoLink {
     Contradiction(u64),
 }
 
-/// A sink with a label.
+/// A sink with a label and the type of its values erased.
 pub(super) trait Origin: Send {
     fn subject(&self) -> &Subject;
 

@@ -4,7 +4,7 @@
 use crate::execution::event::Event;
 use crate::identity::subject::Subject;
 
-/// Records inputs, before they are handled.
+/// Records inputs, before they are handled: a journal with the type of its writer erased.
 pub(crate) trait Recorder: Send + Sync {
     /// Records an emission from outside.
     ///

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::allowance::{self, Allowance, Limit};
 use super::error::ReplayError;
 use super::frame::{self, Beginning, HEADER_BYTES, Kind, NoFrame};
-use super::input::{Closing, Input, Mirror, OnEnd, OnReservoir, Subscribing, Tapping, ToTap};
+use super::input::{Closing, Input, Mirror, OnEnd, OnReservoir, Tapping, ToTap};
 use super::origin::{NoLink, Origins};
 use super::recorded::{Recorded, read_number};
 use super::recording::tap_name;
@@ -60,7 +60,7 @@ pub struct Replay<R> {
     /// Callbacks that get the reservoirs of a conduit, by its label: an [`OnReservoir`].
     on_reservoir: HashMap<String, Box<dyn Any + Send>>,
     origins: Origins,
-    subscribers: HashMap<String, Box<dyn Subscribing>>,
+    subscribers: HashMap<String, Box<dyn Closing>>,
     /// Callbacks for the end of subscriptions, by the labels of the conduit and the subscriber: an
     /// [`OnEnd`].
     on_close: HashMap<(String, String), Box<dyn Any + Send>>,
@@ -342,7 +342,7 @@ impl<R: Read> Replay<R> {
             return Err(ReplayError::Mislabelled(label.clone()));
         }
         let Some(_replayed) = InReplay::begin(circuit.machine()) else {
-            return Err(ReplayError::WrongCircuit("it is being run by somebody else"));
+            return Err(ReplayError::WrongCircuit("it is already being run"));
         };
         self.has_run = true;
         self.run_frames(circuit)
@@ -515,7 +515,7 @@ impl<R: Read> Replay<R> {
         {
             return Ok((number, tap.begin().ok_or_else(|| fields.damaged())?));
         }
-        let subscriber = known(&self.subscribers, subscriber_label)?.as_any();
+        let subscriber: &dyn Any = known(&self.subscribers, subscriber_label)?;
         let on_close = if kind == Kind::SubscribeWith {
             let labels = (label.to_owned(), subscriber_label.to_owned());
             let Some(on_close) = self.on_close.get(&labels) else {

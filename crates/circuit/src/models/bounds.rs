@@ -1,4 +1,4 @@
-//! Bounded queues: nobody is let in beyond the bound, and nobody who waits for room is forgotten.
+//! Bounded queues: admission respects the bound, and every thread waiting for room is woken.
 
 use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use loom::thread;
@@ -11,7 +11,7 @@ use crate::execution::bounds::{Admission, Bounds};
 use crate::sync::Arc;
 
 #[test]
-fn loom_no_more_get_in_than_there_is_room_for_and_who_waits_gets_in_then() {
+fn loom_admission_respects_the_bound_and_a_waiter_enters_after_a_release() {
     explore(2, || {
         let bounds = Arc::new(Bounds::new(1, Overflow::Block));
         let inside = Arc::new(AtomicUsize::new(0));
@@ -31,7 +31,7 @@ fn loom_no_more_get_in_than_there_is_room_for_and_who_waits_gets_in_then() {
 }
 
 #[test]
-fn loom_who_waits_for_room_is_let_go_at_the_close() {
+fn loom_a_thread_waiting_for_room_is_released_by_the_close() {
     explore(3, || {
         let bounds = Arc::new(Bounds::new(1, Overflow::Block));
         let is_over = Arc::new(AtomicBool::new(false));
@@ -54,7 +54,7 @@ fn loom_callers_wait_for_a_circuit_with_room_for_one() {
         let sum = Sum::new();
         let pipe = sum.pipe(&circuit);
         pipe.emit(1);
-        // Waits until the first is taken, for which nobody settles.
+        // Waits until the first is taken, without a settle.
         pipe.emit(2);
         circuit.settle().expect("outside");
         assert_eq!((sum.get(), circuit.dropped()), (3, 0));

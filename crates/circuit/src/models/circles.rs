@@ -1,4 +1,4 @@
-//! Circuits that wait for each other at once: nobody hangs, and what is refused is refused for a reason.
+//! Circuits that wait for each other concurrently: no thread hangs, and each refusal has a reason.
 
 use loom::thread;
 
@@ -9,7 +9,7 @@ use crate::RunBy;
 use crate::sync::{Arc, AtomicUsize, Ordering};
 
 #[test]
-fn loom_of_two_circuits_that_settle_each_other_nobody_hangs() {
+fn loom_two_circuits_that_settle_each_other_do_not_hang() {
     explore(3, || {
         let circuits = [0, 1].map(|_| Circuit::builder().run_by(RunBy::Waiters).build().expect("no thread"));
         let refused = Arc::new(AtomicUsize::new(0));
@@ -36,7 +36,7 @@ fn loom_of_two_circuits_that_settle_each_other_nobody_hangs() {
 }
 
 #[test]
-fn loom_who_waits_for_room_in_a_circle_does_not_hang() {
+fn loom_a_thread_waiting_for_room_in_a_cycle_does_not_hang() {
     explore(2, || {
         let pool = crate::ThreadPool::new(1).expect("a thread");
         let bounded = Circuit::builder().run_by(RunBy::Pool(pool)).bounded(1, Overflow::Block);

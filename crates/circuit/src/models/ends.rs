@@ -1,4 +1,4 @@
-//! Ends of circuits that others are still using: nothing that they bring is left over, and nobody waits for it for ever.
+//! Ends of circuits that other threads still use: no emission is left over, and no thread waits for ever.
 
 use std::sync::Arc as StdArc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -53,7 +53,7 @@ fn loom_a_lane_is_dropped_last() {
         });
         drop(circuit);
         other.join().unwrap();
-        assert_eq!(sum.get(), 1, "nobody waits, and it is handled all the same");
+        assert_eq!(sum.get(), 1, "handled without a waiter");
     });
 }
 
@@ -79,7 +79,7 @@ impl Drop for Dropped {
 }
 
 #[test]
-fn loom_who_closes_second_and_waits_sees_the_end() {
+fn loom_a_second_closer_that_waits_sees_the_end() {
     explore(2, || {
         let circuit = circuit(RunBy::Waiters);
         let is_dropped: StdArc<AtomicBool> = StdArc::default();
@@ -90,27 +90,27 @@ fn loom_who_closes_second_and_waits_sees_the_end() {
             move || circuit.close()
         });
         circuit.close_and_settle().expect("outside");
-        assert!(is_dropped.load(Ordering::Relaxed), "who waits relies on it");
+        assert!(is_dropped.load(Ordering::Relaxed), "the waiter relies on it");
         other.join().unwrap();
     });
 }
 
 #[test]
-fn loom_who_closes_a_subscription_of_a_closing_circuit_and_waits_sees_its_end() {
+fn loom_a_thread_that_closes_a_subscription_of_a_closing_circuit_and_waits_sees_its_end() {
     explore(2, || {
         let circuit = circuit(RunBy::Waiters);
         let conduit = circuit.conduit::<u64>().expect("open");
         let subscriber = circuit.subscriber(|_, _| ()).expect("open");
-        let is_told: StdArc<AtomicBool> = StdArc::default();
-        let tell = StdArc::clone(&is_told);
-        let on_close = move |_: &Subscription<u64>| tell.store(true, Ordering::Relaxed);
+        let has_ended: StdArc<AtomicBool> = StdArc::default();
+        let ended = StdArc::clone(&has_ended);
+        let on_close = move |_: &Subscription<u64>| ended.store(true, Ordering::Relaxed);
         let subscription = conduit.subscribe_with(&subscriber, on_close).expect("open");
         let other = thread::spawn({
             let circuit = circuit.clone();
             move || circuit.close()
         });
         subscription.close_and_settle().expect("outside");
-        assert!(is_told.load(Ordering::Relaxed), "who waits relies on it");
+        assert!(has_ended.load(Ordering::Relaxed), "the waiter relies on it");
         other.join().unwrap();
     });
 }
@@ -119,7 +119,7 @@ fn close(circuit: Circuit) {
     circuit.close_and_settle().expect("outside");
 }
 
-/// Emits a value that keeps its circuit while somebody else ends that.
+/// Emits a value that keeps its circuit while another thread ends it.
 fn bring_something_late(preemptions: usize, run_by: fn() -> RunBy, end: fn(Circuit)) {
     explore(preemptions, move || {
         let circuit = circuit(run_by());
@@ -137,7 +137,7 @@ fn loom_an_owner_drops_a_circuit_that_others_emit_to() {
 }
 
 #[test]
-fn loom_who_waits_ends_a_circuit_that_others_emit_to() {
+fn loom_a_waiter_ends_a_circuit_that_other_threads_emit_to() {
     bring_something_late(2, || RunBy::Waiters, close);
 }
 

@@ -1,6 +1,6 @@
-//! Every interleaving of small programs with whole circuits, as far as loom explores them: nobody sleeps while there is something
-//! to do, and nobody who waits is forgotten. Loom reports a lost wake-up as a deadlock, and an effect that is not visible to
-//! who waited for it as a race.
+//! Every interleaving of small programs with whole circuits, as far as loom explores them: no runner sleeps while there is work,
+//! and every waiter is woken. Loom reports a lost wake-up as a deadlock, and an effect that is not visible to its waiter as a
+//! race.
 //!
 //! `./check models` runs them. The barrier of lanes is the symmetric one here.
 #![allow(unsafe_code, reason = "cells that loom watches")]
@@ -71,7 +71,7 @@ fn circuit(run_by: RunBy) -> Circuit {
 }
 
 #[test]
-fn loom_a_thread_is_woken_for_what_is_emitted_and_who_waits_is_woken_then() {
+fn loom_an_emission_wakes_the_thread_and_the_thread_wakes_the_waiter() {
     explore(2, || {
         let circuit = circuit(RunBy::Thread);
         let sum = Sum::new();
@@ -90,7 +90,7 @@ fn loom_a_thread_is_woken_for_what_is_in_a_lane() {
         let pipe = circuit.pipe(move |()| caller.unpark()).expect("open");
         let mut lane = circuit.lane().expect("open");
         lane.emit(&pipe, ());
-        // Nobody settles: if this wakes nobody, nobody wakes us.
+        // Without a settle, only this can wake the test thread.
         thread::park();
     });
 }
@@ -131,7 +131,7 @@ fn loom_waiters_run_a_circuit_for_each_other() {
 }
 
 #[test]
-fn loom_two_wait_for_a_circuit_that_somebody_else_runs() {
+fn loom_two_threads_wait_for_a_circuit_that_a_third_runs() {
     explore(2, || {
         let circuit = circuit(RunBy::Owner);
         let sum = Sum::new();
@@ -211,7 +211,7 @@ fn loom_a_close_meets_an_emission() {
 }
 
 #[test]
-fn loom_who_lets_go_last_leaves_nothing_behind() {
+fn loom_dropping_the_last_handle_leaks_nothing() {
     explore(2, || {
         let circuit = circuit(RunBy::Waiters);
         // Loom reports it if this is left over.
@@ -224,7 +224,7 @@ fn loom_who_lets_go_last_leaves_nothing_behind() {
         });
         drop(circuit);
         other.join().unwrap();
-        assert_eq!(sum.get(), 1, "nobody waits, and it is handled all the same");
+        assert_eq!(sum.get(), 1, "handled without a waiter");
     });
 }
 

@@ -1,4 +1,4 @@
-//! The map from names: one value per name whoever asks for it first, and nobody sees half of one.
+//! The map from names: one value per name whichever thread asks first, and no thread sees a partial value.
 #![allow(unsafe_code, reason = "cells that loom watches")]
 
 use loom::sync::atomic::{AtomicUsize, Ordering};
@@ -13,7 +13,7 @@ use crate::identity::name_map::NameMap;
 use crate::name;
 use crate::sync::{Arc, UnsafeCell};
 
-/// A value of which loom notices who reads it without having been told of it.
+/// A value whose unsynchronised reads loom reports.
 struct Watched(UnsafeCell<u64>);
 
 // SAFETY: that is what the models are to prove.
@@ -33,7 +33,7 @@ impl Watched {
 }
 
 #[test]
-fn loom_there_is_one_value_for_a_name_whoever_asks_first() {
+fn loom_there_is_one_value_for_a_name_whichever_thread_asks_first() {
     let name = name!("models.names.first");
     explore(2, move || {
         let (map, made) = (Arc::new(NameMap::default()), Arc::new(AtomicUsize::new(0)));

@@ -66,20 +66,20 @@ fn loom_a_thread_of_a_pool_has_two_circuits() {
 }
 
 #[test]
-fn loom_a_pool_that_nobody_has_any_more_does_its_work_and_ends() {
+fn loom_a_dropped_pool_finishes_its_work_and_ends() {
     explore(2, || {
         let pool = pool(1);
         let done = Arc::new((Mutex::new(false), Condvar::new()));
-        let told = Arc::clone(&done);
-        let tell = move |()| {
-            *lock(&told.0) = true;
-            told.1.notify_one();
+        let signal = Arc::clone(&done);
+        let notify = move |()| {
+            *lock(&signal.0) = true;
+            signal.1.notify_one();
         };
-        let pipe = circuit(&pool).pipe(tell).expect("open");
+        let pipe = circuit(&pool).pipe(notify).expect("open");
         drop(pool);
         pipe.emit(());
         drop(pipe);
-        // Nobody settles: if this wakes nobody, nobody wakes us.
+        // Without a settle, only this can wake the test thread.
         let mut is_done = lock(&done.0);
         while !*is_done {
             is_done = wait(&done.1, is_done);
@@ -129,7 +129,7 @@ fn loom_a_receptor_and_a_thread_of_a_pool_run_what_the_receptor_waits_for() {
         outer.settle().expect("outside");
         assert_eq!(outer.failures(), 0);
         assert_eq!(sum.get(), 1);
-        // Whoever came too late for it then has it again.
+        // A thread that was too late for it then has it again.
         pipe.emit(1);
         awaited.settle().expect("outside");
         assert_eq!(sum.get(), 2);

@@ -1,5 +1,5 @@
-//! Tasks that wait for a circuit: whose waker was registered is woken, however close registering and getting there are, and
-//! who gives up takes nobody else's waking with it.
+//! Tasks that wait for a circuit: a registered waker is woken, however close registration and completion are, and a cancelled
+//! wait leaves the other wakers registered.
 
 use std::pin::pin;
 use std::task::{Context, Poll, Wake, Waker};
@@ -46,7 +46,7 @@ fn loom_a_task_is_woken_when_the_circuit_gets_there() {
 }
 
 #[test]
-fn loom_a_task_is_woken_by_who_runs_the_circuit_and_stops_short_of_it() {
+fn loom_a_runner_that_stops_early_wakes_the_task() {
     explore(2, || {
         let circuit = circuit(RunBy::Waiters);
         let sum = Sum::new();
@@ -73,7 +73,7 @@ fn loom_a_task_is_woken_where_it_was_polled_last() {
         let pipe = sum.pipe(&circuit);
         pipe.emit(1);
         let mut settled = Box::pin(circuit.settled().expect("outside"));
-        // Its first waker wakes nobody.
+        // Its first waker wakes no thread.
         if settled.as_mut().poll(&mut Context::from_waker(Waker::noop())) == Poll::Pending {
             block_on(settled);
         }
@@ -82,7 +82,7 @@ fn loom_a_task_is_woken_where_it_was_polled_last() {
 }
 
 #[test]
-fn loom_who_gives_up_waiting_leaves_the_others_registered() {
+fn loom_a_cancelled_wait_leaves_the_other_waiters_registered() {
     explore(3, || {
         let (waiters, is_done) = (Arc::new(Waiters::new()), Arc::new(AtomicBool::new(false)));
         let waiting = {

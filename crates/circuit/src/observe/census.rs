@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn circuits_that_are_gone_take_no_room_though_nobody_takes_the_sums() {
+    fn dropped_circuits_take_no_memory_though_no_reader_takes_the_sums() {
         let census = Census::default();
         let stays: Vec<_> = (0..10).map(|_| circuit("census.stays")).collect();
         stays.iter().for_each(|circuit| census.register(circuit));

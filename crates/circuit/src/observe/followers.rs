@@ -71,7 +71,7 @@ mod with {
         }
 
         #[test]
-        fn followers_that_are_gone_take_no_room_and_all_others_are_told() {
+        fn dropped_followers_take_no_memory_and_all_other_followers_are_notified() {
             let followers = Followers::default();
             let mut stay = Vec::new();
             for number in 0..10_000 {

@@ -34,14 +34,14 @@ mod with {
 
     thread_local! {
         /// Whether a subscriber is being called on this thread.
-        static TELLING: Cell<bool> = const { Cell::new(false) };
+        static CALLING: Cell<bool> = const { Cell::new(false) };
     }
 
     /// Calls a subscriber, unless one is being called already.
-    fn tell(call: impl FnOnce()) {
-        if !TELLING.replace(true) {
+    fn guarded(call: impl FnOnce()) {
+        if !CALLING.replace(true) {
             call_outside(call);
-            TELLING.set(false);
+            CALLING.set(false);
         }
     }
 
@@ -51,7 +51,7 @@ mod with {
     impl Drop for Span {
         fn drop(&mut self) {
             if let Some(span) = self.0.take() {
-                tell(|| drop(span));
+                guarded(|| drop(span));
             }
         }
     }
@@ -66,19 +66,19 @@ mod with {
         /// Returns the context of this thread.
         pub(crate) fn here() -> Self {
             let mut subscriber = None;
-            tell(|| subscriber = Some((dispatcher::get_default(Clone::clone), tracing::Span::current())));
+            guarded(|| subscriber = Some((dispatcher::get_default(Clone::clone), tracing::Span::current())));
             Self { subscriber }
         }
 
         /// Runs `work` with this context, on a thread without one.
         pub(crate) fn hears<R>(self, work: impl FnOnce() -> R) -> R {
             let Some((subscriber, span)) = self.subscriber else {
-                TELLING.set(true);
+                CALLING.set(true);
                 return work();
             };
             let _default = dispatcher::set_default(&subscriber);
             let mut entered = None;
-            tell(|| entered = Some(span.entered()));
+            guarded(|| entered = Some(span.entered()));
             let _span = Span(entered);
             work()
         }
@@ -87,7 +87,7 @@ mod with {
     #[inline]
     pub(crate) fn run(circuit: &Subject, has_work: impl FnOnce() -> bool) -> Span {
         let mut span = None;
-        tell(|| {
+        guarded(|| {
             // Drivers often find empty queues.
             if enabled!(target: "tidemark_circuit", Level::DEBUG) && has_work() {
                 let name = circuit.name();
@@ -100,7 +100,7 @@ mod with {
 
     #[cold]
     pub(crate) fn failed(failure: &Failure) {
-        tell(|| {
+        guarded(|| {
             error!(
                 target: "tidemark_circuit",
                 subject = %failure.subject(),
@@ -112,22 +112,22 @@ mod with {
 
     #[cold]
     pub(crate) fn quarantined(subject: &Subject, failures: u32) {
-        tell(|| debug!(target: "tidemark_circuit", %subject, failures, "quarantine"));
+        guarded(|| debug!(target: "tidemark_circuit", %subject, failures, "quarantine"));
     }
 
     #[cold]
     pub(crate) fn restarted(subject: &Subject, failures: u32) {
-        tell(|| debug!(target: "tidemark_circuit", %subject, failures, "restart"));
+        guarded(|| debug!(target: "tidemark_circuit", %subject, failures, "restart"));
     }
 
     #[cold]
     pub(crate) fn overflowed(subject: &Subject) {
-        tell(|| debug!(target: "tidemark_circuit", %subject, "overflow"));
+        guarded(|| debug!(target: "tidemark_circuit", %subject, "overflow"));
     }
 
     #[cold]
     pub(crate) fn closed(subject: &Subject) {
-        tell(|| debug!(target: "tidemark_circuit", %subject, "close"));
+        guarded(|| debug!(target: "tidemark_circuit", %subject, "close"));
     }
 }
 

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn who_abstains_changes_nothing() {
+    fn an_abstention_changes_nothing() {
         let ballot = |vote: Option<statuses::Sign>| vote;
         let with = flow(ballot).trace([Some(Stable), None, Some(Down), None, None, Some(Down)]);
         assert_eq!(with.expect("no factory fails"), votes([Stable, Down, Down]));

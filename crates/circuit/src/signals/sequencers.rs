@@ -285,7 +285,7 @@ mod tests {
     use crate::signals::{Symbol, locks, probes};
     use Status::{Converging, Defective, Degraded, Diverging, Down, Erratic, Stable};
 
-    fn told(parts: impl IntoIterator<Item = (operations::Sign, Option<Status>)>) -> Vec<Status> {
+    fn statuses(parts: impl IntoIterator<Item = (operations::Sign, Option<Status>)>) -> Vec<Status> {
         let flow = episodes_by(|(operation, _)| operation, |(_, status)| status);
         flow.trace(parts).expect("no factory fails")
     }
@@ -303,7 +303,7 @@ mod tests {
             (Some(Down), Some(Defective), Defective),
         ];
         for (status, advancing, ending) in folds {
-            let said = told([(Begin, None), (Advance, status), (End, status)]);
+            let said = statuses([(Begin, None), (Advance, status), (End, status)]);
             let expected: Vec<_> = [Some(Diverging), advancing, Some(ending)].into_iter().flatten().collect();
             assert_eq!(said, expected, "{status:?}");
         }
@@ -311,10 +311,10 @@ mod tests {
 
     #[test]
     fn parts_out_of_order_are_defects_or_nothing() {
-        assert_eq!(told([(End, Some(Stable))]), [Defective]);
-        assert_eq!(told([(Advance, Some(Down))]), []);
-        assert_eq!(told([(Begin, None), (Begin, None), (End, None)]), [Diverging, Defective, Stable]);
-        assert_eq!(told([(Begin, None), (End, None), (End, None)]), [Diverging, Stable, Defective]);
+        assert_eq!(statuses([(End, Some(Stable))]), [Defective]);
+        assert_eq!(statuses([(Advance, Some(Down))]), []);
+        assert_eq!(statuses([(Begin, None), (Begin, None), (End, None)]), [Diverging, Defective, Stable]);
+        assert_eq!(statuses([(Begin, None), (End, None), (End, None)]), [Diverging, Stable, Defective]);
     }
 
     #[test]
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn states_may_tell_dimensions_apart() {
+    fn states_may_distinguish_dimensions() {
         let idle = State::new(|signal: probes::Signal| match (signal.sign, signal.dimension) {
             (probes::Sign::Fail, probes::Dimension::Inbound) => Step::Restart(Some(Degraded)),
             (probes::Sign::Fail, probes::Dimension::Outbound) => Step::Restart(Some(Defective)),

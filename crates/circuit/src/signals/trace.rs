@@ -33,12 +33,12 @@ pub fn trace<O: Observation>(conduit: &Conduit<O>) -> Result<Subscription<O>, Fa
     let subscriber =
         conduit.circuit().subscriber(|subject: &Subject, registrar: &mut Registrar<'_, O>| {
             let subject = subject.name();
-            registrar.receptor(move |observation: O| shielded(|| tell(subject.path(), observation)));
+            registrar.receptor(move |observation: O| shielded(|| report(subject.path(), observation)));
         })?;
     conduit.subscribe(&subscriber)
 }
 
-fn tell<O: Observation>(subject: &str, observation: O) {
+fn report<O: Observation>(subject: &str, observation: O) {
     let (vocabulary, dimension) = (O::Sign::VOCABULARY, observation.dimension());
     let sign = observation.sign();
     let status = sign.status().map(Symbol::name);

@@ -73,7 +73,7 @@ mod tests {
             put.get() > before
         };
         let ask_inside = |closed: &Closed| {
-            let _running = machine.enter().expect("nobody else is here");
+            let _running = machine.enter().expect("no other thread is inside");
             ask(closed)
         };
         let closed = Closed::default();

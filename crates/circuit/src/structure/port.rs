@@ -1,5 +1,5 @@
 //! Ports: values that are changed and sent on request, in the circuit's order.
-#![allow(unsafe_code, reason = "a journal is told of what an update has made")]
+#![allow(unsafe_code, reason = "a journal records what an update has made")]
 
 use std::fmt;
 use std::hash::{Hash, Hasher};

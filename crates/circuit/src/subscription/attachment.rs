@@ -22,14 +22,14 @@ pub(crate) struct Attachment<'a> {
     pub(crate) supervision: Option<Supervision>,
 }
 
-pub(crate) struct Place<'a> {
+pub(crate) struct AttachmentSite<'a> {
     pub(crate) machine: &'a Machine,
     pub(crate) subject: Subject,
     /// Includes what the node calls directly.
     pub(crate) depth: Depth,
 }
 
-impl Place<'_> {
+impl AttachmentSite<'_> {
     pub(crate) fn node<E, R>(self, receptor: R, care: Care<E, R>) -> NodeRef
     where
         E: Send + 'static,
@@ -41,7 +41,7 @@ impl Place<'_> {
 
 /// Creates a node of a receptor, and may wrap the receptor first.
 pub(crate) trait Finish<E> {
-    fn finish<R>(&self, place: Place<'_>, receptor: R, care: Care<E, R>) -> NodeRef
+    fn finish<R>(&self, place: AttachmentSite<'_>, receptor: R, care: Care<E, R>) -> NodeRef
     where
         R: Receptor<E> + 'static;
 }
@@ -50,7 +50,7 @@ pub(crate) trait Finish<E> {
 pub(crate) struct AsItIs;
 
 impl<E: Send + 'static> Finish<E> for AsItIs {
-    fn finish<R>(&self, place: Place<'_>, receptor: R, care: Care<E, R>) -> NodeRef
+    fn finish<R>(&self, place: AttachmentSite<'_>, receptor: R, care: Care<E, R>) -> NodeRef
     where
         R: Receptor<E> + 'static,
     {
@@ -84,7 +84,7 @@ impl Attachment<'_> {
             })
         });
         let care = Care { supervision, make, dead_letters: None };
-        Ok(finish.finish(Place { machine, subject, depth }, receptor, care))
+        Ok(finish.finish(AttachmentSite { machine, subject, depth }, receptor, care))
     }
 }
 

@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fan_out_to_nobody_drops_the_value() {
+    fn a_fan_out_to_no_target_drops_the_value() {
         let value = Arc::new(1);
         FanOut::<[fn(Arc<i32>); 0]>([]).receive(Arc::clone(&value));
         assert_eq!(Arc::strong_count(&value), 1);

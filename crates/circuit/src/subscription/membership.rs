@@ -1,6 +1,6 @@
 //! The types of subscribers, hubs and subscriptions. They refer to each other, so they are declared
 //! together; their methods are in the files of their names.
-#![allow(unsafe_code, reason = "state of the circuit's context is reached by who is there")]
+#![allow(unsafe_code, reason = "the thread inside accesses the state of the circuit's context")]
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};

@@ -47,10 +47,10 @@ pub(crate) fn failed<E: 'static>(
         match remedy {
             Remedy::Resumed => {}
             Remedy::Quarantined => {
-                let before = std::mem::replace(receptor, Box::new(Nobody::default()));
+                let before = std::mem::replace(receptor, Box::new(Discarding::default()));
                 shielded(|| drop(before));
             }
-            Remedy::Restarted => match std::mem::replace(receptor, Box::new(Nobody::default())).renew() {
+            Remedy::Restarted => match std::mem::replace(receptor, Box::new(Discarding::default())).renew() {
                 Ok(fresh) => *receptor = fresh,
                 Err(why) => {
                     remedy = Remedy::Quarantined;
@@ -136,15 +136,15 @@ where
 
 /// Replaces a quarantined receptor: drops all values.
 #[derive(Default)]
-struct Nobody(Account);
+struct Discarding(Account);
 
-impl<E> Receptor<E> for Nobody {
+impl<E> Receptor<E> for Discarding {
     fn receive(&mut self, value: E) {
         shielded(|| drop(value));
     }
 }
 
-impl<E> Registered<E> for Nobody {
+impl<E> Registered<E> for Discarding {
     fn account(&mut self) -> &mut Account {
         &mut self.0
     }

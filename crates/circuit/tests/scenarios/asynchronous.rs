@@ -41,12 +41,12 @@ struct Closes(Circuit, mpsc::Sender<bool>);
 
 impl Wake for Closes {
     fn wake(self: Arc<Self>) {
-        self.1.send(self.0.close_and_settle().is_ok()).expect("somebody listens");
+        self.1.send(self.0.close_and_settle().is_ok()).expect("a receiver listens");
     }
 }
 
 #[test]
-fn who_is_woken_by_a_close_may_wait_for_it() {
+fn a_task_woken_by_a_close_may_wait_for_it() {
     let _limit = Limit::new();
     let pool = ThreadPool::new(1).expect("a thread");
     let build = || Circuit::builder().run_by(RunBy::Pool(pool.clone())).build().expect("valid");
@@ -54,7 +54,7 @@ fn who_is_woken_by_a_close_may_wait_for_it() {
     let (busy, (open, gate)) = (build(), mpsc::channel::<()>());
     let (starts, is_started) = mpsc::channel();
     let block = busy.pipe(move |()| {
-        starts.send(()).expect("somebody listens");
+        starts.send(()).expect("a receiver listens");
         gate.recv().expect("opened");
     });
     block.expect("open").emit(());
@@ -78,7 +78,7 @@ struct Meets(mpsc::SyncSender<()>);
 
 impl Wake for Meets {
     fn wake(self: Arc<Self>) {
-        self.0.send(()).expect("somebody comes");
+        self.0.send(()).expect("a receiver comes");
     }
 }
 
@@ -153,7 +153,7 @@ fn what_is_done_is_known_while_what_comes_later_takes_long() {
         let (start, started) = mpsc::channel();
         let (answer, answers) = mpsc::channel();
         let pipe = circuit.pipe(move |value: u64| {
-            start.send(value).expect("somebody listens");
+            start.send(value).expect("a receiver listens");
             assert!(value == 1 || answers.recv_timeout(PATIENCE).is_ok());
         });
         let pipe = pipe.expect("open");
@@ -179,12 +179,12 @@ fn what_is_done_is_known_while_what_comes_later_goes_around_without_an_end() {
         let own: Arc<OnceLock<WeakPipe<u64>>> = Arc::default();
         let (start, started) = mpsc::channel();
         let (stopped, itself) = (Arc::clone(&stop), Arc::clone(&own));
-        let mut has_told = false;
+        let mut has_started = false;
         let pipe = circuit.pipe(move |value: u64| {
             if value == 2 && !stopped.load(Ordering::Relaxed) {
                 itself.get().expect("tied").emit(2);
-                if !std::mem::replace(&mut has_told, true) {
-                    start.send(()).expect("somebody listens");
+                if !std::mem::replace(&mut has_started, true) {
+                    start.send(()).expect("a receiver listens");
                 }
             }
         });
@@ -203,7 +203,7 @@ fn assert_settles(future: impl Future<Output = ()> + Send + 'static) {
     let (settle, settled) = mpsc::channel();
     thread::spawn(move || {
         block_on(future);
-        settle.send(()).expect("somebody listens");
+        settle.send(()).expect("a receiver listens");
     });
     settled.recv_timeout(PATIENCE).expect("what is waited for is done");
 }
@@ -218,7 +218,7 @@ struct Emits {
 impl Wake for Emits {
     fn wake(self: Arc<Self>) {
         self.pipe.emit(2);
-        self.refused.send(self.circuit.settle().is_err()).expect("somebody listens");
+        self.refused.send(self.circuit.settle().is_err()).expect("a receiver listens");
     }
 }
 
@@ -230,7 +230,7 @@ fn what_a_waker_emits_is_an_input_like_any_other() {
         let (sender, received) = mpsc::channel();
         let pipe = circuit.pipe(move |value: u64| {
             assert!(value != 1 || opened.recv_timeout(PATIENCE).is_ok());
-            sender.send(value).expect("somebody listens");
+            sender.send(value).expect("a receiver listens");
         });
         let pipe = pipe.expect("open");
         pipe.emit(1);

@@ -49,7 +49,7 @@ fn ring(drivers: &[RunBy], act: Act) -> (Vec<Circuit>, Pipe<u32>, Receiver<Resul
             if steps > 0 {
                 known.get().expect("tied")[next].emit(steps - 1);
             }
-            sender.send(act(&behind)).expect("somebody listens");
+            sender.send(act(&behind)).expect("a receiver listens");
         };
         circuit.pipe(receptor).expect("open")
     });
@@ -70,7 +70,7 @@ fn go_round(drivers: &[RunBy], act: Act) -> Vec<Result<(), ContextError>> {
         // In the order in which they wait for each other, twice: work that one circuit may not wait
         // for, the next has yet to do.
         let settled = (0..2).all(|_| all.iter().all(|circuit| circuit.settle().is_ok()));
-        done.send(settled).expect("somebody listens");
+        done.send(settled).expect("a receiver listens");
     });
     assert!(is_done.recv_timeout(PATIENCE).expect("they go on"), "outside");
     let outcomes: Vec<_> = outcomes.try_iter().collect();
@@ -88,14 +88,14 @@ fn circuits_that_settle_each_other_in_a_circle_are_refused_that() {
                     [Some(one.clone()), Some(other.clone()), third].into_iter().flatten().collect();
                 let outcomes = go_round(&drivers, Circuit::settle);
                 let refused = outcomes.iter().filter(|outcome| outcome.is_err()).count();
-                assert_eq!(refused, 1, "who closes the circle: {outcomes:?}");
+                assert_eq!(refused, 1, "the wait that closes the cycle is refused: {outcomes:?}");
             }
         }
     }
 }
 
 #[test]
-fn whoever_would_close_a_circle_is_told_what_to_do() {
+fn the_error_for_a_wait_that_closes_a_cycle_states_the_remedy() {
     let outcomes = go_round(&[RunBy::Thread, RunBy::Thread, RunBy::Thread], Circuit::settle);
     let error = outcomes.into_iter().find_map(Result::err).expect("one is refused");
     assert!(error.is_circle() && error.to_string().contains("emit to it instead"), "{error}");
@@ -147,12 +147,12 @@ fn close_is_refused(driver: &RunBy, pause: Duration) -> bool {
     let back = other.pipe(move |()| {
         thread::sleep(pause);
         let outcome = first.close_and_settle();
-        sender.send((outcome, first.is_closed())).expect("somebody listens");
+        sender.send((outcome, first.is_closed())).expect("a receiver listens");
     });
     let (back, behind) = (back.expect("open"), other.clone());
     let start = one.pipe(move |()| {
         back.emit(());
-        own.send(behind.settle()).expect("somebody listens");
+        own.send(behind.settle()).expect("a receiver listens");
     });
     start.expect("open").emit(());
     let (done, is_done) = mpsc::channel();
@@ -184,7 +184,7 @@ fn of_those_that_begin_to_wait_for_each_other_at_once_one_is_refused_at_least() 
                         // Each circuit is within an input now, and stays so until its wait has
                         // ended.
                         together.wait();
-                        sender.send(behind.settle()).expect("somebody listens");
+                        sender.send(behind.settle()).expect("a receiver listens");
                     };
                     circuits[at].pipe(receptor).expect("open")
                 })
@@ -192,7 +192,7 @@ fn of_those_that_begin_to_wait_for_each_other_at_once_one_is_refused_at_least() 
             for _ in 0..500 {
                 pipes.iter().for_each(|pipe| pipe.emit(()));
                 let all: Vec<_> =
-                    (0..length).map(|_| outcomes.recv_timeout(PATIENCE).expect("nobody hangs")).collect();
+                    (0..length).map(|_| outcomes.recv_timeout(PATIENCE).expect("no thread hangs")).collect();
                 assert!(all.iter().any(Result::is_err), "{all:?}");
             }
             circuits.iter().for_each(Circuit::close);
@@ -205,7 +205,7 @@ fn a_chain_of_waits_is_no_circle_nor_are_two_ways_to_the_same_end() {
     for driver in drivers() {
         let (end, heard) = (run_by(driver.clone()), mpsc::channel());
         let (sender, received) = heard;
-        let pipe = end.pipe(move |value: u32| sender.send(value).expect("somebody listens")).expect("open");
+        let pipe = end.pipe(move |value: u32| sender.send(value).expect("a receiver listens")).expect("open");
         let wait_for = |behind: Vec<(Circuit, Pipe<u32>)>| {
             let circuit = run_by(driver.clone());
             let pipe = circuit.pipe(move |value: u32| {
@@ -231,16 +231,16 @@ fn a_chain_of_waits_is_no_circle_nor_are_two_ways_to_the_same_end() {
 /// Subscribes to each circuit's failures.
 fn failures_of<const N: usize>(circuits: &[Circuit; N]) -> [Receiver<Failure>; N] {
     circuits.each_ref().map(|circuit| {
-        let (sender, told) = mpsc::channel();
+        let (sender, reports) = mpsc::channel();
         let faults = circuit.faults().expect("open");
         let subscriber = circuit.subscriber(move |_: &Subject, registrar: &mut Registrar<'_, Failure>| {
             let sender = sender.clone();
-            registrar.receptor(move |failure| sender.send(failure).expect("somebody listens"));
+            registrar.receptor(move |failure| sender.send(failure).expect("a receiver listens"));
         });
         faults.subscribe(&subscriber.expect("open")).expect("open");
         // The subscription lasts only while a handle of the failures' conduit exists.
         std::mem::forget(faults);
-        told
+        reports
     })
 }
 
@@ -270,26 +270,26 @@ fn circuits_that_wait_for_room_in_each_other_drop_what_would_close_the_circle_an
     for one in bounded_drivers() {
         for other in bounded_drivers() {
             let (circuits, first) = flooding([one.clone(), other.clone()], Pipe::emit);
-            let told = failures_of(&circuits);
+            let reports = failures_of(&circuits);
             first.emit(4);
             let (done, is_done) = mpsc::channel();
             let all = circuits.clone();
             thread::spawn(move || {
                 // Often enough: each circuit may have given the other more work.
                 let settled = (0..10).all(|_| all.iter().all(|circuit| circuit.settle().is_ok()));
-                done.send(settled).expect("somebody listens");
+                done.send(settled).expect("a receiver listens");
             });
             assert!(is_done.recv_timeout(PATIENCE).expect("they go on"), "outside");
             let dropped: u64 = circuits.iter().map(Circuit::dropped).sum();
             let failures: u64 = circuits.iter().map(Circuit::failures).sum();
-            assert!(dropped > 0 && dropped == failures, "what is dropped is told: {dropped} {failures}");
-            for (circuit, told) in circuits.iter().zip(told) {
+            assert!(dropped > 0 && dropped == failures, "each drop is reported: {dropped} {failures}");
+            for (circuit, reports) in circuits.iter().zip(reports) {
                 assert!(circuit.close_and_settle().is_ok());
-                let told: Vec<Failure> = told.try_iter().collect();
-                let counts: Vec<u32> = told.iter().map(Failure::count).collect();
+                let reports: Vec<Failure> = reports.try_iter().collect();
+                let counts: Vec<u32> = reports.iter().map(Failure::count).collect();
                 assert_eq!(counts, (1..=circuit.failures() as u32).collect::<Vec<_>>());
-                assert!(told.iter().all(|failure| failure.operation() == "emit"));
-                assert!(told.iter().all(|failure| failure.subject() == circuit.subject()));
+                assert!(reports.iter().all(|failure| failure.operation() == "emit"));
+                assert!(reports.iter().all(|failure| failure.subject() == circuit.subject()));
             }
             circuits.iter().for_each(Circuit::close);
         }
@@ -316,16 +316,16 @@ fn room_is_refused(driver: &RunBy, pause: Duration) -> bool {
     let back = other.pipe(move |()| {
         thread::sleep(pause);
         let outcomes = [sink.try_emit(1), sink.try_emit(2)];
-        sender.send(outcomes).expect("somebody listens");
+        sender.send(outcomes).expect("a receiver listens");
     });
     let (back, behind) = (back.expect("open"), other.clone());
     let start = one.pipe(move |()| {
         back.emit(());
-        own.send(behind.settle()).expect("somebody listens");
+        own.send(behind.settle()).expect("a receiver listens");
     });
     start.expect("open").emit(());
-    let outcomes = outcomes.recv_timeout(PATIENCE).expect("nobody hangs");
-    let has_waited = of_first.recv_timeout(PATIENCE).expect("nobody hangs").is_ok();
+    let outcomes = outcomes.recv_timeout(PATIENCE).expect("no thread hangs");
+    let has_waited = of_first.recv_timeout(PATIENCE).expect("no thread hangs").is_ok();
     one.close();
     other.close();
     if has_waited {
@@ -338,7 +338,7 @@ fn room_is_refused(driver: &RunBy, pause: Duration) -> bool {
 }
 
 #[test]
-fn who_is_run_by_a_receptor_cannot_wait_for_room_in_that_ones_circuit() {
+fn a_circuit_run_by_a_receptor_cannot_wait_for_room_in_the_receptors_circuit() {
     let pool = ThreadPool::new(1).expect("a thread");
     let one = built(Circuit::builder().run_by(RunBy::Pool(pool.clone())).bounded(1, Overflow::Block));
     let other = run_by(RunBy::Pool(pool));
@@ -352,7 +352,7 @@ fn who_is_run_by_a_receptor_cannot_wait_for_room_in_that_ones_circuit() {
         behind.settle().expect("no circle");
     });
     start.expect("open").emit(());
-    let outcomes = outcomes.recv_timeout(PATIENCE).expect("nobody hangs");
+    let outcomes = outcomes.recv_timeout(PATIENCE).expect("no thread hangs");
     assert_eq!(outcomes, [Ok(()), Err(Refused::Circle(2))]);
 }
 
@@ -470,7 +470,7 @@ fn what_a_thread_drops_at_its_end_may_wait_for_circuits_that_others_are_in() {
         next.emit(());
         last.settle().expect("outside");
         let is_here = AT_THE_END.with_borrow(Option::is_some);
-        done.send(is_here).expect("somebody listens");
+        done.send(is_here).expect("a receiver listens");
     });
     assert_eq!(is_done.recv_timeout(PATIENCE), Ok(false), "another thread has lent its stack");
 }
@@ -486,15 +486,15 @@ impl Wake for Emits {
 
 /// The events of a circuit whose owner runs it with this budget per call. Another circuit waits for
 /// it, unless that circuit takes longer than the pause to begin.
-fn told_of_a_refused_waker(budget: usize, pause: Duration) -> Vec<&'static str> {
+fn reports_around_a_refused_waker(budget: usize, pause: Duration) -> Vec<&'static str> {
     let one = run_by(RunBy::Owner);
     let other = built(Circuit::builder().run_by(RunBy::Thread).bounded(1, Overflow::Block));
     let (sender, heard) = mpsc::channel();
     let faults = one.faults().expect("open");
-    let told = sender.clone();
+    let reports = sender.clone();
     let subscriber = one.subscriber(move |_: &Subject, registrar: &mut Registrar<'_, Failure>| {
-        let told = told.clone();
-        registrar.receptor(move |failure: Failure| told.send(failure.operation()).expect("received"));
+        let reports = reports.clone();
+        registrar.receptor(move |failure: Failure| reports.send(failure.operation()).expect("received"));
     });
     faults.subscribe(&subscriber.expect("open")).expect("open");
     let input = one.pipe(move |value| sender.send(value).expect("received")).expect("open");
@@ -524,13 +524,14 @@ fn told_of_a_refused_waker(budget: usize, pause: Duration) -> Vec<&'static str> 
 }
 
 #[test]
-fn what_a_waker_is_refused_is_told_ahead_of_the_next_input() {
+fn a_wakers_refused_emission_is_reported_before_the_next_input() {
     for budget in [1, 2, 3, 10] {
         let mut all = PAUSES_MILLIS
             .into_iter()
-            .map(|millis| told_of_a_refused_waker(budget, Duration::from_millis(millis)));
-        let told = all.find(|told| told.contains(&"emit")).expect("the other circuit begins to wait");
-        assert_eq!(told, ["first", "emit", "second"], "{budget} at a time");
+            .map(|millis| reports_around_a_refused_waker(budget, Duration::from_millis(millis)));
+        let reports =
+            all.find(|reports| reports.contains(&"emit")).expect("the other circuit begins to wait");
+        assert_eq!(reports, ["first", "emit", "second"], "{budget} at a time");
     }
 }
 
@@ -554,13 +555,16 @@ fn what_a_waker_is_refused_is_a_failure_of_the_circuit_that_called_it() {
     let start = one.pipe(move |()| {
         inner.emit(());
         let mut settled = pin!(behind.settled().expect("no circle"));
-        assert!(settled.as_mut().poll(&mut Context::from_waker(&waker)).is_pending(), "nobody runs it yet");
+        assert!(
+            settled.as_mut().poll(&mut Context::from_waker(&waker)).is_pending(),
+            "no thread runs it yet"
+        );
         // The pool's only thread is here, so this call runs the other circuit, which wakes the
         // task.
         behind.settle().expect("no circle");
     });
     let circuits = [other];
-    let [told] = failures_of(&circuits);
+    let [reports] = failures_of(&circuits);
     start.expect("open").emit(());
     let (done, is_done) = mpsc::channel();
     let waits = one.clone();
@@ -569,7 +573,7 @@ fn what_a_waker_is_refused_is_a_failure_of_the_circuit_that_called_it() {
     let [other] = circuits;
     assert_eq!((one.dropped(), one.failures(), other.failures()), (1, 0, 1));
     other.settle().expect("outside");
-    assert_eq!(told.try_iter().map(|failure| failure.operation()).collect::<Vec<_>>(), ["emit"]);
+    assert_eq!(reports.try_iter().map(|failure| failure.operation()).collect::<Vec<_>>(), ["emit"]);
 }
 
 #[test]
@@ -579,7 +583,7 @@ fn a_circuit_that_was_refused_can_wait_again() {
         let (sender, outcomes) = mpsc::channel();
         let (first, said) = (one.clone(), sender.clone());
         let waits = other.pipe(move |panics: bool| {
-            said.send(first.settle().is_ok()).expect("somebody listens");
+            said.send(first.settle().is_ok()).expect("a receiver listens");
             if panics {
                 std::panic::resume_unwind(Box::new("the wait is over"));
             }
@@ -588,7 +592,7 @@ fn a_circuit_that_was_refused_can_wait_again() {
         let own = waits.clone();
         let start = one.named(name!("start")).pipe(move |()| {
             own.emit(true);
-            sender.send(behind.settle().is_ok()).expect("somebody listens");
+            sender.send(behind.settle().is_ok()).expect("a receiver listens");
         });
         let start = start.expect("open");
         for _ in 0..20 {
@@ -600,7 +604,7 @@ fn a_circuit_that_was_refused_can_wait_again() {
             // Without the other's wait, each may wait.
             waits.emit(false);
             let mut said: Vec<bool> =
-                (0..3).map(|_| outcomes.recv_timeout(PATIENCE).expect("nobody hangs")).collect();
+                (0..3).map(|_| outcomes.recv_timeout(PATIENCE).expect("no thread hangs")).collect();
             said.sort_unstable();
             assert_eq!(said, [false, true, true]);
         }

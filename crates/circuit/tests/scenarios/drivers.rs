@@ -34,7 +34,7 @@ fn settling() -> [RunBy; 3] {
 /// A pipe that forwards what it receives to a channel.
 fn sending<E: Send + 'static>(circuit: &Circuit) -> (Pipe<E>, mpsc::Receiver<E>) {
     let (sender, receiver) = mpsc::channel();
-    let pipe = circuit.pipe(move |value| sender.send(value).expect("somebody listens"));
+    let pipe = circuit.pipe(move |value| sender.send(value).expect("a receiver listens"));
     (pipe.expect("an open circuit"), receiver)
 }
 
@@ -224,7 +224,7 @@ fn running_from_within_does_nothing() {
     let own = circuit.clone();
     let pipe = circuit.pipe(move |value| {
         // The second value waits; this call cannot run it.
-        sender.send((value, own.run(10))).expect("somebody listens");
+        sender.send((value, own.run(10))).expect("a receiver listens");
     });
     let pipe = pipe.expect("open");
     pipe.emit(1);
@@ -253,7 +253,7 @@ fn a_circuit_with_another_driver_is_not_run_by_hand() {
 fn a_circuit_run_by_waiters_waits_for_one() {
     let circuit = run_by(RunBy::Waiters);
     let (sender, received) = mpsc::channel();
-    let pipe = circuit.pipe(move |()| sender.send(thread::current().id()).expect("somebody listens"));
+    let pipe = circuit.pipe(move |()| sender.send(thread::current().id()).expect("a receiver listens"));
     let pipe = pipe.expect("open");
     pipe.emit(());
     thread::sleep(Duration::from_millis(5));
@@ -279,7 +279,7 @@ fn a_waiter_does_no_more_than_he_waits_for() {
     let (ask, asked) = mpsc::channel();
     let (answer, answered) = mpsc::channel::<()>();
     let pipe = circuit.pipe(move |value: u64| {
-        ask.send(()).expect("somebody listens");
+        ask.send(()).expect("a receiver listens");
         answered.recv().expect("an answer");
         noted.emit(value);
     });
@@ -346,7 +346,7 @@ fn waiting_for_a_circuit_further_out_is_refused() {
         let further_out = outer.clone();
         let target = inner.pipe(move |()| {
             let refused = (further_out.settle().is_err(), further_out.close_and_settle().is_err());
-            sender.send(refused).expect("somebody listens");
+            sender.send(refused).expect("a receiver listens");
         });
         let (target, nested) = (target.expect("open"), inner.clone());
         let pipe = outer.pipe(move |()| {
@@ -367,7 +367,7 @@ fn waiting_for_a_circuit_further_out_is_refused() {
 // What a waiter waits for.
 
 #[test]
-fn nobody_is_held_up_by_what_comes_later() {
+fn a_waiter_is_not_delayed_by_later_emissions() {
     for run_by in settling() {
         let circuit = built(Circuit::builder().run_by(run_by));
         let (start, started) = mpsc::channel();
@@ -375,7 +375,7 @@ fn nobody_is_held_up_by_what_comes_later() {
         // Each value waits for an answer; the second answer comes only after the wait for the first
         // value.
         let pipe = circuit.pipe(move |value: u64| {
-            start.send(value).expect("somebody listens");
+            start.send(value).expect("a receiver listens");
             assert_eq!(answers.recv_timeout(PATIENCE), Ok(value));
         });
         let pipe = pipe.expect("open");
@@ -585,7 +585,7 @@ fn a_circuit_may_have_a_name_that_its_thread_cannot_have() {
 }
 
 #[test]
-fn a_circuits_thread_ends_when_nobody_has_the_circuit_any_more() {
+fn a_circuits_thread_ends_with_its_last_handle() {
     let circuit = run_by(RunBy::Thread);
     let ended = watch_thread(&circuit);
     let (pipe, received) = sending(&circuit);
@@ -610,7 +610,7 @@ fn a_circuits_thread_ends_when_the_circuit_is_closed() {
 }
 
 #[test]
-fn a_pools_threads_end_when_nobody_has_the_pool_any_more() {
+fn a_pools_threads_end_with_its_last_handle() {
     let pool = ThreadPool::new(1).expect("a thread");
     let circuit = run_by(RunBy::Pool(pool.clone()));
     let ended = watch_thread(&circuit);

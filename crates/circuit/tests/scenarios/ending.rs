@@ -39,12 +39,12 @@ fn close_beside<T: Sync>(
         });
         both.wait();
         other(thing);
-        assert!(has_ended(), "who waits for the end has seen it");
+        assert!(has_ended(), "the waiter has seen the end");
     });
 }
 
 #[test]
-fn who_closes_and_waits_sees_the_end_though_somebody_else_closes_too() {
+fn a_closer_that_waits_sees_the_end_though_another_thread_closes_too() {
     let pool = ThreadPool::new(1).expect("a thread");
     for run_by in [RunBy::Pool(pool), RunBy::Waiters] {
         for _ in 0..3000 {
@@ -159,13 +159,13 @@ fn a_subscription_goes_with_its_conduit_whether_that_is_dropped_before_it_begins
         }
         drop(conduit);
         circuit.close_and_settle().expect("outside");
-        let told = ends.try_recv();
-        assert_eq!(told, Err(TryRecvError::Disconnected), "it is dropped, and nobody is told");
+        let ended = ends.try_recv();
+        assert_eq!(ended, Err(TryRecvError::Disconnected), "it is dropped without a call");
     }
 }
 
 #[test]
-fn a_subscription_that_somebody_has_ends_with_the_circuit_though_its_conduit_is_gone() {
+fn a_held_subscription_ends_with_the_circuit_though_its_conduit_is_gone() {
     for begins_first in [false, true] {
         for closes_itself in [false, true] {
             let circuit = circuit(RunBy::Waiters);
@@ -178,7 +178,7 @@ fn a_subscription_that_somebody_has_ends_with_the_circuit_though_its_conduit_is_
             }
             drop(conduit);
             circuit.settle().expect("outside");
-            assert_eq!(ends.try_iter().count(), 0, "nobody has ended it");
+            assert_eq!(ends.try_iter().count(), 0, "no call has ended it");
             if closes_itself {
                 subscription.close();
             }
@@ -241,7 +241,7 @@ fn a_cascade_at_the_end_comes_to_its_own_end_first() {
 }
 
 #[test]
-fn who_fails_at_the_end_keeps_nobody_else_from_it_and_is_told_of() {
+fn a_failing_close_callback_stops_no_other_callback_and_is_reported() {
     for circuit in circuits() {
         let (sender, log) = mpsc::channel();
         let conduit = circuit.conduit().expect("open");
@@ -271,7 +271,7 @@ fn who_fails_at_the_end_keeps_nobody_else_from_it_and_is_told_of() {
 }
 
 #[test]
-fn who_subscribes_again_at_the_end_is_refused_and_the_circuit_ends() {
+fn a_subscriber_that_subscribes_again_at_the_end_is_refused_and_the_circuit_ends() {
     for circuit in circuits() {
         let (sender, refused) = mpsc::channel();
         let conduit = circuit.conduit::<u64>().expect("open");
@@ -403,7 +403,7 @@ fn pipes_that_lead_to_pipes_of_their_circuit_do_not_keep_it() {
 }
 
 #[test]
-fn what_was_emitted_before_nobody_could_wait_any_more_is_handled_all_along_the_way() {
+fn emissions_before_the_last_handle_is_dropped_are_handled_through_all_pipes() {
     for keeps_pipe_longer in [false, true] {
         let circuit = circuit(RunBy::Waiters);
         let (sender, out) = mpsc::channel();
@@ -425,7 +425,7 @@ fn what_was_emitted_before_nobody_could_wait_any_more_is_handled_all_along_the_w
 }
 
 #[test]
-fn a_circuit_that_its_owner_has_dropped_refuses_what_nobody_could_handle() {
+fn a_circuit_whose_owner_is_gone_refuses_emissions() {
     let circuit = circuit(RunBy::Owner);
     let (held, seen) = held();
     let own = Arc::new(OnceLock::<Pipe<u64>>::new());
@@ -450,7 +450,7 @@ fn whatever_else_is_left_of_a_circuit_that_its_owner_has_dropped_is_closed() {
     let subscription = subscribe(&circuit, &conduit, |_| (), |_| ());
     let subscriber = circuit.subscriber(|_: &Subject, _: &mut Registrar<'_, u64>| ()).expect("open");
     drop(circuit.clone());
-    assert!(!conduit.is_closed(), "somebody can run it");
+    assert!(!conduit.is_closed(), "a handle that can run it is left");
     conduit.get(name!("a")).emit(1);
     drop(circuit);
     assert_eq!(seen.strong_count(), 0, "although there is a handle of its pipe");
@@ -568,7 +568,7 @@ fn what_waits_for_a_dropped_circuit_with_a_ticker_is_not_handled_on_the_timers_t
 }
 
 #[test]
-fn whoever_is_the_last_to_let_go_leaves_nothing_behind() {
+fn dropping_the_last_handle_leaks_nothing() {
     for round in 0..200 {
         for run_by in [RunBy::Waiters, RunBy::Owner] {
             let circuit = circuit(run_by);
@@ -629,12 +629,13 @@ fn a_bank_is_closed_to_its_circuit_from_the_place_of_the_close_on() {
     let bank = circuit.bank::<u64>().expect("an open circuit");
     let (sender, received) = mpsc::channel();
     let asked = bank.clone();
-    let ask = circuit.pipe(move |name: Name| sender.send(asked.get(name).is_ok()).expect("somebody listens"));
+    let ask =
+        circuit.pipe(move |name: Name| sender.send(asked.get(name).is_ok()).expect("a receiver listens"));
     let ask = ask.expect("an open circuit");
     ask.emit(name!("before"));
     bank.close();
     ask.emit(name!("behind"));
-    assert!(bank.get(name!("outside")).is_err(), "who closed it knows at once");
+    assert!(bank.get(name!("outside")).is_err(), "the closing thread sees it immediately");
     while circuit.run(10) {}
     assert_eq!(received.try_iter().collect::<Vec<_>>(), [true, false]);
 }
@@ -647,8 +648,8 @@ fn what_a_circuit_has_of_a_bank_when_it_comes_to_its_close_is_closed_too() {
     let (asked, quiet) = (bank.clone(), circuit.subscriber(|_, _| {}).expect("an open circuit"));
     let ask = circuit.pipe(move |name: Name| {
         let ended = sender.clone();
-        let tell = move |_: &Subscription<u64>| ended.send(name).expect("somebody listens");
-        asked.get(name).expect("open to the circuit").subscribe_with(&quiet, tell).expect("open");
+        let on_end = move |_: &Subscription<u64>| ended.send(name).expect("a receiver listens");
+        asked.get(name).expect("open to the circuit").subscribe_with(&quiet, on_end).expect("open");
     });
     let ask = ask.expect("an open circuit");
     // The circuit itself asks for all of them after the close from outside, not in the order of
@@ -668,7 +669,7 @@ fn a_caller_that_closes_a_bank_finds_its_conduits_closed_before_the_circuit_come
     let (sender, received) = mpsc::channel();
     let asked = conduits.clone();
     let ask = circuit.pipe(move |()| {
-        sender.send(asked.each_ref().map(Conduit::is_closed)).expect("somebody listens");
+        sender.send(asked.each_ref().map(Conduit::is_closed)).expect("a receiver listens");
     });
     let ask = ask.expect("an open circuit");
     ask.emit(());
@@ -693,7 +694,7 @@ fn a_circuit_that_closes_a_bank_finds_its_conduits_closed() {
         bank.close();
         for conduit in &conduits {
             let is_closed = conduit.is_closed() && conduit.subscribe(&quiet).is_err();
-            sender.send(is_closed).expect("somebody listens");
+            sender.send(is_closed).expect("a receiver listens");
         }
     });
     close.expect("an open circuit").emit(());
@@ -718,8 +719,8 @@ fn the_close_of_a_bank_ends_what_hears_of_it_ahead_of_all_that_is_emitted_later(
         let conduits = [name!("b"), name!("a")].map(|name| {
             let conduit = bank.get(name).expect("open");
             let ended = sender.clone();
-            let tell = move |_: &Subscription<u64>| ended.send(format!("end of {name}")).expect("received");
-            conduit.subscribe_with(&subscriber, tell).expect("open");
+            let on_end = move |_: &Subscription<u64>| ended.send(format!("end of {name}")).expect("received");
+            conduit.subscribe_with(&subscriber, on_end).expect("open");
             conduit.get(name)
         });
         conduits.iter().for_each(|pipe| pipe.emit(1));
@@ -743,7 +744,7 @@ fn what_an_owner_has_not_handled_goes_with_the_circuit() {
     let pipe = circuit.pipe(drop::<Arc<()>>).expect("open");
     pipe.emit(Arc::clone(&kept));
     drop(circuit);
-    assert_eq!(Arc::strong_count(&kept), 1, "while somebody has its pipe");
+    assert_eq!(Arc::strong_count(&kept), 1, "while a handle of its pipe is left");
     drop(pipe);
 }
 
@@ -759,7 +760,7 @@ fn what_an_owner_has_not_handled_does_not_keep_the_circuit() {
 }
 
 #[test]
-fn a_loop_through_a_conduit_ends_with_the_circuit_of_an_owner_and_nobody_hears_of_it() {
+fn a_loop_through_a_conduit_ends_with_its_owners_circuit_without_a_close_callback() {
     let (circuit, kept) = owned();
     let (sender, ends) = mpsc::channel::<()>();
     let conduit = circuit.conduit::<u64>().expect("open");

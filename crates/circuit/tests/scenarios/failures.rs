@@ -68,12 +68,12 @@ fn each_failure_is_reported_once_with_whose_it_was() {
     assert_eq!(said(), ["refuses close still open"]);
     drop(faults);
     pipe.emit(9);
-    assert_eq!(said(), Vec::<String>::new(), "a conduit that is gone is told nothing");
+    assert_eq!(said(), Vec::<String>::new(), "a dropped conduit gets nothing");
     assert_eq!(circuit.failures(), 5);
 }
 
 #[test]
-fn who_fails_on_hearing_of_failures_is_not_told_of_that() {
+fn a_subscriber_of_failures_that_fails_is_not_notified_of_its_own_failure() {
     let circuit = circuit();
     let faults = circuit.faults().expect("open");
     let subscriber = circuit
@@ -88,9 +88,9 @@ fn who_fails_on_hearing_of_failures_is_not_told_of_that() {
 }
 
 #[test]
-fn pipes_that_fail_on_being_told_of_failures_are_told_once_for_each_input() {
+fn pipes_that_fail_on_failure_reports_get_one_report_for_each_input() {
     let circuit = circuit();
-    let (log, told) = mpsc::channel();
+    let (log, reports) = mpsc::channel();
     let log = circuit.pipe(move |failure: Failure| {
         log.send(failure.message().to_owned()).expect("received");
         panic!("the disk is full");
@@ -109,12 +109,12 @@ fn pipes_that_fail_on_being_told_of_failures_are_told_once_for_each_input() {
     (7..9).for_each(|value| pipe.emit(value));
     circuit.close_and_settle().expect("it comes to an end");
     let expected = ["7 is too much", "7 is too much", "8 is too much", "8 is too much"];
-    assert_eq!(told.iter().collect::<Vec<_>>(), expected);
+    assert_eq!(reports.iter().collect::<Vec<_>>(), expected);
     assert_eq!(circuit.failures(), 6);
 }
 
 #[test]
-fn all_is_told_that_an_input_failed_with_before_anybody_heard_of_it() {
+fn all_failures_of_an_input_are_reported_before_any_subscriber_handles_one() {
     let circuit = circuit();
     let faults = circuit.faults().expect("open");
     let said = watch(&circuit, &faults);
@@ -264,7 +264,7 @@ fn a_receptor_that_a_function_makes_is_made_anew_after_the_old_one_is_dropped() 
 }
 
 #[test]
-fn a_receptor_that_nobody_knows_how_to_make_resumes_where_others_restart() {
+fn a_receptor_without_a_factory_resumes_where_other_receptors_restart() {
     let circuit = restarting(0);
     let mut count = 0;
     let (sender, out) = mpsc::channel();
@@ -302,7 +302,7 @@ fn more_restarts_than_are_allowed_within_the_time_end_in_quarantine() {
 }
 
 #[test]
-fn a_receptor_or_chain_that_cannot_be_made_anew_is_in_quarantine_and_both_failures_are_told() {
+fn a_receptor_or_chain_whose_factory_fails_is_quarantined_and_both_failures_are_reported() {
     let circuit = restarting(10);
     let faults = circuit.faults().expect("open");
     let said = watch(&circuit, &faults);
@@ -340,7 +340,7 @@ fn a_failure_says_whose_it_was_what_it_was_how_often_and_what_was_done() {
         .build()
         .expect("valid");
     let faults = circuit.faults().expect("open");
-    let (sender, told) = mpsc::channel();
+    let (sender, reports) = mpsc::channel();
     let subscriber = circuit.subscriber(move |_: &Subject, registrar: &mut Registrar<'_, Failure>| {
         let sender = sender.clone();
         registrar.receptor(move |failure| sender.send(failure).expect("received"));
@@ -352,11 +352,11 @@ fn a_failure_says_whose_it_was_what_it_was_how_often_and_what_was_done() {
         pipe.emit(1);
     }
     circuit.settle().expect("outside");
-    let told: Vec<_> = told.try_iter().map(|failure: Failure| failure.to_string()).collect();
+    let reports: Vec<_> = reports.try_iter().map(|failure: Failure| failure.to_string()).collect();
     let (made, plain) = (made.subject(), plain.subject());
     assert!(format!("{made:?}").starts_with("cortex:cortex/circuit:plant/pipe:made#"));
     assert_eq!(
-        told,
+        reports,
         [
             format!("{made:?} failed to receive: bad (1 time, restarted)"),
             format!("{made:?} failed to receive: bad (2 times, quarantined)"),
@@ -370,7 +370,7 @@ fn a_failure_says_whose_it_was_what_it_was_how_often_and_what_was_done() {
 fn a_pipe_may_be_supervised_otherwise_than_its_circuit() {
     let circuit = restarting(10);
     let faults = circuit.faults().expect("open");
-    let (sender, told) = mpsc::channel();
+    let (sender, reports) = mpsc::channel();
     let subscriber = circuit.subscriber(move |_: &Subject, registrar: &mut Registrar<'_, Failure>| {
         let sender = sender.clone();
         registrar.receptor(move |failure: Failure| {
@@ -395,7 +395,10 @@ fn a_pipe_may_be_supervised_otherwise_than_its_circuit() {
         ("circuit", Remedy::Resumed),
         ("circuit", Remedy::Restarted),
     ];
-    assert_eq!(told.try_iter().collect::<Vec<_>>(), expected.map(|(name, remedy)| (name.to_owned(), remedy)));
+    assert_eq!(
+        reports.try_iter().collect::<Vec<_>>(),
+        expected.map(|(name, remedy)| (name.to_owned(), remedy))
+    );
 }
 
 #[test]
@@ -486,7 +489,7 @@ fn what_cannot_be_cloned_for_the_dead_letters_goes_there_itself() {
 }
 
 #[test]
-fn a_value_that_cannot_be_cloned_costs_those_who_would_have_had_a_copy_this_one_value() {
+fn a_value_that_cannot_be_cloned_is_lost_only_to_the_receivers_of_its_copies() {
     for supervision in [Supervision::Resume, Supervision::Quarantine { after: 1 }] {
         let circuit =
             Circuit::builder().run_by(RunBy::Waiters).supervision(supervision).build().expect("valid");
@@ -602,7 +605,11 @@ fn dead_letters_may_be_handled_by_another_circuit() {
     pipe.emit("too late".to_owned());
     drop(dead);
     other.settle().expect("outside");
-    assert_eq!(lost.iter().collect::<Vec<_>>(), ["1", "2"], "and nobody keeps the other circuit's pipe");
+    assert_eq!(
+        lost.iter().collect::<Vec<_>>(),
+        ["1", "2"],
+        "and no reference keeps the other circuit's pipe"
+    );
 }
 
 #[test]

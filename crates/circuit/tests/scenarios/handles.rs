@@ -14,7 +14,7 @@ fn circuit() -> Circuit {
 }
 
 /// Checks that a clone is equal, also in a set, and that another handle of the same name is not.
-fn tell_apart<T: Clone + Debug + Eq + Hash>(one: T, other: T) {
+fn assert_distinct<T: Clone + Debug + Eq + Hash>(one: T, other: T) {
     assert_eq!(one, one.clone());
     assert_ne!(one, other);
     assert_eq!(count_different([one.clone(), one, other]), 2);
@@ -25,24 +25,28 @@ fn count_different<T: Eq + Hash, const N: usize>(all: [T; N]) -> usize {
 }
 
 /// Compares two handles that a circuit makes in the same way.
-fn told_apart<T: Clone + Debug + Eq + Hash>(make: impl Fn(&Circuit) -> T) {
+fn assert_distinct_handles<T: Clone + Debug + Eq + Hash>(make: impl Fn(&Circuit) -> T) {
     let circuit = circuit();
-    tell_apart(make(&circuit), make(&circuit));
+    assert_distinct(make(&circuit), make(&circuit));
 }
 
 #[test]
 fn handles_are_equal_if_they_are_of_the_same_thing_and_go_into_sets() {
-    tell_apart(circuit(), circuit());
-    told_apart(|circuit| circuit.discard::<u8>().expect("open"));
-    told_apart(|circuit| circuit.discard::<u8>().expect("open").downgrade());
-    told_apart(|circuit| circuit.conduit::<u8>().expect("open"));
-    told_apart(|circuit| circuit.subscriber_to(circuit.conduit::<u8>().expect("open")).expect("open"));
-    told_apart(|circuit| circuit.conduit().expect("open").tap(&Fiber::<u8>::new()).expect("open"));
-    told_apart(|circuit| circuit.bank::<u8>().expect("open"));
-    told_apart(|circuit| circuit.cell(0).expect("open"));
-    told_apart(|circuit| circuit.port(0).expect("open"));
-    told_apart(|circuit| circuit.pin(0).expect("open"));
-    told_apart(|circuit| circuit.basin::<u8>(1).expect("open"));
+    assert_distinct(circuit(), circuit());
+    assert_distinct_handles(|circuit| circuit.discard::<u8>().expect("open"));
+    assert_distinct_handles(|circuit| circuit.discard::<u8>().expect("open").downgrade());
+    assert_distinct_handles(|circuit| circuit.conduit::<u8>().expect("open"));
+    assert_distinct_handles(|circuit| {
+        circuit.subscriber_to(circuit.conduit::<u8>().expect("open")).expect("open")
+    });
+    assert_distinct_handles(|circuit| {
+        circuit.conduit().expect("open").tap(&Fiber::<u8>::new()).expect("open")
+    });
+    assert_distinct_handles(|circuit| circuit.bank::<u8>().expect("open"));
+    assert_distinct_handles(|circuit| circuit.cell(0).expect("open"));
+    assert_distinct_handles(|circuit| circuit.port(0).expect("open"));
+    assert_distinct_handles(|circuit| circuit.pin(0).expect("open"));
+    assert_distinct_handles(|circuit| circuit.basin::<u8>(1).expect("open"));
     assert_eq!(count_different([Scope::new(), Scope::new()]), 2);
 }
 
@@ -50,11 +54,11 @@ fn handles_are_equal_if_they_are_of_the_same_thing_and_go_into_sets() {
 fn a_weak_pipe_whose_pipe_is_gone_is_still_itself() {
     let circuit = circuit();
     let weak = |pipe: Pipe<u8>| pipe.downgrade();
-    tell_apart(weak(circuit.discard().expect("open")), weak(circuit.discard().expect("open")));
+    assert_distinct(weak(circuit.discard().expect("open")), weak(circuit.discard().expect("open")));
 }
 
 #[test]
-fn who_runs_a_circuit_can_be_compared_and_shown() {
+fn drivers_can_be_compared_and_shown() {
     let pool = ThreadPool::new(1).expect("a thread");
     let by = |run_by: &RunBy| Circuit::builder().run_by(run_by.clone()).build().expect("a thread").run_by();
     for run_by in [RunBy::Pool(pool), RunBy::Thread, RunBy::Waiters, RunBy::Owner] {

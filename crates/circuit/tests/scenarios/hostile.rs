@@ -116,7 +116,7 @@ fn a_value_whose_drop_fails_costs_nothing_but_itself() {
 }
 
 #[test]
-fn values_that_nobody_receives_any_more_may_fail_in_drop() {
+fn values_without_a_receiver_may_fail_in_drop() {
     let _limit = Limit::new();
     // All on the one thread of a pool, which has to survive.
     let pool = ThreadPool::new(1).expect("a thread");
@@ -301,7 +301,7 @@ fn a_receptor_may_drop_the_last_handles_of_everything_it_is_part_of() {
 /// What a callback observed when it waited, closed and made something: a failure inside of a
 /// callback is not seen outside.
 #[derive(Debug, PartialEq)]
-enum Told {
+enum Report {
     /// It waited for its circuit in a subscriber's callback.
     Settle { is_refused: bool },
     /// It received this value, waited for a conduit's end, and made a pipe in a circuit that it had
@@ -317,17 +317,17 @@ fn a_circuit_may_be_closed_and_left_from_any_callback() {
         let conduit = circuit.conduit::<u64>().expect("open");
         let (inner, again) = (circuit.clone(), conduit.clone());
         let (sender, receiver) = mpsc::channel();
-        let tell = sender.clone();
+        let report = sender.clone();
         let subscriber = circuit
             .subscriber(move |subject: &Subject, registrar: &mut Registrar<'_, u64>| {
                 let (circuit, conduit, subject) = (inner.clone(), again.clone(), subject.clone());
-                let tell = tell.clone();
-                tell.send(Told::Settle { is_refused: circuit.settle().is_err() }).expect("a receiver");
+                let report = report.clone();
+                report.send(Report::Settle { is_refused: circuit.settle().is_err() }).expect("a receiver");
                 registrar.receptor(move |value: u64| {
                     let is_refused = conduit.close_and_settle().is_err();
                     circuit.close();
                     let makes_pipe = circuit.pipe(|()| ()).is_ok();
-                    tell.send(Told::Close { value, is_refused, makes_pipe }).expect("a receiver");
+                    report.send(Report::Close { value, is_refused, makes_pipe }).expect("a receiver");
                     if value > 0 {
                         conduit.get(subject.name()).emit(value - 1);
                     }
@@ -340,17 +340,17 @@ fn a_circuit_may_be_closed_and_left_from_any_callback() {
             .subscribe_with(&subscriber, move |subscription| {
                 subscription.close();
                 outside.close();
-                sender.send(Told::Ended).expect("a receiver");
+                sender.send(Report::Ended).expect("a receiver");
                 panic_any(Fuse);
             })
             .expect("open");
         conduit.get(circuit.subject().name()).emit(2);
         conduit.close();
         settle(&circuit);
-        let told: Vec<Told> = receiver.try_iter().collect();
-        let close = |value| Told::Close { value, is_refused: true, makes_pipe: false };
-        let expected = [Told::Settle { is_refused: true }, close(2), close(1), close(0), Told::Ended];
-        assert_eq!(told, expected);
+        let reports: Vec<Report> = receiver.try_iter().collect();
+        let close = |value| Report::Close { value, is_refused: true, makes_pipe: false };
+        let expected = [Report::Settle { is_refused: true }, close(2), close(1), close(0), Report::Ended];
+        assert_eq!(reports, expected);
         assert!(circuit.is_closed());
     }
 }

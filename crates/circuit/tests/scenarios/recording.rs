@@ -350,7 +350,7 @@ fn a_recording_of_before_does_not_end_the_one_after_it() {
     let again = structure.circuit.clone();
     let begin = structure.circuit.pipe(move |()| {
         let recording = Recording::new(&again, Vec::new());
-        recording.begin().expect("nobody records");
+        recording.begin().expect("no recording is active");
         sender.send(recording).expect("received");
     });
     let begin = begin.expect("open");

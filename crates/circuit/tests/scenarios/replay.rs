@@ -625,7 +625,7 @@ fn observed_twice(act: impl FnOnce(&Structure)) -> Vec<String> {
 }
 
 #[test]
-fn what_a_circuit_closes_ends_there_whoever_else_has_asked_for_it_meanwhile() {
+fn what_a_circuit_closes_ends_there_though_an_outside_thread_has_closed_it_meanwhile() {
     let observed = observed_twice(|structure| {
         structure.levels.get(name(0)).emit(1);
         structure.closer.emit(0);
@@ -672,7 +672,7 @@ fn what_a_circuit_subscribes_is_refused_by_its_place_in_the_order() {
 }
 
 #[test]
-fn who_subscribes_to_what_turns_out_to_be_closed_does_so_again() {
+fn a_subscribe_to_what_turns_out_to_be_closed_is_replayed() {
     for what in [2, 3] {
         let observed = observed_twice(|structure| {
             structure.closer.emit(what);
@@ -711,7 +711,7 @@ fn what_is_called_at_the_end_of_a_subscription_is_known_by_conduit_and_subscribe
         let nothing = circuit.subscriber(|_: &Subject, _: &mut Registrar<'_, u8>| ()).expect("open");
         (one, other, nothing)
     };
-    let tell = |what: &'static str| {
+    let report = |what: &'static str| {
         let sender = sender.clone();
         move |_: &Subscription<u8>| sender.send(what).expect("heard")
     };
@@ -722,8 +722,8 @@ fn what_is_called_at_the_end_of_a_subscription_is_known_by_conduit_and_subscribe
     recording.conduit("other", &other).expect("its own");
     recording.subscriber("nothing", &nothing).expect("its own");
     recording.begin().expect("open");
-    one.subscribe_with(&nothing, tell("one")).expect("open");
-    other.subscribe_with(&nothing, tell("other")).expect("open");
+    one.subscribe_with(&nothing, report("one")).expect("open");
+    other.subscribe_with(&nothing, report("other")).expect("open");
     nothing.close();
     let journal = recording.finish().expect("memory does not fail");
     assert_eq!(receiver.try_iter().collect::<Vec<_>>(), ["one", "other"]);
@@ -734,14 +734,14 @@ fn what_is_called_at_the_end_of_a_subscription_is_known_by_conduit_and_subscribe
     replay.conduit("one", &one);
     replay.conduit("other", &other);
     replay.subscriber("nothing", &nothing);
-    replay.on_close("one", "nothing", tell("one"));
-    replay.on_close("other", "nothing", tell("other"));
+    replay.on_close("one", "nothing", report("one"));
+    replay.on_close("other", "nothing", report("other"));
     assert!(replay.run(&circuit).expect("as recorded").complete);
     assert_eq!(receiver.try_iter().collect::<Vec<_>>(), ["one", "other"]);
 }
 
 #[test]
-fn a_journal_of_another_version_is_told_from_damage() {
+fn a_journal_of_another_version_is_distinguished_from_damage() {
     let structure = Structure::new(Circuit::builder().run_by(RunBy::Waiters).build().expect("valid"));
     let mut journal = structure.record().finish().expect("memory does not fail");
     let digit = journal.iter().position(|byte| *byte == b'\n').expect("a first line") - 1;
@@ -865,12 +865,15 @@ fn a_replay_needs_an_open_circuit_and_leaves_it_as_any_other() {
 fn a_circuit_cannot_be_replayed_into_while_it_runs() {
     let circuit = Circuit::builder().run_by(RunBy::Owner).build().expect("valid");
     let (itself, errors) = (circuit.clone(), Arc::new(Mutex::new(Vec::new())));
-    let told = Arc::clone(&errors);
+    let reported = Arc::clone(&errors);
     let pipe = circuit
         .pipe(move |()| {
             let journal = header();
             let mut replay = Replay::new(&journal[..]).expect("a journal");
-            told.lock().expect("no panic").extend(replay.run(&itself).err().map(|error| error.to_string()));
+            reported
+                .lock()
+                .expect("no panic")
+                .extend(replay.run(&itself).err().map(|error| error.to_string()));
         })
         .expect("open");
     pipe.emit(());

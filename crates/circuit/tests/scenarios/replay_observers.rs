@@ -64,7 +64,7 @@ impl Structure {
                     let is_of_sink = capture.subject().enclosure() == Some(sink.subject());
                     (is_of_sink, capture.subject() == sink.get(capture.name()).subject())
                 });
-                // Everything by which a receptor could tell captures apart.
+                // Everything by which a receptor could distinguish captures.
                 let like = before.iter().map(|other: &Capture<i64>| {
                     (other.subject() == capture.subject(), other.current() == capture.current())
                 });
@@ -369,7 +369,7 @@ thread_local! {
 }
 
 #[test]
-fn a_reservoir_that_nobody_is_given_hears_as_much_and_keeps_nothing() {
+fn a_replayed_reservoir_without_an_owner_gets_each_value_and_keeps_none() {
     let (one, copies) = (circuit(RunBy::Waiters), Arc::new(Mutex::new(0)));
     let conduit = one.conduit::<Counted>().expect("open");
     let recording = Recording::new(&one, Vec::new());

@@ -275,7 +275,7 @@ fn any_frame() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn frames_that_nobody_recorded_are_an_error_or_inputs(
+    fn forged_frames_are_an_error_or_inputs(
         frames in prop::collection::vec(any_frame(), 0..30), ended: bool,
     ) {
         let mut journal = header();

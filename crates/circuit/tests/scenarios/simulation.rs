@@ -20,9 +20,9 @@ fn in_time<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
 /// draw random numbers and read the clock.
 fn run(seed: u64) -> Vec<String> {
     let seen = Arc::new(Mutex::new(Vec::new()));
-    let note = |who: &'static str| {
+    let note = |name: &'static str| {
         let seen = Arc::clone(&seen);
-        move |value: u64| seen.lock().expect("no panic").push(format!("{who} {value}"))
+        move |value: u64| seen.lock().expect("no panic").push(format!("{name} {value}"))
     };
     let mut simulation = Simulation::new(seed);
     let (first, second) = (simulation.circuit(), simulation.circuit());
@@ -80,7 +80,7 @@ fn seeds_give_many_runs_and_each_keeps_the_order_of_callers() {
 }
 
 #[test]
-fn time_passes_when_it_is_told_to() {
+fn time_passes_only_when_advanced() {
     let mut simulation = Simulation::new(1);
     let circuit = simulation.circuit();
     let seen = Arc::new(Mutex::new(Vec::new()));
@@ -123,7 +123,7 @@ fn waiting_for_what_only_the_simulation_can_do_is_refused() {
         refused
     });
     for refusal in refused {
-        let refusal = refusal.expect_err("nobody would run it").to_string();
+        let refusal = refusal.expect_err("no driver would run it").to_string();
         assert!(refusal.contains("Simulation::run"), "{refusal}");
     }
 }

@@ -194,7 +194,7 @@ impl Wake for Emitting {
 fn what_a_streams_waker_emits_is_an_input_and_no_effect_of_the_value() {
     let circuit = owned();
     let (sender, heard) = mpsc::channel();
-    let note = circuit.pipe(move |text| sender.send(text).expect("somebody listens")).expect("open");
+    let note = circuit.pipe(move |text| sender.send(text).expect("a receiver listens")).expect("open");
     let (pipe, mut stream) = circuit.stream(10).expect("open");
     let waker = Waker::from(Arc::new(Emitting(note.clone())));
     assert!(Pin::new(&mut stream).poll_next(&mut Context::from_waker(&waker)).is_pending());
@@ -205,7 +205,7 @@ fn what_a_streams_waker_emits_is_an_input_and_no_effect_of_the_value() {
 }
 
 #[test]
-fn a_conduits_stream_names_who_emitted() {
+fn a_conduits_stream_names_the_emitter() {
     for circuit in driven() {
         let conduit = circuit.conduit::<u32>().expect("open");
         conduit.get(name!("stream.before")).emit(0);
@@ -257,7 +257,7 @@ fn a_dropped_stream_is_forgotten_with_the_next_emission() {
     while circuit.run(10) {}
     assert_eq!(Arc::strong_count(&value), 2, "it waits in the stream");
     drop(stream);
-    assert_eq!(Arc::strong_count(&value), 1, "nobody will take it any more");
+    assert_eq!(Arc::strong_count(&value), 1, "no reader is left to take it");
     pipe.emit(Arc::clone(&value));
     pipe.emit(Arc::clone(&value));
     while circuit.run(10) {}
@@ -402,12 +402,12 @@ fn a_sink_is_not_flushed_inside_of_its_circuit() {
 }
 
 #[test]
-fn a_task_that_flushes_is_woken_by_who_drops_the_last_handle_of_the_circuit() {
+fn a_task_that_flushes_is_woken_by_the_drop_of_the_circuits_last_handle() {
     let circuit = Circuit::builder().run_by(RunBy::Waiters).build().expect("valid");
     let (start, started) = mpsc::channel();
     let (gate, opened) = mpsc::channel();
     let pipe = circuit.pipe(move |value: u64| {
-        start.send(value).expect("somebody listens");
+        start.send(value).expect("a receiver listens");
         assert!(value != 1 || opened.recv_timeout(PATIENCE).is_ok());
     });
     let pipe = pipe.expect("open");
@@ -423,13 +423,13 @@ fn a_task_that_flushes_is_woken_by_who_drops_the_last_handle_of_the_circuit() {
             send(&mut inlet, 2).await.expect("open");
             poll_fn(|context| {
                 let poll = Pin::new(&mut inlet).poll_flush(context);
-                polled.send(()).expect("somebody listens");
+                polled.send(()).expect("a receiver listens");
                 poll
             })
             .await
             .expect("open");
         });
-        flush.send(()).expect("somebody listens");
+        flush.send(()).expect("a receiver listens");
     });
     is_polled.recv_timeout(PATIENCE).expect("it waits");
     gate.send(()).expect("the receptor waits");

@@ -25,14 +25,14 @@ pub(crate) struct Errand {
     has_waited: AtomicBool,
     /// Units that were moved and are not known to be stored. Locked to decide the outcome.
     moved: Mutex<Option<u64>>,
-    told: Ticket<Result<u64, Error>>,
+    outcome: Ticket<Result<u64, Error>>,
 }
 
 impl Errand {
     /// Creates a move to be made; with `moved`, one that was made already and must be stored before
     /// it is acknowledged.
     pub(crate) fn new(how: Move, moved: Option<u64>) -> Self {
-        Self { how, has_waited: AtomicBool::new(false), moved: Mutex::new(moved), told: Ticket::default() }
+        Self { how, has_waited: AtomicBool::new(false), moved: Mutex::new(moved), outcome: Ticket::default() }
     }
 
     fn moved(&self) -> MutexGuard<'_, Option<u64>> {
@@ -46,8 +46,8 @@ impl Errand {
 
     /// Whether the outcome is decided.
     #[cfg(test)]
-    pub(super) fn is_told(&self) -> bool {
-        self.told.peek().is_some()
+    pub(super) fn is_decided(&self) -> bool {
+        self.outcome.peek().is_some()
     }
 
     /// Makes the move, if there is room. Otherwise calls `otherwise` with the extent to commit
@@ -61,7 +61,7 @@ impl Errand {
     ) -> Option<R> {
         let mut moved = self.moved();
         // A move that was made is stored even if its caller has gone.
-        let is_over = self.told.peek().is_some() && moved.is_none();
+        let is_over = self.outcome.peek().is_some() && moved.is_none();
         let (tried, rest) = counter.with_books(|books| {
             first(books);
             if is_over {
@@ -76,9 +76,9 @@ impl Errand {
             (Some(tried), extent.map(|extent| otherwise(books, extent)))
         });
         match tried {
-            Some(Ok(Tried::Moved(units))) => self.told.answer(Ok(units)),
+            Some(Ok(Tried::Moved(units))) => self.outcome.answer(Ok(units)),
             Some(Ok(Tried::Ahead(units))) => *moved = Some(units),
-            Some(Err(refusal)) => self.told.answer(Err(refusal.into())),
+            Some(Err(refusal)) => self.outcome.answer(Err(refusal.into())),
             Some(Ok(Tried::Before | Tried::NoRoom(_))) | None => {}
         }
         rest
@@ -108,23 +108,27 @@ impl Errand {
     pub(crate) fn stored(&self) {
         let moved = self.moved();
         let units = moved.unwrap_or_else(|| panic!("{:?} is stored, and has not been made", self.how));
-        self.told.answer(Ok(units));
+        self.outcome.answer(Ok(units));
     }
 
     /// Ends the move with `error`; if it is already made, with [`Error::Unstored`].
     pub(crate) fn fail(&self, error: Error) {
         let moved = self.moved();
         let is_moved = moved.is_some();
-        self.told.answer(Err(if is_moved { Error::Unstored { reason: error.to_string() } } else { error }));
+        self.outcome.answer(Err(if is_moved {
+            Error::Unstored { reason: error.to_string() }
+        } else {
+            error
+        }));
     }
 
     /// Waits for the outcome and returns the units moved. At `deadline` the move ends with the
     /// error that `late` returns.
     pub(crate) fn wait(&self, deadline: Instant, late: impl FnOnce() -> Error) -> Result<u64, Error> {
-        self.told.wait(deadline).unwrap_or_else(|| {
+        self.outcome.wait(deadline).unwrap_or_else(|| {
             self.fail(late());
             // An outcome that was decided in between prevails.
-            self.told.peek().expect("it was told just now, if not before")
+            self.outcome.peek().expect("the outcome is set")
         })
     }
 }

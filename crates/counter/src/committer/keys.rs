@@ -12,7 +12,8 @@ pub(crate) struct Timing {
     pub(crate) low: u64,
 }
 
-/// The place where counters are kept.
+/// The place where counters are kept: the table of [`Counters`](crate::Counters), and a vector in the
+/// tests of the committer.
 ///
 /// A counter is *dirty* from the first move that finds it clean, until the committer has called
 /// [`rest`](Self::rest) for it and has found, after a [`barrier`](Self::barrier), that it has not

@@ -143,7 +143,7 @@ fn add(world: &mut World, entry: &Rc<Entry>, delta: i64) -> bool {
             let errand = run_errand(world, entry, Move::Add(delta));
             world.run();
             for _ in 0..100 {
-                if errand.is_told() {
+                if errand.is_decided() {
                     break;
                 }
                 world.advance(INTERVAL);
@@ -219,7 +219,7 @@ proptest! {
                 let stored = world.stored(entry);
                 prop_assert!(stored == books.durable() || stored == books.durable() + books.sealed());
                 let is_clean = books.open() == 0 && books.sealed() == 0;
-                prop_assert!(entry.is_dirty.get() || is_clean, "nobody will come for {books:?}");
+                prop_assert!(entry.is_dirty.get() || is_clean, "no commit is queued for {books:?}");
             }
         }
         world.store.set_faults(Faults::default());
@@ -427,7 +427,7 @@ fn ups_and_downs_that_cancel_cost_the_store_nothing() {
 }
 
 #[test]
-fn what_is_unused_of_a_reservation_is_given_back_when_nobody_moves() {
+fn an_unused_reservation_is_returned_when_no_caller_moves_the_counter() {
     let mut world = World::new(Faults::default(), 7, 10);
     let timing = Timing { max_age: SECOND, low: 1 };
     let quota = entry("quota", Kind::Quota { limit: 1_000 }, Promise::Exact { block: 100 }, timing);
@@ -479,13 +479,13 @@ fn answer(world: &mut World, batch: &Batch) {
 }
 
 #[test]
-fn who_has_room_made_gets_it_whatever_others_do_meanwhile() {
+fn a_caller_gets_the_room_made_for_it_whatever_other_callers_do_meanwhile() {
     let mut world = World::new(Faults::default(), 1, 10);
     let exact = exact_at_8_of_10(&mut world);
     let errand = run_errand(&mut world, &exact, Move::Take(5));
     let batch = sent(&mut world);
     assert_eq!(exact.counter.add(2), Ok(()), "what was reserved before");
-    assert!(!errand.is_told());
+    assert!(!errand.is_decided());
     answer(&mut world, &batch);
     assert_eq!(leave(&errand), Ok(5));
     assert_eq!(exact.counter.position(), 15);
@@ -511,15 +511,15 @@ fn moves_that_wait_for_one_counter_keep_their_order() {
     // Up to half of a block beyond the first one.
     assert_eq!(batch.deltas[0].amount, 6);
     answer(&mut world, &batch);
-    assert_eq!(errands.each_ref().map(|errand| errand.is_told()), [true, false, false]);
-    assert_eq!(exact.counter.add(1), Ok(()), "whoever needs no commit waits for nobody");
+    assert_eq!(errands.each_ref().map(|errand| errand.is_decided()), [true, false, false]);
+    assert_eq!(exact.counter.add(1), Ok(()), "a move that needs no commit does not wait");
     world.run();
     assert_eq!(errands.map(|errand| leave(&errand)), [Ok(3), Ok(9), Ok(1)]);
     assert_eq!(exact.counter.position(), 8 + 3 + 1 + 9 + 1);
 }
 
 #[test]
-fn who_has_gone_is_not_moved_for() {
+fn no_move_is_made_for_a_caller_that_gave_up() {
     let mut world = World::new(Faults::default(), 1, 10);
     let exact = exact_at_8_of_10(&mut world);
     let [before, meanwhile] = [(); 2].map(|()| run_errand(&mut world, &exact, Move::Take(5)));
@@ -529,17 +529,17 @@ fn who_has_gone_is_not_moved_for() {
     answer(&mut world, &batch);
     world.advance(SECOND * 3);
     assert_eq!(exact.counter.position(), 8);
-    assert_eq!(world.stored(&exact), 8, "what was reserved for nobody is given back");
+    assert_eq!(world.stored(&exact), 8, "an abandoned reservation is returned");
 }
 
 #[test]
-fn an_exact_refund_is_made_at_once_and_told_when_it_is_stored() {
+fn an_exact_refund_applies_immediately_and_is_acknowledged_when_stored() {
     let mut world = World::new(Faults::default(), 1, 10);
     let exact = exact_at_8_of_10(&mut world);
     assert!(add(&mut world, &exact, 92));
     let errand = run_errand(&mut world, &exact, Move::Refund(60));
     let batch = sent(&mut world);
-    assert_eq!((exact.counter.position(), errand.is_told()), (40, false));
+    assert_eq!((exact.counter.position(), errand.is_decided()), (40, false));
     assert_eq!(exact.counter.take(1), Err(Refusal::Unsettled), "nothing is admitted ahead of the store");
     answer(&mut world, &batch);
     assert_eq!(world.stored(&exact), 40);
@@ -554,7 +554,7 @@ fn an_exact_refund_is_made_at_once_and_told_when_it_is_stored() {
 }
 
 #[test]
-fn closing_leaves_no_store_below_what_was_told() {
+fn closing_leaves_no_store_below_an_acknowledged_position() {
     let mut world = World::new(Faults::default(), 1, 10);
     let exact = exact_at_8_of_10(&mut world);
     assert!(add(&mut world, &exact, 92));
@@ -586,15 +586,15 @@ fn a_commit_is_answered_among_far_moves() {
         // After each move, the next one.
         for _ in 0..line.len() {
             let one = line.pop_front().unwrap();
-            let is_told = one.is_told();
-            line.push_back(if is_told { run_errand(&mut world, &exact, Move::Take(50)) } else { one });
+            let is_decided = one.is_decided();
+            line.push_back(if is_decided { run_errand(&mut world, &exact, Move::Take(50)) } else { one });
         }
     }
     assert_eq!(waiter.peek(), Some(Ok(())));
 }
 
 #[test]
-fn a_refund_that_was_made_is_stored_whoever_has_gone() {
+fn a_refund_is_stored_though_its_caller_has_gone() {
     let mut world = World::new(Faults::default(), 1, 10);
     let exact = exact_at_8_of_10(&mut world);
     assert!(add(&mut world, &exact, 992));
@@ -609,7 +609,7 @@ fn a_refund_that_was_made_is_stored_whoever_has_gone() {
 }
 
 #[test]
-fn what_was_reserved_for_who_has_gone_is_given_back() {
+fn a_reservation_for_a_caller_that_gave_up_is_returned() {
     let mut world = World::new(Faults::default(), 1, 10);
     let exact = exact_at_8_of_10(&mut world);
     let take = run_errand(&mut world, &exact, Move::Take(500));
@@ -623,7 +623,7 @@ fn what_was_reserved_for_who_has_gone_is_given_back() {
 }
 
 #[test]
-fn who_takes_by_much_comes_to_it_among_those_who_take_by_little() {
+fn a_large_take_succeeds_among_small_takes() {
     for amount in [6, 10, 11, 500] {
         let mut world = World::new(Faults::default(), 1, 10);
         let exact = exact_at_8_of_10(&mut world);
@@ -646,7 +646,7 @@ fn refunds_by_little_never_leave_more_than_a_block_uncommitted() {
         let errand = run_errand(&mut world, &exact, Move::Refund(back));
         let batch = sent(&mut world);
         while exact.counter.add(-1).is_ok() {}
-        assert!(!errand.is_told() && exact.counter.books().uncommitted() <= 10);
+        assert!(!errand.is_decided() && exact.counter.books().uncommitted() <= 10);
         answer(&mut world, &batch);
         assert_eq!(leave(&errand), Ok(back));
         assert!(exact.counter.books().uncommitted() <= 10);
@@ -664,7 +664,7 @@ fn a_refund_of_nearly_a_block_does_not_wait_for_a_second_commit_to_make_room() {
     while exact.counter.add(-1).is_ok() {}
     let others = exact.counter.position();
     answer(&mut world, &batch);
-    assert!(!errand.is_told());
+    assert!(!errand.is_decided());
     assert_eq!(exact.counter.position(), others - 10);
     let batch = sent(&mut world);
     answer(&mut world, &batch);

@@ -158,7 +158,7 @@ unsafe impl Sync for KeyRef {}
 impl KeyRef {
     /// Creates a key with one reference.
     pub(crate) fn new(name: &[u8], counter: Counter, settings: u16) -> Self {
-        assert!(name.len() <= MAX_NAME, "checked by whoever takes a name from outside");
+        assert!(name.len() <= MAX_NAME, "checked by the caller that takes a name from outside");
         let layout = layout(name.len());
         // SAFETY: the layout is not empty.
         let block = unsafe { alloc(layout) };

@@ -85,7 +85,7 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     #[test]
-    fn who_waits_does_so_for_those_who_are_inside() {
+    fn a_writer_waits_for_readers_inside() {
         let (is_inside, has_left) = (AtomicBool::new(false), AtomicBool::new(false));
         thread::scope(|threads| {
             threads.spawn(|| {
@@ -116,7 +116,7 @@ mod models {
 
     /// What a reader finds is not changed before every reader that may have found it has left.
     #[test]
-    fn loom_nobody_uses_what_is_taken_away_behind_a_wait() {
+    fn loom_no_reader_uses_what_is_removed_before_a_wait() {
         loom::model(|| {
             let (is_there, thing) = (Arc::new(AtomicBool::new(true)), Arc::new(UnsafeCell::new(())));
             let (is_found, found) = (is_there.clone(), thing.clone());

@@ -459,7 +459,7 @@ mod models {
         });
     }
     #[test]
-    fn loom_whoever_comes_to_a_place_late_does_not_see_what_was_freed_there() {
+    fn loom_a_late_reader_of_a_slot_does_not_see_the_freed_entry() {
         loom::model(|| {
             let (table, mut filling) = Table::new();
             insert(&table, &mut filling, b"a");

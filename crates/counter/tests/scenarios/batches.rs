@@ -179,7 +179,7 @@ fn a_batch_that_goes_far_and_comes_back_needs_no_commit() {
 }
 
 #[test]
-fn together_an_exact_refund_of_more_than_a_block_is_stored_before_it_is_told() {
+fn together_an_exact_refund_of_more_than_a_block_is_stored_before_it_is_acknowledged() {
     let memory = Memory::default();
     let counters = open(memory.clone());
     counters.take(b"x", 100).unwrap();

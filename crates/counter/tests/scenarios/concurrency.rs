@@ -30,7 +30,7 @@ fn a_lease_ends_by_itself_and_not_a_nanosecond_earlier() {
 }
 
 #[test]
-fn who_renews_in_time_keeps_the_lease_and_who_is_late_has_lost_it() {
+fn a_holder_that_renews_in_time_keeps_the_lease_and_a_late_one_has_lost_it() {
     let limiter = Concurrency::new(1, TERM).unwrap();
     let mut leases = Vec::new();
     assert!(limiter.acquire(&mut leases, at(0), 1, 1).is_allowed);

@@ -139,7 +139,7 @@ fn a_counter_below_its_thresholds_is_committed_at_its_age() {
 }
 
 #[test]
-fn a_store_that_does_not_answer_stops_nobody_before_the_cap() {
+fn a_store_that_does_not_answer_stops_no_caller_before_the_cap() {
     let memory = Memory::default();
     let store = faulty(&memory);
     let options = Options { patience: Duration::from_millis(50), ..options(LIKES) };
@@ -180,7 +180,7 @@ fn a_crash_never_lets_an_exact_quota_admit_more_than_its_limit() {
 }
 
 #[test]
-fn an_exact_refund_of_more_than_a_block_is_stored_before_it_is_told() {
+fn an_exact_refund_of_more_than_a_block_is_stored_before_it_is_acknowledged() {
     let memory = Memory::default();
     let settings = quota(10_000, Promise::Exact { block: 50 });
     let counters = Counters::open(memory.clone(), options(settings)).unwrap();
@@ -195,7 +195,7 @@ fn an_exact_refund_of_more_than_a_block_is_stored_before_it_is_told() {
 }
 
 #[test]
-fn who_opens_under_a_name_fences_whoever_had_it() {
+fn opening_under_a_name_fences_its_former_owner() {
     let memory = Memory::default();
     let old = Counters::open(memory.clone(), options(LIKES)).unwrap();
     let handle = old.get(b"likes").unwrap();
@@ -318,7 +318,7 @@ fn evictions_lose_nothing_of_what_goes_on_at_the_same_time() {
 }
 
 #[test]
-fn a_new_name_gets_the_place_of_one_that_nobody_uses() {
+fn a_new_name_evicts_an_unused_one() {
     let memory = Memory::default();
     let options = Options { max_keys: 10, ..options(LIKES) };
     let counters = Counters::open(memory.clone(), options).unwrap();
@@ -403,7 +403,7 @@ impl Store for Panicking {
 }
 
 #[test]
-fn a_store_that_panics_is_an_error_for_all_who_need_it() {
+fn a_store_that_panics_is_an_error_for_all_waiting_callers() {
     let counters = Counters::open(Panicking(Memory::default()), options(LIKES)).unwrap();
     counters.add(b"likes", 1).unwrap();
     assert!(matches!(counters.flush(), Err(Error::Broken { .. })));

@@ -158,7 +158,7 @@ fn names_that_are_there_several_times_are_asked_for_once_and_moved_in_their_orde
 }
 
 #[test]
-fn a_store_that_refuses_is_asked_once_for_each_name_and_all_who_asked_are_told() {
+fn a_store_that_refuses_is_asked_once_for_each_name_and_all_callers_get_the_error() {
     let store = Asked::default();
     let counters = open(&store, options());
     counters.take(b"known", 1).unwrap();
@@ -213,7 +213,7 @@ fn while_the_store_is_away_all_names_of_a_batch_wait_together_and_leave_nothing_
 }
 
 #[test]
-fn positions_that_come_when_nobody_waits_for_them_any_more_are_forgotten() {
+fn positions_loaded_after_all_callers_gave_up_are_discarded() {
     let store = Asked::default();
     let names = names(0..100);
     {
@@ -335,7 +335,7 @@ fn threads_that_want_the_same_names_load_each_once() {
 }
 
 #[test]
-fn who_is_loading_when_the_counters_are_closed_is_told_and_what_was_moved_is_stored() {
+fn a_caller_loading_at_the_close_gets_an_error_and_earlier_moves_are_stored() {
     for _ in 0..20 {
         let store = Asked::default();
         let counters = open(&store, options());
@@ -362,7 +362,7 @@ fn who_is_loading_when_the_counters_are_closed_is_told_and_what_was_moved_is_sto
 
 /// The caller's code determines the settings, and may take its time.
 #[test]
-fn nobody_waits_for_names_whose_settings_are_still_being_asked_for() {
+fn a_slow_settings_callback_delays_no_other_name() {
     let (proceed, wait) = mpsc::channel();
     let wait = Mutex::new(wait);
     let settings: SettingsOf = Arc::new(move |name| {

@@ -67,7 +67,7 @@ fn no_interval_has_more_than_the_rate_whatever_threads_ask() {
     });
     ledger.sort();
     let total: u64 = ledger.iter().map(|(_, amount)| amount).sum();
-    assert!(total >= 1900, "2 s at 1000 a second, for who always asks: {total}");
+    assert!(total >= 1900, "2 s at 1000 a second, for a caller that always asks: {total}");
     for first in 0..ledger.len() {
         let mut units = 0;
         for (time, amount) in &ledger[first..] {

@@ -123,7 +123,7 @@ fn beside_watched_reads() {
         (0..1000).for_each(|n| run(&["HSET", hash, &format!("field:{n}"), "value"]));
     }
     (0..1000).for_each(|n| watch(&["HGET", "watched-hash", &format!("field:{n}")], &[]));
-    for (what, key) in [("HSET, nobody watches", "hash"), ("HSET, 1,000 HGETs", "watched-hash")] {
+    for (what, key) in [("HSET, no watcher", "hash"), ("HSET, 1,000 HGETs", "watched-hash")] {
         measure(what, ROUNDS, CHANGES, || {
             numbers.iter().for_each(|value| run(&["HSET", key, "other", value]));
         });
@@ -131,7 +131,7 @@ fn beside_watched_reads() {
     watch(&["GET", "watched"], &[]);
     watch(&["GET", "filtered"], &[b"DIFF", b"|", b"EVERY", b"2"]);
     for (what, key) in
-        [("SET, nobody watches", "plain"), ("SET, GET", "watched"), ("SET, GET with 2 operators", "filtered")]
+        [("SET, no watcher", "plain"), ("SET, GET", "watched"), ("SET, GET with 2 operators", "filtered")]
     {
         measure(what, ROUNDS, CHANGES, || numbers.iter().for_each(|value| run(&["SET", key, value])));
     }
@@ -139,7 +139,7 @@ fn beside_watched_reads() {
         (0..100_000).for_each(|n| run(&["ZADD", set, &(n + CHANGES).to_string(), &format!("member:{n}")]));
     }
     watch(&["ZRANGE", "watched-set", "0", "9", "REV", "WITHSCORES"], &[]);
-    for (what, key) in [("ZADD, nobody watches", "set"), ("ZADD, below a top 10", "watched-set")] {
+    for (what, key) in [("ZADD, no watcher", "set"), ("ZADD, below a top 10", "watched-set")] {
         measure(what, ROUNDS, CHANGES, || numbers.iter().for_each(|score| run(&["ZADD", key, score, "low"])));
     }
 }

@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
 /// A client in a queue, with its sequence number: later clients have greater ones.
-type Place = (u64, Arc<Waiter>);
+type Queued = (u64, Arc<Waiter>);
 
 /// The clients that wait for each key of a database, longest-waiting first.
-type Queues = HashMap<Box<[u8]>, VecDeque<Place>>;
+type Queues = HashMap<Box<[u8]>, VecDeque<Queued>>;
 
 /// Shard indices, each with the number of waiting moves to that shard.
 type Destinations = BTreeMap<usize, usize>;
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn destinations_are_known_as_long_as_somebody_waits_to_move_there() {
+    fn destinations_are_registered_while_a_client_waits_to_move_there() {
         let mut waiting = Waiting::default();
         let (one, other, third) =
             (waiter(Type::List, &[5]), waiter(Type::List, &[5]), waiter(Type::List, &[7]));

@@ -299,12 +299,16 @@ mod tests {
             ("COUNTER.TAKE a 1.5", "COUNTER.TAKE takes a whole number (units) after 'a', not '1.5'"),
             ("POOL.DRAW p USER u COUNT x", "POOL.DRAW takes a whole number (count) after 'COUNT', not 'x'"),
         ] {
-            let told = explained(line, CommandError::NotAnInteger);
-            assert_eq!(told, format!("ERR value is not an integer or out of range: {reason}"), "{line}");
+            let explanation = explained(line, CommandError::NotAnInteger);
+            assert_eq!(
+                explanation,
+                format!("ERR value is not an integer or out of range: {reason}"),
+                "{line}"
+            );
         }
-        let told = explained("COUNTER.TAKE a -1", CommandError::text(super::parse::NOT_POSITIVE));
+        let explanation = explained("COUNTER.TAKE a -1", CommandError::text(super::parse::NOT_POSITIVE));
         let reason = "COUNTER.TAKE takes a whole number (units) after 'a', not '-1'";
-        assert_eq!(told, format!("ERR value is out of range, must be positive: {reason}"));
+        assert_eq!(explanation, format!("ERR value is out of range, must be positive: {reason}"));
     }
 
     #[test]

@@ -145,17 +145,10 @@ impl CommandTable {
         CommandError::Text(text.into())
     }
 
-    /// Returns names of commands that differ from `name` by one or two typing errors. O(rows).
+    /// Returns the names of at most three commands that are similar to `name`. O(rows).
     pub fn nearest(&self, name: &str) -> Vec<String> {
-        let name = name.to_ascii_lowercase();
-        let allowed = if name.len() <= 4 { 1 } else { 2 };
-        let mut close: Vec<(usize, &str)> = self
-            .all()
-            .map(|row| (strsim::osa_distance(&name, row.name), row.name))
-            .filter(|&(distance, _)| distance <= allowed)
-            .collect();
-        close.sort_unstable();
-        close.into_iter().take(3).map(|(_, name)| name.to_ascii_uppercase()).collect()
+        let names = self.all().map(|row| row.name);
+        similar(&name.to_ascii_lowercase(), names).into_iter().map(str::to_ascii_uppercase).collect()
     }
 
     /// Returns a row's full name, for a subcommand with its container: `object|encoding`. O(rows).
@@ -167,6 +160,16 @@ impl CommandTable {
             None => row.name.to_owned(),
         }
     }
+}
+
+/// Returns at most three of the names that differ from `name` by one typing error, or by two if it
+/// has more than four bytes, most similar first. Respects case.
+pub fn similar<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> Vec<&'n str> {
+    let allowed = if name.len() <= 4 { 1 } else { 2 };
+    let distances = names.map(|known| (strsim::osa_distance(name, known), known));
+    let mut close: Vec<(usize, &str)> = distances.filter(|&(distance, _)| distance <= allowed).collect();
+    close.sort_unstable();
+    close.into_iter().take(3).map(|(_, known)| known).collect()
 }
 
 /// Returns all rows of the engine, in the order of their chapters.
@@ -327,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_lets_clients_wait_for_keys_says_how_they_are_served() {
+    fn a_blocking_command_states_how_clients_are_served() {
         for row in all().flat_map(|row| std::iter::once(row).chain(row.subcommands)) {
             let waits = row.is(flags::BLOCKING) && matches!(row.run, Run::Keys(_));
             assert_eq!(row.serve.is_some(), waits, "{}", row.full_name());

@@ -23,7 +23,7 @@ pub(crate) struct Effects {
     pub(crate) awaited: Lsn,
     /// Whether the reply shows earlier changes that may not be durable yet; it waits as if the
     /// command had logged them.
-    pub(crate) tells_logged: bool,
+    pub(crate) reveals_logged: bool,
     /// The earliest deadline that was set, in milliseconds since 1970.
     pub(crate) earliest_deadline: Option<u64>,
     /// Rare effects, boxed so that most commands do not create, check and drop them.

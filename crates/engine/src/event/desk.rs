@@ -19,7 +19,7 @@ pub struct Cause {
 pub trait EventAudience: Send + Sync {
     /// Receives the events of one command, transaction or expiry, in order. Called with shards
     /// locked: must neither block nor use the engine.
-    fn tell(&self, events: &[Event], cause: Cause);
+    fn publish(&self, events: &[Event], cause: Cause);
 }
 
 /// Wanted classes of events, and their receiver.
@@ -38,11 +38,11 @@ impl EventDesk {
         if wanted == EventClasses::NONE { Events::default() } else { Events::of(wanted) }
     }
 
-    pub(super) fn tell(&self, events: &[Event], cause: Cause) {
+    pub(super) fn publish(&self, events: &[Event], cause: Cause) {
         if !events.is_empty()
             && let Some(audience) = self.audience.get()
         {
-            audience.tell(events, cause);
+            audience.publish(events, cause);
         }
     }
 }

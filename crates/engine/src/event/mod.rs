@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! handler ─► Keys::changed(key, "lpop") ─► Events: lpop, del ─► append
-//!         ─► Engine::tell_events ─► EventAudience::tell
+//!         ─► Engine::publish_events ─► EventAudience::publish
 //! ```
 //!
 //! Handlers name an event when they report a change of a key. The event is collected only if its
@@ -14,7 +14,7 @@ mod classes;
 mod desk;
 mod gathered;
 mod misses;
-mod telling;
+mod publishing;
 
 pub use classes::{EVENTS, EventClasses};
 pub use desk::{Cause, EventAudience};

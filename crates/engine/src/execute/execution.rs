@@ -56,7 +56,8 @@ impl Engine {
         if let Some(lsn) = lsn {
             keys.note_logged(lsn);
         }
-        let told = if keys.effects.tells_logged { lsn.or_else(|| Some(self.log().appended())) } else { lsn };
+        let revealed =
+            if keys.effects.reveals_logged { lsn.or_else(|| Some(self.log().appended())) } else { lsn };
         let durable = keys.effects.durable || terms.durable;
         let awaited = keys.effects.awaited;
         let block = if keys.concern_others() || terms.reader.is_some() {
@@ -65,9 +66,9 @@ impl Engine {
             None
         };
         if awaited > Lsn::ZERO {
-            return Executed { lsn: told.or(Some(awaited)), durable: true, block };
+            return Executed { lsn: revealed.or(Some(awaited)), durable: true, block };
         }
-        Executed { lsn: told, durable, block }
+        Executed { lsn: revealed, durable, block }
     }
 
     /// Handles the rare consequences of a command: evaluates watched reads, invalidates client-side
@@ -96,7 +97,7 @@ impl Engine {
             self.remember(&mut keys, call, reader);
         }
         if keys.events.are_wanted() {
-            self.tell_events(&mut keys, lsn, durable);
+            self.publish_events(&mut keys, lsn, durable);
         }
         if let Some(block) = block {
             return Some(Box::new(Blocked::new(keys, call, block, reply, durable)));

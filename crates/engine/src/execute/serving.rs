@@ -98,7 +98,7 @@ impl Engine {
             self.emit(keys, noted, lsn.map(|lsn| Moment { lsn, time_us, durable, spared: None }));
         }
         if keys.events.are_wanted() {
-            self.tell_events(keys, lsn, waiter.durable);
+            self.publish_events(keys, lsn, waiter.durable);
         }
         let overflowed = reply.has_overflowed();
         Delivery { reply: if overflowed { Vec::new() } else { reply.take() }, overflowed, lsn }

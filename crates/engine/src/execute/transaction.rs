@@ -113,7 +113,7 @@ impl Engine {
         reply.array(calls.len());
         let mut payloads = Vec::new();
         let (mut ready, mut noted, mut durable) = (Vec::new(), Vec::new(), terms.durable);
-        let (mut leased, mut awaited, mut tells_logged) = (Vec::new(), Lsn::ZERO, false);
+        let (mut leased, mut awaited, mut reveals_logged) = (Vec::new(), Lsn::ZERO, false);
         let mut expired = Vec::new();
         for call in calls {
             keys.select(call.db);
@@ -122,7 +122,7 @@ impl Engine {
             encode_effects(call, &effects, &mut payloads);
             durable |= effects.durable;
             awaited = awaited.max(effects.awaited);
-            tells_logged |= effects.tells_logged;
+            reveals_logged |= effects.reveals_logged;
             let rare = effects.take_rare();
             if rare.block.is_some() {
                 reply.null_array();
@@ -159,14 +159,14 @@ impl Engine {
             self.emit(&mut keys, noted, lsn.map(|lsn| Moment { lsn, time_us, durable, spared }));
         }
         if keys.events.are_wanted() {
-            self.tell_events(&mut keys, lsn, durable);
+            self.publish_events(&mut keys, lsn, durable);
         }
         self.serve(keys, ready);
         expired.into_iter().for_each(|(call, key)| self.remove_met(call, &[key], terms.reader));
         let awaited = Some(awaited).filter(|awaited| *awaited > Lsn::ZERO);
         // The end of the log is behind every lease.
-        let told = if tells_logged { Some(self.log().appended()) } else { awaited };
-        Executed { lsn: lsn.or(told), durable: durable || awaited.is_some(), block: None }
+        let revealed = if reveals_logged { Some(self.log().appended()) } else { awaited };
+        Executed { lsn: lsn.or(revealed), durable: durable || awaited.is_some(), block: None }
     }
 
     /// Watches a key for a transaction.

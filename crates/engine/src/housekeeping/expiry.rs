@@ -67,7 +67,7 @@ impl Engine {
         }
         self.emit(keys, noted, lsn.map(|lsn| Moment::of(lsn, now_us)));
         if keys.events.are_wanted() {
-            self.tell_events(keys, lsn, false);
+            self.publish_events(keys, lsn, false);
         }
         lsn
     }
@@ -144,7 +144,7 @@ fn remove(engine: &Engine, shard: &mut Shard, db: u8, key: &[u8], now_us: u64) -
     shard.database_mut(db as usize).remove(hash(key), key);
     shard.tally_mut().count_expired();
     shard.touch(db, key);
-    engine.tell_expiry(db, key, lsn);
+    engine.publish_expiry(db, key, lsn);
     true
 }
 

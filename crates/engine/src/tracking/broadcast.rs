@@ -29,7 +29,7 @@ struct Batch {
     has_overflowed: bool,
     lsn: Lsn,
     /// Whether the listener was notified and has not run since.
-    is_told: bool,
+    is_notified: bool,
 }
 
 impl Broadcast {
@@ -64,7 +64,7 @@ impl Broadcast {
             }
         }
         batch.lsn = batch.lsn.max(moment.map_or(Lsn::ZERO, |moment| moment.lsn));
-        !std::mem::replace(&mut batch.is_told, true)
+        !std::mem::replace(&mut batch.is_notified, true)
     }
 
     /// Passes the collected changes on to every client. The next change notifies the listener
@@ -206,22 +206,22 @@ mod tests {
     }
 
     #[test]
-    fn what_was_gathered_is_passed_on_once_and_not_to_whoever_has_changed_it() {
+    fn collected_keys_are_published_once_and_not_to_the_tracker_that_changed_them() {
         let prefixes = Prefixes::default();
         let (one, other) = (tracker(1), tracker(2));
         prefixes.join(b"k", &one);
         prefixes.join(b"k", &other);
-        let mut tell = 0;
+        let mut notifications = 0;
         // If several trackers have changed a key, the last of them is notified too.
         for (name, lsn, spared) in
             [("kb", 1, None), ("ka", 2, Some(2)), ("ka", 3, Some(2)), ("kb", 4, Some(1))]
         {
             prefixes.matching(name.as_bytes(), |broadcast| {
-                tell += u32::from(broadcast.add(&Arc::from(name.as_bytes()), moment(lsn, spared)));
+                notifications += u32::from(broadcast.add(&Arc::from(name.as_bytes()), moment(lsn, spared)));
                 true
             });
         }
-        assert_eq!(tell, 1, "until it has looked");
+        assert_eq!(notifications, 1, "until it has looked");
         prefixes.matching(b"k", |broadcast| {
             broadcast.pass_on();
             true

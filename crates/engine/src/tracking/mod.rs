@@ -50,16 +50,16 @@
 
 mod broadcast;
 mod changed;
+mod notifying;
 mod table;
-mod telling;
 mod totals;
 mod tracker;
 mod trackers;
 
 pub use broadcast::Broadcast;
-pub use telling::TrackingFigures;
+pub use notifying::TrackingFigures;
 pub use totals::TrackingLimits;
-pub use tracker::{Invalidation, Stale, Tell, Tracker};
+pub use tracker::{Invalidation, Notifier, Stale, Tracker};
 
 pub(crate) use changed::Changed;
 pub(crate) use table::Tracked;

@@ -166,7 +166,7 @@ mod tests {
         /// Each reader of a key since its last change is notified of the next change once, and no
         /// other client is; the totals match the tables.
         #[test]
-        fn readers_are_told_once_of_the_next_change(steps in proptest::collection::vec(step(), 0..400)) {
+        fn readers_are_notified_once_of_the_next_change(steps in proptest::collection::vec(step(), 0..400)) {
             let totals = Arc::new(Totals::new(TrackingLimits::default()));
             let mut tracked = Tracked::default();
             let mut model: BTreeMap<Vec<u8>, BTreeSet<u64>> = BTreeMap::new();
@@ -179,7 +179,7 @@ mod tests {
                     Step::Change(key) => {
                         let mut noted = Vec::new();
                         tracked.note(&name(key), &mut noted);
-                        let told: Vec<(Vec<u8>, Vec<u64>)> = noted
+                        let notified: Vec<(Vec<u8>, Vec<u64>)> = noted
                             .into_iter()
                             .filter_map(|noted| match noted {
                                 Noted::Key(changed) => Some((changed.key.to_vec(), changed.readers.to_vec())),
@@ -187,7 +187,7 @@ mod tests {
                             })
                             .collect();
                         let expected = model.remove(&name(key)).map(|readers| (name(key), readers.into_iter().collect()));
-                        prop_assert_eq!(told, expected.into_iter().collect::<Vec<_>>());
+                        prop_assert_eq!(notified, expected.into_iter().collect::<Vec<_>>());
                     }
                     Step::ForgetAny(seed) => {
                         let forgotten = tracked.forget_any(|| seed);

@@ -49,7 +49,7 @@ impl Invalidation {
 
 /// Notifies the connection that takes the messages. Called with shards locked: must neither block
 /// nor use the engine or the tracker.
-pub type Tell = Box<dyn Fn(&Arc<Tracker>) + Send + Sync>;
+pub type Notifier = Box<dyn Fn(&Arc<Tracker>) + Send + Sync>;
 
 /// A client with tracking on. Shards refer to it by its id, which is never reused.
 pub struct Tracker {
@@ -63,16 +63,16 @@ struct Pending {
     bytes: usize,
     /// Connection that takes the messages, and the function that notifies it.
     taker: u64,
-    tell: Tell,
+    notify: Notifier,
     /// Whether the connection was notified and has not taken everything since.
-    is_told: bool,
+    is_notified: bool,
     has_ended: bool,
 }
 
 impl Tracker {
-    pub(super) fn new(id: u64, taker: u64, tell: Tell) -> Self {
+    pub(super) fn new(id: u64, taker: u64, notify: Notifier) -> Self {
         let queue = VecDeque::new();
-        let pending = Pending { queue, bytes: 0, taker, tell, is_told: false, has_ended: false };
+        let pending = Pending { queue, bytes: 0, taker, notify, is_notified: false, has_ended: false };
         Self { id, pending: Mutex::new(pending) }
     }
 
@@ -82,13 +82,13 @@ impl Tracker {
     }
 
     /// Redirects pending and later messages to another connection.
-    pub fn hand_over(self: &Arc<Self>, taker: u64, tell: Tell) {
+    pub fn hand_over(self: &Arc<Self>, taker: u64, notify: Notifier) {
         let mut pending = self.lock();
         pending.taker = taker;
-        pending.tell = tell;
-        pending.is_told = !pending.queue.is_empty();
-        if pending.is_told {
-            (pending.tell)(self);
+        pending.notify = notify;
+        pending.is_notified = !pending.queue.is_empty();
+        if pending.is_notified {
+            (pending.notify)(self);
         }
     }
 
@@ -98,8 +98,8 @@ impl Tracker {
         if pending.taker != taker {
             return false;
         }
-        pending.is_told = !pending.queue.is_empty();
-        pending.is_told
+        pending.is_notified = !pending.queue.is_empty();
+        pending.is_notified
     }
 
     /// Takes the next message, if connection `taker` takes them.
@@ -112,7 +112,7 @@ impl Tracker {
         let (all, bytes) = (pending.bytes, next.as_ref().map_or(0, Invalidation::bytes));
         pending.bytes =
             all.checked_sub(bytes).unwrap_or_else(|| panic!("{bytes} of {all} waiting bytes are taken"));
-        pending.is_told = !pending.queue.is_empty();
+        pending.is_notified = !pending.queue.is_empty();
         next
     }
 
@@ -123,7 +123,7 @@ impl Tracker {
         let is_taker = pending.taker == taker;
         if is_taker {
             pending.clear();
-            pending.is_told = false;
+            pending.is_notified = false;
         }
         is_taker
     }
@@ -141,8 +141,8 @@ impl Tracker {
             return;
         }
         pending.add(invalidation);
-        if !std::mem::replace(&mut pending.is_told, true) {
-            (pending.tell)(self);
+        if !std::mem::replace(&mut pending.is_notified, true) {
+            (pending.notify)(self);
         }
     }
 
@@ -184,13 +184,13 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    fn tracker(told: &Arc<AtomicUsize>) -> Arc<Tracker> {
-        let told = Arc::clone(told);
+    fn tracker(notified: &Arc<AtomicUsize>) -> Arc<Tracker> {
+        let notified = Arc::clone(notified);
         Arc::new(Tracker::new(
             1,
             7,
             Box::new(move |_| {
-                told.fetch_add(1, Ordering::Relaxed);
+                notified.fetch_add(1, Ordering::Relaxed);
             }),
         ))
     }
@@ -200,25 +200,25 @@ mod tests {
     }
 
     #[test]
-    fn the_taker_is_told_once_until_it_has_taken_everything() {
-        let told = Arc::default();
-        let tracker = tracker(&told);
+    fn the_taker_is_notified_once_until_it_has_taken_everything() {
+        let notified = Arc::default();
+        let tracker = tracker(&notified);
         tracker.add(key(b"a", 1));
         tracker.add(key(b"b", 2));
-        assert_eq!(told.load(Ordering::Relaxed), 1);
+        assert_eq!(notified.load(Ordering::Relaxed), 1);
         assert_eq!(tracker.take(8), None, "another connection takes nothing");
         assert_eq!(tracker.take(7), Some(key(b"a", 1)));
         tracker.add(key(b"c", 3));
-        assert_eq!(told.load(Ordering::Relaxed), 1, "there was something left");
+        assert_eq!(notified.load(Ordering::Relaxed), 1, "there was something left");
         assert_eq!(tracker.take(7), Some(key(b"b", 2)));
         assert_eq!(tracker.take(7), Some(key(b"c", 3)));
         assert_eq!(tracker.take(7), None);
         tracker.add(key(b"d", 4));
-        assert_eq!(told.load(Ordering::Relaxed), 2);
+        assert_eq!(notified.load(Ordering::Relaxed), 2);
     }
 
     #[test]
-    fn what_waits_is_bounded_and_whoever_is_slow_is_told_to_forget_everything() {
+    fn the_queue_is_bounded_and_a_slow_tracker_gets_one_invalidation_of_everything() {
         let tracker = tracker(&Arc::default());
         let long = vec![b'k'; PENDING_BYTES / 3];
         for lsn in 1..=3 {
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_told_once() {
+    fn consecutive_invalidations_of_everything_coalesce() {
         let tracker = tracker(&Arc::default());
         let everything = |lsn| Invalidation { stale: Stale::Everything, lsn: Lsn(lsn) };
         tracker.add(key(b"a", 1));
@@ -244,26 +244,26 @@ mod tests {
     }
 
     #[test]
-    fn who_takes_over_gets_what_waits_and_who_has_ended_gets_nothing() {
-        let (told, told_other) = (Arc::default(), Arc::new(AtomicUsize::new(0)));
-        let tracker = tracker(&told);
+    fn a_new_taker_gets_pending_invalidations_and_an_ended_tracker_gets_none() {
+        let (notified, notified_other) = (Arc::default(), Arc::new(AtomicUsize::new(0)));
+        let tracker = tracker(&notified);
         tracker.add(key(b"a", 1));
-        let count = Arc::clone(&told_other);
+        let count = Arc::clone(&notified_other);
         tracker.hand_over(
             8,
             Box::new(move |_| {
                 count.fetch_add(1, Ordering::Relaxed);
             }),
         );
-        assert_eq!(told_other.load(Ordering::Relaxed), 1);
+        assert_eq!(notified_other.load(Ordering::Relaxed), 1);
         assert_eq!((tracker.take(7), tracker.take(8)), (None, Some(key(b"a", 1))));
         tracker.add(key(b"b", 2));
-        assert!(!tracker.discard(7), "who has handed over has nothing to lose");
+        assert!(!tracker.discard(7), "a former taker has nothing to discard");
         assert_eq!(tracker.take(8), Some(key(b"b", 2)));
         tracker.add(key(b"b", 3));
         assert!(tracker.discard(8));
         tracker.add(key(b"b", 4));
-        assert_eq!(told_other.load(Ordering::Relaxed), 4, "told anew each time that there was nothing");
+        assert_eq!(notified_other.load(Ordering::Relaxed), 4, "notified again each time the queue was empty");
         tracker.end();
         tracker.add(key(b"c", 3));
         assert_eq!(tracker.take(8), None);

@@ -31,13 +31,13 @@ pub(super) struct Packed {
 
 /// Position of a pair in the block, until the next change of the block.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct PairPosition {
     offset: usize,
     key_len: u8,
     value_len: u8,
 }
 
-impl Place {
+impl PairPosition {
     fn key(self) -> std::ops::Range<usize> {
         let start = self.offset + HEAD;
         start..start + self.key_len as usize
@@ -67,16 +67,16 @@ impl Packed {
 
     /// Returns the pair at an offset; `None` at the end of the block.
     #[inline]
-    fn place(&self, offset: usize) -> Option<Place> {
+    fn place(&self, offset: usize) -> Option<PairPosition> {
         match self.bytes.get(offset..)? {
-            &[key_len, value_len, ..] => Some(Place { offset, key_len, value_len }),
+            &[key_len, value_len, ..] => Some(PairPosition { offset, key_len, value_len }),
             _ => None,
         }
     }
 
     /// Finds the pair with a key.
     #[inline]
-    pub(super) fn find(&self, key: &[u8]) -> Option<Place> {
+    pub(super) fn find(&self, key: &[u8]) -> Option<PairPosition> {
         // Keys of one collection often share length and prefix, so the last byte is compared first.
         let last = key.last();
         let mut offset = 0;
@@ -93,13 +93,13 @@ impl Packed {
     }
 
     /// Returns the value of a pair.
-    pub(super) fn value(&self, place: Place) -> &[u8] {
+    pub(super) fn value(&self, place: PairPosition) -> &[u8] {
         &self.bytes[place.value()]
     }
 
     /// Replaces the value of a pair, which keeps its position in the order. The value must be
     /// [admitted](Self::admits).
-    pub(super) fn replace(&mut self, place: Place, value: &[u8]) {
+    pub(super) fn replace(&mut self, place: PairPosition, value: &[u8]) {
         assert!(Self::admits(&[], value), "a value of {} bytes is longer than {MAX_ELEMENT}", value.len());
         if value.len() == place.value_len as usize {
             self.bytes[place.value()].copy_from_slice(value);
@@ -129,7 +129,7 @@ impl Packed {
     }
 
     /// Removes a pair.
-    pub(super) fn remove(&mut self, place: Place) {
+    pub(super) fn remove(&mut self, place: PairPosition) {
         self.bytes.drain(place.offset..place.value().end);
         self.len -= 1;
     }

@@ -8,9 +8,9 @@ use std::sync::Arc;
 pub trait Audience: Send + Sync {
     /// Notifies a listener that a query has emitted since the listener last looked. Called with
     /// shards locked: it must neither wait nor use the engine.
-    fn tell(&self, listener: usize, query: &SharedQuery);
+    fn notify(&self, listener: usize, query: &SharedQuery);
 
     /// Announces that keys with a tracked prefix have changed since the last
-    /// [`Broadcast::pass_on`]. The audience must call that once. Called like [`Audience::tell`].
+    /// [`Broadcast::pass_on`]. The audience must call that once. Called like [`Audience::notify`].
     fn broadcast(&self, broadcast: &Arc<Broadcast>);
 }

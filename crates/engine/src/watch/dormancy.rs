@@ -69,7 +69,7 @@ impl Engine {
             }
             registry.count(&mut state, answer.heap_bytes());
             if let Some(audience) = registry.audience.get() {
-                state.listeners.tell(|listener| audience.tell(listener, query));
+                state.listeners.notify(|listener| audience.notify(listener, query));
             }
         }
         registry.dormant.fetch_add(1, Ordering::Relaxed);

@@ -138,7 +138,7 @@ impl Engine {
             let emission = Emission { number, lsn, time_us, durable, before, answer: passed? };
             let bytes = state.emissions.add(emission);
             if let Some(audience) = self.registry().audience.get() {
-                state.listeners.tell(|listener| audience.tell(listener, query));
+                state.listeners.notify(|listener| audience.notify(listener, query));
             }
             Some(bytes)
         });

@@ -483,7 +483,7 @@ mod tests {
         ] {
             assert_eq!(passed(line, &[3, 1, 4, 5]), through, "{line}");
         }
-        assert_eq!(passed("HIGH", &[i64::MAX - 1, i64::MAX]).len(), 2, "integers are told apart");
+        assert_eq!(passed("HIGH", &[i64::MAX - 1, i64::MAX]).len(), 2, "integers are distinguished");
     }
 
     #[test]

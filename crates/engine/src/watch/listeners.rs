@@ -14,7 +14,7 @@ pub(super) enum Listeners {
 pub(super) struct Listener {
     number: usize,
     /// It has been notified, and has not looked since.
-    is_told: bool,
+    is_notified: bool,
 }
 
 const _: () = assert!(size_of::<Listeners>() == 16, "as large as one listener");
@@ -25,7 +25,7 @@ impl Listeners {
         if self.as_slice().iter().any(|other| other.number == number) {
             return;
         }
-        let listener = Listener { number, is_told: false };
+        let listener = Listener { number, is_notified: false };
         match self {
             Self::NoneSince(_) => *self = Self::One(listener),
             Self::One(first) => *self = Self::Several(Box::new(vec![*first, listener])),
@@ -48,15 +48,15 @@ impl Listeners {
     /// Records that a listener looks: the next emission notifies it again.
     pub(super) fn look(&mut self, number: usize) {
         if let Some(listener) = self.as_mut_slice().iter_mut().find(|other| other.number == number) {
-            listener.is_told = false;
+            listener.is_notified = false;
         }
     }
 
     /// Notifies the listeners that have looked since their last notification.
-    pub(super) fn tell(&mut self, mut tell: impl FnMut(usize)) {
+    pub(super) fn notify(&mut self, mut notify: impl FnMut(usize)) {
         for listener in self.as_mut_slice() {
-            if !std::mem::replace(&mut listener.is_told, true) {
-                tell(listener.number);
+            if !std::mem::replace(&mut listener.is_notified, true) {
+                notify(listener.number);
             }
         }
     }
@@ -94,26 +94,26 @@ impl Listeners {
 mod tests {
     use super::*;
 
-    fn told(listeners: &mut Listeners) -> Vec<usize> {
-        let mut told = Vec::new();
-        listeners.tell(|number| told.push(number));
-        told
+    fn notified(listeners: &mut Listeners) -> Vec<usize> {
+        let mut notified = Vec::new();
+        listeners.notify(|number| notified.push(number));
+        notified
     }
 
     #[test]
-    fn whoever_has_not_looked_is_not_told_again() {
+    fn a_listener_that_has_not_read_is_not_notified_again() {
         let mut listeners = Listeners::NoneSince(7);
-        assert_eq!(told(&mut listeners), [0; 0]);
+        assert_eq!(notified(&mut listeners), [0; 0]);
         listeners.join(3);
         listeners.join(3);
-        assert_eq!(told(&mut listeners), [3]);
+        assert_eq!(notified(&mut listeners), [3]);
         listeners.join(5);
-        assert_eq!(told(&mut listeners), [5]);
+        assert_eq!(notified(&mut listeners), [5]);
         listeners.look(3);
-        assert_eq!(told(&mut listeners), [3]);
+        assert_eq!(notified(&mut listeners), [3]);
         listeners.look(5);
         listeners.leave(3, 8);
-        assert_eq!(told(&mut listeners), [5]);
+        assert_eq!(notified(&mut listeners), [5]);
     }
 
     #[test]

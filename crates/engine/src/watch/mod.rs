@@ -10,7 +10,7 @@
 //!                                                                     │
 //! command ─► Keys::changed ─► Index::note ─► append ─► Engine::emit ──┤ under the locks of all that the query reads
 //!                                                                     ▼
-//!                                             Query: emissions 41, 42, 43 ─► Audience::tell ─► the server's workers
+//!                                             Query: emissions 41, 42, 43 ─► Audience::notify ─► the server's workers
 //!                                                        └─ Retention drops the oldest of all queries
 //! ```
 //!
@@ -67,7 +67,7 @@ pub use registry::queries::QueryLimits;
 pub use registry::registration::count_in_frame;
 pub use registry::subscription::{Resumed, Subscribed};
 pub use replay::past::{Past, PastError, Widening};
-pub use replay::pool_trail::{PoolPlace, PoolSearch, PoolTrail, PoolWitness, TrailError};
+pub use replay::pool_trail::{PoolChange, PoolObserver, PoolSearch, PoolTrail, TrailError};
 pub use retention::RetentionLimits;
 pub use watchable::{Watchable, watchable};
 pub use watched_read::{Query, QueryFigures, SharedQuery};

@@ -532,7 +532,7 @@ mod tests {
         let mut hog = budget.charge();
         hog.set(10 << 20);
         (0..5).for_each(|_| reply.bulk(&chunk));
-        assert!(!reply.has_overflowed(), "a short answer needs nobody's leave");
+        assert!(!reply.has_overflowed(), "a short answer needs no permission");
         reply.settle();
         assert_eq!(budget.used(), (10 << 20) + reply.buffer_mut().capacity());
         drop((reply, hog));

@@ -115,11 +115,15 @@ fn the_key_that_got_something_first_serves_first() {
 }
 
 #[test]
-fn nobody_comes_between_a_transaction_and_those_who_wait() {
+fn no_client_comes_between_a_transaction_and_its_waiters() {
     let engine = Arc::new(engine());
     let others_pop = Arc::clone(&engine);
     let first = wait_as(&engine, 0, Protocol::Resp2, "BLPOP a 0", move || {
-        assert_eq!(Client::new(&others_pop).run("LPOP b"), "$-1", "who waits for b was served with him");
+        assert_eq!(
+            Client::new(&others_pop).run("LPOP b"),
+            "$-1",
+            "the waiter for b was served in the same step"
+        );
     });
     let second = wait(&engine, "BLPOP b 0");
     assert_eq!(transaction(&engine, &["RPUSH a 1", "RPUSH b 2"]), "*2 :1 :1");
@@ -128,7 +132,7 @@ fn nobody_comes_between_a_transaction_and_those_who_wait() {
 }
 
 #[test]
-fn nobody_comes_between_the_look_and_the_queue() {
+fn no_push_is_missed_between_the_check_and_the_queue() {
     let engine = engine();
     let words = words("BLPOP l 0");
     let args: Vec<&[u8]> = words.iter().map(String::as_bytes).collect();
@@ -159,7 +163,7 @@ fn a_transaction_serves_when_it_is_over() {
 }
 
 #[test]
-fn nobody_waits_in_a_transaction() {
+fn no_command_blocks_in_a_transaction() {
     let engine = engine();
     let lines = ["BLPOP l 0", "BRPOP l 0", "BLMPOP 0 1 l LEFT", "BLMOVE l m LEFT LEFT 0", "BRPOPLPUSH l m 0"];
     assert_eq!(transaction(&engine, &lines), "*5 *-1 *-1 *-1 $-1 $-1");
@@ -192,7 +196,7 @@ fn a_move_reaches_a_key_of_another_shard() {
 }
 
 #[test]
-fn a_served_move_serves_who_waits_for_its_destination() {
+fn a_served_move_serves_the_waiters_of_its_destination() {
     let engine = engine();
     let [a, b, c] = keys_of_different_shards(&engine);
     let last = wait(&engine, &format!("BLPOP {c} 0"));
@@ -253,7 +257,7 @@ fn a_transaction_serves_moves_from_all_of_its_keys() {
 }
 
 #[test]
-fn moves_in_a_circle_end_when_everybody_is_served() {
+fn moves_in_a_cycle_end_when_all_waiters_are_served() {
     let engine = engine();
     let one = wait(&engine, "BLMOVE a b LEFT LEFT 0");
     let other = wait(&engine, "BLMOVE b a LEFT LEFT 0");
@@ -291,7 +295,7 @@ fn several_elements_are_popped_for_one_client() {
 }
 
 #[test]
-fn a_key_of_another_type_serves_nobody() {
+fn a_key_of_another_type_serves_no_waiter() {
     let engine = engine();
     let client = Client::new(&engine);
     let waiting = wait(&engine, "BLPOP l 0");
@@ -307,8 +311,8 @@ fn a_client_whose_time_is_up_is_passed_over() {
     let client = Client::new(&engine);
     let (first, second) = (wait(&engine, "BLPOP l 0.5"), wait(&engine, "BLPOP l 0"));
     assert_eq!((first.timeout_ms, second.timeout_ms), (Some(500), None));
-    assert!(engine.stop_waiting(&first.waiter), "whoever stops it first answers the null array");
-    assert!(!engine.stop_waiting(&first.waiter), "and nobody else does");
+    assert!(engine.stop_waiting(&first.waiter), "the thread that stops it first answers the null array");
+    assert!(!engine.stop_waiting(&first.waiter), "and no other thread does");
     client.expect(&[("RPUSH l a", ":1")]);
     assert_eq!(first.answer(), None);
     assert_eq!(second.answer().as_deref(), Some("*2 $1 l $1 a"));
@@ -397,7 +401,7 @@ fn moves_between_shards_lose_nothing_while_others_push_and_pop() {
                         keys[(n + 3) % 12],
                         keys[(n + 7) % 12]
                     );
-                    popped.lock().expect("nobody panics").extend(elements(&client.run(&line)));
+                    popped.lock().expect("no thread panics").extend(elements(&client.run(&line)));
                 }
             });
         }
@@ -408,7 +412,7 @@ fn moves_between_shards_lose_nothing_while_others_push_and_pop() {
         });
     });
     let client = Client::new(&engine);
-    let mut all = popped.into_inner().expect("nobody panics");
+    let mut all = popped.into_inner().expect("no thread panics");
     for key in &keys {
         all.extend(elements(&client.run(&format!("LRANGE {key} 0 -1"))));
     }
@@ -437,7 +441,7 @@ fn pushes_and_pops(engine: &Engine) -> Vec<Option<String>> {
             found.push(match name {
                 "rpush" => Some(String::from_utf8_lossy(command.args[1]).into_owned()),
                 "lpop" => None,
-                other => panic!("nobody has sent {other}"),
+                other => panic!("no client has sent {other}"),
             });
         }
     }
@@ -445,7 +449,7 @@ fn pushes_and_pops(engine: &Engine) -> Vec<Option<String>> {
 }
 
 #[test]
-fn an_element_reaches_who_has_waited_longest_before_any_other_client() {
+fn an_element_reaches_the_longest_waiting_client_first() {
     const CLIENTS: usize = 3000;
     const PUSHERS: usize = 2;
     let engine = engine();

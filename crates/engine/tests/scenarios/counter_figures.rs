@@ -166,7 +166,7 @@ fn an_addition_of_nothing_is_no_move() {
 }
 
 /// The figures of each key: database, name, moves, units, committed units.
-fn told(keys: &[KeyChurn]) -> Vec<(u8, &str, u64, u64, u64)> {
+fn reported(keys: &[KeyChurn]) -> Vec<(u8, &str, u64, u64, u64)> {
     let name = |key: &'_ KeyChurn| std::str::from_utf8(&key.name).map(str::to_owned).expect("text");
     keys.iter().map(|key| (key.db, &*name(key).leak(), key.moves, key.units, key.committed)).collect()
 }
@@ -192,7 +192,7 @@ fn the_counters_that_move_most_come_first() {
     let by_moves = top(ChurnOrder::Moves);
     assert_eq!((by_moves.sample, by_moves.window_ms), (1, 30_000));
     assert_eq!(
-        told(&by_moves.keys),
+        reported(&by_moves.keys),
         [(0, "often", 10, 10, 0), (0, "upwards", 2, 200, 200), (3, "once", 1, 60, 0), (0, "once", 1, 40, 0)]
     );
     let names = |order| top(order).keys.iter().map(|key| (key.db, key.name.len())).collect::<Vec<_>>();
@@ -213,7 +213,7 @@ fn another_sample_begins_anew_and_none_costs_what_was_seen() {
     let client = Client::new(&engine);
     let keys = || engine.churning(ChurnOrder::Moves, 10, client.now_us).keys.len();
     client.run("COUNTER.ADD c 1");
-    assert_eq!(keys(), 0, "nobody has asked");
+    assert_eq!(keys(), 0, "no client has asked");
     engine.set_churn_sample(1, START_US);
     client.run("COUNTER.ADD c 1");
     engine.set_churn_sample(1, START_US);
@@ -227,7 +227,7 @@ fn another_sample_begins_anew_and_none_costs_what_was_seen() {
 }
 
 #[test]
-fn whoever_makes_a_good_part_of_the_moves_is_among_the_first() {
+fn heavy_hitters_are_reported_first() {
     // Ten thousand keys that move once, far more than there are places, and three that move often.
     let engine = engine();
     engine.set_churn_sample(1, START_US);
@@ -241,7 +241,7 @@ fn whoever_makes_a_good_part_of_the_moves_is_among_the_first() {
         }
     }
     let top = engine.churning(ChurnOrder::Moves, 3, client.now_us);
-    let mut names: Vec<_> = told(&top.keys).iter().map(|key| key.1.to_owned()).collect();
+    let mut names: Vec<_> = reported(&top.keys).iter().map(|key| key.1.to_owned()).collect();
     names.sort();
     assert_eq!(names, ["one", "three", "two"]);
     for key in &top.keys {

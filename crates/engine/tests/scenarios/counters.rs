@@ -446,7 +446,7 @@ fn promises_are_kept_through_crashes() {
 }
 
 #[test]
-fn where_answers_wait_for_the_disk_nothing_is_told_before_the_last_commit_is_on_it() {
+fn under_always_an_answer_waits_for_the_counters_last_commit() {
     let engine = engine();
     let client = Client::new(&engine);
     let waits_for = |line: &str| client.execute(line).1.lsn;
@@ -545,7 +545,11 @@ fn any_number_of_crashes_leaves_at_most_one_block_in_doubt() {
         ("COUNTER.SETTLE q", ":0"),
         ("COUNTER.SETTLE none", NO_COUNTER),
     ]);
-    assert_eq!(number("position"), granted - 2 + lost - 40, "whoever settles says that none of them is held");
+    assert_eq!(
+        number("position"),
+        granted - 2 + lost - 40,
+        "the settling writer states that none of them is held"
+    );
     assert_eq!(number("doubt"), 0);
     let again = crashed(&log, &life);
     assert_eq!(

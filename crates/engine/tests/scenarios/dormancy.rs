@@ -53,7 +53,7 @@ fn wake(engine: &Engine, query: &SharedQuery, cut: Option<&Cut>) -> Vec<Emission
 }
 
 #[test]
-fn a_read_that_nobody_listens_to_costs_writers_nothing_beyond_its_budget() {
+fn a_read_without_listeners_costs_writers_nothing_beyond_its_budget() {
     let engine = engine();
     engine.limit_writes(NOTHING_UNHEARD);
     let client = Client::new(&engine);
@@ -92,10 +92,10 @@ fn a_subscriber_that_comes_back_gets_what_a_dormant_read_would_have_emitted() {
     assert!(matches!(engine.resume_after(id, 1, LISTENER), Resumed::Gone(_)));
     assert_eq!(engine.progress(&get.query), None);
     let made = wake(&engine, &get.query, None);
-    let told: Vec<(u64, String)> =
+    let notified: Vec<(u64, String)> =
         made.iter().map(|emission| (emission.number, shown(&emission.answer))).collect();
     let expected = [(1, "$1 1"), (2, "$1 2"), (3, "$1 3"), (4, "_")];
-    assert_eq!(told, expected.map(|(number, answer)| (number, answer.to_owned())));
+    assert_eq!(notified, expected.map(|(number, answer)| (number, answer.to_owned())));
     let Resumed::Behind { number, .. } = engine.resume(id, made[3].lsn, LISTENER) else {
         panic!("it goes on behind the last of them");
     };
@@ -146,22 +146,22 @@ fn operators_and_lists_go_on_as_if_they_had_never_been_dormant() {
 }
 
 #[test]
-fn a_read_that_is_listened_to_and_costs_too_much_is_late_and_its_listener_is_told() {
-    struct Told(Arc<Mutex<Vec<Lsn>>>);
-    impl Audience for Told {
-        fn tell(&self, _: usize, query: &SharedQuery) {
+fn an_expensive_read_with_a_listener_is_late_and_its_listener_is_notified() {
+    struct Notified(Arc<Mutex<Vec<Lsn>>>);
+    impl Audience for Notified {
+        fn notify(&self, _: usize, query: &SharedQuery) {
             self.0.lock().expect("no panic").push(query.id());
         }
         fn broadcast(&self, _: &Arc<Broadcast>) {}
     }
     let engine = engine();
-    let told = Arc::new(Mutex::new(Vec::new()));
-    engine.set_audience(Box::new(Told(Arc::clone(&told))));
+    let notified = Arc::new(Mutex::new(Vec::new()));
+    engine.set_audience(Box::new(Notified(Arc::clone(&notified))));
     engine.limit_writes(NOTHING);
     let client = Client::new(&engine);
     let get = watch(&engine, "GET k");
     client.run("SET k 1");
-    assert_eq!(*told.lock().expect("no panic"), [get.query.id()], "it looks, and finds that it is late");
+    assert_eq!(*notified.lock().expect("no panic"), [get.query.id()], "it looks, and finds that it is late");
     assert!(get.query.is_dormant() && get.query.emissions_after(0, 9, &mut Vec::new()).is_err());
     let (mut past, made) = past_at_end(&engine, &get.query, None);
     assert_eq!(made.len(), 1);
@@ -185,7 +185,7 @@ fn a_read_that_is_listened_to_and_costs_too_much_is_late_and_its_listener_is_tol
 }
 
 #[test]
-fn who_watches_a_dormant_read_anew_begins_a_query_of_its_own() {
+fn a_new_watch_of_a_dormant_read_begins_its_own_query() {
     let engine = engine();
     engine.limit_writes(NOTHING_UNHEARD);
     let client = Client::new(&engine);

@@ -16,9 +16,9 @@ use tidemark_log::{Log, Lsn, MemoryStorage, Options};
 struct Listener(Mutex<Vec<(Event, Cause)>>);
 
 impl EventAudience for Listener {
-    fn tell(&self, events: &[Event], cause: Cause) {
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        told.extend(events.iter().map(|event| (event.clone(), cause)));
+    fn publish(&self, events: &[Event], cause: Cause) {
+        let mut published = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        published.extend(events.iter().map(|event| (event.clone(), cause)));
     }
 }
 
@@ -65,7 +65,7 @@ fn expect(client: &Client<'_>, listener: &Listener, dialogue: &[(&str, &str)]) {
 }
 
 #[test]
-fn strings_tell_of_what_was_done_to_them() {
+fn commands_of_strings_publish_their_events() {
     let engine = support::engine();
     let listener = Listener::of(&engine, ALL);
     expect(
@@ -101,7 +101,7 @@ fn strings_tell_of_what_was_done_to_them() {
 }
 
 #[test]
-fn bits_tell_once_of_each_command_that_changes_any() {
+fn a_command_that_changes_bits_publishes_one_event() {
     let engine = support::engine();
     let listener = Listener::of(&engine, ALL);
     expect(
@@ -123,7 +123,7 @@ fn bits_tell_once_of_each_command_that_changes_any() {
 }
 
 #[test]
-fn a_collection_that_is_emptied_goes_and_tells_so() {
+fn an_emptied_collection_is_deleted_and_publishes_del() {
     let engine = support::engine();
     let listener = Listener::of(&engine, ALL);
     expect(
@@ -172,7 +172,7 @@ fn a_collection_that_is_emptied_goes_and_tells_so() {
 }
 
 #[test]
-fn what_moves_tells_of_both_ends() {
+fn moves_publish_events_of_both_ends() {
     let engine = support::engine();
     let listener = Listener::of(&engine, ALL);
     expect(
@@ -207,7 +207,7 @@ fn what_moves_tells_of_both_ends() {
 }
 
 #[test]
-fn stored_results_tell_their_command_or_that_nothing_is_left() {
+fn stored_results_publish_their_command_or_del() {
     let engine = support::engine();
     let client = Client::new(&engine);
     client.run("SADD s 1 2");
@@ -233,7 +233,7 @@ fn stored_results_tell_their_command_or_that_nothing_is_left() {
 }
 
 #[test]
-fn deadlines_tell_when_they_are_set_and_when_the_key_is_removed() {
+fn deadlines_publish_events_when_set_and_when_the_key_is_removed() {
     let engine = support::engine();
     let listener = Listener::of(&engine, ALL);
     let mut client = Client::new(&engine);
@@ -268,7 +268,7 @@ fn deadlines_tell_when_they_are_set_and_when_the_key_is_removed() {
 }
 
 #[test]
-fn a_key_whose_expiry_a_watched_read_brings_forward_tells_so_too() {
+fn a_key_that_a_watched_read_expires_early_publishes_expired() {
     let engine = support::engine();
     let listener = Listener::of(&engine, EventClasses::EXPIRED);
     let mut client = Client::new(&engine);
@@ -288,7 +288,7 @@ fn a_key_whose_expiry_a_watched_read_brings_forward_tells_so_too() {
 }
 
 #[test]
-fn who_reads_in_vain_tells_what_was_missed() {
+fn reads_of_absent_keys_publish_keymiss() {
     let engine = support::engine();
     let client = Client::new(&engine);
     client.run("RPUSH l a");
@@ -319,7 +319,7 @@ fn who_reads_in_vain_tells_what_was_missed() {
 }
 
 #[test]
-fn only_wanted_classes_are_told() {
+fn only_selected_classes_are_published() {
     let engine = support::engine();
     let client = Client::new(&engine);
     let listener = Listener::of(&engine, EventClasses::LIST);
@@ -331,19 +331,19 @@ fn only_wanted_classes_are_told() {
 }
 
 #[test]
-fn a_transaction_tells_all_behind_its_one_record() {
+fn a_transaction_publishes_all_events_after_its_one_record() {
     let engine = support::engine();
     let listener = Listener::of(&engine, ALL);
     transaction(&engine, None, &["SET k 1", "LPUSH k a", "RPUSH l a", "LPOP l"]);
-    let told = listener.take();
-    let names: Vec<&str> = told.iter().map(|(event, _)| event.name).collect();
+    let published = listener.take();
+    let names: Vec<&str> = published.iter().map(|(event, _)| event.name).collect();
     assert_eq!(names, ["new", "set", "new", "rpush", "lpop", "del"]);
     let cause = Cause { lsn: Some(Lsn(1)), durable: false };
-    assert!(told.iter().all(|(_, other)| *other == cause), "{told:?}");
+    assert!(published.iter().all(|(_, other)| *other == cause), "{published:?}");
 }
 
 #[test]
-fn a_client_that_waits_is_told_of_behind_what_it_waited_for() {
+fn a_served_clients_event_follows_the_event_that_served_it() {
     let engine = support::engine();
     let listener = Listener::of(&engine, ALL);
     for line in ["BLMOVE a b LEFT RIGHT 0", "BLPOP b 0"] {
@@ -356,9 +356,9 @@ fn a_client_that_waits_is_told_of_behind_what_it_waited_for() {
     }
     assert_eq!(listener.heard(), "");
     Client::new(&engine).run("RPUSH a x");
-    let told = listener.take();
+    let published = listener.take();
     let heard: Vec<(&str, u64)> =
-        told.iter().map(|(event, cause)| (event.name, cause.lsn.expect("it was logged").0)).collect();
+        published.iter().map(|(event, cause)| (event.name, cause.lsn.expect("it was logged").0)).collect();
     let (push, moved, popped) = (1, 2, 3);
     assert_eq!(
         heard,
@@ -376,7 +376,7 @@ fn a_client_that_waits_is_told_of_behind_what_it_waited_for() {
 }
 
 #[test]
-fn limiters_tell_of_what_they_allow_and_not_of_what_they_refuse() {
+fn limiters_publish_no_event_of_refused_requests() {
     let engine = support::engine();
     let listener = Listener::of(&engine, ALL);
     expect(
@@ -415,8 +415,8 @@ fn durable_changes_say_so() {
     let client = Client::new(&engine);
     client.run("SET k 1 DURABLE");
     client.run("SET k 2");
-    let told: Vec<bool> = listener.take().iter().map(|(_, cause)| cause.durable).collect();
-    assert_eq!(told, [true, false]);
+    let published: Vec<bool> = listener.take().iter().map(|(_, cause)| cause.durable).collect();
+    assert_eq!(published, [true, false]);
 }
 
 #[test]
@@ -434,7 +434,7 @@ fn what_the_log_has_refused_is_no_event() {
 }
 
 #[test]
-fn a_replay_tells_nobody() {
+fn a_replay_publishes_no_events() {
     let engine = support::engine();
     let client = Client::new(&engine);
     for line in ["SET k 1", "RPUSH l a", "LPOP l", "SPOP none", "SET e 1 PX 1"] {
@@ -456,10 +456,10 @@ fn every_event_is_in_the_book() {
         .filter_map(|line| line.strip_prefix("| `")?.split(" | ").nth(2))
         .flat_map(|cell| cell.split('`').skip(1).step_by(2))
         .collect();
-    let mut told: Vec<&str> = EVENTS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+    let mut published: Vec<&str> = EVENTS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
     documented.sort_unstable();
-    told.sort_unstable();
-    assert_eq!(told, documented);
+    published.sort_unstable();
+    assert_eq!(published, documented);
 }
 
 /// Keys with their databases.
@@ -477,8 +477,8 @@ fn keys_of(engine: &Engine) -> KeySet {
 }
 
 /// Updates the set of keys from events. Each event must be of a key that exists.
-fn follow(keys: &mut KeySet, told: &[(Event, Cause)], line: &Line) {
-    for (Event { db, name, key }, _) in told {
+fn follow(keys: &mut KeySet, published: &[(Event, Cause)], line: &Line) {
+    for (Event { db, name, key }, _) in published {
         let key = (*db, key.to_vec());
         let was_there = match *name {
             "new" => {
@@ -488,7 +488,7 @@ fn follow(keys: &mut KeySet, told: &[(Event, Cause)], line: &Line) {
             "del" | "expired" | "rename_from" | "move_from" => keys.remove(&key),
             _ => keys.contains(&key),
         };
-        assert!(was_there, "{}: {name} of a key that is not there: {told:?}", shown(line));
+        assert!(was_there, "{}: {name} of a key that is not there: {published:?}", shown(line));
     }
 }
 
@@ -499,7 +499,7 @@ fn logged(engine: &Engine) -> Vec<(u8, Vec<u8>)> {
 }
 
 #[test]
-fn events_tell_which_keys_there_are_and_leave_the_log_as_it_is() {
+fn events_mirror_the_keys_and_leave_the_log_unchanged() {
     for seed in 0..10 {
         let (heard, silent) = (support::engine(), support::engine());
         let listener = Listener::of(&heard, ALL);
@@ -527,9 +527,9 @@ fn events_tell_which_keys_there_are_and_leave_the_log_as_it_is() {
                     engine.expire_due(now_us, 3);
                 }
             }
-            let told = listener.take();
-            count += told.len();
-            follow(&mut keys, &told, &line);
+            let published = listener.take();
+            count += published.len();
+            follow(&mut keys, &published, &line);
             assert_eq!(keys, keys_of(&heard), "seed {seed}, behind {}", shown(&line));
         }
         assert!(count > 200, "seed {seed}: {count} events");

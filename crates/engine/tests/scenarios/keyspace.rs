@@ -555,7 +555,7 @@ fn damaged_records_and_frames_are_refused() {
 #[test]
 fn errors_say_where_a_record_is_damaged() {
     let mut scratch = Reply::default();
-    let mut told = |kind, payload: &[u8]| {
+    let mut apply = |kind, payload: &[u8]| {
         let engine = engine();
         engine.continue_behind(Lsn(6));
         engine
@@ -567,24 +567,24 @@ fn errors_say_where_a_record_is_damaged() {
     let set_row = command::resolve(&[b"set", b"k", b"v"]).expect("a command");
     encode_command(&mut set, 0, set_row.id, &[b"k", b"v"]);
     assert_eq!(
-        told(1, &set[..set.len() - 1]),
+        apply(1, &set[..set.len() - 1]),
         "the payload of record 7 is malformed at byte 7: a command or its argument is cut off"
     );
     set[0] = 16;
     assert_eq!(
-        told(1, &set),
+        apply(1, &set),
         "the payload of record 7 is malformed at byte 8: there is no database 16: the last one is 15"
     );
     assert_eq!(
-        told(3, b"\x00\x01a\x05b"),
+        apply(3, b"\x00\x01a\x05b"),
         "the payload of record 7 is malformed at byte 4: a key is cut off"
     );
     assert_eq!(
-        told(5, b"\x09"),
+        apply(5, b"\x09"),
         "the payload of record 7 is malformed at byte 1: no read is watched since record 9"
     );
     assert_eq!(
-        told(7, b"\x04name"),
+        apply(7, b"\x04name"),
         "the payload of record 7 is malformed at byte 5: there is no subscription 'name'"
     );
 }
@@ -596,26 +596,26 @@ fn errors_say_where_a_frame_is_damaged() {
     client.expect(&[("SET k value", "+OK"), ("SADD s a b c", ":3")]);
     let mut snapshot = engine.snapshot();
     let frames: Vec<_> = std::iter::from_fn(|| snapshot.next_frame()).collect();
-    let told = |frame: &[u8]| {
+    let apply = |frame: &[u8]| {
         let copy = support::engine();
         let loader = copy.load(START_US);
         loader.load_frame(frame).map_err(|error| error.in_frame(3).to_string())
     };
-    assert_eq!(told(b""), Err("frame 3 is malformed at byte 0: the database is missing".to_owned()));
+    assert_eq!(apply(b""), Err("frame 3 is malformed at byte 0: the database is missing".to_owned()));
     assert_eq!(
-        told(b"\x10"),
+        apply(b"\x10"),
         Err("frame 3 is malformed at byte 1: there is no database 16: the last one is 15".to_owned())
     );
     for frame in &frames {
-        assert_eq!(told(frame), Ok(()));
+        assert_eq!(apply(frame), Ok(()));
         let twice = [frame, &frame[1..]].concat();
-        let error = told(&twice).expect_err("each key is there twice");
+        let error = apply(&twice).expect_err("each key is there twice");
         assert!(error.starts_with("frame 3 is malformed at byte "), "{error}");
         assert!(error.ends_with("of database 0 has been loaded before"), "{error}");
         // A truncated frame either ends with a whole entry, or the error names the byte where the
         // entry begins and the byte that the loader reached.
         for cut in 1..frame.len() {
-            let Err(error) = told(&frame[..cut]) else { continue };
+            let Err(error) = apply(&frame[..cut]) else { continue };
             let place = error.strip_prefix("frame 3 is malformed at byte ").expect(&error);
             let (offset, what) = place.split_once(": ").expect("what is wrong");
             let start = what.strip_prefix("what begins at byte ").and_then(|rest| rest.split_once(','));

@@ -510,7 +510,7 @@ fn watch(engine: &Engine, line: &str) -> SharedQuery {
 
 /// The end of a lease is not logged, so a watched read emits it with the next change.
 #[test]
-fn who_watches_leases_is_told_of_each_change() {
+fn a_watch_of_leases_emits_each_change() {
     let engine = engine();
     expect_at(&engine, &[(0, "LIMIT.CREATE k CONCURRENCY 2 TTL 1000", "+OK")]);
     let leases = watch(&engine, "LIMIT.LEASES k");

@@ -490,7 +490,7 @@ fn what_is_taken_together_is_logged_together() {
     let before = engine.log().appended();
     let (answer, executed) = client.execute(check);
     assert_eq!(answer, "*6 :1 :20 :19 :-1 :100 $4 kept");
-    assert!(executed.durable, "an exact counter's grant is told when its reservation is on disk");
+    assert!(executed.durable, "an exact counter's grant is acknowledged when its reservation is on disk");
     assert_eq!(executed.lsn.map(|lsn| lsn.0), Some(before.0 + 1), "one record");
     // A call of relaxed counters alone writes no record. Neither does a refusal.
     let (_, executed) = client.execute("LIMIT.CHECKALL 1 relaxed AMOUNT 2");
@@ -536,7 +536,7 @@ fn a_limiter_shows_its_definition_and_what_it_has_noted() {
 }
 
 #[test]
-fn a_limiter_forgets_when_it_is_told_to() {
+fn a_reset_limiter_starts_afresh() {
     let engine = engine();
     Client::new(&engine).expect(&[
         ("LIMIT.RESET none", ":0"),

@@ -143,7 +143,7 @@ fn several_draws_at_once_are_all_or_nothing() {
 }
 
 /// The number of possible draws, if a refusal names it.
-fn told_possible(answer: &str) -> Option<u64> {
+fn retry_at(answer: &str) -> Option<u64> {
     answer.split_once("only ")?.1.split(' ').next()?.parse().ok()
 }
 
@@ -151,12 +151,12 @@ fn told_possible(answer: &str) -> Option<u64> {
 fn a_refusal_does_not_say_which_draw_takes_the_last_prize() {
     let engine = engine();
     let client = Client::new(&engine);
-    let (mut told, mut predicted) = (0, 0);
+    let (mut returned, mut predicted) = (0, 0);
     for pool in 0..20 {
         client.run(&format!("POOL.CREATE {pool} SOLDOUT NOPRIZE ITEMS car 1 3 mug 9 30"));
         let greedy = client.run(&format!("POOL.DRAW {pool} COUNT 100000"));
-        if let Some(last) = told_possible(&greedy) {
-            told += 1;
+        if let Some(last) = retry_at(&greedy) {
+            returned += 1;
             // Draws the same numbers one by one: only the draw that the refusal named takes the
             // last prize.
             let is_any_left = || stocks(&client, &pool.to_string()).values().any(|(left, _)| left != ":0");
@@ -177,7 +177,7 @@ fn a_refusal_does_not_say_which_draw_takes_the_last_prize() {
             (&format!("POOL.HISTORY {pool} COUNT 1"), "*1 *3 :99999 :1767225600000 $-1"),
         ]);
     }
-    assert_eq!((told, predicted), (0, 0), "pools of 20 that told a number, and where that was right");
+    assert_eq!((returned, predicted), (0, 0), "pools of 20 that returned a number, and where that was right");
     comes_back(&engine);
 }
 
@@ -216,7 +216,7 @@ fn what_is_sold_out_leads_where_the_rule_says() {
 }
 
 #[test]
-fn what_a_pool_does_is_told_once_it_is_durable_unless_the_pool_follows_the_server() {
+fn pool_changes_are_published_when_durable_unless_the_pool_follows_the_server() {
     let engine = engine();
     let client = Client::new(&engine);
     for (options, is_durable) in [("", true), ("DURABILITY always", true), ("DURABILITY server", false)] {
@@ -241,9 +241,9 @@ fn what_a_pool_does_is_told_once_it_is_durable_unless_the_pool_follows_the_serve
         ] {
             let (answer, executed) = client.execute(command);
             assert!(!answer.starts_with('-'), "{command}: {answer}");
-            let told = (executed.durable, executed.lsn.is_some());
-            let tells = is_durable || !command.contains("RESERVATIONS") && !command.contains("HISTORY");
-            assert_eq!(told, (is_durable, tells), "{command} behind '{options}'");
+            let returned = (executed.durable, executed.lsn.is_some());
+            let waits = is_durable || !command.contains("RESERVATIONS") && !command.contains("HISTORY");
+            assert_eq!(returned, (is_durable, waits), "{command} behind '{options}'");
         }
         client.run(&format!("POOL.CREATE p {options} {items}"));
         let again = comes_back(&engine);
@@ -357,7 +357,7 @@ fn what_is_set_aside_is_confirmed_or_cancelled_once() {
 }
 
 #[test]
-fn what_is_set_aside_comes_back_when_its_time_is_over_whether_or_not_anybody_asks() {
+fn reservations_are_returned_at_their_deadline_without_a_request() {
     let engine = engine();
     let mut client = Client::new(&engine);
     client.run("POOL.CREATE raffle ITEMS seat 1 1");
@@ -390,7 +390,7 @@ fn what_is_set_aside_comes_back_when_its_time_is_over_whether_or_not_anybody_ask
 
 /// Any number of reservations may have expired at once, as after a downtime of the server.
 #[test]
-fn all_that_is_over_is_there_for_whoever_draws_first() {
+fn the_first_draw_after_a_deadline_has_all_returned_stock() {
     let engine = engine();
     let mut client = Client::new(&engine);
     client.run("POOL.CREATE raffle ITEMS seat 1 5000");
@@ -408,7 +408,7 @@ fn all_that_is_over_is_there_for_whoever_draws_first() {
 
 /// A secret that a client has seen must not draw again after a crash.
 #[test]
-fn a_secret_is_told_when_the_end_of_its_epoch_is_durable() {
+fn a_secret_is_revealed_when_the_end_of_its_epoch_is_durable() {
     let engine = engine();
     let client = Client::new(&engine);
     client.run("POOL.CREATE raffle DURABILITY SERVER ITEMS mug 1 UNLIMITED");
@@ -450,7 +450,7 @@ fn cars(client: &Client<'_>) -> String {
 }
 
 #[test]
-fn stock_comes_and_lapses_when_it_is_time_whether_or_not_anybody_asks() {
+fn stock_is_released_and_lapses_on_schedule_without_a_request() {
     let engine = engine();
     let mut client = Client::new(&engine);
     let at = START_US / 1000;
@@ -462,7 +462,7 @@ fn stock_comes_and_lapses_when_it_is_time_whether_or_not_anybody_asks() {
         )
     };
     assert_eq!(client.run("POOL.DRAW raffle"), next(at + 1000));
-    assert_eq!(engine.next_deadline(), Some(at + 1000), "it is looked at by then, although nobody has drawn");
+    assert_eq!(engine.next_deadline(), Some(at + 1000), "it is checked by then without a draw");
     client.sleep_ms(1000);
     // The next draw gets the released item.
     assert_eq!(client.run("POOL.DRAW raffle"), "*2 :0 $3 car");
@@ -705,7 +705,7 @@ fn an_epochs_secret_is_shown_when_it_is_over() {
 }
 
 #[test]
-fn whoever_knows_the_secret_makes_each_draw_again() {
+fn the_secret_reproduces_each_draw() {
     let engine = engine();
     let client = Client::new(&engine);
     client.run("POOL.CREATE raffle ITEMS a 3 UNLIMITED b 5 UNLIMITED c 11 UNLIMITED");
@@ -966,10 +966,10 @@ fn what_is_guaranteed_comes_after_so_many_draws_in_vain() {
          ITEMS car 1 UNLIMITED bike 1 UNLIMITED mug 1000000000 UNLIMITED",
     );
     assert_eq!(client.run("POOL.DRAW box USER mira COUNT 3"), "*3 *2 :0 $3 mug *2 :1 $3 mug *2 :2 $3 mug");
-    let told = "*4 $6 limits *0 $10 guarantees *2 \
+    let returned = "*4 $6 limits *0 $10 guarantees *2 \
                 *12 $5 after :3 $5 scope $4 user $9 soft-from $-1 $9 soft-step $-1 $2 of *1 $3 car $7 without :3 \
                 *12 $5 after :9 $5 scope $4 pool $9 soft-from :8 $9 soft-step :1 $2 of *1 $4 bike $7 without :3";
-    assert_eq!(client.run("POOL.USER box mira"), told);
+    assert_eq!(client.run("POOL.USER box mira"), returned);
     let again = comes_back(&engine);
     for engine in [&engine, &again] {
         let client = Client::new(engine);

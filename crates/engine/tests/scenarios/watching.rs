@@ -213,7 +213,7 @@ fn reads_of_keys_in_several_shards_are_emitted_with_every_one_of_them() {
 }
 
 #[test]
-fn reads_over_the_keyspace_are_told_of_every_key_that_fits() {
+fn reads_over_the_keyspace_emit_for_every_matching_key() {
     let engine = engine();
     let client = Client::new(&engine);
     client.run("SET user:1 x");
@@ -228,7 +228,7 @@ fn reads_over_the_keyspace_are_told_of_every_key_that_fits() {
 }
 
 #[test]
-fn whoever_is_served_from_a_key_makes_an_emission_of_its_own() {
+fn a_client_served_from_a_key_causes_its_own_emission() {
     let engine = engine();
     let length = watch(&engine, "LLEN jobs");
     let (client, call) = (Client::new(&engine), ["BLPOP", "jobs", "0"].map(str::as_bytes));
@@ -309,7 +309,7 @@ fn a_read_that_fails_is_not_watched() {
 }
 
 #[test]
-fn an_expired_key_is_gone_for_whoever_begins_to_watch_it() {
+fn a_new_watch_sees_an_expired_key_as_absent() {
     let engine = engine();
     let mut client = Client::new(&engine);
     client.run("SET k 1 PX 100");
@@ -317,7 +317,7 @@ fn an_expired_key_is_gone_for_whoever_begins_to_watch_it() {
     client.sleep_ms(200);
     let second = engine.subscribe(read("GET k"), LISTENER, client.now_us).expect("a beginning");
     assert_eq!((shown(&second.answer).as_str(), second.number), ("_", 1));
-    assert_eq!(answers(&first), ["_"], "who watched before is told");
+    assert_eq!(answers(&first), ["_"], "an earlier watcher is notified");
     assert_eq!(second.logged, Some(Lsn(3)));
 }
 
@@ -355,21 +355,26 @@ fn a_subscription_does_not_resume_behind_a_record_that_a_crash_took_back() {
     name(&engine, b"bill", &get);
     engine.log().wait_durable(Lsn(3)).expect("memory does not fail");
     client.run("SET k taken-back");
-    let told = engine.log().appended();
-    // Searches for a power failure that loses `told`. Most of them lose all that was not written.
-    let survivor =
-        (0..1000).map(|seed| storage.crash(seed)).find(|survivor| open(&survivor.fork()).appended() < told);
+    let notified = engine.log().appended();
+    // Searches for a power failure that loses `notified`. Most of them lose all that was not written.
+    let survivor = (0..1000)
+        .map(|seed| storage.crash(seed))
+        .find(|survivor| open(&survivor.fork()).appended() < notified);
     let again = support::engine_with_log(open(&survivor.expect("one of them does")));
     support::apply_from(&again, Lsn::FIRST, &again);
     let resume = |lsn| again.resume(get.query.id(), lsn, LISTENER);
-    assert!(matches!(resume(told), Resumed::Beyond(Lsn(3))));
+    assert!(matches!(resume(notified), Resumed::Beyond(Lsn(3))));
     // The log continues past the lost LSN, which then belongs to another record.
     let client = Client::new(&again);
     (0..5).for_each(|number| drop(client.run(&format!("SET k {number}"))));
-    assert!(again.log().appended() > told);
+    assert!(again.log().appended() > notified);
     let head = again.log().appended();
-    assert!(matches!(resume(told), Resumed::Beyond(end) if end == head));
-    assert_eq!(done(&again, b"bill", told.0), Acknowledged::Beyond(head), "nobody could go on behind it");
+    assert!(matches!(resume(notified), Resumed::Beyond(end) if end == head));
+    assert_eq!(
+        done(&again, b"bill", notified.0),
+        Acknowledged::Beyond(head),
+        "no subscriber could resume after it"
+    );
     assert!(matches!(resume(Lsn(2)), Resumed::Behind { number: 1, .. }));
     assert!(matches!(resume(head), Resumed::Behind { number: 6, .. }));
 }
@@ -393,7 +398,7 @@ fn what_is_not_retained_is_said_to_be_gone_with_the_floor() {
 }
 
 #[test]
-fn queries_that_nobody_listens_to_are_forgotten_when_their_time_has_come() {
+fn queries_without_listeners_are_evicted_at_their_deadline() {
     let engine = engine();
     engine.limit_retention(RetentionLimits { age_us: 1_000_000, ..RetentionLimits::default() });
     let client = Client::new(&engine);
@@ -405,7 +410,7 @@ fn queries_that_nobody_listens_to_are_forgotten_when_their_time_has_come() {
     assert_eq!(engine.query_figures().0, 2, "not yet");
     engine.forget_watched(START_US + 1_000_001);
     let (queries, bytes) = engine.query_figures();
-    assert_eq!((queries, bytes), (1, 0), "somebody listens to the other");
+    assert_eq!((queries, bytes), (1, 0), "a listener of the other is left");
     assert!(matches!(engine.resume(get.query.id(), Lsn(9), LISTENER), Resumed::Unknown));
     client.run("SET k 2");
     assert_eq!(get.query.count(), 1, "it is not looked at any more");
@@ -419,7 +424,7 @@ fn queries_that_nobody_listens_to_are_forgotten_when_their_time_has_come() {
 }
 
 #[test]
-fn whoever_listens_again_keeps_a_query_wherever_it_is_to_begin() {
+fn a_new_listener_keeps_a_query_whatever_its_start() {
     let engine = engine();
     engine.limit_retention(RetentionLimits { age_us: 1_000_000, ..RetentionLimits::default() });
     let get = watch(&engine, "GET k");
@@ -434,7 +439,7 @@ fn whoever_listens_again_keeps_a_query_wherever_it_is_to_begin() {
 
 /// A query that a listener has joined exists for as long as the listener stays.
 #[test]
-fn nobody_joins_a_query_that_is_being_removed() {
+fn no_listener_joins_a_query_under_removal() {
     const OTHER: usize = LISTENER + 1;
     let engine = engine();
     engine.limit_retention(RetentionLimits { age_us: 0, ..RetentionLimits::default() });
@@ -457,7 +462,7 @@ fn nobody_joins_a_query_that_is_being_removed() {
                 other => panic!("{other:?}"),
             };
             (0..100).for_each(|_| std::hint::spin_loop());
-            assert!(engine.query(id).is_some(), "it is there while somebody listens");
+            assert!(engine.query(id).is_some(), "it is kept while it has a listener");
             engine.leave(&joined, OTHER, START_US);
         }
     });
@@ -498,7 +503,7 @@ fn a_query_comes_back_from_the_log_and_from_a_snapshot() {
     assert_eq!(
         query.emissions_after(1, 9, &mut into),
         Err(gone),
-        "whoever has seen the last one has missed nothing"
+        "a subscriber that has seen the last one has missed nothing"
     );
     let query = from_snapshot.query(second.query.id()).expect("it is in the snapshot");
     assert_eq!((query.count(), second.query.count()), (2, 2), "what operators remember is in the snapshot");
@@ -558,7 +563,7 @@ fn a_snapshot_has_the_queries_of_its_cut_whatever_happens_meanwhile() {
 }
 
 #[test]
-fn reads_that_nobody_comes_back_to_make_place_for_others() {
+fn reads_without_listeners_are_evicted_for_new_ones() {
     let engine = engine();
     engine.limit_queries(QueryLimits { queries: 200, bytes: 1 << 20 });
     let queries: Vec<SharedQuery> =
@@ -625,7 +630,7 @@ fn a_name_keeps_its_read_and_its_position_never_goes_back() {
         let done = Acknowledgement { name: b"bill", lsn: Lsn(lsn) };
         engine.claim(done, Lsn(from), START_US).expect("the log takes it")
     };
-    assert_eq!(claim(2, 4), Acknowledged::Before(Lsn(3)), "somebody else was given those up to there");
+    assert_eq!(claim(2, 4), Acknowledged::Before(Lsn(3)), "another subscriber was given those up to there");
     assert_eq!(claim(3, 4), Acknowledged::Moved(Lsn(6)));
     engine.leave(&get.query, LISTENER, START_US);
     engine.forget_watched(START_US + 10_000_000);
@@ -638,7 +643,7 @@ fn a_name_keeps_its_read_and_its_position_never_goes_back() {
     assert_eq!(end(START_US + 10_000_000).expect("the log takes it"), Some(Lsn(7)));
     assert_eq!(end(START_US).expect("there is nothing to do"), None);
     engine.forget_watched(START_US + 10_500_000);
-    assert_eq!(engine.query_figures().0, 1, "as long as if somebody had listened till then");
+    assert_eq!(engine.query_figures().0, 1, "as long as with a listener until then");
     engine.forget_watched(START_US + 11_000_001);
     assert_eq!(engine.query_figures().0, 0);
     let replica = replayed(&engine);
@@ -703,26 +708,26 @@ fn a_snapshot_has_the_names_of_its_cut() {
 
 /// An audience that records each notified listener, and the query.
 #[derive(Default, Clone)]
-struct Told(Arc<Mutex<Vec<(usize, Lsn)>>>);
+struct Notified(Arc<Mutex<Vec<(usize, Lsn)>>>);
 
-impl Audience for Told {
-    fn tell(&self, listener: usize, query: &SharedQuery) {
-        self.0.lock().expect("nobody panics").push((listener, query.id()));
+impl Audience for Notified {
+    fn notify(&self, listener: usize, query: &SharedQuery) {
+        self.0.lock().expect("no thread panics").push((listener, query.id()));
     }
 
     fn broadcast(&self, _: &Arc<Broadcast>) {}
 }
 
 #[test]
-fn a_listener_is_told_once_until_it_looks() {
-    let (engine, told) = (engine(), Told::default());
-    engine.set_audience(Box::new(told.clone()));
+fn a_listener_is_notified_once_until_it_reads() {
+    let (engine, notified) = (engine(), Notified::default());
+    engine.set_audience(Box::new(notified.clone()));
     let client = Client::new(&engine);
     let get = watch(&engine, "GET k");
     engine.subscribe(read("GET k"), 1, START_US).expect("a beginning");
     client.run("SET k 1");
     client.run("SET k 2");
-    let take = || std::mem::take(&mut *told.0.lock().expect("nobody panics"));
+    let take = || std::mem::take(&mut *notified.0.lock().expect("no thread panics"));
     assert_eq!(take(), [(0, Lsn(1)), (1, Lsn(1))]);
     get.query.look(1);
     client.run("SET k 3");
@@ -1118,9 +1123,9 @@ proptest! {
         for id in begun.keys() {
             let query = engine.query(*id).expect("it was begun");
             let emitted = emissions(&query);
-            let told: Vec<(Lsn, String)> =
+            let notified: Vec<(Lsn, String)> =
                 emitted.iter().map(|emission| (emission.lsn, shown(&emission.answer))).collect();
-            prop_assert_eq!(told, model.emitted.remove(id).unwrap_or_default(), "{:?}", query.read());
+            prop_assert_eq!(notified, model.emitted.remove(id).unwrap_or_default(), "{:?}", query.read());
             prop_assert!((1..).zip(&emitted).all(|(number, emission)| emission.number == number));
             let replicated = emissions(&replica.query(*id).expect("it is in the log"));
             prop_assert_eq!(&emitted, &replicated);

@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_fenced_stores_nothing_more_and_is_told() {
+    fn a_fenced_writer_stores_nothing_more_and_gets_an_error() {
         let mut memory = Memory::default();
         let batching = Batching::open(memory.clone(), "w", 1, SECOND).unwrap();
         let now = Instant::now();

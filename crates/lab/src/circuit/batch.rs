@@ -81,7 +81,7 @@ impl<W: Way, F: Fn(&Circuit, Counter) -> anyhow::Result<W> + 'static> Batch<F> {
         } else {
             "10,000 emissions, until the last has returned; awaited and counted outside of the measured time"
         };
-        let measures = format!("{}: {until}; {}", self.what, self.runner.who);
+        let measures = format!("{}: {until}; {}", self.what, self.runner.driver);
         Benchmark::new(self.name.clone(), measures, move |sizes| self.start(sizes))
     }
 
@@ -139,10 +139,10 @@ mod tests {
     }
 
     #[test]
-    fn what_arrives_is_counted_whoever_runs_the_circuit() {
+    fn arrivals_are_counted_whichever_driver_runs_the_circuit() {
         for runner in Runner::ALL {
             let once = Batch::new("A.a", "", |circuit, counter| Ok(end::<u64>(circuit, counter)?));
-            assert_eq!(run(&once.run_by(runner).row()), Ok(()), "{}", runner.who);
+            assert_eq!(run(&once.run_by(runner).row()), Ok(()), "{}", runner.driver);
         }
     }
 

@@ -19,25 +19,25 @@ pub(super) enum By {
 #[derive(Clone, Copy)]
 pub(super) struct Runner {
     /// Last part of a row's description.
-    pub(super) who: &'static str,
+    pub(super) driver: &'static str,
     pub(super) rig: fn() -> anyhow::Result<Rig>,
 }
 
 impl Runner {
     /// The default runner of a circuit.
     pub(super) const SHARED_POOL: Self =
-        Runner { who: "the shared pool runs the circuit", rig: || Rig::new(By::Pool) };
+        Runner { driver: "the shared pool runs the circuit", rig: || Rig::new(By::Pool) };
     /// A pool's thread on another core than the caller.
     pub(super) const POOL: Self = Runner {
-        who: "a pool with one thread runs the circuit, on a core of its own",
+        driver: "a pool with one thread runs the circuit, on a core of its own",
         rig: || Rig::apart(By::Pool),
     };
     /// A dedicated thread on another core than the caller.
     pub(super) const THREAD: Self =
-        Runner { who: "a thread runs the circuit, on a core of its own", rig: || Rig::apart(By::Thread) };
+        Runner { driver: "a thread runs the circuit, on a core of its own", rig: || Rig::apart(By::Thread) };
     /// All on one core.
     pub(super) const WAITERS: Self =
-        Runner { who: "the thread that awaits runs the circuit", rig: || Rig::new(By::Waiters) };
+        Runner { driver: "the thread that awaits runs the circuit", rig: || Rig::new(By::Waiters) };
 
     #[cfg(test)]
     pub(super) const ALL: [Self; 4] = [Self::SHARED_POOL, Self::POOL, Self::THREAD, Self::WAITERS];

@@ -59,21 +59,21 @@ impl Profiler {
             .context("--profile needs the system's perf, which cannot be started (Debian: apt-get install linux-perf)")?;
         let mut profiler = Profiler { directory: directory.to_owned(), perf, control, acknowledged };
         // It answers when it is ready.
-        profiler.tell("ping")?;
+        profiler.send("ping")?;
         Ok(profiler)
     }
 
     /// Starts recording.
     pub(super) fn begin(&mut self) -> anyhow::Result<()> {
-        self.tell("enable")
+        self.send("enable")
     }
 
     /// Stops recording.
     pub(super) fn end(&mut self) -> anyhow::Result<()> {
-        self.tell("disable")
+        self.send("disable")
     }
 
-    fn tell(&mut self, what: &str) -> anyhow::Result<()> {
+    fn send(&mut self, what: &str) -> anyhow::Result<()> {
         writeln!(self.control.file, "{what}").context("telling perf")?;
         let (clock, mut said) = (Instant::now(), Vec::new());
         while !said.contains(&b'\n') {

@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn another_process_is_told_all_that_decides_how_it_counts() {
+    fn another_process_gets_all_settings_that_decide_how_it_counts() {
         #[derive(clap::Parser)]
         struct Program {
             #[arg(long)]

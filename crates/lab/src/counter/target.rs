@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn who_prints_a_store_prints_no_secret() {
+    fn printing_a_store_prints_no_secret() {
         let target: Target = "postgres://me:p@ss@db:5432/lab?password=other@x".parse().unwrap();
         assert_eq!(target.to_string(), "postgres://db:5432/lab");
         assert_eq!(target.flag(), "postgres://me:p@ss@db:5432/lab?password=other@x");

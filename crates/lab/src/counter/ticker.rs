@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn it_acts_by_itself_and_a_panic_is_told() {
+    fn a_ticker_acts_and_reports_a_panic() {
         let (acted, acts) = mpsc::channel();
         let ticker = Ticker::start(Duration::from_micros(1), move || acted.send(()).unwrap()).unwrap();
         (0..3).for_each(|_| acts.recv().unwrap());

@@ -54,7 +54,7 @@ impl Scenario for CrashScenario {
     fn run(options: &CrashOptions, console: &mut Console<'_>) -> anyhow::Result<Verdict> {
         let start = SystemTime::now();
         let since_epoch = start.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        // Tells the keys, values and directories of this run from those of others, whatever the seed.
+        // Distinguishes the keys, values and directories of this run from those of other runs, whatever the seed.
         let run = since_epoch.as_nanos() as u64;
         // So that the server of an iteration ends with it.
         let interrupt = Interrupt::by_signal()?;
@@ -105,7 +105,7 @@ impl Crash<'_> {
         }
         let binary = match &options.binary {
             Some(binary) => binary.clone(),
-            None => std::env::current_exe().context("cannot tell which program this is; give --binary")?,
+            None => std::env::current_exe().context("cannot find the path of this program; give --binary")?,
         };
         let directory = options.base_dir.join(format!("{:x}-{}", self.run, self.number));
         let mut server =
@@ -144,7 +144,7 @@ impl Crash<'_> {
         let writer = Writer::new(options, target, &keys, &progress);
         let (ready, is_ready) = sync_channel(1);
         let (written, received, restart) = std::thread::scope(|scope| {
-            // Who fails tells the others, or they would wait for it.
+            // A thread that fails notifies the other threads, which would wait for it otherwise.
             let watcher = scope.spawn(|| watcher.run(&ready).inspect_err(|_| progress.fail()));
             let writer = scope.spawn(|| writer.run().inspect_err(|_| progress.fail()));
             let restart =

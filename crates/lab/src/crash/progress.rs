@@ -94,7 +94,7 @@ impl Progress {
         self.failed.store(true, Ordering::Release);
     }
 
-    /// Whether everybody is to stop.
+    /// Whether all threads are to stop.
     pub(super) fn has_failed(&self) -> bool {
         self.failed.load(Ordering::Acquire) || self.is_interrupted()
     }

@@ -44,14 +44,14 @@ pub(super) struct Iteration {
     at_most_once: bool,
     /// Writes that happened: they were acknowledged, or the restarted server had them.
     done: u64,
-    /// Writes whose answer was lost, and nobody knows whether they happened.
+    /// Writes whose answer was lost, so their outcome is unknown.
     in_doubt: u64,
     /// Writes whose answer was lost, and which did not happen.
     not_done: u64,
     out_of_order_sequences: Vec<Number>,
     /// Writes that were emitted and did not happen.
     phantom_sequences: Vec<Number>,
-    /// Emissions of what nobody has written.
+    /// Emissions of values that no client has written.
     unknown_emissions: u64,
     /// What was wrong with the numbers of the emissions.
     sequence: SequenceFaults,

@@ -112,8 +112,7 @@ fn spawn(binary: &Path, directory: &Path, port: u16) -> anyhow::Result<Child> {
         .with_context(|| format!("cannot start {}", binary.display()))
 }
 
-/// The port itself if nobody listens there: otherwise it would be somebody else's server that is measured, and nothing would
-/// crash in it.
+/// The port itself if no server listens there: otherwise a foreign server would be measured, and nothing would crash in it.
 fn free_port(port: u16) -> anyhow::Result<u16> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
         .with_context(|| format!("port {port} is taken; choose another with --port, or 0 for a free one"))?;
@@ -134,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn somebody_elses_server_is_not_taken_for_ours() {
+    fn a_foreign_server_is_not_taken_for_ours() {
         let other = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = other.local_addr().unwrap().port();
         assert!(start("/bin/true", port).starts_with(&format!("port {port} is taken")));

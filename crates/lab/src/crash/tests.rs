@@ -127,8 +127,8 @@ fn the_text_is_the_documented_one() {
 }
 
 #[test]
-fn nobody_there_is_an_error_and_no_result() {
-    let port = test_server::nobody().to_string();
+fn an_absent_server_is_an_error_and_gives_no_result() {
+    let port = test_server::refusing_port().to_string();
     let options = test_run::options(&["--host", "127.0.0.1", "--port", &port]);
     let (mut out, mut notes) = (Vec::new(), std::io::sink());
     let caller = Caller { arguments: Vec::new() };

@@ -85,7 +85,7 @@ impl<'a> Watcher<'a> {
 
     /// Receives until everything that was written has come, or does not come any more.
     pub(super) fn run(mut self, ready: &SyncSender<()>) -> anyhow::Result<Received> {
-        // Nobody waits any more if the run has failed.
+        // No thread waits any more if the run has failed.
         let _ = ready.send(());
         let mut last_arrival = Instant::now();
         while !self.progress.has_failed() {
@@ -187,7 +187,7 @@ impl<'a> Watcher<'a> {
         {
             (position.lsn, position.seq) = (lsn, seq);
         }
-        // A subscription that is not ours is nobody's.
+        // A foreign subscription is ignored.
         self.received.receipts.push(Receipt { key: key.unwrap_or(usize::MAX), lsn, seq, value });
     }
 

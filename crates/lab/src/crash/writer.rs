@@ -68,7 +68,7 @@ impl<'a> Writer<'a> {
                 } else {
                     // An error may come after the change: it stays in doubt.
                     let text = String::from_utf8_lossy(reply.as_error().unwrap_or_default()).into_owned();
-                    output::tell(format_args!("update {number} was answered {text:?}: in doubt"));
+                    output::report(format_args!("update {number} was answered {text:?}: in doubt"));
                 }
                 self.connection = Some(connection);
                 Ok(())

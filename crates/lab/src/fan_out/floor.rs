@@ -29,7 +29,7 @@ pub struct FloorOptions {
     /// Connections
     #[arg(long)]
     subscribers: u32,
-    /// Tells this run from others
+    /// Distinguishes this run from other runs
     #[arg(long)]
     run: u64,
     /// Size of the values
@@ -65,7 +65,7 @@ pub(super) struct Floor {
 
 /// The arguments that start [`FloorScenario`].
 const ARGUMENTS: [&str; 2] = ["bench", FloorScenario::NAME];
-/// What the receiver says when everybody is connected.
+/// What the receiver reports when all subscribers are connected.
 const READY: &str = "ready";
 /// What the receiver asks the sender for.
 const SEND: &[u8] = b"s";
@@ -124,7 +124,7 @@ impl Scenario for FloorScenario {
         descriptors::provide_for(options.subscribers)?;
         if options.sends {
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-            tell_parent(console.out, listener.local_addr()?.port())?;
+            report_to_parent(console.out, listener.local_addr()?.port())?;
             send_when_asked(&listener, options)?;
             return Ok(Verdict::passed());
         }
@@ -155,17 +155,17 @@ fn receive(
         receiver.add(connect(port)?, options.subscription.as_bytes(), 0, options.lsn)?;
     }
     let mut control = connect(port)?;
-    tell_parent(answers, READY)?;
+    report_to_parent(answers, READY)?;
     for line in requests.lines() {
         let number = line?.parse().context("a round is a number")?;
         let times = receiver.round(number, options.max_wait, |_| Ok(control.write_all(SEND)?))?;
         let times = times.with_context(|| format!("the floor is wrong: {:?}", receiver.faults()))?;
-        tell_parent(answers, serde_json::to_string(&times)?)?;
+        report_to_parent(answers, serde_json::to_string(&times)?)?;
     }
     Ok(())
 }
 
-/// Takes all subscribers, then whoever asks; sends to each subscriber once whenever asked, until nobody can ask any more.
+/// Accepts all subscribers, then the asking connection; sends to each subscriber once per request, until that connection closes.
 fn send_when_asked(listener: &TcpListener, options: &FloorOptions) -> io::Result<()> {
     let accept = || {
         let (stream, _) = listener.accept()?;
@@ -196,7 +196,7 @@ fn connect(port: u16) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-fn tell_parent(out: &mut dyn Write, line: impl std::fmt::Display) -> io::Result<()> {
+fn report_to_parent(out: &mut dyn Write, line: impl std::fmt::Display) -> io::Result<()> {
     writeln!(out, "{line}")?;
     out.flush()
 }

@@ -121,7 +121,7 @@ fn check_room(client: &mut Client, subscribers: u32) -> anyhow::Result<()> {
     let needed = u64::from(subscribers) + 1;
     anyhow::ensure!(
         limit >= needed,
-        "{subscribers} subscribers and who writes are {needed} clients, and the server takes {limit}: start it with \
+        "{subscribers} subscribers and the writers are {needed} clients, and the server takes {limit}: start it with \
          --maxclients {needed}, and with as many open files (ulimit -n)"
     );
     Ok(())
@@ -179,7 +179,7 @@ fn measure(
             Ok(times)
         };
         let mut of_floor = || floor.as_mut().map(|floor| floor.round(number)).transpose();
-        // Whoever comes first finds the caches as the other has left them.
+        // The first of both finds the caches as the other has left them.
         let (server, floor) = if number % 2 == 0 {
             let floor = of_floor()?;
             (of_server()?, floor)

@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_left_is_not_waited_for_and_counts_as_missing() {
+    fn a_receiver_that_left_is_not_awaited_and_counts_as_missing() {
         let (mut receiver, mut ends) = receiver(2);
         drop(ends.remove(0));
         let round = receiver.round(1, LONG, |_| Ok(ends[0].write_all(&emission(1, 1))?));

@@ -68,7 +68,7 @@ const INCOMPLETE_ROUND: &str = "not every subscriber was sent the value once";
 /// The server's memory, as it says itself; the peak only of one on this machine.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Memory {
-    /// Resident bytes before anybody subscribed.
+    /// Resident bytes before the first subscription.
     pub(super) before: Option<u64>,
     /// Before the first round.
     pub(super) subscribed: Option<u64>,
@@ -338,7 +338,7 @@ impl fmt::Display for Times95 {
     }
 }
 
-/// Bytes that a server may not have told.
+/// Bytes that a server may not have reported.
 struct Mebibytes(Option<u64>);
 
 impl fmt::Display for Mebibytes {

@@ -3,7 +3,7 @@
 /// What is written in each round.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Values {
-    /// Tells this run's values from those of any other.
+    /// Distinguishes this run's values from those of any other.
     pub(super) run: u64,
     pub(super) bytes: usize,
 }

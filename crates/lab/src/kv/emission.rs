@@ -367,7 +367,7 @@ mod tests {
             emission("0", 4, &values[1]),
             emission("1", 1, &values[2]),
             emission("1", 2, "no token"),
-            emission("of nobody", 1, "no token"),
+            emission("of no writer", 1, "no token"),
             Value::Push(vec![bulk("stale"), bulk("1"), Value::Integer(1), Value::Integer(2)]),
             Value::Push(vec![bulk("message"), bulk("bench:watch:key:1"), bulk(&values[3])]),
             Value::Push(vec![bulk("message"), bulk("bench:watch:key:1"), bulk(&values[3])]),

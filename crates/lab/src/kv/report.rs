@@ -421,7 +421,7 @@ Emissions: count=900 undelivered=0 missing=0 duplicates=0 out-of-order=0 misdeli
     }
 
     #[test]
-    fn failures_and_a_busy_client_are_told() {
+    fn failures_and_a_busy_client_are_reported() {
         let text = results(&[], |outcome| {
             outcome.failed = 3;
             outcome.first_failure = Some("Set was answered \"ERR full\"".into());

@@ -272,7 +272,7 @@ fn emissions_of_two_servers_are_compared_by_different_commands() {
 }
 
 #[test]
-fn a_server_without_watch_is_told_so() {
+fn a_server_without_watch_is_reported() {
     let plain: Answer = |store, arguments, writer| {
         if arguments[0] == b"GET.WATCH" {
             return Value::Error(b"ERR unknown command 'GET.WATCH'".to_vec());

@@ -115,7 +115,7 @@ impl Workload {
     pub(super) fn judge(&self, operation: Operation, reply: &Reply<'_>) -> ReplyMeaning {
         match (operation, reply) {
             (Operation::Publish, Reply::Integer(b"0")) => {
-                ReplyMeaning::Failure("PUBLISH reached nobody".to_owned())
+                ReplyMeaning::Failure("PUBLISH reached no subscriber".to_owned())
             }
             (Operation::Set | Operation::AnnouncedSet, Reply::Simple(b"OK"))
             | (Operation::Publish, Reply::Integer(_))
@@ -123,7 +123,7 @@ impl Workload {
             (Operation::Get, Reply::Null) => ReplyMeaning::Miss,
             (Operation::Get, Reply::Bulk(value)) if *value == self.value => ReplyMeaning::Success,
             (Operation::Get, Reply::Bulk(value)) => {
-                ReplyMeaning::Failure(format!("GET returned {} bytes that nobody wrote", value.len()))
+                ReplyMeaning::Failure(format!("GET returned {} bytes that no client wrote", value.len()))
             }
             (operation, reply) => ReplyMeaning::Failure(format!("{operation:?} was answered {reply}")),
         }
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn an_announced_set_publishes_its_value_and_somebody_must_hear_it() {
+    fn an_announced_set_publishes_its_value_and_fails_without_a_subscriber() {
         let (mut out, workload) = (Vec::new(), workload(CommandMix::Set));
         workload.encode_watched_set(&mut out, 2, Some(42), true);
         let text = String::from_utf8(out).unwrap();

@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn who_produces_and_who_consumes_have_different_cores_or_none() {
+    fn producer_and_consumer_have_different_cores_or_none() {
         assert_eq!(producer().is_some(), consumer().is_some());
         assert!(producer().is_none() || producer() != consumer());
     }

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_are_nanoseconds_amounts_have_their_unit_and_failures_are_told() {
+    fn percentiles_are_nanoseconds_amounts_have_their_unit_and_failures_are_reported() {
         let (late, amount) = (benchmark("P.late").of_latencies(), benchmark("P.memory").in_unit("B/item"));
         let mut rows =
             vec![row(&late, Mode::AverageTime, &[900.0]), row(&amount, Mode::AverageTime, &[30.5])];

@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_measured_in_turns_with_one_that_fails_keeps_its_rounds() {
+    fn a_row_measured_in_turns_with_a_failing_one_keeps_its_rounds() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("results.json");
         let flags = ["A.", "--against", "A.a", "--rff", file.to_str().unwrap()];

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn who_cannot_keep_up_is_later_and_later_and_the_rate_says_so() {
+    fn an_overloaded_system_is_later_and_later_and_the_rate_shows_it() {
         let lateness = Lateness::new();
         let mut end = lateness.clone();
         let emit = move |(): &mut (), due| {

@@ -36,7 +36,7 @@ pub(super) fn exit_code(result: anyhow::Result<Verdict>) -> ExitCode {
         Ok(verdict) => verdict.exit_code(),
         Err(error) if output::is_closed(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            output::tell(format_args!("{error:#}"));
+            output::report(format_args!("{error:#}"));
             Interrupt::exit_code().map_or(ExitCode::FAILURE, ExitCode::from)
         }
     }

@@ -96,7 +96,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn who_reads_the_file_meanwhile_reads_it_whole() {
+    fn a_concurrent_reader_reads_the_whole_file() {
         let directory = tempfile::tempdir().unwrap();
         let (path, link) = (directory.path().join("a.json"), directory.path().join("link"));
         fs::write(&path, "before").unwrap();

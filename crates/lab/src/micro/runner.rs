@@ -283,7 +283,7 @@ impl Sample {
 /// Returns the message of a panic.
 fn said_by(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("nobody says why")
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no reason given")
 }
 
 /// Joins a text into one line of a table; messages of assertions have several.
@@ -410,7 +410,7 @@ mod tests {
         let sound = Benchmark::new("A.d", "", |_| Work::calls(1, || Ok(Duration::ZERO)));
         let outcomes = measure(&[&lost, &wrong, &none, &sound], &plan(Mode::SingleShot));
         let failures: Vec<_> = outcomes.iter().map(|one| one.failure.as_deref()).collect();
-        let (panicked, silent) = ("it panicked: left: 1 right: 2", "it panicked: nobody says why");
+        let (panicked, silent) = ("it panicked: left: 1 right: 2", "it panicked: no reason given");
         assert_eq!(failures, [Some("it did not arrive"), Some(panicked), Some(silent), None]);
         assert_eq!(
             outcomes.iter().map(Outcome::has_figures).collect::<Vec<_>>(),

@@ -125,9 +125,10 @@ fn allocating() -> Vec<Benchmark> {
         ("staged", "a draw whose undoing is kept asks", staged),
         ("many", "each of 1,000 draws at once asks", |pool| many(pool, MANY, Repeats::Allowed)),
     ];
-    let row = |(name, who, start): (&str, &str, Start)| {
-        let measures =
-            format!("how often {who} the allocator for memory, once buffers are as large as they need to be");
+    let row = |(name, asking, start): (&str, &str, Start)| {
+        let measures = format!(
+            "how often {asking} the allocator for memory, once buffers are as large as they need to be"
+        );
         Benchmark::new(format!("DrawOps.allocations_{name}"), measures, move |sizes| {
             let mut work = start(pool(Scale::THOUSAND.items.min(sizes.items))?)?;
             let (calls, operations) = (sizes.batch, work.operations);

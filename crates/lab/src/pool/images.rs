@@ -26,7 +26,7 @@ fn rows(Scale { name, items }: Scale) -> [Benchmark; 5] {
         })
     };
     [
-        aim(row("state", format!("telling id, stock and odds of all of {items} items"), telling), 2.0),
+        aim(row("state", format!("listing id, stock and odds of all of {items} items"), listing), 2.0),
         aim(
             row(
                 "block",
@@ -55,8 +55,8 @@ fn drawn_from(items: u64) -> anyhow::Result<Pool<WideTree>> {
     Ok(pool)
 }
 
-fn telling(items: u64) -> anyhow::Result<Work> {
-    let (work, told) = on(1, (drawn_from(items)?, 0), |(pool, drawn), _| {
+fn listing(items: u64) -> anyhow::Result<Work> {
+    let (work, measured) = on(1, (drawn_from(items)?, 0), |(pool, drawn), _| {
         let urn = pool.urn();
         let (mut sum, mut odds) = (0, 0);
         for entry in urn.entries() {
@@ -67,7 +67,7 @@ fn telling(items: u64) -> anyhow::Result<Work> {
         *drawn += if odds == urn.total_weight() { sum } else { 0 };
     })?;
     Ok(work.checked(move || {
-        let ((_, drawn), calls) = told.finish()?;
+        let ((_, drawn), calls) = measured.finish()?;
         anyhow::ensure!(drawn == calls * DRAWS, "a state does not add up");
         Ok(Vec::new())
     }))

@@ -32,7 +32,7 @@ pub(super) fn suite() -> Vec<Benchmark> {
     all.extend(waiting());
     all.extend(allocating());
     all.extend(CALLERS.map(|callers| {
-        let measures = format!("drawing among 1,000 items, no log, {}", who(callers));
+        let measures = format!("drawing among 1,000 items, no log, {}", callers_phrase(callers));
         Benchmark::new(format!("CallerOps.no_log_{callers}"), measures, move |sizes| {
             by_callers(callers, Served::new(thousand(sizes.items)?, NoJournal::default())?)
         })
@@ -108,18 +108,18 @@ fn waiting() -> [Benchmark; 2] {
         .of("reservation"),
         Benchmark::new(
             "ServiceOps.state",
-            "asking a service how its pool of 1,000 items stands, all of them told, by one caller",
+            "asking a service how its pool of 1,000 items stands, all of them listed, by one caller",
             |sizes| {
                 let served = Served::new(thousand(sizes.items)?, NoJournal::default())?;
                 let items = Scale::THOUSAND.items.min(sizes.items) as usize;
-                let (work, told) = on(1, (served, 0_u64), move |(served, told), _| {
+                let (work, listed) = on(1, (served, 0_u64), move |(served, listed), _| {
                     if let Ok(Answer::State(state)) = served.call(Request::State { from: 0, count: items }) {
-                        *told += state.items.len() as u64;
+                        *listed += state.items.len() as u64;
                     }
                 })?;
                 Ok(work.checked(move || {
-                    let ((served, told), calls) = told.finish()?;
-                    anyhow::ensure!(told == calls * items as u64, "{told} items were told");
+                    let ((served, listed), calls) = listed.finish()?;
+                    anyhow::ensure!(listed == calls * items as u64, "{listed} items were listed");
                     served.finish()?;
                     Ok(Vec::new())
                 }))
@@ -193,9 +193,9 @@ pub(super) fn calls(served: Served, draws: u64, ask: Ask) -> anyhow::Result<Work
 }
 
 /// Returns the part of a row's name that describes the callers.
-pub(super) fn who(callers: u64) -> String {
+pub(super) fn callers_phrase(callers: u64) -> String {
     match callers {
-        1 => "by one caller, who waits for each draw".to_owned(),
+        1 => "by one caller that waits for each draw".to_owned(),
         callers if callers <= THREADS_MAX => {
             format!("by {callers} threads, each of which waits for its draw; time over all draws together")
         }

@@ -14,20 +14,20 @@ const ITEMS: u64 = 6;
 const NOW_MS: u64 = 1;
 
 pub(super) fn suite() -> Vec<Benchmark> {
-    let draws: [(&str, &str, Who, Ruled); 4] = [
-        ("nobody", "of nobody, without rules", Who::Nobody, Ruled::Nothing),
-        ("request", "of ever new requests, without rules", Who::Requests, Ruled::Nothing),
-        ("limit", "of a thousand users in turns, with a limit a day", Who::Users, Ruled::Limit),
+    let draws: [(&str, &str, DrawingUser, Ruled); 4] = [
+        ("nobody", "without a user and without rules", DrawingUser::Anonymous, Ruled::Nothing),
+        ("request", "of ever new requests, without rules", DrawingUser::Requests, Ruled::Nothing),
+        ("limit", "of a thousand users in turns, with a limit a day", DrawingUser::Users, Ruled::Limit),
         (
             "guarantee",
             "of a thousand users in turns, with a limit a day and a guarantee",
-            Who::Users,
+            DrawingUser::Users,
             Ruled::Guarantee,
         ),
     ];
-    let draws = draws.map(|(name, of, who, ruled)| {
+    let draws = draws.map(|(name, of, user, ruled)| {
         let measures = format!("a draw among {ITEMS} items {of}");
-        Benchmark::new(format!("UserOps.by_{name}"), measures, move |_| drawing(pool(ruled)?, who))
+        Benchmark::new(format!("UserOps.by_{name}"), measures, move |_| drawing(pool(ruled)?, user))
             .in_group("draws of whom one knows")
             .of("draw")
     });
@@ -38,8 +38,8 @@ pub(super) fn suite() -> Vec<Benchmark> {
 
 /// The user of a draw.
 #[derive(Clone, Copy)]
-enum Who {
-    Nobody,
+enum DrawingUser {
+    Anonymous,
     Requests,
     Users,
 }
@@ -65,15 +65,15 @@ fn pool(ruled: Ruled) -> anyhow::Result<Pool<WideTree>> {
     Ok(with_secrets(&Catalogue::new(items)?.ruled(Rules::new(limits, guarantees)?)?))
 }
 
-fn drawing(pool: Pool<WideTree>, who: Who) -> anyhow::Result<Work> {
+fn drawing(pool: Pool<WideTree>, drawing_user: DrawingUser) -> anyhow::Result<Work> {
     let state = (pool, Vec::new(), 0_u64);
     let (work, done) = on(1, state, move |(pool, drawn, turn), _| {
         *turn += 1;
         let (request, user) = (turn.to_le_bytes(), (*turn % IN_TURNS).to_le_bytes());
-        let by = match who {
-            Who::Nobody => By::default(),
-            Who::Requests => By::request(&request),
-            Who::Users => by_user(&user),
+        let by = match drawing_user {
+            DrawingUser::Anonymous => By::default(),
+            DrawingUser::Requests => By::request(&request),
+            DrawingUser::Users => by_user(&user),
         };
         draw(pool, &by, drawn)
     })?;
@@ -103,7 +103,7 @@ fn expect_draws(pool: &Pool<WideTree>, draws: u64) -> anyhow::Result<Vec<Found>>
 /// Rows for the memory of many users, and the time to write and read them.
 fn rows_of_many(name: &str, ruled: Ruled) -> [Benchmark; 3] {
     let row = |what: &str, measures: &str, start: fn(Ruled, u64) -> anyhow::Result<Work>| {
-        let measures = format!("{measures} 1,000,000 users with names of 8 bytes who have drawn once each");
+        let measures = format!("{measures} 1,000,000 users with names of 8 bytes that have drawn once each");
         Benchmark::new(format!("UserOps.{what}_{name}_1m"), measures, move |sizes| start(ruled, sizes.items))
     };
     [

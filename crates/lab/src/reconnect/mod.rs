@@ -178,7 +178,7 @@ impl<'a> Exchange<'a> {
     fn receive_one(&mut self, wait: Duration) -> Result<bool, SubscriberError> {
         let Some(push) = self.subscriber.next(wait)? else { return Ok(false) };
         if let Push::Emission(emission) = push {
-            // A subscription that is not ours is nobody's.
+            // A foreign subscription is ignored.
             let key = if emission.subscription == self.watched.subscription { 0 } else { usize::MAX };
             let (lsn, seq, value) = (emission.lsn, emission.seq, emission.value);
             self.receipts.push(Receipt { key, lsn, seq, value });

@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_wrote_and_anothers_value_are_found() {
+    fn unwritten_and_foreign_values_are_detected() {
         let mut strange = receipts(&[1, 2, 3, 4]);
         strange[3].value = b"seq=4|run=other".to_vec();
         assert_eq!((judge(&strange).unknown, judge(&strange).missed), (1, vec![4]));

@@ -225,7 +225,7 @@ fn the_rows_that_say_most_are_a_part_of_all() {
 }
 
 #[test]
-fn a_file_that_cannot_be_written_is_told_before_anything_is_measured() {
+fn a_file_that_cannot_be_written_is_reported_before_anything_is_measured() {
     let error = format!("{:#}", try_run(&["IdOps", "--rff", "/nowhere/x.json"]).unwrap_err());
     assert!(error.contains("the directory of /nowhere/x.json"), "{error}");
 }

@@ -25,8 +25,8 @@ fn names_are_unique_and_rows_say_what_they_measure() {
 #[test]
 fn the_rows_that_say_most_are_a_part_of_all_and_have_all_targets_in_them() {
     crate::support::micro::assert_the_summary_is_a_part(&benchmarks());
-    let is_told = |one: &Benchmark| one.target().is_none() || one.is_in_summary();
-    assert!(benchmarks().iter().all(is_told));
+    let is_listed = |one: &Benchmark| one.target().is_none() || one.is_in_summary();
+    assert!(benchmarks().iter().all(is_listed));
 }
 
 /// Parses Go's lines: values by unit, by the benchmark's name.

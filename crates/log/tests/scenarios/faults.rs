@@ -325,7 +325,7 @@ fn a_full_disk_refuses_records_until_there_is_space() {
 }
 
 #[test]
-fn who_begins_to_listen_to_a_log_that_is_full_is_told_so() {
+fn a_new_listener_of_a_full_log_is_notified() {
     let storage = FaultyStorage::new(Arc::new(MemoryStorage::new()), None);
     let (log, _) = Log::open(Arc::new(storage.clone()), options()).expect("opens");
     let full = Fault::Error(io::ErrorKind::StorageFull);
@@ -334,10 +334,10 @@ fn who_begins_to_listen_to_a_log_that_is_full_is_told_so() {
     while !matches!(log.health(), Health::Full(_)) {
         std::thread::yield_now();
     }
-    let told = Arc::new(std::sync::Mutex::new(Vec::new()));
-    let listened = told.clone();
+    let reported = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let listened = reported.clone();
     log.set_listener(Box::new(move |progress| listened.lock().expect("no panic").push(progress.writable)));
-    assert_eq!(told.lock().expect("no panic").first(), Some(&false));
+    assert_eq!(reported.lock().expect("no panic").first(), Some(&false));
 }
 
 #[test]
@@ -392,12 +392,12 @@ fn an_old_segment_that_cannot_be_removed_stays_until_it_can_be_and_writes_go_on(
     let memory = MemoryStorage::new();
     let storage = FaultyStorage::new(Arc::new(memory.clone()), None);
     let log = quiet_log(&storage, 0);
-    let told = Arc::new(std::sync::Mutex::new(vec![false]));
-    let listened = told.clone();
+    let reported = Arc::new(std::sync::Mutex::new(vec![false]));
+    let listened = reported.clone();
     log.set_listener(Box::new(move |progress| {
-        let mut told = listened.lock().expect("no panic");
-        if told.last() != Some(&progress.retaining) {
-            told.push(progress.retaining);
+        let mut reported = listened.lock().expect("no panic");
+        if reported.last() != Some(&progress.retaining) {
+            reported.push(progress.retaining);
         }
     }));
     let oldest = format!("segment-{:020}.tide", 1);
@@ -426,7 +426,7 @@ fn an_old_segment_that_cannot_be_removed_stays_until_it_can_be_and_writes_go_on(
     assert!(log.floor() > Lsn(1));
     assert!(!memory.list().expect("names").contains(&oldest));
     log.close().expect("closes");
-    assert_eq!(*told.lock().expect("no panic"), [false, true, false], "each change is told once");
+    assert_eq!(*reported.lock().expect("no panic"), [false, true, false], "each change is reported once");
 }
 
 #[test]

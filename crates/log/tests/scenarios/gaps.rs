@@ -109,7 +109,7 @@ fn a_log_that_lost_everything_is_not_a_new_one() {
     let storage = MemoryStorage::with_crashes();
     let (log, recovery) = open(&storage);
     assert_eq!(recovery.gap, None);
-    assert_eq!(append(&log, b"told to somebody and never written"), Lsn(1));
+    assert_eq!(append(&log, b"reported to a listener and never written"), Lsn(1));
     let mut survivor = storage.crash(loses_all());
     for starts in 1..4 {
         let (log, recovery) = open(&survivor);
@@ -163,7 +163,7 @@ fn starts_without_records_between_them_make_one_gap() {
     let (log, recovery) = open(&storage);
     assert_eq!(
         recovery.gap, None,
-        "it was closed: the gap is that of an earlier start, which has told of it"
+        "it was closed: the gap is that of an earlier start, which has reported it"
     );
     let open_gap = Gap { first: Lsn(STRIDE + 1), last: Lsn(2 * STRIDE - 1) };
     assert_eq!(log.gaps_behind(Lsn(STRIDE)), [open_gap], "closed ones add none");
@@ -280,7 +280,7 @@ fn a_segment_without_records_that_its_successor_did_not_remove_is_removed_later(
 }
 
 #[test]
-fn a_segment_without_records_tells_how_far_the_log_had_come_if_nothing_else_does() {
+fn a_segment_without_records_gives_the_end_of_the_log_if_nothing_else_does() {
     let storage = MemoryStorage::with_crashes();
     let (log, _) = open(&storage);
     append_durably(&log, b"one");

@@ -68,7 +68,7 @@ fn appenders_that_ask_for_room_never_wait_and_are_refused_in_time() {
         let refusal = log.check_writable().expect_err("changes are refused");
         assert!(matches!(refusal, AppendError::Stalled(_)), "{site:?}: {refusal}");
         assert!(refusal.to_string().contains("does not answer"), "{refusal}");
-        assert!(log.has_room_for(1000), "who would be refused does not wait for room");
+        assert!(log.has_room_for(1000), "a refused append does not wait for room");
         storage.set_plan(None);
         eventually("records are accepted again", || log.check_writable().is_ok() && log.has_room_for(1000));
         assert!(matches!(log.health(), Health::Ok));
@@ -106,7 +106,7 @@ fn a_large_record_waits_for_its_segment_without_a_thread() {
 }
 
 #[test]
-fn the_listener_is_told_when_there_is_room_again() {
+fn the_listener_is_notified_when_there_is_room_again() {
     let options = Options { buffer_bytes: 4 << 10, durability: Durability::Off, ..Options::default() };
     let (log, storage) = open(options);
     let calls = Arc::new(std::sync::atomic::AtomicU64::new(0));

@@ -139,7 +139,7 @@ fn concurrent_appenders_share_one_order_and_their_syncs() {
 }
 
 #[test]
-fn whoever_needs_a_quick_sync_does_it_itself() {
+fn a_caller_that_needs_a_quick_sync_syncs_itself() {
     let log = open(&MemoryStorage::new());
     // Occasionally the commit thread is busy, or idle and has to be woken anyway.
     let done_at_once = (0..1000).filter(|_| {
@@ -182,7 +182,7 @@ fn a_sync_that_is_only_requested_comes_while_others_do_theirs_themselves() {
 }
 
 #[test]
-fn a_panic_on_the_thread_that_syncs_ends_the_log_and_nobody_waits_for_ever() {
+fn a_panic_on_the_commit_thread_ends_the_log_and_releases_all_waiters() {
     let log = open(&MemoryStorage::new());
     // The first call is on this thread, immediately; later calls follow every change.
     let calls = AtomicU32::new(0);
@@ -365,7 +365,7 @@ fn waiting_appenders_are_let_through_when_the_buffer_is_written() {
 }
 
 #[test]
-fn whoever_tells_of_a_record_has_it_written_before() {
+fn a_record_is_written_before_the_listener_is_notified() {
     let durability = Durability::Interval(Duration::from_mins(10));
     let (log, _) =
         Log::open(Arc::new(MemoryStorage::new()), Options { durability, ..options() }).expect("opens");
@@ -378,7 +378,9 @@ fn whoever_tells_of_a_record_has_it_written_before() {
         log.write_or_request(lsn);
         // This thread writes the record, or the commit thread does and notifies the listener.
         while log.written() < lsn {
-            receiver.recv_timeout(Duration::from_mins(1)).expect("the listener is told of what is written");
+            receiver
+                .recv_timeout(Duration::from_mins(1))
+                .expect("the listener is notified of what is written");
         }
     }
     assert_eq!(log.durable(), Lsn::ZERO, "nothing asked for a sync");

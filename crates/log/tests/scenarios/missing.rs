@@ -256,7 +256,7 @@ fn positions_of_a_gap_are_not_counted_as_missing_and_what_is_missing_does_not_co
 }
 
 #[test]
-fn proven_damage_is_told_as_damage() {
+fn proven_damage_is_reported_as_damage() {
     let storage = closed_log(None);
     let last = inspect(&storage).segments.pop().expect("there is one");
     let mut bytes = storage.read(&last.name).expect("exists");
@@ -551,16 +551,16 @@ fn a_symbolic_link_in_place_of_a_file_is_refused() {
         }
         symlink(elsewhere.path().join(&linked), directory.path().join(&linked)).expect("is linked");
         let storage: Arc<dyn Storage> = Arc::new(FileStorage::existing(directory.path()).expect("is there"));
-        let is_told = |text: String| text.contains("it is a symbolic link; put the file itself there");
+        let is_explained = |text: String| text.contains("it is a symbolic link; put the file itself there");
         if linked == snapshot {
             let found =
                 tools::inspect(&storage, &mut |_| ()).expect("reads").snapshots.pop().expect("is there");
-            assert!(is_told(found.content.expect_err("is not read")));
+            assert!(is_explained(found.content.expect_err("is not read")));
         } else {
             let error = Log::open(storage.clone(), options()).expect_err("is refused");
-            assert!(is_told(error.to_string()), "{error}");
+            assert!(is_explained(error.to_string()), "{error}");
             let error = tools::inspect(&storage, &mut |_| ()).expect_err("is refused");
-            assert!(is_told(error.to_string()), "{error}");
+            assert!(is_explained(error.to_string()), "{error}");
         }
     }
 }

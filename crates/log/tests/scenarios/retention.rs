@@ -466,7 +466,7 @@ fn after_a_restart_the_next_segment_drops_what_the_kept_snapshots_cover() {
     assert_eq!(log.floor(), Lsn(1));
     log.close().expect("closes");
     let log = open(&storage, options());
-    assert_eq!(log.floor(), Lsn(1), "whoever recovers may need everything");
+    assert_eq!(log.floor(), Lsn(1), "a recovery may need everything");
     append(&log, 0, 10);
     wait_for_floor(&log, Lsn(10));
     assert!(log.floor() <= older.next());

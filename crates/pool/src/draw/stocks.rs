@@ -101,7 +101,7 @@ impl Stocks {
         // Checked in release builds too: an item that is sold out must never be given.
         assert!(before > 0, "nothing is left of item {item}");
         // Only in debug builds: every draw runs this, and 2^62 draws take centuries.
-        debug_assert!(before != AMOUNT_MAX + 1, "nobody draws an item 2^63 times");
+        debug_assert!(before != AMOUNT_MAX + 1, "an item is drawn less than 2^63 times");
         *left = before - 1;
         before
     }
@@ -114,7 +114,7 @@ impl Stocks {
         let before = *left;
         *left = before.saturating_sub(1);
         // Only in debug builds, as in `take_one`.
-        debug_assert!(before != AMOUNT_MAX + 1, "nobody draws an item 2^63 times");
+        debug_assert!(before != AMOUNT_MAX + 1, "an item is drawn less than 2^63 times");
         before
     }
 

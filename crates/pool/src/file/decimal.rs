@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_is_told_apart() {
+    fn unusable_decimals_are_distinguished() {
         let refused = |text: &str| Decimal::parse(text).expect_err(text);
         for text in ["", "-", ".", "e1", "1e", "1e+", "1.2.3", "0x10", "1_000", " 1", "1 ", "٣", "1,5", "--1"]
         {

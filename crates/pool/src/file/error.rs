@@ -2,7 +2,7 @@
 
 use super::decimal::NumberError;
 use super::format::FileFormat;
-use super::place::{Place, Position};
+use super::place::{ParserPosition, Position};
 use crate::catalogue::CatalogueError;
 use crate::catalogue::item::AMOUNT_MAX;
 use crate::catalogue::rules::RULE_ITEMS_MAX;
@@ -228,13 +228,13 @@ pub enum Problem {
 /// A problem found while reading; its position is not computed yet.
 #[derive(Debug)]
 pub(super) struct Fault {
-    pub(super) place: Option<Place>,
+    pub(super) place: Option<ParserPosition>,
     pub(super) item: Option<ItemName>,
     pub(super) problem: Box<Problem>,
 }
 
 impl Fault {
-    pub(super) fn at(place: Place, problem: Problem) -> Self {
+    pub(super) fn at(place: ParserPosition, problem: Problem) -> Self {
         Self { place: Some(place), item: None, problem: Box::new(problem) }
     }
 

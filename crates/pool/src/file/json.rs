@@ -2,7 +2,7 @@
 
 use super::error::{Fault, Problem, message};
 use super::format::FileFormat;
-use super::place::Place;
+use super::place::ParserPosition;
 use super::shape::{Scalar, Shape};
 use serde_core::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
@@ -50,17 +50,17 @@ impl<'t> Reader<'t, '_> {
         self.shape.key(&unescaped(key, place)?, place)
     }
 
-    fn closed(&mut self, read: serde_json::Result<()>, place: Place) -> Result<(), Fault> {
+    fn closed(&mut self, read: serde_json::Result<()>, place: ParserPosition) -> Result<(), Fault> {
         match read {
             Ok(()) => self.shape.close(),
             Err(error) => Err(self.fault.take().unwrap_or_else(|| malformed(place, &error))),
         }
     }
 
-    fn place(&self, piece: &RawValue) -> Place {
+    fn place(&self, piece: &RawValue) -> ParserPosition {
         let offset = (piece.get().as_ptr() as usize).wrapping_sub(self.text.as_ptr() as usize);
         debug_assert!(offset < self.text.len(), "values are borrowed from the text");
-        Place::byte(offset)
+        ParserPosition::byte(offset)
     }
 
     /// Stores a fault, and returns the error that ends the parser.
@@ -93,7 +93,7 @@ impl<'t> Visitor<'t> for &mut Reader<'t, '_> {
 }
 
 /// Unescapes a string. Most have no escapes and are borrowed from the text.
-fn unescaped(string: &RawValue, place: Place) -> Result<Cow<'_, str>, Fault> {
+fn unescaped(string: &RawValue, place: ParserPosition) -> Result<Cow<'_, str>, Fault> {
     let inner = string.get().strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
     match inner {
         Some(inner) if !inner.contains('\\') => Ok(Cow::Borrowed(inner)),
@@ -103,10 +103,10 @@ fn unescaped(string: &RawValue, place: Place) -> Result<Cow<'_, str>, Fault> {
 
 fn syntax(text: &str, error: &serde_json::Error) -> Fault {
     let line = text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum::<usize>();
-    malformed(Place::byte(line + error.column().saturating_sub(1)), error)
+    malformed(ParserPosition::byte(line + error.column().saturating_sub(1)), error)
 }
 
-fn malformed(place: Place, error: &serde_json::Error) -> Fault {
+fn malformed(place: ParserPosition, error: &serde_json::Error) -> Fault {
     let said = error.to_string();
     // The position in the message is relative to the start of the nested text.
     let said = said.rsplit_once(" at line ").map_or(said.as_str(), |(said, _)| said);

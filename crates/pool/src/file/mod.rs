@@ -153,7 +153,7 @@ use crate::catalogue::nesting::{NestingError, Table};
 use crate::catalogue::{Catalogue, CatalogueError, Mode};
 use error::{Fault, ItemName, clipped};
 use key::Key;
-use place::Place;
+use place::ParserPosition;
 use shape::{Found, FoundItems, FoundTable, Shape};
 use std::fmt;
 
@@ -307,9 +307,9 @@ fn catalogue(found: Found, origin: Origin) -> Result<Catalogue, Fault> {
     }
     let finest = weigh(&mut first, mode)?;
     let mut places = std::mem::take(&mut first.places);
-    let place = |places: &[Place], position: usize| places.get(position).copied();
+    let place = |places: &[ParserPosition], position: usize| places.get(position).copied();
     // The message contains the item itself.
-    let fault = |places: &[Place], error: CatalogueError| Fault {
+    let fault = |places: &[ParserPosition], error: CatalogueError| Fault {
         place: item_of(&error).and_then(|position| place(places, position)),
         ..Fault::nowhere(error.into())
     };

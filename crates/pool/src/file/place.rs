@@ -20,14 +20,14 @@ impl fmt::Display for Position {
 /// Position in a text, from a parser. Compact, because each item has one; an offset becomes a line
 /// and a column only for an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum ParserPosition {
     /// Offset in bytes.
     Byte(u32),
     /// Line and column, both from 1.
     LineColumn(u32, u32),
 }
 
-impl Place {
+impl ParserPosition {
     /// Creates the place of a byte. Offsets from 4 GiB on are clamped.
     pub(super) fn byte(offset: usize) -> Self {
         Self::Byte(narrow(offset))
@@ -67,7 +67,7 @@ mod tests {
     #[test]
     fn a_byte_is_found_in_its_line_and_column() {
         let text = "ä: 1\nöü: 2\n";
-        let at = |offset| Place::byte(offset).position(text);
+        let at = |offset| ParserPosition::byte(offset).position(text);
         assert_eq!(at(0), Position { line: 1, column: 1 });
         assert_eq!(at(2), Position { line: 1, column: 2 });
         assert_eq!(at(1), Position { line: 1, column: 1 }, "inside a character, at its start");

@@ -3,7 +3,7 @@
 use super::decimal::{Decimal, NumberError};
 use super::error::{Fault, Problem};
 use super::key::Key;
-use super::place::Place;
+use super::place::ParserPosition;
 use crate::catalogue::rules::{Guarantee, Limit, RuleError, RuleKind, Rules, Scope, Soft};
 
 /// Rules read so far, each with its place.
@@ -11,7 +11,7 @@ use crate::catalogue::rules::{Guarantee, Limit, RuleError, RuleKind, Rules, Scop
 pub(super) struct FoundRules {
     limits: Vec<Limit>,
     guarantees: Vec<Guarantee>,
-    places: Vec<(RuleKind, Place)>,
+    places: Vec<(RuleKind, ParserPosition)>,
 }
 
 /// The rule that is being read.
@@ -45,7 +45,7 @@ impl PartOfRule {
 }
 
 impl FoundRules {
-    pub(super) fn end_limit(&mut self, part: PartOfRule, place: Place) -> Result<(), Problem> {
+    pub(super) fn end_limit(&mut self, part: PartOfRule, place: ParserPosition) -> Result<(), Problem> {
         let PartOfRule { draws, wins, per_ms, of, .. } = part;
         let limit = match (draws, wins, of) {
             (Some(max), None, None) => Limit { max, per_ms, wins_of: None },
@@ -65,7 +65,7 @@ impl FoundRules {
         Ok(())
     }
 
-    pub(super) fn end_guarantee(&mut self, part: PartOfRule, place: Place) -> Result<(), Problem> {
+    pub(super) fn end_guarantee(&mut self, part: PartOfRule, place: ParserPosition) -> Result<(), Problem> {
         let PartOfRule { after, of, scope, soft_from, soft_step, .. } = part;
         let after =
             after.ok_or_else(|| missing(Key::After, "say after how many draws without any of these"))?;
@@ -98,7 +98,7 @@ impl FoundRules {
     }
 }
 
-pub(super) struct RulePlaces(Vec<(RuleKind, Place)>);
+pub(super) struct RulePlaces(Vec<(RuleKind, ParserPosition)>);
 
 impl RulePlaces {
     /// Adds the place of a rule to its error.

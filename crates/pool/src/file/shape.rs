@@ -5,7 +5,7 @@
 use super::decimal::NumberError;
 use super::error::{Fault, ItemName, Problem, clipped};
 use super::key::{Key, Level, Origin, advice};
-use super::place::Place;
+use super::place::ParserPosition;
 use super::rules::{FoundRules, PartOfRule, whole};
 use super::schedule::{FoundSchedule, PartOfRelease, moment_ms, unsold};
 use super::weights::Weight;
@@ -38,7 +38,7 @@ pub(super) struct Shape {
     rule: PartOfRule,
     release: PartOfRelease,
     /// Key at the top that determined the origin.
-    told_by: Option<Key>,
+    origin_key: Option<Key>,
     pub(super) found: Found,
 }
 
@@ -47,7 +47,7 @@ pub(super) struct Shape {
 pub(super) struct FoundItems {
     pub(super) items: Vec<Item>,
     pub(super) weights: Vec<Weight>,
-    pub(super) places: Vec<Place>,
+    pub(super) places: Vec<ParserPosition>,
 }
 
 #[derive(Debug, Default)]
@@ -70,7 +70,7 @@ pub(super) struct Found {
     pub(super) rules: FoundRules,
     pub(super) schedule: FoundSchedule,
     /// Unused settings: section, key, place.
-    pub(super) unused: Vec<(Option<Key>, Key, Place)>,
+    pub(super) unused: Vec<(Option<Key>, Key, ParserPosition)>,
 }
 
 #[derive(Debug)]
@@ -78,7 +78,7 @@ struct Open {
     level: Level,
     /// Bit set of the keys seen.
     seen: u64,
-    place: Place,
+    place: ParserPosition,
 }
 
 /// The item that is being read.
@@ -98,7 +98,7 @@ struct PartOfTable {
 }
 
 impl Shape {
-    pub(super) fn open_map(&mut self, place: Place) -> Result<(), Fault> {
+    pub(super) fn open_map(&mut self, place: ParserPosition) -> Result<(), Fault> {
         let level = match (self.level(), self.key.take()) {
             (None, _) => Level::Top,
             (Some(Level::Items(origin)), _) => Level::Item(origin),
@@ -122,7 +122,7 @@ impl Shape {
         Ok(())
     }
 
-    pub(super) fn open_list(&mut self, place: Place) -> Result<(), Fault> {
+    pub(super) fn open_list(&mut self, place: ParserPosition) -> Result<(), Fault> {
         let key = self.key.take();
         let beside_items = match key {
             Some(Key::Limits) => Some(Level::Limits),
@@ -192,7 +192,7 @@ impl Shape {
     }
 
     /// Takes a key of the innermost map.
-    pub(super) fn key(&mut self, name: &str, place: Place) -> Result<(), Fault> {
+    pub(super) fn key(&mut self, name: &str, place: ParserPosition) -> Result<(), Fault> {
         let Some(open) = self.open.last_mut() else { return Ok(()) };
         let level = open.level;
         let Some(key) = level.key(name) else {
@@ -206,10 +206,10 @@ impl Shape {
         }
         open.seen |= bit;
         self.key = Some(key);
-        if level == Level::Top { self.told(key, place) } else { Ok(()) }
+        if level == Level::Top { self.set_origin(key, place) } else { Ok(()) }
     }
 
-    pub(super) fn scalar(&mut self, scalar: Scalar<'_>, place: Place) -> Result<(), Fault> {
+    pub(super) fn scalar(&mut self, scalar: Scalar<'_>, place: ParserPosition) -> Result<(), Fault> {
         let level = self.level().unwrap_or(Level::Top);
         let Some(key) = self.key.take() else {
             if let (Level::Of, Scalar::Text(id), Some(of)) = (level, scalar, &mut self.rule.of) {
@@ -234,8 +234,8 @@ impl Shape {
     }
 
     /// Determines the origin of the file from a key at the top.
-    fn told(&mut self, key: Key, place: Place) -> Result<(), Fault> {
-        let by = *self.told_by.get_or_insert(key);
+    fn set_origin(&mut self, key: Key, place: ParserPosition) -> Result<(), Fault> {
+        let by = *self.origin_key.get_or_insert(key);
         if by.origin() != key.origin() {
             return Err(Fault::at(place, Problem::MixedOrigins { key: key.name(), other: by.name() }));
         }
@@ -298,7 +298,7 @@ impl Shape {
         Ok(())
     }
 
-    fn end_item(&mut self, origin: Origin, place: Place) -> Result<(), Fault> {
+    fn end_item(&mut self, origin: Origin, place: ParserPosition) -> Result<(), Fault> {
         match std::mem::take(&mut self.item) {
             PartOfItem { id: Some(id), weight: Some(weight), stock: Some(stock), table: None } => {
                 self.list().push(Item { id, weight: 0, stock }, weight, place);
@@ -316,7 +316,7 @@ impl Shape {
         }
     }
 
-    fn end_table(&mut self, place: Place) -> Result<(), Fault> {
+    fn end_table(&mut self, place: ParserPosition) -> Result<(), Fault> {
         let missing = |key: Key, advice| Fault::at(place, Problem::MissingKey { key: key.name(), advice });
         let PartOfTable { name, list } = self.table.take().unwrap_or_default();
         let name = name.ok_or_else(|| missing(Key::Name, "give the table one of its own"))?;
@@ -344,7 +344,7 @@ impl Shape {
     }
 
     /// Returns the fault of a value of the wrong type.
-    fn wrong_kind(&self, level: Level, key: Option<Key>, found: &str, place: Place) -> Fault {
+    fn wrong_kind(&self, level: Level, key: Option<Key>, found: &str, place: ParserPosition) -> Fault {
         let problem = match (key, level) {
             (Some(key), _) => wrong_value(key, found),
             (None, Level::Of) => wrong_value(Key::Of, found),
@@ -368,7 +368,7 @@ impl Shape {
 }
 
 impl FoundItems {
-    fn push(&mut self, item: Item, weight: Weight, place: Place) {
+    fn push(&mut self, item: Item, weight: Weight, place: ParserPosition) {
         self.items.push(item);
         self.weights.push(weight);
         self.places.push(place);

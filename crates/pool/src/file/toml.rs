@@ -2,7 +2,7 @@
 
 use super::error::{Fault, Problem, message};
 use super::format::FileFormat;
-use super::place::Place;
+use super::place::ParserPosition;
 use super::shape::{Scalar, Shape};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -14,7 +14,7 @@ pub(super) fn read(text: &str, shape: &mut Shape) -> Result<(), Fault> {
     map(table.get_ref(), place(&table), shape)
 }
 
-fn map(table: &DeTable<'_>, opened: Place, shape: &mut Shape) -> Result<(), Fault> {
+fn map(table: &DeTable<'_>, opened: ParserPosition, shape: &mut Shape) -> Result<(), Fault> {
     shape.open_map(opened)?;
     for (key, entry) in table {
         shape.key(key.get_ref(), place(key))?;
@@ -41,14 +41,14 @@ fn value(value: &Spanned<DeValue<'_>>, shape: &mut Shape) -> Result<(), Fault> {
     }
 }
 
-fn place<T>(spanned: &Spanned<T>) -> Place {
-    Place::byte(spanned.span().start)
+fn place<T>(spanned: &Spanned<T>) -> ParserPosition {
+    ParserPosition::byte(spanned.span().start)
 }
 
 fn syntax(error: &toml::de::Error) -> Fault {
     let problem = Problem::Syntax { format: FileFormat::Toml, message: message(error.message()) };
     match error.span() {
-        Some(span) => Fault::at(Place::byte(span.start), problem),
+        Some(span) => Fault::at(ParserPosition::byte(span.start), problem),
         None => Fault::nowhere(problem),
     }
 }

@@ -3,7 +3,7 @@
 use super::decimal::Decimal;
 use super::error::{Fault, Problem, clipped, message};
 use super::format::FileFormat;
-use super::place::Place;
+use super::place::ParserPosition;
 use super::shape::{Scalar, Shape};
 use granit_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Tag};
 
@@ -68,14 +68,14 @@ fn with_base(text: &str) -> bool {
 }
 
 /// Returns whether a tag makes a scalar text.
-fn is_text(tag: Option<&Tag>, place: impl Fn() -> Place) -> Result<bool, Fault> {
+fn is_text(tag: Option<&Tag>, place: impl Fn() -> ParserPosition) -> Result<bool, Fault> {
     match tag {
         Some(tag) if tag.is_yaml_core_schema_tag("str") => Ok(true),
         _ => untagged(tag, place).map(|()| false),
     }
 }
 
-fn untagged(tag: Option<&Tag>, place: impl Fn() -> Place) -> Result<(), Fault> {
+fn untagged(tag: Option<&Tag>, place: impl Fn() -> ParserPosition) -> Result<(), Fault> {
     match tag {
         Some(tag) => Err(Fault::at(place(), Problem::Tag { tag: clipped(&tag.to_string()) })),
         None => Ok(()),
@@ -83,7 +83,7 @@ fn untagged(tag: Option<&Tag>, place: impl Fn() -> Place) -> Result<(), Fault> {
 }
 
 /// Refuses a map or a list as a key.
-fn no_key(shape: &Shape, place: Place) -> Result<(), Fault> {
+fn no_key(shape: &Shape, place: ParserPosition) -> Result<(), Fault> {
     if !shape.expects_key() {
         return Ok(());
     }
@@ -91,8 +91,8 @@ fn no_key(shape: &Shape, place: Place) -> Result<(), Fault> {
     Err(Fault::at(place, Problem::WrongKind { what: "a key", expected: "text", found }))
 }
 
-fn place(marker: &Marker) -> Place {
-    Place::line_column(marker.line(), marker.col() + 1)
+fn place(marker: &Marker) -> ParserPosition {
+    ParserPosition::line_column(marker.line(), marker.col() + 1)
 }
 
 fn syntax(error: &ScanError) -> Fault {

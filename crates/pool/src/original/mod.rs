@@ -52,7 +52,7 @@ mod string_line;
 pub use header::Header;
 pub use item::OriginalItem;
 pub use numbering::Setback;
-pub use place::{Place, file_number};
+pub use place::{LogPosition, file_number};
 pub use record::Unreadable;
 pub use recovered::{Basis, Recovered, RecoveredItem, Stocks};
 pub use recovery::{Given, Limits, ReadError, Recovery, TooManyItems};

@@ -2,13 +2,13 @@
 //! missing draws. A jump back means that the original forgot draws. A single number that does not
 //! fit between its neighbours is damaged.
 
-use super::place::Place;
+use super::place::LogPosition;
 
 /// A place where draw numbers go back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Setback {
     /// First draw after it.
-    pub place: Place,
+    pub place: LogPosition,
     /// Number of the draw before.
     pub from: u64,
     /// Number of the next draw; 1 if the original started again.
@@ -25,7 +25,7 @@ pub struct Setback {
 struct Odd {
     expected: u64,
     found: u64,
-    place: Place,
+    place: LogPosition,
     after_snapshot: bool,
     draws_before: u64,
 }
@@ -40,9 +40,9 @@ pub(super) struct Numbering {
     listed: Vec<Setback>,
     list_max: usize,
     /// First place where numbers go back.
-    first_setback: Option<Place>,
+    first_setback: Option<LogPosition>,
     /// Last place where numbers go back after a snapshot.
-    last_after_snapshot: Option<Place>,
+    last_after_snapshot: Option<LogPosition>,
     /// Last setback to number 1.
     anew: Option<Setback>,
 }
@@ -56,11 +56,11 @@ impl Numbering {
     /// damaged.
     pub(super) fn see(
         &mut self,
-        place: Place,
+        place: LogPosition,
         request: u64,
         after_snapshot: bool,
         draws_before: u64,
-    ) -> Option<Place> {
+    ) -> Option<LogPosition> {
         let expected = self.last.map_or(1, |last| last.saturating_add(1));
         self.last = Some(request);
         if let Some(odd) = self.odd.take() {
@@ -133,11 +133,11 @@ impl Numbering {
         &self.listed
     }
 
-    pub(super) fn first_setback(&self) -> Option<Place> {
+    pub(super) fn first_setback(&self) -> Option<LogPosition> {
         self.first_setback
     }
 
-    pub(super) fn last_after_snapshot(&self) -> Option<Place> {
+    pub(super) fn last_after_snapshot(&self) -> Option<LogPosition> {
         self.last_after_snapshot
     }
 
@@ -154,7 +154,7 @@ mod tests {
     fn seen(requests: &[u64]) -> (Numbering, Vec<u64>) {
         let mut numbering = Numbering::new(10);
         let damaged = requests.iter().zip(0..).filter_map(|(&request, offset)| {
-            numbering.see(Place { file: 0, offset }, request, false, offset).map(|place| place.offset)
+            numbering.see(LogPosition { file: 0, offset }, request, false, offset).map(|place| place.offset)
         });
         let damaged = damaged.collect();
         numbering.end();

@@ -4,14 +4,14 @@ use std::fmt;
 
 /// Position of a byte in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct LogPosition {
     /// Number of the file: 7 for `wal.007`.
     pub file: u64,
     /// Offset from the beginning of the file, header included.
     pub offset: u64,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for LogPosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "wal.{:03} at byte {}", self.file, self.offset)
     }

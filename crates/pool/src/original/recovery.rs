@@ -24,7 +24,7 @@ use super::ledger::{Ledger, Rewindable};
 use super::lines::{Lines, Piece};
 use super::names::Names;
 use super::numbering::{Numbering, Setback};
-use super::place::Place;
+use super::place::LogPosition;
 use super::record::{Record, Unreadable};
 use super::recovered::{Basis, Recovered, RecoveredItem, Stocks};
 use super::report::{Cut, Damage, FileReport, Format, Note, Placement, Report};
@@ -112,7 +112,7 @@ pub struct TooManyItems {
 #[derive(Debug, Default)]
 struct Mark {
     /// `None` before the first one.
-    place: Option<Place>,
+    place: Option<LogPosition>,
     /// Last draw number before it.
     before: Option<u64>,
     /// Whether there are updates before it.
@@ -288,7 +288,7 @@ impl Recovery {
         let (mut torn, mut zeros) = (None, None);
         loop {
             let offset = lines.offset();
-            let place = Place { file: number, offset };
+            let place = LogPosition { file: number, offset };
             let piece = match lines.next() {
                 Ok(Some(piece)) => piece,
                 Ok(None) => {
@@ -318,8 +318,12 @@ impl Recovery {
                 (damaged, zeros) = (None, None);
             }
             match (torn.take(), zeros.take()) {
-                (Some(offset), _) => self.damage(file, Place { file: number, offset }, Unreadable::BreaksOff),
-                (None, Some(offset)) => self.damage(file, Place { file: number, offset }, Unreadable::Zeros),
+                (Some(offset), _) => {
+                    self.damage(file, LogPosition { file: number, offset }, Unreadable::BreaksOff);
+                }
+                (None, Some(offset)) => {
+                    self.damage(file, LogPosition { file: number, offset }, Unreadable::Zeros);
+                }
                 (None, None) => {}
             }
             match piece {
@@ -331,7 +335,7 @@ impl Recovery {
         }
     }
 
-    fn line(&mut self, file: &mut FileReport, place: Place, line: &[u8]) {
+    fn line(&mut self, file: &mut FileReport, place: LogPosition, line: &[u8]) {
         let line = without_return(line);
         if line.is_empty() {
             return;
@@ -349,7 +353,7 @@ impl Recovery {
         }
     }
 
-    fn apply(&mut self, place: Place, record: Record<'_>, format: Format) -> Result<Kind, Unreadable> {
+    fn apply(&mut self, place: LogPosition, record: Record<'_>, format: Format) -> Result<Kind, Unreadable> {
         let kind = match record {
             Record::Draw { request, item } => {
                 let item = self.item(&item, format)?;
@@ -405,7 +409,7 @@ impl Recovery {
     }
 
     /// Records the number of a draw. Returns whether it is its first occurrence in the log.
-    fn number(&mut self, place: Place, request: u64) -> bool {
+    fn number(&mut self, place: LogPosition, request: u64) -> bool {
         let after_snapshot = self.mark.place.is_some() && self.mark.draws == 0;
         if after_snapshot && self.begins_again(place, request) {
             self.mark.again_until = self.numbering.last();
@@ -430,7 +434,7 @@ impl Recovery {
     /// The original forgets that it has written the draws it carried over, and writes them again if
     /// the next batch does not fit either. The snapshot misses all of them; the history must count
     /// them once.
-    fn begins_again(&self, place: Place, request: u64) -> bool {
+    fn begins_again(&self, place: LogPosition, request: u64) -> bool {
         let mark =
             self.mark.place.filter(|mark| mark.file == place.file && mark.offset == HEADER_BYTES as u64);
         let closed = |file: &FileReport| file.header.is_some_and(|header| header.closed);
@@ -542,7 +546,7 @@ impl Recovery {
                 .report
                 .files
                 .last()
-                .map_or(place, |file| Place { file: file.number, offset: file.bytes });
+                .map_or(place, |file| LogPosition { file: file.number, offset: file.bytes });
             self.numbering.set_back(Setback {
                 place: if self.mark.draws == 0 { place } else { end },
                 from: self.numbering.last().unwrap_or(0),
@@ -628,7 +632,7 @@ impl Recovery {
         }
     }
 
-    fn damage(&mut self, file: &mut FileReport, place: Place, reason: Unreadable) {
+    fn damage(&mut self, file: &mut FileReport, place: LogPosition, reason: Unreadable) {
         file.unreadable += 1;
         self.list_damage(Damage { place, reason });
     }
@@ -673,7 +677,7 @@ enum Kind {
     Rotation,
 }
 
-fn count(file: &mut FileReport, place: Place, kind: Kind) {
+fn count(file: &mut FileReport, place: LogPosition, kind: Kind) {
     let claimed = file.header.map_or(0, |header| (HEADER_BYTES as u64).saturating_add(header.data_bytes));
     let beyond = u64::from(place.offset >= claimed);
     file.records += 1;

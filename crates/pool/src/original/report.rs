@@ -2,7 +2,7 @@
 
 use super::header::Header;
 use super::numbering::Setback;
-use super::place::Place;
+use super::place::LogPosition;
 use super::record::Unreadable;
 use super::snapshot::SnapshotHash;
 use std::fmt;
@@ -66,7 +66,7 @@ pub struct Cut {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Damage {
     /// Beginning of the line.
-    pub place: Place,
+    pub place: LogPosition,
     /// What is wrong with it.
     pub reason: Unreadable,
 }
@@ -75,7 +75,7 @@ pub struct Damage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Placement {
     /// At the last snapshot record: later records are not in the snapshot.
-    AtItsRecord(Place),
+    AtItsRecord(LogPosition),
     /// After all records: its snapshot record was never written.
     BehindAll,
     /// No file has a snapshot record: the snapshot is taken to contain all draws up to its number.

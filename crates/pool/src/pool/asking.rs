@@ -92,7 +92,7 @@ impl<S: Selector> Pool<S> {
                 refusal => refusal,
             },
         )?;
-        if self.staging && (!wish.by.is_nobody() || wish.until_us.is_some()) {
+        if self.staging && (!wish.by.is_anonymous() || wish.until_us.is_some()) {
             let items = into[begin..].iter().map(|draw| draw.item).collect();
             self.recorder.back_to(recorded);
             self.recorder.record(&wish.event(self.event_time(&wish.by), items));
@@ -178,7 +178,7 @@ impl<'a> Wish<'a> {
     fn event(&self, now_ms: u64, items: Vec<Option<u32>>) -> Event<'a> {
         let Self { by, repeats, until_us, .. } = *self;
         match until_us {
-            Some(until_us) if by.is_nobody() => Event::Reserved { items, repeats, until_us },
+            Some(until_us) if by.is_anonymous() => Event::Reserved { items, repeats, until_us },
             _ => Event::Asked(Box::new(Asked { by: By { now_ms, ..by }, items, repeats, until_us })),
         }
     }

@@ -52,7 +52,7 @@ impl<S: Selector> Pool<S> {
     #[inline]
     pub fn draw(&mut self) -> Result<Draw, Empty> {
         if self.ruled.is_some() {
-            return self.draw_as_nobody().map_err(|_| Empty);
+            return self.draw_anonymously().map_err(|_| Empty);
         }
         let number = self.next_draw;
         let item = self.draw_item()?;
@@ -116,13 +116,13 @@ impl<S: Selector> Pool<S> {
     #[inline]
     pub(crate) fn draw_or_refuse(&mut self) -> Result<Draw, Refusal> {
         if self.ruled.is_some() {
-            return self.draw_as_nobody();
+            return self.draw_anonymously();
         }
         self.draw().map_err(|Empty| self.unless_more_comes(Refusal::Empty))
     }
 
     #[cold]
-    fn draw_as_nobody(&mut self) -> Result<Draw, Refusal> {
+    fn draw_anonymously(&mut self) -> Result<Draw, Refusal> {
         let mut drawn = Vec::with_capacity(1);
         self.draw_by(&By::default(), 1, Repeats::Allowed, &mut drawn)?;
         Ok(drawn.pop().expect("a draw that is not refused is there"))

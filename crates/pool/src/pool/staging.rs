@@ -28,7 +28,7 @@ impl<S: Selector> Pool<S> {
     /// let (mut pool, mut log) = (new(), Vec::new());
     /// pool.stage();
     /// pool.draw().unwrap();
-    /// // Whatever writes the log has failed: nobody has got anything.
+    /// // The log's writer has failed: no caller has got anything.
     /// pool.revert();
     /// pool.stage();
     /// pool.draw().unwrap();

@@ -108,7 +108,7 @@ impl<S: Selector> ChainedPool<S> {
         self.follow_with(frame, |_, _, _| ())
     }
 
-    /// As [`follow`](Self::follow), and calls `tell` with each event before it is applied, and the
+    /// As [`follow`](Self::follow), and calls `observe` with each event before it is applied, and the
     /// frame's time.
     ///
     /// # Errors
@@ -116,7 +116,7 @@ impl<S: Selector> ChainedPool<S> {
     pub fn follow_with(
         &mut self,
         frame: &[u8],
-        mut tell: impl FnMut(&Pool<S>, u64, &Event<'_>),
+        mut observe: impl FnMut(&Pool<S>, u64, &Event<'_>),
     ) -> Result<(), NotFollowed> {
         let (Frame { time_us, first_draw, events }, chain) = Frame::read(frame, self.chain)?;
         self.expect_draw(first_draw)?;
@@ -125,12 +125,12 @@ impl<S: Selector> ChainedPool<S> {
         let mut events = Events::new(events);
         loop {
             while let Some(item) = events.next_drew() {
-                tell(&self.pool, time_us, &Event::Drew(item));
+                observe(&self.pool, time_us, &Event::Drew(item));
                 self.pool.apply_drew(item)?;
             }
             let Some(event) = events.next() else { return Ok(()) };
             let event = event?;
-            tell(&self.pool, time_us, &event);
+            observe(&self.pool, time_us, &event);
             self.pool.apply(&event)?;
         }
     }

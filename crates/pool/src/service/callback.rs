@@ -11,20 +11,20 @@ use std::mem::{ManuallyDrop, MaybeUninit};
 /// Maximum size of a closure stored in place, in words; a larger one is boxed.
 const WORDS: usize = 4;
 
-type Place = [MaybeUninit<usize>; WORDS];
+type InlineClosure = [MaybeUninit<usize>; WORDS];
 
 /// A function that is called at most once.
 pub(super) struct Callback {
     /// Holds a value of the type that `finish` is instantiated for.
-    place: Place,
+    place: InlineClosure,
     /// Takes the value out of the place, and calls it if there is an outcome. Call it only once.
-    finish: unsafe fn(*mut Place, Option<Outcome>),
+    finish: unsafe fn(*mut InlineClosure, Option<Outcome>),
 }
 
 impl Callback {
     pub(super) fn new(function: impl FnOnce(Outcome) + Send + 'static) -> Self {
         fn fits<F>(_: &F) -> bool {
-            size_of::<F>() <= size_of::<Place>() && align_of::<F>() <= align_of::<Place>()
+            size_of::<F>() <= size_of::<InlineClosure>() && align_of::<F>() <= align_of::<InlineClosure>()
         }
         if fits(&function) {
             Self::in_place(function)
@@ -35,8 +35,10 @@ impl Callback {
     }
 
     fn in_place<F: FnOnce(Outcome) + Send + 'static>(function: F) -> Self {
-        assert!(size_of::<F>() <= size_of::<Place>() && align_of::<F>() <= align_of::<Place>());
-        let mut place: Place = [MaybeUninit::uninit(); WORDS];
+        assert!(
+            size_of::<F>() <= size_of::<InlineClosure>() && align_of::<F>() <= align_of::<InlineClosure>()
+        );
+        let mut place: InlineClosure = [MaybeUninit::uninit(); WORDS];
         // SAFETY: the place is as large as the value and aligned for it, as was just asserted.
         unsafe { place.as_mut_ptr().cast::<F>().write(function) };
         Self { place, finish: finish::<F> }
@@ -59,7 +61,7 @@ impl Drop for Callback {
 
 /// # Safety
 /// `place` holds an `F`, whose ownership passes to this function.
-unsafe fn finish<F: FnOnce(Outcome)>(place: *mut Place, outcome: Option<Outcome>) {
+unsafe fn finish<F: FnOnce(Outcome)>(place: *mut InlineClosure, outcome: Option<Outcome>) {
     // SAFETY: guaranteed by the caller.
     let function = unsafe { place.cast::<F>().read() };
     if let Some(outcome) = outcome {

@@ -57,7 +57,7 @@ struct Letters {
     /// The owner is asleep.
     owner_sleeps: bool,
     /// The journal has notified the owner.
-    is_told: bool,
+    is_notified: bool,
     /// Error for calls after the queue is closed.
     closed: Option<CallError>,
     threads_without_room: usize,
@@ -173,9 +173,9 @@ impl Inbox {
     }
 
     /// Notifies the owner of news from the journal.
-    pub(super) fn tell(&self) {
+    pub(super) fn notify(&self) {
         let mut letters = self.letters();
-        letters.is_told = true;
+        letters.is_notified = true;
         if mem::take(&mut letters.owner_sleeps) {
             drop(letters);
             self.news.notify_one();
@@ -230,7 +230,7 @@ impl Inbox {
                 letters.taken += calls.len();
                 return News::Calls;
             }
-            if mem::take(&mut letters.is_told) {
+            if mem::take(&mut letters.is_notified) {
                 return News::Other;
             }
             if letters.closed.is_some() && letters.taken == 0 {

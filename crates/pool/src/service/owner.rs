@@ -50,7 +50,7 @@ pub(super) struct Owner<S, J, C> {
     /// End of the last frame, where the next one continues.
     log_end: LogEnd,
     /// Whether the staged steps end an epoch, whose answer reveals a secret.
-    tells_secret: bool,
+    reveals_secret: bool,
     /// Chain value after the last settled frame.
     settled_chain: Chain,
     failure: Option<JournalError>,
@@ -90,7 +90,7 @@ impl<S: Selector, J: Journal, C: FnMut() -> u64> Owner<S, J, C> {
             flights: VecDeque::new(),
             flying: 0,
             last: 0,
-            tells_secret: false,
+            reveals_secret: false,
             failure: None,
             snapshot: None,
             frame_bytes: 0,
@@ -102,7 +102,7 @@ impl<S: Selector, J: Journal, C: FnMut() -> u64> Owner<S, J, C> {
         let _end = EndOnPanic(Arc::clone(&self.shared));
         self.shared.inbox.own();
         let shared = Arc::clone(&self.shared);
-        self.journal.listen(Arc::new(move || shared.inbox.tell()));
+        self.journal.listen(Arc::new(move || shared.inbox.notify()));
         self.chained.pool.commit();
         self.chained.pool.stage();
         let mut calls = Vec::new();
@@ -188,7 +188,7 @@ impl<S: Selector, J: Journal, C: FnMut() -> u64> Owner<S, J, C> {
             Some(failure) => Err(failure.clone().into()),
             None => {
                 let outcome = self.seen(|pool| do_request(pool, &request, now_us));
-                self.tells_secret |= matches!(outcome, Ok(Answer::Revealed(_)));
+                self.reveals_secret |= matches!(outcome, Ok(Answer::Revealed(_)));
                 // A new reservation may already be overdue.
                 self.let_time_pass(now_us);
                 outcome
@@ -248,7 +248,7 @@ impl<S: Selector, J: Journal, C: FnMut() -> u64> Owner<S, J, C> {
                 }
                 Err(failure) => return self.fail(failure),
             }
-            if std::mem::take(&mut self.tells_secret) {
+            if std::mem::take(&mut self.reveals_secret) {
                 self.journal.settle_when_durable(self.last);
             }
         }

@@ -16,7 +16,7 @@ enum To {
     Callback(Callback),
     Slot(Arc<Slot>),
     /// It has been answered.
-    Nobody,
+    Answered,
 }
 
 impl Reply {
@@ -35,19 +35,19 @@ impl Reply {
 
     /// Drops a call that was not queued, without an answer; its caller has the error already.
     pub(super) fn forget(mut self) {
-        self.0 = To::Nobody;
+        self.0 = To::Answered;
     }
 
     #[inline]
     fn send(&mut self, outcome: Outcome) {
-        match mem::replace(&mut self.0, To::Nobody) {
+        match mem::replace(&mut self.0, To::Answered) {
             To::Callback(callback) => foreign(|| callback.call(outcome)),
             To::Slot(slot) => {
                 if let Some(waiter) = slot.put(outcome) {
                     foreign(|| waiter.wake());
                 }
             }
-            To::Nobody => {}
+            To::Answered => {}
         }
     }
 }
@@ -62,7 +62,7 @@ fn foreign(run: impl FnOnce()) {
 impl Drop for Reply {
     #[inline]
     fn drop(&mut self) {
-        if !matches!(self.0, To::Nobody) {
+        if !matches!(self.0, To::Answered) {
             self.send(Err(CallError::Panicked));
         }
     }

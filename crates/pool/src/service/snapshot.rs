@@ -127,10 +127,10 @@ mod tests {
         let snapshot = snapshot.step(&pool, 10 * BYTES_PER_BLOCK).expect("there are more");
         assert_eq!(blocks.load(Relaxed), 12);
         assert!(snapshot.step(&pool, usize::MAX).is_none());
-        assert_eq!(blocks.load(Relaxed), usize::MAX, "it was told that this is all");
+        assert_eq!(blocks.load(Relaxed), usize::MAX, "the last chunk was announced as the last");
 
         let (snapshot, blocks) = begin(5);
-        assert!(snapshot.step(&pool, usize::MAX).is_some(), "whoever writes it has enough for now");
+        assert!(snapshot.step(&pool, usize::MAX).is_some(), "the writer's buffer is full");
         assert_eq!(blocks.load(Relaxed), 5);
     }
 }

@@ -99,7 +99,7 @@ fn every_item_has_as_many_points_of_an_alias_table_as_its_weight_says() {
 }
 
 #[test]
-fn all_small_weights_of_few_items_are_told_apart() {
+fn all_small_weights_of_few_items_are_distinguished() {
     // All vectors of five weights from 0 to 6.
     for number in 0..7_u64.pow(5) {
         let weights: Vec<u64> = (0..5).map(|item| number / 7_u64.pow(item) % 7).collect();

@@ -194,8 +194,8 @@ mod tests {
             ("CHANGES FROM 0 DB 16", "ERR the database must be a number from 0 to 15"),
             ("CHANGES FROM 0 PROGRESS 1", "ERR PROGRESS takes milliseconds from 10 to 86400000"),
         ] {
-            let told = request(line).expect_err(line);
-            assert!(told.starts_with(error), "{line}: {told}");
+            let error_text = request(line).expect_err(line);
+            assert!(error_text.starts_with(error), "{line}: {error_text}");
         }
     }
 }

@@ -255,7 +255,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_elements_of_a_reply_are_told_apart() {
+    fn the_elements_of_a_reply_are_separated() {
         let answers = b"*5\r\n+OK\r\n$3\r\na\r\n\r\n*2\r\n:1\r\n*-1\r\n%1\r\n$-1\r\n,1.5\r\n_\r\n";
         let found = elements(answers).expect("an array");
         assert_eq!(found.iter().map(|element| element.len()).collect::<Vec<_>>(), [5, 9, 13, 15, 3]);

@@ -82,7 +82,7 @@ fn begin(
         (start == Start::Snapshot).then_some(&*subscribed.answer),
     );
     hold_position(session, mark, record, cx);
-    replaced.tell(session);
+    replaced.notify(session);
     Ok(())
 }
 
@@ -157,7 +157,7 @@ pub(crate) fn end(session: &mut Session, names: &[&[u8]], cx: &Context<'_>) -> R
         let Some((record, named)) = cx.shared.engine.end_named(name, cx.now_us)? else { continue };
         (ended, last) = (ended + 1, Some(record));
         if let Some(ownership) = cx.shared.name_owners.evict(name, named.query.id()) {
-            lifecycle::tell_taken(&ownership, cx);
+            lifecycle::notify_taken(&ownership, cx);
         }
         cx.shared.watching_began(cx.now_us);
     }

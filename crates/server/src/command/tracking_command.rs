@@ -158,12 +158,13 @@ fn begin(session: &mut Session, options: &Options<'_>, cx: &Context<'_>) -> Resu
         worker: client.worker,
         connection_id: client.connection_id,
     });
-    let tell = invalidation::tell(owner, taker.connection_id, Arc::clone(&cx.shared.inboxes[taker.worker]));
+    let notifier =
+        invalidation::notifier(owner, taker.connection_id, Arc::clone(&cx.shared.inboxes[taker.worker]));
     let engine = &cx.shared.engine;
     let mut tracking = match session.tracking.take() {
-        None => Box::new(Tracking::new(engine.track(taker.connection_id.client, tell))),
+        None => Box::new(Tracking::new(engine.track(taker.connection_id.client, notifier))),
         Some(tracking) => {
-            tracking.tracker.hand_over(taker.connection_id.client, tell);
+            tracking.tracker.hand_over(taker.connection_id.client, notifier);
             tracking
         }
     };

@@ -83,7 +83,7 @@ pub(crate) fn watch(
     let mark = session.outbox.reply.len();
     begun(session, id, lsn, (start == Start::Snapshot).then_some(&*subscribed.answer));
     hold_position(session, mark, lsn, cx);
-    replaced.tell(session);
+    replaced.notify(session);
     Ok(())
 }
 

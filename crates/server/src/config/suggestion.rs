@@ -5,8 +5,14 @@ use super::setting::{SETTINGS, Setting};
 /// Least similarity of two names for a suggestion; 1 is equal.
 const SIMILAR: f64 = 0.75;
 
+/// Most bytes of a name that is compared: names of `CONFIG SET` come from clients.
+const NAME_BYTES_MAX: usize = 64;
+
 /// Returns the setting with the most similar name, if any is similar enough.
 pub(crate) fn nearest(name: &str) -> Option<&'static str> {
+    if name.len() > NAME_BYTES_MAX {
+        return None;
+    }
     let name = name.to_ascii_lowercase();
     SETTINGS
         .iter()

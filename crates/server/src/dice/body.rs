@@ -38,7 +38,7 @@ pub(super) struct Body {
 
 /// Data of a body of elements that the answer does not contain.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Place<'a> {
+pub(super) struct ElementContext<'a> {
     /// Rank of the first element, counted from 1.
     pub(super) first: Rank,
     /// Requested member.
@@ -72,7 +72,7 @@ pub(super) fn put(
     buffer: &mut Vec<u8>,
     body: Body,
     answers: &mut Answers<'_>,
-    place: &Place<'_>,
+    place: &ElementContext<'_>,
 ) -> Result<(), Unanswerable> {
     if body.shape == Shape::None {
         return Ok(());
@@ -192,14 +192,14 @@ fn many(answers: &mut Answers<'_>) -> Result<usize, Unanswerable> {
 mod tests {
     use super::*;
 
-    fn body(shape: Shape, answer: &[u8], place: &Place<'_>) -> Result<Vec<u8>, Unanswerable> {
+    fn body(shape: Shape, answer: &[u8], place: &ElementContext<'_>) -> Result<Vec<u8>, Unanswerable> {
         let mut buffer = Vec::new();
         put(&mut buffer, Body { field: 3, shape }, &mut Answers::of(answer), place)?;
         Ok(buffer)
     }
 
     fn plain(shape: Shape, answer: &[u8]) -> Result<Vec<u8>, Unanswerable> {
-        body(shape, answer, &Place::default())
+        body(shape, answer, &ElementContext::default())
     }
 
     #[test]
@@ -225,14 +225,14 @@ mod tests {
     #[test]
     fn elements_have_ranks_from_one() {
         let answer = b"*2\r\n*2\r\n$1\r\na\r\n,1\r\n*2\r\n$1\r\nb\r\n,-2\r\n";
-        let ranked = |first| body(Shape::Elements, answer, &Place { first, member: b"" });
+        let ranked = |first| body(Shape::Elements, answer, &ElementContext { first, member: b"" });
         let element = |rank: u8| [b"\x0a\x07\x08\x01\x12\x01a\x18".as_slice(), &[rank]].concat();
         let minus_two = b"\x08\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01\x12\x01b";
         let other = |rank: u8| [b"\x0a\x10".as_slice(), minus_two, b"\x18", &[rank]].concat();
         let expected = |one, two| [b"\x1a\x1b".as_slice(), &element(one), &other(two)].concat();
         assert_eq!(ranked(Rank::Ascending(3)), Ok(expected(3, 4)));
         assert_eq!(ranked(Rank::Descending(3)), Ok(expected(3, 2)));
-        let place = Place { member: b"m", ..Place::default() };
+        let place = ElementContext { member: b"m", ..ElementContext::default() };
         let ranked = body(Shape::Element, b"*2\r\n:0\r\n,9\r\n", &place);
         assert_eq!(ranked, Ok(b"\x1a\x09\x12\x07\x08\x09\x12\x01m\x18\x01".to_vec()));
         assert_eq!(body(Shape::Element, b"_\r\n", &place), Ok(b"\x1a\x05\x12\x03\x12\x01m".to_vec()));

@@ -4,7 +4,7 @@
 //! replaces it immediately. So limits on replies and the wait for durability apply to frames too.
 
 use super::answer::{Answer, Answers};
-use super::body::{self, Body, Place, Rank};
+use super::body::{self, Body, ElementContext, Rank};
 use super::frame::{self, FRAME_LIMIT, Framed, HEADER_BYTES, STRANGER_FRAME_LIMIT};
 use super::introduction::{self, Introduction};
 use super::notice::Notice;
@@ -137,13 +137,13 @@ impl Conversation {
             return self.refuse_command(session, LOADING, cx);
         }
         match row.plan {
-            Plan::Plain => self.run_as(session, row.body, &words, &Place::default(), cx),
+            Plan::Plain => self.run_as(session, row.body, &words, &ElementContext::default(), cx),
             Plan::Auth => {
-                self.run_as(session, row.body, &words, &Place::default(), cx);
+                self.run_as(session, row.body, &words, &ElementContext::default(), cx);
                 self.introduction.announce(session, cx);
             }
             Plan::Zadd => match sorted_sets::check_scores(&words) {
-                Ok(()) => self.run_as(session, row.body, &words, &Place::default(), cx),
+                Ok(()) => self.run_as(session, row.body, &words, &ElementContext::default(), cx),
                 Err(text) => self.refuse_command(session, &text, cx),
             },
             Plan::Zrank => {
@@ -152,7 +152,13 @@ impl Conversation {
                 if words.len() == 3 {
                     words.push(b"WITHSCORE");
                 }
-                self.run_as(session, row.body, &words, &Place { member, ..Place::default() }, cx);
+                self.run_as(
+                    session,
+                    row.body,
+                    &words,
+                    &ElementContext { member, ..ElementContext::default() },
+                    cx,
+                );
             }
             Plan::Zrange => self.range(session, row, &words, cx),
             Plan::Zpop { from_end } => self.pop(session, row, words, from_end, cx),
@@ -190,7 +196,7 @@ impl Conversation {
         session: &mut Session,
         body: Body,
         words: &[&[u8]],
-        place: &Place<'_>,
+        place: &ElementContext<'_>,
         cx: &Context<'_>,
     ) {
         let mark = session.outbox.reply.len();
@@ -212,7 +218,7 @@ impl Conversation {
         redis.push(b"WITHSCORES");
         match &range.first {
             first @ FirstRank::Is(_) => {
-                let place = Place { first: first.resolve(0), ..Place::default() };
+                let place = ElementContext { first: first.resolve(0), ..ElementContext::default() };
                 self.run_as(session, row.body, &redis, &place, cx);
             }
             first @ FirstRank::FromEnd(_) => {
@@ -248,7 +254,7 @@ impl Conversation {
             let count: Words<'_> = [b"ZCARD".as_slice()].into_iter().chain(words.get(1).copied()).collect();
             self.run_with_count(session, row.body, &count, &words, Rank::Descending, cx);
         } else {
-            let place = Place { first: Rank::Ascending(1), ..Place::default() };
+            let place = ElementContext { first: Rank::Ascending(1), ..ElementContext::default() };
             self.run_as(session, row.body, &words, &place, cx);
         }
     }
@@ -273,7 +279,12 @@ impl Conversation {
             let Some(Answer::Integer(count)) = answers.next() else {
                 return Err(result::Unanswerable::Unexpected);
             };
-            body::put(buffer, body, answers, &Place { first: rank(count), ..Place::default() })
+            body::put(
+                buffer,
+                body,
+                answers,
+                &ElementContext { first: rank(count), ..ElementContext::default() },
+            )
         });
     }
 
@@ -363,7 +374,7 @@ impl Conversation {
     fn answer(&mut self, session: &mut Session, body: Body, message: &[u8]) {
         let head = Head { message, fingerprint: 0 };
         result::write(&mut self.scratch, &head, |buffer| {
-            body::put(buffer, body, &mut Answers::of(&[]), &Place::default())
+            body::put(buffer, body, &mut Answers::of(&[]), &ElementContext::default())
         });
         session.outbox.reply.encoded(&self.scratch);
     }

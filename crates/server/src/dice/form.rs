@@ -1,7 +1,7 @@
 //! Format of emissions for clients of this protocol.
 
 use super::answer::{Answer, Answers};
-use super::body::{self, Body, Place, Rank};
+use super::body::{self, Body, ElementContext, Rank};
 use super::directory::Registration;
 use super::result::{self, Head, Unanswerable};
 use super::table;
@@ -15,7 +15,7 @@ pub(crate) struct Form {
     first: Rank,
     member: Box<[u8]>,
     /// Whether the message of a result is the value itself, for reads of a single value.
-    tells_value: bool,
+    shows_value: bool,
     /// Makes the subscription visible to the client's other connections.
     registration: Option<Registration>,
 }
@@ -37,8 +37,8 @@ impl Form {
             [b"zrank", _, ranked, _] => member = ranked,
             _ => {}
         }
-        let tells_value = row.name == "GET";
-        Some(Form { fingerprint, body, first, member: member.into(), tells_value, registration: None })
+        let shows_value = row.name == "GET";
+        Some(Form { fingerprint, body, first, member: member.into(), shows_value, registration: None })
     }
 
     pub(super) fn fingerprint(&self) -> u64 {
@@ -62,8 +62,8 @@ impl Form {
             Some(Answer::Error(text)) => result::write_error(&mut buffer, text, self.fingerprint),
             first => {
                 let message = match first {
-                    Some(Answer::Text(value)) if self.tells_value => value,
-                    _ if self.tells_value => b"",
+                    Some(Answer::Text(value)) if self.shows_value => value,
+                    _ if self.shows_value => b"",
                     _ => b"OK",
                 };
                 result::write(&mut buffer, &self.head(message), |buffer| self.put_body(buffer, answer));
@@ -84,7 +84,7 @@ impl Form {
     }
 
     fn put_body(&self, buffer: &mut Vec<u8>, answer: &[u8]) -> Result<(), Unanswerable> {
-        let place = Place { first: self.first, member: &self.member };
+        let place = ElementContext { first: self.first, member: &self.member };
         body::put(buffer, self.body, &mut Answers::of(answer), &place)
     }
 }

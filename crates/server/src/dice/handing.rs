@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::net::connection_id::ConnectionAddress;
 use crate::net::inbox::Message;
 use crate::session::{NAMES_LIMIT, Session};
-use crate::subscription::cursor::{Cursor, Place};
+use crate::subscription::cursor::{Cursor, ResumePosition};
 use crate::subscription::lifecycle;
 use crate::subscription::read_subscription::ReadSubscription;
 use tidemark_log::Lsn;
@@ -40,13 +40,13 @@ pub(super) fn end(session: &mut Session, fingerprint: u64, cx: &Context<'_>) -> 
 }
 
 /// Resumes a subscription at a place, on the connection that listens.
-pub(crate) fn go_on(session: &mut Session, place: Place, base: u64, cx: &Context<'_>) {
+pub(crate) fn go_on(session: &mut Session, place: ResumePosition, base: u64, cx: &Context<'_>) {
     match cx.shared.dice.listener_for(session.client.id) {
         Some(listener) => {
             let place = place.for_another();
             // The worker was registered as a listener with the request.
             lifecycle::leave_if_unused(session, &place.query, cx);
-            tell(listener, Notice::TakeOver(vec![Handed { place, base, replaces: true }]), cx);
+            notify(listener, Notice::TakeOver(vec![Handed { place, base, replaces: true }]), cx);
         }
         None => take_over(session, Handed { place, base, replaces: true }, cx),
     }
@@ -58,7 +58,7 @@ pub(super) fn heed(session: &mut Session, notice: Notice, cx: &Context<'_>) {
         Notice::HandOver(listener) => hand_over(session, listener, cx),
         Notice::TakeOver(all) => match cx.shared.dice.listener_for(session.client.id) {
             // Another connection has started to listen. Each is later than the last, so this ends.
-            Some(later) => tell(later, Notice::TakeOver(all), cx),
+            Some(later) => notify(later, Notice::TakeOver(all), cx),
             None => all.into_iter().for_each(|handed| take_over(session, handed, cx)),
         },
         Notice::End(fingerprint) => drop(end(session, fingerprint, cx)),
@@ -75,7 +75,7 @@ fn hand_over(session: &mut Session, listener: ConnectionAddress, cx: &Context<'_
     if !all.is_empty() {
         lifecycle::end_all(session, cx);
         session.show_state();
-        tell(listener, Notice::TakeOver(all), cx);
+        notify(listener, Notice::TakeOver(all), cx);
     }
 }
 
@@ -96,11 +96,11 @@ fn take_over(session: &mut Session, handed: Handed, cx: &Context<'_>) {
 pub(super) fn introduce(session: &Session, id: &str, watches: bool, cx: &Context<'_>) {
     let here = session.address();
     for other in cx.shared.dice.introduce(here, id, watches) {
-        tell(other, Notice::HandOver(here), cx);
+        notify(other, Notice::HandOver(here), cx);
     }
 }
 
 /// Notifies another connection of the client.
-pub(super) fn tell(connection: ConnectionAddress, notice: Notice, cx: &Context<'_>) {
+pub(super) fn notify(connection: ConnectionAddress, notice: Notice, cx: &Context<'_>) {
     cx.shared.inboxes[connection.worker].send(Message::Dice(connection.connection_id, notice));
 }

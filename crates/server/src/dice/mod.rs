@@ -49,7 +49,7 @@ pub(crate) fn begins_frame(first: u8) -> bool {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_first_byte_tells_the_protocols_apart() {
+    fn the_first_byte_distinguishes_the_protocols() {
         for first in 0..=u8::MAX {
             assert_eq!(super::begins_frame(first), first <= 2);
         }

@@ -1,7 +1,7 @@
 //! Notices between the connections of one client.
 
 use crate::net::connection_id::ConnectionAddress;
-use crate::subscription::cursor::Place;
+use crate::subscription::cursor::ResumePosition;
 
 /// Notice from another connection of the same client.
 pub(crate) enum Notice {
@@ -16,7 +16,7 @@ pub(crate) enum Notice {
 /// A subscription that is handed over to another connection.
 pub(crate) struct Handed {
     /// Place after the last emission that the client has.
-    pub(super) place: Place,
+    pub(super) place: ResumePosition,
     /// Number of the last emission before the subscription's own numbering starts.
     pub(super) base: u64,
     /// Whether it replaces a subscription that the connection already has to the query.

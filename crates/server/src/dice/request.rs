@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_text_is_told_apart_from_what_is_no_message() {
+    fn invalid_text_is_distinguished_from_an_invalid_message() {
         assert_eq!(decode(b"\x0a\x01A\x12\x01\xff", &LIMITS).map(drop), Err(RequestError::NotText));
         assert_eq!(decode(b"\x0a\x02A", &LIMITS).map(drop), Err(RequestError::Malformed(Malformed)));
     }

@@ -1,14 +1,14 @@
 //! `X.WATCH`, `UNWATCH`, `EMITRECONNECT` and `EMITACK` of this protocol.
 
 use super::form::Form;
-use super::handing::{end, place, tell};
+use super::handing::{end, notify, place};
 use super::notice::{Handed, Notice};
 use super::request::Words;
 use super::table::Row;
 use super::{fingerprint, sorted_sets};
 use crate::context::Context;
 use crate::session::{NAMES_LIMIT, Session};
-use crate::subscription::cursor::Place;
+use crate::subscription::cursor::ResumePosition;
 use crate::subscription::delivery::Delivery;
 use crate::subscription::lifecycle;
 use crate::subscription::pending_resumption::{ResumeRequest, Resumption};
@@ -36,11 +36,11 @@ pub(super) fn watch(
     let read = Read::new(session.db, session.outbox.reply.protocol(), &words, Filter::default())?;
     let subscribed = cx.shared.engine.subscribe(read, session.client.worker, cx.now_us)?;
     cx.shared.watching_began(cx.now_us);
-    let told = begin(session, &subscribed, answer, cx);
+    let answered = begin(session, &subscribed, answer, cx);
     if !session.subscriptions.reads.contains(subscribed.query.id()) {
         lifecycle::leave_if_unused(session, &subscribed.query, cx);
     }
-    told
+    answered
 }
 
 fn begin(
@@ -57,9 +57,9 @@ fn begin(
     let form = Form::of(query.read(), fingerprint::of(query, base)).ok_or(CommandError::Syntax)?;
     form.begin(answer, &subscribed.answer).map_err(|why| CommandError::Text(why.to_string().into()))?;
     if known.is_none() {
-        let handed = Handed { place: Place::new(query.clone(), *number), base, replaces: false };
+        let handed = Handed { place: ResumePosition::new(query.clone(), *number), base, replaces: false };
         match cx.shared.dice.listener_for(connection) {
-            Some(listener) => tell(listener, Notice::TakeOver(vec![handed]), cx),
+            Some(listener) => notify(listener, Notice::TakeOver(vec![handed]), cx),
             None => place(session, handed, subscribed.lsn, cx),
         }
     }
@@ -99,7 +99,7 @@ pub(super) fn unwatch(
     let fingerprint = number(fingerprint).ok_or(CommandError::NotAnInteger)?;
     if !end(session, fingerprint, cx) {
         for other in cx.shared.dice.others(session.client.id) {
-            tell(other, Notice::End(fingerprint), cx);
+            notify(other, Notice::End(fingerprint), cx);
         }
     }
     Ok(())

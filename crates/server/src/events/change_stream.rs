@@ -5,10 +5,10 @@ use crate::session::Session;
 use std::time::Instant;
 
 /// Writes pending changes until the client's outbox is full.
-pub(crate) fn tell(session: &mut Session, cx: &Context<'_>) {
+pub(crate) fn write_changes(session: &mut Session, cx: &Context<'_>) {
     let Session { subscriptions, outbox, .. } = &mut *session;
     let Some(following) = &mut subscriptions.following else { return };
-    if following.tell(outbox, &cx.counters.changes) {
+    if following.write_changes(outbox, &cx.counters.changes) {
         subscriptions.following = None;
         session.show_state();
     }
@@ -16,9 +16,9 @@ pub(crate) fn tell(session: &mut Session, cx: &Context<'_>) {
 
 /// Writes pending changes, and a progress frame if one is due.
 pub(crate) fn time_has_come(session: &mut Session, now: Instant, cx: &Context<'_>) {
-    tell(session, cx);
+    write_changes(session, cx);
     let Session { subscriptions, outbox, .. } = session;
     if let Some(following) = &mut subscriptions.following {
-        following.tell_progress(now, outbox);
+        following.write_progress(now, outbox);
     }
 }

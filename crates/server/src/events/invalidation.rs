@@ -14,14 +14,14 @@ use crate::session::{Mode, Session};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tidemark_engine::command::parse;
-use tidemark_engine::tracking::{Invalidation, Stale, Tell, Tracker};
+use tidemark_engine::tracking::{Invalidation, Notifier, Stale, Tracker};
 use tidemark_engine::{Protocol, Reply};
 
 /// Channel of invalidations for RESP2 subscribers.
 const CHANNEL: &[u8] = b"__redis__:invalidate";
 
 /// Returns the callback that notifies the receiving connection of a tracker's invalidations.
-pub(crate) fn tell(owner: ConnectionAddress, taker: ConnectionId, inbox: Arc<Inbox>) -> Tell {
+pub(crate) fn notifier(owner: ConnectionAddress, taker: ConnectionId, inbox: Arc<Inbox>) -> Notifier {
     Box::new(move |tracker| {
         let source = Source { tracker: Arc::clone(tracker), owner };
         inbox.send(Message::Invalidated(taker, source));

@@ -61,7 +61,7 @@ impl KeyspaceEvents {
 }
 
 impl EventAudience for KeyspaceEvents {
-    fn tell(&self, events: &[Event], cause: Cause) {
+    fn publish(&self, events: &[Event], cause: Cause) {
         if !self.pubsub.has_subscriptions() {
             return;
         }

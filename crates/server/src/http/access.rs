@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_somebody_made_up_for_this_machine_is_refused_while_there_is_no_password() {
+    fn a_foreign_host_name_is_refused_while_there_is_no_password() {
         let with = |host| headers(&[("host", host)]);
         for host in ["127.0.0.1", "127.0.0.1:7380", "[::1]:7380", "[::1]", "localhost:7380", "LocalHost"] {
             assert_eq!(check_origin(&config("", &[]), &with(host)), Ok(()), "{host}");

@@ -167,7 +167,7 @@ struct Notices {
     follower: Follower,
     called: Arc<Notify>,
     /// Last LSN that was sent to the client.
-    told: Lsn,
+    sent: Lsn,
     progress: Option<Duration>,
     /// When a progress notice is due, unless a change is sent before.
     progress_at: Option<Instant>,
@@ -192,7 +192,7 @@ impl Notices {
             shared,
             follower,
             called,
-            told: seen,
+            sent: seen,
             progress,
             progress_at: None,
             has_ended: false,
@@ -209,19 +209,19 @@ impl Notices {
     /// Returns the next notice; `None` at the end. Cancel-safe.
     async fn next(&mut self) -> Option<Notice> {
         while !self.has_ended {
-            if let Some(told) = self.follower.next() {
-                self.told = told.lsn;
+            if let Some(record) = self.follower.next() {
+                self.sent = record.lsn;
                 self.await_progress();
                 self.shared.counters.last().inspect(|counters| counters.changes.add(1));
-                let json = String::from_utf8(told.payload).expect("JSON is text");
-                return Some(Notice::Change { lsn: told.lsn, json });
+                let json = String::from_utf8(record.payload).expect("JSON is text");
+                return Some(Notice::Change { lsn: record.lsn, json });
             }
             if let Some(end) = self.follower.end() {
                 self.has_ended = true;
                 return Some(match end {
-                    End::Stale(floor) => Notice::Stale { lsn: self.told, floor },
+                    End::Stale(floor) => Notice::Stale { lsn: self.sent, floor },
                     End::Unreadable(reason) | End::TooLong(reason) => {
-                        Notice::Failed { lsn: self.told, reason }
+                        Notice::Failed { lsn: self.sent, reason }
                     }
                 });
             }
@@ -230,7 +230,7 @@ impl Notices {
                 () = until(self.progress_at) => {
                     self.await_progress();
                     if let Some(lsn) = self.follower.caught_up_to() {
-                        self.told = lsn;
+                        self.sent = lsn;
                         return Some(Notice::Progress(lsn));
                     }
                 }

@@ -84,7 +84,7 @@ impl Places {
             // Recently accepted connections may have sent their requests: let these be read.
             tokio::task::yield_now().await;
         }
-        let unclosed = "nobody closes the semaphores of places";
+        let unclosed = "the semaphores of places are never closed";
         if self.evict(true) {
             return (ordinary.acquire_owned().await.expect(unclosed), true);
         }
@@ -392,7 +392,7 @@ mod tests {
             if !visit.find_ordinary_place() {
                 return "no place";
             }
-            go_on.acquire().await.expect("nobody closes it").forget();
+            go_on.acquire().await.expect("it is never closed").forget();
             "answer"
         };
         let probe = async |ConnectInfo(visit): ConnectInfo<Visit>| {
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn while_all_are_served_there_are_places_for_health_alone_and_nobody_served_is_cut_off() {
+    fn while_all_connections_are_in_use_only_health_checks_are_accepted_and_no_served_client_is_cut_off() {
         runtime().block_on(async {
             let go_on = Arc::new(Semaphore::new(0));
             let address = serve(2, slow(Arc::clone(&go_on))).await;
@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_sends_no_request_makes_room_for_those_who_do() {
+    fn an_idle_connection_is_closed_for_a_client_with_a_request() {
         let runtime = runtime();
         let (few, address) = runtime.block_on(listener(1, Duration::from_millis(50)));
         std::thread::spawn(move || {
@@ -462,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_watches_stays_silent_as_long_as_need_be_and_leaves_its_place_to_others() {
+    fn a_watching_client_may_stay_silent_and_frees_its_place_for_other_clients() {
         let runtime = runtime();
         let (few, address) = runtime.block_on(listener(1, Duration::from_millis(50)));
         std::thread::spawn(move || {
@@ -489,14 +489,14 @@ mod tests {
     }
 
     #[test]
-    fn whoever_watches_and_does_not_read_makes_room_too() {
+    fn a_watching_client_that_does_not_read_is_closed_for_room_too() {
         let runtime = runtime();
         let (few, address) = runtime.block_on(listener(1, Duration::from_millis(50)));
         let places = Arc::new(Semaphore::new(1));
         let place = Arc::clone(&places);
         runtime.block_on(async {
             let watch = async move |ConnectInfo(visit): ConnectInfo<Visit>| {
-                visit.watch_from(place.try_acquire_owned().expect("nobody else watches"));
+                visit.watch_from(place.try_acquire_owned().expect("there is no other watcher"));
                 Body::from_stream(futures_util::stream::repeat_with(|| {
                     Ok::<_, io::Error>(vec![b'x'; 100_000])
                 }))

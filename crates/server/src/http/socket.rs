@@ -108,7 +108,7 @@ impl Connection {
             tokio::select! {
                 message = web_socket::hear(&mut self.socket) => match message {
                     Some(Message::Text(text)) => self.hear(text.as_str()).await?,
-                    Some(_) => self.tell(&Notice::error("ERR messages are JSON text")).await?,
+                    Some(_) => self.send_notice(&Notice::error("ERR messages are JSON text")).await?,
                     None => return Err(Closed),
                 },
                 query = self.http_listener.next(self.last) => self.give_turn(query).await?,
@@ -123,7 +123,7 @@ impl Connection {
         let Some(watch) = self.watches.get_mut(&query) else { return Ok(()) };
         if let Some(pending) = watch.next() {
             // There may be more, which waits until the other queries had their turn.
-            self.http_listener.tell(query);
+            self.http_listener.notify(query);
             return self.give(query, pending).await;
         }
         if watch.has_ended() {
@@ -142,7 +142,7 @@ impl Connection {
             }
             return Ok(());
         }
-        self.tell(&pending.notice).await
+        self.send_notice(&pending.notice).await
     }
 
     /// Handles a message and answers it before anything else is sent: answers do not queue up.
@@ -150,7 +150,9 @@ impl Connection {
         let request: Request = match serde_json::from_str(text) {
             Ok(request) => request,
             Err(error) => {
-                return self.tell(&Notice::error(format!("ERR no message of this protocol: {error}"))).await;
+                return self
+                    .send_notice(&Notice::error(format!("ERR no message of this protocol: {error}")))
+                    .await;
             }
         };
         let id = request.id.clone();
@@ -172,13 +174,13 @@ impl Connection {
                 pending.notice.id = id;
                 self.give(query, pending).await?;
                 match then {
-                    Some(notice) => self.tell(&notice).await,
+                    Some(notice) => self.send_notice(&notice).await,
                     None => Ok(()),
                 }
             }
             Err(error) => {
                 let notice = Notice { id, ..Notice::error(error) };
-                self.tell(&notice).await
+                self.send_notice(&notice).await
             }
         }
     }
@@ -267,7 +269,7 @@ impl Connection {
         Ok(())
     }
 
-    async fn tell(&mut self, notice: &Notice) -> Result<(), Closed> {
+    async fn send_notice(&mut self, notice: &Notice) -> Result<(), Closed> {
         let text = serde_json::to_string(notice).expect("a notice has a form in JSON");
         self.send(Message::Text(Utf8Bytes::from(text))).await
     }

@@ -7,11 +7,11 @@ use crate::clock::now_us;
 use crate::command::watch_command::split;
 use crate::net::outbox::Until;
 use crate::shared::Shared;
-use crate::subscription::cursor::{self, Cursor, Older, Place, Resuming, Searched};
+use crate::subscription::cursor::{self, Cursor, Older, ResumePosition, Resuming, Searched};
 use crate::subscription::delivery::{Delivery, Options, Start, read_options};
 use crate::subscription::http_registry::HttpListener;
 use crate::subscription::json_cache::Json;
-use crate::subscription::replay_buffer::Tell;
+use crate::subscription::replay_buffer::Notifier;
 use crate::subscription::replay_queue::ReplayStart;
 use crate::subscription::resume_error::ResumeError;
 use serde::Serialize;
@@ -100,7 +100,7 @@ impl Watch {
     pub(crate) fn new(shared: &Arc<Shared>, http_listener: &Arc<HttpListener>, cursor: Cursor) -> Watch {
         let (shared, http_listener) = (Arc::clone(shared), Arc::clone(http_listener));
         shared.http_registry.join(cursor.query().id(), &http_listener);
-        http_listener.tell(cursor.query().id());
+        http_listener.notify(cursor.query().id());
         Watch { shared, http_listener, cursor, ready: VecDeque::new(), has_ended: false }
     }
 
@@ -119,13 +119,13 @@ impl Watch {
         (self.cursor, self.has_ended) = (cursor, false);
         // These notices belong to the old position.
         self.ready.clear();
-        self.http_listener.tell(self.cursor.query().id());
+        self.http_listener.notify(self.cursor.query().id());
     }
 
     /// Queues a notice to send before further emissions.
     pub(crate) fn say(&mut self, pending: impl Into<Pending>) {
         self.ready.push_back(pending.into());
-        self.http_listener.tell(self.cursor.query().id());
+        self.http_listener.notify(self.cursor.query().id());
     }
 
     /// Returns the current answer, to be sent first, and skips the emissions that it contains.
@@ -149,8 +149,8 @@ impl Watch {
             return None;
         }
         let mut one = Vec::with_capacity(1);
-        let tell = teller(&self.http_listener);
-        let older = Older { replays: &self.shared.replays, tell: &tell };
+        let notifier = notifier_of(&self.http_listener);
+        let older = Older { replays: &self.shared.replays, notifier: &notifier };
         if let Err(gone) = self.cursor.next(1, &mut one, &older) {
             return Some(self.begin_anew(gone));
         }
@@ -208,11 +208,11 @@ impl Drop for Watch {
 }
 
 /// Returns the callback by which a replay notifies this connection's subscriptions.
-fn teller(http_listener: &Arc<HttpListener>) -> impl Fn(Lsn) -> Tell + use<> {
+fn notifier_of(http_listener: &Arc<HttpListener>) -> impl Fn(Lsn) -> Notifier + use<> {
     let http_listener = Arc::clone(http_listener);
     move |query| {
         let http_listener = Arc::clone(&http_listener);
-        Box::new(move || http_listener.tell(query))
+        Box::new(move || http_listener.notify(query))
     }
 }
 
@@ -222,17 +222,17 @@ pub(crate) async fn resume(
     http_listener: &Arc<HttpListener>,
     id: Lsn,
     lsn: Lsn,
-) -> Result<Place, ResumeError> {
+) -> Result<ResumePosition, ResumeError> {
     let (found, listener) = (Arc::new(Notify::new()), shared.http_registry.listener());
-    let tell_listener = teller(http_listener);
-    let tell = |query| -> Tell {
-        let (found, tell_listener) = (Arc::clone(&found), tell_listener(query));
+    let notify_listener = notifier_of(http_listener);
+    let notifier = |query| -> Notifier {
+        let (found, notify_listener) = (Arc::clone(&found), notify_listener(query));
         Box::new(move || {
             found.notify_one();
-            tell_listener();
+            notify_listener();
         })
     };
-    let older = Older { replays: &shared.replays, tell: &tell };
+    let older = Older { replays: &shared.replays, notifier: &notifier };
     let mut search = match cursor::resume(&shared.engine, id, ReplayStart::Behind(lsn), listener, &older)? {
         Resuming::Found(place) => return Ok(place),
         Resuming::PendingResumption(search) => search,
@@ -320,31 +320,31 @@ mod tests {
         (Watch::new(shared, &Arc::new(HttpListener::default()), cursor), subscribed)
     }
 
-    fn told(pending: Option<Pending>) -> Option<(&'static str, Option<Until>)> {
+    fn summary(pending: Option<Pending>) -> Option<(&'static str, Option<Until>)> {
         pending.map(|pending| (pending.notice.kind, pending.after))
     }
 
     #[test]
-    fn nothing_is_told_that_a_crash_could_take_back_if_all_is_durable() {
+    fn under_always_no_emission_precedes_its_durable_record() {
         let (shared, _) = server(Durability::Always);
         let (mut watch, subscribed) = watch(&shared);
-        assert_eq!(told(Some(watch.show(&subscribed))), Some(("snapshot", Some(Until::Durable(Lsn(1))))));
+        assert_eq!(summary(Some(watch.show(&subscribed))), Some(("snapshot", Some(Until::Durable(Lsn(1))))));
         set(&shared, "1");
-        assert_eq!(told(watch.next()), Some(("emission", Some(Until::Durable(Lsn(2))))));
+        assert_eq!(summary(watch.next()), Some(("emission", Some(Until::Durable(Lsn(2))))));
         set(&shared, "2");
         shared.engine.log().wait_durable(Lsn(3)).expect("it is stored");
-        assert_eq!(told(watch.next()), Some(("emission", None)));
-        assert_eq!(told(watch.next()), None);
-        assert_eq!(told(Some(watch.show(&subscribed))), Some(("snapshot", None)));
+        assert_eq!(summary(watch.next()), Some(("emission", None)));
+        assert_eq!(summary(watch.next()), None);
+        assert_eq!(summary(Some(watch.show(&subscribed))), Some(("snapshot", None)));
     }
 
     #[test]
-    fn what_need_not_be_durable_is_told_when_it_survives_the_process() {
+    fn emissions_without_durability_are_sent_when_written() {
         let (shared, _) = server(Durability::Off);
         let (mut watch, subscribed) = watch(&shared);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        let told = |pending: Option<Pending>| {
-            let Pending { notice, after } = pending.expect("there is something to tell");
+        let summary = |pending: Option<Pending>| {
+            let Pending { notice, after } = pending.expect("there is a notice to send");
             if let Some(until) = after {
                 assert!(matches!(until, Until::Written(_)), "{until:?}");
                 assert!(runtime.block_on(shared.http_registry.wait_for_log(shared.engine.log(), until)));
@@ -352,10 +352,10 @@ mod tests {
             }
             notice.kind
         };
-        assert_eq!(told(Some(watch.show(&subscribed))), "snapshot");
+        assert_eq!(summary(Some(watch.show(&subscribed))), "snapshot");
         assert!(shared.engine.log().written() >= subscribed.lsn);
         set(&shared, "1");
-        assert_eq!(told(watch.next()), "emission");
+        assert_eq!(summary(watch.next()), "emission");
         assert!(shared.engine.log().written() >= Lsn(2));
     }
 
@@ -364,7 +364,7 @@ mod tests {
         let (shared, _) = server(Durability::Off);
         let (mut watch, subscribed) = watch(&shared);
         watch.end("ERR why");
-        let notice = serde_json::to_value(watch.next().expect("it is told").notice).expect("JSON");
+        let notice = serde_json::to_value(watch.next().expect("the notice is sent").notice).expect("JSON");
         let name = format!("{}-0", subscribed.query.id());
         assert_eq!(notice, serde_json::json!({ "type": "failed", "sub_id": name, "error": "ERR why" }));
         assert!(watch.next().is_none() && watch.has_ended());
@@ -395,24 +395,24 @@ mod tests {
     }
 
     #[test]
-    fn the_floor_of_what_is_stale_is_told_when_its_record_is_durable() {
+    fn a_stale_floor_is_sent_when_its_record_is_durable() {
         let (shared, _) = server(Durability::Always);
         shared.engine.limit_retention(RetentionLimits { bytes: 0, age_us: u64::MAX });
         let (mut watch, _) = watch(&shared);
         // The query retains its last emission regardless of the limit.
         ["1", "2", "3"].into_iter().for_each(|value| set(&shared, value));
-        let pending = watch.next().expect("there is something to tell");
+        let pending = watch.next().expect("there is a notice to send");
         let Body::Stale { floor, .. } = &pending.notice.body else { panic!("{pending:?}") };
         assert_eq!(pending.after, Some(Until::Durable(Lsn(*floor))));
     }
 
     #[test]
-    fn whoever_leaves_last_ends_that_the_engine_tells_of_the_query() {
+    fn the_last_subscriber_that_leaves_ends_the_engines_notifications() {
         let (shared, _) = server(Durability::Off);
         let ((first, _), (second, _)) = (watch(&shared), watch(&shared));
-        assert_eq!(shared.engine.next_forgetting_us(), None, "somebody listens");
+        assert_eq!(shared.engine.next_forgetting_us(), None, "a receiver listens");
         drop(first);
-        assert_eq!(shared.engine.next_forgetting_us(), None, "somebody listens still");
+        assert_eq!(shared.engine.next_forgetting_us(), None, "a listener is left");
         drop(second);
         assert!(shared.engine.next_forgetting_us().is_some(), "it is kept for a while, and no longer");
     }

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn publications_take_bounded_memory_and_whoever_misses_one_is_cut_off() {
+    fn publications_take_bounded_memory_and_a_subscriber_that_misses_one_is_disconnected() {
         let mut waiting = Waiting::default();
         let (one, other) = (ConnectionId { slot: 1, client: 1 }, ConnectionId { slot: 2, client: 2 });
         for _ in 0..1000 {

@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn asking_whether_an_address_is_free_accepts_nobody() {
+    fn probing_an_address_accepts_no_connection() {
         let config = config("127.0.0.72");
         let address = SocketAddr::new(Ipv4Addr::new(127, 0, 0, 72).into(), config.port);
         let done = AtomicBool::new(false);
@@ -220,7 +220,7 @@ mod tests {
                     let socket = tcp_socket(address).expect("a socket");
                     let own = SocketAddr::from(([127, 0, 0, 73], 0));
                     socket.bind(&own.into()).expect("a port");
-                    let refused = socket.connect(&address.into()).expect_err("nobody listens");
+                    let refused = socket.connect(&address.into()).expect_err("no server listens");
                     assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
                 }
             });
@@ -228,7 +228,7 @@ mod tests {
                 check_free(&config).expect("free");
             }
             done.store(true, Ordering::Relaxed);
-            client.join().expect("nobody accepted the client");
+            client.join().expect("no worker accepted the client");
         });
     }
 }

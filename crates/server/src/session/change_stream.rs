@@ -3,7 +3,7 @@
 use crate::net::outbox::Outbox;
 use crate::observe::counters::Counter;
 use std::time::{Duration, Instant};
-use tidemark_changes::{End, Follower, Format, Told};
+use tidemark_changes::{EncodedRecord, End, Follower, Format};
 use tidemark_log::Lsn;
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -13,7 +13,7 @@ pub(crate) struct ChangeStream {
     follower: Follower,
     format: Format,
     /// LSN of the last record sent to the client.
-    told: Lsn,
+    sent: Lsn,
     /// There may be changes that the outbox had no room for.
     is_behind: bool,
     /// A progress frame is sent after this time without a change.
@@ -32,7 +32,7 @@ impl ChangeStream {
         place: OwnedSemaphorePermit,
     ) -> ChangeStream {
         let progress_at = progress.map(|after| Instant::now() + after);
-        ChangeStream { follower, format, told: seen, is_behind: false, progress, progress_at, _place: place }
+        ChangeStream { follower, format, sent: seen, is_behind: false, progress, progress_at, _place: place }
     }
 
     /// Whether there may be changes to write, and the outbox has room for them.
@@ -46,7 +46,7 @@ impl ChangeStream {
     }
 
     /// Writes pending changes until the outbox is full. Returns whether the stream has ended.
-    pub(crate) fn tell(&mut self, outbox: &mut Outbox, written: &Counter) -> bool {
+    pub(crate) fn write_changes(&mut self, outbox: &mut Outbox, written: &Counter) -> bool {
         let is_all = self.write(outbox, written);
         let end = if is_all { self.follower.end() } else { None };
         if let Some(end) = &end {
@@ -56,9 +56,9 @@ impl ChangeStream {
     }
 
     /// Writes a progress frame if one is due.
-    pub(crate) fn tell_progress(&mut self, now: Instant, outbox: &mut Outbox) {
+    pub(crate) fn write_progress(&mut self, now: Instant, outbox: &mut Outbox) {
         if self.progress_at.is_some_and(|at| at <= now) {
-            self.write_progress(outbox);
+            self.write_progress_frame(outbox);
         }
     }
 
@@ -69,28 +69,28 @@ impl ChangeStream {
             if self.is_behind {
                 return false;
             }
-            let Some(told) = self.follower.next() else { return true };
-            self.write_change(&told, outbox);
+            let Some(record) = self.follower.next() else { return true };
+            self.write_change(&record, outbox);
             written.add(1);
         }
     }
 
-    fn write_change(&mut self, told: &Told, outbox: &mut Outbox) {
-        self.told = told.lsn;
+    fn write_change(&mut self, record: &EncodedRecord, outbox: &mut Outbox) {
+        self.sent = record.lsn;
         self.progress_at = self.progress.map(|after| Instant::now() + after);
-        begin(b"change", told.lsn, 3, outbox);
+        begin(b"change", record.lsn, 3, outbox);
         match self.format {
-            Format::Json => outbox.reply.bulk(&told.payload),
-            Format::Binary => outbox.reply.encoded(&told.payload),
+            Format::Json => outbox.reply.bulk(&record.payload),
+            Format::Binary => outbox.reply.encoded(&record.payload),
         }
     }
 
     /// Writes a progress frame if the client has everything.
-    fn write_progress(&mut self, outbox: &mut Outbox) {
+    fn write_progress_frame(&mut self, outbox: &mut Outbox) {
         if outbox.has_room()
             && let Some(lsn) = self.follower.caught_up_to()
         {
-            self.told = lsn;
+            self.sent = lsn;
             begin(b"progress", lsn, 2, outbox);
         }
         self.progress_at = self.progress.map(|after| Instant::now() + after);
@@ -100,11 +100,11 @@ impl ChangeStream {
     fn write_end(&self, end: &End, outbox: &mut Outbox) {
         match end {
             End::Stale(floor) => {
-                begin(b"stale", self.told, 3, outbox);
+                begin(b"stale", self.sent, 3, outbox);
                 outbox.reply.count(floor.0 as usize);
             }
             End::Unreadable(reason) | End::TooLong(reason) => {
-                begin(b"failed", self.told, 3, outbox);
+                begin(b"failed", self.sent, 3, outbox);
                 outbox.reply.bulk(reason.as_bytes());
             }
         }

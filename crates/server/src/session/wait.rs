@@ -39,7 +39,7 @@ pub(crate) enum WaitFor {
     /// Completion of a snapshot, reported by the snapshot thread.
     Snapshot,
     /// The place where a subscription resumes.
-    Place(Box<PendingResumption>),
+    Resumption(Box<PendingResumption>),
 }
 
 impl Wait {

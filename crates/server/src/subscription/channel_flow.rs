@@ -18,13 +18,13 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Notifications to the publishing thread. Last in the lock order: no lock is taken under it.
 #[derive(Debug, Default)]
 pub(crate) struct Mailbox {
-    told: Mutex<Told>,
+    notified: Mutex<Notified>,
     changed: Condvar,
 }
 
 /// Queries and channels to serve. Sets, which bounds them.
 #[derive(Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct Notified {
     /// Queries that have emitted, or whose replay has progressed.
     pub(crate) queries: BTreeSet<Lsn>,
     /// Channels whose last turn has ended.
@@ -56,15 +56,17 @@ impl Mailbox {
     }
 
     /// Waits for work; `None` when the thread is to end.
-    pub(crate) fn wait(&self) -> Option<Told> {
-        let is_idle =
-            |told: &mut Told| !told.is_stopping && told.queries.is_empty() && told.channels.is_empty();
-        let mut told = self.changed.wait_while(self.lock(), is_idle).unwrap_or_else(PoisonError::into_inner);
-        if told.is_stopping { None } else { Some(mem::take(&mut *told)) }
+    pub(crate) fn wait(&self) -> Option<Notified> {
+        let is_idle = |notified: &mut Notified| {
+            !notified.is_stopping && notified.queries.is_empty() && notified.channels.is_empty()
+        };
+        let mut notified =
+            self.changed.wait_while(self.lock(), is_idle).unwrap_or_else(PoisonError::into_inner);
+        if notified.is_stopping { None } else { Some(mem::take(&mut *notified)) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Told> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Notified> {
+        self.notified.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -140,14 +142,14 @@ mod tests {
         assert!(mailbox.lock().channels.is_empty() && second.deadline().is_some());
         assert_eq!(first.deadline(), None);
         second.note_progress(true);
-        assert_eq!(mailbox.wait().map(|told| told.channels.contains(&channel)), Some(true));
+        assert_eq!(mailbox.wait().map(|notified| notified.channels.contains(&channel)), Some(true));
     }
 
     #[test]
     fn a_mailbox_that_is_stopped_gives_nothing_more() {
         let mailbox = Mailbox::default();
         mailbox.look_at(Lsn(7));
-        assert_eq!(mailbox.wait().map(|told| told.queries.len()), Some(1));
+        assert_eq!(mailbox.wait().map(|notified| notified.queries.len()), Some(1));
         mailbox.look_at(Lsn(7));
         mailbox.stop();
         assert!(mailbox.wait().is_none());

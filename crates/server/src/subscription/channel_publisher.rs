@@ -12,7 +12,7 @@ use crate::events::publication::Kind;
 use crate::net::connection_id::ConnectionAddress;
 use crate::net::outbox::Until;
 use crate::shared::Shared;
-use crate::subscription::channel_flow::{Told, Turn};
+use crate::subscription::channel_flow::{Notified, Turn};
 use crate::subscription::channel_message;
 use crate::subscription::channel_registry::{ChannelRegistry, ChannelWatches};
 use crate::subscription::cursor::Cursor;
@@ -29,8 +29,8 @@ use tidemark_log::Lsn;
 pub(crate) fn start(shared: &Arc<Shared>) -> io::Result<JoinHandle<()>> {
     let shared = Arc::clone(shared);
     let serve = move || {
-        while let Some(told) = shared.channel_registry.mailbox.wait() {
-            ChannelPublisher::new(&shared).serve(told);
+        while let Some(notified) = shared.channel_registry.mailbox.wait() {
+            ChannelPublisher::new(&shared).serve(notified);
         }
     };
     std::thread::Builder::new().name("tidemark-channels".to_owned()).spawn(serve)
@@ -146,9 +146,9 @@ impl<'s> ChannelPublisher<'s> {
     }
 
     /// Publishes the pending emissions of the notified queries and channels.
-    pub(crate) fn serve(&self, told: Told) {
-        let mut channels = told.channels;
-        told.queries.into_iter().for_each(|query| channels.extend(self.registry.look(query)));
+    pub(crate) fn serve(&self, notified: Notified) {
+        let mut channels = notified.channels;
+        notified.queries.into_iter().for_each(|query| channels.extend(self.registry.look(query)));
         channels.iter().for_each(|channel| self.take_turn(channel));
     }
 

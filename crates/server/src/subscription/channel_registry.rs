@@ -6,7 +6,7 @@
 
 use crate::subscription::channel_flow::{Mailbox, Turn};
 use crate::subscription::cursor::{Cursor, Older};
-use crate::subscription::replay_buffer::Tell;
+use crate::subscription::replay_buffer::Notifier;
 use crate::subscription::replay_queue::ReplayQueue;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
@@ -186,11 +186,11 @@ impl ChannelWatches {
 impl Channel {
     /// Takes the emissions of the next turn, round robin over the watches, so none starves.
     pub(super) fn take(&mut self, replays: &ReplayQueue, mailbox: &Arc<Mailbox>) -> Due {
-        let tell = |query| -> Tell {
+        let notifier = |query| -> Notifier {
             let mailbox = Arc::clone(mailbox);
             Box::new(move || mailbox.look_at(query))
         };
-        let older = Older { replays, tell: &tell };
+        let older = Older { replays, notifier: &notifier };
         let (mut due, mut bytes) = (Due::default(), 0);
         while bytes <= TURN_BYTES {
             let next = self.behind.range((Bound::Excluded(self.last), Bound::Unbounded)).next();

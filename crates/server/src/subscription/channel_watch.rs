@@ -5,7 +5,7 @@ use crate::durability::hold::hold_position;
 use crate::session::Session;
 use crate::subscription::channel_message;
 use crate::subscription::channel_publisher::{ChannelPublisher, beginning};
-use crate::subscription::cursor::{Cursor, Place};
+use crate::subscription::cursor::{Cursor, ResumePosition};
 use crate::subscription::resume_error::ResumeError;
 use tidemark_engine::CommandError;
 use tidemark_engine::watch::Read;
@@ -45,7 +45,7 @@ pub(crate) fn begin(
 pub(crate) fn resume(
     session: &mut Session,
     channel: &[u8],
-    place: Place,
+    place: ResumePosition,
     lsn: Lsn,
     cx: &Context<'_>,
 ) -> Result<(), CommandError> {

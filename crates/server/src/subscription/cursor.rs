@@ -5,8 +5,8 @@
 //! the next one. Numbers are dense and the same in both, so nothing is missed or repeated at the
 //! switch.
 
-use crate::subscription::replay_buffer::{self, End, ReplayBuffer, Taken, Tell};
-use crate::subscription::replay_queue::{ReplayQueue, ReplayStart, Who};
+use crate::subscription::replay_buffer::{self, End, Notifier, ReplayBuffer, Taken};
+use crate::subscription::replay_queue::{ReplayQueue, ReplayReason, ReplayStart};
 use crate::subscription::resume_error::ResumeError;
 use tidemark_engine::watch::{Emission, Gone, Query, Resumed, SharedQuery};
 use tidemark_engine::{Engine, Reply};
@@ -32,44 +32,44 @@ pub(crate) struct Older<'a> {
     pub(crate) replays: &'a ReplayQueue,
     /// Makes the callback that notifies the subscriber's transport of replayed emissions of a
     /// query.
-    pub(crate) tell: &'a (dyn Fn(Lsn) -> Tell + Sync),
+    pub(crate) notifier: &'a (dyn Fn(Lsn) -> Notifier + Sync),
 }
 
 impl Older<'_> {
     fn begin(
         &self,
-        who: Who,
+        reason: ReplayReason,
         query: &SharedQuery,
         wanted: ReplayStart,
         gone: Gone,
     ) -> Result<ReplayBuffer, ResumeError> {
-        self.replays.begin(who, query, wanted, gone.floor, (self.tell)(query.id()))
+        self.replays.begin(reason, query, wanted, gone.floor, (self.notifier)(query.id()))
     }
 
     /// Returns a buffer that stays empty, because the server stops.
     fn begin_none(&self, query: &Query) -> ReplayBuffer {
-        replay_buffer::channel((self.tell)(query.id())).1
+        replay_buffer::channel((self.notifier)(query.id())).1
     }
 }
 
 /// Position where a subscription resumes: after the emission with this number.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct ResumePosition {
     pub(crate) query: SharedQuery,
     pub(crate) number: u64,
     buffer: Option<ReplayBuffer>,
 }
 
-impl Place {
+impl ResumePosition {
     /// Creates a place without a replay.
-    pub(crate) fn new(query: SharedQuery, number: u64) -> Place {
-        Place { query, number, buffer: None }
+    pub(crate) fn new(query: SharedQuery, number: u64) -> ResumePosition {
+        ResumePosition { query, number, buffer: None }
     }
 
     /// The same place for another connection, without the replay, whose notifications go to the
     /// connection that requested it.
-    pub(crate) fn for_another(self) -> Place {
-        Place::new(self.query, self.number)
+    pub(crate) fn for_another(self) -> ResumePosition {
+        ResumePosition::new(self.query, self.number)
     }
 }
 
@@ -77,7 +77,7 @@ impl Place {
 #[derive(Debug)]
 pub(crate) enum Resuming {
     /// The subscription resumes here.
-    Found(Place),
+    Found(ResumePosition),
     /// The place is being searched in the log.
     PendingResumption(Search),
 }
@@ -95,7 +95,7 @@ pub(crate) enum Searched {
     /// Not finished; the subscriber is notified.
     NotYet(Search),
     /// Finished.
-    Done(Result<Place, ResumeError>),
+    Done(Result<ResumePosition, ResumeError>),
 }
 
 impl Search {
@@ -109,7 +109,7 @@ impl Search {
             Some(Ok(number)) => Searched::Done(match engine.listen(query.id(), listener) {
                 // The query was removed, because it had no listener for too long.
                 None => Err(ResumeError::NotFound),
-                Some(_) => Ok(Place { query, number, buffer: Some(buffer) }),
+                Some(_) => Ok(ResumePosition { query, number, buffer: Some(buffer) }),
             }),
         }
     }
@@ -132,8 +132,8 @@ impl Cursor {
     }
 
     /// Resumes, at a place after `lsn`, a subscription whose sequence numbers begin after `base`.
-    pub(crate) fn at(place: Place, base: u64, lsn: Lsn) -> Cursor {
-        let Place { query, number, buffer } = place;
+    pub(crate) fn at(place: ResumePosition, base: u64, lsn: Lsn) -> Cursor {
+        let ResumePosition { query, number, buffer } = place;
         let lsn = lsn.max(query.id());
         Cursor { buffer, ..Cursor::behind(query, base, number.max(base), lsn) }
     }
@@ -143,8 +143,8 @@ impl Cursor {
     }
 
     /// The current position.
-    pub(crate) fn place(&self) -> Place {
-        Place::new(self.query.clone(), self.seen)
+    pub(crate) fn place(&self) -> ResumePosition {
+        ResumePosition::new(self.query.clone(), self.seen)
     }
 
     /// A copy at the same position, without the replay.
@@ -264,11 +264,15 @@ impl Cursor {
         older: &Older<'_>,
     ) -> Result<bool, Gone> {
         let Some(buffer) = &self.buffer else {
-            let begun =
-                match older.begin(Who::Slow, &self.query, ReplayStart::After(self.seen, self.lsn), gone) {
-                    Err(_) if older.replays.is_stopping() => older.begin_none(&self.query),
-                    begun => begun.map_err(|_| gone)?,
-                };
+            let begun = match older.begin(
+                ReplayReason::Slow,
+                &self.query,
+                ReplayStart::After(self.seen, self.lsn),
+                gone,
+            ) {
+                Err(_) if older.replays.is_stopping() => older.begin_none(&self.query),
+                begun => begun.map_err(|_| gone)?,
+            };
             self.buffer = Some(begun);
             return Ok(true);
         };
@@ -336,11 +340,11 @@ pub(crate) fn resume(
     match resumed {
         Resumed::Unknown => Err(ResumeError::NotFound),
         Resumed::Beyond(head) => Err(ResumeError::Invalid(head)),
-        Resumed::Behind { query, number } => Ok(Resuming::Found(Place::new(query, number))),
+        Resumed::Behind { query, number } => Ok(Resuming::Found(ResumePosition::new(query, number))),
         Resumed::Gone(gone) if wanted.lsn() < id => Err(ResumeError::Stale(gone.floor)),
         Resumed::Gone(gone) => {
             let query = engine.query(id).ok_or(ResumeError::NotFound)?;
-            let buffer = older.begin(Who::Resumption, &query, wanted, gone)?;
+            let buffer = older.begin(ReplayReason::Resumption, &query, wanted, gone)?;
             Ok(Resuming::PendingResumption(Search { query, buffer }))
         }
     }
@@ -477,12 +481,12 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_told_that_something_is_gone_because_the_server_stops() {
+    fn a_stopping_server_sends_no_stale_notice() {
         let subscribed = forgotten_emission();
         let cursor = || Cursor::new(subscribed.query.clone(), subscribed.number, subscribed.lsn);
         let (mut before, mut behind) = (cursor(), cursor());
-        let (replays, tell) = (ReplayQueue::new(1), |_| -> Tell { Box::new(|| {}) });
-        let older = Older { replays: &replays, tell: &tell };
+        let (replays, notifier) = (ReplayQueue::new(1), |_| -> Notifier { Box::new(|| {}) });
+        let older = Older { replays: &replays, notifier: &notifier };
         let next = |cursor: &mut Cursor| {
             let mut emissions = Vec::new();
             cursor.next(8, &mut emissions, &older).map(|()| emissions.len())
@@ -502,7 +506,7 @@ mod tests {
         let (replays, gone) = (ReplayQueue::new(1), Gone { floor: subscribed.lsn });
         let begin = || {
             replays.begin(
-                Who::Resumption,
+                ReplayReason::Resumption,
                 &subscribed.query,
                 ReplayStart::Behind(subscribed.lsn),
                 gone.floor,
@@ -512,13 +516,13 @@ mod tests {
         let fill = || -> Vec<ReplayBuffer> { std::iter::from_fn(|| begin().ok()).take(100_000).collect() };
         let mut waiting = fill();
         let most = waiting.len();
-        assert!(most < 100_000 && begin().is_err(), "whoever comes back is told to try again");
+        assert!(most < 100_000 && begin().is_err(), "a resuming subscriber is asked to try again");
         waiting.truncate(1);
         let come = (0..most).filter_map(|_| begin().ok()).count();
-        assert!(come > most / 2, "those who leave make room without having had their turn: {come}");
+        assert!(come > most / 2, "subscribers that leave make room without having had their turn: {come}");
 
-        let tell = |_| -> Tell { Box::new(|| {}) };
-        let older = Older { replays: &replays, tell: &tell };
+        let notifier = |_| -> Notifier { Box::new(|| {}) };
+        let older = Older { replays: &replays, notifier: &notifier };
         let slow = || {
             let mut slow = Cursor::new(subscribed.query.clone(), subscribed.number, subscribed.lsn);
             assert_eq!(slow.next(8, &mut Vec::new(), &older), Ok(()), "nothing is gone");
@@ -526,18 +530,18 @@ mod tests {
             slow
         };
         let many: Vec<Cursor> = (0..2 * most).map(|_| slow()).collect();
-        assert!((0..most).any(|_| begin().is_ok()), "slow ones keep nobody from coming back");
+        assert!((0..most).any(|_| begin().is_ok()), "slow subscribers prevent no resumption");
         assert!(replays.figures().1 > many.len());
     }
 
     #[test]
-    fn who_comes_back_and_who_is_slow_have_their_turns_one_after_the_other() {
+    fn resumed_and_slow_subscribers_alternate() {
         let subscribed = forgotten_emission();
         let (replays, wanted) = (ReplayQueue::new(1), ReplayStart::After(subscribed.number, subscribed.lsn));
         let back = ReplayStart::Behind(subscribed.lsn);
-        let tell = || -> Tell { Box::new(|| {}) };
-        let begin = || replays.begin(Who::Resumption, &subscribed.query, back, Lsn(1), tell());
-        let go_on = || replays.begin(Who::Slow, &subscribed.query, wanted, Lsn(1), tell());
+        let notifier = || -> Notifier { Box::new(|| {}) };
+        let begin = || replays.begin(ReplayReason::Resumption, &subscribed.query, back, Lsn(1), notifier());
+        let go_on = || replays.begin(ReplayReason::Slow, &subscribed.query, wanted, Lsn(1), notifier());
         let waiting = [begin(), begin(), go_on(), go_on(), go_on()];
         assert!(waiting.iter().all(Result::is_ok));
         let turns: Vec<ReplayStart> = (0..5).filter_map(|_| replays.next().map(|job| job.wanted)).collect();

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn options_are_told_from_operators() {
+    fn options_are_distinguished_from_operators() {
         let none = Delivery::default();
         assert_eq!(read(""), Ok((none, Start::Snapshot, String::new())));
         assert_eq!(read("HIGH | updates"), Ok((none, Start::Updates, "HIGH |".to_owned())));

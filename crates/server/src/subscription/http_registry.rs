@@ -23,7 +23,7 @@ pub(crate) struct HttpRegistry {
     /// Queries with emissions since the last look. The engine notifies once per query and look,
     /// which bounds the list.
     emitted: Mutex<Vec<SharedQuery>>,
-    told: Notify,
+    notified: Notify,
     log_moved: Notify,
     pause_changed: Notify,
     /// Answers as JSON.
@@ -41,7 +41,7 @@ impl HttpRegistry {
         HttpRegistry {
             listener,
             emitted: Mutex::default(),
-            told: Notify::new(),
+            notified: Notify::new(),
             log_moved: Notify::new(),
             pause_changed: Notify::new(),
             json: JsonCache::default(),
@@ -67,9 +67,9 @@ impl HttpRegistry {
 
     /// Notes that a query has emitted. Called from any thread, with shards locked. O(1) in the
     /// number of subscribers.
-    pub(crate) fn tell(&self, query: &SharedQuery) {
+    pub(crate) fn notify(&self, query: &SharedQuery) {
         lock(&self.emitted).push(query.clone());
-        self.told.notify_one();
+        self.notified.notify_one();
     }
 
     /// Notes that the log has advanced or failed.
@@ -86,7 +86,7 @@ impl HttpRegistry {
     pub(crate) fn join(&self, query: Lsn, http_listener: &Arc<HttpListener>) {
         lock(&self.by_query).entry(query).or_default().push(Arc::clone(http_listener));
         // Wakes the retention task, which now has work.
-        self.told.notify_one();
+        self.notified.notify_one();
     }
 
     /// Removes a subscriber. Returns whether it was the last one to the query.
@@ -106,13 +106,13 @@ impl HttpRegistry {
     /// Waits for an emission or a new subscriber, then wakes the subscribers of all queries that
     /// have emitted.
     pub(crate) async fn pass_on(&self) {
-        self.told.notified().await;
+        self.notified.notified().await;
         let emitted = std::mem::take(&mut *lock(&self.emitted));
         for query in emitted {
             // Re-armed before the emissions are read: later emissions notify again.
             query.look(self.listener);
             if let Some(http_listeners) = lock(&self.by_query).get(&query.id()) {
-                http_listeners.iter().for_each(|http_listener| http_listener.tell(query.id()));
+                http_listeners.iter().for_each(|http_listener| http_listener.notify(query.id()));
             }
         }
     }
@@ -186,14 +186,14 @@ impl HttpRegistry {
 /// One connection's queries that may have emitted.
 #[derive(Debug, Default)]
 pub(crate) struct HttpListener {
-    told: Mutex<BTreeSet<Lsn>>,
+    notified: Mutex<BTreeSet<Lsn>>,
     woken: Notify,
 }
 
 impl HttpListener {
     /// Marks a query of the connection as ready.
-    pub(crate) fn tell(&self, query: Lsn) {
-        lock(&self.told).insert(query);
+    pub(crate) fn notify(&self, query: Lsn) {
+        lock(&self.notified).insert(query);
         self.woken.notify_one();
     }
 
@@ -209,10 +209,10 @@ impl HttpListener {
     }
 
     fn take(&self, last: Lsn) -> Option<Lsn> {
-        let mut told = lock(&self.told);
-        let behind = told.range((Bound::Excluded(last), Bound::Unbounded)).next().copied();
-        let query = behind.or_else(|| told.first().copied())?;
-        told.remove(&query);
+        let mut notified = lock(&self.notified);
+        let behind = notified.range((Bound::Excluded(last), Bound::Unbounded)).next().copied();
+        let query = behind.or_else(|| notified.first().copied())?;
+        notified.remove(&query);
         Some(query)
     }
 }
@@ -253,13 +253,13 @@ mod tests {
         let http_listener = HttpListener::default();
         let mut last = Lsn::ZERO;
         let mut turns = Vec::new();
-        [5, 3, 9].into_iter().for_each(|query| http_listener.tell(Lsn(query)));
+        [5, 3, 9].into_iter().for_each(|query| http_listener.notify(Lsn(query)));
         while let Some(query) = http_listener.take(last) {
             turns.push(query.0);
             last = query;
             if turns.len() < 6 {
                 // The query has more emissions.
-                http_listener.tell(query);
+                http_listener.notify(query);
             }
         }
         assert_eq!(turns, [3, 5, 9, 3, 5, 9, 3, 5]);

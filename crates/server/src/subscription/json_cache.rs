@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn all_who_are_given_an_answer_share_its_json() {
+    fn all_receivers_of_an_answer_share_its_json() {
         let shared = JsonCache::default();
         let (one, same, other) = (answer("v"), answer("v"), answer("w"));
         let (first, second, third) = (shared.of(&one), shared.of(&one), shared.of(&other));

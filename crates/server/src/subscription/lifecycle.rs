@@ -8,7 +8,7 @@ use crate::subscription::cursor::{Cursor, Older};
 use crate::subscription::delivery::Delivery;
 use crate::subscription::ownership::{FencingToken, Ownership};
 use crate::subscription::read_subscription::{REPLACED, ReadSubscription, TAKEN, write_ended};
-use crate::subscription::replay_buffer::Tell;
+use crate::subscription::replay_buffer::Notifier;
 use crate::subscription::subscriber::Emitted;
 use std::sync::Arc;
 use std::time::Instant;
@@ -16,7 +16,10 @@ use tidemark_engine::watch::{Named, Query};
 use tidemark_log::Lsn;
 
 /// Returns the constructor of replay notifications, which go as messages to the client's worker.
-pub(crate) fn teller<'a>(session: &Session, cx: &Context<'a>) -> impl Fn(Lsn) -> Tell + Sync + use<'a> {
+pub(crate) fn notifier_of<'a>(
+    session: &Session,
+    cx: &Context<'a>,
+) -> impl Fn(Lsn) -> Notifier + Sync + use<'a> {
     let (shared, worker, connection_id) = (cx.shared, session.client.worker, session.connection_id());
     move |query| {
         let inbox = Arc::clone(&shared.inboxes[worker]);
@@ -31,7 +34,7 @@ pub(crate) struct Replaced(Option<Box<[u8]>>);
 
 impl Replaced {
     /// Notifies the client, if a subscription was replaced.
-    pub(crate) fn tell(self, session: &mut Session) {
+    pub(crate) fn notify(self, session: &mut Session) {
         if let Some(name) = self.0 {
             write_ended(&name, REPLACED, &mut session.outbox);
         }
@@ -66,18 +69,18 @@ pub(crate) fn hold(
     let (owner, query) = (session.address(), named.query.id());
     let (fencing_token, before) = cx.shared.name_owners.take(name, owner, query);
     if let Some(before) = before.filter(|before| before.owner != owner) {
-        tell_taken(&before, cx);
+        notify_taken(&before, cx);
     }
     let is_same = |now: &Named| now.query.id() == query && now.base == named.base;
     if !cx.shared.engine.named(name).as_ref().is_some_and(is_same) {
         // The name ended after the lookup, and the command that ended it may have found no owner.
-        tell_taken(&Ownership { owner, fencing_token, query }, cx);
+        notify_taken(&Ownership { owner, fencing_token, query }, cx);
     }
     begin(session, ReadSubscription::named(cursor, delivery, name, named.guarantee, fencing_token), cx)
 }
 
 /// Notifies a connection that its named subscription has ended.
-pub(crate) fn tell_taken(ownership: &Ownership, cx: &Context<'_>) {
+pub(crate) fn notify_taken(ownership: &Ownership, cx: &Context<'_>) {
     let Ownership { owner, fencing_token, query } = *ownership;
     cx.shared.inboxes[owner.worker].send(Message::Taken(owner.connection_id, query, fencing_token));
 }
@@ -131,8 +134,8 @@ fn leave(subscription: &ReadSubscription, connection_id: ConnectionId, worker: u
 
 /// Writes a query's emissions until the client's outbox is full.
 pub(crate) fn emit(session: &mut Session, query: Lsn, cx: &Context<'_>) {
-    let tell = teller(session, cx);
-    let older = Older { replays: &cx.shared.replays, tell: &tell };
+    let notifier = notifier_of(session, cx);
+    let older = Older { replays: &cx.shared.replays, notifier: &notifier };
     let Session { subscriptions, outbox, wait, .. } = &mut *session;
     let awaits_delivery = || wait.as_ref().is_some_and(Wait::awaits_delivery);
     if subscriptions.reads.emit(query, outbox, &older, &awaits_delivery, cx) == Emitted::Ended {
@@ -151,7 +154,7 @@ pub(crate) fn time_has_come(session: &mut Session, now: Instant, cx: &Context<'_
     for query in session.subscriptions.reads.take_due(now) {
         emit(session, query, cx);
         let Session { subscriptions, outbox, .. } = &mut *session;
-        subscriptions.reads.tell_progress(query, now, outbox, cx);
+        subscriptions.reads.write_progress(query, now, outbox, cx);
     }
 }
 

@@ -36,7 +36,7 @@ pub(super) struct More {
     /// LSN up to which the client has acknowledged emissions.
     acknowledged: Lsn,
     /// LSN of the last progress frame: the client has everything up to it.
-    told: Lsn,
+    announced: Lsn,
     /// The client wants a frame after the missed emissions, which are being sent.
     pub(super) is_returning: bool,
     /// End of the pause after an emission; nothing is sent before it.
@@ -171,7 +171,7 @@ impl ReadSubscription {
 
     /// LSN up to which the client has everything, and so may acknowledge.
     pub(crate) fn given(&self) -> Lsn {
-        self.more.as_ref().map_or(Lsn::ZERO, |more| more.told).max(self.cursor.lsn())
+        self.more.as_ref().map_or(Lsn::ZERO, |more| more.announced).max(self.cursor.lsn())
     }
 
     pub(crate) fn acknowledge(&mut self, lsn: Lsn) {
@@ -263,18 +263,18 @@ impl ReadSubscription {
         if progress_at.is_none_or(|at| at > now) {
             return;
         }
-        let mut told = None;
+        let mut announced = None;
         if outbox.has_room() {
             let progress = cx.shared.engine.progress(self.cursor.query());
             if let Some((lsn, count)) = progress
                 && self.cursor.has_all(count)
             {
                 self.write_place(b"progress", lsn, outbox, cx);
-                told = Some(lsn);
+                announced = Some(lsn);
             }
         }
         let more = self.more_mut();
-        more.told = told.unwrap_or(more.told);
+        more.announced = announced.unwrap_or(more.announced);
         more.progress_at = more.delivery.progress.map(|after| Instant::now() + after);
     }
 

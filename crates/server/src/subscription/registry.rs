@@ -86,9 +86,9 @@ pub(crate) struct Listeners {
 }
 
 impl Audience for Listeners {
-    fn tell(&self, listener: usize, query: &SharedQuery) {
+    fn notify(&self, listener: usize, query: &SharedQuery) {
         if listener == self.http.listener() {
-            self.http.tell(query);
+            self.http.notify(query);
         } else if listener == self.channels.listener() {
             self.channels.mailbox().emitted(query);
         } else {

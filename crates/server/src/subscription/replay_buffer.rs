@@ -17,7 +17,7 @@ const OVERHEAD_BYTES: usize = 112;
 
 /// Notifies the subscriber's transport. Called from any thread, and at most once until the
 /// consumer looks into the queue.
-pub(crate) type Tell = Box<dyn Fn() + Send + Sync>;
+pub(crate) type Notifier = Box<dyn Fn() + Send + Sync>;
 
 /// Consumer end. Dropping it ends the replay.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ struct Channel {
     state: Mutex<QueueState>,
     /// Signalled when an emission was taken or the consumer was dropped.
     taken: Condvar,
-    notify: Tell,
+    notify: Notifier,
 }
 
 #[derive(Debug, Default)]
@@ -84,7 +84,7 @@ pub(crate) enum Put {
 }
 
 /// Creates the two ends of a queue.
-pub(crate) fn channel(notify: Tell) -> (ReplayWriter, ReplayBuffer) {
+pub(crate) fn channel(notify: Notifier) -> (ReplayWriter, ReplayBuffer) {
     let channel = Arc::new(Channel { state: Mutex::default(), taken: Condvar::new(), notify });
     (ReplayWriter(Arc::clone(&channel)), ReplayBuffer(channel))
 }

@@ -9,7 +9,7 @@
 //! A subscription that takes nothing yields its thread to waiting jobs, and queues again when it
 //! has taken what was available.
 
-use crate::subscription::replay_buffer::{self, ReplayBuffer, ReplayWriter, Tell};
+use crate::subscription::replay_buffer::{self, Notifier, ReplayBuffer, ReplayWriter};
 use crate::subscription::resume_error::ResumeError;
 use std::collections::VecDeque;
 use std::io::{self, Write as _};
@@ -43,7 +43,7 @@ impl ReplayStart {
 
 /// Kind of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Who {
+pub(crate) enum ReplayReason {
     /// A client that resumes. It may be refused and try again.
     Resumption,
     /// A subscription that is too slow, or that had to yield its thread. It is never refused,
@@ -142,25 +142,25 @@ impl ReplayQueue {
     /// disabled.
     pub(crate) fn begin(
         &self,
-        who: Who,
+        reason: ReplayReason,
         query: &SharedQuery,
         wanted: ReplayStart,
         floor: Lsn,
-        tell: Tell,
+        notifier: Notifier,
     ) -> Result<ReplayBuffer, ResumeError> {
         if self.threads == 0 {
             return Err(ResumeError::Stale(floor));
         }
         let mut waiting = self.lock();
-        let (queue, limit) = match who {
-            Who::Resumption => (&mut waiting.resumption, QUEUE),
-            Who::Slow => (&mut waiting.slow, usize::MAX),
+        let (queue, limit) = match reason {
+            ReplayReason::Resumption => (&mut waiting.resumption, QUEUE),
+            ReplayReason::Slow => (&mut waiting.slow, usize::MAX),
         };
         let left = queue.sweep();
         let buffer = if queue.jobs.len() >= limit || self.is_stopping() {
             Err(ResumeError::TryAgain)
         } else {
-            let (writer, buffer) = replay_buffer::channel(tell);
+            let (writer, buffer) = replay_buffer::channel(notifier);
             queue.jobs.push_back(ReplayJob { query: query.clone(), wanted, writer });
             self.changed.notify_one();
             Ok(buffer)

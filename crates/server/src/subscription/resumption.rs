@@ -6,7 +6,7 @@ use crate::dice;
 use crate::durability::hold::hold_position;
 use crate::session::{Session, WaitFor};
 use crate::subscription::channel_watch;
-use crate::subscription::cursor::{self, Cursor, Older, Place, Resuming, Searched};
+use crate::subscription::cursor::{self, Cursor, Older, ResumePosition, Resuming, Searched};
 use crate::subscription::lifecycle;
 use crate::subscription::pending_resumption::{PendingResumption, ResumeRequest, Resumption};
 use crate::subscription::read_subscription::ReadSubscription;
@@ -28,12 +28,16 @@ pub(crate) fn go_on(
         resumption.lsn = resumption.lsn.max(resumption.query.id());
     }
     let listener = listener(session, &resumption, cx);
-    let tell = lifecycle::teller(session, cx);
-    let older = Older { replays: &cx.shared.replays, tell: &tell };
+    let notifier = lifecycle::notifier_of(session, cx);
+    let older = Older { replays: &cx.shared.replays, notifier: &notifier };
     match cursor::resume(&cx.shared.engine, resumption.query.id(), resumption.wanted(), listener, &older) {
         Ok(Resuming::Found(place)) => end(session, &resumption, Ok(place), cx),
         Ok(Resuming::PendingResumption(search)) => {
-            wait::begin(session, WaitFor::Place(Box::new(PendingResumption { resumption, search })), None);
+            wait::begin(
+                session,
+                WaitFor::Resumption(Box::new(PendingResumption { resumption, search })),
+                None,
+            );
             Ok(())
         }
         Err(why) => end(session, &resumption, Err(why), cx),
@@ -51,7 +55,7 @@ fn listener(session: &Session, resumption: &Resumption, cx: &Context<'_>) -> usi
 /// Whether the client waits for the place where its subscription to this query resumes.
 pub(crate) fn waits(session: &Session, query: Lsn) -> bool {
     match session.wait.as_ref().map(|wait| &wait.what) {
-        Some(WaitFor::Place(pending)) => pending.query().id() == query,
+        Some(WaitFor::Resumption(pending)) => pending.query().id() == query,
         _ => false,
     }
 }
@@ -59,14 +63,14 @@ pub(crate) fn waits(session: &Session, query: Lsn) -> bool {
 /// Ends a client's wait if the search has finished. Returns whether it has.
 pub(crate) fn look(session: &mut Session, cx: &Context<'_>) -> bool {
     let Some(mut wait) = session.wait.take() else { return false };
-    let WaitFor::Place(pending) = wait.what else {
+    let WaitFor::Resumption(pending) = wait.what else {
         session.wait = Some(wait);
         return false;
     };
     let PendingResumption { resumption, search } = *pending;
     let found = match search.look(&cx.shared.engine, listener(session, &resumption, cx)) {
         Searched::NotYet(search) => {
-            wait.what = WaitFor::Place(Box::new(PendingResumption { resumption, search }));
+            wait.what = WaitFor::Resumption(Box::new(PendingResumption { resumption, search }));
             session.wait = Some(wait);
             return false;
         }
@@ -88,7 +92,7 @@ pub(crate) fn look(session: &mut Session, cx: &Context<'_>) -> bool {
 fn end(
     session: &mut Session,
     resumption: &Resumption,
-    found: Result<Place, ResumeError>,
+    found: Result<ResumePosition, ResumeError>,
     cx: &Context<'_>,
 ) -> Result<(), CommandError> {
     let found = found.and_then(|place| match named(resumption, cx) {
@@ -134,7 +138,7 @@ fn end(
 fn returned(
     session: &mut Session,
     resumption: &Resumption,
-    place: Place,
+    place: ResumePosition,
     named: Option<(&[u8], Named)>,
     cx: &Context<'_>,
 ) {
@@ -172,7 +176,7 @@ fn returned(
         }
         ResumeRequest::Channel(_) => unreachable!("the thread of channels has that subscription"),
     }
-    replaced.tell(session);
+    replaced.notify(session);
     lifecycle::catch_up_soon(session, id);
 }
 

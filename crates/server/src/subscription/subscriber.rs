@@ -100,7 +100,7 @@ impl ReadSubscriptions {
     }
 
     /// Takes the subscriptions whose deadline has passed. The caller must call
-    /// [`ReadSubscriptions::tell_progress`] for each.
+    /// [`ReadSubscriptions::write_progress`] for each.
     pub(crate) fn take_due(&mut self, now: Instant) -> Vec<Lsn> {
         let mut due = Vec::new();
         while let Some((_, query)) = self.times.first().copied().filter(|(at, _)| *at <= now) {
@@ -118,7 +118,7 @@ impl ReadSubscriptions {
     }
 
     /// Sends a subscription's progress frame if it is due, and reschedules the subscription.
-    pub(crate) fn tell_progress(&mut self, query: Lsn, now: Instant, outbox: &mut Outbox, cx: &Context<'_>) {
+    pub(crate) fn write_progress(&mut self, query: Lsn, now: Instant, outbox: &mut Outbox, cx: &Context<'_>) {
         if let Some((_, subscription)) = self.by_query.get_mut(query) {
             subscription.write_progress(now, outbox, cx);
             schedule(&mut self.times, query, subscription);

@@ -41,7 +41,7 @@ fn waiting_clients_are_served_in_the_order_of_their_coming() {
 }
 
 #[test]
-fn clients_of_other_threads_do_not_overtake_those_who_wait() {
+fn clients_of_other_threads_do_not_overtake_waiting_clients() {
     let server = TestServer::with(|config| config.threads = 3);
     let mut waiting: Vec<Client<TcpStream>> = (0..20).map(|_| server.client()).collect();
     waiting.iter_mut().for_each(|client| block(&server, client, "BLPOP l 0"));
@@ -141,7 +141,7 @@ fn a_client_that_was_served_waits_no_longer() {
 }
 
 #[test]
-fn in_a_transaction_nobody_waits() {
+fn in_a_transaction_no_client_waits() {
     let server = TestServer::new();
     let mut client = server.client();
     client.send("MULTI\r\nBZPOPMIN z 0\r\nEXEC\r\n");

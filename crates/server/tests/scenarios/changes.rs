@@ -56,7 +56,7 @@ fn command(lsn: u64, name: &str, args: &str) -> (u64, String) {
 }
 
 #[test]
-fn every_change_is_told_in_order_from_any_place_in_the_log() {
+fn every_change_is_sent_in_order_from_any_position_in_the_log() {
     let server = TestServer::new();
     let (mut follower, mut writer) = (resp3(&server), server.client());
     writer.ask("SET k 1", "+OK\r\n");
@@ -94,16 +94,16 @@ fn a_transaction_is_one_change_and_an_expiry_is_one() {
         writer.ask(line, answer);
     }
     writer.ask("EXEC", "*3\r\n:1\r\n$1\r\n1\r\n+OK\r\n");
-    let (lsn, told) = change(&mut follower);
+    let (lsn, record) = change(&mut follower);
     let begin = "\"kind\":\"transaction\",\"commands\":[{\"db\":0,\"command\":\"incr\",\"args\":[\"n\"]},\
                  {\"db\":0,\"command\":\"set\",\"args\":[\"m\",\"1\",";
-    assert!(lsn == 1 && told.starts_with(begin), "{told}");
+    assert!(lsn == 1 && record.starts_with(begin), "{record}");
     let expiry = "\"kind\":\"expiry\",\"commands\":[{\"db\":0,\"command\":\"del\",\"args\":[\"m\"]}]}";
     assert_eq!(change(&mut follower), (2, expiry.to_owned()));
 }
 
 #[test]
-fn who_selects_is_told_of_that_only_and_up_to_where_there_was_nothing() {
+fn a_follower_with_a_selection_gets_selected_changes_and_progress_only() {
     let server = TestServer::new();
     let (mut follower, mut writer) = (resp3(&server), server.client());
     follow(&mut follower, "FROM 0 PREFIX user: PREFIX order: TYPE hash DB 0 PROGRESS 100");
@@ -200,7 +200,7 @@ fn places_outside_of_the_log_are_refused() {
 }
 
 #[test]
-fn what_is_not_durable_is_not_told() {
+fn no_change_is_sent_before_it_is_durable() {
     let server = TestServer::with(|config| {
         config.durability = Durability::Interval(std::time::Duration::from_hours(1));
     });
@@ -215,7 +215,7 @@ fn what_is_not_durable_is_not_told() {
 }
 
 #[test]
-fn who_does_not_read_keeps_nobody_waiting_and_misses_nothing() {
+fn a_follower_that_does_not_read_delays_no_client_and_misses_nothing() {
     let server = TestServer::new();
     let (mut slow, mut quick, mut writer) = (resp3(&server), resp3(&server), server.client());
     follow(&mut slow, "FROM 0");

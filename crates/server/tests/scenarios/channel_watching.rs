@@ -96,7 +96,7 @@ fn a_watch_needs_a_subscriber_and_ends_with_the_last() {
     asker.command(&["WATCHES", "ALL"]);
     let shown: Vec<String> = (0..24).map(|_| asker.line()).collect();
     let at = shown.iter().position(|line| line == "subscribed").expect("the field");
-    assert_eq!(shown[at + 1], ":0", "the engine tells of the read no more: {shown:?}");
+    assert_eq!(shown[at + 1], ":0", "the engine no longer notifies of the read: {shown:?}");
 }
 
 #[test]

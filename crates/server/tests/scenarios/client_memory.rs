@@ -34,7 +34,7 @@ fn keeps_to_the_limit(client: &mut Client<TcpStream>, connections: usize) {
 }
 
 #[test]
-fn replies_that_nobody_reads_keep_to_a_limit_of_all_clients_together() {
+fn unread_replies_respect_one_limit_of_all_clients() {
     let server = server();
     let mut witness = server.client();
     witness.command(&["SET", "key", &"v".repeat(MIB)]);
@@ -59,7 +59,7 @@ fn replies_that_nobody_reads_keep_to_a_limit_of_all_clients_together() {
 }
 
 #[test]
-fn a_reply_that_alone_is_too_long_is_an_error_and_costs_nobody_the_connection() {
+fn a_reply_above_the_limit_is_an_error_and_disconnects_no_client() {
     let server = server();
     let (mut greedy, mut other) = (server.client(), server.client());
     other.command(&["SET", "key", &"v".repeat(MIB)]);
@@ -106,7 +106,7 @@ fn requests_without_end_and_transactions_keep_to_the_limit_too() {
 }
 
 #[test]
-fn who_must_not_be_evicted_stays_although_it_uses_most() {
+fn a_no_evict_client_stays_although_it_uses_most() {
     // The kernel buffers some mebibytes of each reply.
     let limit = MemoryLimit::Bytes(2 * LIMIT);
     let server = TestServer::with(|config| config.maxmemory_clients = limit);

@@ -337,7 +337,7 @@ fn watch(client: &mut DiceClient, key: &str, value: &str) -> u64 {
 }
 
 #[test]
-fn a_watched_key_tells_its_values() {
+fn a_watched_key_emits_its_values() {
     let server = TestServer::new();
     let (mut redis, mut client) = (server.client(), DiceClient::greeted(&server, "one", "command"));
     redis.ask("SET k 1", "+OK\r\n");
@@ -390,7 +390,7 @@ fn all_seven_reads_are_watched() {
         assert!(!fingerprints.contains(&answer.fingerprint));
         fingerprints.push(answer.fingerprint);
     }
-    let told = |client: &mut DiceClient| {
+    let received = |client: &mut DiceClient| {
         let result = client.receive();
         assert!(result.ok && result.message == "OK", "{result:?}");
         let at = fingerprints.iter().position(|known| *known == result.fingerprint).expect("one of ours");
@@ -398,11 +398,11 @@ fn all_seven_reads_are_watched() {
         (at, field, body)
     };
     redis.ask("HSET h a 2", ":0\r\n");
-    let mut hashes = [told(&mut client), told(&mut client)];
+    let mut hashes = [received(&mut client), received(&mut client)];
     hashes.sort_unstable();
     assert_eq!(hashes, [(0, 34, b"\x0a\x012".to_vec()), (1, 36, b"\x0a\x06\x0a\x01a\x12\x012".to_vec())]);
     redis.ask("ZADD z 5 c", ":1\r\n");
-    let mut sets = [told(&mut client), told(&mut client), told(&mut client)];
+    let mut sets = [received(&mut client), received(&mut client), received(&mut client)];
     sets.sort_unstable();
     let [cardinality, range, rank] = sets;
     assert_eq!(cardinality, (2, 46, b"\x08\x03".to_vec()));
@@ -412,7 +412,7 @@ fn all_seven_reads_are_watched() {
     assert_eq!((rank.0, rank.1), (6, 45));
     assert_eq!(crate::common::dice::elements(&rank.2), [element(20, "b", 3)]);
     redis.ask("ZADD z 30 d", ":1\r\n");
-    let mut sets = [told(&mut client), told(&mut client), told(&mut client)];
+    let mut sets = [received(&mut client), received(&mut client), received(&mut client)];
     sets.sort_unstable();
     let [cardinality, count, range] = sets;
     assert_eq!(cardinality, (2, 46, b"\x08\x04".to_vec()));
@@ -433,7 +433,7 @@ fn a_connection_that_watches_listens_for_the_others_of_its_client() {
         assert!(asking.ask(&["HANDSHAKE", &id, "command"]).ok);
         let fingerprint = watch(&mut asking, &key, "");
         writer.body(&["SET", &key, "1"], 17);
-        assert_eq!(asking.receive(), emission("1", fingerprint), "while nobody else listens");
+        assert_eq!(asking.receive(), emission("1", fingerprint), "while there is no other listener");
         let mut listening = DiceClient::greeted(&server, &id, "watch");
         for value in ["2", "3"] {
             writer.body(&["SET", &key, value], 17);
@@ -545,7 +545,7 @@ fn watching_needs_a_password_and_a_place() {
 }
 
 #[test]
-fn emissions_are_told_once_and_in_order_while_listeners_change() {
+fn emissions_are_delivered_once_and_in_order_while_listeners_change() {
     const CHANGES: usize = 3_000;
     let server = TestServer::new();
     let mut asking = DiceClient::greeted(&server, "id", "command");
@@ -568,7 +568,7 @@ fn emissions_are_told_once_and_in_order_while_listeners_change() {
         listeners.push(listener);
     }
     writing.join().expect("the writer");
-    let told = Mutex::new(Vec::new());
+    let received = Mutex::new(Vec::new());
     // One thread reads from each connection until all changes have arrived.
     let ends: Vec<DiceEnd> = listeners.iter().map(DiceClient::end).collect();
     std::thread::scope(|scope| {
@@ -580,17 +580,17 @@ fn emissions_are_told_once_and_in_order_while_listeners_change() {
                         let number: usize = result.message.parse().expect("a number");
                         assert!(number > last, "{number} after {last}");
                         last = number;
-                        told.lock().expect("no panic").push(number);
+                        received.lock().expect("no panic").push(number);
                     }
                 }
             });
         }
-        eventually("every change is told", || told.lock().expect("no panic").len() >= CHANGES);
+        eventually("every change is delivered", || received.lock().expect("no panic").len() >= CHANGES);
         drop(ends);
     });
-    let mut told = told.into_inner().expect("no panic");
-    told.sort_unstable();
-    assert_eq!(told, (1..=CHANGES).collect::<Vec<_>>());
+    let mut received = received.into_inner().expect("no panic");
+    received.sort_unstable();
+    assert_eq!(received, (1..=CHANGES).collect::<Vec<_>>());
 }
 
 /// Configures retention for about thirty small emissions.
@@ -643,7 +643,7 @@ fn a_subscription_goes_on_behind_what_is_retained_and_behind_snapshots() {
 }
 
 #[test]
-fn who_listens_for_another_is_told_what_is_made_again() {
+fn a_client_listening_for_another_gets_replayed_emissions() {
     let server = TestServer::with(retain_little);
     let fingerprint = watch(&mut DiceClient::greeted(&server, "id", "command"), "k", "");
     let later = {

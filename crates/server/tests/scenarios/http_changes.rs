@@ -17,7 +17,7 @@ fn change(lsn: u64, name: &str, args: &[&str]) -> Value {
 }
 
 /// Returns the data of a change event, without the time.
-fn told(event: Event) -> Value {
+fn change_of(event: Event) -> Value {
     assert_eq!(event.kind, "change");
     let mut data = event.data;
     assert_eq!(event.id, Some(data["lsn"].to_string()), "what a browser comes back with");
@@ -40,17 +40,17 @@ fn changes_are_a_stream_of_events_that_goes_on_where_it_was() {
     let mut writer = server.client();
     writer.ask("SET k 1", "+OK\r\n");
     let mut events = follow(&server, "from=0");
-    assert_eq!(told(events.next()), change(1, "set", &["k", "1"]));
+    assert_eq!(change_of(events.next()), change(1, "set", &["k", "1"]));
     writer.ask("SET k 2", "+OK\r\n");
-    assert_eq!(told(events.next()), change(2, "set", &["k", "2"]));
+    assert_eq!(change_of(events.next()), change(2, "set", &["k", "2"]));
     drop(events);
     writer.ask("DEL k", ":1\r\n");
     let mut events = Events::of(&server, "changes?from=0", "Last-Event-ID: 2\r\n");
-    assert_eq!(told(events.next()), change(3, "del", &["k"]));
+    assert_eq!(change_of(events.next()), change(3, "del", &["k"]));
 }
 
 #[test]
-fn who_selects_is_told_of_that_only_and_up_to_where_there_was_nothing() {
+fn a_follower_with_a_selection_gets_selected_changes_and_progress_only() {
     let server = TestServer::with_http(|_| {});
     let mut writer = server.client();
     let mut events = follow(&server, "from=$&prefix=user%3A&type=hash&progress=50");
@@ -62,7 +62,7 @@ fn who_selects_is_told_of_that_only_and_up_to_where_there_was_nothing() {
         assert!(event.data["lsn"].as_u64().expect("an LSN") < 2, "{event:?}");
         event = events.next();
     }
-    assert_eq!(told(event), change(2, "hset", &["user:1", "f", "v"]));
+    assert_eq!(change_of(event), change(2, "hset", &["user:1", "f", "v"]));
     eventually("the progress", || {
         let event = events.next();
         assert_eq!(event.kind, "progress");
@@ -110,7 +110,7 @@ fn what_cannot_be_followed_is_refused() {
     assert_eq!(asked("").0, 400);
     assert_eq!(refused(&server, "from=0", "Origin: https://evil.example\r\n").0, 403);
     let mut events = follow(&server, "from=0");
-    assert_eq!(told(events.next()), change(1, "set", &["k", "1"]));
+    assert_eq!(change_of(events.next()), change(1, "set", &["k", "1"]));
     let (status, reason) = asked("from=0");
     assert!(status == 503 && reason.contains("changes-followers"), "{status} {reason}");
     drop(events);

@@ -102,7 +102,7 @@ fn a_browser_that_comes_back_gets_what_it_missed_and_nothing_else() {
 }
 
 #[test]
-fn who_cannot_go_on_is_told_why_and_gets_the_present_answer() {
+fn a_subscriber_that_cannot_resume_gets_the_reason_and_the_present_answer() {
     let server = server();
     let mut writer = server.client();
     Events::open(&server, "command=GET&arg=k").expect(event("snapshot", "1-0", 1, 0, Value::Null));
@@ -267,7 +267,7 @@ fn the_password_is_asked_for() {
     Events::ask(&server, query, "Authorization: Basic YW55Ym9keTpzZWNyZXQ=\r\n").next();
     Events::open(&server, &format!("{query}&token=secret")).next();
     assert!(Socket::try_open(&server, "?token=secret", "").is_ok());
-    assert!(server.http("/health/live").contains("200 OK"), "health is for everybody");
+    assert!(server.http("/health/live").contains("200 OK"), "health is for every client");
 }
 
 #[test]
@@ -353,7 +353,7 @@ fn reads_that_only_browsers_have_watched_are_forgotten() {
 }
 
 #[test]
-fn nobody_is_told_of_a_change_that_a_crash_could_take_back_if_all_is_durable() {
+fn under_always_no_subscriber_gets_a_change_before_it_is_durable() {
     let server = TestServer::with_http(|config| config.durability = Durability::Always);
     let mut writer = server.client();
     let mut events = Events::open(&server, "command=GET&arg=k");
@@ -439,7 +439,7 @@ fn many_reads_are_watched_on_one_socket() {
     for number in 0..500_u64 {
         writer.ask(&format!("SET k{number} v"), "+OK\r\n");
     }
-    let mut told: Vec<String> = (0..500)
+    let mut received: Vec<String> = (0..500)
         .map(|_| {
             let emission = socket.next();
             assert_eq!((&emission["type"], &emission["value"]), (&json!("emission"), &json!("v")));
@@ -447,9 +447,9 @@ fn many_reads_are_watched_on_one_socket() {
             emission["sub_id"].as_str().expect("a name").to_owned()
         })
         .collect();
-    told.sort_unstable();
-    told.dedup();
-    assert_eq!(told.len(), 500, "one of each");
+    received.sort_unstable();
+    received.dedup();
+    assert_eq!(received.len(), 500, "one of each");
 }
 
 #[test]
@@ -589,7 +589,7 @@ fn the_end_of_a_socket_is_answered() {
 
 /// Pongs wait in the kernel only: the server stops reading from a client that does not read them.
 #[test]
-fn whoever_does_not_read_answers_to_pings_is_not_read() {
+fn a_client_that_does_not_read_pongs_is_not_read() {
     const FAR_TOO_MUCH: usize = 256 << 20;
     let server = server();
     let mut socket = Socket::open(&server);

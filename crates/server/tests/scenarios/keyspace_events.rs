@@ -23,7 +23,7 @@ fn expect(listener: &mut Client<TcpStream>, channel: &str, message: &str) {
 }
 
 #[test]
-fn an_event_is_told_by_its_key_and_by_its_name() {
+fn an_event_is_published_by_its_key_and_by_its_name() {
     let (_server, mut client, mut listener) = listening("KEA");
     client.ask("SELECT 3", "+OK\r\n");
     client.ask("RPUSH jobs a", ":1\r\n");
@@ -35,7 +35,7 @@ fn an_event_is_told_by_its_key_and_by_its_name() {
 }
 
 #[test]
-fn only_what_is_asked_for_is_told() {
+fn only_configured_events_are_published() {
     let (_server, mut client, mut listener) = listening("E$x");
     client.ask("SET k 1", "+OK\r\n");
     client.ask("DEL k", ":1\r\n");
@@ -74,7 +74,7 @@ fn letters_are_shown_as_redis_shows_them_and_others_are_refused() {
 }
 
 #[test]
-fn a_transaction_is_told_in_the_order_of_its_commands() {
+fn the_events_of_a_transaction_are_in_the_order_of_its_commands() {
     let (_server, mut client, mut listener) = listening("KA");
     client.ask("MULTI", "+OK\r\n");
     for line in ["SET k 1", "RENAME k l", "EXPIRE l 100"] {
@@ -87,7 +87,7 @@ fn a_transaction_is_told_in_the_order_of_its_commands() {
 }
 
 #[test]
-fn who_was_waiting_is_told_of_behind_what_came() {
+fn the_event_of_a_served_waiter_follows_the_push() {
     let (server, mut client, mut listener) = listening("KA");
     let mut waiting = server.client();
     waiting.command(&["BLMOVE", "a", "b", "LEFT", "RIGHT", "0"]);

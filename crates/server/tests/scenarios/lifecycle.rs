@@ -140,7 +140,7 @@ fn waitaof_waits_for_the_disk() {
 }
 
 #[test]
-fn keys_expire_though_nobody_touches_them() {
+fn keys_expire_without_access() {
     let server = TestServer::new();
     let mut client = server.client();
     for number in 0..100 {
@@ -154,7 +154,7 @@ fn keys_expire_though_nobody_touches_them() {
 }
 
 #[test]
-fn a_sleeping_client_keeps_nobody_else_waiting() {
+fn a_sleeping_client_delays_no_other_client() {
     let server = TestServer::with(|config| config.threads = 1);
     let (mut sleeper, mut other) = (server.client(), server.client());
     sleeper.command(&["CLIENT", "ID"]);
@@ -196,7 +196,7 @@ fn health_and_metrics_are_served() {
 }
 
 #[test]
-fn what_counters_do_is_told() {
+fn metrics_report_counters() {
     let server = TestServer::with_http(|config| config.counters.max_age_ms = 86_400_000);
     let mut client = server.client();
     for (command, answer) in [
@@ -242,7 +242,7 @@ fn what_counters_do_is_told() {
 }
 
 #[test]
-fn what_pools_do_is_told() {
+fn metrics_report_pools() {
     let server = TestServer::with_http(|_| {});
     let mut client = server.client();
     for command in [

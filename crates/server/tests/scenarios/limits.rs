@@ -6,7 +6,7 @@ use std::time::Duration;
 use tidemark_server::config::BindAddress;
 
 #[test]
-fn one_client_too_many_is_told_so() {
+fn a_client_above_the_limit_gets_an_error() {
     let server = TestServer::with(|config| (config.maxclients, config.reserved_clients) = (2, 0));
     let (mut one, mut two) = (server.client(), server.client());
     one.ask("PING", "+PONG\r\n");
@@ -22,7 +22,7 @@ fn one_client_too_many_is_told_so() {
 }
 
 #[test]
-fn who_administers_finds_a_place_when_all_are_taken() {
+fn an_administrator_connects_when_all_places_are_taken() {
     let server = TestServer::with(|config| (config.maxclients, config.reserved_clients) = (2, 1));
     // One after the other: workers accept concurrently, and the test needs the older client below.
     let mut one = server.client();
@@ -56,14 +56,11 @@ fn who_administers_finds_a_place_when_all_are_taken() {
     server.client().ask("SET a 1", "+OK\r\n");
     administrator.send("GET a\r\n");
     let answer = administrator.until_closed();
-    assert_eq!(
-        answer, b"-ERR max number of clients reached\r\n",
-        "who came for a reserved place keeps to it"
-    );
+    assert_eq!(answer, b"-ERR max number of clients reached\r\n", "a client in a reserved place keeps it");
 }
 
 #[test]
-fn nobody_holds_a_reserved_place_by_saying_nothing() {
+fn a_silent_client_does_not_hold_a_reserved_place() {
     let server = TestServer::with(|config| (config.maxclients, config.reserved_clients) = (1, 1));
     let mut one = server.client();
     one.ask("PING", "+PONG\r\n");
@@ -217,7 +214,7 @@ fn a_stranger_that_does_not_log_in_is_disconnected() {
 }
 
 #[test]
-fn whoever_guesses_passwords_is_disconnected() {
+fn a_client_that_guesses_passwords_is_disconnected() {
     let server = TestServer::with(|config| config.requirepass = "secret".to_owned());
     let mut client = server.client();
     client.send("AUTH guess\r\n".repeat(20));

@@ -31,7 +31,7 @@ fn status(answer: &str) -> &str {
 }
 
 #[test]
-fn what_needs_the_data_is_told_that_it_is_being_loaded() {
+fn commands_that_need_the_data_get_loading() {
     for (with_snapshot, value) in [(false, "value"), (true, "later")] {
         let mut server = TestServer::loading(some_data(with_snapshot), with_password_and_http);
         let mut client = server.client();
@@ -77,7 +77,7 @@ fn what_needs_the_data_is_told_that_it_is_being_loaded() {
         dice.expect_error(&["GET", "key"], &LOADING[1..LOADING.len() - 2]);
         dice.expect_error(&["GET.WATCH", "key"], &LOADING[1..LOADING.len() - 2]);
 
-        assert!(server.load(), "nobody stops it");
+        assert!(server.load(), "it is not stopped");
         client.ask("GET key", &format!("$5\r\n{value}\r\n"));
         client.ask("DBSIZE", ":2\r\n");
         client.ask("CLIENT GETNAME", "$3\r\none\r\n");

@@ -19,7 +19,7 @@ fn status(answer: &str) -> &str {
 }
 
 #[test]
-fn who_guesses_is_refused_unseen_at_every_door_until_some_time_has_passed() {
+fn a_guessing_client_is_refused_unchecked_on_every_protocol_for_some_time() {
     const REFUSED: &str = "WRONGPASS too many wrong passwords came from this address";
     let server = server();
     let mut known = server.client();

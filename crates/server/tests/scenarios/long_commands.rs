@@ -84,7 +84,7 @@ fn what_a_long_command_has_changed_is_there_after_a_restart() {
 }
 
 #[test]
-fn who_leaves_or_is_killed_while_a_long_command_runs_takes_nobody_with_it() {
+fn a_client_that_leaves_or_is_killed_during_a_long_command_affects_no_other_client() {
     let server = TestServer::with_http(one_thread);
     fill(&server);
     for _ in 0..20 {

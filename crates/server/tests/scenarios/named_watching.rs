@@ -16,7 +16,7 @@ fn holder_of(server: &TestServer, name: &str) -> u64 {
     client.command(&["WATCHES", "NAMED", name]);
     while client.line() != "client" {}
     let id = client.line();
-    id.strip_prefix(':').and_then(|id| id.parse().ok()).unwrap_or_else(|| panic!("nobody has it: {id}"))
+    id.strip_prefix(':').and_then(|id| id.parse().ok()).unwrap_or_else(|| panic!("it has no client: {id}"))
 }
 
 /// Writes 1, 2, … `count` to the key `k`.
@@ -56,7 +56,7 @@ fn what_was_not_acknowledged_comes_again_with_its_numbers() {
 }
 
 #[test]
-fn whoever_has_acknowledged_nothing_gets_the_first_answer_and_all_that_came_behind_it() {
+fn a_subscriber_without_acknowledgements_gets_the_first_answer_and_all_later_emissions() {
     let server = TestServer::new();
     server.client().ask("SET k 0", "+OK\r\n");
     let mut first = resp3(&server);
@@ -140,7 +140,7 @@ fn two_that_ask_for_a_name_again_and_again_leave_it_to_the_last() {
 /// A client that begins a named subscription while another client ends it receives `ended`, or
 /// still owns it.
 #[test]
-fn whoever_is_given_a_name_that_ends_at_the_same_moment_is_told() {
+fn a_client_whose_name_ends_as_it_resumes_gets_an_error() {
     let server = TestServer::new();
     let race = |name: &str| {
         let (mut beginner, mut ender) = (resp3(&server), server.client());
@@ -183,7 +183,7 @@ fn a_name_that_another_one_replaces_on_a_connection_is_free() {
     one.expect(begun("1-0", 4, 1, &value(1)) + &replaced("second"));
     other.command(&["WATCHES", "NAMED", "second"]);
     while other.line() != "client" {}
-    assert_eq!(other.line(), "_", "nobody has it");
+    assert_eq!(other.line(), "_", "it has no client");
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn the_answer_to_a_command_stands_before_what_it_has_ended() {
 }
 
 #[test]
-fn what_progress_has_told_can_be_acknowledged_and_more_cannot() {
+fn only_a_position_up_to_the_reported_progress_can_be_acknowledged() {
     let server = TestServer::new();
     let mut client = resp3(&server);
     client.ask("GET.WATCH k | AS bill PROGRESS 20", &begun("bill", 1, 0, "_\r\n"));

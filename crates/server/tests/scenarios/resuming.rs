@@ -47,17 +47,17 @@ fn ask(client: &mut Client<TcpStream>, line: &str) -> String {
 
 /// Emission as sent over the wire, with its LSN.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Told {
+struct Received {
     lsn: u64,
     frame: String,
 }
 
-fn told(client: &mut Client<TcpStream>) -> Told {
+fn received(client: &mut Client<TcpStream>) -> Received {
     let frame = value(client);
     let mut words = frame.split(' ').skip(5);
     assert!(frame.starts_with(">5 $8 emission "), "{frame}");
     let lsn = words.next().and_then(|word| word.strip_prefix(':')).and_then(|lsn| lsn.parse().ok());
-    Told { lsn: lsn.expect("an LSN"), frame }
+    Received { lsn: lsn.expect("an LSN"), frame }
 }
 
 fn set_all(server: &TestServer, values: std::ops::RangeInclusive<u64>) {
@@ -85,7 +85,7 @@ fn a_subscriber_goes_on_behind_what_is_retained_and_behind_snapshots() {
             let answer = ask(&mut watcher, &format!("EMITRECONNECT k 1-0 {}", seen + 1));
             assert_eq!(answer, format!("*2 $2 OK :{}", seen + 1));
             for number in seen + 1..=1000 {
-                assert_eq!(told(&mut watcher).frame, of_k(number));
+                assert_eq!(received(&mut watcher).frame, of_k(number));
             }
             assert_eq!(ask(&mut watcher, "PING"), "+PONG");
         }
@@ -102,12 +102,12 @@ fn a_subscriber_goes_on_behind_what_is_retained_and_behind_snapshots() {
     let mut watcher = resp3(&server);
     assert_eq!(ask(&mut watcher, "EMITRECONNECT k 1-0 1"), "*2 $2 OK :1");
     for number in 1..=1000 {
-        assert_eq!(told(&mut watcher).frame, of_k(number));
+        assert_eq!(received(&mut watcher).frame, of_k(number));
     }
     let lsn: u64 = {
         let mut writer = resp3(&server);
         ask(&mut writer, "SET k last");
-        told(&mut watcher).lsn
+        received(&mut watcher).lsn
     };
     assert!(lsn > 1001);
     assert_eq!(ask(&mut watcher, "PING"), "+PONG", "and nothing else");
@@ -153,11 +153,11 @@ fn change(step: usize) -> String {
 }
 
 #[test]
-fn what_is_made_again_is_byte_for_byte_what_was_told_at_first() {
+fn a_replay_is_byte_for_byte_what_was_sent_at_first() {
     let server = TestServer::new();
     let mut writer = resp3(&server);
     // Each read has its own connection, which receives every emission live.
-    let mut live: Vec<(Client<TcpStream>, String, Vec<Told>)> = Vec::new();
+    let mut live: Vec<(Client<TcpStream>, String, Vec<Received>)> = Vec::new();
     for read in READS {
         let mut client = resp3(&server);
         let begun = ask(&mut client, read);
@@ -181,23 +181,24 @@ fn what_is_made_again_is_byte_for_byte_what_was_told_at_first() {
                 continue;
             }
             let lsn = frame.split(' ').nth(5).and_then(|word| word[1..].parse().ok()).expect("an LSN");
-            all.push(Told { lsn, frame });
+            all.push(Received { lsn, frame });
         }
         assert!(all.len() > 10, "{}", all.len());
     }
-    let told_live: Vec<(String, Vec<Told>)> = live.into_iter().map(|(_, name, all)| (name, all)).collect();
+    let received_live: Vec<(String, Vec<Received>)> =
+        live.into_iter().map(|(_, name, all)| (name, all)).collect();
     drop(writer);
     let server = TestServer::in_dir(server.stop(), retain_little);
-    for (read, (name, all)) in READS.iter().zip(&told_live) {
+    for (read, (name, all)) in READS.iter().zip(&received_live) {
         let key = read.split(' ').nth(1).unwrap_or("any");
         let first = name.split('-').next().and_then(|id| id.parse::<u64>().ok()).expect("an id");
-        for lsn in std::iter::once(first).chain(all.iter().step_by(9).map(|told| told.lsn)) {
-            let missed: Vec<&Told> = all.iter().filter(|told| told.lsn > lsn).collect();
+        for lsn in std::iter::once(first).chain(all.iter().step_by(9).map(|received| received.lsn)) {
+            let missed: Vec<&Received> = all.iter().filter(|received| received.lsn > lsn).collect();
             let mut watcher = resp3(&server);
             let answer = ask(&mut watcher, &format!("EMITRECONNECT {key} {name} {lsn}"));
             assert_eq!(answer, format!("*2 $2 OK :{}", all.len() - missed.len() + 1), "{read} behind {lsn}");
             for expected in missed {
-                assert_eq!(&told(&mut watcher), expected, "{read} behind {lsn}");
+                assert_eq!(&received(&mut watcher), expected, "{read} behind {lsn}");
             }
         }
     }
@@ -218,7 +219,7 @@ fn a_slow_reader_that_falls_off_what_is_retained_goes_on_from_the_log() {
     }
     for number in 1..=600 {
         let expected = format!(">5 $8 emission $3 1-0 :{} :{number} $50000 {}", number + 1, text(number));
-        assert_eq!(told(&mut watcher).frame, expected);
+        assert_eq!(received(&mut watcher).frame, expected);
     }
     assert_eq!(ask(&mut watcher, "PING"), "+PONG");
 }
@@ -254,7 +255,7 @@ fn resuming_ends_where_the_present_begins_while_writers_go_on() {
             }
             assert!(next > 2000, "what was missed has come");
             for _ in 0..100 {
-                assert_eq!(told(&mut watcher).frame, of_k(next));
+                assert_eq!(received(&mut watcher).frame, of_k(next));
                 next += 1;
             }
         }
@@ -296,7 +297,7 @@ fn past_the_oldest_snapshot_the_answer_is_the_floor_and_the_floor_is_true() {
     );
     assert_eq!(ask(&mut watcher, &format!("EMITRECONNECT k 1-0 {floor}")), format!("*2 $2 OK :{floor}"));
     for number in floor..=4100 {
-        assert_eq!(told(&mut watcher).frame, of_k(number));
+        assert_eq!(received(&mut watcher).frame, of_k(number));
     }
 }
 
@@ -318,7 +319,7 @@ fn a_watch_resumes_behind_an_lsn_with_its_options() {
     assert_eq!(value(&mut watcher), ">3 $9 caught-up $5 1-100 :301");
     let mut watcher = resp3(&server);
     assert_eq!(ask(&mut watcher, "EMITRECONNECT k 1-0 1 | SQUASH MARK"), "*2 $2 OK :1");
-    assert_eq!(told(&mut watcher).frame, of_k(300), "only the latest");
+    assert_eq!(received(&mut watcher).frame, of_k(300), "only the latest");
     assert_eq!(value(&mut watcher), ">3 $9 caught-up $3 1-0 :301");
 }
 
@@ -339,13 +340,13 @@ fn more_than_there_are_places_for_take_turns() {
     for watcher in watchers.iter_mut().rev() {
         assert_eq!(value(watcher), "*2 $2 OK :1");
         for number in 1..=1000 {
-            assert_eq!(told(watcher).frame, of_k(number));
+            assert_eq!(received(watcher).frame, of_k(number));
         }
     }
 }
 
 #[test]
-fn who_does_not_read_keeps_the_only_place_from_nobody() {
+fn a_subscriber_that_does_not_read_does_not_occupy_the_only_replay() {
     let server = TestServer::with(|config| {
         config.watch_retention_bytes = 1 << 20;
         config.watch_backlogs = 1;
@@ -364,7 +365,7 @@ fn who_does_not_read_keeps_the_only_place_from_nobody() {
     for (watcher, first) in [(&mut other, 2), (&mut lazy, 1)] {
         for number in first..=400 {
             let expected = format!(">5 $8 emission $3 1-0 :{} :{number} $60000 {}", number + 1, text(number));
-            assert_eq!(told(watcher).frame, expected);
+            assert_eq!(received(watcher).frame, expected);
         }
     }
 }
@@ -387,7 +388,7 @@ fn a_read_that_depends_on_more_than_is_allowed_cannot_be_made_again() {
     assert_eq!(ask(&mut watcher, "EMITRECONNECT k 1-0 1"), "*2 $2 OK :1");
     for number in 1..=1000 {
         let expected = of_k(number).replace(&format!(":{} :", number + 1), &format!(":{} :", number + 7));
-        assert_eq!(told(&mut watcher).frame, expected);
+        assert_eq!(received(&mut watcher).frame, expected);
     }
     // Where every record affects the read, the replay needs too much memory. The floor is then that
     // of the retained emissions.
@@ -408,7 +409,7 @@ fn a_named_subscription_goes_on_behind_what_is_retained() {
     let answer = ask(&mut watcher, "GET.WATCH k | AS mine");
     assert!(answer.starts_with("%4 $6 sub_id $4 mine"), "{answer}");
     for number in 1..=500_u64 {
-        let frame = told(&mut watcher).frame;
+        let frame = received(&mut watcher).frame;
         assert!(frame.starts_with(">5 $8 emission $4 mine :"), "{frame}");
         assert!(frame.ends_with(&format!(" :{number} ${} {number}", number.to_string().len())), "{frame}");
     }
@@ -458,7 +459,7 @@ fn damage_ends_a_subscription_and_never_leaves_a_gap() {
     assert!((100..6000).contains(&next), "{next}");
     assert_eq!(end, format!(">4 $5 stale $3 1-0 :{next} :6001"), "and from where it can be gone on");
     assert_eq!(ask(&mut watcher, "EMITRECONNECT k 1-0 6001"), "*2 $2 OK :6001");
-    assert_eq!(told(&mut watcher).frame, of_k(6001));
+    assert_eq!(received(&mut watcher).frame, of_k(6001));
 }
 
 fn answer_no_unheard(config: &mut Config) {
@@ -469,7 +470,7 @@ fn answer_no_unheard(config: &mut Config) {
 /// Returns the number in an emission of `GET.WATCH k`. The value is the same number, whatever the
 /// record's LSN.
 fn number_of_k(watcher: &mut Client<TcpStream>) -> u64 {
-    let frame = told(watcher).frame;
+    let frame = received(watcher).frame;
     let words: Vec<&str> = frame.split(' ').collect();
     assert_eq!(words[6][1..], *words[8], "{frame}");
     words[8].parse().expect("a number")
@@ -491,7 +492,7 @@ fn wait_dormant(server: &TestServer, count: u64) {
 }
 
 #[test]
-fn a_read_that_nobody_listened_to_goes_on_where_its_subscriber_was() {
+fn a_read_without_listeners_resumes_at_its_subscribers_position() {
     let server = TestServer::with(answer_no_unheard);
     assert!(ask(&mut resp3(&server), "GET.WATCH k").starts_with("%4 $6 sub_id $3 1-0"));
     assert!(ask(&mut resp3(&server), "KEYS.WATCH *").starts_with("%4 $6 sub_id $3 2-0"));
@@ -518,7 +519,7 @@ fn a_read_that_nobody_listened_to_goes_on_where_its_subscriber_was() {
     assert_eq!(number_of_k(&mut watcher), 601);
     wait_dormant(&server, 1);
     assert_eq!(ask(&mut watcher, "EMITRECONNECT * 2-0 2"), "*2 $2 OK :1");
-    let keys = told(&mut watcher).frame;
+    let keys = received(&mut watcher).frame;
     assert!(keys.starts_with(">5 $8 emission $3 2-0 :3 :1 *1 $1 k"), "{keys}");
     assert_eq!(ask(&mut watcher, "PING"), "+PONG");
     wait_dormant(&server, 0);
@@ -612,9 +613,9 @@ fn a_name_keeps_its_place_while_its_read_is_dormant() {
     assert!(ask(&mut watcher, "GET.WATCH k | AS mine").starts_with("%4 $6 sub_id $4 mine"));
     let mut last = 0;
     for number in 1..=100 {
-        let told = told(&mut watcher);
-        assert!(told.frame.ends_with(&format!(" {number}")), "{}", told.frame);
-        last = told.lsn;
+        let received = received(&mut watcher);
+        assert!(received.frame.ends_with(&format!(" {number}")), "{}", received.frame);
+        last = received.lsn;
     }
     assert_eq!(ask(&mut watcher, &format!("EMITACK k mine {last}")), "+OK");
     drop(watcher);
@@ -622,7 +623,7 @@ fn a_name_keeps_its_place_while_its_read_is_dormant() {
     let mut watcher = resp3(&server);
     ask(&mut watcher, "GET.WATCH k | AS mine");
     for number in 101..=110 {
-        assert!(told(&mut watcher).frame.ends_with(&format!(" {number}")));
+        assert!(received(&mut watcher).frame.ends_with(&format!(" {number}")));
     }
 }
 

@@ -79,7 +79,7 @@ fn figure(client: &mut Connection, name: &str) -> String {
 }
 
 #[test]
-fn a_key_that_was_read_is_told_stale_once() {
+fn a_key_that_was_read_is_invalidated_once() {
     let server = TestServer::new();
     let (mut reader, mut writer) = (tracking(&server, ""), server.client());
     writer.ask("MSET a 1 b 2", OK);
@@ -99,7 +99,7 @@ fn a_key_that_was_read_is_told_stale_once() {
 }
 
 #[test]
-fn whatever_reads_is_told_by_whatever_changes() {
+fn every_read_is_invalidated_by_every_change() {
     let server = TestServer::new();
     let (mut reader, mut writer) = (tracking(&server, ""), server.client());
     for (read, change, keys) in [
@@ -141,7 +141,7 @@ fn a_command_that_writes_and_one_without_keys_remember_nothing() {
 }
 
 #[test]
-fn all_keys_of_a_read_are_told_each_by_itself() {
+fn each_key_of_a_read_is_invalidated_separately() {
     let server = TestServer::new();
     let (mut reader, mut writer) = (tracking(&server, ""), server.client());
     reader.ask("MGET a b c", "*3\r\n_\r\n_\r\n_\r\n");
@@ -185,7 +185,7 @@ fn what_a_transaction_makes_stale_comes_behind_its_answer() {
 }
 
 #[test]
-fn an_expired_key_is_told_stale_when_it_leaves() {
+fn an_expired_key_is_invalidated_when_it_is_removed() {
     let server = TestServer::new();
     let (mut reader, mut writer) = (tracking(&server, ""), server.client());
     writer.ask("SET k v PX 50", OK);
@@ -207,7 +207,7 @@ fn an_expired_key_is_told_stale_when_it_leaves() {
 }
 
 #[test]
-fn an_expired_key_is_told_stale_by_whoever_reads_it() {
+fn an_expired_key_is_invalidated_by_a_read() {
     let server = TestServer::new();
     let (mut reader, mut writer) = (tracking(&server, ""), server.client());
     writer.ask("DEBUG SET-ACTIVE-EXPIRE 0", OK);
@@ -270,12 +270,12 @@ fn a_lowered_limit_forgets_no_more_than_it_must() {
             client.ask(&format!("EXISTS key:{number}"), ":0\r\n");
         }
         other.ask(&format!("CONFIG SET tracking-table-max-keys {limit}"), OK);
-        let mut told = std::collections::BTreeSet::new();
+        let mut invalidated = std::collections::BTreeSet::new();
         for _ in 0..forgotten {
             client.expect(format!(">2\r\n{}*1\r\n", bulk("invalidate")));
-            told.insert(client.bulk());
+            invalidated.insert(client.bulk());
         }
-        assert_eq!(told.len(), forgotten);
+        assert_eq!(invalidated.len(), forgotten);
         quiet(&mut client);
         assert_eq!(figure(&mut client, "tracking_total_keys"), limit.to_string());
     }
@@ -301,7 +301,7 @@ fn a_flush_and_a_swap_make_everything_stale() {
 }
 
 #[test]
-fn in_resp2_a_subscriber_is_told_instead() {
+fn in_resp2_a_redirected_subscriber_is_notified_instead() {
     let server = TestServer::new();
     let (mut listener, listener_id) = listener(&server);
     let (mut reader, mut writer) = (server.client(), server.client());
@@ -323,7 +323,7 @@ fn in_resp2_a_subscriber_is_told_instead() {
 }
 
 #[test]
-fn in_resp2_without_a_subscriber_nobody_is_told() {
+fn in_resp2_without_a_subscriber_no_client_is_notified() {
     let server = TestServer::new();
     let (mut reader, mut target, mut writer) = (server.client(), server.client(), server.client());
     reader.ask("CLIENT TRACKING ON", OK);
@@ -344,7 +344,7 @@ fn in_resp2_without_a_subscriber_nobody_is_told() {
 }
 
 #[test]
-fn a_client_whose_redirection_is_gone_is_told_so() {
+fn a_client_whose_redirection_is_gone_is_notified() {
     let server = TestServer::new();
     let (listener, listener_id) = listener(&server);
     let (mut reader, mut writer) = (resp3(&server), server.client());
@@ -378,7 +378,7 @@ fn a_client_whose_redirection_is_gone_is_told_so() {
 }
 
 #[test]
-fn without_loop_a_client_is_not_told_of_its_own_changes() {
+fn with_noloop_a_client_is_not_notified_of_its_own_changes() {
     let server = TestServer::new();
     let (mut client, mut other) = (tracking(&server, "NOLOOP"), server.client());
     client.ask("MGET own other", "*2\r\n_\r\n_\r\n");
@@ -395,7 +395,7 @@ fn without_loop_a_client_is_not_told_of_its_own_changes() {
 }
 
 #[test]
-fn who_opts_in_keeps_what_it_says() {
+fn a_client_that_opts_in_tracks_only_selected_reads() {
     let server = TestServer::new();
     let (mut client, mut writer) = (tracking(&server, "OPTIN"), server.client());
     client.ask("GET a", "_\r\n");
@@ -427,7 +427,7 @@ fn who_opts_in_keeps_what_it_says() {
 }
 
 #[test]
-fn who_opts_out_does_not_keep_what_it_says() {
+fn a_client_that_opts_out_does_not_track_excluded_reads() {
     let server = TestServer::new();
     let (mut client, mut writer) = (tracking(&server, "OPTOUT"), server.client());
     client.ask("CLIENT CACHING NO", OK);
@@ -439,7 +439,7 @@ fn who_opts_out_does_not_keep_what_it_says() {
 }
 
 #[test]
-fn whoever_asks_for_a_prefix_is_told_of_keys_that_it_has_not_read() {
+fn a_client_with_a_prefix_is_notified_of_keys_that_it_has_not_read() {
     let server = TestServer::new();
     let (mut client, mut writer) = (tracking(&server, "BCAST PREFIX foo PREFIX bar"), server.client());
     let mut everything = tracking(&server, "BCAST");
@@ -615,19 +615,19 @@ fn after_a_change_of_mode_nothing_comes_that_was_read_before() {
 }
 
 #[test]
-fn whoever_leaves_is_forgotten() {
+fn a_client_that_leaves_is_untracked() {
     let server = TestServer::new();
     let mut observer = server.client();
     let mut client = tracking(&server, "");
     client.ask("MGET a b", "*2\r\n_\r\n_\r\n");
     drop(client);
     eventually("it has left", || figure(&mut observer, "tracking_clients") == "0");
-    assert_eq!(figure(&mut observer, "tracking_total_keys"), "0", "with nobody left to be told");
+    assert_eq!(figure(&mut observer, "tracking_total_keys"), "0", "with no client left to notify");
     observer.ask("SET a 1", OK);
 }
 
 #[test]
-fn a_client_without_replies_is_told_all_the_same() {
+fn a_client_without_replies_is_notified_all_the_same() {
     let server = TestServer::new();
     let (mut client, mut writer) = (tracking(&server, ""), server.client());
     client.ask("GET k", "_\r\n");
@@ -683,7 +683,7 @@ fn long_names_count_by_their_bytes() {
 }
 
 #[test]
-fn who_does_not_read_is_told_in_one_word() {
+fn a_client_that_does_not_read_gets_one_invalidation_of_everything() {
     let server = TestServer::new();
     let (mut client, mut writer) = (tracking(&server, "BCAST"), server.client());
     let value = "v".repeat(1 << 20);
@@ -726,7 +726,7 @@ fn who_does_not_read_is_told_in_one_word() {
 }
 
 #[test]
-fn with_always_nobody_is_told_before_the_change_is_on_disk() {
+fn under_always_no_client_is_notified_before_the_change_is_durable() {
     let server = TestServer::with(|config| config.durability = Durability::Always);
     let (mut reader, mut writer) = (tracking(&server, ""), tracking(&server, "BCAST"));
     for round in 0..50 {
@@ -740,12 +740,12 @@ fn with_always_nobody_is_told_before_the_change_is_on_disk() {
         writer.expect(stale(&["k"]));
         reader.expect(stale(&["k"]));
         let durable: u64 = figure(&mut writer, "log_durable_lsn").parse().expect("a number");
-        assert!(durable > round, "told of record {} while {durable} is durable", round + 1);
+        assert!(durable > round, "notified of record {} while {durable} is durable", round + 1);
     }
 }
 
 #[test]
-fn nobody_keeps_what_is_no_longer_so() {
+fn no_client_cache_keeps_a_stale_value() {
     const ROUNDS: usize = 3000;
     let server = TestServer::new();
     let writers: Vec<_> = (0..2)
@@ -761,16 +761,16 @@ fn nobody_keeps_what_is_no_longer_so() {
         .collect();
     let mut reader = tracking(&server, "");
     let mut kept: Option<String> = None;
-    let told = |reader: &mut Connection, kept: &mut Option<String>| {
+    let invalidated = |reader: &mut Connection, kept: &mut Option<String>| {
         assert_eq!(reader.line(), "$10");
         reader.expect(format!("invalidate\r\n{}", array(&["k"])));
-        assert!(kept.take().is_some(), "told of what was not read since");
+        assert!(kept.take().is_some(), "notified of a key that was not read since");
     };
     while kept.as_deref() != Some(&(2 * ROUNDS).to_string()) {
         if kept.is_some() {
             // A cached value that was not invalidated must be the key's value.
             assert_eq!(reader.line(), ">2");
-            told(&mut reader, &mut kept);
+            invalidated(&mut reader, &mut kept);
         }
         reader.command(&["GET", "k"]);
         match reader.line().as_str() {

@@ -205,7 +205,7 @@ fn the_protocol_stays_while_reads_are_watched_and_reset_ends_them() {
 }
 
 #[test]
-fn nobody_is_told_of_a_change_that_a_crash_could_take_back_if_all_is_durable() {
+fn under_always_no_subscriber_gets_a_change_before_it_is_durable() {
     let server = TestServer::with(|config| config.durability = Durability::Always);
     let (mut watcher, mut writer) = (resp3(&server), server.client());
     watcher.ask("GET.WATCH k", &begun("1-0", 1, 0, "_\r\n"));
@@ -238,7 +238,7 @@ fn a_subscriber_that_does_not_read_gets_everything_when_it_does() {
 }
 
 #[test]
-fn whoever_falls_behind_what_is_retained_is_told_how_far_it_got() {
+fn a_subscriber_below_the_retention_floor_gets_its_position() {
     let server = TestServer::with(|config| {
         config.watch_retention_bytes = 1 << 20;
         config.watch_backlogs = 0;
@@ -290,7 +290,7 @@ fn thousands_of_subscribers_of_one_key_all_get_what_it_emits() {
 }
 
 #[test]
-fn reads_that_nobody_comes_back_to_are_forgotten() {
+fn reads_without_subscribers_are_evicted() {
     let server = TestServer::with_http(|config| config.watch_retention_age = Duration::from_secs(1));
     let watched = || {
         server
@@ -367,7 +367,7 @@ fn a_squashed_subscription_gets_the_latest_after_a_pause() {
 }
 
 #[test]
-fn an_idle_subscriber_is_told_up_to_where_there_was_nothing() {
+fn an_idle_subscriber_gets_progress() {
     let server = TestServer::new();
     let (mut watcher, mut writer) = (resp3(&server), server.client());
     watcher.ask("GET.WATCH k | PROGRESS 50", &begun("1-0", 1, 0, "_\r\n"));
@@ -404,7 +404,7 @@ fn a_read_is_watched_from_an_lsn_on_and_the_end_of_what_was_missed_is_marked() {
 }
 
 #[test]
-fn whoever_squashes_and_does_not_read_keeps_nobody_from_anything() {
+fn a_squashing_subscriber_that_does_not_read_delays_no_client() {
     let server = TestServer::new();
     let (mut watcher, mut writer) = (resp3(&server), server.client());
     watcher.ask("GET.WATCH k | SQUASH 50 PROGRESS 20", &begun("1-0", 1, 0, "_\r\n"));
@@ -433,7 +433,7 @@ fn a_pause_between_emissions_is_not_begun_anew_by_what_is_said_meanwhile() {
 }
 
 #[test]
-fn who_leaves_without_reading_keeps_nobody_from_anything() {
+fn a_subscriber_that_leaves_without_reading_delays_no_client() {
     let server = TestServer::new();
     let (mut watcher, mut writer) = (resp3(&server), server.client());
     writer.ask(&format!("SET big {}", "x".repeat(60_000)), "+OK\r\n");

@@ -18,7 +18,7 @@ use crate::deadlines::Deadlines;
 use crate::record::{batch_bytes, encode_batch, encode_claim};
 use crate::runner::Runner;
 use crate::state::{Outcome, State};
-use crate::trouble::{refused, told, unavailable};
+use crate::trouble::{described, refused, unavailable};
 use async_nats::ServerAddr;
 use session::{Extent, Fault, Session, Target};
 use std::fmt;
@@ -142,7 +142,7 @@ impl NatsStore {
             return Err(refused("use", &place, reason));
         }
         let runner = Runner::start("tidemark-nats")
-            .map_err(|error| unavailable("start a thread for", &place, told(&error)))?;
+            .map_err(|error| unavailable("start a thread for", &place, described(&error)))?;
         Ok(Self {
             target: Target {
                 servers,

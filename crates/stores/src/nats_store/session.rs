@@ -1,6 +1,6 @@
 //! A connection to NATS, and its stream.
 
-use crate::trouble::told;
+use crate::trouble::described;
 use async_nats::jetstream::context::{ContextBuilder, CreateStreamErrorKind, PublishErrorKind};
 use async_nats::jetstream::publish::PublishAck;
 use async_nats::jetstream::stream::{Config, Info, RawMessageErrorKind, Stream};
@@ -85,7 +85,7 @@ impl Session {
                 error.kind(),
                 ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation
             );
-            if is_final { Fault::Refused(told(&error)) } else { Fault::Unavailable(told(&error)) }
+            if is_final { Fault::Refused(described(&error)) } else { Fault::Unavailable(described(&error)) }
         })?;
         let context = ContextBuilder::new().timeout(target.request).ack_timeout(target.request).build(client);
         let subject = format!("{}.commits", target.stream);
@@ -98,7 +98,7 @@ impl Session {
         let stream = context.get_or_create_stream(config).await.map_err(|error| {
             let is_final =
                 matches!(error.kind(), CreateStreamErrorKind::JetStream(error) if error.code() < 500);
-            if is_final { Fault::Refused(told(&error)) } else { Fault::Unavailable(told(&error)) }
+            if is_final { Fault::Refused(described(&error)) } else { Fault::Unavailable(described(&error)) }
         })?;
         let has_limits = {
             let config = &stream.cached_info().config;
@@ -132,8 +132,9 @@ impl Session {
     /// Returns the present extent of the stream.
     pub(crate) async fn extent(&self) -> Result<Extent, Fault> {
         let info = self.stream.get_info();
-        let Info { created, state, .. } =
-            self.unless_cut(async { info.await.map_err(|error| Fault::Unavailable(told(&error))) }).await?;
+        let Info { created, state, .. } = self
+            .unless_cut(async { info.await.map_err(|error| Fault::Unavailable(described(&error))) })
+            .await?;
         Ok(Extent { created: format!("{created:?}"), first: state.first_sequence, last: state.last_sequence })
     }
 
@@ -153,13 +154,13 @@ impl Session {
         let (payload, mut sendings) = (payload.into(), 1);
         loop {
             let sent = self.context.publish(self.subject.clone(), Clone::clone(&payload)).await;
-            match sent.map_err(|error| Fault::Unavailable(told(&error)))?.await {
+            match sent.map_err(|error| Fault::Unavailable(described(&error)))?.await {
                 Ok(taken) => return Ok(taken),
                 Err(error) if error.kind() == PublishErrorKind::StreamNotFound && sendings < SENDINGS => {
                     sendings += 1;
                     tokio::time::sleep(UNTIL_SENT_AGAIN).await;
                 }
-                Err(error) => return Err(Fault::Unavailable(told(&error))),
+                Err(error) => return Err(Fault::Unavailable(described(&error))),
             }
         }
     }
@@ -174,7 +175,7 @@ impl Session {
         self.unless_cut(async {
             let mut messages = vec![Vec::new(); count as usize];
             while let Some(answer) = asked.join_next().await {
-                let (number, answer) = answer.map_err(|error| Fault::Unavailable(told(&error)))?;
+                let (number, answer) = answer.map_err(|error| Fault::Unavailable(described(&error)))?;
                 match answer {
                     Ok(message) => {
                         messages[(number - first) as usize] = message.payload.to_vec();
@@ -186,7 +187,7 @@ impl Session {
                         {
                             return Ok(None);
                         }
-                        _ => return Err(Fault::Unavailable(told(&error))),
+                        _ => return Err(Fault::Unavailable(described(&error))),
                     },
                 }
             }
@@ -204,7 +205,7 @@ impl Session {
             }
         }
         let purge = self.stream.purge().sequence(up_to + 1);
-        self.unless_cut(async { purge.await.map_err(|error| Fault::Unavailable(told(&error))) }).await?;
+        self.unless_cut(async { purge.await.map_err(|error| Fault::Unavailable(described(&error))) }).await?;
         Ok(())
     }
 }

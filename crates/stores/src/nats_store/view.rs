@@ -224,6 +224,6 @@ mod tests {
         }
         let piece = view.copy(1, 1 << 20).remove(0);
         view.take(&piece).expect("one of ours");
-        assert!(!view.is_copy_due(200), "somebody is at it");
+        assert!(!view.is_copy_due(200), "a copy is running");
     }
 }

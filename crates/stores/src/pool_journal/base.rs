@@ -113,7 +113,7 @@ mod tests {
         let (mut base, mut blocks) = (None, [0; 20]);
         let all: Vec<usize> = (0..20).collect();
         assert_eq!(take(&mut base, 1, &blocks), (None, all.clone()));
-        assert_eq!(take(&mut base, 2, &blocks), (None, all.clone()), "nobody knew that it is quiet");
+        assert_eq!(take(&mut base, 2, &blocks), (None, all.clone()), "it was not known to be quiet");
         blocks[3] = 1;
         assert_eq!(take(&mut base, 3, &blocks), (Some(2), vec![3]));
         blocks[7] = 1;

@@ -8,7 +8,7 @@ mod session;
 
 use crate::deadlines::Deadlines;
 use crate::runner::Runner;
-use crate::trouble::{refused, told, unavailable};
+use crate::trouble::{described, refused, unavailable};
 use session::{Session, Tables};
 use std::fmt;
 use std::future::Future;
@@ -92,7 +92,7 @@ impl PostgresStore {
             .parse()
             // The address itself is not repeated: it may contain a password.
             .map_err(|error: tokio_postgres::Error| {
-                refused("use", "the address of PostgreSQL", told(&error))
+                refused("use", "the address of PostgreSQL", described(&error))
             })?;
         let place = place(&config);
         if config.get_ssl_mode() == SslMode::Require {
@@ -178,7 +178,7 @@ impl PostgresStore {
             Some(_) => refused,
             None => unavailable,
         };
-        say(doing, &self.place, told(error))
+        say(doing, &self.place, described(error))
     }
 
     /// Returns what is stored of a writer.
@@ -192,8 +192,8 @@ impl PostgresStore {
 
     fn claim_in(&self, row: &Row) -> Result<Claim, Error> {
         let number = |column| {
-            let number = row.try_get::<_, i64>(column).map_err(|error| told(&error));
-            number.and_then(|number| u64::try_from(number).map_err(|error| told(&error)))
+            let number = row.try_get::<_, i64>(column).map_err(|error| described(&error));
+            number.and_then(|number| u64::try_from(number).map_err(|error| described(&error)))
         };
         let claim = number(0).and_then(|epoch| Ok(Claim { epoch, last_sequence: number(1)? }));
         claim.map_err(|error| refused("understand", &self.place, error))
@@ -210,7 +210,7 @@ impl PostgresStore {
 
     /// Returns the index of the request that a row is about: from 0; the server counts from 1.
     fn place_in(&self, row: &Row) -> Result<usize, Error> {
-        let place = row.try_get::<_, i64>(0).map_err(|error| self.not_understood(told(&error)))?;
+        let place = row.try_get::<_, i64>(0).map_err(|error| self.not_understood(described(&error)))?;
         let from_zero = place.checked_sub(1).and_then(|place| usize::try_from(place).ok());
         from_zero.ok_or_else(|| self.not_understood(format!("a row has the place {place}")))
     }
@@ -317,7 +317,8 @@ impl Store for PostgresStore {
                 .map_err(Trial::into_error)?;
             for row in rows {
                 let place = self.place_in(&row)?;
-                let position = row.try_get::<_, i64>(1).map_err(|error| self.not_understood(told(&error)))?;
+                let position =
+                    row.try_get::<_, i64>(1).map_err(|error| self.not_understood(described(&error)))?;
                 let count = positions.len();
                 let slot = positions.get_mut(place).ok_or_else(|| {
                     self.not_understood(format!("position {place} is none of the {count} asked for"))

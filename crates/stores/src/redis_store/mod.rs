@@ -11,7 +11,7 @@
 //! repaired.
 
 use crate::deadlines::Deadlines;
-use crate::trouble::{refused, told, unavailable};
+use crate::trouble::{described, refused, unavailable};
 use redis::{Client, Connection, ErrorKind, IntoConnectionInfo, RedisError, Script, ServerErrorKind, Value};
 use std::fmt;
 use tidemark_counter::store::{Batch, Claim, Error, Receipt, Rejected, Store, check_writer};
@@ -85,9 +85,9 @@ impl RedisStore {
     pub fn new(options: RedisOptions) -> Result<Self, Error> {
         let info = options.url.as_str().into_connection_info();
         // The address itself is not repeated: it may contain a password.
-        let info = info.map_err(|error| refused("use", "the address of Redis", told(&error)))?;
+        let info = info.map_err(|error| refused("use", "the address of Redis", described(&error)))?;
         let place = format!("redis://{}", info.addr());
-        let client = Client::open(info).map_err(|error| refused("use", &place, told(&error)))?;
+        let client = Client::open(info).map_err(|error| refused("use", &place, described(&error)))?;
         if !client.get_connection_info().addr().is_supported() {
             return Err(refused("use", &place, "TLS is not supported here: let a proxy at this side do it"));
         }
@@ -123,9 +123,9 @@ impl RedisStore {
             }
             Err(error) if is_final(&error) => {
                 self.connection = Some(connection);
-                Err(refused(doing, &self.place, told(&error)))
+                Err(refused(doing, &self.place, described(&error)))
             }
-            Err(error) => Err(unavailable(doing, &self.place, told(&error))),
+            Err(error) => Err(unavailable(doing, &self.place, described(&error))),
         }
     }
 
@@ -138,7 +138,7 @@ impl RedisStore {
             });
         connected.map_err(|error| {
             let say = if is_final(&error) { refused } else { unavailable };
-            say("reach", &self.place, told(&error))
+            say("reach", &self.place, described(&error))
         })
     }
 }

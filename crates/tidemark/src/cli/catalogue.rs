@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use tidemark_engine::command;
 use tidemark_server::resp::Value;
 
 /// The commands of a server by upper-case name; subcommands as `CONFIG GET`.
@@ -20,7 +21,6 @@ struct Entry {
     arguments: Vec<String>,
 }
 
-const SUGGESTIONS_MAX: usize = 3;
 /// Most levels of nested arguments that are read: the description comes from outside.
 const ARGUMENT_DEPTH_MAX: usize = 16;
 
@@ -96,18 +96,7 @@ impl Catalogue {
 
     /// Returns known names that are close to `typed`, nearest first.
     pub(super) fn nearest(&self, typed: &str) -> Vec<&str> {
-        let typed = typed.to_uppercase();
-        // A name that differs in more characters is a different name, not a mistyped one.
-        let allowed = if typed.len() <= 4 { 1 } else { 2 };
-        let distance = |name: &str| strsim::osa_distance(name, &typed);
-        let mut near: Vec<(usize, &str)> = self
-            .commands
-            .keys()
-            .map(|name| (distance(name), name.as_str()))
-            .filter(|(edits, _)| *edits <= allowed)
-            .collect();
-        near.sort_unstable();
-        near.into_iter().take(SUGGESTIONS_MAX).map(|(_, name)| name).collect()
+        command::similar(&typed.to_uppercase(), self.commands.keys().map(String::as_str))
     }
 
     fn find(&self, words: &[String]) -> Option<(&Entry, usize)> {

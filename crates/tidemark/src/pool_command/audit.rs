@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tidemark_engine::value::Pool;
 use tidemark_engine::value::pool::Sight;
-use tidemark_engine::watch::{PoolPlace, PoolTrail, PoolWitness};
+use tidemark_engine::watch::{PoolChange, PoolObserver, PoolTrail};
 use tidemark_lab::output;
 use tidemark_lab::wall_time::parse_rfc3339_us;
 use tidemark_log::Lsn;
@@ -79,10 +79,10 @@ pub(super) fn run(args: &AuditArgs, dir: &Path) -> anyhow::Result<ExitCode> {
     };
     bar.finish_and_clear();
     if let Some(unread) = history.unread() {
-        output::tell(format_args!("{unread}"));
+        output::report(format_args!("{unread}"));
     }
     let (draws, last) = (counted(draws, "draw"), history.last());
-    output::tell(format_args!("{draws} of pool {name} written, up to record {last}"));
+    output::report(format_args!("{draws} of pool {name} written, up to record {last}"));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -99,8 +99,8 @@ fn written(
         scribe: Scribe::new(String::from_utf8_lossy(&name.key).into_owned(), name.db),
         lines: Writer::new(args.format, out)?,
         there: None,
-        told: None,
-        is_telling: false,
+        written: None,
+        is_writing: false,
         is_known: false,
     };
     history.follow(&mut auditor, None, bar)?;
@@ -150,16 +150,16 @@ struct Auditor<'a, W> {
     /// Chain of the pool now at the key.
     there: Option<Chain>,
     /// Chain up to which events were exported: a frame that follows it needs no state before it.
-    told: Option<Chain>,
+    written: Option<Chain>,
     /// Whether the frame being checked is exported.
-    is_telling: bool,
+    is_writing: bool,
     /// Whether the key ever had a pool.
     is_known: bool,
 }
 
 impl<W: Write> Auditor<'_, W> {
     fn begin(&mut self, lsn: Lsn, pool: &Pool, made: bool) -> io::Result<()> {
-        self.told = Some(pool.chain());
+        self.written = Some(pool.chain());
         self.scribe.pool(lsn.0, pool.inner(), pool.chain(), made, &mut self.lines)
     }
 
@@ -171,46 +171,46 @@ impl<W: Write> Auditor<'_, W> {
     }
 }
 
-impl<W: Write> PoolWitness for Auditor<'_, W> {
-    fn made(&mut self, place: &PoolPlace<'_>, pool: &Pool) -> io::Result<()> {
+impl<W: Write> PoolObserver for Auditor<'_, W> {
+    fn created(&mut self, place: &PoolChange<'_>, pool: &Pool) -> io::Result<()> {
         if self.name.is(place) { self.meet(place.lsn, pool, true) } else { Ok(()) }
     }
 
-    fn begins(&mut self, place: &PoolPlace<'_>, pool: &Pool, bytes: &[u8]) -> io::Result<()> {
+    fn frame_begins(&mut self, place: &PoolChange<'_>, pool: &Pool, bytes: &[u8]) -> io::Result<()> {
         // The check of the frame reports invalid bytes.
         let (true, Ok((frame, chain))) = (self.name.is(place), Frame::read_stated(bytes)) else {
-            self.is_telling = false;
+            self.is_writing = false;
             return Ok(());
         };
-        self.is_telling = self.range.has(&frame, frame.first_draw + draws(frame.events));
-        if !self.is_telling {
+        self.is_writing = self.range.has(&frame, frame.first_draw + draws(frame.events));
+        if !self.is_writing {
             return Ok(());
         }
-        if self.told != Some(pool.chain()) {
+        if self.written != Some(pool.chain()) {
             self.begin(place.lsn, pool, false)?;
         }
         self.scribe.frame(place.lsn.0, &frame, chain, &mut self.lines)
     }
 
-    fn sees(&mut self, _: &PoolPlace<'_>, sight: Sight<'_>) -> io::Result<()> {
-        if self.is_telling { self.scribe.see(sight, &mut self.lines) } else { Ok(()) }
+    fn observe(&mut self, _: &PoolChange<'_>, sight: Sight<'_>) -> io::Result<()> {
+        if self.is_writing { self.scribe.see(sight, &mut self.lines) } else { Ok(()) }
     }
 
-    fn ends(&mut self, place: &PoolPlace<'_>, pool: &Pool) -> io::Result<()> {
+    fn frame_ends(&mut self, place: &PoolChange<'_>, pool: &Pool) -> io::Result<()> {
         if self.name.is(place) {
             self.there = Some(pool.chain());
         }
-        if std::mem::take(&mut self.is_telling) {
-            self.told = Some(pool.chain());
+        if std::mem::take(&mut self.is_writing) {
+            self.written = Some(pool.chain());
         }
         Ok(())
     }
 
-    fn changed(&mut self, lsn: Lsn, time_us: u64, trail: &PoolTrail) -> io::Result<()> {
+    fn keys_changed(&mut self, lsn: Lsn, time_us: u64, trail: &PoolTrail) -> io::Result<()> {
         let name = self.name;
         trail.look(name.db, &name.key, |pool| match pool {
             Some(pool) if self.there != Some(pool.chain()) => self.meet(lsn, pool, false),
-            None if self.there.take().is_some() && self.told.take().is_some() => {
+            None if self.there.take().is_some() && self.written.take().is_some() => {
                 self.scribe.gone(lsn.0, time_us, &mut self.lines)
             }
             _ => Ok(()),
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_is_told_if_one_of_its_draws_is_asked_for() {
+    fn a_frame_is_printed_if_one_of_its_draws_is_selected() {
         let has = |from, to, first_draw, end| {
             Range { from, to }.has(&Frame { time_us: 5, first_draw, events: &[] }, end)
         };

@@ -10,7 +10,7 @@ use indicatif::ProgressBar;
 use std::path::Path;
 use std::sync::Arc;
 use tidemark_engine::value::Value;
-use tidemark_engine::watch::{PoolSearch, PoolTrail, PoolWitness, TrailError};
+use tidemark_engine::watch::{PoolObserver, PoolSearch, PoolTrail, TrailError};
 use tidemark_log::tools::Records;
 use tidemark_log::{FileStorage, Log, Lsn, MemoryStorage, Options, Record, Snapshot, Snapshots, Storage};
 use tidemark_server::KEYSPACE;
@@ -89,13 +89,13 @@ impl History {
     /// the number of snapshots that agree.
     pub(super) fn follow(
         &mut self,
-        witness: &mut impl PoolWitness,
+        observer: &mut impl PoolObserver,
         compared: Option<&PoolName>,
         bar: &ProgressBar,
     ) -> anyhow::Result<u64> {
         if let Some(base) = &self.base {
             load(&self.trail, base)?;
-            witness.changed(base.lsn(), 0, &self.trail)?;
+            observer.keys_changed(base.lsn(), 0, &self.trail)?;
         }
         let from = self.base.as_ref().map_or(Lsn::FIRST, |base| base.lsn().next());
         let mut later =
@@ -109,7 +109,7 @@ impl History {
                 {
                     agreeing += u64::from(self.compare(&snapshot, name)?);
                 }
-                apply(&mut self.trail, &record, witness)?;
+                apply(&mut self.trail, &record, observer)?;
             }
         }
         for (snapshot, name) in later.zip(compared.into_iter().cycle()) {
@@ -159,8 +159,8 @@ impl History {
     }
 }
 
-fn apply(trail: &mut PoolTrail, record: &Record<'_>, witness: &mut impl PoolWitness) -> anyhow::Result<()> {
-    trail.apply(record, witness).map_err(|error| match error {
+fn apply(trail: &mut PoolTrail, record: &Record<'_>, observer: &mut impl PoolObserver) -> anyhow::Result<()> {
+    trail.apply(record, observer).map_err(|error| match error {
         // The reader of the output may have closed it, which is no failure.
         TrailError::Witness(error) => anyhow::Error::from(error),
         error => NotGood { lsn: record.lsn, error: Box::new(error) }.into(),

@@ -26,7 +26,7 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tidemark_engine::keyspace::DATABASES;
-use tidemark_engine::watch::PoolPlace;
+use tidemark_engine::watch::PoolChange;
 
 /// Verify, export and import prize pools
 #[derive(Args)]
@@ -73,7 +73,7 @@ struct PoolName {
 }
 
 impl PoolName {
-    fn is(&self, place: &PoolPlace<'_>) -> bool {
+    fn is(&self, place: &PoolChange<'_>) -> bool {
         (self.db, &*self.key) == (place.db, place.key)
     }
 }

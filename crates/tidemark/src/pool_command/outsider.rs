@@ -71,9 +71,9 @@ fn revealed_by(given: &str) -> anyhow::Result<Vec<[u8; 32]>> {
         .with_context(|| format!("--revealed {given:?} is neither 64 hexadecimal digits nor a file"))?;
     file.take(SECRETS_BYTES_MAX).read_to_string(&mut text).with_context(|| format!("cannot read {given}"))?;
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let mut told = lines.clone().filter_map(|line| line.strip_prefix("secret ")).peekable();
+    let mut stated = lines.clone().filter_map(|line| line.strip_prefix("secret ")).peekable();
     let read = |line: &str| hexadecimal::decode(line.trim()).map_err(|error| anyhow!("{given}: {error}"));
-    if told.peek().is_some() { told.map(read).collect() } else { lines.map(read).collect() }
+    if stated.peek().is_some() { stated.map(read).collect() } else { lines.map(read).collect() }
 }
 
 /// Known secrets, by their commitments.
@@ -87,8 +87,8 @@ impl Known {
         while let Some(line) = input.next()? {
             // Most lines have none.
             if line.contains("\"secret\"") {
-                let told: Stated = serde_json::from_str(&line).with_context(|| input.place())?;
-                let secret = told.secret.map(|secret| hexadecimal::decode(&secret)).transpose();
+                let stated: Stated = serde_json::from_str(&line).with_context(|| input.place())?;
+                let secret = stated.secret.map(|secret| hexadecimal::decode(&secret)).transpose();
                 secret
                     .map_err(|error| anyhow!("{}: {error}", input.place()))?
                     .into_iter()
@@ -325,22 +325,22 @@ impl Outsider {
             .0
             .pop_front()
             .context("the file has a line that does not follow from the lines before it")?;
-        let Once(told) = serde_json::from_str(line)?;
-        if expected.as_object() == Some(&told) {
+        let Once(stated) = serde_json::from_str(line)?;
+        if expected.as_object() == Some(&stated) {
             return Ok(());
         }
         // One wrong field is easier to see than two lines that differ.
-        let other = expected.as_object().filter(|expected| expected.get("event") == told.get("event"));
-        let names = other.into_iter().flat_map(|expected| expected.keys().chain(told.keys()));
+        let other = expected.as_object().filter(|expected| expected.get("event") == stated.get("event"));
+        let names = other.into_iter().flat_map(|expected| expected.keys().chain(stated.keys()));
         for name in names {
-            let (said, follows) = (told.get(name), expected.get(name));
+            let (said, follows) = (stated.get(name), expected.get(name));
             if said != follows {
                 let word =
                     |value: Option<&Value>| value.map_or_else(|| "nothing".to_owned(), Value::to_string);
                 bail!("{name:?} is {}; expected {}", word(said), word(follows));
             }
         }
-        bail!("found {}; expected {expected}", Value::Object(told))
+        bail!("found {}; expected {expected}", Value::Object(stated))
     }
 
     /// Checks that all expected lines come next.

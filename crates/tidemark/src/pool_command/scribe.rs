@@ -170,7 +170,7 @@ impl Scribe {
     }
 
     /// Writes that the pool is gone.
-    #[expect(clippy::unused_self, reason = "told like all else")]
+    #[expect(clippy::unused_self, reason = "uniform with the other lines")]
     pub(super) fn gone(&mut self, lsn: u64, time_us: u64, into: &mut impl Lines) -> io::Result<()> {
         into.write(&Line::Event(Box::new(EventLine {
             event: "gone",

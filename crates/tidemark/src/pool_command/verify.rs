@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use tidemark_engine::value::Pool;
 use tidemark_engine::value::pool::{NotFollowed, Sight};
-use tidemark_engine::watch::{PoolPlace, PoolTrail, PoolWitness, TrailError};
+use tidemark_engine::watch::{PoolChange, PoolObserver, PoolTrail, TrailError};
 use tidemark_log::Lsn;
 use tidemark_pool::{Chain, Divergence};
 
@@ -104,29 +104,29 @@ impl<'a> Verifier<'a> {
     }
 }
 
-impl PoolWitness for Verifier<'_> {
-    fn made(&mut self, place: &PoolPlace<'_>, pool: &Pool) -> io::Result<()> {
+impl PoolObserver for Verifier<'_> {
+    fn created(&mut self, place: &PoolChange<'_>, pool: &Pool) -> io::Result<()> {
         let chain = pool.chain();
         self.tallies.insert(chain, Tally::of(place.lsn.0, pool.inner(), chain, true));
         self.demands.pass(pool.inner(), chain);
         Ok(())
     }
 
-    fn begins(&mut self, place: &PoolPlace<'_>, pool: &Pool, _: &[u8]) -> io::Result<()> {
+    fn frame_begins(&mut self, place: &PoolChange<'_>, pool: &Pool, _: &[u8]) -> io::Result<()> {
         let chain = pool.chain();
         let known = self.tallies.remove(&chain);
         self.current = Some(known.unwrap_or_else(|| Tally::of(place.lsn.0, pool.inner(), chain, false)));
         Ok(())
     }
 
-    fn sees(&mut self, _: &PoolPlace<'_>, sight: Sight<'_>) -> io::Result<()> {
+    fn observe(&mut self, _: &PoolChange<'_>, sight: Sight<'_>) -> io::Result<()> {
         if let (Some(tally), Sight::Behind(pool, event)) = (&mut self.current, sight) {
             tally.event(pool, event);
         }
         Ok(())
     }
 
-    fn ends(&mut self, place: &PoolPlace<'_>, pool: &Pool) -> io::Result<()> {
+    fn frame_ends(&mut self, place: &PoolChange<'_>, pool: &Pool) -> io::Result<()> {
         let chain = pool.chain();
         if let Some(mut tally) = self.current.take() {
             tally.frame(place.lsn.0, chain, false);
@@ -139,7 +139,7 @@ impl PoolWitness for Verifier<'_> {
         Ok(())
     }
 
-    fn changed(&mut self, lsn: Lsn, _: u64, trail: &PoolTrail) -> io::Result<()> {
+    fn keys_changed(&mut self, lsn: Lsn, _: u64, trail: &PoolTrail) -> io::Result<()> {
         trail.look(self.name.db, &self.name.key, |pool| match pool {
             Some(pool) => self.meet(lsn, pool),
             None if self.here.is_some() && self.gone.is_none() => self.gone = Some(lsn),

@@ -115,7 +115,7 @@ pub(super) fn run<S: Subject>(args: &ViewArgs, target: Target, mut subject: S) -
         match source.read(|client| subject.read(client)) {
             Ok(now) => {
                 if lost.take().is_some() {
-                    tell(&shown, format_args!("{} is there again", source.target()));
+                    report(&shown, format_args!("{} is there again", source.target()));
                 }
                 let last = reading.replace(now);
                 // Rates over the short time between two keys would mean nothing.
@@ -125,7 +125,7 @@ pub(super) fn run<S: Subject>(args: &ViewArgs, target: Target, mut subject: S) -
             }
             Err(error) if is_disconnection(&error) => {
                 if lost.is_none() {
-                    tell(&shown, format_args!("{error:#}; trying again"));
+                    report(&shown, format_args!("{error:#}; trying again"));
                 }
                 lost = Some(format!("{error:#}"));
             }
@@ -160,9 +160,9 @@ fn wait(shown: &Shown, due: Instant, subject: &mut impl Subject) -> Waited {
 }
 
 /// Reports to standard error, unless a page shows the message itself.
-fn tell(shown: &Shown, what: std::fmt::Arguments<'_>) {
+fn report(shown: &Shown, what: std::fmt::Arguments<'_>) {
     if !matches!(shown, Shown::Page(_)) {
-        output::tell(format_args!("tidemark top: {what}"));
+        output::report(format_args!("tidemark top: {what}"));
     }
 }
 

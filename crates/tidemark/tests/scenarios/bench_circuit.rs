@@ -143,7 +143,7 @@ fn a_pattern_that_means_nothing_is_a_wrong_command_line() {
 }
 
 #[test]
-fn a_disk_that_is_full_is_told_with_what_could_not_be_written() {
+fn a_full_disk_is_reported_with_what_could_not_be_written() {
     let one_shot = ["^IdOps.id_from_subject$", "-bm", "ss"];
     let said = |output: &Output| String::from_utf8_lossy(&output.stderr).into_owned();
     let full = || fs::OpenOptions::new().write(true).open("/dev/full").unwrap();

@@ -91,7 +91,7 @@ fn emissions_under_load_come_once_and_in_order() {
 }
 
 #[test]
-fn who_comes_back_is_given_what_he_missed_once() {
+fn a_returning_subscriber_gets_missed_emissions_once() {
     let directory = tempfile::tempdir().unwrap();
     let server = Server::start(directory.path(), &[]);
     let (status, report) = bench("reconnect", &flags(&at(server.port), &RECONNECT));
@@ -160,7 +160,7 @@ fn every_subscriber_of_a_fan_out_has_each_value_and_so_has_the_floor() {
     assert!(value(&report, "memory_peak") >= value(&report, "memory_after"), "{report:?}");
     assert_eq!(value(&report, "output_waiting"), Some(0.0), "{report:?}");
     let (status, report) = bench("reconnect", &flags(&at(server.port), &["--iterations", "1"]));
-    assert_eq!(status, Some(0), "everybody has left: {report:?}");
+    assert_eq!(status, Some(0), "all clients have left: {report:?}");
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn an_emission_to_one_of_many_subscribers_that_is_dropped_or_repeated_fails_the_
 }
 
 #[test]
-fn what_server_or_system_does_not_allow_is_said_before_anybody_connects() {
+fn limits_of_server_or_system_are_reported_before_any_client_connects() {
     let directory = tempfile::tempdir().unwrap();
     let server = Server::start(directory.path(), &["--maxclients", "40"]);
     let output = run("fan-out", &flags(&at(server.port), &FAN_OUT));
@@ -235,7 +235,7 @@ fn a_port_that_is_taken_is_an_error_and_not_a_measurement() {
 }
 
 #[test]
-fn who_is_asked_to_stop_leaves_no_server_behind() {
+fn an_interrupted_benchmark_leaves_no_server_behind() {
     let directory = tempfile::tempdir().unwrap();
     let base = directory.path().join("killed");
     let mut running = Command::new(env!("CARGO_BIN_EXE_tidemark"))

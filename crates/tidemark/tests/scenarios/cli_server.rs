@@ -64,7 +64,7 @@ fn to_shut_down_a_server_is_a_success() {
 }
 
 #[test]
-fn an_output_that_nobody_reads_is_the_end_and_no_error() {
+fn a_closed_output_ends_the_cli_without_an_error() {
     let directory = tempfile::tempdir().expect("a directory");
     let server = Server::start(directory.path(), &[]);
     let port = server.port.to_string();
@@ -181,7 +181,7 @@ fn a_server_that_ends_is_an_error_of_a_command_that_listens() {
 }
 
 #[test]
-fn a_command_that_listens_ends_quietly_when_nobody_reads() {
+fn a_listening_command_ends_quietly_when_its_output_closes() {
     let directory = tempfile::tempdir().expect("a directory");
     let server = Server::start(directory.path(), &[]);
     let mut writer = server.client();

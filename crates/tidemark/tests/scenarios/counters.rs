@@ -32,17 +32,17 @@ fn appended(client: &mut Client) -> i64 {
 /// Moves units until the server is gone; returns the acknowledged units. One more unit may have
 /// moved without an answer.
 fn write(port: u16, request: &[&str], over: &AtomicBool) -> i64 {
-    let (mut told, Ok(mut client)) = (0, Client::connect(port)) else { return 0 };
+    let (mut acknowledged, Ok(mut client)) = (0, Client::connect(port)) else { return 0 };
     while !over.load(Ordering::Relaxed) {
         match client.call(request) {
-            Ok(Answer::Integer(_)) => told += 1,
-            Ok(Answer::Array(answer)) if answer[0] == Answer::Integer(1) => told += 1,
+            Ok(Answer::Integer(_)) => acknowledged += 1,
+            Ok(Answer::Array(answer)) if answer[0] == Answer::Integer(1) => acknowledged += 1,
             Ok(Answer::Array(_)) => {}
             Ok(other) => panic!("{request:?}: {other:?}"),
             Err(_) => break,
         }
     }
-    told
+    acknowledged
 }
 
 /// Runs writers that repeat a request until `end` has ended the server; returns the units that were
@@ -67,29 +67,29 @@ fn moment(round: u64) -> Duration {
 #[test]
 fn a_killed_server_takes_no_more_than_its_cap_from_a_relaxed_counter() {
     let directory = tempfile::tempdir().expect("a directory");
-    let (mut before, mut told_of_all) = (0, 0);
+    let (mut before, mut acknowledged_in_all) = (0, 0);
     for round in 0..KILLS {
         let server = start(directory.path());
         let mut client = server.client();
         if round == 0 {
             call(&mut client, &["COUNTER.CREATE", "hits", "RELAXED", &CAP.to_string()]);
         }
-        let told = load(server, &["COUNTER.ADD", "hits", "1"], moment(round), Server::kill);
+        let acknowledged = load(server, &["COUNTER.ADD", "hits", "1"], moment(round), Server::kill);
         let server = start(directory.path());
         let after = call(&mut server.client(), &["COUNTER.GET", "hits"]).integer();
-        let possible = before + told - CAP..=before + told + WRITERS as i64;
-        assert!(possible.contains(&after), "{after} of {before} and {told}");
+        let possible = before + acknowledged - CAP..=before + acknowledged + WRITERS as i64;
+        assert!(possible.contains(&after), "{after} of {before} and {acknowledged}");
         server.kill();
-        (before, told_of_all) = (after, told_of_all + told);
+        (before, acknowledged_in_all) = (after, acknowledged_in_all + acknowledged);
     }
-    assert!(told_of_all > CAP * 10, "the writers got somewhere: {told_of_all}");
+    assert!(acknowledged_in_all > CAP * 10, "the writers got somewhere: {acknowledged_in_all}");
 }
 
 #[test]
 fn a_killed_server_never_admits_more_than_the_limit_of_an_exact_counter() {
     const LIMIT: i64 = 3000;
     let directory = tempfile::tempdir().expect("a directory");
-    let (mut told, mut position, mut kills) = (0, 0, 0);
+    let (mut acknowledged, mut position, mut kills) = (0, 0, 0);
     for round in 0..KILLS {
         let server = start(directory.path());
         let mut client = server.client();
@@ -98,7 +98,7 @@ fn a_killed_server_never_admits_more_than_the_limit_of_an_exact_counter() {
             call(&mut client, &[&["COUNTER.CREATE", "seats"], &terms[..]].concat());
         }
         let granted = load(server, &["COUNTER.TAKE", "seats"], moment(round), Server::kill);
-        (told, kills) = (told + granted, kills + 1);
+        (acknowledged, kills) = (acknowledged + granted, kills + 1);
         let server = start(directory.path());
         let after = call(&mut server.client(), &["COUNTER.GET", "seats"]).integer();
         // Granted units are never granted again; a crash costs what was reserved and unused.
@@ -111,12 +111,12 @@ fn a_killed_server_never_admits_more_than_the_limit_of_an_exact_counter() {
     let server = start(directory.path());
     let mut client = server.client();
     while call(&mut client, &["COUNTER.TAKE", "seats"]).array()[0] == Answer::Integer(1) {
-        told += 1;
+        acknowledged += 1;
     }
     assert_eq!(state(&mut client, "seats", "available"), 0);
-    assert!(told <= LIMIT, "{told} of {LIMIT} were granted");
+    assert!(acknowledged <= LIMIT, "{acknowledged} of {LIMIT} were granted");
     let lost = kills * (BLOCK - 1 + WRITERS as i64);
-    assert!(told >= LIMIT - lost, "{told} of {LIMIT} were granted after {kills} kills");
+    assert!(acknowledged >= LIMIT - lost, "{acknowledged} of {LIMIT} were granted after {kills} kills");
 }
 
 #[test]
@@ -148,12 +148,12 @@ fn a_server_that_is_stopped_keeps_every_unit() {
 #[test]
 fn what_was_answered_before_a_stop_under_load_is_there_after_it() {
     let directory = tempfile::tempdir().expect("a directory");
-    let told = load(start(directory.path()), &["COUNTER.ADD", "hits", "1"], moment(3), |server| {
+    let acknowledged = load(start(directory.path()), &["COUNTER.ADD", "hits", "1"], moment(3), |server| {
         assert!(server.terminate().success());
     });
     let server = start(directory.path());
     let after = call(&mut server.client(), &["COUNTER.GET", "hits"]).integer();
-    assert!((told..=told + WRITERS as i64).contains(&after), "{after} of {told}");
+    assert!((acknowledged..=acknowledged + WRITERS as i64).contains(&after), "{after} of {acknowledged}");
 }
 
 #[test]

@@ -26,12 +26,12 @@ struct Rule {
 const RULES: &[Rule] = &[
     Rule {
         commands: &["keys", "smembers", "sinter", "sunion", "sdiff", "hkeys", "hvals"],
-        reason: "the order is nobody's promise: elements are compared as a multiset",
+        reason: "the order is not specified: elements are compared as a multiset",
         same: |_, ours, theirs| same(&sorted(ours, 1), &sorted(theirs, 1)),
     },
     Rule {
         commands: &["hgetall"],
-        reason: "the order is nobody's promise: pairs are compared as a multiset",
+        reason: "the order is not specified: pairs are compared as a multiset",
         same: |_, ours, theirs| same(&sorted(ours, 2), &sorted(theirs, 2)),
     },
     Rule {
@@ -62,7 +62,7 @@ const RULES: &[Rule] = &[
     },
     Rule {
         commands: &["object|refcount"],
-        reason: "what the answer tells is the server's own affair: the form is compared",
+        reason: "the answer's content is particular to the server: the form is compared",
         same: same_form,
     },
     Rule {

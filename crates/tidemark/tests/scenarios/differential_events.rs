@@ -28,7 +28,7 @@ struct Side {
 }
 
 /// Answer of a command, and its events as `channel message`.
-type Told = (Value, Vec<String>);
+type Outcome = (Value, Vec<String>);
 
 impl Side {
     fn new(port: u16, letters: &[u8]) -> Self {
@@ -43,7 +43,7 @@ impl Side {
 
     /// Runs commands. After each, its number is published to the listener, which assigns events to
     /// commands.
-    fn run(&mut self, lines: &[Line]) -> Vec<Told> {
+    fn run(&mut self, lines: &[Line]) -> Vec<Outcome> {
         let first = self.marks;
         let mut requests = Vec::new();
         let mut in_transaction = false;
@@ -59,21 +59,21 @@ impl Side {
             }
         }
         self.client.send(&requests).expect("it takes commands");
-        let mut told = Vec::new();
+        let mut outcomes = Vec::new();
         let mut marks = first;
         for request in &requests {
             let answer =
                 self.client.read().unwrap_or_else(|error| panic!("{error} after {}", shown(request)));
             if request.get(1).is_some_and(|channel| channel == MARK) {
                 marks += 1;
-                if let Some((_, events)) = told.last_mut() {
+                if let Some((_, events)) = outcomes.last_mut() {
                     *events = self.events_before(marks);
                 }
             } else {
-                told.push((answer, Vec::new()));
+                outcomes.push((answer, Vec::new()));
             }
         }
-        told
+        outcomes
     }
 
     fn next_mark(&mut self) -> Line {
@@ -145,7 +145,7 @@ impl Pair {
 }
 
 #[test]
-fn chosen_commands_tell_what_they_tell_in_redis() {
+fn chosen_commands_publish_the_events_of_redis() {
     let mut pair = Pair::new("KEg$lshzxnm");
     pair.expect_same(
         "SET k 1
@@ -342,7 +342,7 @@ fn chosen_commands_tell_what_they_tell_in_redis() {
 }
 
 #[test]
-fn waiting_clients_tell_what_they_tell_in_redis() {
+fn waiting_clients_publish_the_events_of_redis() {
     let mut pair = Pair::new("KEAn");
     for (waiting, push) in [
         ("BLPOP none l 0", "RPUSH l a"),
@@ -355,16 +355,16 @@ fn waiting_clients_tell_what_they_tell_in_redis() {
         ("BLPOP r 0", "RENAME other r"),
         ("BLPOP s 0", "COPY other s"),
     ] {
-        let told = [&mut pair.ours, &mut pair.theirs].map(|side| {
+        let outcomes = [&mut pair.ours, &mut pair.theirs].map(|side| {
             side.run(&[line("FLUSHALL"), line("RPUSH other a")]);
             let mut waiter = Pipeline::connect(side.port).expect("a connection");
             waiter.send(&[line(waiting)]).expect("it takes commands");
             until_blocked(&mut side.client);
-            let told = side.run(&[line(push)]);
+            let outcomes = side.run(&[line(push)]);
             waiter.read().expect("it is served");
-            told.into_iter().flat_map(|(_, events)| events).collect::<Vec<_>>()
+            outcomes.into_iter().flat_map(|(_, events)| events).collect::<Vec<_>>()
         });
-        assert_eq!(told[0], told[1], "{waiting} and then {push}");
+        assert_eq!(outcomes[0], outcomes[1], "{waiting} and then {push}");
     }
 }
 
@@ -376,17 +376,17 @@ fn until_blocked(client: &mut Pipeline) {
         }
         std::thread::sleep(Duration::from_millis(2));
     }
-    panic!("nobody waits");
+    panic!("no client waits");
 }
 
 #[test]
-fn expiry_tells_what_it_tells_in_redis() {
+fn expiry_publishes_the_events_of_redis() {
     let mut pair = Pair::new("KEAn");
     for (set, then) in
         [("SET k 1 PX 5", ""), ("SETEX k 1 1", ""), ("SET k 1 PX 5", "SET k 2"), ("SET k 1 PX 5", "INCR k")]
     {
         let lines: Vec<Line> = [set, then].into_iter().filter(|it| !it.is_empty()).map(line).collect();
-        let told = [&mut pair.ours, &mut pair.theirs].map(|side| {
+        let outcomes = [&mut pair.ours, &mut pair.theirs].map(|side| {
             let mut events: Vec<String> =
                 side.run(&lines[..1]).into_iter().flat_map(|(_, events)| events).collect();
             // The removal, on access or by the background expiry; in both forms.
@@ -395,7 +395,7 @@ fn expiry_tells_what_it_tells_in_redis() {
             side.run(&[line("FLUSHALL")]);
             events
         });
-        assert_eq!(told[0], told[1], "{set} and then {then}");
+        assert_eq!(outcomes[0], outcomes[1], "{set} and then {then}");
     }
 }
 
@@ -440,7 +440,7 @@ fn compared<'a>(lines: &[Line], answer: &Value, events: &'a [String]) -> Vec<&'a
 }
 
 #[test]
-fn random_commands_tell_what_they_tell_in_redis() {
+fn random_commands_publish_the_events_of_redis() {
     let commands = setting("TIDEMARK_DIFFERENTIAL_EVENTS", 20_000);
     let seed = setting("TIDEMARK_DIFFERENTIAL_SEED", 1);
     // Without expiry, whose time each server chooses.

@@ -85,7 +85,7 @@ fn of_the_log() {
 }
 
 #[test]
-fn of_the_log_gives_the_prize_that_waits_for_it_to_nobody() {
+fn of_the_log_gives_its_pending_prize_to_no_client() {
     for run in 0..runs() {
         let directory = tempfile::tempdir().expect("a directory");
         let fault = format!("inject=fdatasync:error=EIO:when={}+", 12 + run * 7);
@@ -98,7 +98,7 @@ fn of_the_log_gives_the_prize_that_waits_for_it_to_nobody() {
         for command in [&["POOL.DRAW", "prizes"][..], &["POOL.RESERVE", "prizes", "1000"]] {
             match client.call(command).expect("an answer") {
                 Answer::Error(text) => assert!(text.starts_with("MISCONF "), "{text}"),
-                answer => panic!("somebody has won after a failed sync: {answer:?}"),
+                answer => panic!("a client has won after a failed sync: {answer:?}"),
             }
         }
         server.kill();

@@ -171,7 +171,7 @@ fn survive_a_freeze(durability: &str, writers: usize) {
 }
 
 #[test]
-fn a_frozen_disk_holds_nobody_who_has_not_asked_for_durability() {
+fn a_frozen_disk_blocks_no_client_without_durability() {
     survive_a_freeze("interval", 1);
 }
 

@@ -49,7 +49,7 @@ fn is_served(server: &Server) {
 /// Waits until all other clients are gone; returns the server's only client.
 fn wait_alone(server: &Server) -> Client {
     let mut alone = None;
-    wait_until("everybody else is gone", || {
+    wait_until("all other clients are gone", || {
         let mut client = server.client();
         // May be an error while the limit of clients is reached.
         if let Ok(Answer::Bulk(list)) = client.call(&["CLIENT", "LIST"])
@@ -117,7 +117,7 @@ fn random_bytes_and_boasting_headers_cost_nothing() {
 fn peak_resident(server: &Server) -> u64 {
     let path = format!("/proc/{}/status", server.child.id());
     let text = std::fs::read_to_string(path).expect("the server lives");
-    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("Linux tells the peak");
+    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("Linux reports the peak");
     line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") * 1024
 }
 
@@ -267,13 +267,13 @@ fn a_process_without_descriptors_waits_for_some_instead_of_spinning() {
     std::thread::sleep(Duration::from_secs(2));
     let used = processor_time(&server) - before;
     assert!(used < 50, "{used} hundredths of a second of processor time in two seconds");
-    assert_eq!(known.call(&["GET", "k"]).expect("who is in is served"), Answer::Bulk("v".into()));
+    assert_eq!(known.call(&["GET", "k"]).expect("a connected client is served"), Answer::Bulk("v".into()));
     let changed = known.call(&["DURABLE", "SET", "k", "w"]).expect("an answer");
     assert_eq!(changed, Answer::Status("OK".into()), "the log needs no descriptor to go on");
     limit(1000);
     for stream in &mut crowd {
         let mut answer = [0; 7];
-        stream.read_exact(&mut answer).expect("everybody is served in the end");
+        stream.read_exact(&mut answer).expect("every client is served in the end");
         assert_eq!(&answer, b"+PONG\r\n");
     }
 }

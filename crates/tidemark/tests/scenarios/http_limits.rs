@@ -181,7 +181,7 @@ fn a_killed_server_grants_no_more_than_its_cap_again_of_a_relaxed_quota() {
 }
 
 #[test]
-fn who_waits_as_long_as_it_is_told_is_allowed() {
+fn a_client_that_waits_for_retry_after_is_allowed() {
     let directory = tempfile::tempdir().expect("a directory");
     let (_server, http) = start(directory.path(), "interval:50ms");
     // The test is about the wait that the server states, so it sleeps for it; all definitions in

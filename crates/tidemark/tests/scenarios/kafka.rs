@@ -116,7 +116,7 @@ fn java(dir: &Path, words: &[&str]) -> Command {
 
 #[test]
 #[ignore = "needs Kafka, which ./check kafka fetches"]
-fn whoever_is_killed_the_topic_has_every_durable_change_in_order() {
+fn after_kills_of_either_side_the_topic_has_every_durable_change_in_order() {
     let dir = tempfile::tempdir().expect("a directory");
     let (data, store) = (dir.path().join("data"), dir.path().join("kafka"));
     let port = Kafka::make(&store);

@@ -184,8 +184,8 @@ fn assert_repairs_without_last_segment(path: &Path) {
     assert_refused(path, &reason);
 
     let asked = log(path, &["repair"]);
-    let told = format!("afterwards the last record is {end}\nrecords {} to 300 are missing; ", end + 1);
-    assert!(!asked.status.success() && text(&asked.stdout).starts_with(&told), "{asked:?}");
+    let report = format!("afterwards the last record is {end}\nrecords {} to 300 are missing; ", end + 1);
+    assert!(!asked.status.success() && text(&asked.stdout).starts_with(&report), "{asked:?}");
     assert_refused(path, &reason);
     let repaired = log(path, &["repair", "--yes"]);
     assert!(repaired.status.success(), "{repaired:?}");

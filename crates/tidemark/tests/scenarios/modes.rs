@@ -205,7 +205,7 @@ fn what_a_kill_leaves_is_a_prefix_of_everything_that_was_written_to_any_key() {
 }
 
 #[test]
-fn what_subscribers_were_told_survives_a_kill_whatever_the_durability() {
+fn emissions_that_were_sent_survive_a_kill_whatever_the_durability() {
     for durability in ["interval:60s", "off"] {
         let directory = tempfile::tempdir().expect("a directory");
         let arguments = [&["--durability", durability][..], &SMALL_FILES].concat();
@@ -229,7 +229,7 @@ fn what_subscribers_were_told_survives_a_kill_whatever_the_durability() {
             assert_eq!(
                 kept,
                 Answer::Bulk(next.to_string()),
-                "{durability}, round {round}: a told change was taken back"
+                "{durability}, round {round}: a delivered change was lost"
             );
             server.kill();
         }

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 /// Current port of the server, and whether the test is over.
 #[derive(Default)]
-struct Place {
+struct ServerPort {
     port: AtomicU16,
     is_over: AtomicBool,
 }
 
-impl Place {
+impl ServerPort {
     fn connect(&self) -> Option<Client> {
         Client::connect(self.port.load(Ordering::Acquire)).ok()
     }
@@ -23,7 +23,7 @@ impl Place {
 }
 
 /// Sets the key to 1, 2, 3 … `last`, each until it is answered: a repeated write changes nothing.
-fn write(place: &Place, last: u64) {
+fn write(place: &ServerPort, last: u64) {
     let (mut next, mut client) = (1, None);
     while next <= last {
         let Some(connected) = client.as_mut() else {
@@ -43,7 +43,7 @@ fn write(place: &Place, last: u64) {
 
 /// Runs the consumer once: it watches on one connection and does its work on another, until either
 /// breaks or it crashes, at times, with an emission that it has not processed.
-fn consume(place: &Place, lives: u64) -> Option<()> {
+fn consume(place: &ServerPort, lives: u64) -> Option<()> {
     let (mut watcher, mut worker) = (place.connect()?, place.connect()?);
     watcher.call(&["GET.WATCH", "k", "|", "AS", "consumer"]).ok()?;
     for number in 1.. {
@@ -79,7 +79,7 @@ fn whatever_is_killed_each_change_is_processed_once_and_in_order() {
     const LAST: u64 = 2000;
     let directory = tempfile::tempdir().expect("a directory");
     let arguments = ["--durability", "always", "--log-segment-bytes", "65536"];
-    let place = Place::default();
+    let place = ServerPort::default();
     let server = Server::start(directory.path(), &arguments);
     place.port.store(server.port, Ordering::Release);
     let mut client = server.client();

@@ -297,8 +297,8 @@ fn a_schedule_that_was_not_kept_is_found() {
     }
     assert!(server.terminate().success());
     assert!(good(&pool(directory.path(), &["verify", "summer"])).contains("the schedule went on 1 time,"));
-    let told = audit(directory.path(), &[]);
-    let (schedules, releases) = (events(&told, "schedule"), events(&told, "release"));
+    let audited = audit(directory.path(), &[]);
+    let (schedules, releases) = (events(&audited, "schedule"), events(&audited, "release"));
     assert_eq!((schedules.len(), releases.len()), (1, 1));
     assert_eq!((&schedules[0]["id"], &schedules[0]["units"]), (&"car".into(), &1.into()));
     assert_eq!((&releases[0]["id"], &releases[0]["left"]), (&"car".into(), &1.into()));
@@ -366,10 +366,10 @@ fn draws_from_tables_inside_of_tables_are_made_again() {
     let said = good(&pool(directory.path(), &["verify", "summer"]));
     assert!(said.contains("43 draws made again from the secret of 1 epoch"), "{said}");
 
-    let told = audit(directory.path(), &[]);
-    let items = events(&told, "item");
+    let audited = audit(directory.path(), &[]);
+    let items = events(&audited, "item");
     assert_eq!((&items[1]["leads_to"], &items[2]["table"]), (&"wheels".into(), &"wheels".into()));
-    let draws = events(&told, "draw");
+    let draws = events(&audited, "draw");
     let first = draws[0]["odds"].as_f64().expect("odds");
     let expected = match draws[0]["id"].as_str() {
         Some("mug") => 0.5,
@@ -377,9 +377,9 @@ fn draws_from_tables_inside_of_tables_are_made_again() {
         _ => 0.45,
     };
     assert!((first - expected).abs() < 1e-12 && draws[0]["weight"].is_null(), "{}", draws[0]);
-    assert!(draws[42]["odds"].is_null(), "what came before it in one call is not told by itself");
+    assert!(draws[42]["odds"].is_null(), "the odds after earlier draws of the same call are not reported");
     let file = directory.path().join("audit.jsonl");
-    let lines: Vec<String> = told.iter().map(Value::to_string).collect();
+    let lines: Vec<String> = audited.iter().map(Value::to_string).collect();
     std::fs::write(&file, lines.join("\n") + "\n").expect("a disk");
     good(&pool(directory.path(), &["verify", "--audit", file.to_str().expect("a name")]));
     let forged = lines.join("\n").replacen("\"id\":\"bicycle\"", "\"id\":\"car\"", 1);
@@ -504,10 +504,10 @@ fn an_audit_has_every_draw_with_its_odds_and_no_secret_of_what_is_to_come() {
     }
     // The server's history of the last draws equals the audit.
     let history = call(&mut client, &["POOL.HISTORY", "summer", "COUNT", "20"]).array();
-    for (told, written) in history.into_iter().zip(draws.iter().rev()) {
-        let told = told.array();
-        assert_eq!(told[0].integer(), written["draw"].as_i64().expect("a number"));
-        assert_eq!(told[2], Answer::Bulk(written["id"].as_str().expect("an id").into()));
+    for (audited, written) in history.into_iter().zip(draws.iter().rev()) {
+        let audited = audited.array();
+        assert_eq!(audited[0].integer(), written["draw"].as_i64().expect("a number"));
+        assert_eq!(audited[2], Answer::Bulk(written["id"].as_str().expect("an id").into()));
     }
     let hers = draws.iter().filter(|draw| draw["user"] == "mira" && draw["request"] == "order 1");
     assert_eq!(hers.count(), 2, "asked for twice, drawn once");
@@ -516,10 +516,10 @@ fn an_audit_has_every_draw_with_its_odds_and_no_secret_of_what_is_to_come() {
     }
     let epochs = events(&lines, "epoch");
     assert_eq!(epochs[0]["secret"], campaign.secret, "of an epoch that is over");
-    let told: String = lines.iter().map(Value::to_string).collect();
+    let audited: String = lines.iter().map(Value::to_string).collect();
     let commitment = field(state, "commitment");
     let secret = field(call(&mut client, &["POOL.EPOCH", "summer"]).array()[1].clone(), "secret");
-    assert!(told.contains(&commitment) && !told.contains(&secret), "not of one that was not");
+    assert!(audited.contains(&commitment) && !audited.contains(&secret), "not of one that was not");
 
     // As a table, with an id that is kept from being a formula.
     let table = pool(directory.path(), &["audit", "summer", "--format", "csv"]);
@@ -540,7 +540,7 @@ fn an_audit_has_every_draw_with_its_odds_and_no_secret_of_what_is_to_come() {
 }
 
 #[test]
-fn whoever_has_an_audit_can_check_it_without_the_server() {
+fn an_audit_can_be_checked_without_the_server() {
     let directory = tempfile::tempdir().expect("a directory");
     let (server, campaign) = campaign(directory.path());
     let mut client = server.client();
@@ -684,7 +684,7 @@ fn draws_by_rules_about_users_are_checked_as_well() {
 
 /// A check that covers less than the whole history reports that, and does not succeed.
 #[test]
-fn a_damaged_snapshot_that_would_have_been_the_beginning_is_told() {
+fn a_damaged_snapshot_at_the_beginning_is_reported() {
     let directory = tempfile::tempdir().expect("a directory");
     let arguments = ["--log-segment-bytes", "65536", "--snapshot-after", "0", "--snapshot-keep", "2"];
     let server = Server::start(directory.path(), &arguments);

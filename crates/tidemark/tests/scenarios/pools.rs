@@ -278,7 +278,7 @@ fn user_of(request: &str) -> String {
 }
 
 #[test]
-fn whoever_sends_again_behind_a_kill_gets_the_same_prize_and_exactly_one() {
+fn a_request_repeated_after_a_kill_gets_the_same_prize_and_exactly_one() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut given: BTreeMap<String, (i64, String)> = BTreeMap::new();
     for round in 0..KILLS {
@@ -306,11 +306,11 @@ fn whoever_sends_again_behind_a_kill_gets_the_same_prize_and_exactly_one() {
             let answer = call(&mut client, &["POOL.DRAW", "prizes", "USER", &user, "REQUEST", request]);
             draws(Answer::Array(vec![answer])).remove(0)
         };
-        for (told, in_doubt) in answered {
-            for (request, draw) in told.iter().rev().take(200) {
+        for (given_prizes, in_doubt) in answered {
+            for (request, draw) in given_prizes.iter().rev().take(200) {
                 assert_eq!(again(request), *draw, "{request} was answered before the kill");
             }
-            given.extend(told);
+            given.extend(given_prizes);
             if let Some(request) = in_doubt {
                 // The draw may have been made or not; a repeat makes it exactly once.
                 let draw = again(&request);

@@ -13,7 +13,7 @@ fn tidemark(line: &str) -> Command {
 }
 
 #[test]
-fn a_command_line_that_is_wrong_is_told_what_would_be_right() {
+fn errors_about_a_command_line_state_the_correct_form() {
     let directory = tempfile::tempdir().expect("a directory");
     std::fs::write(directory.path().join("file"), "").expect("a file");
     for (line, code, reason) in [
@@ -32,10 +32,10 @@ fn a_command_line_that_is_wrong_is_told_what_would_be_right() {
         ("cli -p 70000 PING", 2, "invalid value '70000' for '--port <PORT>': 70000 is not in 0..=65535"),
     ] {
         let output = tidemark(line).current_dir(directory.path()).output().expect("it runs");
-        let told = String::from_utf8_lossy(&output.stderr);
+        let message = String::from_utf8_lossy(&output.stderr);
         assert!(
-            output.status.code() == Some(code) && told.contains(reason),
-            "{line}: {:?} {told}",
+            output.status.code() == Some(code) && message.contains(reason),
+            "{line}: {:?} {message}",
             output.status
         );
     }
@@ -44,12 +44,12 @@ fn a_command_line_that_is_wrong_is_told_what_would_be_right() {
 #[test]
 fn a_variable_that_is_wrong_is_wrong_usage() {
     let output = tidemark("bench counter").env("HARNESS_DURATION", "xx").output().expect("it runs");
-    let told = String::from_utf8_lossy(&output.stderr);
+    let message = String::from_utf8_lossy(&output.stderr);
     assert!(
-        told.contains("HARNESS_DURATION=xx: invalid duration \"xx\"; write a number and a unit"),
-        "{told}"
+        message.contains("HARNESS_DURATION=xx: invalid duration \"xx\"; write a number and a unit"),
+        "{message}"
     );
-    assert_eq!(output.status.code(), Some(2), "{told}");
+    assert_eq!(output.status.code(), Some(2), "{message}");
 }
 
 #[test]

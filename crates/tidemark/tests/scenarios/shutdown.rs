@@ -153,7 +153,7 @@ fn a_stop_while_a_long_log_is_loaded_is_a_clean_one() {
         .expect("the binary starts");
     let mut said = BufReader::new(loading.stderr.take().expect("it is piped")).lines();
     let mut next = || said.next().expect("a line").expect("text");
-    assert!(next().starts_with("Tidemark "), "who it is comes first");
+    assert!(next().starts_with("Tidemark "), "the server's name comes first");
     while !next().starts_with("talk to it") {}
     // It listens, even if loading is not finished.
     let answer = crate::support::Client::connect(port).expect("it listens").call(&["INFO", "persistence"]);

@@ -7,7 +7,7 @@ use crate::support::{Client, Server, info_number};
 use std::path::Path;
 use std::time::Duration;
 
-fn told(messages: &[Stored]) -> Vec<(u64, String)> {
+fn delivered(messages: &[Stored]) -> Vec<(u64, String)> {
     let text = |stored: &Stored| String::from_utf8(stored.payload.clone()).expect("text");
     messages.iter().map(|stored| (stored.lsn(), text(stored))).collect()
 }
@@ -17,7 +17,7 @@ fn start(dir: &Path, url: &str) -> Server {
 }
 
 #[test]
-fn whoever_is_killed_the_stream_has_every_durable_change_once_and_in_order() {
+fn after_kills_of_either_side_the_stream_has_every_durable_change_once_and_in_order() {
     let dir = tempfile::tempdir().expect("a directory");
     let (data, store) = (dir.path().join("data"), dir.path().join("nats"));
     let mut nats = Nats::start(&store);
@@ -37,7 +37,7 @@ fn whoever_is_killed_the_stream_has_every_durable_change_once_and_in_order() {
     settle(&server);
     let (expected, messages) = (changes(&server), nats.stream("CHANGES").messages());
     assert!(expected.len() > 1_000, "{}", expected.len());
-    assert_eq!(told(&messages), expected);
+    assert_eq!(delivered(&messages), expected);
     for stored in &messages {
         assert_eq!(stored.subject, "tidemark.changes");
         assert!(stored.headers["Nats-Msg-Id"].ends_with(&format!("-{}", stored.lsn())));
@@ -70,10 +70,10 @@ fn a_sink_passes_on_what_it_selects_and_says_up_to_where_there_is_nothing() {
         text.rsplit_once(":0\r\n").expect("a command in database 0").1.to_owned()
     };
     let set = |key: &str| format!("$4\r\nhset\r\n$6\r\n{key}\r\n$1\r\nf\r\n$1\r\nv\r\n");
-    let told: Vec<(u64, String)> =
+    let delivered: Vec<(u64, String)> =
         messages.iter().take(3).map(|stored| (stored.lsn(), command(stored))).collect();
     let del = "$3\r\ndel\r\n$6\r\nuser:1\r\n".to_owned();
-    assert_eq!(told, [(2, set("user:1")), (4, del), (5, set("user:2"))]);
+    assert_eq!(delivered, [(2, set("user:1")), (4, del), (5, set("user:2"))]);
     let (last, before) = (messages.last().expect("a message"), &messages[2]);
     assert!(last.headers.contains_key("Tidemark-Progress") && last.payload.is_empty());
     assert!(last.lsn() > before.lsn());
@@ -141,9 +141,9 @@ fn a_sink_that_begins_at_the_end_misses_nothing_from_then_on() {
         let messages = nats.stream("S").messages();
         messages.iter().map(|stored| (stored.lsn(), stored.payload.is_empty())).collect()
     };
-    let (place, told) = (contents(&nats)[0], contents(&nats)[1..].to_vec());
+    let (place, delivered) = (contents(&nats)[0], contents(&nats)[1..].to_vec());
     assert!(place.1, "a message without content keeps the place");
-    assert!(told.first().is_some_and(|told| told.0 > place.0), "{place:?} {told:?}");
+    assert!(delivered.first().is_some_and(|delivered| delivered.0 > place.0), "{place:?} {delivered:?}");
     // The position is stored in the sink: changes that are written while it is away, with a restart
     // of the server, are not lost either.
     let port = nats.kill();
@@ -217,7 +217,7 @@ fn what_is_not_the_sinks_own_is_left_alone() {
     let mut client = server.client();
     client.call(&["DURABLE", "SET", "k", "v"]).expect("an answer");
     eventually("the sink complains", || {
-        sink(&mut client)["last_error"].contains("somebody else writes there")
+        sink(&mut client)["last_error"].contains("another writer is active there")
     });
     assert_eq!((sink(&mut client)["state"].as_str(), stream.count()), ("retrying", 1));
     // A stream with records that this log does not have is refused as well.

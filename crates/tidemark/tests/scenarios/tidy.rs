@@ -1,10 +1,11 @@
 //! Statements of the repository about itself: links and file names in documents lead to files, the
-//! map is short, crates depend downwards, directories keep to their size, and unsafe code lies
-//! where it is justified.
+//! map is short, crates depend downwards, directories keep to their size, unsafe code lies where it
+//! is justified, and dependencies have permissive licences.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// Largest size of `ARCHITECTURE.md`. Bytes.
 const MAP_BYTES: usize = 12 * 1024;
@@ -202,4 +203,95 @@ fn unsafe_blocks_say_why_they_are_sound() {
         "no SAFETY comment above:\n{}",
         silent.into_iter().collect::<Vec<_>>().join("\n")
     );
+}
+
+/// Licences of dependencies, as [SPDX](https://spdx.org/licenses) names them: permissive ones, which
+/// ask for their notice at most. MPL-2.0 and other licences that bind changed files need a decision.
+const LICENCES: [&str; 11] = [
+    "0BSD",
+    "Apache-2.0",
+    // Boost's licence, which asks for no notice in binaries: that of `xxhash-rust`.
+    "BSL-1.0",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "CC0-1.0",
+    "ISC",
+    "MIT",
+    // That of Unicode's tables.
+    "Unicode-3.0",
+    "Unlicense",
+    "Zlib",
+];
+
+/// Splits an expression at a word outside parentheses.
+fn split<'e>(expression: &'e str, word: &str) -> Vec<&'e str> {
+    let (mut parts, mut start) = (Vec::new(), 0);
+    for (at, _) in expression.match_indices(word) {
+        let before = &expression[..at];
+        if before.matches('(').count() == before.matches(')').count() {
+            parts.push(&expression[start..at]);
+            start = at + word.len();
+        }
+    }
+    parts.push(&expression[start..]);
+    parts
+}
+
+/// Whether an SPDX expression can be satisfied by [`LICENCES`]. `AND` binds more tightly than `OR`.
+fn is_permissive(expression: &str) -> bool {
+    let expression = expression.trim();
+    match (split(expression, " OR ").as_slice(), split(expression, " AND ").as_slice()) {
+        ([_], [_]) => match expression.strip_prefix('(').and_then(|inner| inner.strip_suffix(')')) {
+            Some(inner) => is_permissive(inner),
+            None => LICENCES.contains(&expression),
+        },
+        ([_], all) => all.iter().all(|part| is_permissive(part)),
+        (any, _) => any.iter().any(|part| is_permissive(part)),
+    }
+}
+
+#[test]
+fn expressions_of_licences_are_evaluated_by_their_words() {
+    for (expression, expected) in [
+        ("MIT", true),
+        ("GPL-3.0-only", false),
+        ("GPL-3.0-only OR MIT", true),
+        ("GPL-3.0-only AND MIT", false),
+        ("(MIT OR GPL-3.0-only) AND Unicode-3.0", true),
+        ("MIT OR GPL-3.0-only AND Unicode-3.0", true),
+        ("GPL-3.0-only OR (MIT AND MPL-2.0)", false),
+        ("Apache-2.0 WITH LLVM-exception", false),
+        ("", false),
+    ] {
+        assert_eq!(is_permissive(expression), expected, "{expression}");
+    }
+}
+
+/// Asks cargo for every dependency on this platform, with every feature.
+#[test]
+fn dependencies_have_permissive_licences() {
+    let run = |program: &str, arguments: &[&str]| {
+        let output = Command::new(program).args(arguments).current_dir(root()).output().expect("it starts");
+        assert!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("text")
+    };
+    let version = run("rustc", &["-vV"]);
+    let host = version.lines().find_map(|line| line.strip_prefix("host: ")).expect("the platform");
+    // Without the platform, cargo would need the packages of all platforms.
+    let arguments = ["metadata", "--locked", "--offline", "--format-version", "1", "--all-features"];
+    let metadata = run(env!("CARGO"), &[&arguments[..], &["--filter-platform", host]].concat());
+    let metadata: serde_json::Value = serde_json::from_str(&metadata).expect("JSON");
+    let packages = metadata["packages"].as_array().expect("packages");
+    let refused: Vec<String> = packages
+        .iter()
+        .map(|package| {
+            let text = |name: &str| package[name].as_str().unwrap_or("none").to_owned();
+            (text("name"), text("version"), text("license"))
+        })
+        // An old form of `OR`.
+        .filter(|(.., licence)| !is_permissive(&licence.replace(" / ", "/").replace('/', " OR ")))
+        .map(|(name, version, licence)| format!("{name} {version}: {licence}"))
+        .collect();
+    assert!(packages.len() > 100, "cargo has listed {} packages only", packages.len());
+    assert!(refused.is_empty(), "licences that are not on the list:\n{}", refused.join("\n"));
 }

@@ -61,7 +61,7 @@ fn one_reading_is_a_document() {
         (&total["moves"], &total["moved_units"], &total["commits"], &total["committed_units"]),
         (&4.into(), &61.into(), &1.into(), &40.into())
     );
-    assert!(document["per_second"].is_null(), "one reading tells no rates");
+    assert!(document["per_second"].is_null(), "one reading gives no rates");
     let seats = &document["top"][0];
     assert_eq!(
         (&seats["key"], &seats["moves"], &seats["units"], &seats["committed"], &seats["churn"]),
@@ -114,7 +114,7 @@ fn a_server_that_goes_away_is_waited_for() {
 }
 
 #[test]
-fn whoever_has_read_enough_ends_it_quietly() {
+fn a_reader_that_closes_the_output_ends_it_quietly() {
     let directory = tempfile::tempdir().expect("a directory");
     let server = server(directory.path());
     let mut child = top(server.port, &["--interval", "100ms"]).spawn().expect("the binary starts");
@@ -124,7 +124,7 @@ fn whoever_has_read_enough_ends_it_quietly() {
 }
 
 #[test]
-fn what_is_wrong_is_told() {
+fn errors_are_reported() {
     let port = crate::support::free_port();
     let nobody = output(port, &["--once"]);
     assert_eq!(nobody.status.code(), Some(1));

@@ -42,7 +42,7 @@ fn one_reading_is_a_document() {
         (&document["pools"], &document["draws"], &document["reservations"]),
         (&2.into(), &13.into(), &1.into())
     );
-    assert!(document["draws_per_second"].is_null(), "one reading tells no rates");
+    assert!(document["draws_per_second"].is_null(), "one reading gives no rates");
     let first = &document["top"][0];
     assert_eq!(
         (&first["key"], &first["draws"], &first["sold_out"]),
@@ -97,7 +97,7 @@ fn draws_are_compared_with_their_odds() {
         let line = lines.next().expect("a reading").expect("text");
         serde_json::from_str(&line).expect("JSON")
     };
-    assert!(document()["draws_per_second"].is_null(), "the first reading tells no rates");
+    assert!(document()["draws_per_second"].is_null(), "the first reading gives no rates");
     // The second reading compares the draws since the first.
     call(&mut client, &["POOL.DRAW", "p", "COUNT", "1000"]);
     let (mut compared, mut has_rate) = (Value::Null, false);
@@ -114,7 +114,7 @@ fn draws_are_compared_with_their_odds() {
 }
 
 #[test]
-fn what_is_wrong_is_told() {
+fn errors_are_reported() {
     let port = crate::support::free_port();
     let nobody = top(port, &["--once"]);
     assert_eq!(nobody.status.code(), Some(1));

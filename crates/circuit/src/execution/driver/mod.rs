@@ -30,10 +30,10 @@ pub(crate) enum Driver {
 }
 
 /// A notification that a driver still gets after a reference to its circuit is gone.
-pub(crate) struct LastWords(Arc<Parker>);
+pub(crate) struct AbandonNotice(Arc<Parker>);
 
-impl LastWords {
-    pub(crate) fn tell(self) {
+impl AbandonNotice {
+    pub(crate) fn send(self) {
         self.0.unpark();
     }
 }
@@ -41,7 +41,7 @@ impl LastWords {
 impl Driver {
     /// Returns whether the driver needs a notification for work to begin with, and runs the circuit
     /// also after its end.
-    pub(crate) fn must_be_told(&self) -> bool {
+    pub(crate) fn needs_notification(&self) -> bool {
         matches!(self, Self::Pool(_) | Self::SharedPool(_))
     }
 
@@ -68,9 +68,9 @@ impl Driver {
     /// The notification to send if the reference about to be dropped is the last except the
     /// driver's own.
     #[inline]
-    pub(crate) fn on_abandoned(&self) -> Option<LastWords> {
+    pub(crate) fn on_abandoned(&self) -> Option<AbandonNotice> {
         match self {
-            Self::Thread(parker) => Some(LastWords(Arc::clone(parker))),
+            Self::Thread(parker) => Some(AbandonNotice(Arc::clone(parker))),
             _ => None,
         }
     }

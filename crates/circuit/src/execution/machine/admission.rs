@@ -74,7 +74,7 @@ impl Machine {
         }
         // SAFETY: the node takes an `E`.
         unsafe { self.ingress.push(Token::emission(node), value) };
-        self.tell_driver();
+        self.notify_driver();
     }
 
     /// As [`Machine::emit`], but returns a value that is not accepted. A caller that may not wait
@@ -147,7 +147,7 @@ impl Machine {
             // SAFETY: the node exists: its release, if there is one, follows the entry.
             let oldest = oldest.map(|entry| (unsafe { discarder(entry.token) }, entry));
             drop(latest);
-            self.tell_driver();
+            self.notify_driver();
             if let Some((discard, mut entry)) = oldest {
                 bounds.count_dropped();
                 // SAFETY: the value is of its node's type, and only this thread has the entry.
@@ -187,7 +187,7 @@ impl Machine {
     unsafe fn push_unless_closed<E: Send>(&self, token: Token, value: E) -> Result<(), Refused<E>> {
         // SAFETY: as the caller says.
         let outcome = unsafe { self.ingress.push_if(token, value, || !self.is_closed()) };
-        self.tell_driver();
+        self.notify_driver();
         outcome.map_err(Refused::Closed)
     }
 
@@ -210,7 +210,7 @@ impl Machine {
         // SAFETY: the node takes an `E`.
         unsafe { lane.push(Token::emission(node), value) };
         barrier::light();
-        self.tell_driver();
+        self.notify_driver();
     }
 
     /// Opens a lane of this machine.
@@ -238,7 +238,7 @@ impl Machine {
                 None => self.ingress.push(token, ()),
             }
         }
-        self.tell_driver();
+        self.notify_driver();
     }
 
     /// Runs `work` in its place in the order: after what the caller emitted before. Dropped if the
@@ -333,7 +333,7 @@ impl Machine {
 
     /// Notifies the driver that the queues have entries, if it went idle.
     #[inline]
-    fn tell_driver(&self) {
+    fn notify_driver(&self) {
         if self.head.flags.load(Ordering::SeqCst) & (IDLE | ENDED) != 0 {
             self.rouse();
         }
@@ -341,7 +341,7 @@ impl Machine {
 
     #[cold]
     fn rouse(&self) {
-        if self.has_ended() && !self.driver.must_be_told() {
+        if self.has_ended() && !self.driver.needs_notification() {
             return self.drop_late();
         }
         if self.head.flags.fetch_and(!IDLE, Ordering::SeqCst) & IDLE != 0 {

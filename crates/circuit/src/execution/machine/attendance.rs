@@ -38,8 +38,9 @@ impl Machine {
     /// Detaches this recorder, which is the active one.
     pub(crate) fn end_recording(&self, recorder: Arc<dyn Recorder>) {
         // Another recorder may have been attached inside the circuit before this job runs.
-        let is_told = move |told: &Arc<dyn Recorder>| ptr::addr_eq(Arc::as_ptr(told), Arc::as_ptr(&recorder));
-        self.set_recorder(is_told, None);
+        let is_active =
+            move |active: &Arc<dyn Recorder>| ptr::addr_eq(Arc::as_ptr(active), Arc::as_ptr(&recorder));
+        self.set_recorder(is_active, None);
         self.recorded.store(false, Ordering::Release);
     }
 
@@ -89,7 +90,7 @@ impl Machine {
     ///
     /// This calls user code: writers and values. Its panics are reported and caught here, so an
     /// input is handled whether it could be recorded or not.
-    pub(super) fn record(&self, tell: impl FnOnce(&dyn Recorder, u64)) {
+    pub(super) fn record(&self, report: impl FnOnce(&dyn Recorder, u64)) {
         debug_assert!(self.is_inside());
         // SAFETY: in the context. The recorder is cloned, because the called code may change the
         // circuit's.
@@ -97,7 +98,7 @@ impl Machine {
         let recorder = attendance.as_ref().and_then(|attendance| attendance.recorder.clone());
         let Some(recorder) = recorder else { return };
         let time = self.stimulus_nanos();
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| tell(&*recorder, time))) {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| report(&*recorder, time))) {
             self.report("record", panic);
         }
     }

@@ -13,17 +13,17 @@ use crate::observe::telemetry;
 impl Machine {
     /// Returns whether a component of the circuit was already notified of a failure that the
     /// current input led to. In the context only.
-    pub(crate) fn has_told_of_failure(&self) -> bool {
+    pub(crate) fn has_reported_failure(&self) -> bool {
         debug_assert!(self.is_inside());
         // SAFETY: in the context.
-        unsafe { (*self.inside.get()).has_told }
+        unsafe { (*self.inside.get()).has_reported }
     }
 
     /// Marks that a component of the circuit is notified of a failure next. In the context only.
-    pub(crate) fn tells_of_failure(&self) {
+    pub(crate) fn mark_failure_reported(&self) {
         debug_assert!(self.is_inside());
         // SAFETY: in the context, and the borrow ends here.
-        unsafe { (*self.inside.get()).has_told = true };
+        unsafe { (*self.inside.get()).has_reported = true };
     }
 
     /// Applies the receptor's supervision to its panic, and reports it.

@@ -9,7 +9,7 @@
 //! file has one part of its behaviour.
 #![allow(
     unsafe_code,
-    reason = "what the one context owns is reached without a lock; `running` says who has it"
+    reason = "the context's state is accessed without a lock; `running` records the thread that owns it"
 )]
 
 mod admission;

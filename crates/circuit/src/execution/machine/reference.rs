@@ -85,7 +85,7 @@ impl Machine {
         failures: Failures,
     ) -> MachineRef {
         barrier::prepare();
-        let idle = if driver.must_be_told() { IDLE } else { 0 };
+        let idle = if driver.needs_notification() { IDLE } else { 0 };
         let bounded = if bounds.is_some() { BOUNDED } else { 0 };
         let machine = Box::leak(Box::new(MaybeUninit::<Self>::uninit()));
         let itself = NonNull::from(&mut *machine).cast::<Self>();
@@ -198,7 +198,7 @@ impl Drop for MachineRef {
             1 => self.free(),
             2 => {
                 if let Some(notification) = notification {
-                    notification.tell();
+                    notification.send();
                 }
             }
             _ => {}

@@ -354,7 +354,7 @@ impl Running<'_> {
         unsafe {
             let inside = self.machine.inside.get();
             (*inside).has_time = false;
-            (*inside).has_told = false;
+            (*inside).has_reported = false;
             if (*inside).attendance.is_some() {
                 self.begin_attended(token, value);
             }
@@ -469,7 +469,7 @@ impl Running<'_> {
         }
         if !is_busy {
             // SAFETY: as above.
-            unsafe { (*inside).has_told = false };
+            unsafe { (*inside).has_reported = false };
             // SAFETY: as above.
             match unsafe { (*inside).endings.next() } {
                 // SAFETY: in the context, between two entries. The end may drop what only this
@@ -524,7 +524,7 @@ impl Running<'_> {
         if is_untouched {
             // SAFETY: we are in the context, and the borrow ends here.
             unsafe { (*inside.get()).over = true };
-            self.tell_of_end();
+            self.announce_end();
         }
         is_untouched
     }
@@ -539,11 +539,11 @@ impl Running<'_> {
             // the list only here.
             unsafe { node::end_node(node) };
         }
-        self.tell_of_end();
+        self.announce_end();
     }
 
     /// Announces the end. Done last: waiters may rely on the receptors being gone.
-    fn tell_of_end(&self) {
+    fn announce_end(&self) {
         self.machine.head.flags.fetch_or(CLOSED | CLOSED_INSIDE | ENDED, Ordering::SeqCst);
         self.machine.followers.ended();
         self.machine.waiters.wake(u64::MAX);
@@ -594,7 +594,7 @@ impl Drop for Running<'_> {
         if flags & (HELPED | PUT_OFF) != 0 {
             self.machine.call_others();
         }
-        if flags & ENDED != 0 && !self.machine.driver.must_be_told() {
+        if flags & ENDED != 0 && !self.machine.driver.needs_notification() {
             // A producer that has not seen `ENDED` has pushed before this check, so its entry is
             // seen here. Lanes need the barrier for that.
             if !self.machine.lanes.is_empty() {

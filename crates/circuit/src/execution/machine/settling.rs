@@ -10,7 +10,7 @@ use crate::error::{ContextError, called_inside};
 use crate::execution::context;
 use crate::execution::driver::Driver;
 use crate::execution::queue::token::Token;
-use crate::execution::waiters::Place;
+use crate::execution::waiters::WaiterKey;
 use crate::sync::{Ordering, hint};
 
 /// A ticket that is reached only when the circuit ends.
@@ -76,7 +76,12 @@ impl Machine {
 
     /// As [`Machine::settle_at`] for a task. Returns false if it has to wait; its waker is called
     /// later. `registered` is the task's previous registration, and is updated.
-    pub(crate) fn poll_settled(&self, target: u64, waker: &Waker, registered: &mut Option<Place>) -> bool {
+    pub(crate) fn poll_settled(
+        &self,
+        target: u64,
+        waker: &Waker,
+        registered: &mut Option<WaiterKey>,
+    ) -> bool {
         if self.driver.is_run_by_waiters()
             && on_one_stack(|| self.run_for_caller(usize::MAX, target)).is_some()
         {

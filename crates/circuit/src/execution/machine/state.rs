@@ -123,7 +123,7 @@ pub(super) struct Inside {
     pub(super) time: u64,
     pub(super) has_time: bool,
     /// Whether a component of the circuit was notified of a failure that the current input led to.
-    pub(super) has_told: bool,
+    pub(super) has_reported: bool,
     /// Whether inputs come from a journal, which also has the circuit's close in its place.
     pub(super) replayed: bool,
     /// Approximate number of inputs that came through lanes; wraps around.

@@ -90,7 +90,7 @@ impl Waits {
             if let Some(inner) = inner {
                 let held = self.held.entry(outer).or_default();
                 if held.within.is_some() {
-                    assert_eq!(held.within, Some(inner), "who is waited for inside of it has not returned");
+                    assert_eq!(held.within, Some(inner), "the inner circuit's wait has not returned");
                     return true;
                 }
                 held.within = Some(inner);
@@ -237,7 +237,7 @@ mod tests {
             waits.held.values().flat_map(|held| &held.waits).filter(|wait| wait.awaited == machine).count()
         };
         assert!(matches!(Waiting::begin(awaited.machine(), Until::Done(1)), Ok(None)), "it is outside");
-        let running = waits.machine().enter().expect("nobody else is here");
+        let running = waits.machine().enter().expect("no other thread is inside");
         let waiting = Waiting::begin(awaited.machine(), Until::Done(1)).expect("no circle");
         assert_eq!((waiting.is_some(), of_awaited()), (true, 1));
         drop(waiting);
@@ -256,7 +256,7 @@ mod tests {
     fn waits_for_the_same_from_the_same_place_are_two() {
         let built = || Circuit::builder().run_by(RunBy::Owner).build().expect("valid");
         let (waits, awaited) = (built(), built());
-        let running = waits.machine().enter().expect("nobody else is here");
+        let running = waits.machine().enter().expect("no other thread is inside");
         let outer = Waiting::begin(awaited.machine(), Until::Done(7)).expect("no circle");
         drop(Waiting::begin(awaited.machine(), Until::Done(1)).expect("no circle"));
         let left = |until| {
@@ -274,14 +274,14 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_room_goes_on_when_the_circuit_is_closed() {
+    fn a_thread_waiting_for_room_resumes_when_the_circuit_closes() {
         let builder = || Circuit::builder().run_by(RunBy::Owner);
         let (waits, awaited) = (
             builder().build().expect("valid"),
             builder().bounded(1, Overflow::Reject).build().expect("valid"),
         );
         awaited.discard().expect("open").emit(1);
-        let running = waits.machine().enter().expect("nobody else is here");
+        let running = waits.machine().enter().expect("no other thread is inside");
         let waiting = Waiting::begin(awaited.machine(), Until::Room).expect("no circle");
         // The awaited circuit's context is only a place to ask from, so one thread serves for both.
         let asks_from_awaited =

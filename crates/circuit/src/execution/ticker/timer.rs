@@ -231,7 +231,7 @@ mod tests {
             let thread = Some(thread::current().id());
             *timer.lock() = Schedule { serving: Some(id), thread, ..Schedule::default() };
             timer.wait_for(id);
-            done.send(()).expect("somebody waits");
+            done.send(()).expect("the receiver waits");
         });
         is_done.recv_timeout(Duration::from_mins(1)).expect("it does not wait");
     }

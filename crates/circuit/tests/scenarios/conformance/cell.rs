@@ -14,7 +14,7 @@ pub const NOT_APPLICABLE: &[(&str, &str)] =
 
 #[test]
 fn cel_01_a_cell_has_a_subject_and_is_no_receptor_and_no_pipe() {
-    assert!(has!(fn(u64), Receptor<u64>), "the check tells what is one");
+    assert!(has!(fn(u64), Receptor<u64>), "the check recognises one");
     assert!(!has!(Cell<u64>, Receptor<u64>) && !has!(Cell<u64>, Into<Pipe<u64>>));
     for circuit in circuits() {
         let cell = circuit.named(name("level")).cell(0_u64).expect("open");

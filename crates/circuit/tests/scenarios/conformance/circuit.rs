@@ -53,7 +53,7 @@ fn cir_01_settling_a_closed_circuit_returns_at_once() {
 }
 
 #[test]
-fn cir_02_who_settles_waits_for_the_receptor_that_runs() {
+fn cir_02_a_settling_thread_waits_for_the_running_receptor() {
     for circuit in circuits() {
         let (gate, opened) = (Gate::default(), AtomicBool::new(false));
         let (door, started) = (gate.clone(), Gate::default());
@@ -141,7 +141,7 @@ fn cir_06_another_thread_may_emit_and_settle() {
 }
 
 #[test]
-fn cir_07_a_receptor_can_tell_that_it_must_not_wait() {
+fn cir_07_a_receptor_can_detect_that_it_must_not_wait() {
     for circuit in circuits() {
         let trace = Trace::new();
         let (seen, own) = (trace.clone(), circuit.clone());
@@ -423,7 +423,7 @@ fn cir_32_each_of_8000_values_arrives_once() {
 }
 
 #[test]
-fn cir_33_who_stays_misses_nothing_while_others_come_and_go() {
+fn cir_33_a_lasting_subscriber_misses_nothing_while_other_subscribers_come_and_go() {
     for circuit in circuits() {
         let conduit = circuit.conduit::<usize>().expect("open");
         let trace = Trace::of(&circuit, &conduit);
@@ -797,7 +797,7 @@ fn cir_61_the_receptor_sees_what_the_caller_wrote_before() {
 
 /// As above: a relaxed store shows an order only on processors that reorder.
 #[test]
-fn cir_62_what_a_receptor_wrote_is_seen_by_the_next_and_by_who_settled() {
+fn cir_62_what_a_receptor_wrote_is_seen_by_the_next_and_by_the_settling_thread() {
     for circuit in circuits() {
         let trace = Trace::new();
         let (seen, shared) = (trace.clone(), Arc::new(AtomicU64::new(0)));

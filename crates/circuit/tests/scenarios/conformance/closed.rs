@@ -107,7 +107,7 @@ fn clr_13_no_way_to_a_pipe_of_its_own() {
 }
 
 #[test]
-fn clr_14_no_fan_out_to_nobody() {
+fn clr_14_no_fan_out_without_targets() {
     refuses("pipe", |circuit| circuit.fan_out::<u64>(&[]));
 }
 

@@ -104,7 +104,7 @@ fn cnd_16_every_enclosing_name_hears_once() {
 }
 
 #[test]
-fn cnd_17_a_stem_hears_of_leaves_that_nobody_listens_to() {
+fn cnd_17_a_stem_gets_emissions_of_leaves_without_subscribers() {
     for circuit in circuits() {
         let conduit = stem(&circuit);
         let trace = Trace::new();

@@ -27,7 +27,7 @@ fn ctx_01_a_new_circuit_settles_after_one_emission() {
 }
 
 #[test]
-fn ctx_02_a_subscriber_is_told_of_each_pipe() {
+fn ctx_02_a_subscriber_is_notified_of_each_pipe() {
     for circuit in circuits() {
         let conduit = circuit.conduit::<u32>().expect("open");
         let subjects = Trace::new();
@@ -66,7 +66,7 @@ fn ctx_10_a_circuit_may_be_closed_three_times() {
 }
 
 #[test]
-fn ctx_14_a_delivery_tells_the_pipe() {
+fn ctx_14_a_delivery_names_the_pipe() {
     let circuit = Circuit::builder().name(name("integration")).build().expect("a thread");
     let conduit = circuit.named(name("events")).conduit::<&'static str>().expect("open");
     let trace = Trace::new();

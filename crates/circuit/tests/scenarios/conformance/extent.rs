@@ -256,7 +256,7 @@ fn ext_31_a_path_takes_a_character_as_separator() {
 }
 
 #[test]
-fn ext_32_a_path_has_slashes_unless_told_otherwise() {
+fn ext_32_a_path_has_slashes_unless_specified_otherwise() {
     assert_eq!(chain(&["a", "b", "c"]).path(), "a/b/c");
 }
 

@@ -294,7 +294,7 @@ fn xtr_07_a_circuit_without_handles_handles_what_it_has_and_ends_its_thread() {
 }
 
 #[test]
-fn xtr_11_everybody_sees_his_own_value_after_settling() {
+fn xtr_11_each_thread_sees_its_own_value_after_settling() {
     for circuit in circuits() {
         thread::scope(|scope| {
             for _ in 0..4 {
@@ -398,8 +398,8 @@ fn times_scheduled() -> BTreeMap<OsString, String> {
     if !cfg!(target_os = "linux") {
         return BTreeMap::new();
     }
-    let own = fs::read_link("/proc/thread-self").expect("Linux tells about threads");
-    let threads = fs::read_dir("/proc/self/task").expect("Linux tells about threads");
+    let own = fs::read_link("/proc/thread-self").expect("Linux lists threads");
+    let threads = fs::read_dir("/proc/self/task").expect("Linux lists threads");
     let others = threads.map(|thread| thread.expect("a thread"));
     let others = others.filter(|thread| Some(&*thread.file_name()) != own.file_name());
     // A thread that has just ended has no status.
@@ -527,8 +527,8 @@ const FAILING: [Failing; 8] = [
         (subscriber.subject().clone(), "subscribe")
     },
     |circuit| {
-        let told = Arc::new(AtomicU64::new(0));
-        let count = Arc::clone(&told);
+        let calls = Arc::new(AtomicU64::new(0));
+        let count = Arc::clone(&calls);
         let target = circuit
             .pipe(move |tick: u64| {
                 count.store(tick + 1, Ordering::SeqCst);
@@ -538,7 +538,7 @@ const FAILING: [Failing; 8] = [
             })
             .expect("open");
         let _ticker = circuit.ticker(Duration::from_millis(1), &target).expect("open");
-        while told.load(Ordering::SeqCst) < 2 {
+        while calls.load(Ordering::SeqCst) < 2 {
             circuit.settle().expect("outside");
             thread::yield_now();
         }

@@ -122,7 +122,7 @@ fn fan_07_a_target_that_fails_keeps_no_other_from_its_value() {
 }
 
 #[test]
-fn fan_08_a_fan_out_to_nobody_is_a_pipe() {
+fn fan_08_a_fan_out_to_no_target_is_a_pipe() {
     for circuit in circuits() {
         let pipe = circuit.fan_out::<i32>(&[]).expect("open");
         assert_eq!(pipe.subject().kind(), Kind::Pipe);
@@ -133,7 +133,7 @@ fn fan_08_a_fan_out_to_nobody_is_a_pipe() {
 }
 
 #[test]
-fn fan_10_a_named_fan_out_to_nobody_has_the_name() {
+fn fan_10_a_named_fan_out_to_no_target_has_the_name() {
     for circuit in circuits() {
         let pipe = circuit.named(name("nobody")).fan_out::<i32>(&[]).expect("open");
         assert_eq!(pipe.subject().name(), name("nobody"));

@@ -108,7 +108,7 @@ scenarios! {
     fn flo_09_the_first_value_is_no_change: Flow::new().change(), [7] => Vec::<Change<i32>>::new();
     fn flo_10_changes_are_values_of_their_own: Flow::new().change(), [1, 1, 2, 3] =>
         [Change { from: 1, to: 2, length: 2 }, Change { from: 2, to: 3, length: 1 }];
-    fn flo_11_change_tells_the_run_that_ended:
+    fn flo_11_change_emits_the_run_that_ended:
         Flow::<i32>::new().change().map(|change| format!("{}->{}:{}", change.from, change.to, change.length)),
         [1, 1, 1, 2, 2, 3] => ["1->2:3", "2->3:2"];
 }
@@ -207,7 +207,7 @@ fn flo_21_a_factory_without_a_fiber_fails_the_attachment() {
 }
 
 #[test]
-fn flo_22_a_failing_factory_of_fibers_is_seen_by_who_attaches() {
+fn flo_22_a_failing_factory_of_fibers_is_seen_by_the_attaching_caller() {
     let flow = Flow::<i32>::new().fiber_for(|_| Ok(Fiber::new().every(0)?));
     let fault = flow.attach(&Site::detached(), |_| ()).err().expect("an interval of nothing");
     assert!(fault.message().contains("every"), "{fault}");
@@ -272,7 +272,7 @@ fn flo_32_a_factory_without_a_flow_fails_the_attachment() {
 }
 
 #[test]
-fn flo_33_a_failing_factory_of_flows_is_seen_by_who_attaches() {
+fn flo_33_a_failing_factory_of_flows_is_seen_by_the_attaching_caller() {
     let flow = Flow::<i32>::new().flow_for(|_| Ok(Flow::new().window(0)?.map(|window| window.len())));
     let fault = flow.attach(&Site::detached(), |_| ()).err().expect("a window of nothing");
     assert!(fault.message().contains("window"), "{fault}");
@@ -487,7 +487,7 @@ scenarios! {
 }
 
 #[test]
-fn flo_55_a_failing_seed_of_scan_map_is_seen_by_who_attaches() {
+fn flo_55_a_failing_seed_of_scan_map_is_seen_by_the_attaching_caller() {
     assert!(panics_when_attached(&Flow::new().scan_map(|| panic!("no seed"), add, |sum, _| *sum)));
 }
 
@@ -549,7 +549,7 @@ fn flo_72_a_factory_makes_the_seed_for_the_subject() {
 }
 
 #[test]
-fn flo_74_a_failing_seed_of_scan_is_seen_by_who_attaches() {
+fn flo_74_a_failing_seed_of_scan_is_seen_by_the_attaching_caller() {
     assert!(panics_when_attached(&Flow::new().scan(|| panic!("no seed"), add)));
 }
 

@@ -495,7 +495,7 @@ fn nam_094_a_path_takes_a_character_as_separator() {
 }
 
 #[test]
-fn nam_095_a_path_has_dots_unless_told_otherwise() {
+fn nam_095_a_path_has_dots_unless_specified_otherwise() {
     assert_eq!(named("a.b.c").path(), "a.b.c");
     assert_eq!(Extent::path(&named("a.b.c")), "a.b.c");
     assert_eq!(named("a.b.c").path_with(Name::SEPARATOR), "a.b.c");

@@ -117,7 +117,7 @@ fn pin_08_a_closed_circuit_makes_no_pin() {
 
 #[test]
 fn pin_09_a_pin_is_no_pipe_and_no_receptor() {
-    assert!(has!(fn(u64), Receptor<u64>) && has!(Pipe<u64>, Into<Pipe<u64>>), "the check tells what is one");
+    assert!(has!(fn(u64), Receptor<u64>) && has!(Pipe<u64>, Into<Pipe<u64>>), "the check recognises one");
     assert!(!has!(Pin<u64>, Receptor<u64>) && !has!(Pin<u64>, Into<Pipe<u64>>));
     let pin = Circuit::new().pin(1_u64).expect("open");
     assert_eq!(pin.emit(1), "no pipe");

@@ -164,7 +164,7 @@ fn map_10_each_name_has_its_own_state() {
 }
 
 #[test]
-fn map_11_all_who_listen_hear_of_mapped_values() {
+fn map_11_all_subscribers_get_mapped_values() {
     for circuit in circuits() {
         let conduit = circuit.conduit().expect("open");
         let both = [(); 2].map(|()| Captured::of(&circuit, &conduit));

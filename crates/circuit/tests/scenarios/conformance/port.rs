@@ -94,7 +94,7 @@ fn por_07_a_closed_circuit_makes_no_port() {
 /// Its `emit` takes a pipe, and emits the port's value to it.
 #[test]
 fn por_08_a_port_is_no_pipe_and_no_receptor() {
-    assert!(has!(fn(u64), Receptor<u64>) && has!(Pipe<u64>, Into<Pipe<u64>>), "the check tells what is one");
+    assert!(has!(fn(u64), Receptor<u64>) && has!(Pipe<u64>, Into<Pipe<u64>>), "the check recognises one");
     assert!(!has!(Port<u64>, Receptor<u64>) && !has!(Port<u64>, Into<Pipe<u64>>));
     let _: fn(&Port<u64>, &Pipe<u64>) = Port::emit;
 }

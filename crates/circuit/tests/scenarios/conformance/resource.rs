@@ -142,7 +142,7 @@ fn res_06_no_tick_comes_after_the_wait() {
 }
 
 #[test]
-fn a_resource_says_who_it_is() {
+fn a_resource_states_its_subject() {
     let circuit = Circuit::new();
     let bank = circuit.bank::<u64>().expect("open");
     let resources: [&dyn Resource; 2] = [&circuit, &bank];

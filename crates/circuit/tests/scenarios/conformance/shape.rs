@@ -144,7 +144,7 @@ fn shp_05_what_ends_is_a_resource() {
 
 #[test]
 fn shp_06_what_only_keeps_or_leads_on_is_no_resource() {
-    assert!(has!(Circuit, Resource) && has!(Conduit<u64>, Resource), "the check tells what is one");
+    assert!(has!(Circuit, Resource) && has!(Conduit<u64>, Resource), "the check recognises one");
     assert!(!has!(Basin<u64>, Resource) && !has!(Cell<u64>, Resource) && !has!(Current, Resource));
     assert!(!has!(Pin<u64>, Resource) && !has!(Pipe<u64>, Resource) && !has!(Port<u64>, Resource));
     assert!(!has!(Scope, Resource) && !has!(Sink<u64>, Resource));

@@ -28,7 +28,7 @@ fn slo_11_a_template_gives_its_value_where_a_state_has_none() {
 }
 
 /// Checks name, type and value of a slot, typed and untyped.
-macro_rules! tells {
+macro_rules! displays {
     ($($test:ident: $kind:ident, $value:expr;)*) => {$(
         #[test]
         #[allow(clippy::float_cmp, reason = "a value is read as it was written")]
@@ -46,7 +46,7 @@ macro_rules! tells {
     )*};
 }
 
-tells! {
+displays! {
     slo_12_a_slot_holds_a_bool: Bool, true;
     slo_13_a_slot_holds_an_f64: F64, 2.5_f64;
     slo_14_a_slot_holds_an_f32: F32, 1.5_f32;

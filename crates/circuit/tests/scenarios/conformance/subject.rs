@@ -21,7 +21,7 @@ fn conduit(circuit: &Circuit, path: &str) -> Conduit<u32> {
 }
 
 #[test]
-fn sub_01_who_encloses_comes_first() {
+fn sub_01_an_enclosing_subject_orders_first() {
     let circuit = circuit("zzz");
     let conduit = conduit(&circuit, "mmm");
     let pipe = conduit.get(name("aaa"));
@@ -36,7 +36,7 @@ fn sub_01_who_encloses_comes_first() {
 }
 
 #[test]
-fn sub_02_namesakes_are_told_apart() {
+fn sub_02_namesakes_are_distinct() {
     let circuits = [circuit("sub.two"), circuit("sub.two")];
     let conduits = circuits.each_ref().map(|circuit| conduit(circuit, "orders"));
     let [first, second] = conduits.each_ref().map(Conduit::subject);

@@ -17,24 +17,24 @@ pub(crate) const NOT_APPLICABLE: &[(&str, &str)] = &[
 /// A subscriber that counts announcements of pipes, and values.
 struct Counting {
     subscriber: Subscriber<u32>,
-    told: Arc<AtomicUsize>,
+    notified: Arc<AtomicUsize>,
     delivered: Arc<AtomicUsize>,
 }
 
 impl Counting {
     fn of(circuit: &Circuit) -> Self {
-        let (told, delivered) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-        let counts = (Arc::clone(&told), Arc::clone(&delivered));
+        let (notified, delivered) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let counts = (Arc::clone(&notified), Arc::clone(&delivered));
         let subscriber = circuit.subscriber(move |_: &Subject, registrar: &mut Registrar<'_, u32>| {
             counts.0.fetch_add(1, Ordering::Relaxed);
             let delivered = Arc::clone(&counts.1);
             registrar.receptor(move |_| _ = delivered.fetch_add(1, Ordering::Relaxed));
         });
-        Self { subscriber: subscriber.expect("open"), told, delivered }
+        Self { subscriber: subscriber.expect("open"), notified, delivered }
     }
 
-    fn told(&self) -> usize {
-        self.told.load(Ordering::Relaxed)
+    fn notified(&self) -> usize {
+        self.notified.load(Ordering::Relaxed)
     }
 
     fn delivered(&self) -> usize {
@@ -64,7 +64,7 @@ fn sbr_01_the_callback_is_called_once_per_pipe() {
         conduit.subscribe(&counting.subscriber).expect("open");
         (1..=2).for_each(|value| pipe.emit(value));
         circuit.settle().expect("outside");
-        assert_eq!((counting.told(), counting.delivered()), (1, 2));
+        assert_eq!((counting.notified(), counting.delivered()), (1, 2));
     }
 }
 
@@ -75,11 +75,11 @@ fn sbr_02_the_callback_is_called_when_the_pipe_first_emits() {
         let (conduit, pipe) = conduit_and_pipe(&circuit);
         conduit.subscribe(&counting.subscriber).expect("open");
         circuit.settle().expect("outside");
-        assert_eq!(counting.told(), 0);
+        assert_eq!(counting.notified(), 0);
         for _ in 0..2 {
             pipe.emit(1);
             circuit.settle().expect("outside");
-            assert_eq!(counting.told(), 1);
+            assert_eq!(counting.notified(), 1);
         }
     }
 }
@@ -87,8 +87,8 @@ fn sbr_02_the_callback_is_called_when_the_pipe_first_emits() {
 #[test]
 fn sbr_03_a_callback_that_fails_is_not_called_again_and_what_it_registered_stays() {
     for circuit in circuits() {
-        let (told, trace) = (Arc::new(AtomicUsize::new(0)), Trace::new());
-        let (count, receptor) = (Arc::clone(&told), trace.receptor());
+        let (notified, trace) = (Arc::new(AtomicUsize::new(0)), Trace::new());
+        let (count, receptor) = (Arc::clone(&notified), trace.receptor());
         let subscriber = circuit.subscriber(move |_: &Subject, registrar: &mut Registrar<'_, u32>| {
             count.fetch_add(1, Ordering::Relaxed);
             registrar.receptor(receptor.clone());
@@ -98,7 +98,7 @@ fn sbr_03_a_callback_that_fails_is_not_called_again_and_what_it_registered_stays
         conduit.subscribe(&subscriber.expect("open")).expect("open");
         (1..=2).for_each(|value| pipe.emit(value));
         circuit.settle().expect("outside");
-        assert_eq!((told.load(Ordering::Relaxed), trace.take()), (1, vec![1, 2]));
+        assert_eq!((notified.load(Ordering::Relaxed), trace.take()), (1, vec![1, 2]));
         assert_eq!(circuit.failures(), 1);
     }
 }
@@ -308,7 +308,7 @@ fn sbr_18_what_follows_the_subscribing_is_delivered_without_waiting() {
 }
 
 #[test]
-fn sbr_19_nobody_needs_to_listen() {
+fn sbr_19_an_emission_needs_no_subscriber() {
     for circuit in circuits() {
         let conduits = [circuit.conduit().expect("open")];
         emit_and_settle(&circuit, &conduits, 1000);
@@ -327,7 +327,7 @@ fn sbr_21_a_closed_conduit_takes_no_subscriber() {
         assert_eq!((fault.subject(), fault.operation()), (conduit.subject(), "subscribe"));
         pipe.emit(1);
         circuit.settle().expect("outside");
-        assert_eq!((counting.told(), counting.delivered(), ends.len()), (0, 0, 0));
+        assert_eq!((counting.notified(), counting.delivered(), ends.len()), (0, 0, 0));
     }
 }
 

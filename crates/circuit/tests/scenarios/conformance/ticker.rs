@@ -214,7 +214,7 @@ fn tic_14_a_ticker_has_the_name_that_was_asked_for() {
 }
 
 #[test]
-fn tic_15_ticks_come_though_nobody_waits_for_the_circuit() {
+fn tic_15_ticks_come_though_no_thread_waits_for_the_circuit() {
     for circuit in driven() {
         let (sender, receiver) = std::sync::mpsc::channel();
         let target = circuit.pipe(move |tick: u64| sender.send(tick).unwrap_or(())).expect("open");
@@ -232,7 +232,7 @@ fn tic_16_an_unnamed_ticker_is_called_as_its_circuit() {
 }
 
 #[test]
-fn a_circuit_that_nobody_runs_is_owed_a_bounded_number_of_ticks() {
+fn a_circuit_without_a_runner_is_owed_a_bounded_number_of_ticks() {
     let circuit = run_by(RunBy::Owner);
     let trace = Trace::new();
     let ticker = circuit.ticker(Duration::from_micros(1), &trace.pipe(&circuit)).expect("open");

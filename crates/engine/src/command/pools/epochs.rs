@@ -43,7 +43,7 @@ pub(super) fn reveal(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Co
     match revealed {
         Some(revealed) => {
             // The record that ends the epoch may not be durable yet.
-            ctx.keys.tell_durable();
+            ctx.keys.reveal_durable();
             show(ctx.reply, &revealed);
         }
         None => ctx.reply.null(),

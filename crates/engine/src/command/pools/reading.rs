@@ -146,7 +146,7 @@ pub(super) fn history(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), C
         answer::item(ctx.reply, value.inner(), draw.item);
     }
     if is_durable {
-        ctx.keys.tell_durable();
+        ctx.keys.reveal_durable();
     }
     Ok(())
 }

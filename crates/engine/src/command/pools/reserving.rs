@@ -96,7 +96,7 @@ pub(super) fn reservations(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<
         show(ctx.reply, pool, reservation);
     }
     if is_durable {
-        ctx.keys.tell_durable();
+        ctx.keys.reveal_durable();
     }
     Ok(())
 }

@@ -151,8 +151,8 @@ impl Keys<'_> {
     }
 
     /// Delays a reply that shows earlier changes until they are durable, in any durability mode.
-    pub(crate) fn tell_durable(&mut self) {
-        self.effects.tells_logged = true;
+    pub(crate) fn reveal_durable(&mut self) {
+        self.effects.reveals_logged = true;
         self.effects.durable = true;
     }
 }

@@ -68,7 +68,7 @@ impl Keys<'_> {
             self.changed(key, event);
         } else {
             // That nothing had to be done shows earlier changes, so the reply depends on them.
-            self.effects.tells_logged = true;
+            self.effects.reveals_logged = true;
         }
         made
     }

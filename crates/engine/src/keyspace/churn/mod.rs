@@ -219,7 +219,7 @@ mod tests {
         assert_eq!(
             of(&mut churn, b"a", at + HALF_MS),
             Some((2, 0, 10, 3)),
-            "who moved before is known still"
+            "a key that moved before is still known"
         );
         churn.see(&mover(b"a"), 1, at + HALF_MS);
         churn.see(&mover(b"b"), 1, at + HALF_MS);
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn the_error_of_the_half_in_which_a_key_had_no_place_is_told() {
+    fn the_error_of_the_half_in_which_a_key_was_not_counted_is_reported() {
         let mut churn = Churn::new(1, 1);
         for round in 0..3 {
             for number in 0..64_u8 {

@@ -170,7 +170,9 @@ mod tests {
             }
         }
         with_mover(3, |mover| assert!(summary.see_commit(mover, 7)));
-        with_mover(999, |mover| assert!(!summary.see_commit(mover, 7), "who has no place gets none by this"));
+        with_mover(999, |mover| {
+            assert!(!summary.see_commit(mover, 7), "a key without a slot gets none by this");
+        });
         for number in 0..PLACES as u16 {
             let sighting = sighting(&summary, number).expect("there is a place for each");
             let committed = if number == 3 { 7 } else { 0 };
@@ -182,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_key_is_kept_in_part_and_told_apart_by_its_length() {
+    fn a_long_key_is_kept_in_part_and_distinguished_by_its_length() {
         let mut summary = Summary::default();
         let long = [b'k'; NAME_BYTES + 2];
         for length in [NAME_BYTES, NAME_BYTES + 1, NAME_BYTES + 2, NAME_BYTES + 1] {

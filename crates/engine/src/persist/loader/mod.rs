@@ -10,7 +10,7 @@ use crate::persist::change::check_database;
 use crate::persist::record::Cursor;
 use crate::value::Type;
 use crate::watch::Scope;
-use partial::{Partial, Place, Wrong, decode_piece};
+use partial::{Destination, Partial, Wrong, decode_piece};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -161,7 +161,9 @@ impl<'e> Loader<'e> {
 
     /// Places the value at its key if all of its parts are loaded.
     fn complete(&self, number: u64, mut partial: MutexGuard<'_, Partial>) -> Result<(), Wrong> {
-        let Some((object, Place { db, key, deadline })) = partial.complete(number)? else { return Ok(()) };
+        let Some((object, Destination { db, key, deadline })) = partial.complete(number)? else {
+            return Ok(());
+        };
         drop(partial);
         lock(&self.partial).remove(&number);
         self.insert(db, Entry::new(&key, Payload::Object(Box::new(object)), deadline))

@@ -17,11 +17,11 @@ pub(super) struct Partial {
     /// Number of loaded elements, and the total once it is known.
     loaded: u64,
     count: Option<u64>,
-    place: Option<Place>,
+    place: Option<Destination>,
 }
 
 /// Destination of a value.
-pub(super) struct Place {
+pub(super) struct Destination {
     pub(super) db: u8,
     pub(super) key: Box<[u8]>,
     pub(super) deadline: Option<u64>,
@@ -75,7 +75,7 @@ impl Partial {
                 format!("value {number} is that of key {known} and of key {}", shown(head.key)).into()
             );
         }
-        self.place = Some(Place { db, key: head.key.into(), deadline: head.deadline });
+        self.place = Some(Destination { db, key: head.key.into(), deadline: head.deadline });
         self.count = Some(head.count);
         Ok(())
     }
@@ -130,7 +130,7 @@ impl Partial {
 
     /// Returns the value and its destination if all parts are loaded; an error if they form no
     /// value.
-    pub(super) fn complete(&mut self, number: u64) -> Result<Option<(Object, Place)>, Wrong> {
+    pub(super) fn complete(&mut self, number: u64) -> Result<Option<(Object, Destination)>, Wrong> {
         let Some(count) = self.count else { return Ok(None) };
         if self.loaded < count {
             return Ok(None);

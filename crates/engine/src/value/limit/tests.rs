@@ -50,7 +50,7 @@ proptest! {
     }
 
     #[test]
-    fn when_it_is_idle_it_answers_as_one_that_nobody_has_used(policy in policy(), steps in steps()) {
+    fn an_idle_limit_answers_as_a_new_one(policy in policy(), steps in steps()) {
         let mut limit = Limit::new(policy, false);
         let mut now = Time::from_secs(1_767_225_600);
         for (seconds, amount) in steps {

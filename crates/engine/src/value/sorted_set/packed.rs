@@ -26,7 +26,7 @@ pub(super) struct Packed {
 
 /// Position of a member.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct MemberPosition {
     pub(super) rank: usize,
     pub(super) score: f64,
     offset: usize,
@@ -62,12 +62,12 @@ impl Packed {
     }
 
     #[inline]
-    pub(super) fn find(&self, member: &[u8]) -> Option<Place> {
+    pub(super) fn find(&self, member: &[u8]) -> Option<MemberPosition> {
         let mut offset = 0;
         for (rank, (other, score)) in self.iter().enumerate() {
             let width = OVERHEAD + other.len();
             if other == member {
-                return Some(Place { rank, score, offset, width });
+                return Some(MemberPosition { rank, score, offset, width });
             }
             offset += width;
         }
@@ -97,7 +97,7 @@ impl Packed {
     }
 
     /// Removes the member at a place that [`Packed::find`] has just returned.
-    pub(super) fn remove(&mut self, place: Place) {
+    pub(super) fn remove(&mut self, place: MemberPosition) {
         self.bytes.drain(place.offset..place.offset + place.width);
         self.len -= 1;
     }

@@ -20,7 +20,7 @@ use crate::command::sorted_sets::range::Preset;
 use crate::keyspace::{Entry, ValueRef};
 use crate::value::{SortedSet, Type, TypedValue};
 use crate::watch::touched::Touched;
-use window::{Counted, Place, Window};
+use window::{Counted, Rank, Window};
 
 /// Returns the part that a read of these arguments, the name first, uses. Everything, if it cannot
 /// parse them.
@@ -43,7 +43,7 @@ pub(crate) enum Part {
     /// The number of items or bytes.
     Length { of: Type },
     /// The rank of a member of a sorted set.
-    Place(Place),
+    Rank(Rank),
     /// Members in a range.
     Window(Window),
     /// The number of members in a range.
@@ -94,7 +94,7 @@ impl Part {
 
     /// The rank of the member at position 2, from either end.
     pub(crate) fn place(is_from_end: bool) -> Self {
-        Self::Place(Place { is_from_end })
+        Self::Rank(Rank { is_from_end })
     }
 
     /// Returns whether a change may have changed the part that a read of these arguments uses.
@@ -138,7 +138,7 @@ impl Part {
             (Self::Length { of }, Touched::Splice { of: touched, splice }) => {
                 of != touched || splice.resizes()
             }
-            (Self::Place(place), Touched::Moves(moves)) => {
+            (Self::Rank(place), Touched::Moves(moves)) => {
                 place.is_touched(arg(2), moves, entry().and_then(sorted_set))
             }
             (Self::Window(window), Touched::Moves(moves)) => {

@@ -460,7 +460,7 @@ const WRONG: [(&str, Judge); 9] = [
         part => part,
     }),
     ("places are counted from the other end", |read| match read.part() {
-        Part::Place(place) => Part::Place(place.reversed()),
+        Part::Rank(place) => Part::Rank(place.reversed()),
         part => part,
     }),
 ];

@@ -205,11 +205,11 @@ impl Counted {
 
 /// The rank of a member: the number of members before it, from either end.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Place {
+pub(crate) struct Rank {
     pub(super) is_from_end: bool,
 }
 
-impl Place {
+impl Rank {
     /// Returns whether moves may have changed the rank or score of `named`: its own, or those of
     /// other members across it.
     pub(super) fn is_touched(self, named: &[u8], moves: &[Move], set: Option<&SortedSet>) -> bool {
@@ -242,7 +242,7 @@ impl Window {
 }
 
 #[cfg(test)]
-impl Place {
+impl Rank {
     /// Returns the rank counted from the other end.
     pub(super) fn reversed(self) -> Self {
         Self { is_from_end: !self.is_from_end }

@@ -99,7 +99,7 @@ impl Engine {
         self.log_end(&mut keys, &mut queries, &query, room)
             .map_err(|error| CommandError::LogFailed(error.to_string()))?;
         if let Some(audience) = self.registry().audience.get() {
-            query.lock().listeners.tell(|listener| audience.tell(listener, &query));
+            query.lock().listeners.notify(|listener| audience.notify(listener, &query));
         }
         Ok(true)
     }

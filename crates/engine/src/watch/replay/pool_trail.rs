@@ -62,7 +62,7 @@ impl PoolSearch {
 
 /// Database, key and record of a change of a pool.
 #[derive(Debug, Clone, Copy)]
-pub struct PoolPlace<'a> {
+pub struct PoolChange<'a> {
     /// LSN of the record.
     pub lsn: Lsn,
     /// Time of the record, in microseconds since 1970.
@@ -74,22 +74,22 @@ pub struct PoolPlace<'a> {
 }
 
 /// Observer of the pools of a name. An error ends the trail.
-pub trait PoolWitness {
+pub trait PoolObserver {
     /// Called after a pool has been created.
-    fn made(&mut self, place: &PoolPlace<'_>, pool: &Pool) -> io::Result<()>;
+    fn created(&mut self, at: &PoolChange<'_>, pool: &Pool) -> io::Result<()>;
 
     /// Called before a frame is checked; the pool is in the state before it.
-    fn begins(&mut self, place: &PoolPlace<'_>, pool: &Pool, frame: &[u8]) -> io::Result<()>;
+    fn frame_begins(&mut self, at: &PoolChange<'_>, pool: &Pool, frame: &[u8]) -> io::Result<()>;
 
     /// Called before and after each event of the frame.
-    fn sees(&mut self, place: &PoolPlace<'_>, sight: Sight<'_>) -> io::Result<()>;
+    fn observe(&mut self, at: &PoolChange<'_>, sight: Sight<'_>) -> io::Result<()>;
 
     /// Called after the whole frame has been checked.
-    fn ends(&mut self, place: &PoolPlace<'_>, pool: &Pool) -> io::Result<()>;
+    fn frame_ends(&mut self, at: &PoolChange<'_>, pool: &Pool) -> io::Result<()>;
 
     /// Called after a change of followed keys other than a frame, which may have moved or ended a
     /// pool.
-    fn changed(&mut self, lsn: Lsn, time_us: u64, trail: &PoolTrail) -> io::Result<()>;
+    fn keys_changed(&mut self, lsn: Lsn, time_us: u64, trail: &PoolTrail) -> io::Result<()>;
 }
 
 /// Why the log cannot be followed further.
@@ -143,12 +143,12 @@ impl PoolTrail {
         entry.is_some_and(|entry| entry.deadline().is_some())
     }
 
-    /// Applies the next record, checks the steps of pools in it and passes them to `witness`.
+    /// Applies the next record, checks the steps of pools in it and passes them to `observer`.
     /// Records of other keys are skipped.
     ///
     /// # Errors
     /// [`TrailError`]; the trail cannot continue after it.
-    pub fn apply(&mut self, record: &Record<'_>, witness: &mut dyn PoolWitness) -> Result<(), TrailError> {
+    pub fn apply(&mut self, record: &Record<'_>, observer: &mut dyn PoolObserver) -> Result<(), TrailError> {
         for change in Changes::of(record).into_iter().flatten() {
             let change = change.map_err(|error| error.in_record(record.lsn))?;
             if !change.touches(|key| self.scope.contains(key)) {
@@ -158,13 +158,13 @@ impl PoolTrail {
                 && command.name == "pool.step"
             {
                 let call = Call { command, args, db: *db, now_us: record.time_us };
-                self.step(record.lsn, &call, witness)?;
+                self.step(record.lsn, &call, observer)?;
                 continue;
             }
             let created = match &change {
                 Change::Command { command, db, args } if command.name == "pool.load" => args
                     .get(1)
-                    .map(|key| PoolPlace { lsn: record.lsn, time_us: record.time_us, db: *db, key }),
+                    .map(|key| PoolChange { lsn: record.lsn, time_us: record.time_us, db: *db, key }),
                 _ => None,
             };
             // Stays empty, because this engine has no watched reads.
@@ -177,29 +177,29 @@ impl PoolTrail {
                 &mut self.scratch,
                 &mut noted,
             )?;
-            if let Some(place) = created {
-                self.look(place.db, place.key, |pool| check_created(&place, pool, witness))?;
+            if let Some(at) = created {
+                self.look(at.db, at.key, |pool| check_created(&at, pool, observer))?;
             }
-            witness.changed(record.lsn, record.time_us, self)?;
+            observer.keys_changed(record.lsn, record.time_us, self)?;
         }
         Ok(())
     }
 
     /// Checks a step of a pool: its events are passed to the witness as they are replayed.
-    fn step(&self, lsn: Lsn, call: &Call<'_>, witness: &mut dyn PoolWitness) -> Result<(), TrailError> {
+    fn step(&self, lsn: Lsn, call: &Call<'_>, observer: &mut dyn PoolObserver) -> Result<(), TrailError> {
         let &[_, key, frame] = call.args else {
             unreachable!(
                 "record {lsn} was read as a pool.step, which has 2 arguments, not {}",
                 call.args.len() - 1
             );
         };
-        let place = PoolPlace { lsn, time_us: call.now_us, db: call.db, key };
+        let at = PoolChange { lsn, time_us: call.now_us, db: call.db, key };
         let mut keys = self.engine.lock_for(call);
         keys.begin_replay();
         let checked = keys.update(key, |pool: &mut Pool| {
-            witness.begins(&place, pool, frame)?;
-            pool.check(frame, &mut |sight| Ok::<_, TrailError>(witness.sees(&place, sight)?))?;
-            Ok(witness.ends(&place, pool)?)
+            observer.frame_begins(&at, pool, frame)?;
+            pool.check(frame, &mut |sight| Ok::<_, TrailError>(observer.observe(&at, sight)?))?;
+            Ok(observer.frame_ends(&at, pool)?)
         });
         match checked {
             Ok(Some(checked)) => checked,
@@ -215,17 +215,17 @@ impl PoolTrail {
 /// Checks that a created pool's chain begins with its secrets and items, and passes the pool to the
 /// witness.
 fn check_created(
-    place: &PoolPlace<'_>,
+    at: &PoolChange<'_>,
     pool: Option<&Pool>,
-    witness: &mut dyn PoolWitness,
+    observer: &mut dyn PoolObserver,
 ) -> Result<(), TrailError> {
     let Some(pool) = pool else {
-        let what = format!("there is no pool at key {} after it", shown(place.key));
-        return Err(ApplyError::from(Malformed::of(what)).in_record(place.lsn).into());
+        let what = format!("there is no pool at key {} after it", shown(at.key));
+        return Err(ApplyError::from(Malformed::of(what)).in_record(at.lsn).into());
     };
     let (expected, found) = (pool.inner().origin(), pool.chain());
     if expected != found {
         return Err(TrailError::Origin { expected, found });
     }
-    Ok(witness.made(place, pool)?)
+    Ok(observer.created(at, pool)?)
 }

@@ -32,7 +32,7 @@ fn row<W: Way>(
     let measures = format!(
         "how often each of 10,000 emissions of a u64 by {by} and one await ask the allocator for memory, once queues are as \
          large as they need to be; counted; {}",
-        runner.who
+        runner.driver
     );
     Benchmark::new(format!("CircuitOps.emission_allocations_{name}"), measures, move |sizes| {
         let (rig, count) = ((runner.rig)()?, sizes.batch);

@@ -13,7 +13,7 @@ const LARGE: usize = 10_000;
 
 pub(super) fn suite() -> [Benchmark; 3] {
     [
-        Batch::new("BasinOps.baseline_emit_batch", "a conduit's pipe that nobody listens to", |circuit, _| {
+        Batch::new("BasinOps.baseline_emit_batch", "a conduit's pipe without subscribers", |circuit, _| {
             Ok(circuit.conduit::<u64>()?.get(name!("bench")).clone())
         })
         .with_one_value()

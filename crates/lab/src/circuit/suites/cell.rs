@@ -22,7 +22,7 @@ pub(super) fn suite() -> [Benchmark; 4] {
         )
         .arriving_times(0)
         .row(),
-        Benchmark::new("CellOps.get_cell_seeded", "reading a cell that nobody changes", |_| {
+        Benchmark::new("CellOps.get_cell_seeded", "reading a cell without writers", |_| {
             let (_rig, cell) = cell()?;
             each(move |_| black_box(&cell).get())
         }),

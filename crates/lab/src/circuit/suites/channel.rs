@@ -24,7 +24,7 @@ fn channels() -> Vec<Benchmark> {
         ("piped", "a conduit's pipe with a pipe of the circuit", 1, |circuit, conduit, counter| {
             to_pipe(circuit, conduit, end(circuit, counter)?)
         }),
-        ("unobserved", "a conduit's pipe that nobody listens to", 0, |_, _, _| Ok(())),
+        ("unobserved", "a conduit's pipe without subscribers", 0, |_, _, _| Ok(())),
     ];
     let mut all = Vec::new();
     for (name, what, times, listen) in rows {

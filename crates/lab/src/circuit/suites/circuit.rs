@@ -40,7 +40,7 @@ fn waiting() -> Vec<Benchmark> {
         .at_most(1.0),
         Benchmark::new(
             "CircuitOps.hot_await_queue_drain_waiters",
-            "an await of a circuit that has nothing to do; whoever awaits runs it",
+            "an await of an idle circuit; the waiter runs it",
             idle(By::Waiters),
         )
         .at_most(1.0),

@@ -36,14 +36,15 @@ pub(super) fn suite() -> Vec<Benchmark> {
             Ok(conduit.get(name!("cyclic")).clone())
         }),
     ];
-    for (suffix, who, by) in [
+    for (suffix, driver, by) in [
         ("", "the thread that awaits runs it", By::Waiters),
         ("_thread", "a thread runs it", By::Thread),
         ("_pool", "the shared pool runs it", By::Pool),
     ] {
         let name = format!("CyclicOps.cyclic_hop{suffix}");
-        let measures =
-            format!("one time around of a pipe that emits to itself, 10,000 with one await, counted; {who}");
+        let measures = format!(
+            "one time around of a pipe that emits to itself, 10,000 with one await, counted; {driver}"
+        );
         all.push(Benchmark::new(name, measures, move |sizes| hops(by, sizes.hops)).at_most(3.0).in_summary());
     }
     all
@@ -83,7 +84,7 @@ fn around(name: &str, times: &str, factor: u64, cycle: Cycle) -> Benchmark {
     let measures = format!(
         "making a conduit whose pipe emits to itself {times} times, subscribing, one emission and one await, by time around; \
          counted; {}",
-        Runner::THREAD.who
+        Runner::THREAD.driver
     );
     Benchmark::new(format!("CyclicOps.{name}"), measures, move |sizes| {
         let (rig, limit) = ((Runner::THREAD.rig)()?, sizes.hops * factor);

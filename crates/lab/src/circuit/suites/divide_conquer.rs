@@ -30,7 +30,7 @@ pub(super) fn suite() -> [Benchmark; 3] {
         let measures = format!(
             "{WHAT}: each visit is an emission to one pipe, {halves}; one emission from outside and one await; visits \
              counted and the order checked; {}",
-            Runner::THREAD.who
+            Runner::THREAD.driver
         );
         Benchmark::new(format!("DivideConquerOps.{name}"), measures, move |_| start())
     };

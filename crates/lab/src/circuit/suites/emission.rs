@@ -135,10 +135,10 @@ fn awaited() -> Vec<Benchmark> {
         ("pool", Runner::SHARED_POOL, None),
         ("pool_apart", Runner::POOL, None),
     ];
-    for (suffix, Runner { who, rig }, target) in runners {
+    for (suffix, Runner { driver, rig }, target) in runners {
         let name = format!("PipeOps.emit_with_await_{suffix}");
         let measures =
-            format!("an emission into a circuit and an await of it, one after the other, counted; {who}");
+            format!("an emission into a circuit and an await of it, one after the other, counted; {driver}");
         let benchmark =
             Benchmark::new(name, measures, move |sizes| round_trips(rig()?, sizes.round_trips)).in_summary();
         all.push(match target {

@@ -32,7 +32,7 @@ pub(super) fn suite() -> Vec<Benchmark> {
     let mut all: Vec<Benchmark> = rows.into_iter().map(contended).collect();
     let idle = format!(
         "an emission into a circuit and an await of it, one after the other, 64 times, counted: how long it takes to wake; {}",
-        Runner::THREAD.who
+        Runner::THREAD.driver
     );
     all.push(
         Benchmark::new("IngressOps.ingress_idle_roundtrip", idle, |_| {
@@ -151,7 +151,7 @@ impl Callers {
             began: one.began.min(other.began),
             ended: one.ended.max(other.ended),
         };
-        spans.into_iter().reduce(both).context("nobody has emitted")
+        spans.into_iter().reduce(both).context("nothing was emitted")
     }
 }
 

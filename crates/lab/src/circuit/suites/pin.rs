@@ -51,8 +51,10 @@ fn looped<A>(name: &str, what: &str, prepare: fn(&Circuit) -> anyhow::Result<A>)
 where
     A: FnMut() -> Result<(), ContextError> + Send + 'static,
 {
-    let measures =
-        format!("{what} in the circuit, 10,000 times for one emission and one await; {}", Runner::THREAD.who);
+    let measures = format!(
+        "{what} in the circuit, 10,000 times for one emission and one await; {}",
+        Runner::THREAD.driver
+    );
     Benchmark::new(format!("PinOps.{name}"), measures, move |sizes| {
         let rig = (Runner::THREAD.rig)()?;
         let mut tally = Tally::default();

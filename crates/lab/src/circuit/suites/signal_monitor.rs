@@ -39,7 +39,7 @@ fn rows(size: &str, count: usize) -> [Benchmark; 2] {
             format!(
                 "{what}; an emission for each sample to a scan, one for each measurement to each of two classifiers, and one \
                  await; everything found is counted and checked; {}",
-                Runner::THREAD.who
+                Runner::THREAD.driver
             ),
             move |_| by_circuit(count),
         ),

@@ -22,11 +22,9 @@ fn at_depth(depth: u64) -> [Benchmark; 3] {
         .with_one_value()
     };
     [
-        row(
-            "baseline_emit_batch",
-            "whose emissions reach those who listen to it alone",
-            |circuit, counter| counted(circuit, Routing::Pipe, counter),
-        )
+        row("baseline_emit_batch", "whose emissions reach only its own subscribers", |circuit, counter| {
+            counted(circuit, Routing::Pipe, counter)
+        })
         .row(),
         row("stem_emit_batch", "by the conduit's routing to all above it", |circuit, counter| {
             counted(circuit, Routing::Stem, counter)

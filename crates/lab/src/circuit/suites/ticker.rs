@@ -25,7 +25,7 @@ pub(super) fn suite() -> [Benchmark; 2] {
     let measures = format!(
         "how late a tick is handled, of twenty by a ticker with a tick a millisecond; counted from its number and when the \
          ticker was made; {}",
-        Runner::THREAD.who
+        Runner::THREAD.driver
     );
     let late = Benchmark::new("TickerOps.tick_lateness", measures, |_| {
         let rig = (Runner::THREAD.rig)()?;

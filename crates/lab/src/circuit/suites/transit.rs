@@ -29,7 +29,7 @@ pub(super) fn suite() -> Vec<Benchmark> {
 fn fan_out(name: &str, width: u64, rounds: u64) -> Benchmark {
     let measures = format!(
         "an emission by a receptor to a pipe of its circuit, {width} for each of {rounds} values, and one await; counted; {}",
-        Runner::THREAD.who
+        Runner::THREAD.driver
     );
     Benchmark::new(format!("TransitOps.{name}"), measures, move |_| {
         let rig = (Runner::THREAD.rig)()?;
@@ -54,7 +54,7 @@ fn contraction(width: u64) -> Benchmark {
     let measures = format!(
         "making a conduit whose pipe emits to itself, and an emission by a receptor: {width} to a pipe, and 100,000 by one that \
          goes around behind them, with one await, counted; {}",
-        Runner::THREAD.who
+        Runner::THREAD.driver
     );
     Benchmark::new("TransitOps.transit_contraction_100k", measures, move |sizes| {
         let cycle = sizes.hops * 10;

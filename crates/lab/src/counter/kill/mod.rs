@@ -166,7 +166,7 @@ fn drain(counters: &Committed, settings: &Settings) -> anyhow::Result<Vec<u64>> 
     };
     thread::scope(|scope| {
         let drains: Vec<_> = keys.chunks(share).map(|keys| scope.spawn(move || part(keys))).collect();
-        let panicked = |_| Err(anyhow!("who takes what is left has panicked"));
+        let panicked = |_| Err(anyhow!("the thread that takes the rest has panicked"));
         let parts = drains.into_iter().map(|drain| drain.join().unwrap_or_else(panicked));
         Ok(parts.collect::<anyhow::Result<Vec<_>>>()?.into_iter().flatten().collect())
     })

@@ -32,7 +32,7 @@ pub(in crate::counter) fn work(
     let pens: Vec<Pen> = (0..settings.workers)
         .map(|worker| Pen::open(notebook, settings, worker))
         .collect::<anyhow::Result<_>>()?;
-    writeln!(out, "{WORKING}").and_then(|()| out.flush()).context("nobody listens")?;
+    writeln!(out, "{WORKING}").and_then(|()| out.flush()).context("no receiver is left")?;
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
         let workers: Vec<_> = pens

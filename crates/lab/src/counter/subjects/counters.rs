@@ -113,7 +113,7 @@ fn load(counters: &Counters, names: &[String], lookup: Lookup) -> Result<Option<
     };
     let parts: Result<Vec<_>, Error> = thread::scope(|scope| {
         let loaders: Vec<_> = names.chunks(share).map(|names| scope.spawn(move || part(names))).collect();
-        let panicked = |_| Error::Broken { reason: "who loads counters has panicked".into() };
+        let panicked = |_| Error::Broken { reason: "the thread that loads counters has panicked".into() };
         loaders.into_iter().map(|loader| loader.join().unwrap_or_else(|error| Err(panicked(error)))).collect()
     });
     let handles: Box<[Handle]> = parts?.into_iter().flatten().collect();

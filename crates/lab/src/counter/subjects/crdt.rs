@@ -101,7 +101,7 @@ mod tests {
     use super::Key;
 
     #[test]
-    fn a_merge_tells_everybody_everything_and_nothing_twice() {
+    fn a_merge_gives_each_replica_everything_once() {
         let key = Key::new(3);
         for (replica, operations) in [4, 2, 1].into_iter().enumerate() {
             (0..operations).for_each(|_| key.count(replica, replica == 1).unwrap());

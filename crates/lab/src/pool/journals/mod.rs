@@ -9,7 +9,7 @@ mod snapshots;
 
 use super::latency::{RATES, at_rate};
 use super::served::Served;
-use super::service::{CALLERS, by_callers, calls, who};
+use super::service::{CALLERS, by_callers, callers_phrase, calls};
 use super::stock::{Scale, pool};
 use crate::micro::benchmark::{Benchmark, Found, Work};
 use folder::Folder;
@@ -71,12 +71,12 @@ impl Kind {
 }
 
 /// Storage for one log, removed on drop.
-struct Place {
+struct JournalStorage {
     storage: Arc<dyn Storage>,
     _folder: Option<Folder>,
 }
 
-impl Place {
+impl JournalStorage {
     fn new(kind: Kind) -> anyhow::Result<Self> {
         let folder = if kind == Kind::Memory { None } else { Some(Folder::new()?) };
         let storage: Arc<dyn Storage> = match (kind, &folder) {
@@ -84,7 +84,7 @@ impl Place {
             (Kind::Mmap, Some(folder)) => Arc::new(MmapStorage::new(folder.path())?),
             _ => Arc::new(MemoryStorage::new()),
         };
-        Ok(Place { storage, _folder: folder })
+        Ok(JournalStorage { storage, _folder: folder })
     }
 
     /// Opens the pool in the log, or this one if the log is new.
@@ -154,7 +154,7 @@ fn with_options<S: Selector + Send + 'static>(
     pool: Pool<S>,
     work: impl FnOnce(Served) -> anyhow::Result<Work>,
 ) -> anyhow::Result<Work> {
-    let place = Place::new(kind)?;
+    let place = JournalStorage::new(kind)?;
     let served = place.serve(&options, pool)?;
     let asked = served.asked();
     let mut work = work(served)?;
@@ -174,7 +174,7 @@ fn combinations() -> Vec<Benchmark> {
     let durabilities = [
         (Durability::Always, "always", "when it is synced"),
         (Durability::default(), "interval", "at once; synced every 50 ms"),
-        (Durability::Off, "off", "at once; synced by nobody"),
+        (Durability::Off, "off", "at once; never synced"),
     ];
     let formats = [(Format::Binary, "binary"), (Format::Jsonl, "jsonl"), (Format::Text, "text")];
     let mut all = Vec::new();
@@ -190,8 +190,8 @@ fn combinations() -> Vec<Benchmark> {
                 let one = Benchmark::new(row, measures, move |sizes| {
                     logged(kept, thousand(sizes.items)?, sizes.batch)
                 });
-                let is_told = kind == Kind::File && format == Format::Binary;
-                all.push(if is_told { one.at_most(40.0).in_summary() } else { one }.of("draw"));
+                let is_summarised = kind == Kind::File && format == Format::Binary;
+                all.push(if is_summarised { one.at_most(40.0).in_summary() } else { one }.of("draw"));
             }
         }
     }
@@ -201,7 +201,7 @@ fn combinations() -> Vec<Benchmark> {
 fn rotating() -> [Benchmark; 2] {
     [("64k", 64 << 10), ("64m", 64 << 20)].map(|(name, segment_bytes)| {
         let measures = format!(
-            "asking a service with a log in files of {name} bytes for 10,000 draws among 1,000 items; synced by nobody"
+            "asking a service with a log in files of {name} bytes for 10,000 draws among 1,000 items; never synced"
         );
         Benchmark::new(format!("JournalOps.segments_{name}"), measures, move |sizes| {
             let kept = Kept { durability: Durability::Off, ..Kept::SAFELY };
@@ -224,7 +224,7 @@ fn bytes() -> Benchmark {
     Benchmark::new(format!("JournalOps.bytes_by_{FEW}"), measures, |sizes| {
         let (calls, pool) = (sizes.batch, thousand(sizes.items)?);
         let options = options(Kept { durability: Durability::Off, ..Kept::SAFELY });
-        let place = Place::new(Kind::File)?;
+        let place = JournalStorage::new(Kind::File)?;
         let served = place.serve(&options, pool)?;
         Work::amounts(calls * FEW, move || {
             let before = place.log_bytes()?;
@@ -241,13 +241,14 @@ fn bytes() -> Benchmark {
 }
 
 fn waiting(callers: u64) -> Benchmark {
-    let measures = format!("drawing among 1,000 items, each answered when it is synced, {}", who(callers));
+    let measures =
+        format!("drawing among 1,000 items, each answered when it is synced, {}", callers_phrase(callers));
     let one = Benchmark::new(format!("CallerOps.file_always_{callers}"), measures, move |sizes| {
         with_options(Kind::File, options(Kept::SAFELY), thousand(sizes.items)?, |served| {
             by_callers(callers, served)
         })
     })
-    .in_group("callers who wait until their draws are synced")
+    .in_group("callers that wait until their draws are synced")
     .of("draw");
     if callers == 1_024 { one.at_most(1_000.0) } else { one }.in_summary()
 }

@@ -1,6 +1,6 @@
 //! `RecoveryOps`: recovery of a pool from its log.
 
-use super::{Kept, Kind, Place, options, thousand};
+use super::{JournalStorage, Kept, Kind, options, thousand};
 use crate::micro::benchmark::{Benchmark, Work};
 use std::time::Instant;
 use tidemark_log::{Durability, Format};
@@ -23,7 +23,7 @@ pub(super) fn suite() -> Vec<Benchmark> {
 }
 
 fn recovering(kept: Kept, pool: Pool<WideTree>, draws: u64) -> anyhow::Result<Work> {
-    let (place, options) = (Place::new(kept.kind)?, options(kept));
+    let (place, options) = (JournalStorage::new(kept.kind)?, options(kept));
     let served = place.serve(&options, pool)?;
     served.by_callbacks(draws)?;
     served.finish()?;

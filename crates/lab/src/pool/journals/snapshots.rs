@@ -1,6 +1,6 @@
 //! `SnapshotOps`: sizes of full and incremental snapshots.
 
-use super::{Kept, Kind, Place, options};
+use super::{JournalStorage, Kept, Kind, options};
 use crate::micro::benchmark::{Benchmark, Work};
 use crate::pool::served::Served;
 use crate::pool::stock::{Scale, quantity, with_secrets};
@@ -41,7 +41,7 @@ pub(super) fn suite() -> [Benchmark; 2] {
 
 /// Draws until such a snapshot exists, and returns its size.
 fn snapshot_bytes(items: u64, is_incremental: bool) -> anyhow::Result<u64> {
-    let place = Place::new(Kind::File)?;
+    let place = JournalStorage::new(Kind::File)?;
     let kept = Kept { durability: Durability::Off, ..Kept::SAFELY };
     let options = PoolLogOptions { snapshot_after_bytes: 1, ..options(kept) };
     let often = if is_incremental { items / 1_000 } else { items };

@@ -156,13 +156,13 @@ mod tests {
         ) {
             let Some(mut urn) = urn(&numbers, leads.map(|weight| u64::from(weight % 4)), rule) else { return Ok(()) };
             let odds = Odds::of(&urn);
-            let told: Vec<f64> = urn.entries().map(|entry| if entry.leads_to.is_some() { 0.0 } else { odds.share_of(&urn, &entry) }).collect();
+            let shares: Vec<f64> = urn.entries().map(|entry| if entry.leads_to.is_some() { 0.0 } else { odds.share_of(&urn, &entry) }).collect();
             match counted(&mut urn) {
-                None => prop_assert!(odds.total() == 0 && told.iter().all(|share| *share == 0.0)),
+                None => prop_assert!(odds.total() == 0 && shares.iter().all(|share| *share == 0.0)),
                 Some(expected) => {
-                    let all = told.iter().copied().chain([odds.share_of_nothing()]);
-                    for (told, expected) in all.zip(&expected) {
-                        prop_assert!((told - expected).abs() < 1e-9, "{} for {}", told, expected);
+                    let all = shares.iter().copied().chain([odds.share_of_nothing()]);
+                    for (shares, expected) in all.zip(&expected) {
+                        prop_assert!((shares - expected).abs() < 1e-9, "{} for {}", shares, expected);
                     }
                 }
             }

@@ -9,7 +9,7 @@ use crate::refusal::Refusal;
 
 /// State of an item before a change, to undo it.
 #[derive(Debug, Clone)]
-#[must_use = "for whoever may undo it"]
+#[must_use = "for a caller that may undo it"]
 pub struct Change {
     item: u32,
     what: What,

@@ -11,7 +11,7 @@ use crate::draw::selector::Selector;
 impl<S: Selector> Urn<S> {
     /// Propagates the states of all tables to the items that lead to them.
     pub(super) fn open_tables(&mut self) {
-        (0..self.tables()).for_each(|table| self.tell(table));
+        (0..self.tables()).for_each(|table| self.update(table));
     }
 
     #[inline]
@@ -26,7 +26,7 @@ impl<S: Selector> Urn<S> {
             && let Some(table) = tables.layout.table_of(item)
         {
             tables.set_share(table, item, share);
-            self.tell(table);
+            self.update(table);
         } else {
             self.selector.set(item as usize, share);
         }
@@ -34,7 +34,7 @@ impl<S: Selector> Urn<S> {
 
     pub(super) fn come_on_sale(&mut self, item: u32) {
         *self.on_sale_of(item) += 1;
-        self.tell_of(item);
+        self.update_of(item);
     }
 
     #[inline]
@@ -42,7 +42,7 @@ impl<S: Selector> Urn<S> {
         let on_sale = self.on_sale_of(item);
         *on_sale =
             on_sale.checked_sub(1).unwrap_or_else(|| panic!("no item is on sale, and {item} is sold out"));
-        self.tell_of(item);
+        self.update_of(item);
     }
 
     /// Returns the number of items on sale in the table of this item.
@@ -57,16 +57,16 @@ impl<S: Selector> Urn<S> {
     }
 
     #[inline]
-    fn tell_of(&mut self, item: u32) {
+    fn update_of(&mut self, item: u32) {
         if let Some(tables) = &self.tables
             && let Some(table) = tables.layout.table_of(item)
         {
-            self.tell(table);
+            self.update(table);
         }
     }
 
     /// Propagates the state of a table to the items that lead to it, if it has changed.
-    fn tell(&mut self, table: u32) {
+    fn update(&mut self, table: u32) {
         let tables = self.tables.as_mut().expect("a table besides the first is among the tables");
         let Some((before, now)) = tables.record_state(table) else { return };
         // No table leads to itself, so the recursion does not need these leads.

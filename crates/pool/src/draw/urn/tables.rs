@@ -25,7 +25,7 @@ struct InnerTable<S> {
     /// Items that lead to it.
     leads: Box<[u32]>,
     /// State last propagated to the leads.
-    told: TableState,
+    published: TableState,
 }
 
 /// State of a table that matters to the items that lead to it.
@@ -55,7 +55,7 @@ impl<S: Selector> Tables<S> {
             selector: make(&shares[items.start as usize..items.end as usize]),
             on_sale: items.clone().filter(|&item| is_on_sale(item)).count(),
             leads: leads.into(),
-            told: TableState::default(),
+            published: TableState::default(),
         });
         Self { inner: inner.collect(), leads_to: leads_to.into(), layout }
     }
@@ -73,13 +73,13 @@ impl<S: Selector> Tables<S> {
     /// Returns whether the table that an item leads to has anything to give; true if it leads to
     /// none.
     pub(super) fn is_open(&self, item: u32) -> bool {
-        self.lead(item).is_none_or(|table| self.inner[table as usize].told.is_on_sale)
+        self.lead(item).is_none_or(|table| self.inner[table as usize].published.is_on_sale)
     }
 
     /// Returns whether a draw can continue in the table that an item leads to; true if it leads to
     /// none.
     pub(super) fn has_weight(&self, item: u32) -> bool {
-        self.lead(item).is_none_or(|table| self.inner[table as usize].told.has_weight)
+        self.lead(item).is_none_or(|table| self.inner[table as usize].published.has_weight)
     }
 
     pub(super) fn total(&self, table: u32) -> u64 {
@@ -127,7 +127,7 @@ impl<S: Selector> Tables<S> {
     pub(super) fn record_state(&mut self, table: u32) -> Option<(TableState, TableState)> {
         let inner = &mut self.inner[table as usize];
         let now = TableState { has_weight: inner.selector.total() > 0, is_on_sale: inner.on_sale > 0 };
-        let before = std::mem::replace(&mut inner.told, now);
+        let before = std::mem::replace(&mut inner.published, now);
         (now != before).then_some((before, now))
     }
 

@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_of_no_more_account_makes_room() {
+    fn an_expired_user_is_evicted() {
         let mut people = People::up_to(2);
         people.keep(b"a", tallies(1), 10, 0);
         people.keep(b"b", tallies(1), NEVER, 0);

@@ -52,7 +52,7 @@ impl Asked<'_> {
 
     /// Returns whether these draws are encoded as this event, not as another.
     pub(crate) fn is_own_event(&self) -> bool {
-        !self.items.is_empty() && (!self.by.is_nobody() || self.flags() == SEVERAL)
+        !self.items.is_empty() && (!self.by.is_anonymous() || self.flags() == SEVERAL)
     }
 
     /// Appends everything between the tag and the items.
@@ -60,7 +60,7 @@ impl Asked<'_> {
         let (flags, draws) = (self.flags(), self.items.len());
         assert!(
             self.is_own_event(),
-            "{draws} draws with the flags {flags} are no event, or another: nobody has asked for them"
+            "{draws} draws with the flags {flags} are no event, or another: no caller can have requested them"
         );
         if let (HAS_REQUEST, Some(request)) = (flags, self.by.request) {
             put_number(into, request.len() as u64 - 1);
@@ -84,8 +84,8 @@ pub(super) fn read<'a>(reader: &mut Reader<'a>) -> Option<Asked<'a>> {
         return Some(Asked { by, items, repeats: Repeats::Allowed, until_us: None });
     };
     // Draws with a shorter encoding must use that.
-    let is_nobody = flags & (HAS_REQUEST | HAS_USER) == 0;
-    if flags >= 2 * TIMED || (is_nobody && flags != SEVERAL) || flags == HAS_REQUEST {
+    let is_anonymous = flags & (HAS_REQUEST | HAS_USER) == 0;
+    if flags >= 2 * TIMED || (is_anonymous && flags != SEVERAL) || flags == HAS_REQUEST {
         return None;
     }
     let has = |flag| flags & flag != 0;

@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_has_the_secret_has_the_events_of_the_log_again() {
+    fn the_secret_reproduces_the_events_of_the_log() {
         let secret = Secret::new([5; 32]);
         let mut log = Recorder::default();
         log.drew(Some(3));

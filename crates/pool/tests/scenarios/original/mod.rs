@@ -8,8 +8,8 @@ use simulated::{Format, HEADER_BYTES, Original, header, left, open_file, recover
 use std::fmt::Write as _;
 use std::io;
 use tidemark_pool::original::{
-    Basis, Cut, Damage, Given, Limits, Note, OriginalItem, Place, Placement, ReadError, Recovered, Recovery,
-    Snapshot, Unreadable,
+    Basis, Cut, Damage, Given, Limits, LogPosition, Note, OriginalItem, Placement, ReadError, Recovered,
+    Recovery, Snapshot, Unreadable,
 };
 use tidemark_pool::{Catalogue, CatalogueError, Item};
 
@@ -344,7 +344,7 @@ fn damage_in_the_middle_is_located_and_what_follows_is_read() {
     let recovered = recover(given, &[(0, open_file(0, records))]);
     let damage = |text: &str, reason| {
         let offset = (HEADER_BYTES + records.find(text).expect("the text")) as u64;
-        Damage { place: Place { file: 0, offset }, reason }
+        Damage { place: LogPosition { file: 0, offset }, reason }
     };
     let expected = [
         damage("1,2,go", Unreadable::BreaksOff),
@@ -425,7 +425,7 @@ fn what_a_restart_has_written_over_is_located_and_the_rest_is_read() {
     let end = original.files[0].1.len();
     original.files[0].1.extend_from_slice(&lost[end - length..]);
     let recovered = original.recover();
-    let place = Place { file: 0, offset: end as u64 };
+    let place = LogPosition { file: 0, offset: end as u64 };
     assert_eq!(recovered.report.damages, [Damage { place, reason: Unreadable::UnknownKind }]);
     assert_eq!(recovered.report.drawn, [("gold".into(), 27), ("silver".into(), 2)]);
     assert_eq!(left(recovered.recommended_stocks())[GOLD].quantity, 73);

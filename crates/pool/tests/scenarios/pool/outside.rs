@@ -81,7 +81,7 @@ fn another_item_is_found_once_the_secret_is_known() {
     let found = published(knows(&[1])).check(0, &changed).unwrap_err();
     assert!(matches!(found, Divergence::OtherItem { draw: 0, .. }), "{found}");
     // The pool ignores a secret that has another commitment.
-    published(knows(&[9])).check(0, &changed).expect("nobody can tell");
+    published(knows(&[9])).check(0, &changed).expect("unknown");
 }
 
 #[test]

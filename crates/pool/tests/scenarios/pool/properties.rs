@@ -23,7 +23,7 @@ pub(super) enum Step {
     Remove(u8),
     BeginEpoch(Vec<u8>),
     Reserve(usize, Repeats, u64),
-    Ask(Who, usize, Repeats, Option<u64>),
+    Ask(Requester, usize, Repeats, Option<u64>),
     GiveBackBy(u8, u8, u64),
     Wait(u64),
     Advance,
@@ -35,14 +35,14 @@ pub(super) enum Step {
 
 /// The user and the id of a request.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Who {
+pub(super) struct Requester {
     pub(super) user: Option<u8>,
     pub(super) request: Option<u8>,
 }
 
-fn who() -> impl Strategy<Value = Who> {
+fn requester() -> impl Strategy<Value = Requester> {
     let some = |max: u8| prop::option::of(0..max);
-    (some(3), some(12)).prop_map(|(user, request)| Who { user, request })
+    (some(3), some(12)).prop_map(|(user, request)| Requester { user, request })
 }
 
 fn stock() -> impl Strategy<Value = Stock> {
@@ -73,8 +73,8 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
         12 => Just(Step::Draw),
         6 => (0_usize..6, repeats()).prop_map(|(count, repeats)| Step::DrawMany(count, repeats)),
         4 => (0_usize..4, repeats(), until_us()).prop_map(|(count, repeats, until)| Step::Reserve(count, repeats, until)),
-        9 => (who(), 0_usize..4, repeats(), prop::option::weighted(0.3, until_us()))
-            .prop_map(|(who, count, repeats, until)| Step::Ask(who, count, repeats, until)),
+        9 => (requester(), 0_usize..4, repeats(), prop::option::weighted(0.3, until_us()))
+            .prop_map(|(requester, count, repeats, until)| Step::Ask(requester, count, repeats, until)),
         2 => (0_u8..3, id(), 0_u64..3).prop_map(|(user, id, count)| Step::GiveBackBy(user, id, count)),
         2 => (0_u64..9).prop_map(Step::Wait),
         3 => Just(Step::Advance),
@@ -385,8 +385,9 @@ impl<S: Selector> Both<S> {
         }
     }
 
-    fn ask(&mut self, who: Who, count: usize, repeats: Repeats, until: Option<u64>) {
-        let (user, request) = (who.user.map(|user| [user]), who.request.map(|request| [0, request]));
+    fn ask(&mut self, requester: Requester, count: usize, repeats: Repeats, until: Option<u64>) {
+        let (user, request) =
+            (requester.user.map(|user| [user]), requester.request.map(|request| [0, request]));
         let (user, request) = (user.as_ref().map(|user| &user[..]), request.as_ref().map(|id| &id[..]));
         let by = By { user, request, now_ms: self.model.now_ms };
         let mut drawn = Vec::new();
@@ -397,9 +398,10 @@ impl<S: Selector> Both<S> {
                 Some(reservation.until_us)
             }),
         };
-        let before = self.model.requests.iter().find(|before| Some(before.id) == who.request);
+        let before = self.model.requests.iter().find(|before| Some(before.id) == requester.request);
         if let Some(before) = before {
-            let is_same = (before.user, before.repeats, before.draws.len()) == (who.user, repeats, count)
+            let is_same = (before.user, before.repeats, before.draws.len())
+                == (requester.user, repeats, count)
                 && before.until.is_some() == until.is_some();
             if is_same {
                 assert_eq!((said, drawn), (Ok(before.until), before.draws.clone()));
@@ -408,17 +410,17 @@ impl<S: Selector> Both<S> {
             }
             return;
         }
-        let draws = self.expect_drawn(who.user, count, repeats, said.clone().map(|_| ()), drawn);
+        let draws = self.expect_drawn(requester.user, count, repeats, said.clone().map(|_| ()), drawn);
         let Ok(until) = said else { return };
         if let Some(until) = until {
             let items = draws.iter().map(|draw| draw.item.map(|item| item as usize)).collect();
             self.model.reservations.push((draws[0].number, items, until));
-            if let Some(user) = who.user {
+            if let Some(user) = requester.user {
                 self.model.holders.insert(draws[0].number, (user, self.model.now_ms));
             }
         }
-        if let Some(id) = who.request {
-            self.model.requests.push(Request { id, user: who.user, repeats, draws, until });
+        if let Some(id) = requester.request {
+            self.model.requests.push(Request { id, user: requester.user, repeats, draws, until });
         }
     }
 
@@ -527,7 +529,7 @@ impl<S: Selector> Both<S> {
                     self.model.take_back(*user, item, *count, self.model.now_ms);
                 }
             }
-            Step::Ask(who, count, repeats, until) => self.ask(*who, *count, *repeats, *until),
+            Step::Ask(requester, count, repeats, until) => self.ask(*requester, *count, *repeats, *until),
             Step::End(number, ending) => self.end(*number, *ending),
             Step::ExpireOne(now) => {
                 let over = self.model.reservations.iter().map(|&(number, _, until)| (until, number)).min();

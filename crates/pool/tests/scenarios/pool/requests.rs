@@ -40,7 +40,7 @@ fn an_id_belongs_to_one_request() {
 }
 
 #[test]
-fn a_reservation_is_told_again_whatever_has_become_of_it() {
+fn a_repeated_reservation_gets_the_same_answer_whatever_has_become_of_it() {
     let mut pool = pool(vec![Item::limited("seat", 1, 1)]);
     let by = By::request(b"order 17");
     let first = pool.reserve_by(&by, 1, Repeats::Allowed, 100).expect("there is one");

@@ -52,7 +52,7 @@ fn time_ends_reservations_in_the_order_of_their_ends() {
 }
 
 #[test]
-fn whoever_asks_twice_is_told_the_same() {
+fn a_repeated_request_gets_the_same_answer() {
     let mut pool = pool(&[Item::limited("seat", 1, 2)]);
     for _ in 0..2 {
         pool.reserve(1, Repeats::Allowed, 100).expect("two are there");

@@ -65,7 +65,7 @@ fn so_many_draws_a_day_and_no_more() {
 }
 
 #[test]
-fn who_draws_must_be_said_where_users_are_counted() {
+fn a_draw_must_name_its_user_where_users_are_counted() {
     let mut pool = pool(&[Item::unlimited("mug", 1)], &[draws(3, None)], &[]);
     assert_eq!(ask(&mut pool, &By::default(), 1), Err(Refusal::NoUser));
     assert_eq!(pool.draw_many(1, Repeats::Allowed, &mut Vec::new()), Err(Refusal::NoUser));
@@ -92,7 +92,7 @@ fn what_a_user_has_won_often_enough_counts_as_sold_out_for_them() {
 }
 
 #[test]
-fn who_may_win_nothing_that_is_left_is_told_when_it_is_possible_again() {
+fn a_user_barred_from_all_remaining_items_learns_when_to_retry() {
     let items = [Item::unlimited("car", 1), Item::unlimited("mug", 1)];
     let limits = [wins(1, Some(DAY_MS), &["car"]), wins(1, None, &["mug"])];
     for sold_out in [SoldOut::Renormalise, SoldOut::NoPrize, SoldOut::Fallback("mug".into())] {
@@ -144,7 +144,7 @@ fn after_so_many_draws_in_vain_the_next_one_gives_what_is_guaranteed() {
 }
 
 #[test]
-fn a_guarantee_for_the_whole_pool_counts_everybodys_draws() {
+fn a_guarantee_for_the_whole_pool_counts_the_draws_of_all_users() {
     let items = [Item::limited("car", 1, 1), Item::unlimited("mug", 1_000_000_000)];
     let mut pool = pool(&items, &[], &[Guarantee { scope: Scope::Pool, ..guarantee(2, "car") }]);
     let mut drawn = vec![pool.draw().expect("without an end")];
@@ -266,7 +266,7 @@ fn draws_by_rules_are_made_again_from_the_secret() {
 }
 
 #[test]
-fn different_items_for_somebody_take_as_long_as_there_are_items() {
+fn distinct_items_for_a_user_take_time_linear_in_the_items() {
     // The limit is one win among a thousand items: after it, the others are barred. Finding them
     // in ten thousand draws takes negligible time.
     let ids: Vec<String> = (0..12_000).map(|item| item.to_string()).collect();
@@ -281,7 +281,7 @@ fn different_items_for_somebody_take_as_long_as_there_are_items() {
 }
 
 #[test]
-fn who_is_looked_after_much_draws_fewer_at_once() {
+fn a_user_with_many_limits_draws_fewer_in_one_request() {
     let ids: Vec<String> = (0..1_024).map(|item| item.to_string()).collect();
     let items: Vec<Item> = ids.iter().map(|id| Item::unlimited(id.as_str(), 1)).collect();
     let all: Vec<&str> = ids.iter().map(String::as_str).collect();

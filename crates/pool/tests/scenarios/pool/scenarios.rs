@@ -183,7 +183,7 @@ fn stock_that_became_limited_meanwhile_is_not_made_by_taking_draws_back() {
 }
 
 #[test]
-fn whoever_has_the_secret_can_make_each_draw_again() {
+fn the_secret_reproduces_each_draw() {
     let items = [Item::unlimited("a", 3), Item::unlimited("b", 5), Item::unlimited("c", 11)];
     let mut pool = pool(&items);
     let first: Vec<u32> = (0..100).filter_map(|_| pool.draw().expect("without an end").item).collect();
@@ -259,7 +259,7 @@ fn a_clients_seed_has_its_limit() {
 }
 
 #[test]
-fn nobody_sees_a_secret_by_looking_at_a_pool() {
+fn formatting_a_pool_shows_no_secret() {
     let pool = pool(&[Item::unlimited("a", 1)]);
     let shown = format!("{pool:?}");
     assert!(shown.contains("Secret(hidden)") && !shown.contains("7, 7"), "{shown}");

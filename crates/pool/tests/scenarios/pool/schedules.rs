@@ -56,7 +56,7 @@ fn stock_comes_in_windows_and_is_drawn_once() {
         Err(Refusal::Empty),
         "nothing comes any more"
     );
-    assert_eq!(pool.urn().version(), 1, "nobody has changed the catalogue");
+    assert_eq!(pool.urn().version(), 1, "the catalogue is unchanged");
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn what_is_given_back_in_its_window_lapses_with_it_and_later_stays() {
 }
 
 #[test]
-fn the_end_of_a_window_is_a_moment_however_often_somebody_looks() {
+fn the_end_of_a_window_is_one_instant_however_often_the_pool_is_read() {
     let releases = [lapsing(release("mug", 3, HOUR_MS, HOUR_MS, 1))];
     let left_behind = |looks: &[u64]| {
         let mut pool = pool(&[Item::limited("mug", 1, 0)], &releases);

@@ -5,7 +5,7 @@
 //! numbers would have given. A refusal, its message and the work it takes must be the same in all
 //! pools: a client that is refused learns nothing about the secret.
 
-use super::properties::{Step, Who, catalogue, id, step};
+use super::properties::{Requester, Step, catalogue, id, step};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::cell::Cell;
@@ -88,7 +88,7 @@ fn call<S: Selector>(pool: &mut Pool<S>, step: &Step, now_ms: u64) -> Outcome {
         Step::Reserve(count, repeats, until_us) => {
             draws = pool.reserve(*count, *repeats, *until_us)?.draws.into();
         }
-        Step::Ask(Who { user, request }, count, repeats, until_us) => {
+        Step::Ask(Requester { user, request }, count, repeats, until_us) => {
             let (user, request) = (user.map(|user| [user]), request.map(|request| [request]));
             let by = By {
                 user: user.as_ref().map(|user| &user[..]),
@@ -167,7 +167,7 @@ impl<S: Selector> Worlds<S> {
                     assert_eq!(first.to_string(), other.to_string(), "{step:?} is refused alike");
                     assert_eq!(first_work, work, "{step:?} is refused at the same cost");
                 }
-                _ => panic!("{step:?} tells the secret: {first:?} or {other:?}"),
+                _ => panic!("{step:?} reveals the secret: {first:?} or {other:?}"),
             }
         }
         let (outcome, _, staged) = outcomes.swap_remove(0);
@@ -198,10 +198,10 @@ fn attack<S: Selector>(catalogue: &Catalogue, seed: u8, steps: &[Step], greed: u
     }
     for count in [2, 3, greed, 1] {
         for repeats in [Repeats::Allowed, Repeats::Excluded] {
-            let nobody = Who { user: None, request: None };
-            for who in [nobody, Who { user: Some(1), ..nobody }] {
+            let anonymous = Requester { user: None, request: None };
+            for requester in [anonymous, Requester { user: Some(1), ..anonymous }] {
                 for until_us in [None, Some(u64::MAX)] {
-                    _ = worlds.call(&Step::Ask(who, count, repeats, until_us), now_ms);
+                    _ = worlds.call(&Step::Ask(requester, count, repeats, until_us), now_ms);
                 }
             }
         }
@@ -242,11 +242,11 @@ fn a_call_has_as_many_draws_as_were_asked_for() {
 
 /// Returns the number of the draw that takes the last prize, as far as a client can learn it
 /// without drawing.
-fn told_last(pool: &mut Pool<WideTree>, repeats: Repeats) -> Option<u64> {
+fn last_revealed(pool: &mut Pool<WideTree>, repeats: Repeats) -> Option<u64> {
     let before = pool.next_draw();
     match pool.draw_many(100_000, repeats, &mut Vec::new()) {
         Err(Refusal::NotSoMany { left, .. } | Refusal::NotSoManyItems { left, .. }) => {
-            assert_eq!(pool.next_draw(), before, "it was told at no cost");
+            assert_eq!(pool.next_draw(), before, "it was revealed at no cost");
             Some(before + left as u64)
         }
         _ => None,
@@ -254,14 +254,14 @@ fn told_last(pool: &mut Pool<WideTree>, repeats: Repeats) -> Option<u64> {
 }
 
 #[test]
-fn no_refusal_tells_which_draw_takes_the_last_prize() {
+fn no_refusal_reveals_which_draw_takes_the_last_prize() {
     for secret in 0..20 {
         for repeats in [Repeats::Allowed, Repeats::Excluded] {
-            let told = told_last(&mut prizes([2, 5, 3], secret), repeats);
+            let revealed = last_revealed(&mut prizes([2, 5, 3], secret), repeats);
             // All three kinds are in stock: without repeats, three items are left whatever the
             // secret.
-            let same = told_last(&mut prizes([2, 5, 3], secret + 100), repeats);
-            assert_eq!(told, same, "secret {secret}, {repeats:?}");
+            let same = last_revealed(&mut prizes([2, 5, 3], secret + 100), repeats);
+            assert_eq!(revealed, same, "secret {secret}, {repeats:?}");
         }
     }
 }

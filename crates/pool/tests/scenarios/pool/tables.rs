@@ -176,7 +176,7 @@ fn limits_count_items_of_any_table() {
     let by = By { user: Some(b"mira"), ..By::default() };
     pool.draw_by(&by, 20, Repeats::Allowed, &mut drawn).expect("there are mugs");
     let wheels = drawn.iter().filter(|draw| draw.item.is_some_and(|item| item >= 5)).count();
-    assert_eq!(wheels, 1, "what leads there is closed for who has one");
+    assert_eq!(wheels, 1, "the way there is closed for a user that has one");
     let other = By { user: Some(b"noah"), ..By::default() };
     pool.draw_by(&other, 5, Repeats::Allowed, &mut drawn).expect("there is something");
     assert_eq!(

@@ -34,7 +34,7 @@ fn all_three_ways_draw_what_the_pool_alone_would_draw() {
 }
 
 #[test]
-fn nobody_is_answered_before_the_frame_has_settled_and_the_next_one_is_written_meanwhile() {
+fn no_caller_is_answered_before_its_frame_is_durable_and_the_next_frame_is_written_meanwhile() {
     let journal = HeldJournal::default();
     let service = serve(journal.clone());
     let mut first = pin!(service.draw_async());
@@ -158,7 +158,7 @@ fn a_request_that_is_sent_again_is_answered_again_and_users_have_their_limits() 
 }
 
 #[test]
-fn the_schedule_goes_on_by_the_clock_also_while_nobody_asks() {
+fn the_schedule_follows_the_clock_without_requests() {
     let release =
         Release { item: "mug".into(), units: 2, from_ms: 10, every_ms: 10, times: 2, unsold: Unsold::Stays };
     let catalogue = Catalogue::new(vec![Item::limited("mug", 1, 0)]).expect("a catalogue");
@@ -216,19 +216,19 @@ fn changes_are_made_all_or_not_at_all() {
 }
 
 #[test]
-fn items_are_told_page_by_page() {
+fn items_are_listed_page_by_page() {
     let items: Vec<_> = (0..300).map(|item| Item::limited(item.to_string(), 1, 1)).collect();
     let service =
         Service::start(pool_of(items), NoJournal::default(), || 0, Settings::default()).expect("a thread");
-    let (mut from, mut told) = (Some(0), Vec::new());
+    let (mut from, mut received) = (Some(0), Vec::new());
     while let Some(first) = from {
         let Ok(Answer::State(state)) = service.call(Request::State { from: first, count: 128 }) else {
             panic!("no state");
         };
-        told.extend(state.items.into_iter().map(|item| item.item));
+        received.extend(state.items.into_iter().map(|item| item.item));
         from = state.next;
     }
-    assert_eq!(told, (0..300).collect::<Vec<_>>());
+    assert_eq!(received, (0..300).collect::<Vec<_>>());
     let Ok(Answer::State(state)) = service.call(Request::State { from: u32::MAX, count: 1 }) else {
         panic!("no state");
     };
@@ -312,7 +312,7 @@ fn a_future_that_is_dropped_has_drawn_all_the_same() {
 }
 
 #[test]
-fn what_was_asked_before_the_stop_is_answered_and_what_comes_later_is_told_so() {
+fn requests_before_the_stop_are_answered_and_later_ones_are_refused() {
     let journal = HeldJournal::default();
     let service = serve(journal.clone());
     let drawings: Vec<_> = (0..5).map(|_| service.draw_async()).collect();
@@ -333,7 +333,7 @@ fn what_was_asked_before_the_stop_is_answered_and_what_comes_later_is_told_so() 
     let (sender, receiver) = mpsc::channel();
     service.draw_with(move |outcome| sender.send(outcome).expect("the test waits"));
     assert_eq!(receiver.recv().expect("it is called"), Err(CallError::Stopped));
-    assert_eq!(service.stop(), Ok(()), "who stops again is told the same");
+    assert_eq!(service.stop(), Ok(()), "a second stop gets the same answer");
 }
 
 #[test]
@@ -351,7 +351,7 @@ fn a_callback_may_ask_for_more_but_not_wait() {
 }
 
 #[test]
-fn a_callback_that_panics_keeps_nobody_from_being_answered() {
+fn a_callback_that_panics_stops_no_other_answer() {
     let service = serve(MemoryJournal::default());
     service.draw_with(|_| panic!("this panic belongs to a test"));
     assert_eq!(service.draw().expect("a draw").number, 1);
@@ -376,11 +376,11 @@ fn a_full_queue_lets_callers_wait_and_refuses_callbacks() {
     let service = Service::start(pool(), journal.clone(), || 0, Settings { queue: 2 }).expect("a thread");
     let service = Arc::new(service);
     let (sender, receiver) = mpsc::channel();
-    let (inner, told) = (Arc::clone(&service), sender.clone());
+    let (inner, received) = (Arc::clone(&service), sender.clone());
     service.draw_with(move |_| {
-        let told = told.clone();
+        let received = received.clone();
         // Two calls are unanswered: this one and the next one.
-        inner.draw_with(move |outcome| told.send(outcome).expect("the test waits"));
+        inner.draw_with(move |outcome| received.send(outcome).expect("the test waits"));
     });
     service.draw_with(|_| ());
     let woken = Arc::new(Counter::default());
@@ -394,7 +394,7 @@ fn a_full_queue_lets_callers_wait_and_refuses_callbacks() {
         assert_eq!(receiver.recv().expect("it is called"), Err(CallError::Full));
         assert!(block_on(third).is_ok() && fourth.join().expect("no panic").is_ok());
     });
-    assert!(woken.0.load(Ordering::Relaxed) > 0, "who waits for room is woken");
+    assert!(woken.0.load(Ordering::Relaxed) > 0, "the caller waiting for room is woken");
     assert_eq!(state(&service).next_draw, 4);
 }
 
@@ -467,7 +467,7 @@ fn whose_time_is_over_gets_nothing_however_many_there_are() {
 }
 
 #[test]
-fn whoever_draws_one_is_told_why_there_is_none() {
+fn a_draw_of_one_gets_the_reason_for_a_refusal() {
     let soft = Some(Soft { from: 1, step: 1_000_000_000 });
     let guarantee = Guarantee { after: 9, of: vec!["car".into()], scope: Scope::Pool, soft };
     let rules = Rules::new(Vec::new(), vec![guarantee]).expect("they are sound");

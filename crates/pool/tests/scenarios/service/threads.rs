@@ -16,7 +16,7 @@ type Ledger = Arc<Mutex<BTreeMap<u64, Option<u32>>>>;
 
 fn note(ledger: &Ledger, draw: Draw) {
     let before = ledger.lock().expect("a ledger").insert(draw.number, draw.item);
-    assert_eq!(before, None, "no two callers are told of the same draw");
+    assert_eq!(before, None, "no two callers get the same draw");
 }
 
 fn one_thread(service: &Service, ledger: &Ledger, thread: usize) {
@@ -42,7 +42,7 @@ fn one_thread(service: &Service, ledger: &Ledger, thread: usize) {
 }
 
 #[test]
-fn everybody_is_told_of_draws_of_their_own_and_the_log_says_the_same() {
+fn each_caller_gets_its_own_draws_and_the_log_agrees() {
     for queue in [1, 7, 16_384] {
         let (journal, ledger) = (MemoryJournal::default(), Ledger::default());
         let service = Service::start(pool(), journal.clone(), || 5, Settings { queue }).expect("a thread");
@@ -72,7 +72,7 @@ fn everybody_is_told_of_draws_of_their_own_and_the_log_says_the_same() {
 }
 
 #[test]
-fn whoever_draws_while_the_service_stops_is_answered() {
+fn a_draw_while_the_service_stops_is_answered() {
     for _ in 0..20 {
         let (journal, ledger) = (MemoryJournal::default(), Ledger::default());
         let service = Service::start(pool(), journal.clone(), || 5, Settings { queue: 3 }).expect("a thread");

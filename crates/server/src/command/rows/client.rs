@@ -126,7 +126,7 @@ pub(super) const SUBCOMMANDS: &[Command] = &[
         "6.0.0",
         "O(1)",
         "",
-        "Returns the number of the client that is told instead of this one.",
+        "Returns the number of the client that is notified instead of this one.",
     ),
     row(Group::Connection, 937, "trackinginfo", 2, NOSCRIPT | LOADING | STALE, C::ClientTrackingInfo).doc(
         "6.2.0",

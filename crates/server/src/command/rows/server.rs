@@ -281,7 +281,7 @@ const DEBUG_SUBCOMMANDS: &[Command] = &[
         ADMIN | NOSCRIPT | LOADING | STALE,
         C::DebugSetActiveExpire,
     )
-    .doc("1.0.0", "O(1)", "0 | 1", "Stops or restarts the removal of keys that nobody touches."),
+    .doc("1.0.0", "O(1)", "0 | 1", "Stops or restarts the background removal of expired keys."),
     row(Group::Server, 1023, "jmap", 2, ADMIN | NOSCRIPT | LOADING | STALE, C::DebugNothing).doc(
         "1.0.0",
         "O(1)",

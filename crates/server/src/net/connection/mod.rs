@@ -174,7 +174,7 @@ impl Connection {
         if self.may_catch_up() {
             self.limit_output(cx.config);
             lifecycle::catch_up(&mut self.session, cx);
-            change_stream::tell(&mut self.session, cx);
+            change_stream::write_changes(&mut self.session, cx);
         }
         if self.may_take() {
             self.limit_output(cx.config);
@@ -241,7 +241,7 @@ impl Connection {
     }
 
     /// Whether the client's protocol can express invalidations.
-    pub(crate) fn may_be_told(&self) -> bool {
+    pub(crate) fn takes_invalidations(&self) -> bool {
         !self.session.closing && !matches!(self.language, Language::Dice(_))
     }
 
@@ -281,10 +281,10 @@ impl Connection {
     }
 
     /// Writes changes to a client that follows the log.
-    pub(crate) fn tell_changes(&mut self, cx: &Context<'_>) {
+    pub(crate) fn write_changes(&mut self, cx: &Context<'_>) {
         if !self.session.closing {
             self.limit_output(cx.config);
-            change_stream::tell(&mut self.session, cx);
+            change_stream::write_changes(&mut self.session, cx);
         }
     }
 

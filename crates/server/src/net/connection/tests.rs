@@ -92,8 +92,8 @@ impl Bench {
 
     /// Does the work of the channel thread and delivers its messages to a subscriber.
     fn publish_on_channels_to(&self, subscriber: &mut Connection) {
-        let told = self.shared.channel_registry.mailbox().wait().expect("it is not stopped");
-        ChannelPublisher::new(&self.shared).serve(told);
+        let received = self.shared.channel_registry.mailbox().wait().expect("it is not stopped");
+        ChannelPublisher::new(&self.shared).serve(received);
         self.pass_messages_to(subscriber);
     }
 
@@ -371,7 +371,7 @@ fn an_emission_waits_until_it_survives_the_process_and_longer_if_its_change_aske
 }
 
 #[test]
-fn what_a_blocked_client_takes_is_told_when_it_is_as_durable_as_that_client_asked() {
+fn a_blocked_client_is_answered_at_its_own_durability() {
     let bench = Bench::new(|config| config.durability = Durability::Off);
     let (mut pusher, mut popper, mut watcher) = (bench.connect(), bench.connect(), bench.connect());
     watcher.receive(b"HELLO 3\r\nLLEN.WATCH q\r\n", &bench.context());
@@ -463,7 +463,7 @@ fn a_soft_limit_gives_time_and_a_hard_limit_does_not() {
 }
 
 #[test]
-fn whoever_has_read_everything_is_not_slow() {
+fn a_client_that_has_read_everything_is_not_slow() {
     let limits = |config: &mut Config| {
         config.output_limits.normal =
             OutputLimit { hard_bytes: 0, soft_bytes: 1000, soft_time: Duration::from_mins(1) };
@@ -751,7 +751,7 @@ fn dice_frame(words: &[&str]) -> Vec<u8> {
 }
 
 #[test]
-fn a_failed_log_is_told_in_the_language_of_the_client() {
+fn a_failed_log_is_reported_in_the_clients_protocol() {
     let bench = Bench::new(|config| config.durability = Durability::Always);
     let mut connection = bench.connect();
     connection.receive(&dice_frame(&["SET", "a", "1"]), &bench.context());
@@ -791,7 +791,7 @@ proptest! {
 }
 
 #[test]
-fn positions_of_refusals_are_told_when_their_records_are_durable() {
+fn positions_of_refusals_are_sent_when_their_records_are_durable() {
     let bench = Bench::new(|config| {
         config.durability = Durability::Always;
         config.watch_backlogs = 0;
@@ -815,13 +815,13 @@ fn positions_of_refusals_are_told_when_their_records_are_durable() {
         late.receive(format!("{asked}\r\n").as_bytes(), &bench.context());
         assert_eq!(late.take(), "", "{asked}: a crash could take back what it says");
         bench.sync(&mut late);
-        let told = late.take();
-        assert!(told.contains(refused), "{asked}: {told}");
+        let received = late.take();
+        assert!(received.contains(refused), "{asked}: {received}");
     }
 }
 
 #[test]
-fn who_closes_while_its_place_is_looked_for_listens_no_more() {
+fn a_connection_closed_while_a_replay_begins_leaves_no_listener() {
     for asked in ["EMITRECONNECT k 1-0 1", "GET.WATCH k | RESUME 1"] {
         // The replay threads have not started.
         let bench = Bench::new(|config| config.watch_backlogs = 1);
@@ -834,7 +834,7 @@ fn who_closes_while_its_place_is_looked_for_listens_no_more() {
         assert!(late.session.wait.is_some(), "{asked}");
         late.close(&bench.context());
         engine.forget_watched(bench.context().now_us + 1);
-        assert_eq!(engine.query_figures().0, 0, "{asked}: nobody listens");
+        assert_eq!(engine.query_figures().0, 0, "{asked}: no listener is left");
     }
 }
 
@@ -885,7 +885,7 @@ fn a_log_that_is_full_has_not_failed_and_one_that_cannot_write_has() {
 }
 
 #[test]
-fn info_tells_why_old_segments_are_kept_and_changes_go_on() {
+fn info_states_why_old_segments_are_kept_and_changes_go_on() {
     let storage = FaultyStorage::new(Arc::new(MemoryStorage::new()), None);
     let options =
         Options { durability: Durability::Off, segment_bytes: 64 * 1024, recycle: 0, ..Options::default() };
@@ -1041,12 +1041,12 @@ fn a_confirmed_subscription_is_a_message_and_no_reply() {
                          >3\r\n$11\r\nunsubscribe\r\n$1\r\nb\r\n:1\r\n";
         assert_eq!(connection.take(), confirmed, "{before}, {within}");
         connection.receive(b"CLIENT REPLY ON\r\nCLIENT REPLY SKIP\r\nPING\r\nPING\r\n", &bench.context());
-        assert_eq!(connection.take(), "+OK\r\n+PONG\r\n", "they are told once");
+        assert_eq!(connection.take(), "+OK\r\n+PONG\r\n", "they are sent once");
     }
 }
 
 #[test]
-fn who_drains_runs_what_was_received_and_takes_no_more() {
+fn a_draining_connection_runs_received_requests_and_reads_no_more() {
     let bench = Bench::new(|_| {});
     let mut connection = bench.connect();
     let large = format!("SETRANGE a {OUTPUT_PAUSE_BYTES} x\r\n");
@@ -1063,7 +1063,7 @@ fn who_drains_runs_what_was_received_and_takes_no_more() {
     let mut waiting = bench.connect();
     waiting.receive(b"BLPOP k 0\r\nPING\r\n", &bench.context());
     waiting.drain();
-    assert!(waiting.is_finished(), "nobody will give it anything");
+    assert!(waiting.is_finished(), "nothing can be given to it");
 }
 
 #[test]

@@ -35,7 +35,7 @@ impl WorkerState {
             Message::Emitted(query) => return self.emit(&query, cx),
             Message::Broadcast(broadcast) => return broadcast.pass_on(),
             Message::Invalidated(connection_id, source) => {
-                match self.peer_of(connection_id).filter(|peer| peer.connection.may_be_told()) {
+                match self.peer_of(connection_id).filter(|peer| peer.connection.takes_invalidations()) {
                     Some(peer) => peer.connection.invalidate(source, cx),
                     None => return invalidation::return_to_owner(&source, connection_id, &cx.shared.inboxes),
                 }
@@ -97,7 +97,7 @@ impl WorkerState {
             }
             Message::Changed(connection_id) => {
                 if let Some(peer) = self.peer_of(connection_id) {
-                    peer.connection.tell_changes(cx);
+                    peer.connection.write_changes(cx);
                 }
                 connection_id
             }

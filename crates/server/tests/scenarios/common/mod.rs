@@ -46,7 +46,7 @@ impl TestServer {
     /// Starts a server on the data of an earlier one.
     pub(crate) fn in_dir(dir: tempfile::TempDir, change: impl FnOnce(&mut Config)) -> TestServer {
         let mut server = TestServer::loading(dir, change);
-        assert!(server.load(), "nobody stops it meanwhile");
+        assert!(server.load(), "it is not stopped meanwhile");
         server
     }
 

@@ -1,7 +1,7 @@
 //! Prints how long commits take. Asserts nothing about it.
 
 use super::running::{Kind, Running};
-use super::support::Place;
+use super::support::TestStore;
 use std::time::{Duration, Instant};
 use tidemark_counter::store::{Batch, Delta, Store};
 use tidemark_stores::{LogOptions, LogStore};
@@ -14,12 +14,12 @@ const RUN: Duration = Duration::from_millis(200);
 #[ignore = "prints figures: cargo test --release -- --ignored --nocapture measure"]
 fn microseconds_of_a_batch() {
     println!("{:<10} {:>8} {:>8} {:>8}   changes in a batch", "", 1, 64, 1_000);
-    print_row("memory", &mut *Place::memory().store());
+    print_row("memory", &mut *TestStore::memory().store());
     let directory = tempfile::tempdir().expect("a directory");
     print_row("log", &mut LogStore::open(&LogOptions::new(directory.path())).expect("a log"));
     for (name, kind) in [("redis", Kind::Redis), ("postgres", Kind::Postgres), ("nats", Kind::Nats)] {
         let running = Running::start(kind);
-        print_row(name, &mut *Place::on(&running).store());
+        print_row(name, &mut *TestStore::on(&running).store());
     }
 }
 

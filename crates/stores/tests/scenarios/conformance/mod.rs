@@ -10,7 +10,7 @@ mod separate;
 mod support;
 
 use running::{Kind, Running};
-use support::Place;
+use support::TestStore;
 
 /// Defines one test for each scenario, each with its own place.
 macro_rules! tests {
@@ -31,8 +31,8 @@ macro_rules! every_store {
             scenarios::a_batch_that_is_sent_again_is_a_duplicate,
             scenarios::a_batch_out_of_order_is_a_gap,
             scenarios::a_batch_with_an_overflow_changes_nothing,
-            scenarios::who_has_lost_the_name_writes_no_more,
-            scenarios::a_name_that_nobody_has_claimed_has_no_batches,
+            scenarios::a_fenced_writer_writes_no_more,
+            scenarios::an_unclaimed_name_has_no_batches,
             scenarios::numbers_of_64_bits_are_kept_as_they_are,
             scenarios::any_bytes_are_a_key,
             scenarios::any_text_is_a_name_or_is_refused,
@@ -40,7 +40,7 @@ macro_rules! every_store {
             scenarios::the_largest_batch_is_taken_and_none_larger,
             scenarios::many_positions_are_loaded_in_the_order_asked_for,
             scenarios::writers_of_different_names_add_up,
-            scenarios::of_those_who_claim_a_name_at_once_one_has_it,
+            scenarios::one_of_many_concurrent_claims_wins_the_name,
             model::random_scripts_come_out_as_in_the_model,
         );
     };
@@ -49,7 +49,7 @@ macro_rules! every_store {
 macro_rules! separate_store {
     ($kind:expr) => {
         tests!(
-            Place::of($kind),
+            TestStore::of($kind),
             separate::an_acknowledgement_that_was_lost_is_a_duplicate_later,
             separate::a_claim_whose_answer_was_lost_is_made_again,
             separate::a_server_that_does_not_answer_is_given_up,
@@ -57,8 +57,8 @@ macro_rules! separate_store {
         );
 
         #[test]
-        fn who_is_not_there_is_named_without_secrets() {
-            $crate::conformance::separate::who_is_not_there_is_named_without_secrets($kind);
+        fn an_absent_server_is_named_without_secrets() {
+            $crate::conformance::separate::an_absent_server_is_named_without_secrets($kind);
         }
 
         #[test]
@@ -75,12 +75,12 @@ macro_rules! separate_store {
 
 mod memory {
     use super::*;
-    every_store!(Place::memory());
+    every_store!(TestStore::memory());
 }
 
 mod log {
     use super::*;
-    every_store!(Place::log());
+    every_store!(TestStore::log());
 
     #[test]
     fn what_was_acknowledged_is_there_once_after_kills() {
@@ -100,19 +100,19 @@ mod log {
 
 mod redis {
     use super::*;
-    every_store!(Place::of(Kind::Redis));
+    every_store!(TestStore::of(Kind::Redis));
     separate_store!(Kind::Redis);
 }
 
 mod postgres {
     use super::*;
-    every_store!(Place::of(Kind::Postgres));
+    every_store!(TestStore::of(Kind::Postgres));
     separate_store!(Kind::Postgres);
 }
 
 mod nats {
     use super::*;
-    every_store!(Place::of(Kind::Nats));
+    every_store!(TestStore::of(Kind::Nats));
     separate_store!(Kind::Nats);
 
     #[test]

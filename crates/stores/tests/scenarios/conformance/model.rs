@@ -1,6 +1,6 @@
 //! Random scripts, compared with [`Memory`] as the model.
 
-use super::support::{Place, batch};
+use super::support::{TestStore, batch};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use tidemark_counter::store::{Batch, Claim, Error, Memory, Store};
@@ -38,7 +38,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 /// Returns a store's answer without its message.
-fn told(answer: Result<impl std::fmt::Debug, Error>) -> String {
+fn described(answer: Result<impl std::fmt::Debug, Error>) -> String {
     match answer {
         Ok(answer) => format!("{answer:?}"),
         Err(Error::Fenced { writer, epoch }) => format!("fenced {writer} {epoch}"),
@@ -52,7 +52,7 @@ fn told(answer: Result<impl std::fmt::Debug, Error>) -> String {
 }
 
 /// Runs a script on a store and on the model.
-fn run(mut place: Place, script: &[Step]) {
+fn run(mut place: TestStore, script: &[Step]) {
     let (mut store, mut model) = (place.store(), Memory::default());
     let mut claims = [Claim { epoch: 0, last_sequence: 0 }; WRITERS.len()];
     let mut sent: Vec<Batch> = Vec::new();
@@ -61,7 +61,7 @@ fn run(mut place: Place, script: &[Step]) {
             Step::Claim(writer) => {
                 let (said, expected) = (store.claim(WRITERS[*writer]), model.claim(WRITERS[*writer]));
                 claims[*writer] = *expected.as_ref().expect("a claim");
-                (told(said), told(expected))
+                (described(said), described(expected))
             }
             Step::Commit(writer, deltas) => {
                 let deltas: Vec<_> = deltas.iter().map(|(key, amount)| (KEYS[*key], *amount)).collect();
@@ -70,7 +70,7 @@ fn run(mut place: Place, script: &[Step]) {
                 let (said, expected) = (store.commit(&next), model.commit(&next));
                 claims[*writer].last_sequence += u64::from(expected.is_ok());
                 sent.push(next);
-                (told(said), told(expected))
+                (described(said), described(expected))
             }
             Step::Resend(back) => {
                 let Some(batch) = sent.iter().rev().nth(*back) else { continue };
@@ -79,12 +79,12 @@ fn run(mut place: Place, script: &[Step]) {
                     let writer = WRITERS.iter().position(|name| *name == batch.writer).expect("a writer");
                     claims[writer].last_sequence = batch.sequence;
                 }
-                (told(answers.0), told(answers.1))
+                (described(answers.0), described(answers.1))
             }
             Step::Skip(writer, more) => {
                 let sequence = claims[*writer].last_sequence + 1 + more;
                 let early = batch(WRITERS[*writer], claims[*writer], sequence, &[(KEYS[0], 1)]);
-                (told(store.commit(&early)), told(model.commit(&early)))
+                (described(store.commit(&early)), described(model.commit(&early)))
             }
             Step::Crash => {
                 drop(store);
@@ -101,14 +101,14 @@ fn run(mut place: Place, script: &[Step]) {
     }
 }
 
-pub(crate) fn random_scripts_come_out_as_in_the_model(place: &Place) {
+pub(crate) fn random_scripts_come_out_as_in_the_model(place: &TestStore) {
     let config = ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() };
     let scripts = proptest::collection::vec(step(), 1..40);
     let ran = TestRunner::new(config).run(&scripts, |script| {
         let place = match place {
-            Place::Memory(_) => Place::memory(),
-            Place::Log { .. } => Place::log(),
-            Place::Server { running, .. } => Place::on(running),
+            TestStore::Memory(_) => TestStore::memory(),
+            TestStore::Log { .. } => TestStore::log(),
+            TestStore::Server { running, .. } => TestStore::on(running),
         };
         run(place, &script);
         Ok(())

@@ -1,6 +1,6 @@
 //! Behaviour that every store has.
 
-use super::support::{Place, batch, positions};
+use super::support::{TestStore, batch, positions};
 use std::collections::HashSet;
 use std::sync::Barrier;
 use tidemark_counter::store::{Batch, Claim, Delta, Error, Receipt, Rejected, Store, WRITER_BYTES_MAX};
@@ -9,14 +9,14 @@ fn indexes(rejected: &[Rejected]) -> Vec<usize> {
     rejected.iter().map(|rejected| rejected.index).collect()
 }
 
-pub(crate) fn a_first_claim_begins_at_nothing(place: &Place) {
+pub(crate) fn a_first_claim_begins_at_nothing(place: &TestStore) {
     let mut store = place.store();
     assert_eq!(store.claim("a").expect("a claim"), Claim { epoch: 1, last_sequence: 0 });
     assert_eq!(store.claim("a").expect("a claim"), Claim { epoch: 2, last_sequence: 0 });
     assert_eq!(store.claim("b").expect("a claim"), Claim { epoch: 1, last_sequence: 0 });
 }
 
-pub(crate) fn batches_add_up_in_their_order(place: &Place) {
+pub(crate) fn batches_add_up_in_their_order(place: &TestStore) {
     let mut store = place.store();
     let claim = store.claim("a").expect("a claim");
     for (sequence, deltas) in [(1, [("x", 5), ("y", -2)]), (2, [("x", -8), ("z", 1)])] {
@@ -29,7 +29,7 @@ pub(crate) fn batches_add_up_in_their_order(place: &Place) {
     assert_eq!(other.claim("a").expect("a claim"), Claim { epoch: claim.epoch + 1, last_sequence: 2 });
 }
 
-pub(crate) fn a_batch_that_is_sent_again_is_a_duplicate(place: &Place) {
+pub(crate) fn a_batch_that_is_sent_again_is_a_duplicate(place: &TestStore) {
     let mut store = place.store();
     let claim = store.claim("a").expect("a claim");
     let first = batch("a", claim, 1, &[("x", 5)]);
@@ -43,7 +43,7 @@ pub(crate) fn a_batch_that_is_sent_again_is_a_duplicate(place: &Place) {
     assert_eq!(positions(&mut *store, &["x"]), [Some(6)]);
 }
 
-pub(crate) fn a_batch_out_of_order_is_a_gap(place: &Place) {
+pub(crate) fn a_batch_out_of_order_is_a_gap(place: &TestStore) {
     let mut store = place.store();
     let claim = store.claim("a").expect("a claim");
     for sequence in 1..=3 {
@@ -57,7 +57,7 @@ pub(crate) fn a_batch_out_of_order_is_a_gap(place: &Place) {
     assert_eq!(store.commit(&batch("a", claim, 4, &[("x", 1)])).expect("a receipt"), Receipt::Applied);
 }
 
-pub(crate) fn a_batch_with_an_overflow_changes_nothing(place: &Place) {
+pub(crate) fn a_batch_with_an_overflow_changes_nothing(place: &TestStore) {
     let mut store = place.store();
     let claim = store.claim("a").expect("a claim");
     let first = [("high", i64::MAX), ("low", i64::MIN), ("x", 1)];
@@ -77,7 +77,7 @@ pub(crate) fn a_batch_with_an_overflow_changes_nothing(place: &Place) {
     assert_eq!(found, [Some(i64::MAX - 1), Some(i64::MIN + 1), Some(11), Some(7), Some(-7)]);
 }
 
-pub(crate) fn who_has_lost_the_name_writes_no_more(place: &Place) {
+pub(crate) fn a_fenced_writer_writes_no_more(place: &TestStore) {
     let (mut old, mut new) = (place.store(), place.store());
     let before = old.claim("a").expect("a claim");
     old.commit(&batch("a", before, 1, &[("x", 1)])).expect("a receipt");
@@ -105,7 +105,7 @@ pub(crate) fn who_has_lost_the_name_writes_no_more(place: &Place) {
     assert_eq!(positions(&mut *old, &["x"]), [Some(11)]);
 }
 
-pub(crate) fn a_name_that_nobody_has_claimed_has_no_batches(place: &Place) {
+pub(crate) fn an_unclaimed_name_has_no_batches(place: &TestStore) {
     let mut store = place.store();
     for epoch in [0, 1, u64::MAX] {
         for sequence in [0, 1] {
@@ -117,7 +117,7 @@ pub(crate) fn a_name_that_nobody_has_claimed_has_no_batches(place: &Place) {
     assert_eq!(positions(&mut *store, &["x"]), [None]);
 }
 
-pub(crate) fn numbers_of_64_bits_are_kept_as_they_are(place: &Place) {
+pub(crate) fn numbers_of_64_bits_are_kept_as_they_are(place: &TestStore) {
     let mut store = place.store();
     let claim = store.claim("a").expect("a claim");
     // Some of these numbers have no exact representation as a double.
@@ -134,7 +134,7 @@ pub(crate) fn numbers_of_64_bits_are_kept_as_they_are(place: &Place) {
     assert_eq!(positions(&mut *store, &["key 0"]), [Some(0)], "a position of nothing is one");
 }
 
-pub(crate) fn any_bytes_are_a_key(place: &Place) {
+pub(crate) fn any_bytes_are_a_key(place: &TestStore) {
     let mut store = place.store();
     let claim = store.claim("a").expect("a claim");
     let long = vec![b'k'; 1_000];
@@ -149,14 +149,14 @@ pub(crate) fn any_bytes_are_a_key(place: &Place) {
     assert_eq!(found, (1..=keys.len() as i64).map(Some).collect::<Vec<_>>());
 }
 
-pub(crate) fn any_text_is_a_name_or_is_refused(place: &Place) {
+pub(crate) fn any_text_is_a_name_or_is_refused(place: &TestStore) {
     let mut store = place.store();
     let longest = "n".repeat(WRITER_BYTES_MAX);
     for (number, name) in
         ["a.b", "a b", "*", ">", "{}", "'\"\\", "\u{1f980}", "=", "A", "\n", &longest].into_iter().enumerate()
     {
         let claim = store.claim(name).expect(name);
-        assert_eq!(claim, Claim { epoch: 1, last_sequence: 0 }, "{name:?} is nobody else's name");
+        assert_eq!(claim, Claim { epoch: 1, last_sequence: 0 }, "{name:?} is no other writer's name");
         let receipt = store.commit(&batch(name, claim, 1, &[("x", 1)])).expect(name);
         assert_eq!(receipt, Receipt::Applied);
         assert_eq!(positions(&mut *store, &["x"]), [Some(number as i64 + 1)]);
@@ -166,7 +166,7 @@ pub(crate) fn any_text_is_a_name_or_is_refused(place: &Place) {
     }
 }
 
-pub(crate) fn a_batch_without_changes_counts(place: &Place) {
+pub(crate) fn a_batch_without_changes_counts(place: &TestStore) {
     let mut store = place.store();
     let claim = store.claim("a").expect("a claim");
     assert_eq!(store.commit(&batch("a", claim, 1, &[])).expect("a receipt"), Receipt::Applied);
@@ -175,7 +175,7 @@ pub(crate) fn a_batch_without_changes_counts(place: &Place) {
     assert_eq!(store.claim("a").expect("a claim").last_sequence, 1);
 }
 
-pub(crate) fn the_largest_batch_is_taken_and_none_larger(place: &Place) {
+pub(crate) fn the_largest_batch_is_taken_and_none_larger(place: &TestStore) {
     let mut store = place.store();
     let claim = store.claim("a").expect("a claim");
     let limit = store.max_deltas();
@@ -212,7 +212,7 @@ pub(crate) fn the_largest_batch_is_taken_and_none_larger(place: &Place) {
     }
 }
 
-pub(crate) fn many_positions_are_loaded_in_the_order_asked_for(place: &Place) {
+pub(crate) fn many_positions_are_loaded_in_the_order_asked_for(place: &TestStore) {
     let mut store = place.store();
     let claim = store.claim("a").expect("a claim");
     assert_eq!(store.load(&[]).expect("nothing"), []);
@@ -227,7 +227,7 @@ pub(crate) fn many_positions_are_loaded_in_the_order_asked_for(place: &Place) {
     assert_eq!(there, [(1, 1), (7, 7), (24_999, 24_999), (25_000, 7)]);
 }
 
-pub(crate) fn writers_of_different_names_add_up(place: &Place) {
+pub(crate) fn writers_of_different_names_add_up(place: &TestStore) {
     const WRITERS: usize = 4;
     const BATCHES: u64 = 40;
     let keys = ["a", "b", "c", "d", "e", "f"];
@@ -266,7 +266,7 @@ fn commit_until_answered(store: &mut dyn Store, batch: &Batch) {
     }
 }
 
-pub(crate) fn of_those_who_claim_a_name_at_once_one_has_it(place: &Place) {
+pub(crate) fn one_of_many_concurrent_claims_wins_the_name(place: &TestStore) {
     const CLAIMS: usize = 6;
     let all_ready = Barrier::new(CLAIMS);
     let mut claims: Vec<_> = std::thread::scope(|scope| {

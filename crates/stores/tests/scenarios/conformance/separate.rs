@@ -2,13 +2,13 @@
 
 use super::proxy::{Fault, Proxy};
 use super::running::free_port;
-use super::support::{Place, batch, positions, store_at, store_with};
+use super::support::{TestStore, batch, positions, store_at, store_with};
 use super::{Kind, Running};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tidemark_counter::store::{Claim, Error, Receipt};
 
-pub(crate) fn an_acknowledgement_that_was_lost_is_a_duplicate_later(place: &Place) {
+pub(crate) fn an_acknowledgement_that_was_lost_is_a_duplicate_later(place: &TestStore) {
     let proxy = Proxy::to(place.running().port);
     let mut store = place.store_through(proxy.port);
     let claim = store.claim("a").expect("a claim");
@@ -29,7 +29,7 @@ pub(crate) fn an_acknowledgement_that_was_lost_is_a_duplicate_later(place: &Plac
     assert_eq!(positions(&mut *store, &["x"]), [Some(121)]);
 }
 
-pub(crate) fn a_claim_whose_answer_was_lost_is_made_again(place: &Place) {
+pub(crate) fn a_claim_whose_answer_was_lost_is_made_again(place: &TestStore) {
     let proxy = Proxy::to(place.running().port);
     let mut store = place.store_through(proxy.port);
     // Opens the connection.
@@ -42,9 +42,9 @@ pub(crate) fn a_claim_whose_answer_was_lost_is_made_again(place: &Place) {
     assert_eq!(positions(&mut *store, &["x"]), [Some(1)]);
 }
 
-pub(crate) fn a_server_that_does_not_answer_is_given_up(place: &Place) {
+pub(crate) fn a_server_that_does_not_answer_is_given_up(place: &TestStore) {
     let proxy = Proxy::to(place.running().port);
-    let Place::Server { running, space } = place else { panic!("a server") };
+    let TestStore::Server { running, space } = place else { panic!("a server") };
     let mut patient = place.store();
     let mut store = store_with(running.kind, proxy.port, space, Duration::from_millis(500));
     // On a busy machine an answer may exceed this store's deadline: the test then asks again, as
@@ -75,7 +75,7 @@ pub(crate) fn a_server_that_does_not_answer_is_given_up(place: &Place) {
     assert_eq!(positions(&mut *patient, &["x"]), [Some(1)]);
 }
 
-pub(crate) fn a_connection_that_was_cut_is_made_again(place: &Place) {
+pub(crate) fn a_connection_that_was_cut_is_made_again(place: &TestStore) {
     let proxy = Proxy::to(place.running().port);
     let mut store = place.store_through(proxy.port);
     let claim = store.claim("a").expect("a claim");
@@ -92,11 +92,11 @@ pub(crate) fn a_connection_that_was_cut_is_made_again(place: &Place) {
     }
 }
 
-pub(crate) fn who_is_not_there_is_named_without_secrets(kind: Kind) {
+pub(crate) fn an_absent_server_is_named_without_secrets(kind: Kind) {
     let port = free_port();
     let mut store = store_at(kind, port, "nowhere");
     for _ in 0..2 {
-        let error = store.claim("a").expect_err("nobody is there");
+        let error = store.claim("a").expect_err("no server is there");
         assert!(matches!(error, Error::Unavailable(_)));
         let text = error.to_string();
         let says_where = text.contains(&format!("127.0.0.1:{port}"));
@@ -107,7 +107,7 @@ pub(crate) fn who_is_not_there_is_named_without_secrets(kind: Kind) {
 pub(crate) fn what_was_acknowledged_is_there_once_after_kills(kind: Kind) {
     const BATCHES: u64 = 120;
     let running = Running::start(kind);
-    let place = Place::on(&running);
+    let place = TestStore::on(&running);
     let mut store = place.store();
     let claim = store.claim("a").expect("a claim");
     let acknowledged = AtomicU64::new(0);
@@ -149,7 +149,7 @@ pub(crate) fn what_was_acknowledged_is_there_once_after_kills(kind: Kind) {
 
 pub(crate) fn a_server_that_has_lost_everything_is_noticed(kind: Kind) {
     let running = Running::start(kind);
-    let place = Place::on(&running);
+    let place = TestStore::on(&running);
     let mut store = place.store();
     let claim = store.claim("a").expect("a claim");
     for sequence in 1..=3 {

@@ -90,14 +90,14 @@ fn no_bit_that_has_changed_makes_another_prize() {
     for format in Format::ALL {
         let life = life(format);
         let bytes = life.storage.read(&life.segment).expect("a segment");
-        let (end, told) = (end_of(&bytes), life.ledger.draws.len() as u64);
+        let (end, acknowledged) = (end_of(&bytes), life.ledger.draws.len() as u64);
         let (mut located, mut cut) = (0, 0);
         for bit in 0..end * 8 {
             let mut flipped = bytes.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);
             let case = format!("{format}: bit {bit}");
             match next_draw_with(&life, flipped, format, &case) {
-                Ok(next) if next < told => cut += 1,
+                Ok(next) if next < acknowledged => cut += 1,
                 Ok(_) => {}
                 Err(error) => {
                     located += u32::from(error.contains("at byte"));

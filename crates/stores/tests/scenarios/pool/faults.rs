@@ -167,7 +167,7 @@ fn without_a_sync_a_power_failure_takes_back_the_last_frames_and_makes_no_others
             for seed in 0..3 {
                 let survivor = Arc::new(memory.crash(seed));
                 let (pool, _, recovery) = open(survivor, &options).expect("a torn end is no damage");
-                assert!(!recovery.is_new, "a new pool is durable before anybody has it");
+                assert!(!recovery.is_new, "a new pool is durable before any caller has it");
                 let next = pool.pool.next_draw();
                 assert_eq!(chains.get(&next), Some(&pool.chain), "{durability}: a pool that never was");
                 lost += u64::from(next < state.next_draw);

@@ -79,14 +79,14 @@ fn a_pool_comes_back_with_every_durability_if_its_service_was_stopped() {
 /// A client that knows an epoch's secret must never see that secret determine another draw, not
 /// even after a power failure.
 #[test]
-fn an_epochs_end_is_durable_before_its_secret_is_told_whatever_the_mode() {
+fn an_epochs_end_is_durable_before_its_secret_is_revealed_whatever_the_mode() {
     let mut options = options(Format::Binary);
     options.log.durability = Durability::Off;
     let (pool, journal, _) = open(Arc::new(MemoryStorage::new()), &options).expect("a pool");
     let log = Arc::clone(journal.log());
     let service = Service::start(pool, journal, clock(), Settings::default()).expect("a thread");
     service.draw().expect("a draw");
-    assert!(log.durable() < log.appended(), "nobody waits for a draw's sync");
+    assert!(log.durable() < log.appended(), "no caller waits for a draw's sync");
     let begin = Request::BeginEpoch { client_seed: Box::default(), after: Secret::new([3; 32]) };
     service.call(begin).expect("an epoch");
     assert_eq!(log.durable(), log.appended());
@@ -96,22 +96,22 @@ fn an_epochs_end_is_durable_before_its_secret_is_told_whatever_the_mode() {
 }
 
 #[test]
-fn each_frame_that_tells_a_secret_waits_for_its_own_sync() {
+fn each_frame_that_reveals_a_secret_waits_for_its_own_sync() {
     let mut options = options(Format::Binary);
     options.log.durability = Durability::Off;
     let (_, mut journal, _) = open(Arc::new(MemoryStorage::new()), &options).expect("a pool");
-    let mut tell = || {
-        let position = journal.append(1, b"a frame that tells a secret").expect("it is taken");
+    let mut append = || {
+        let position = journal.append(1, b"a frame that reveals a secret").expect("it is taken");
         journal.settle_when_durable(position);
         position
     };
-    let (first, second) = (tell(), tell());
+    let (first, second) = (append(), append());
     assert_eq!(journal.settled(), Ok(first - 1), "neither is durable");
     journal.log().wait_durable(Lsn(first)).expect("it is synced");
     assert_eq!(journal.settled(), Ok(journal.log().durable().0.max(second - 1)));
     journal.log().wait_durable(Lsn(second)).expect("it is synced");
     assert_eq!(journal.settled(), Ok(second), "both are durable");
-    let behind = journal.append(1, b"a frame that tells none").expect("it is taken");
+    let behind = journal.append(1, b"a frame that reveals none").expect("it is taken");
     assert_eq!(journal.settled(), Ok(behind));
 }
 
@@ -128,7 +128,7 @@ fn a_format_may_be_changed_between_two_starts() {
 }
 
 #[test]
-fn readable_formats_tell_frames_in_words() {
+fn readable_formats_write_frames_in_words() {
     for (format, drawn) in
         [(Format::Jsonl, r#""text":"draws from 0 at "#), (Format::Text, " 4 draws from 0 at ")]
     {

@@ -110,18 +110,29 @@ impl Ledger {
     /// or not at all.
     pub(crate) fn check(&self, opened: &OpenedPool<WideTree>, case: &str) {
         let pool = &opened.0.pool;
-        let told = self.draws.len() as u64;
-        assert!(self.draws.keys().copied().eq(0..told), "{case}: draws are numbered without gaps");
-        assert!(pool.next_draw() >= told, "{case}: {} of {told} draws are there", pool.next_draw());
-        assert!(self.unknown.is_some() || pool.next_draw() == told, "{case}: draws nobody asked for");
-        assert!(pool.next_draw() <= told + self.largest, "{case}: more than the call that failed");
+        let acknowledged = self.draws.len() as u64;
+        assert!(self.draws.keys().copied().eq(0..acknowledged), "{case}: draws are numbered without gaps");
+        assert!(
+            pool.next_draw() >= acknowledged,
+            "{case}: {} of {acknowledged} draws are there",
+            pool.next_draw()
+        );
+        assert!(
+            self.unknown.is_some() || pool.next_draw() == acknowledged,
+            "{case}: draws without a request"
+        );
+        assert!(pool.next_draw() <= acknowledged + self.largest, "{case}: more than the call that failed");
         let taken: u64 = pool.urn().entries().map(|entry| entry.drawn).sum();
         assert_eq!(taken, pool.next_draw(), "{case}: each draw has taken one unit");
-        let mut told = BTreeMap::<u32, u64>::new();
-        self.draws.values().flatten().for_each(|item| *told.entry(*item).or_default() += 1);
-        for (item, told) in told {
+        let mut acknowledged = BTreeMap::<u32, u64>::new();
+        self.draws.values().flatten().for_each(|item| *acknowledged.entry(*item).or_default() += 1);
+        for (item, acknowledged) in acknowledged {
             let entry = pool.urn().entry(item).expect("no item was removed");
-            assert!(entry.drawn >= told, "{case}: item {item} was awarded {told} times, not {}", entry.drawn);
+            assert!(
+                entry.drawn >= acknowledged,
+                "{case}: item {item} was awarded {acknowledged} times, not {}",
+                entry.drawn
+            );
         }
     }
 

@@ -31,7 +31,7 @@ fn one(pool: &Pool, items: usize) -> Value {
         "left_out_draws": pool.verdict.left_out,
         "deviation": pool.verdict.deviation,
         "verdict": pool.verdict.word(),
-        "stock": pool.telling().into_iter().take(items).map(|item| json!({
+        "stock": pool.most_informative().into_iter().take(items).map(|item| json!({
             "id": String::from_utf8_lossy(&item.id),
             "left": item.left,
             "unlimited": item.left.is_none(),

@@ -99,7 +99,7 @@ impl Pool {
 
     /// Returns the items, most informative first: those with the smallest share left, then the
     /// sold-out ones, then the unlimited ones.
-    pub(super) fn telling(&self) -> Vec<&Item> {
+    pub(super) fn most_informative(&self) -> Vec<&Item> {
         let mut items: Vec<&Item> = self.items.iter().collect();
         items.sort_by(|one, other| one.rank().total_cmp(&other.rank()));
         items
@@ -162,7 +162,7 @@ mod tests {
             ("pen", Some(1), 9, 0.3),
         ];
         let pool = pool(&items, 0.0, 27);
-        let ids: Vec<&[u8]> = pool.telling().iter().map(|item| &*item.id).collect();
+        let ids: Vec<&[u8]> = pool.most_informative().iter().map(|item| &*item.id).collect();
         assert_eq!(ids, [&b"pen"[..], b"hat", b"car", b"mug"]);
         assert_eq!(pool.sold_out(), 1);
         assert_eq!(pool.items[2].fullness(), Some(0.5));

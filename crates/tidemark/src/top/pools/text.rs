@@ -46,7 +46,7 @@ fn of_pool(pool: &Pool, items: usize) -> Vec<Line> {
         pool.sold_out(),
         clipped(&printable(&summary.key), KEY),
     ))];
-    let shown = pool.telling().into_iter().take(items);
+    let shown = pool.most_informative().into_iter().take(items);
     lines.extend(shown.map(|item| plain(of_item(pool, item))));
     let verdict = &pool.verdict;
     if verdict.compared + verdict.left_out > 0 {

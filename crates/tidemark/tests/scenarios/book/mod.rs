@@ -118,8 +118,8 @@ fn measurements_are_command_lines_that_are_understood() {
                     .expect("sh is there");
                 looked_at += 1;
                 if !output.status.success() {
-                    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-                    faults.push(format!("{path}:{}: tidemark {line}\n{told}", block.line));
+                    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+                    faults.push(format!("{path}:{}: tidemark {line}\n{message}", block.line));
                 }
             }
         }

@@ -3,7 +3,7 @@
 
 use super::inbound::{Inbound, PATIENCE, behind};
 use super::read::{Form, Read};
-use super::received::{Begin, End, Name, Refusal, Stretch, Subscription, Told};
+use super::received::{Begin, End, Name, Received, Refusal, Stretch, Subscription};
 use super::stream::{Connection, content};
 use super::world::World;
 use crate::commands::Generator;
@@ -39,7 +39,7 @@ impl<'w> Browser<'w> {
                 std::thread::sleep(Duration::from_millis(2));
             }
         }
-        self.finish().expect("nobody ends the server any more");
+        self.finish().expect("the server is no longer killed");
         self.closed.extend(self.open);
         self.closed
     }
@@ -100,7 +100,8 @@ impl<'w> Browser<'w> {
     /// Returns the LSN to resume after.
     fn place(&mut self, goes_back: bool) -> u64 {
         let Some(open) = &self.open else { return 0 };
-        let lsns: Vec<u64> = open.stretches.iter().flat_map(|stretch| &stretch.told).map(Told::lsn).collect();
+        let lsns: Vec<u64> =
+            open.stretches.iter().flat_map(|stretch| &stretch.received).map(Received::lsn).collect();
         if goes_back && !lsns.is_empty() {
             return lsns[self.generator.random.below(lsns.len() as u64) as usize];
         }
@@ -145,7 +146,7 @@ impl<'w> Browser<'w> {
                 let open = self.open.as_mut().expect("it has asked");
                 let stretch = open.stretches.last_mut().expect("it has begun");
                 assert_eq!(stretch.name, name, "one read is watched over one connection");
-                stretch.told.push(Told::Emission { lsn, seq, value: value(), old: None });
+                stretch.received.push(Received::Emission { lsn, seq, value: value(), old: None });
             }
             "stale" => {
                 let mut open = self.open.take().expect("it has asked");
@@ -156,7 +157,7 @@ impl<'w> Browser<'w> {
                 self.open = Some(Subscription { stretches: Vec::new(), refusal: None, ..open.clone() });
                 // A stretch that was to continue from the position of the one before has not begun
                 // if it received nothing.
-                if !last.told.is_empty() || matches!(last.begin, Begin::Answer { .. }) {
+                if !last.received.is_empty() || matches!(last.begin, Begin::Answer { .. }) {
                     open.stretches.push(last);
                 }
                 self.closed.push(open);

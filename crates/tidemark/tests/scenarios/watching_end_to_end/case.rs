@@ -37,22 +37,22 @@ pub(crate) struct Tally {
     pub(crate) kills: u64,
     pub(crate) subscriptions: usize,
     pub(crate) stretches: usize,
-    pub(crate) told: usize,
+    pub(crate) received: usize,
     pub(crate) complete: usize,
     pub(crate) stale: usize,
     pub(crate) refused: usize,
     pub(crate) promises: usize,
     /// How often a consumer owned a name, what it received then, and how often it was refused.
     pub(crate) held: usize,
-    pub(crate) told_by_name: usize,
+    pub(crate) received_by_name: usize,
     pub(crate) refused_by_name: usize,
     /// Ended names: of the consumer itself, of another consumer, and without an owner; and how
     /// often the owner was notified.
     pub(crate) names_ended: [usize; 3],
-    pub(crate) told_of_end: usize,
+    pub(crate) notified_of_end: usize,
     /// The same for subscribers that count, over DiceDB's protocol.
     pub(crate) counted: usize,
-    pub(crate) told_by_number: usize,
+    pub(crate) received_by_number: usize,
     pub(crate) refused_by_number: usize,
     pub(crate) stale_by_number: usize,
 }
@@ -60,7 +60,7 @@ pub(crate) struct Tally {
 impl Tally {
     /// Returns the counts that may be zero in one case, but not over many cases.
     pub(crate) fn rare(&self) -> [(&'static str, usize); 9] {
-        let [own, of_others, of_nobody] = self.names_ended;
+        let [own, of_others, unclaimed] = self.names_ended;
         [
             ("a subscription becomes stale in the middle", self.stale),
             ("one cannot go on", self.refused),
@@ -69,8 +69,8 @@ impl Tally {
             ("what comes behind a number is gone", self.stale_by_number),
             ("a consumer ends its own name", own),
             ("it ends that of another one", of_others),
-            ("it ends a name that nobody has", of_nobody),
-            ("whoever has a name is told that it has ended", self.told_of_end),
+            ("it ends a name without a client", unclaimed),
+            ("the client of a name is notified that it has ended", self.notified_of_end),
         ]
     }
 }
@@ -177,7 +177,7 @@ pub(crate) fn run(seed: u64, tally: &mut Tally) {
         abandons: plan.abandons,
     };
     let ends = errands.ends();
-    for (sum, count) in tally.names_ended.iter_mut().zip([ends.own, ends.of_others, ends.of_nobody]) {
+    for (sum, count) in tally.names_ended.iter_mut().zip([ends.own, ends.of_others, ends.unclaimed]) {
         *sum += count;
     }
     let log = archive.as_mut().map_or(path.as_path(), Archive::complete);
@@ -308,20 +308,20 @@ fn judge(
     tally.records += evidence.records;
     tally.subscriptions += subscriptions.len();
     tally.stretches += ends().count();
-    tally.told += stretches.map(|stretch| stretch.told.len()).sum::<usize>();
+    tally.received += stretches.map(|stretch| stretch.received.len()).sum::<usize>();
     tally.complete += ends().filter(|end| matches!(end, End::Complete { .. })).count();
     tally.stale += ends().filter(|end| matches!(end, End::Stale { .. })).count();
     tally.refused += subscriptions.iter().filter(|subscription| subscription.refusal.is_some()).count();
     tally.promises += promises.len();
     let runs = || counted.iter().flat_map(|counted| &counted.stretches);
     tally.counted += runs().count();
-    tally.told_by_number += runs().map(|run| run.told.len()).sum::<usize>();
+    tally.received_by_number += runs().map(|run| run.received.len()).sum::<usize>();
     tally.refused_by_number += counted.iter().filter(|counted| counted.refusal.is_some()).count();
     let is_stale =
         |counted: &&Counted| counted.refusal.as_ref().is_some_and(|refused| refused.word == "STALE_SEQUENCE");
     tally.stale_by_number += counted.iter().filter(is_stale).count();
     tally.held += held.len();
-    tally.told_by_name += held.iter().map(|held| held.stretch.told.len()).sum::<usize>();
-    tally.told_of_end += held.iter().filter(|held| held.has_lost_name).count();
+    tally.received_by_name += held.iter().map(|held| held.stretch.received.len()).sum::<usize>();
+    tally.notified_of_end += held.iter().filter(|held| held.has_lost_name).count();
     tally.refused_by_name += held.iter().filter(|held| held.refusal.is_some()).count();
 }

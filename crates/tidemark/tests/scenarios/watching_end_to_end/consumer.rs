@@ -4,7 +4,7 @@
 use super::errand::{Errand, Errands, Fate, Manner, lock};
 use super::inbound::PATIENCE;
 use super::names::{Held, effect};
-use super::received::{Begin, End, Floor, Name, Refusal, Stretch, Told};
+use super::received::{Begin, End, Floor, Name, Received, Refusal, Stretch};
 use super::stream::{Connection, Frame, content, elements, number};
 use super::world::World;
 use crate::commands::Generator;
@@ -197,11 +197,11 @@ impl<'w> Consumer<'w> {
     /// Acknowledges what it has received, if its manner requires that.
     fn acknowledge(&mut self, tenure: &mut Tenure) -> io::Result<()> {
         let Held { errand, stretch, .. } = &tenure.held;
-        if errand.manner != Manner::AtLeast || stretch.told.is_empty() {
+        if errand.manner != Manner::AtLeast || stretch.received.is_empty() {
             return Ok(());
         }
-        let at = self.generator.random.below(stretch.told.len() as u64) as usize;
-        let lsn = stretch.told[at].lsn();
+        let at = self.generator.random.below(stretch.received.len() as u64) as usize;
+        let lsn = stretch.received[at].lsn();
         let words = errand.words("EMITACK", lsn);
         let answer = if self.generator.random.once_in(2) {
             ask(&mut tenure.worker, &words)?
@@ -210,7 +210,7 @@ impl<'w> Consumer<'w> {
         };
         let (name, text) = (&tenure.held.errand.name, answer.text());
         let has_moved = text == "+OK";
-        assert!(has_moved || self.errands.is_doomed(name), "{name} has told {lsn}: {text}");
+        assert!(has_moved || self.errands.is_doomed(name), "{name} has reported {lsn}: {text}");
         if has_moved {
             self.note_done(tenure, lsn);
         }
@@ -258,8 +258,8 @@ impl<'w> Consumer<'w> {
         match tenure.held.errand.manner {
             Manner::AtLeast => {}
             Manner::AtMost => {
-                let told = tenure.held.stretch.told.last().map(Told::lsn);
-                told.into_iter().for_each(|lsn| self.note_done(tenure, lsn));
+                let received = tenure.held.stretch.received.last().map(Received::lsn);
+                received.into_iter().for_each(|lsn| self.note_done(tenure, lsn));
             }
             Manner::Exactly => {
                 while !tenure.undone.is_empty() {
@@ -292,7 +292,7 @@ impl<'w> Consumer<'w> {
         let is_done_before = answer.text() == "*-1";
         assert!(
             is_done_before || answer.elements().len() == 2 * batch.len(),
-            "{name} has told {batch:?}: {}",
+            "{name} has reported {batch:?}: {}",
             answer.text()
         );
         if is_done_before && batch.len() > 1 {
@@ -363,7 +363,7 @@ impl Tenure {
     /// Waits for a push and notes it; `time` is the longest wait.
     fn listen(&mut self, world: &World, time: Duration) -> io::Result<()> {
         if let Some(frame) = self.connection.next(time)? {
-            assert!(self.take(world, &frame), "nobody has asked: {}", frame.text());
+            assert!(self.take(world, &frame), "unrequested: {}", frame.text());
         }
         Ok(())
     }
@@ -373,7 +373,7 @@ impl Tenure {
         let began = Instant::now();
         while !self.has_ended {
             let name = &self.held.errand.name;
-            assert!(began.elapsed() < PATIENCE, "whoever has {name} is told that it has ended");
+            assert!(began.elapsed() < PATIENCE, "the client of {name} is notified that it has ended");
             self.listen(world, Duration::from_millis(5))?;
         }
         self.held.has_lost_name = true;
@@ -391,10 +391,10 @@ impl Tenure {
                 if self.held.errand.manner == Manner::Exactly {
                     self.undone.push(lsn);
                 }
-                stretch.told.push(Told::Emission { lsn, seq, value: value.to_vec(), old: None });
+                stretch.received.push(Received::Emission { lsn, seq, value: value.to_vec(), old: None });
             }
             (b"stale", [_, of, at, floor]) if content(of) == name => {
-                let floor = Floor { told: number(floor), highest: world.floor() };
+                let floor = Floor { received: number(floor), highest: world.floor() };
                 (stretch.end, self.has_ended) = (End::Stale { at: number(at), floor }, true);
             }
             (b"ended", [_, of, _]) if content(of) == name => self.has_ended = true,

@@ -6,7 +6,7 @@ use super::dice_wire::{Connection, Result};
 use super::inbound::PATIENCE;
 use super::judge::{Allowance, Evidence};
 use super::read::{Form, Read};
-use super::received::{Begin, End, Name, Stretch, Subscription, Told};
+use super::received::{Begin, End, Name, Received, Stretch, Subscription};
 use super::world::World;
 use crate::commands::Generator;
 use std::io;
@@ -53,14 +53,14 @@ pub(crate) struct Run {
     /// The answer, if it began with one, and the number of the last emission at that time.
     pub(crate) answer: Option<Vec<u8>>,
     pub(crate) behind: u64,
-    pub(crate) told: Vec<Vec<u8>>,
+    pub(crate) received: Vec<Vec<u8>>,
     /// Set if it had received everything when the log ended here.
     pub(crate) complete: Option<u64>,
 }
 
 impl Run {
     fn last(&self) -> u64 {
-        self.behind + self.told.len() as u64
+        self.behind + self.received.len() as u64
     }
 }
 
@@ -92,7 +92,7 @@ impl<'w> Dice<'w> {
         }
         self.connection = None;
         while let Err(error) = self.finish() {
-            assert_eq!(error.kind(), io::ErrorKind::Interrupted, "nobody ends the server any more: {error}");
+            assert_eq!(error.kind(), io::ErrorKind::Interrupted, "the server is no longer killed: {error}");
             std::thread::sleep(Duration::from_millis(2));
         }
         self.closed.extend(self.open.take().map(|(_, _, counted)| counted));
@@ -135,7 +135,12 @@ impl<'w> Dice<'w> {
                 }
                 if answer.is_ok {
                     assert_eq!(answer.message, format!("OK {}", behind + 1), "{words:?}");
-                    counted.stretches.push(Run { answer: None, behind, told: Vec::new(), complete: None });
+                    counted.stretches.push(Run {
+                        answer: None,
+                        behind,
+                        received: Vec::new(),
+                        complete: None,
+                    });
                 } else {
                     let highest = self.world.floor();
                     counted.refusal = Some(Refused { behind, word: answer.message, highest });
@@ -154,16 +159,16 @@ impl<'w> Dice<'w> {
             (&mut self.connection, &mut self.open)
         {
             let left = until.saturating_duration_since(Instant::now());
-            let Some(told) = connection.next(left)? else { break };
-            assert_eq!(told.fingerprint, *fingerprint, "{words:?} only is watched: {told:?}");
+            let Some(received) = connection.next(left)? else { break };
+            assert_eq!(received.fingerprint, *fingerprint, "{words:?} only is watched: {received:?}");
             let stretch = counted.stretches.last_mut().expect("it has begun");
-            if told.message == "STALE_SEQUENCE" && !told.is_ok {
+            if received.message == "STALE_SEQUENCE" && !received.is_ok {
                 let (behind, highest) = (stretch.last(), self.world.floor());
-                counted.refusal = Some(Refused { behind, word: told.message, highest });
+                counted.refusal = Some(Refused { behind, word: received.message, highest });
                 self.closed.extend(self.open.take().map(|(_, _, counted)| counted));
                 self.connection = None;
             } else {
-                stretch.told.push(noted(&words[0], &told));
+                stretch.received.push(noted(&words[0], &received));
             }
         }
         Ok(())
@@ -227,7 +232,7 @@ fn watch(
     let stretch = Run {
         answer: Some(answer.said.to_string().into_bytes()),
         behind: 0,
-        told: Vec::new(),
+        received: Vec::new(),
         complete: None,
     };
     let counted = Counted { read, query: before.query, bases, stretches: vec![stretch], refusal: None };
@@ -235,11 +240,11 @@ fn watch(
 }
 
 /// Returns what is noted of an emission. Its message is the value itself for `GET`.
-fn noted(name: &str, told: &Result) -> Vec<u8> {
-    if name == "GET" && told.is_ok {
-        assert_eq!(told.said, told.message.as_str(), "the message is the value");
+fn noted(name: &str, received: &Result) -> Vec<u8> {
+    if name == "GET" && received.is_ok {
+        assert_eq!(received.said, received.message.as_str(), "the message is the value");
     }
-    told.said.to_string().into_bytes()
+    received.said.to_string().into_bytes()
 }
 
 impl Counted {
@@ -254,9 +259,9 @@ impl Counted {
                 None => Begin::Resumed { behind: lsn, seq: Some(run.behind) },
             };
             let mut stretch = Stretch::new(name, begin);
-            for (seq, value) in (run.behind + 1..).zip(&run.told) {
+            for (seq, value) in (run.behind + 1..).zip(&run.received) {
                 let lsn = lsn_of(base + seq)?;
-                stretch.told.push(Told::Emission { lsn, seq, value: value.clone(), old: None });
+                stretch.received.push(Received::Emission { lsn, seq, value: value.clone(), old: None });
             }
             if let Some(head) = run.complete {
                 stretch.end = End::Complete { head };
@@ -277,7 +282,7 @@ impl Counted {
             let lsn_of = |number| evidence.lsn_of(self.query, number);
             let judged = match self.with_lsns(base, lsn_of) {
                 Some(subscription) => evidence.judge(&subscription, allowance),
-                None => Err("more was told than there was".to_owned()),
+                None => Err("more was delivered than there was".to_owned()),
             };
             match judged {
                 Ok(()) => match self.judge_refusal(base, evidence, allowance) {

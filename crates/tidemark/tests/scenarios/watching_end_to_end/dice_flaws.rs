@@ -7,10 +7,10 @@ use super::read::{Form, Read};
 use serde_json::{Value, json};
 
 /// Returns what is noted of the read's six emissions, after the first `seen`.
-fn told_behind(seen: usize) -> Vec<Vec<u8>> {
+fn received_after(seen: usize) -> Vec<Vec<u8>> {
     let wrong_type = json!({ "error": "WRONGTYPE Operation " });
-    let told: [Value; 6] = [json!("1"), json!("2"), json!(""), wrong_type, json!("4"), json!("5")];
-    told[seen..].iter().map(|value| value.to_string().into_bytes()).collect()
+    let received: [Value; 6] = [json!("1"), json!("2"), json!(""), wrong_type, json!("4"), json!("5")];
+    received[seen..].iter().map(|value| value.to_string().into_bytes()).collect()
 }
 
 /// Returns the notes of a subscriber whose connection broke after its third emission, that resumed
@@ -19,10 +19,10 @@ fn flawless() -> Counted {
     let first = Run {
         answer: Some(b"\"0\"".to_vec()),
         behind: 0,
-        told: told_behind(0)[..3].to_vec(),
+        received: received_after(0)[..3].to_vec(),
         complete: None,
     };
-    let second = Run { answer: None, behind: 2, told: told_behind(2), complete: Some(HEAD) };
+    let second = Run { answer: None, behind: 2, received: received_after(2), complete: Some(HEAD) };
     let read = Read { form: Form::Dice, ..read() };
     Counted { read, query: 2, bases: 0..=0, stretches: vec![first, second], refusal: None }
 }
@@ -50,18 +50,20 @@ fn what_is_as_it_must_be_has_no_fault() {
 
 #[test]
 fn what_is_lost_or_comes_again_or_is_of_nothing_is_found() {
-    finds("the emission of LSN 3", |counted| drop(counted.stretches[0].told.remove(0)));
+    finds("the emission of LSN 3", |counted| drop(counted.stretches[0].received.remove(0)));
     finds("the emission of LSN 7", |counted| {
-        let again = counted.stretches[1].told[0].clone();
-        counted.stretches[1].told.insert(1, again);
-        counted.stretches[1].told.pop();
+        let again = counted.stretches[1].received[0].clone();
+        counted.stretches[1].received.insert(1, again);
+        counted.stretches[1].received.pop();
     });
-    finds("up to 10 there is nothing", |counted| drop(counted.stretches[1].told.pop()));
-    finds("more was told than there was", |counted| counted.stretches[1].told.push(b"\"5\"".to_vec()));
+    finds("up to 10 there is nothing", |counted| drop(counted.stretches[1].received.pop()));
+    finds("more was delivered than there was", |counted| {
+        counted.stretches[1].received.push(b"\"5\"".to_vec());
+    });
     finds("the answer at 2", |counted| counted.stretches[0].answer = Some(b"\"1\"".to_vec()));
     finds("the emission of LSN 7", |counted| {
         counted.stretches[1].behind = 3;
-        counted.stretches[1].told.pop();
+        counted.stretches[1].received.pop();
     });
 }
 

@@ -154,12 +154,12 @@ fn said(field: u64, body: &[u8]) -> Value {
 
 /// Returns the form of a RESP3 answer in this protocol.
 pub(crate) fn of(words: &[Vec<u8>], answer: &[u8]) -> Value {
-    told(words, answer).unwrap_or_else(|why| error(&why))
+    received(words, answer).unwrap_or_else(|why| error(&why))
 }
 
 const NOT_TEXT: &str = "ERR the answer is not UTF-8";
 
-fn told(words: &[Vec<u8>], answer: &[u8]) -> std::result::Result<Value, String> {
+fn received(words: &[Vec<u8>], answer: &[u8]) -> std::result::Result<Value, String> {
     if answer.starts_with(b"-") {
         return Ok(error(&String::from_utf8_lossy(content(answer))));
     }
@@ -171,13 +171,13 @@ fn told(words: &[Vec<u8>], answer: &[u8]) -> std::result::Result<Value, String> 
             texts.chunks(2).map(|pair| json!(pair)).collect()
         }
         b"ZRANGE" => {
-            let mut told = Vec::new();
+            let mut received = Vec::new();
             for (index, element) in elements(answer).into_iter().enumerate() {
                 let parts = elements(element);
                 let member = text(parts[0])?;
-                told.push(json!([score(parts[1])?, member, index + 1]));
+                received.push(json!([score(parts[1])?, member, index + 1]));
             }
-            told.into()
+            received.into()
         }
         b"ZRANK" => match elements(answer)[..] {
             [rank, of] => {

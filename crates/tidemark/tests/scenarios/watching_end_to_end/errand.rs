@@ -50,7 +50,7 @@ pub(crate) enum Fate {
 pub(crate) struct Ends {
     pub(crate) own: usize,
     pub(crate) of_others: usize,
-    pub(crate) of_nobody: usize,
+    pub(crate) unclaimed: usize,
 }
 
 /// The errands of a case, one at a time of each manner.
@@ -133,7 +133,7 @@ impl Errands {
         match (is_own, is_held) {
             (true, _) => ends.own += 1,
             (false, true) => ends.of_others += 1,
-            (false, false) => ends.of_nobody += 1,
+            (false, false) => ends.unclaimed += 1,
         }
     }
 

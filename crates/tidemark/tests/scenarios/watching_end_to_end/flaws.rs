@@ -4,7 +4,7 @@
 use super::judge::{Allowance, Evidence, Promise};
 use super::model::{BEFORE_ALL, empty_engine};
 use super::read::{Form, Read};
-use super::received::{Begin, End, Floor, Name, Refusal, Stretch, Subscription, Told};
+use super::received::{Begin, End, Floor, Name, Received, Refusal, Stretch, Subscription};
 use tidemark_engine::watch::Filter;
 use tidemark_engine::{Call, Engine, Protocol, Reply, command, watch};
 use tidemark_log::{Lsn, Record};
@@ -85,7 +85,7 @@ impl Scene {
 }
 
 /// Returns the emissions after the first `seen`.
-pub(crate) fn told_behind(seen: usize) -> Vec<Told> {
+pub(crate) fn received_after(seen: usize) -> Vec<Received> {
     let values: [(u64, &str); 6] = [
         (3, "$1\r\n1\r\n"),
         (5, "$1\r\n2\r\n"),
@@ -95,7 +95,7 @@ pub(crate) fn told_behind(seen: usize) -> Vec<Told> {
         (10, "$1\r\n5\r\n"),
     ];
     let before = std::iter::once("$1\r\n0\r\n").chain(values.iter().map(|(_, value)| *value));
-    let emission = |(seq, ((lsn, value), old)): (u64, (&(u64, &str), &str))| Told::Emission {
+    let emission = |(seq, ((lsn, value), old)): (u64, (&(u64, &str), &str))| Received::Emission {
         lsn: *lsn,
         seq,
         value: value.as_bytes().to_vec(),
@@ -108,12 +108,12 @@ pub(crate) fn told_behind(seen: usize) -> Vec<Told> {
 /// after the second, and has everything.
 pub(crate) fn flawless() -> Subscription {
     let answer = Begin::Answer { lsn: 2, seq: Some(0), value: Some(b"$1\r\n0\r\n".to_vec()) };
-    let mut first = told_behind(0);
+    let mut first = received_after(0);
     first.truncate(3);
-    first.insert(1, Told::Progress { lsn: 4 });
-    let mut second = told_behind(2);
-    second.push(Told::CaughtUp { lsn: 10 });
-    let stretch = |begin, told, end| Stretch { told, end, ..Stretch::new(NAME, begin) };
+    first.insert(1, Received::Progress { lsn: 4 });
+    let mut second = received_after(2);
+    second.push(Received::CaughtUp { lsn: 10 });
+    let stretch = |begin, received, end| Stretch { received, end, ..Stretch::new(NAME, begin) };
     let stretches = vec![
         stretch(answer, first, End::Broken),
         stretch(Begin::Resumed { behind: 5, seq: Some(2) }, second, End::Complete { head: HEAD }),
@@ -129,12 +129,12 @@ fn finds(said: &str, plant: impl FnOnce(&mut Subscription)) {
     assert!(fault.contains(said), "{fault}");
 }
 
-fn first_told(subscription: &mut Subscription) -> &mut Vec<Told> {
-    &mut subscription.stretches[0].told
+fn first_received(subscription: &mut Subscription) -> &mut Vec<Received> {
+    &mut subscription.stretches[0].received
 }
 
-fn second_told(subscription: &mut Subscription) -> &mut Vec<Told> {
-    &mut subscription.stretches[1].told
+fn second_received(subscription: &mut Subscription) -> &mut Vec<Received> {
+    &mut subscription.stretches[1].received
 }
 
 #[test]
@@ -145,53 +145,55 @@ fn what_is_as_it_must_be_has_no_fault() {
 #[test]
 fn a_lost_emission_is_found() {
     for at in 0..4 {
-        finds("", |subscription| drop(second_told(subscription).remove(at)));
+        finds("", |subscription| drop(second_received(subscription).remove(at)));
     }
-    finds("LSN 6 was told where 5 comes next", |subscription| drop(first_told(subscription).remove(2)));
+    finds("LSN 6 was delivered where 5 comes next", |subscription| {
+        drop(first_received(subscription).remove(2));
+    });
 }
 
 #[test]
 fn the_last_emission_lost_before_a_cut_is_found_unless_it_comes_again() {
     let mut subscription = flawless();
-    first_told(&mut subscription).pop();
+    first_received(&mut subscription).pop();
     assert_eq!(Scene::new().verdict(&subscription), Ok(()), "it came behind the cut");
-    finds("LSN 7 was told where 6 comes next", |subscription| {
-        first_told(subscription).pop();
-        second_told(subscription).remove(0);
+    finds("LSN 7 was delivered where 6 comes next", |subscription| {
+        first_received(subscription).pop();
+        second_received(subscription).remove(0);
     });
 }
 
 #[test]
 fn an_emission_that_comes_again_with_another_value_is_found() {
     finds("the emission of LSN 6", |subscription| {
-        if let Told::Emission { value, .. } = &mut second_told(subscription)[0] {
+        if let Received::Emission { value, .. } = &mut second_received(subscription)[0] {
             *value = b"$1\r\n9\r\n".to_vec();
         }
     });
-    finds("LSN 5 was told where 6 comes next", |subscription| {
-        let again = first_told(subscription)[2].clone();
-        second_told(subscription).insert(0, again);
+    finds("LSN 5 was delivered where 6 comes next", |subscription| {
+        let again = first_received(subscription)[2].clone();
+        second_received(subscription).insert(0, again);
     });
 }
 
 #[test]
 fn emissions_that_change_places_are_found() {
-    finds("LSN 5 was told where 3 comes next", |subscription| first_told(subscription).swap(0, 2));
-    finds("LSN 10 was told where 9 comes next", |subscription| second_told(subscription).swap(2, 3));
+    finds("LSN 5 was delivered where 3 comes next", |subscription| first_received(subscription).swap(0, 2));
+    finds("LSN 10 was delivered where 9 comes next", |subscription| second_received(subscription).swap(2, 3));
 }
 
 #[test]
 fn an_emission_of_nothing_is_found() {
     finds("nothing has changed there", |subscription| {
         let value = b"$1\r\n5\r\n".to_vec();
-        second_told(subscription).push(Told::Emission { lsn: 11, seq: 7, value, old: None });
+        second_received(subscription).push(Received::Emission { lsn: 11, seq: 7, value, old: None });
     });
 }
 
 #[test]
 fn wrong_numbers_are_found() {
     finds("has number 3 and is number 2", |subscription| {
-        if let Told::Emission { seq, .. } = &mut first_told(subscription)[2] {
+        if let Received::Emission { seq, .. } = &mut first_received(subscription)[2] {
             *seq += 1;
         }
     });
@@ -208,7 +210,7 @@ fn a_wrong_answer_and_a_wrong_old_value_are_found() {
         subscription.stretches[0].begin = Begin::Answer { lsn: 2, seq: Some(0), value };
     });
     finds("what LSN 9 has replaced", |subscription| {
-        if let Told::Emission { old, .. } = &mut second_told(subscription)[2] {
+        if let Received::Emission { old, .. } = &mut second_received(subscription)[2] {
             *old = Some(b"_\r\n".to_vec());
         }
     });
@@ -217,27 +219,27 @@ fn a_wrong_answer_and_a_wrong_old_value_are_found() {
 #[test]
 fn a_false_word_about_what_there_was_not_is_found() {
     finds("up to 5 there is nothing, it was said, but 5", |subscription| {
-        first_told(subscription)[1] = Told::Progress { lsn: 5 };
+        first_received(subscription)[1] = Received::Progress { lsn: 5 };
     });
     finds("caught up at 9, and what was sent ends at 10", |subscription| {
-        second_told(subscription)[4] = Told::CaughtUp { lsn: 9 };
+        second_received(subscription)[4] = Received::CaughtUp { lsn: 9 };
     });
-    finds("up to 10 there is nothing", |subscription| drop(second_told(subscription).drain(3..)));
+    finds("up to 10 there is nothing", |subscription| drop(second_received(subscription).drain(3..)));
 }
 
 #[test]
 fn an_emission_that_a_kill_has_taken_back_is_found() {
     let (scene, mut subscription) = (Scene::new(), flawless());
-    subscription.stretches[1].told.pop();
+    subscription.stretches[1].received.pop();
     subscription.stretches[1].end = End::Broken;
     let nothing = Allowance::default();
-    let fault = scene.verdict_with(9, &subscription, &nothing).expect_err("LSN 10 was told");
-    assert!(fault.contains("LSN 10 was told, and nothing has changed there"), "{fault}");
-    subscription.stretches[1].told.pop();
+    let fault = scene.verdict_with(9, &subscription, &nothing).expect_err("LSN 10 was delivered");
+    assert!(fault.contains("LSN 10 was delivered, and nothing has changed there"), "{fault}");
+    subscription.stretches[1].received.pop();
     assert_eq!(scene.verdict_with(9, &subscription, &nothing), Ok(()));
-    subscription.stretches[1].told.push(Told::Progress { lsn: 10 });
-    scene.verdict_with(9, &subscription, &nothing).expect_err("a position was told");
-    let fault = scene.verdict_with(1, &subscription, &nothing).expect_err("the beginning was told");
+    subscription.stretches[1].received.push(Received::Progress { lsn: 10 });
+    scene.verdict_with(9, &subscription, &nothing).expect_err("a position was delivered");
+    let fault = scene.verdict_with(1, &subscription, &nothing).expect_err("the beginning was delivered");
     assert!(fault.contains("no record 2 that begins it"), "{fault}");
 }
 
@@ -262,11 +264,7 @@ fn a_refusal_without_need_is_found() {
         .expect_err("what is behind the older snapshot can be made again");
     verdict_at(5, "STALE_SEQUENCE", 7, 6, &gone_to(7)).expect_err("it was there at that time");
     verdict(7, "STALE_SEQUENCE", 7, &gone_to(7)).expect_err("nothing was asked for that is gone");
-    assert_eq!(
-        verdict(8, "STALE_SEQUENCE", 7, &gone_to(8)),
-        Ok(()),
-        "nobody knows whether a crash took it back"
-    );
+    assert_eq!(verdict(8, "STALE_SEQUENCE", 7, &gone_to(8)), Ok(()), "a crash may have lost it");
     verdict(8, "STALE_SEQUENCE", 7, &gone_to(7)).expect_err("the log has the position");
     verdict(9, "STALE_SEQUENCE", 7, &gone_to(9)).expect_err("the position is that of an emission");
     verdict(8, "STALE_SEQUENCE", 4, &gone_to(8)).expect_err("the floor is no place to go on behind");
@@ -278,10 +276,10 @@ fn a_refusal_without_need_is_found() {
 #[test]
 fn a_word_of_staleness_without_need_is_found() {
     let scene = Scene::new();
-    let verdict = |at, told, highest, allowance: &Allowance| {
+    let verdict = |at, received, highest, allowance: &Allowance| {
         let mut subscription = flawless();
-        subscription.stretches[1].told.truncate(3);
-        subscription.stretches[1].end = End::Stale { at, floor: Floor { told, highest } };
+        subscription.stretches[1].received.truncate(3);
+        subscription.stretches[1].end = End::Stale { at, floor: Floor { received, highest } };
         scene.verdict_with(HEAD, &subscription, allowance)
     };
     assert_eq!(verdict(9, 10, 10, &gone_to(10)), Ok(()));
@@ -296,9 +294,10 @@ fn a_word_of_staleness_without_need_is_found() {
 /// Returns the notes of a subscriber that wants only the latest emissions, and got every other one.
 fn squashed() -> Subscription {
     let mut subscription = flawless();
-    let mut stretch = Stretch { is_squashed: true, told: told_behind(0), ..subscription.stretches.remove(0) };
+    let mut stretch =
+        Stretch { is_squashed: true, received: received_after(0), ..subscription.stretches.remove(0) };
     let mut is_second = false;
-    stretch.told.retain(|_| {
+    stretch.received.retain(|_| {
         is_second = !is_second;
         !is_second
     });
@@ -307,7 +306,7 @@ fn squashed() -> Subscription {
 }
 
 #[test]
-fn who_wants_the_latest_only_may_be_told_less_but_not_less_than_that() {
+fn a_squashing_subscriber_may_skip_emissions_but_not_the_latest() {
     let scene = Scene::new();
     assert_eq!(scene.verdict(&squashed()), Ok(()));
     let verdict_of = |plant: &dyn Fn(&mut Stretch)| {
@@ -316,15 +315,15 @@ fn who_wants_the_latest_only_may_be_told_less_but_not_less_than_that() {
         scene.verdict(&subscription).expect_err("the flaw is found")
     };
     let fault = verdict_of(&|stretch| stretch.is_squashed = false);
-    assert!(fault.contains("LSN 5 was told where 3 comes next"), "{fault}");
-    let fault = verdict_of(&|stretch| drop(stretch.told.pop()));
+    assert!(fault.contains("LSN 5 was delivered where 3 comes next"), "{fault}");
+    let fault = verdict_of(&|stretch| drop(stretch.received.pop()));
     assert!(fault.contains("up to 10 there is nothing"), "{fault}");
-    let fault = verdict_of(&|stretch| stretch.told.swap(0, 1));
-    assert!(fault.contains("LSN 5 was told where 9 comes next"), "{fault}");
-    let fault = verdict_of(&|stretch| stretch.told.insert(1, Told::Progress { lsn: 6 }));
+    let fault = verdict_of(&|stretch| stretch.received.swap(0, 1));
+    assert!(fault.contains("LSN 5 was delivered where 9 comes next"), "{fault}");
+    let fault = verdict_of(&|stretch| stretch.received.insert(1, Received::Progress { lsn: 6 }));
     assert!(fault.contains("up to 6 there is nothing, it was said, but 6"), "{fault}");
     verdict_of(&|stretch| {
-        if let Told::Emission { value, .. } = &mut stretch.told[1] {
+        if let Received::Emission { value, .. } = &mut stretch.received[1] {
             *value = b"$1\r\n2\r\n".to_vec();
         }
     });
@@ -342,22 +341,22 @@ fn an_acknowledged_write_that_is_missing_is_found() {
 }
 
 #[test]
-fn what_a_browser_is_told_is_compared_as_json() {
+fn what_a_browser_receives_is_compared_as_json() {
     let mut subscription = flawless();
     subscription.read.form = Form::Json;
     for stretch in &mut subscription.stretches {
         if let Begin::Answer { value: Some(value), .. } = &mut stretch.begin {
             *value = super::json::of(value).to_string().into_bytes();
         }
-        for told in &mut stretch.told {
-            if let Told::Emission { value, old, .. } = told {
+        for received in &mut stretch.received {
+            if let Received::Emission { value, old, .. } = received {
                 (*value, *old) = (super::json::of(value).to_string().into_bytes(), None);
             }
         }
     }
     let scene = Scene::new();
     assert_eq!(scene.verdict(&subscription), Ok(()));
-    if let Told::Emission { value, .. } = &mut subscription.stretches[1].told[0] {
+    if let Received::Emission { value, .. } = &mut subscription.stretches[1].received[0] {
         *value = b"\"2\"".to_vec();
     }
     let fault = scene.verdict(&subscription).expect_err("the flaw is found");

@@ -4,7 +4,7 @@ use super::dice::Counted;
 use super::model::{Expected, Model, Signal};
 use super::names::{Held, Names};
 use super::read::Read;
-use super::received::{Begin, End, Floor, Name, Refusal, Stretch, Subscription, Told};
+use super::received::{Begin, End, Floor, Name, Received, Refusal, Stretch, Subscription};
 use std::collections::{BTreeMap, BTreeSet};
 use tidemark_log::Record;
 
@@ -141,7 +141,7 @@ impl Evidence {
         allowance: &Allowance,
     ) -> Result<(), String> {
         let signal = self.signal(Name { query, base: 0 })?;
-        judge_missing(signal, count, Floor { told: u64::MAX, highest }, allowance)
+        judge_missing(signal, count, Floor { received: u64::MAX, highest }, allowance)
     }
 
     /// Returns whether the server has removed a query.
@@ -152,7 +152,7 @@ impl Evidence {
     fn signal(&self, name: Name) -> Result<&Signal, String> {
         self.signals.get(&name.query).ok_or_else(|| match self.reads.get(&name.query) {
             Some(_) => format!("the log has no record {} that begins it", name.query),
-            None => "nobody knows its read".to_owned(),
+            None => "its read is unknown".to_owned(),
         })
     }
 
@@ -162,10 +162,10 @@ impl Evidence {
         let Some(first) = subscription.stretches.first() else { return Ok(()) };
         let signal = self.signal(first.name)?;
         let mut sequence: BTreeMap<u64, &[u8]> = BTreeMap::new();
-        for told in subscription.stretches.iter().flat_map(|stretch| &stretch.told) {
-            let Told::Emission { lsn, value, .. } = told else { continue };
+        for received in subscription.stretches.iter().flat_map(|stretch| &stretch.received) {
+            let Received::Emission { lsn, value, .. } = received else { continue };
             if *sequence.entry(*lsn).or_insert(value) != value.as_slice() {
-                return Err(format!("two values were told for LSN {lsn}"));
+                return Err(format!("two values were delivered for LSN {lsn}"));
             }
         }
         let from = match first.begin {
@@ -176,11 +176,11 @@ impl Evidence {
         };
         let to = signal.count_at(subscription.reached());
         let expected = &signal.emissions[from.min(to) as usize..to as usize];
-        let is_told = |expected: &&Expected| {
+        let has_received = |expected: &&Expected| {
             let value = sequence.get(&expected.lsn);
-            value.is_some_and(|value| subscription.read.is_told(value, &expected.value))
+            value.is_some_and(|value| subscription.read.has_received(value, &expected.value))
         };
-        let count = expected.iter().filter(is_told).count();
+        let count = expected.iter().filter(has_received).count();
         // A subscriber that wants only the latest emissions may miss the others.
         let is_squashed = subscription.stretches.iter().any(|stretch| stretch.is_squashed);
         if count != sequence.len() || (count != expected.len() && !is_squashed) {
@@ -206,7 +206,7 @@ impl Evidence {
         let signal = self.signal(name)?;
         match word.as_str() {
             "STALE_SEQUENCE" => {
-                let floor = Floor { told: *lsn, highest: *highest };
+                let floor = Floor { received: *lsn, highest: *highest };
                 judge_floor(signal, name, *behind, floor, (self.last, allowance))
             }
             "SUBSCRIPTION_NOT_FOUND" if signal.ended.is_some() || allowance.abandons => Ok(()),
@@ -232,27 +232,27 @@ pub(crate) fn judge_stretch(
     if let Begin::Answer { value: Some(value), lsn, .. } = &stretch.begin {
         judge_value(read, &format!("the answer at {lsn}"), value, signal.shown(next))?;
     }
-    for told in &stretch.told {
+    for received in &stretch.received {
         let silent = signal.emissions.get(next as usize);
-        match told {
-            Told::Emission { lsn, seq, value, old } => {
+        match received {
+            Received::Emission { lsn, seq, value, old } => {
                 if stretch.is_squashed {
                     next = next.max(signal.count_at(*lsn).saturating_sub(1));
                 }
                 let expected = signal.emissions.get(next as usize);
-                let expected =
-                    expected.ok_or_else(|| format!("LSN {lsn} was told, and nothing has changed there"))?;
+                let expected = expected
+                    .ok_or_else(|| format!("LSN {lsn} was delivered, and nothing has changed there"))?;
                 judge_emission(read, expected, (next + 1 - base, *lsn, *seq), value, old.as_deref())?;
                 next += 1;
                 place = *lsn;
             }
-            Told::Progress { lsn } => {
+            Received::Progress { lsn } => {
                 judge_silence(silent, *lsn, last)?;
                 if *lsn < place {
                     return Err(format!("progress goes back from {place} to {lsn}"));
                 }
             }
-            Told::CaughtUp { lsn } => {
+            Received::CaughtUp { lsn } => {
                 judge_silence(silent, *lsn, last)?;
                 if *lsn != place {
                     return Err(format!("caught up at {lsn}, and what was sent ends at {place}"));
@@ -267,7 +267,7 @@ pub(crate) fn judge_stretch(
 /// has at that point.
 fn judge_begin(signal: &Signal, stretch: &Stretch, last: u64) -> Result<(u64, u64), String> {
     let Name { query, base } = stretch.name;
-    let (lsn, told) = match &stretch.begin {
+    let (lsn, received) = match &stretch.begin {
         Begin::Answer { lsn, seq, .. } => (*lsn, *seq),
         Begin::Resumed { behind, seq } => (*behind, *seq),
     };
@@ -277,8 +277,10 @@ fn judge_begin(signal: &Signal, stretch: &Stretch, last: u64) -> Result<(u64, u6
     // A subscription has no numbers before its own beginning, even if its subscriber asks for an
     // earlier position.
     let count = signal.count_at(lsn).max(base);
-    if base > signal.emissions.len() as u64 || told.is_some_and(|told| told != count - base) {
-        return Err(format!("at {lsn} its last number is said to be {told:?} and is {count} less {base}"));
+    if base > signal.emissions.len() as u64 || received.is_some_and(|received| received != count - base) {
+        return Err(format!(
+            "at {lsn} its last number is said to be {received:?} and is {count} less {base}"
+        ));
     }
     Ok((lsn.max(query), count))
 }
@@ -291,7 +293,7 @@ fn judge_emission(
     old: Option<&[u8]>,
 ) -> Result<(), String> {
     if lsn != expected.lsn {
-        return Err(format!("LSN {lsn} was told where {} comes next", expected.lsn));
+        return Err(format!("LSN {lsn} was delivered where {} comes next", expected.lsn));
     }
     if seq != number {
         return Err(format!("the emission of LSN {lsn} has number {seq} and is number {number}"));
@@ -302,12 +304,12 @@ fn judge_emission(
     })
 }
 
-fn judge_value(read: &Read, what: &str, told: &[u8], expected: &[u8]) -> Result<(), String> {
-    if read.is_told(told, expected) {
+fn judge_value(read: &Read, what: &str, received: &[u8], expected: &[u8]) -> Result<(), String> {
+    if read.has_received(received, expected) {
         return Ok(());
     }
     let shown = |bytes: &[u8]| bytes[..bytes.len().min(300)].escape_ascii().to_string();
-    Err(format!("{what} is {} and must be {}", shown(told), shown(expected)))
+    Err(format!("{what} is {} and must be {}", shown(received), shown(expected)))
 }
 
 /// Checks that no emission up to `lsn` was missing.
@@ -316,7 +318,7 @@ fn judge_silence(next: Option<&Expected>, lsn: u64, last: u64) -> Result<(), Str
         Some(next) if next.lsn <= lsn => {
             Err(format!("up to {lsn} there is nothing, it was said, but {}", next.lsn))
         }
-        _ if lsn > last => Err(format!("it was told of LSN {lsn}, and the log ends at {last}")),
+        _ if lsn > last => Err(format!("LSN {lsn} was delivered, and the log ends at {last}")),
         _ => Ok(()),
     }
 }
@@ -350,11 +352,10 @@ pub(crate) fn judge_missing(
 ) -> Result<(), String> {
     let kept = if allowance.forgets { u64::MAX } else { floor.highest.min(allowance.floor) };
     match signal.emissions.get(count as usize) {
-        None => Err(format!("it was told that something is gone, and it had all {count}")),
-        Some(next) if next.lsn > floor.told.min(kept) => Err(format!(
-            "it was told that something is gone, and {} comes next, which must be there",
-            next.lsn
-        )),
+        None => Err(format!("it got a stale notice, and it had all {count}")),
+        Some(next) if next.lsn > floor.received.min(kept) => {
+            Err(format!("it got a stale notice, and {} comes next, which must be there", next.lsn))
+        }
         Some(_) => Ok(()),
     }
 }
@@ -367,8 +368,8 @@ pub(crate) fn judge_floor(
     floor: Floor,
     (last, allowance): (u64, &Allowance),
 ) -> Result<(), String> {
-    let Floor { told: floor, highest } = floor;
-    let said = || format!("{name} is behind {behind} and was told that all is gone up to {floor}");
+    let Floor { received: floor, highest } = floor;
+    let said = || format!("{name} is behind {behind} and got a stale notice up to {floor}");
     let kept = highest.min(allowance.floor);
     let is_emission = |lsn| signal.emissions.binary_search_by_key(&lsn, |emission| emission.lsn).is_ok();
     if floor > last {

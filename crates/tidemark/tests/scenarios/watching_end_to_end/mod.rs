@@ -52,7 +52,7 @@ fn every_subscription_receives_what_a_model_computes_from_the_log() {
         case::run(seed, &mut tally);
     }
     println!("{cases} cases from seed {seed}: {tally:?}");
-    assert!(tally.told > 0 && tally.complete > 0, "somebody was told of something");
+    assert!(tally.received > 0 && tally.complete > 0, "a subscriber got an emission");
     if cases >= MANY {
         for (what, count) in tally.rare() {
             assert!(count > 0, "{what}: not once in {cases} cases");

@@ -1,10 +1,10 @@
 //! The judge of named subscriptions finds planted flaws, as in [`super::flaws`].
 
 use super::errand::{Errand, Manner};
-use super::flaws::{HEAD, Scene, flawless, gone_to, read, told_behind};
+use super::flaws::{HEAD, Scene, flawless, gone_to, read, received_after};
 use super::judge::{Allowance, Evidence};
 use super::names::{Held, effect};
-use super::received::{Begin, End, Name, Refusal, Stretch, Told};
+use super::received::{Begin, End, Name, Received, Refusal, Stretch};
 use tidemark_engine::record::{encode_acknowledgement, encode_command, kind, put_bytes, put_varint};
 use tidemark_engine::{command, record};
 use tidemark_log::{Lsn, Record};
@@ -19,13 +19,13 @@ const NAME: &str = "name";
 /// The position was moved for the first answer, and for each of the first three emissions.
 const ONE_BY_ONE: Moves = &[(&[2], &[2]), (&[3], &[3]), (&[5], &[5]), (&[6], &[6])];
 
-fn held(manner: Manner, from: u64, seq: u64, told: &[Told]) -> Held {
+fn held(manner: Manner, from: u64, seq: u64, received: &[Received]) -> Held {
     let value = (seq == 0 && from == 2).then(|| b"$1\r\n0\r\n".to_vec());
     let begin = Begin::Answer { lsn: from, seq: Some(seq), value };
     let name = Name { query: 0, base: 0 };
     Held {
         errand: Errand { name: NAME.to_owned(), read: read(), manner },
-        stretch: Stretch { told: told.to_vec(), ..Stretch::new(name, begin) },
+        stretch: Stretch { received: received.to_vec(), ..Stretch::new(name, begin) },
         at_least: 0,
         refusal: None,
         has_lost_name: false,
@@ -35,15 +35,15 @@ fn held(manner: Manner, from: u64, seq: u64, told: &[Told]) -> Held {
 /// Returns two consumers: one that received three emissions, and one that continued after the
 /// second of them to the end.
 fn both(manner: Manner) -> Vec<Held> {
-    let mut second = held(manner, 5, 2, &told_behind(2));
+    let mut second = held(manner, 5, 2, &received_after(2));
     second.stretch.end = End::Complete { head: HEAD };
-    vec![held(manner, 2, 0, &told_behind(0)[..3]), second]
+    vec![held(manner, 2, 0, &received_after(0)[..3]), second]
 }
 
 /// As [`both`], but the second consumer continued after all that the first received.
 fn one_behind_the_other(manner: Manner) -> Vec<Held> {
     let mut held_by = both(manner);
-    held_by[1] = held(manner, 6, 3, &told_behind(3));
+    held_by[1] = held(manner, 6, 3, &received_after(3));
     held_by
 }
 
@@ -105,12 +105,12 @@ fn what_is_as_it_must_be_has_no_fault() {
 }
 
 #[test]
-fn what_is_done_with_and_was_told_of_to_nobody_is_found() {
+fn acknowledged_but_undelivered_is_found() {
     let mut held_by = both(Manner::AtLeast);
     held_by.remove(0);
-    finds("3 is done with, and nobody was told of it", ONE_BY_ONE, &held_by);
-    held_by[0] = held(Manner::AtLeast, 2, 0, &told_behind(0)[..2]);
-    finds("6 is done with, and nobody was told of it", ONE_BY_ONE, &held_by);
+    finds("3 is acknowledged, and was delivered to no subscriber", ONE_BY_ONE, &held_by);
+    held_by[0] = held(Manner::AtLeast, 2, 0, &received_after(0)[..2]);
+    finds("6 is acknowledged, and was delivered to no subscriber", ONE_BY_ONE, &held_by);
 }
 
 #[test]
@@ -120,10 +120,10 @@ fn a_place_that_was_lost_is_found() {
     finds("it went on behind 5, and 6 was acknowledged", ONE_BY_ONE, &held_by);
     finds("it went on behind 5, where its position never was", &[(&[3], &[]), (&[6], &[])], &held_by);
     let mut held_by = both(Manner::AtLeast);
-    held_by[1].stretch.told.remove(0);
-    finds("LSN 7 was told where 6 comes next", ONE_BY_ONE, &held_by);
+    held_by[1].stretch.received.remove(0);
+    finds("LSN 7 was delivered where 6 comes next", ONE_BY_ONE, &held_by);
     let mut held_by = both(Manner::AtLeast);
-    held_by[1].stretch.told.pop();
+    held_by[1].stretch.received.pop();
     finds("up to 10 there is nothing", ONE_BY_ONE, &held_by);
     let mut held_by = both(Manner::AtLeast);
     held_by[1].stretch.begin = Begin::Answer { lsn: 5, seq: Some(2), value: Some(b"$1\r\n2\r\n".to_vec()) };
@@ -131,11 +131,11 @@ fn a_place_that_was_lost_is_found() {
 }
 
 #[test]
-fn what_is_told_twice_or_before_it_is_claimed_is_found() {
+fn delivered_twice_or_before_the_claim_is_found() {
     let all: Moves = &[(&[5], &[]), (&[6], &[]), (&[9], &[]), (&[10], &[])];
-    finds("6 was told twice", all, &both(Manner::AtMost));
+    finds("6 was delivered twice", all, &both(Manner::AtMost));
     let less: Moves = &[(&[6], &[]), (&[9], &[])];
-    finds("10 was told, and the position is 9", less, &one_behind_the_other(Manner::AtMost));
+    finds("10 was delivered, and the position is 9", less, &one_behind_the_other(Manner::AtMost));
 }
 
 #[test]
@@ -147,19 +147,19 @@ fn what_is_done_with_behind_the_end_of_a_name_is_found() {
 }
 
 #[test]
-fn what_was_claimed_for_nobody_and_not_told_is_found() {
+fn neither_claimed_nor_delivered_is_found() {
     let all: Moves = &[(&[6], &[]), (&[9], &[]), (&[10], &[])];
     let mut held_by = one_behind_the_other(Manner::AtMost);
-    held_by[1].stretch.told.remove(0);
-    finds("7 was told of to nobody and claimed for nobody", all, &held_by);
+    held_by[1].stretch.received.remove(0);
+    finds("7 was neither delivered nor claimed", all, &held_by);
     let mut held_by = one_behind_the_other(Manner::AtMost);
-    held_by[1].stretch.told.drain(..2);
+    held_by[1].stretch.received.drain(..2);
     assert_eq!(verdict(all, &held_by), Ok(()), "another connection had claimed up to 9");
 }
 
 #[test]
 fn what_is_done_twice_or_not_or_apart_from_its_acknowledgement_is_found() {
-    let held_by = [held(Manner::Exactly, 2, 0, &told_behind(0))];
+    let held_by = [held(Manner::Exactly, 2, 0, &received_after(0))];
     let flawed: [Moves; 6] = [
         &[(&[2], &[2]), (&[3], &[3]), (&[5], &[5, 5]), (&[6], &[6])],
         &[(&[2], &[2]), (&[3], &[3]), (&[5], &[]), (&[6], &[6])],

@@ -4,7 +4,7 @@
 use super::errand::{Errand, Manner};
 use super::judge::{Allowance, judge_end, judge_floor, judge_stretch};
 use super::model::Signal;
-use super::received::{Begin, Floor, Name, Refusal, Stretch, Told};
+use super::received::{Begin, Floor, Name, Received, Refusal, Stretch};
 use std::collections::{BTreeMap, BTreeSet};
 use tidemark_engine::record::{ACKNOWLEDGEMENT, Cursor, LoggedCommand, kind, put_varint};
 use tidemark_log::Record;
@@ -152,7 +152,7 @@ impl Logged {
         let is_squashed = held.errand.manner == Manner::AtMost;
         let stretch = Stretch { name: self.name, is_squashed, ..held.stretch.clone() };
         if let Some(Refusal { behind, lsn, highest, .. }) = &held.refusal {
-            let floor = Floor { told: *lsn, highest: *highest };
+            let floor = Floor { received: *lsn, highest: *highest };
             return judge_floor(signal, self.name, *behind, floor, (last, allowance));
         }
         if let Begin::Answer { lsn, value, .. } = &stretch.begin {
@@ -178,12 +178,12 @@ impl Logged {
     /// to an existing position.
     fn judge_skipped(&self, stretch: &Stretch, signal: &Signal) -> Result<(), String> {
         let mut next = signal.count_at(stretch.began_at()).max(self.name.base);
-        for lsn in stretch.told.iter().map(Told::lsn) {
+        for lsn in stretch.received.iter().map(Received::lsn) {
             let count = signal.count_at(lsn);
             let skipped = signal.emissions.get(next as usize..count.saturating_sub(1) as usize);
             match skipped.and_then(<[_]>::last) {
                 Some(last) if !self.positions.contains(&last.lsn) => {
-                    return Err(format!("{} was told of to nobody and claimed for nobody", last.lsn));
+                    return Err(format!("{} was neither delivered nor claimed", last.lsn));
                 }
                 _ => next = count,
             }
@@ -192,25 +192,25 @@ impl Logged {
     }
 
     fn judge_manner(&self, held: &[&Held], signal: &Signal) -> Result<(), String> {
-        let told = || held.iter().flat_map(|held| &held.stretch.told).map(Told::lsn);
+        let received = || held.iter().flat_map(|held| &held.stretch.received).map(Received::lsn);
         let emissions = signal.emissions.iter().skip(self.name.base as usize).map(|emission| emission.lsn);
         let done: Vec<u64> = emissions.take_while(|lsn| *lsn <= self.position()).collect();
         match held[0].errand.manner {
             Manner::AtLeast => {
-                let told: BTreeSet<u64> = told().collect();
-                match done.iter().find(|lsn| !told.contains(lsn)) {
-                    Some(lsn) => Err(format!("{lsn} is done with, and nobody was told of it")),
+                let received: BTreeSet<u64> = received().collect();
+                match done.iter().find(|lsn| !received.contains(lsn)) {
+                    Some(lsn) => Err(format!("{lsn} is acknowledged, and was delivered to no subscriber")),
                     None => Ok(()),
                 }
             }
             Manner::AtMost => {
                 let mut once = BTreeSet::new();
-                if let Some(lsn) = told().find(|lsn| !once.insert(*lsn)) {
-                    return Err(format!("{lsn} was told twice"));
+                if let Some(lsn) = received().find(|lsn| !once.insert(*lsn)) {
+                    return Err(format!("{lsn} was delivered twice"));
                 }
                 match once.last() {
                     Some(lsn) if *lsn > self.position() => {
-                        Err(format!("{lsn} was told, and the position is {}", self.position()))
+                        Err(format!("{lsn} was delivered, and the position is {}", self.position()))
                     }
                     _ => Ok(()),
                 }

@@ -3,7 +3,7 @@
 use super::browser::latest;
 use super::inbound::PATIENCE;
 use super::read::{Form, Read};
-use super::received::{Begin, End, Name, Refusal, Stretch, Subscription, Told};
+use super::received::{Begin, End, Name, Received, Refusal, Stretch, Subscription};
 use super::web_socket::WebSocket;
 use super::world::World;
 use crate::commands::Generator;
@@ -57,7 +57,7 @@ impl<'w> Page<'w> {
         let mut attempts = 2 + APPETITE;
         while let Err(error) = self.finish() {
             attempts -= 1;
-            assert!(attempts > 0, "nobody ends the server any more: {error}");
+            assert!(attempts > 0, "the server is no longer killed: {error}");
             self.lose_connection();
         }
         self.closed.extend(self.open.into_iter().map(|open| open.subscription));
@@ -172,17 +172,17 @@ impl<'w> Page<'w> {
             return Ok(());
         }
         let at = self.open.iter().position(|open| open.is_live && open.name == name);
-        let at = at.unwrap_or_else(|| panic!("told of {name}, which is not watched: {notice}"));
+        let at = at.unwrap_or_else(|| panic!("notified of {name}, which is not watched: {notice}"));
         match kind {
             "emission" => {
-                let told = Told::Emission {
+                let received = Received::Emission {
                     lsn: number(notice, "lsn"),
                     seq: number(notice, "seq"),
                     value: notice["value"].to_string().into_bytes(),
                     old: None,
                 };
                 let stretch = self.open[at].subscription.stretches.last_mut().expect("it has begun");
-                stretch.told.push(told);
+                stretch.received.push(received);
             }
             "stale" => {
                 let subscription = self.open.swap_remove(at).subscription;
@@ -259,7 +259,7 @@ impl<'w> Page<'w> {
     /// Returns the LSN to resume after.
     fn place(&mut self, subscription: &Subscription) -> u64 {
         let lsns: Vec<u64> =
-            subscription.stretches.iter().flat_map(|stretch| &stretch.told).map(Told::lsn).collect();
+            subscription.stretches.iter().flat_map(|stretch| &stretch.received).map(Received::lsn).collect();
         if self.generator.random.once_in(4) && !lsns.is_empty() {
             return lsns[self.generator.random.below(lsns.len() as u64) as usize];
         }
@@ -271,7 +271,7 @@ impl<'w> Page<'w> {
     fn refuse(&mut self, mut subscription: Subscription, notice: &Value) -> io::Result<()> {
         let last = subscription.stretches.last().expect("it has begun");
         let (name, behind) = (last.name, last.reached());
-        if last.told.is_empty() && matches!(last.begin, Begin::Resumed { .. }) {
+        if last.received.is_empty() && matches!(last.begin, Begin::Resumed { .. }) {
             // The stretch has not begun.
             subscription.stretches.pop();
         }
@@ -326,9 +326,9 @@ impl<'w> Page<'w> {
 /// Returns the number of the last emission on the current connection.
 fn number_of(subscription: &Subscription) -> u64 {
     let last = subscription.stretches.last();
-    let told = last.and_then(|stretch| stretch.told.last());
-    match (told, last.map(|stretch| &stretch.begin)) {
-        (Some(Told::Emission { seq, .. }), _) => *seq,
+    let received = last.and_then(|stretch| stretch.received.last());
+    match (received, last.map(|stretch| &stretch.begin)) {
+        (Some(Received::Emission { seq, .. }), _) => *seq,
         (_, Some(Begin::Answer { seq, .. } | Begin::Resumed { seq, .. })) => seq.unwrap_or(0),
         (_, None) => 0,
     }

@@ -148,13 +148,15 @@ impl Read {
     }
 
     /// Returns whether what a subscriber received equals this answer.
-    pub(crate) fn is_told(&self, told: &[u8], answer: &[u8]) -> bool {
+    pub(crate) fn has_received(&self, received: &[u8], answer: &[u8]) -> bool {
         match self.form {
-            Form::Wire => told == answer,
-            Form::Dice => serde_json::from_slice(told)
-                .is_ok_and(|told: serde_json::Value| told == super::dice_wire::of(&self.words, answer)),
-            Form::Json => serde_json::from_slice(told)
-                .is_ok_and(|told: serde_json::Value| told == super::json::received(&super::json::of(answer))),
+            Form::Wire => received == answer,
+            Form::Dice => serde_json::from_slice(received).is_ok_and(|received: serde_json::Value| {
+                received == super::dice_wire::of(&self.words, answer)
+            }),
+            Form::Json => serde_json::from_slice(received).is_ok_and(|received: serde_json::Value| {
+                received == super::json::received(&super::json::of(answer))
+            }),
         }
     }
 

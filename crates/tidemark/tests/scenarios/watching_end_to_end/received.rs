@@ -42,7 +42,7 @@ pub(crate) struct Stretch {
     pub(crate) begin: Begin,
     /// Whether only the latest emissions were requested.
     pub(crate) is_squashed: bool,
-    pub(crate) told: Vec<Told>,
+    pub(crate) received: Vec<Received>,
     pub(crate) end: End,
 }
 
@@ -57,7 +57,7 @@ pub(crate) enum Begin {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Told {
+pub(crate) enum Received {
     /// `old` is the replaced value, if the subscriber has requested it.
     Emission { lsn: u64, seq: u64, value: Vec<u8>, old: Option<Vec<u8>> },
     /// There were no other emissions up to here.
@@ -92,19 +92,19 @@ pub(crate) struct Refusal {
 /// one at that time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Floor {
-    pub(crate) told: u64,
+    pub(crate) received: u64,
     pub(crate) highest: u64,
 }
 
 impl Stretch {
     /// Returns a stretch of which only the beginning is known.
     pub(crate) fn new(name: Name, begin: Begin) -> Self {
-        Self { name, begin, is_squashed: false, told: Vec::new(), end: End::Broken }
+        Self { name, begin, is_squashed: false, received: Vec::new(), end: End::Broken }
     }
 
     /// Returns the LSN up to which its subscriber knows everything.
     pub(crate) fn reached(&self) -> u64 {
-        self.told.iter().map(Told::lsn).fold(self.began_at(), u64::max)
+        self.received.iter().map(Received::lsn).fold(self.began_at(), u64::max)
     }
 
     /// Returns the LSN up to which its subscriber knew everything at the beginning.
@@ -115,7 +115,7 @@ impl Stretch {
     }
 }
 
-impl Told {
+impl Received {
     pub(crate) fn lsn(&self) -> u64 {
         match self {
             Self::Emission { lsn, .. } | Self::Progress { lsn } | Self::CaughtUp { lsn } => *lsn,
@@ -126,11 +126,14 @@ impl Told {
 impl Subscription {
     /// Returns the highest number received.
     pub(crate) fn highest(&self) -> u64 {
-        let told = self.stretches.iter().flat_map(|stretch| &stretch.told).filter_map(|told| match told {
-            Told::Emission { seq, .. } => Some(*seq),
-            Told::Progress { .. } | Told::CaughtUp { .. } => None,
-        });
-        told.max().unwrap_or(0)
+        let received =
+            self.stretches.iter().flat_map(|stretch| &stretch.received).filter_map(
+                |received| match received {
+                    Received::Emission { seq, .. } => Some(*seq),
+                    Received::Progress { .. } | Received::CaughtUp { .. } => None,
+                },
+            );
+        received.max().unwrap_or(0)
     }
 
     /// Returns the LSN up to which its subscriber has processed everything.

@@ -4,7 +4,7 @@
 
 use super::inbound::PATIENCE;
 use super::read::Read;
-use super::received::{Begin, End, Floor, Name, Refusal, Stretch, Subscription, Told};
+use super::received::{Begin, End, Floor, Name, Received, Refusal, Stretch, Subscription};
 use super::stream::{Connection, Frame, content, elements, number};
 use super::world::World;
 use super::writer::line;
@@ -80,7 +80,7 @@ impl<'w> Subscriber<'w> {
         // The first attempt may use the connection of a server that has gone.
         if self.finish().is_err() {
             self.lose_connection();
-            self.finish().expect("nobody ends the server any more");
+            self.finish().expect("the server is no longer killed");
         }
         self.closed.extend(self.open.into_iter().map(|open| open.subscription));
         self.closed
@@ -182,34 +182,34 @@ impl<'w> Subscriber<'w> {
         loop {
             let left = until.saturating_duration_since(Instant::now());
             let Some(frame) = self.connection()?.next(left)? else { return Ok(()) };
-            assert!(self.take(&frame), "nobody has asked: {}", frame.text());
+            assert!(self.take(&frame), "unrequested: {}", frame.text());
         }
     }
 
     /// Notes a frame; returns whether it is about a subscription.
     fn take(&mut self, frame: &Frame) -> bool {
         let parts = frame.elements();
-        let told = match (frame.word(), parts.as_slice()) {
-            (b"emission", [_, _, lsn, seq, value, old @ ..]) => Ok(Told::Emission {
+        let received = match (frame.word(), parts.as_slice()) {
+            (b"emission", [_, _, lsn, seq, value, old @ ..]) => Ok(Received::Emission {
                 lsn: number(lsn),
                 seq: number(seq),
                 value: value.to_vec(),
                 old: old.first().map(|old| old.to_vec()),
             }),
-            (b"progress", [_, _, lsn]) => Ok(Told::Progress { lsn: number(lsn) }),
-            (b"caught-up", [_, _, lsn]) => Ok(Told::CaughtUp { lsn: number(lsn) }),
+            (b"progress", [_, _, lsn]) => Ok(Received::Progress { lsn: number(lsn) }),
+            (b"caught-up", [_, _, lsn]) => Ok(Received::CaughtUp { lsn: number(lsn) }),
             (b"stale", [_, _, at, floor]) => {
-                let floor = Floor { told: number(floor), highest: self.world.floor() };
+                let floor = Floor { received: number(floor), highest: self.world.floor() };
                 Err(End::Stale { at: number(at), floor })
             }
             _ => return false,
         };
         let name = Name::parse(content(parts[1]));
         let at = self.open.iter().position(|open| open.is_live && open.name() == name);
-        let at = at.unwrap_or_else(|| panic!("told of {name}, which is not watched: {}", frame.text()));
+        let at = at.unwrap_or_else(|| panic!("notified of {name}, which is not watched: {}", frame.text()));
         let stretch = self.open[at].subscription.stretches.last_mut().expect("a subscription has begun");
-        match told {
-            Ok(told) => stretch.told.push(told),
+        match received {
+            Ok(received) => stretch.received.push(received),
             Err(stale) => {
                 stretch.end = stale;
                 self.close(at);
@@ -341,7 +341,7 @@ impl<'w> Subscriber<'w> {
         if !self.generator.random.once_in(4) {
             return subscription.reached();
         }
-        let lsns = subscription.stretches.iter().flat_map(|stretch| &stretch.told).map(Told::lsn);
+        let lsns = subscription.stretches.iter().flat_map(|stretch| &stretch.received).map(Received::lsn);
         let mut lsns: Vec<u64> = lsns.collect();
         lsns.extend(subscription.stretches.first().map(Stretch::began_at));
         lsns[self.generator.random.below(lsns.len() as u64) as usize]
@@ -472,14 +472,19 @@ impl<'w> Subscriber<'w> {
         let Some(at) = self.any_open() else { return Ok(()) };
         let open = &self.open[at];
         let (name, key) = (open.name(), open.subscription.read.key());
-        let told = open.subscription.stretches.last().and_then(|stretch| {
-            stretch.told.iter().rev().find(|told| matches!(told, Told::Emission { .. })).map(Told::lsn)
+        let received = open.subscription.stretches.last().and_then(|stretch| {
+            stretch
+                .received
+                .iter()
+                .rev()
+                .find(|received| matches!(received, Received::Emission { .. }))
+                .map(Received::lsn)
         });
-        let Some(lsn) = told else { return Ok(()) };
+        let Some(lsn) = received else { return Ok(()) };
         let words = [b"EMITACK".to_vec(), key, name.to_string().into_bytes(), lsn.to_string().into_bytes()];
         let answer = self.ask(&words)?;
         let is_open = self.open.iter().any(|open| open.name() == name);
-        assert!(!is_open || answer.text() == "+OK", "{name} has told {lsn}: {}", answer.text());
+        assert!(!is_open || answer.text() == "+OK", "{name} has reported {lsn}: {}", answer.text());
         Ok(())
     }
 

@@ -73,7 +73,7 @@ impl World {
         self.head.store(head, Ordering::Release);
     }
 
-    /// Returns the highest floor that a subscriber may have been told.
+    /// Returns the highest floor that a subscriber may have received.
     pub(crate) fn floor(&self) -> u64 {
         self.floor.load(Ordering::Acquire)
     }

@@ -40,7 +40,7 @@ class WatchByLettuce {
         if (emission.has("error")) throw new IllegalStateException(line);
         long number = emission.get("seq").getAsLong();
         if (isAnswer && !emission.has("value")) {
-            seq = number; // emissions behind it follow
+            seq = number; // emissions after it follow
         } else if (isAnswer || number == seq + 1 || emission.has("reason")) {
             lsn = emission.get("lsn").getAsLong();
             seq = number;

@@ -12,7 +12,7 @@ use kameo::message::{Context, Message};
 use tokio::runtime::Runtime;
 
 pub(super) fn peer() -> Peer {
-    Peer::of::<Kameo>("kameo", "an actor of kameo for each who listens: tell, and ask for an await")
+    Peer::of::<Kameo>("kameo", "an actor of kameo for each receiver: tell, and ask for an await")
 }
 
 struct Kameo;

@@ -22,22 +22,22 @@ pub(super) fn peers() -> Vec<Peer> {
     vec![
         Peer::of::<Through<unbounded::Std>>(
             "std_mpsc",
-            "std::sync::mpsc::channel, one for each who listens, and one thread that receives from all",
+            "std::sync::mpsc::channel, one for each receiver, and one thread that receives from all",
         ),
         #[cfg(feature = "peers")]
         Peer::of::<Through<unbounded::Crossbeam>>(
             "crossbeam",
-            "crossbeam_channel::unbounded, one for each who listens, and one thread that receives from all",
+            "crossbeam_channel::unbounded, one for each receiver, and one thread that receives from all",
         ),
         #[cfg(feature = "peers")]
         Peer::of::<Through<unbounded::Kanal>>(
             "kanal",
-            "kanal::unbounded, one for each who listens, and one thread that receives from all",
+            "kanal::unbounded, one for each receiver, and one thread that receives from all",
         ),
         #[cfg(feature = "peers")]
         Peer::of::<Through<unbounded::Flume>>(
             "flume",
-            "flume::unbounded, one for each who listens, and one thread that receives from all",
+            "flume::unbounded, one for each receiver, and one thread that receives from all",
         ),
     ]
 }

@@ -40,7 +40,7 @@ mod tests {
     use super::{Scenario, suite};
 
     #[test]
-    fn everybody_is_compared_with_a_circuit_that_is_entered_by_a_lane() {
+    fn all_peers_are_compared_with_a_circuit_entered_by_a_lane() {
         let rows = suite();
         for scenario in Scenario::ALL {
             let group = scenario.description().group;

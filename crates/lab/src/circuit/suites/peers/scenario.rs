@@ -65,7 +65,7 @@ impl Scenario {
             Self::FanOut => (
                 "fan-out",
                 "Peers.fan_out_",
-                "sending 10,000 to five who listen on another core, until the last is received, each of the 10,000; counted",
+                "sending 10,000 to five receivers on another core, until the last is received, each of the 10,000; counted",
             ),
             Self::Latency { per_second: 10_000 } => (
                 "latency at 10,000 a second",

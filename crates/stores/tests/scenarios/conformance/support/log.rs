@@ -8,7 +8,7 @@ use tidemark_counter::store::{Error, Receipt, Store};
 use tidemark_log::{FileStorage, Snapshots};
 use tidemark_stores::{LogOptions, LogStore};
 
-/// Tells this test binary, as a child process, to commit in this folder until it is killed.
+/// Makes this test binary, as a child process, commit in this folder until it is killed.
 const FOLDER: &str = "TIDEMARK_STORES_FOLDER";
 
 /// Uses small segments and frequent snapshots.
@@ -60,7 +60,7 @@ fn commit_until_killed(folder: &Path) -> ! {
         let receipt = store.commit(&batch("writer", claim, sequence, &[("batches", 1), (&other, 1)]));
         assert_eq!(receipt.expect("a receipt"), Receipt::Applied);
         println!("acknowledged {sequence}");
-        std::io::stdout().flush().expect("somebody reads");
+        std::io::stdout().flush().expect("a reader is there");
     }
     unreachable!("numbers do not end")
 }

@@ -17,13 +17,13 @@ use tidemark_stores::{
 const DEADLINE: Duration = Duration::from_mins(1);
 
 /// A place that only one test uses. All its stores have the same contents.
-pub(crate) enum Place {
+pub(crate) enum TestStore {
     Memory(Memory),
     Log { store: LogStore, directory: TempDir },
     Server { running: Arc<Running>, space: String },
 }
 
-impl Place {
+impl TestStore {
     pub(crate) fn memory() -> Self {
         Self::Memory(Memory::default())
     }

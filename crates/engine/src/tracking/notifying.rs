@@ -3,7 +3,7 @@
 use super::broadcast::Broadcast;
 use super::changed::Changed;
 use super::totals::TrackingLimits;
-use super::tracker::{Invalidation, Stale, Tell, Tracker};
+use super::tracker::{Invalidation, Notifier, Stale, Tracker};
 use super::trackers::Tracking;
 use crate::command::flags;
 use crate::context::Keys;
@@ -67,13 +67,13 @@ impl Engine {
         }
     }
 
-    /// Registers a client for invalidations. `tell` is called when messages wait that connection
+    /// Registers a client for invalidations. `notify` is called when messages wait that connection
     /// `taker` can take.
-    pub fn track(&self, taker: u64, tell: Tell) -> Arc<Tracker> {
+    pub fn track(&self, taker: u64, notify: Notifier) -> Arc<Tracker> {
         let tracking = self.tracking();
         let _switching = tracking.switching.lock().unwrap_or_else(PoisonError::into_inner);
         let id = tracking.last_id.fetch_add(1, Ordering::Relaxed) + 1;
-        let tracker = Arc::new(Tracker::new(id, taker, tell));
+        let tracker = Arc::new(Tracker::new(id, taker, notify));
         let mut trackers = tracking.trackers.write().unwrap_or_else(PoisonError::into_inner);
         trackers.insert(id, Arc::clone(&tracker));
         tracker
@@ -147,7 +147,7 @@ impl Engine {
         let mut keys = self.keys(locked, call.db, call.now_us);
         if keys.exists(key) {
             let readers = std::iter::once(reader).collect();
-            self.tell_readers(&Changed { key: key.into(), readers }, None);
+            self.notify_readers(&Changed { key: key.into(), readers }, None);
         } else {
             self.remember_key(keys.shard_mut(key), key, reader);
         }
@@ -165,7 +165,7 @@ impl Engine {
         let forgotten = shard.interest_mut().tracked.forget_any(|| self.random());
         shard.drop_interest_if_empty();
         let Some(changed) = forgotten else { return false };
-        self.tell_readers(&changed, None);
+        self.notify_readers(&changed, None);
         true
     }
 
@@ -178,7 +178,7 @@ impl Engine {
         moment: Option<Moment>,
         broadcasts: &mut Vec<Arc<Broadcast>>,
     ) {
-        self.tell_readers(changed, moment);
+        self.notify_readers(changed, moment);
         self.tracking().prefixes.matching(&changed.key, |broadcast| {
             if broadcast.add(&changed.key, moment) {
                 broadcasts.push(Arc::clone(broadcast));
@@ -193,14 +193,14 @@ impl Engine {
         trackers.values().for_each(|tracker| tracker.add(Invalidation::new(Stale::Everything, moment)));
     }
 
-    fn tell_readers(&self, changed: &Changed, moment: Option<Moment>) {
+    fn notify_readers(&self, changed: &Changed, moment: Option<Moment>) {
         if changed.readers.is_empty() {
             return;
         }
         let spared = moment.and_then(|moment| moment.spared);
         let trackers = self.tracking().trackers.read().unwrap_or_else(PoisonError::into_inner);
-        let told = changed.readers.iter().filter(|reader| Some(**reader) != spared);
-        for tracker in told.filter_map(|reader| trackers.get(reader)) {
+        let notified = changed.readers.iter().filter(|reader| Some(**reader) != spared);
+        for tracker in notified.filter_map(|reader| trackers.get(reader)) {
             tracker.add(Invalidation::new(Stale::Key(Arc::clone(&changed.key)), moment));
         }
     }

@@ -23,21 +23,21 @@ impl Engine {
     /// Publishes the events of the commands under these locks. `lsn` is their record, if one was
     /// needed.
     #[cold]
-    pub(crate) fn tell_events(&self, keys: &mut Keys<'_>, lsn: Option<Lsn>, durable: bool) {
+    pub(crate) fn publish_events(&self, keys: &mut Keys<'_>, lsn: Option<Lsn>, durable: bool) {
         let events = keys.events.take();
         // Without a record, either nothing changed, or the log refused the change; then no event is
         // published.
         if lsn.is_some() || !self.is_ahead_of_log() {
-            self.events().tell(&events, Cause { lsn, durable });
+            self.events().publish(&events, Cause { lsn, durable });
         }
     }
 
     /// Publishes the expiry of a key, with the LSN of its record.
-    pub(crate) fn tell_expiry(&self, db: u8, key: &[u8], lsn: Lsn) {
+    pub(crate) fn publish_expiry(&self, db: u8, key: &[u8], lsn: Lsn) {
         let mut events = self.events().gather();
         if events.are_wanted() {
             events.add(EventClasses::EXPIRED, db, EXPIRED, key);
-            self.events().tell(&events.take(), Cause { lsn: Some(lsn), durable: false });
+            self.events().publish(&events.take(), Cause { lsn: Some(lsn), durable: false });
         }
     }
 }
