@@ -211,6 +211,7 @@ impl Generator {
             {
                 self.amount(name)
             }
+            _ if self.group == Group::Series => self.of_series(name),
             "epoch" => self.random.below(3).to_string().into(),
             "user" | "request" if self.group == Group::Pool => {
                 self.random.pick(&["u1", "u2", "u3", "u4"]).into()
@@ -250,7 +251,18 @@ impl Generator {
                 .into(),
             "type" => self
                 .random
-                .pick(&["string", "list", "hash", "set", "zset", "counter", "limit", "pool", "stream"])
+                .pick(&[
+                    "string",
+                    "list",
+                    "hash",
+                    "set",
+                    "zset",
+                    "counter",
+                    "limit",
+                    "pool",
+                    "tsdb-type",
+                    "stream",
+                ])
                 .into(),
             "db" | "destination-db" | "index1" | "index2" => {
                 self.random.pick(&["0", "1", "2", "1", "15", "16", "-1", "x"]).into()
@@ -262,7 +274,7 @@ impl Generator {
 
     /// A key, mostly of the command's own type, sometimes of any.
     fn key(&mut self) -> Vec<u8> {
-        let kinds = ["string", "list", "hash", "set", "zset", "limit", "counter", "pool"];
+        let kinds = ["string", "list", "hash", "set", "zset", "limit", "counter", "pool", "series"];
         let own = match self.group {
             Group::String | Group::Bitmap => 0,
             Group::List => 1,
@@ -272,10 +284,59 @@ impl Generator {
             Group::Limit => 5,
             Group::Counter => 6,
             Group::Pool => 7,
-            _ => self.random.below(8) as usize,
+            Group::Series => 8,
+            _ => self.random.below(9) as usize,
         };
-        let kind = if self.random.once_in(12) { self.random.below(8) as usize } else { own };
+        let kind = if self.random.once_in(12) { self.random.below(9) as usize } else { own };
         format!("{}:{}", kinds[kind], self.random.below(5)).into()
+    }
+
+    /// An argument of a command on series. Times are small, so that ranges, late points and second
+    /// points at a time are common.
+    fn of_series(&mut self, name: &str) -> Vec<u8> {
+        let time = self.random.below(400).to_string();
+        match name {
+            "timestamp" if self.random.once_in(40) => {
+                self.random.pick(&["-1", "x", "9223372036854775807"]).into()
+            }
+            "timestamp" => time.into(),
+            "from" if self.random.once_in(3) => b"-".to_vec(),
+            "to" if self.random.once_in(3) => b"+".to_vec(),
+            "from" | "to" | "align" => time.into(),
+            "value" | "addend" | "subtrahend" | "min" | "max" => {
+                self.random.pick(&["1", "2", "-3", "2.5", "0.1", "1e300", "nan", "x"]).into()
+            }
+            "period" | "max-time-diff" => self.random.pick(&["0", "5", "100", "1000", "-1"]).into(),
+            "max-val-diff" => self.random.pick(&["0", "1", "2.5", "x"]).into(),
+            "size" => self.random.pick(&["48", "128", "4096", "50"]).into(),
+            "policy" => self.random.pick(&["block", "first", "last", "min", "max", "sum", "x"]).into(),
+            "label" => self.random.pick(&["room", "floor", "unit"]).into(),
+            "filter" => {
+                let filters =
+                    ["room=1", "room=(1,2,-3)", "floor=2", "unit!=1", "floor=", "room!=(2.5)", "unit=nan"];
+                self.random.pick(&filters).into()
+            }
+            "aggregator" => {
+                let aggregators = [
+                    "avg",
+                    "sum,count",
+                    "min,max",
+                    "first,last",
+                    "range",
+                    "std.s",
+                    "var.p",
+                    "twa",
+                    "countall",
+                    "rate",
+                ];
+                self.random.pick(&aggregators).into()
+            }
+            "reducer" => self.random.pick(&["avg", "sum", "max", "count", "last"]).into(),
+            "bucket-duration" => self.random.pick(&["1", "10", "50", "100", "0"]).into(),
+            "bucket-timestamp" => self.random.pick(&["start", "mid", "end", "-", "x"]).into(),
+            "count" => (1 + self.random.below(9)).to_string().into(),
+            _ => self.text(),
+        }
     }
 
     fn time(&mut self, name: &str, unit_ms: u64) -> Vec<u8> {

@@ -7,7 +7,7 @@ use tidemark_server::{command_table, is_watching, read_of};
 
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/commands.md");
 
-const GROUPS: [(Group, &str); 15] = [
+const GROUPS: [(Group, &str); 16] = [
     (Group::String, "Strings"),
     (Group::Bitmap, "Bits"),
     (Group::Generic, "Keys"),
@@ -18,6 +18,7 @@ const GROUPS: [(Group, &str); 15] = [
     (Group::Counter, "Counters"),
     (Group::Limit, "Limiters"),
     (Group::Pool, "Pools"),
+    (Group::Series, "Time series"),
     (Group::Transactions, "Transactions"),
     (Group::PubSub, "Publish and subscribe"),
     (Group::Connection, "Connection"),
