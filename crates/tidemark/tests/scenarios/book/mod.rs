@@ -149,6 +149,7 @@ run_pages! {
     keyspace_notifications_works: "docs/keyspace-notifications.md",
     limits_works: "docs/limits.md",
     pools_works: "docs/pools.md",
+    series_works: "docs/series.md",
     watching_works: "docs/watching.md",
     watching_http_works: "docs/watching-http.md",
 }
