@@ -51,7 +51,7 @@ pub trait Sample:
     /// Whether the value is NaN.
     fn is_nan(self) -> bool;
 
-    /// Returns the sum of two values; `None` if the type cannot have it.
+    /// Returns the sum of two values; `None` if it is beyond the range of the type.
     fn plus(self, other: Self) -> Option<Self>;
 }
 
@@ -80,7 +80,8 @@ impl Sample for f64 {
 
     #[inline]
     fn plus(self, other: Self) -> Option<Self> {
-        Some(self + other)
+        let sum = self + other;
+        (sum.is_finite() || !self.is_finite() || !other.is_finite()).then_some(sum)
     }
 }
 

@@ -4,6 +4,7 @@ use super::group::Group;
 use super::key_spec::KeySpec;
 use crate::context::Context;
 use crate::error::CommandError;
+use crate::value::Object;
 use crate::watch::part::{Part, PartOf};
 
 /// Executes a command on keys whose shards are locked. `args[0]` is the command's name; the arity
@@ -83,6 +84,9 @@ pub(crate) enum Misses {
 /// Returns how a command with options uses its keys for given arguments.
 pub(crate) type KeyUsesOf = fn(&[&[u8]]) -> &'static [&'static str];
 
+/// Returns how many elements a command visits in the value of its key, for given arguments.
+pub(crate) type EffortOf = fn(&Object, &[&[u8]]) -> usize;
+
 /// A row of the command table.
 pub struct Command {
     /// Number in the log; unique and permanent.
@@ -127,9 +131,11 @@ pub struct Command {
     pub(crate) extension: Extension,
     /// What its reply depends on, if it reads keys.
     pub(crate) answer: Answer,
-    /// Whether it visits all elements of its keys, or all keys. False for a command on a range,
-    /// whose cost is that of the range.
+    /// Whether it may visit many elements: all of its keys', those in a range that `effort_of`
+    /// estimates, or all keys. False for other commands on a range, whose cost is that of the range.
     pub visits_all: bool,
+    /// Returns how many elements it visits, if its arguments decide that.
+    pub(crate) effort_of: Option<EffortOf>,
     /// Access categories besides those of its flags and group.
     pub categories: &'static [&'static str],
     /// Access categories of its flags and group that it is not in.
@@ -171,6 +177,7 @@ impl Command {
             extension: Extension::None,
             answer: Answer::Unsaid,
             visits_all: false,
+            effort_of: None,
             categories: &[],
             excluded_categories: &[],
             tips: &[],
@@ -262,6 +269,15 @@ impl Command {
     #[must_use]
     pub(crate) const fn visiting_all(mut self) -> Self {
         self.visits_all = true;
+        self
+    }
+
+    /// Marks it as visiting what its arguments say, which may be many elements. With many of them it
+    /// is offloaded; one that may concern every key always is.
+    #[must_use]
+    pub(crate) const fn visiting(mut self, effort_of: EffortOf) -> Self {
+        self.visits_all = true;
+        self.effort_of = Some(effort_of);
         self
     }
 

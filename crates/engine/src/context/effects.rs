@@ -1,7 +1,9 @@
 //! Effects of a command other than its reply.
 
 use crate::blocking::waiter::Block;
+use crate::error::CommandError;
 use crate::execute::noted::Noted;
+use crate::wire::reply::Reply;
 use tidemark_log::Lsn;
 
 /// A command that is logged in place of the one that ran.
@@ -45,6 +47,33 @@ pub(crate) struct RareEffects {
     pub(crate) leased: Vec<(u8, Vec<u8>)>,
     /// Request to block the client.
     pub(crate) block: Option<Box<Block>>,
+    /// Writes the reply from references that the handler has taken.
+    pub(crate) rest: Option<Rest>,
+}
+
+/// The rest of a read: what it does with the references that its handler took under the locks. Runs
+/// without locks where the caller can release them first.
+pub(crate) struct Rest(Box<dyn FnOnce(&mut Reply) -> Result<(), CommandError> + Send>);
+
+impl Rest {
+    pub(crate) fn new(write: impl FnOnce(&mut Reply) -> Result<(), CommandError> + Send + 'static) -> Self {
+        Self(Box::new(write))
+    }
+
+    /// Writes the reply, or the error in place of it.
+    pub(crate) fn write(self, reply: &mut Reply) {
+        let mark = reply.len();
+        if let Err(error) = (self.0)(reply) {
+            reply.truncate(mark);
+            reply.error(&error);
+        }
+    }
+}
+
+impl std::fmt::Debug for Rest {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Rest")
+    }
 }
 
 impl Effects {

@@ -50,6 +50,7 @@ impl Engine {
             }
         }
         keys.set_terms(terms.durable, refusal);
+        keys.release_early();
         let mark = reply.len();
         self.run(call, &mut keys, reply);
         let lsn = self.log_effects(call, &keys.effects, room, reply, mark);
@@ -72,7 +73,8 @@ impl Engine {
     }
 
     /// Handles the rare consequences of a command: evaluates watched reads, invalidates client-side
-    /// caches, publishes events, serves blocked clients, or blocks the client itself.
+    /// caches, publishes events, serves blocked clients, blocks the client itself, or writes the rest
+    /// of its reply without locks.
     #[cold]
     fn attend<'e>(
         &'e self,
@@ -81,9 +83,9 @@ impl Engine {
         mut keys: Keys<'e>,
         lsn: Option<Lsn>,
         durable: bool,
-        reply: &Reply,
+        reply: &mut Reply,
     ) -> Option<Box<Blocked<'e>>> {
-        let RareEffects { noted, ready, block, leased, .. } = keys.effects.take_rare();
+        let RareEffects { noted, ready, block, leased, rest, .. } = keys.effects.take_rare();
         if let Some(lsn) = lsn
             && !leased.is_empty()
         {
@@ -108,6 +110,9 @@ impl Engine {
         } else {
             keys.effects = Effects::default();
             self.serve(keys, ready);
+        }
+        if let Some(rest) = rest {
+            rest.write(reply);
         }
         self.remove_met(call, &expired, terms.reader);
         None

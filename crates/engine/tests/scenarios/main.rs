@@ -20,6 +20,7 @@ mod pools;
 mod randomness;
 mod refused;
 mod replay;
+mod series;
 mod sets;
 mod sort;
 mod sorted_sets;

@@ -173,6 +173,16 @@ impl ExactSum {
         self.superaccumulator().rounded()
     }
 
+    /// Returns the sum divided by `count`, which is finite even where the sum is not.
+    pub(crate) fn mean(&mut self, count: u64) -> f64 {
+        let sum = self.rounded();
+        if !sum.is_infinite() {
+            return sum / count as f64;
+        }
+        self.move_parts();
+        self.superaccumulator().scaled_down() / count as f64 * Superaccumulator::SCALE
+    }
+
     /// Begins again at zero.
     pub(crate) fn clear(&mut self) {
         self.count = 0;

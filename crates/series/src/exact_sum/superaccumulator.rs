@@ -62,8 +62,22 @@ impl Superaccumulator {
         }
     }
 
+    /// What [`Superaccumulator::scaled_down`] divides by: 2^64, above every number of numbers.
+    pub(super) const SCALE: f64 = 18_446_744_073_709_551_616.0;
+
     /// Returns the sum, rounded to the nearest number, ties to even; a zero is positive.
     pub(super) fn rounded(&self) -> f64 {
+        self.divided(0)
+    }
+
+    /// Returns a large sum divided by [`Superaccumulator::SCALE`], so that it is finite.
+    pub(super) fn scaled_down(&self) -> f64 {
+        self.divided(64)
+    }
+
+    /// Returns the sum divided by a power of two, rounded; the result may not be subnormal unless the
+    /// power is 0.
+    fn divided(&self, power: u32) -> f64 {
         if self.special != 0.0 {
             return self.special;
         }
@@ -71,7 +85,7 @@ impl Superaccumulator {
         let magnitude = if negative { self.negated() } else { self.words };
         let Some(top) = magnitude.iter().rposition(|word| *word != 0) else { return 0.0 };
         let bits = 64 * top as u32 + 64 - magnitude[top].leading_zeros();
-        let rounded = round(&magnitude, bits);
+        let rounded = round(&magnitude, bits, power);
         if negative { -rounded } else { rounded }
     }
 
@@ -88,8 +102,8 @@ impl Superaccumulator {
     }
 }
 
-/// Returns the nearest number to a magnitude of `bits` bits, at least one.
-fn round(magnitude: &[u64; WORDS], bits: u32) -> f64 {
+/// Returns the nearest number to a magnitude of `bits` bits, at least one, divided by `2^power`.
+fn round(magnitude: &[u64; WORDS], bits: u32, power: u32) -> f64 {
     let bit = |index: u32| magnitude[index as usize / 64] >> (index % 64) & 1 == 1;
     // The lowest bit of the result; a subnormal number has them all.
     let lowest = bits.saturating_sub(53);
@@ -104,7 +118,8 @@ fn round(magnitude: &[u64; WORDS], bits: u32) -> f64 {
         }
     }
     // The mantissa's highest bit, and the bit more that rounding may give it, count the exponent up.
-    let bits = (u64::from(lowest) << 52) + mantissa;
+    let exponent = lowest.checked_sub(power).expect("only large sums are divided");
+    let bits = (u64::from(exponent) << 52) + mantissa;
     if bits > f64::INFINITY.to_bits() { f64::INFINITY } else { f64::from_bits(bits) }
 }
 
@@ -161,6 +176,9 @@ mod tests {
         assert_eq!(sum(&[5e-324; 3]), 1.5e-323);
         assert_eq!(sum(&[f64::MIN_POSITIVE, -5e-324]), 2.225_073_858_507_201e-308);
         assert_eq!(sum(&[-1e16]), -1e16);
+        let mut large = Superaccumulator::default();
+        [1.5e308, 1.5e308].into_iter().for_each(|number| large.add(number));
+        assert_eq!(large.scaled_down() / 2.0 * Superaccumulator::SCALE, 1.5e308);
         assert!(sum(&[f64::INFINITY, f64::NEG_INFINITY]).is_nan());
     }
 }

@@ -21,8 +21,8 @@ pub enum Appended<V> {
 /// Why a point is refused. Nothing has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AppendError {
-    /// There is a point at this time, and the policy is [`DuplicatePolicy::Block`].
-    #[error("the series has a point at {0} already; DUPLICATE_POLICY says what shall become of a second")]
+    /// There is a point at this time, and the policy refuses a second.
+    #[error("the series has a point at {0} already, and its duplicate policy refuses this one")]
     Duplicate(i64),
     /// The point is older than the retention allows.
     #[error("{time} is before {floor}, from which on the series keeps its points")]
@@ -33,7 +33,7 @@ pub enum AppendError {
         floor: i64,
     },
     /// The sum of the two values at this time is beyond the type's range.
-    #[error("the sum of the values at {0} is beyond the range of 64-bit integers")]
+    #[error("the sum of the values at {0} is beyond the range of their type")]
     Overflow(i64),
     /// Times do not rise, or there are more or fewer of them than values.
     #[error("points that are appended together must be at rising times, one value each")]
@@ -102,7 +102,8 @@ impl<V: Sample> Series<V> {
                 Ok(Appended::Added)
             }
             Some(old) => {
-                let refused = if duplicates == DuplicatePolicy::Sum {
+                let is_number = !old.is_nan() && !value.is_nan();
+                let refused = if duplicates == DuplicatePolicy::Sum && is_number {
                     AppendError::Overflow(time)
                 } else {
                     AppendError::Duplicate(time)

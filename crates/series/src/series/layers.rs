@@ -4,6 +4,7 @@ use super::columns::{Columns, positions};
 use super::late::{Late, merge};
 use super::piece::{Body, Piece, Scratch};
 use super::{Series, Snapshot};
+use crate::BLOCK_POINTS;
 use crate::block::Summary;
 use crate::sample::Sample;
 use std::collections::VecDeque;
@@ -61,6 +62,14 @@ impl<V: Sample> Series<V> {
     /// points that are in no piece, and a reference for each piece in the range.
     pub fn snapshot(&self, range: RangeInclusive<i64>) -> Snapshot<V> {
         Snapshot::of(&self.layers(), range)
+    }
+
+    /// Returns about how many points are in `range`, at most a block too many at each end. O(log n).
+    pub fn estimate_in(&self, range: RangeInclusive<i64>) -> usize {
+        let from = self.pieces.partition_point(|piece| piece.last < *range.start());
+        let to = self.pieces.partition_point(|piece| piece.first <= *range.end());
+        let in_head = if to == self.pieces.len() { self.head.len() } else { 0 };
+        to.saturating_sub(from) * BLOCK_POINTS + in_head
     }
 
     /// Returns the number of points in `range`. O(blocks in the range), and two blocks decoded.

@@ -12,23 +12,23 @@ pub enum DuplicatePolicy {
     First,
     /// The last value stays.
     Last,
-    /// The lower value stays.
+    /// The lower value stays; a NaN beside a number is refused.
     Min,
-    /// The higher value stays.
+    /// The higher value stays; a NaN beside a number is refused.
     Max,
-    /// The values are added.
+    /// The values are added; a NaN beside a number is refused.
     Sum,
 }
 
 impl DuplicatePolicy {
-    /// Returns the value that stays; `None` if the second is refused. A NaN gives way to a number.
+    /// Returns the value that stays; `None` if the second is refused. A number and a NaN have no
+    /// minimum, maximum or sum.
     pub(crate) fn resolve<V: Sample>(self, old: V, new: V) -> Option<V> {
-        let either_is_nan = old.is_nan() || new.is_nan();
         match self {
             Self::Block => None,
             Self::First => Some(old),
             Self::Last => Some(new),
-            Self::Min | Self::Max | Self::Sum if either_is_nan => Some(if old.is_nan() { new } else { old }),
+            Self::Min | Self::Max | Self::Sum if old.is_nan() != new.is_nan() => None,
             Self::Min => Some(if new < old { new } else { old }),
             Self::Max => Some(if new > old { new } else { old }),
             Self::Sum => old.plus(new),

@@ -29,9 +29,17 @@ impl<V: Sample> Snapshot<V> {
         Self { pieces, head, late, floor: layers.floor, range }
     }
 
+    /// Returns the value at exactly `time`, if it is in the range.
+    pub fn get(&self, time: i64) -> Option<V> {
+        self.layers().get(time).filter(|_| self.range.contains(&time))
+    }
+
     /// Reads the points, like [`Series::read`](super::Series::read).
     pub fn read(&self, direction: Direction, reading: &mut impl Reading<V>) {
-        let layers = Layers { pieces: &self.pieces, head: &self.head, late: &self.late, floor: self.floor };
-        layers.read(self.range.clone(), direction, reading);
+        self.layers().read(self.range.clone(), direction, reading);
+    }
+
+    fn layers(&self) -> Layers<'_, V> {
+        Layers { pieces: &self.pieces, head: &self.head, late: &self.late, floor: self.floor }
     }
 }

@@ -165,7 +165,7 @@ impl Accumulator {
             _ => {}
         }
         match aggregation {
-            Aggregation::Avg => self.sum.rounded() / self.count as f64,
+            Aggregation::Avg => self.sum.mean(self.count),
             Aggregation::Sum => self.sum.rounded(),
             Aggregation::Min => self.lowest,
             Aggregation::Max => self.highest,
@@ -193,8 +193,11 @@ impl Accumulator {
         }
         let (sum, squares) = (self.distances.rounded(), self.squares.rounded());
         let about_mean = squares - sum * (sum / self.count as f64);
-        // Rounding can make the difference negative, never a NaN.
-        if about_mean < 0.0 { 0.0 } else { about_mean / divisor as f64 }
+        if !about_mean.is_finite() {
+            return f64::INFINITY;
+        }
+        // Rounding can make the difference negative.
+        about_mean.max(0.0) / divisor as f64
     }
 }
 

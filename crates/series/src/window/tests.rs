@@ -109,6 +109,16 @@ fn nan_is_counted_and_left_out() {
 }
 
 #[test]
+fn results_at_the_ends_of_the_range_are_no_nan() {
+    let mut series = Series::new(Options::default());
+    series.extend(&[1, 2, 11, 12], &[1.7e308, 1.7e308, 1.5e308, -1.5e308]).unwrap();
+    let aggregations = [Aggregation::Avg, Aggregation::Sum, Aggregation::VarP, Aggregation::StdP];
+    let rows = numbers(&series, &window(10, &aggregations, false, 0..=100));
+    assert_eq!(rows[0].1, [1.7e308, f64::INFINITY, 0.0, 0.0]);
+    assert_eq!(rows[1].1, [0.0, 0.0, f64::INFINITY, f64::INFINITY]);
+}
+
+#[test]
 fn a_counter_that_restarts_goes_on_from_zero() {
     let mut series = Series::new(Options::default());
     series.extend(&[0, 10, 20, 30], &[5.0, 8.0, 2.0, 4.0]).unwrap();

@@ -29,7 +29,8 @@ texts! {
     UNIT = "ERR UNIT must be ns, us, ms or s";
     UNIT_FIXED = "ERR the UNIT of a series is fixed when it is created";
     TOO_OLD = "ERR TSDB: Timestamp is older than retention";
-    DUPLICATE = "ERR TSDB: Error at upsert, update is not supported when DUPLICATE_POLICY is set to BLOCK mode";
+    DUPLICATE = "ERR TSDB: Error at upsert, update is not supported when DUPLICATE_POLICY is set to BLOCK mode, or either current or new value is NaN and DUPLICATE_POLICY is MAX/MIN/SUM";
+    SUM_TOO_LARGE = "ERR TSDB: the sum of the two values is out of range";
     INCREMENT = "ERR TSDB: invalid increase/decrease value";
     INCREMENT_OF_NAN = "ERR TSDB: cannot increment/decrement NaN value";
     INCREMENT_TOO_OLD = "ERR TSDB: timestamp must be equal to or higher than the maximum existing timestamp";
@@ -68,8 +69,9 @@ texts! {
     SUBTYPE = "ERR TSDB: unknown subtype, must be one of LABELS|VALUES";
     NOT_FILTER = "ERR TSDB: unknown argument, expected FILTER";
     FILTER_EMPTY = "ERR TSDB: FILTER given with no filter expressions";
+    /// The number is [`super::range::VALUES_MAX`].
     TOO_MANY_ROWS =
-        "ERR the answer has more than 4194304 buckets; give a longer bucket, a shorter range, or COUNT";
+        "ERR the answer has more than 4194304 values; give a longer bucket or a shorter range";
 }
 
 /// Error for a word that is no option of the command.
@@ -81,7 +83,8 @@ pub(super) fn unknown_option(word: &[u8]) -> CommandError {
 pub(super) fn refused(error: AppendError) -> CommandError {
     match error {
         AppendError::TooOld { .. } => TOO_OLD,
-        AppendError::Duplicate(_) | AppendError::Overflow(_) | AppendError::NotRising => DUPLICATE,
+        AppendError::Overflow(_) => SUM_TOO_LARGE,
+        AppendError::Duplicate(_) | AppendError::NotRising => DUPLICATE,
     }
 }
 

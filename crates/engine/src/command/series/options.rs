@@ -104,7 +104,7 @@ impl<'a> Options<'a> {
 }
 
 /// Sets an option that was not given before.
-fn once<T>(option: &mut Option<T>, word: &[u8], value: T) -> Result<(), CommandError> {
+pub(super) fn once<T>(option: &mut Option<T>, word: &[u8], value: T) -> Result<(), CommandError> {
     if option.is_some() {
         let word = crate::command::parse::shown(word);
         return Err(CommandError::Text(format!("ERR syntax error: {word} is given twice").into()));

@@ -2,14 +2,15 @@
 
 use super::adding::bound;
 use super::errors;
+use super::options::once;
 use crate::command::parse::{canonical_integer, float, is};
 use crate::error::CommandError;
-use crate::value::TimeSeries;
+use crate::value::{Object, TimeSeries, TypedValue};
 use std::ops::{ControlFlow, RangeInclusive};
-use tidemark_series::{Aggregation, Buckets, Direction, Reading, Window, Windows};
+use tidemark_series::{Aggregation, Buckets, Direction, Reading, Snapshot, Summary, Window, Windows};
 
-/// Most buckets of an answer.
-const BUCKETS_MAX: usize = 1 << 22;
+/// Most values of an answer that is not written while it is read: those of buckets, groups and joins.
+pub(super) const VALUES_MAX: usize = 1 << 22;
 
 /// Which time of a bucket is returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +44,15 @@ pub(super) struct Range {
     count: Option<usize>,
     align: Option<i64>,
     aggregated: Option<Aggregated>,
+}
+
+/// What is read of one series: its points in the range, which stay as they are while the series
+/// changes, and the points next to them.
+#[derive(Debug)]
+pub(super) struct Source {
+    points: Snapshot<f64>,
+    before: Option<(i64, f64)>,
+    after: Option<(i64, f64)>,
 }
 
 /// The rows of an answer: a time each, and as many values as there are aggregations.
@@ -152,7 +162,7 @@ impl Range {
         let used = if is(word, "LATEST") {
             0
         } else if is(word, "COUNT") {
-            self.count = Some(parse_count(rest)?);
+            once(&mut self.count, word, parse_count(rest)?)?;
             1
         } else if is(word, "FILTER_BY_TS") {
             let times: Vec<i64> = rest.iter().map_while(|word| parse_time(word)).collect();
@@ -160,22 +170,24 @@ impl Range {
                 return Err(errors::TIMES_MISSING);
             }
             let used = times.len();
-            self.times = Some(times);
+            once(&mut self.times, word, times)?;
             used
         } else if is(word, "FILTER_BY_VALUE") {
             let [lowest, highest, ..] = rest else { return Err(errors::VALUES_MISSING) };
             let lowest = float(lowest).map_err(|_| errors::LOWEST)?;
             let highest = float(highest).map_err(|_| errors::HIGHEST)?;
-            self.values = Some(lowest..=highest);
+            once(&mut self.values, word, lowest..=highest)?;
             2
         } else if is(word, "ALIGN") {
-            self.align = Some(self.parse_align(rest.first().ok_or_else(|| errors::arity(args))?)?);
+            let align = rest.first().ok_or_else(|| errors::arity(args))?;
+            let align = self.parse_align(align)?;
+            once(&mut self.align, word, align)?;
             1
         } else if is(word, "AGGREGATION") {
             let [names, duration, ..] = rest else { return Err(errors::AGGREGATION) };
             let duration = canonical_integer(duration).ok_or(errors::AGGREGATION)?;
             let (names, aggregations) = aggregations(names)?;
-            self.aggregate(names, aggregations, duration, at + 3)?;
+            self.aggregate(word, names, aggregations, duration, at + 3)?;
             2
         } else if let Some(aggregated) = &mut self.aggregated
             && is(word, "BUCKETTIMESTAMP")
@@ -203,6 +215,7 @@ impl Range {
     /// Aggregates by buckets of `duration`, behind which the argument at `end` comes.
     pub(super) fn aggregate(
         &mut self,
+        word: &[u8],
         names: Vec<String>,
         aggregations: Vec<Aggregation>,
         duration: i64,
@@ -212,8 +225,7 @@ impl Range {
             return Err(errors::BUCKET);
         }
         let (stamp, empty) = (Stamp::Start, false);
-        self.aggregated = Some(Aggregated { names, aggregations, duration, stamp, empty, end });
-        Ok(())
+        once(&mut self.aggregated, word, Aggregated { names, aggregations, duration, stamp, empty, end })
     }
 
     fn parse_align(&self, word: &[u8]) -> Result<i64, CommandError> {
@@ -249,6 +261,11 @@ impl Range {
         self.count.unwrap_or(usize::MAX)
     }
 
+    /// Returns the same range with at most so many rows.
+    pub(super) fn limited_to(&self, count: usize) -> Self {
+        Self { count: Some(count), ..self.clone() }
+    }
+
     /// Returns the same range with other aggregations and without a limit on rows.
     pub(super) fn for_one_of_several(&self, aggregations: Option<&[Aggregation]>) -> Self {
         let mut range = Self { count: None, ..self.clone() };
@@ -258,54 +275,98 @@ impl Range {
         range
     }
 
+    /// Takes references to what is to be read of a series. O(blocks in the range + log n).
+    pub(super) fn source(&self, series: &TimeSeries) -> Source {
+        let points = series.points();
+        let is_filtered = self.times.is_some() || self.values.is_some();
+        let (mut before, mut after) = (None, None);
+        if self.aggregated.is_some() && !is_filtered {
+            before = self.from.checked_sub(1).and_then(|time| points.at_or_before(time));
+            after = self.to.checked_add(1).and_then(|time| points.at_or_after(time));
+        }
+        Source { points: points.snapshot(self.from..=self.to), before, after }
+    }
+
     /// Reads the rows of a series, the newest first if `reverse`. O(points in the range), less what
     /// blocks' summaries save.
-    pub(super) fn rows(&self, series: &TimeSeries, reverse: bool) -> Result<Rows, CommandError> {
+    pub(super) fn rows(&self, source: &Source, reverse: bool) -> Result<Rows, CommandError> {
         let mut rows = Rows { width: self.width(), times: Vec::new(), values: Vec::new() };
         if self.from > self.to {
             return Ok(rows);
         }
         match &self.aggregated {
-            None => self.read_points(series, reverse, &mut rows),
-            Some(aggregated) => self.read_buckets(series, aggregated, reverse, &mut rows)?,
+            None => self.read_points(source, reverse, &mut rows)?,
+            Some(aggregated) => self.read_buckets(source, aggregated, reverse, &mut rows)?,
         }
         Ok(rows)
     }
 
-    fn read_points(&self, series: &TimeSeries, reverse: bool, rows: &mut Rows) {
-        let count = self.count();
+    /// Whether points are answered as they are.
+    pub(super) fn is_raw(&self) -> bool {
+        self.aggregated.is_none()
+    }
+
+    /// Returns the number of points that are answered, if they are answered as they are. O(blocks),
+    /// O(points) with a filter of values.
+    pub(super) fn count_points(&self, source: &Source) -> usize {
+        if self.from > self.to {
+            return 0;
+        }
+        let mut counting = Counting(0);
+        self.read(source, Direction::Forward, &mut counting);
+        counting.0.min(self.count())
+    }
+
+    /// Calls `visit` with each point that is answered as it is, until it breaks off.
+    pub(super) fn for_each_point(
+        &self,
+        source: &Source,
+        reverse: bool,
+        mut visit: impl FnMut(i64, f64) -> ControlFlow<()>,
+    ) {
+        if self.from > self.to {
+            return;
+        }
+        let mut left = self.count();
+        let mut visit = |time: i64, value: f64| {
+            left -= 1;
+            visit(time, value)?;
+            if left > 0 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        };
         let direction = if reverse { Direction::Backward } else { Direction::Forward };
-        self.read(series, direction, &mut |times: &[i64], values: &[f64]| {
-            let taken = times.len().min(count - rows.len());
+        self.read(source, direction, &mut |times: &[i64], values: &[f64]| {
+            let mut points = times.iter().zip(values);
             if reverse {
-                rows.times.extend(times.iter().rev().take(taken));
-                rows.values.extend(values.iter().rev().take(taken));
+                points.rev().try_for_each(|(time, value)| visit(*time, *value))
             } else {
-                rows.times.extend_from_slice(&times[..taken]);
-                rows.values.extend_from_slice(&values[..taken]);
+                points.try_for_each(|(time, value)| visit(*time, *value))
             }
-            if rows.len() < count { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         });
+    }
+
+    fn read_points(&self, source: &Source, reverse: bool, rows: &mut Rows) -> Result<(), CommandError> {
+        self.for_each_point(source, reverse, |time, value| {
+            rows.push(time, &[value]);
+            if rows.values.len() <= VALUES_MAX { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+        if rows.values.len() > VALUES_MAX { Err(errors::TOO_MANY_ROWS) } else { Ok(()) }
     }
 
     fn read_buckets(
         &self,
-        series: &TimeSeries,
+        source: &Source,
         aggregated: &Aggregated,
         reverse: bool,
         rows: &mut Rows,
     ) -> Result<(), CommandError> {
         let buckets = Buckets::new(aggregated.duration, self.align.unwrap_or(0)).ok_or(errors::BUCKET)?;
-        let points = series.points();
-        let is_filtered = self.times.is_some() || self.values.is_some();
-        let neighbour = |point: Option<(i64, f64)>| point.filter(|_| !is_filtered);
         let window = Window {
             buckets,
             aggregations: aggregated.aggregations.clone(),
             empty: aggregated.empty,
             range: self.from..=self.to,
-            before: neighbour(self.from.checked_sub(1).and_then(|time| points.at_or_before(time))),
-            after: neighbour(self.to.checked_add(1).and_then(|time| points.at_or_after(time))),
+            before: source.before,
+            after: source.after,
         };
         // The last buckets are known only after all before them.
         let wanted = if reverse { usize::MAX } else { self.count() };
@@ -316,7 +377,7 @@ impl Range {
         };
         let mut is_too_long = false;
         let mut windows = Windows::new(&window, |start: i64, results: &[f64]| {
-            is_too_long = rows.len() >= BUCKETS_MAX;
+            is_too_long = rows.values.len() >= VALUES_MAX;
             if is_too_long || rows.len() >= wanted {
                 return ControlFlow::Break(());
             }
@@ -324,7 +385,7 @@ impl Range {
             rows.push(start.max(0).saturating_add(offset), results);
             if rows.len() < wanted { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         });
-        self.read(series, Direction::Forward, &mut windows);
+        self.read(source, Direction::Forward, &mut windows);
         windows.finish();
         if is_too_long {
             return Err(errors::TOO_MANY_ROWS);
@@ -337,13 +398,13 @@ impl Range {
     }
 
     /// Reads the points that pass the filters.
-    fn read(&self, series: &TimeSeries, direction: Direction, reading: &mut impl Reading<f64>) {
-        let points = series.points();
+    fn read(&self, source: &Source, direction: Direction, reading: &mut impl Reading<f64>) {
+        let points = &source.points;
         if let Some(times) = &self.times {
-            self.read_at(series, times, direction, reading);
+            self.read_at(source, times, direction, reading);
         } else if let Some(wanted) = &self.values {
             let mut passed = (Vec::new(), Vec::new());
-            points.read(self.from..=self.to, direction, &mut |times: &[i64], values: &[f64]| {
+            points.read(direction, &mut |times: &[i64], values: &[f64]| {
                 passed.0.clear();
                 passed.1.clear();
                 for (time, value) in times.iter().zip(values).filter(|(_, value)| wanted.contains(value)) {
@@ -357,18 +418,12 @@ impl Range {
                 }
             });
         } else {
-            points.read(self.from..=self.to, direction, reading);
+            points.read(direction, reading);
         }
     }
 
     /// Reads the points at single times.
-    fn read_at(
-        &self,
-        series: &TimeSeries,
-        times: &[i64],
-        direction: Direction,
-        reading: &mut impl Reading<f64>,
-    ) {
+    fn read_at(&self, source: &Source, times: &[i64], direction: Direction, reading: &mut impl Reading<f64>) {
         let mut times: Vec<i64> =
             times.iter().copied().filter(|time| (self.from..=self.to).contains(time)).collect();
         times.sort_unstable();
@@ -378,7 +433,7 @@ impl Range {
         }
         let passes = |value: &f64| self.values.as_ref().is_none_or(|wanted| wanted.contains(value));
         for time in times {
-            if let Some(value) = series.points().get(time).filter(passes)
+            if let Some(value) = source.points.get(time).filter(passes)
                 && reading.run(&[time], &[value]).is_break()
             {
                 return;
@@ -398,6 +453,21 @@ fn parse_count(rest: &[&[u8]]) -> Result<usize, CommandError> {
     usize::try_from(count).ok().filter(|count| *count > 0).ok_or(errors::COUNT_RANGE)
 }
 
+/// Counts points without decoding blocks.
+struct Counting(usize);
+
+impl Reading<f64> for Counting {
+    fn run(&mut self, times: &[i64], _: &[f64]) -> ControlFlow<()> {
+        self.0 += times.len();
+        ControlFlow::Continue(())
+    }
+
+    fn block(&mut self, _: i64, _: i64, count: usize, _: &dyn Fn() -> Summary<f64>) -> bool {
+        self.0 += count;
+        true
+    }
+}
+
 fn parse_stamp(word: &[u8]) -> Option<Stamp> {
     if is(word, "START") || word == b"-" {
         Some(Stamp::Start)
@@ -408,4 +478,11 @@ fn parse_stamp(word: &[u8]) -> Option<Stamp> {
     } else {
         None
     }
+}
+
+/// Returns about how many points a read of a range visits.
+pub(super) fn effort(object: &Object, from: &[u8], to: &[u8]) -> usize {
+    let series = TimeSeries::from_object(object);
+    let range = Range::between(from, to).ok().filter(|range| range.from <= range.to);
+    series.zip(range).map_or(0, |(series, range)| series.points().estimate_in(range.from..=range.to))
 }

@@ -4,12 +4,13 @@ use super::creating::series;
 use super::errors;
 use super::options::POLICIES;
 use super::points::reply_row;
-use super::range::{Range, Rows};
+use super::range::{Range, Rows, Source};
 use crate::command::parse::is;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::value::{TimeSeries, Unit};
 use crate::wire::reply::{Protocol, Reply};
+use std::ops::ControlFlow;
 use tidemark_series::Ignore;
 
 pub(super) fn get(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), CommandError> {
@@ -46,7 +47,28 @@ fn read(ctx: &mut Context<'_, '_>, args: &[&[u8]], reverse: bool) -> Result<(), 
     let series = series(ctx.keys, args[1])?;
     let mut range = Range::between(args[2], args[3])?;
     range.parse_options(args, 4)?;
-    reply_rows(ctx.reply, &range.rows(series, reverse)?);
+    let source = range.source(series);
+    ctx.write_unlocked(move |reply| reply_range(reply, &range, &source, reverse))
+}
+
+/// Writes the points of a range, or its buckets. Points are written while they are read, so the reply
+/// is all that they need memory for.
+pub(super) fn reply_range(
+    reply: &mut Reply,
+    range: &Range,
+    source: &Source,
+    reverse: bool,
+) -> Result<(), CommandError> {
+    if !range.is_raw() {
+        reply_rows(reply, &range.rows(source, reverse)?);
+        return Ok(());
+    }
+    reply.array(range.count_points(source));
+    range.for_each_point(source, reverse, |time, value| {
+        reply_row(reply, time, &[value]);
+        // The client is disconnected, so the rest is of no use.
+        if reply.has_overflowed() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! The rows of the command table for time series.
 
-use super::{adding, creating, reading, several};
+use super::{adding, creating, range, reading, several};
 use crate::command::{Answer, Command, Group, Handler, KeySpec, Run, WriteReach, flags::*};
 
 const fn row(id: u16, name: &'static str, arity: i16, flags: u32, keys: KeySpec, run: Handler) -> Command {
@@ -94,7 +94,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
         .using(&["RO access"])
         .doc("RedisTimeSeries 1.0.0", "O(1)", "key [LATEST]", "Returns the last point of a series."),
     row(558, "ts.range", -4, READONLY, KeySpec::ONE, reading::range)
-        .answering(Answer::Ordered)
+        .answering(Answer::Ordered).visiting(|object, args| range::effort(object, args[2], args[3]))
         .using(&["RO access"])
         .doc(
             "RedisTimeSeries 1.0.0",
@@ -103,7 +103,7 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
             "Returns points between two times, or their aggregation by buckets, the oldest first.",
         ),
     row(559, "ts.revrange", -4, READONLY, KeySpec::ONE, reading::reverse_range)
-        .answering(Answer::Ordered)
+        .answering(Answer::Ordered).visiting(|object, args| range::effort(object, args[2], args[3]))
         .using(&["RO access"])
         .doc(
             "RedisTimeSeries 1.4.0",
@@ -111,20 +111,20 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
             concat!("key from to ", range!()),
             "Returns points between two times, or their aggregation by buckets, the newest first.",
         ),
-    row(560, "ts.mget", -3, READONLY, KeySpec::All, several::get).answering(Answer::Ordered).doc(
+    row(560, "ts.mget", -3, READONLY, KeySpec::All, several::get).answering(Answer::Ordered).visiting_all().doc(
         "RedisTimeSeries 1.0.0",
         "O(N) with N the number of series that have the rarest of the labels",
         "[LATEST] [WITHLABELS | SELECTED_LABELS label [label ...]] FILTER filter [filter ...]",
         "Returns the last point of each series whose labels match.",
     ),
-    row(561, "ts.mrange", -4, READONLY, KeySpec::All, several::range).answering(Answer::Ordered).doc(
+    row(561, "ts.mrange", -4, READONLY, KeySpec::All, several::range).answering(Answer::Ordered).visiting(several::effort).doc(
         "RedisTimeSeries 1.0.0",
         "O(N) with N the number of points in the ranges",
         ranges!(),
         "Returns points between two times of each series whose labels match, or of groups of them, the oldest first.",
     ),
     row(562, "ts.mrevrange", -4, READONLY, KeySpec::All, several::reverse_range)
-        .answering(Answer::Ordered)
+        .answering(Answer::Ordered).visiting(several::effort)
         .doc(
             "RedisTimeSeries 1.4.0",
             "O(N) with N the number of points in the ranges",
@@ -139,10 +139,10 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
         KeySpec::Counted { at: 1 },
         several::range_of_keys,
     )
-    .answering(Answer::Ordered)
+    .answering(Answer::Ordered).visiting(several::effort)
     .using(&["RO access"])
     .doc(
-        "8.10.0",
+        "RedisTimeSeries 8.10.0",
         "O(N*log(N)) with N the number of points in the ranges",
         concat!("numkeys key [key ...] from to ", range!()),
         "Returns points between two times of several series joined by time, the oldest first.",
@@ -155,16 +155,16 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
         KeySpec::Counted { at: 1 },
         several::reverse_range_of_keys,
     )
-    .answering(Answer::Ordered)
+    .answering(Answer::Ordered).visiting(several::effort)
     .using(&["RO access"])
     .doc(
-        "8.10.0",
+        "RedisTimeSeries 8.10.0",
         "O(N*log(N)) with N the number of points in the ranges",
         concat!("numkeys key [key ...] from to ", range!()),
         "Returns points between two times of several series joined by time, the newest first.",
     ),
     row(565, "ts.queryindex", -2, READONLY, KeySpec::All, several::query_index)
-        .answering(Answer::Ordered)
+        .answering(Answer::Ordered).visiting_all()
         .doc(
             "RedisTimeSeries 1.0.0",
             "O(N) with N the number of series that have the rarest of the labels",
@@ -172,9 +172,9 @@ pub(in crate::command) const COMMANDS: &[Command] = &[
             "Returns the keys of the series whose labels match.",
         ),
     row(566, "ts.querylabels", -2, READONLY, KeySpec::All, several::query_labels)
-        .answering(Answer::Ordered)
+        .answering(Answer::Ordered).visiting_all()
         .doc(
-            "8.10.0",
+            "RedisTimeSeries 8.10.0",
             "O(N) with N the number of series",
             "<LABELS | VALUES label> [FILTER filter [filter ...]]",
             "Returns the names of labels, or the values of one, of all series or of those whose labels match.",

@@ -2,13 +2,13 @@
 
 use super::filter::{self, Filter};
 use super::points::reply_value;
-use super::range::{self, Range, Rows};
-use super::reading::{reply_labels, reply_last, reply_rows};
+use super::range::{self, Range, Rows, Source, VALUES_MAX};
+use super::reading::{reply_labels, reply_last, reply_range, reply_rows};
 use super::{creating, errors};
 use crate::command::parse::{canonical_integer, is};
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::value::{Labels, TimeSeries};
+use crate::value::{Labels, Object, TimeSeries};
 use crate::wire::reply::{Protocol, Reply};
 use std::collections::{BTreeMap, BTreeSet};
 use tidemark_series::{Aggregation, aggregate};
@@ -50,11 +50,13 @@ impl<'a> Selected<'a> {
     }
 
     /// Returns the labels to be answered, with null for those that are selected and absent.
-    fn of<'l>(&'l self, labels: &'l Labels) -> Vec<(&'l [u8], Option<&'l [u8]>)> {
+    fn of(&self, labels: &Labels) -> Answered {
         match self {
             Self::None => Vec::new(),
-            Self::All => labels.iter().map(|(name, value)| (name, Some(value))).collect(),
-            Self::Named(names) => names.iter().map(|name| (*name, labels.get(name))).collect(),
+            Self::All => labels.iter().map(|(name, value)| (name.into(), Some(value.into()))).collect(),
+            Self::Named(names) => {
+                names.iter().map(|name| ((*name).into(), labels.get(name).map(Box::from))).collect()
+            }
         }
     }
 }
@@ -99,7 +101,7 @@ pub(super) fn get(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<(), Comma
     reply_head(ctx.reply, found.len());
     for (key, series) in found {
         reply_name(ctx.reply, key, 2);
-        reply_labels(ctx.reply, selected.of(series.labels()).into_iter());
+        reply_answered(ctx.reply, &selected.of(series.labels()));
         reply_last(ctx.reply, series.points().last());
     }
     Ok(())
@@ -208,27 +210,63 @@ pub(super) fn reverse_range(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result
 }
 
 fn read(ctx: &mut Context<'_, '_>, args: &[&[u8]], reverse: bool) -> Result<(), CommandError> {
-    let request = Request::parse(args)?;
-    let found = request.filter.find(ctx.keys);
-    if let Some(grouping) = request.grouping {
-        return reply_groups(ctx.reply, &request, grouping, found, reverse);
+    let Request { range, selected, excludes_empty, filter, grouping } = Request::parse(args)?;
+    let found = filter.find(ctx.keys);
+    if let Some(grouping) = grouping {
+        let groups = groups_of(&range, &selected, grouping, found);
+        return ctx.write_unlocked(move |reply| reply_groups(reply, &range, &groups, reverse));
     }
-    let mut answers = Vec::with_capacity(found.len());
-    for (key, series) in found {
-        let rows = request.range.rows(series, reverse)?;
-        if !request.excludes_empty || rows.len() > 0 {
-            answers.push((key, series, rows));
+    let of_series = |(key, series): (&[u8], &TimeSeries)| Member {
+        key: key.into(),
+        labels: selected.of(series.labels()),
+        source: range.source(series),
+    };
+    let members: Vec<Member> = found.into_iter().map(of_series).collect();
+    ctx.write_unlocked(move |reply| reply_members(reply, &range, members, excludes_empty, reverse))
+}
+
+/// Labels to be answered: names, and values unless they are absent.
+type Answered = Vec<(Box<[u8]>, Option<Box<[u8]>>)>;
+
+/// A series that is to be read.
+#[derive(Debug)]
+struct Member {
+    key: Box<[u8]>,
+    labels: Answered,
+    source: Source,
+}
+
+fn reply_answered(reply: &mut Reply, labels: &Answered) {
+    reply_labels(reply, labels.iter().map(|(name, value)| (&**name, value.as_deref())));
+}
+
+fn reply_members(
+    reply: &mut Reply,
+    range: &Range,
+    members: Vec<Member>,
+    excludes_empty: bool,
+    reverse: bool,
+) -> Result<(), CommandError> {
+    let mut members = members;
+    if excludes_empty {
+        let first = range.limited_to(1);
+        let mut checked = Vec::with_capacity(members.len());
+        for member in members {
+            if first.rows(&member.source, false)?.len() > 0 {
+                checked.push(member);
+            }
         }
+        members = checked;
     }
-    let is_detailed = ctx.reply.protocol() == Protocol::Resp3;
-    reply_head(ctx.reply, answers.len());
-    for (key, series, rows) in answers {
-        reply_name(ctx.reply, key, 2 + usize::from(is_detailed));
-        reply_labels(ctx.reply, request.selected.of(series.labels()).into_iter());
+    let is_detailed = reply.protocol() == Protocol::Resp3;
+    reply_head(reply, members.len());
+    for Member { key, labels, source } in &members {
+        reply_name(reply, key, 2 + usize::from(is_detailed));
+        reply_answered(reply, labels);
         if is_detailed {
-            reply_words(ctx.reply, "aggregators", request.range.aggregators().iter().map(String::as_bytes));
+            reply_words(reply, "aggregators", range.aggregators().iter().map(String::as_bytes));
         }
-        reply_rows(ctx.reply, &rows);
+        reply_range(reply, range, source, reverse)?;
     }
     Ok(())
 }
@@ -241,44 +279,91 @@ fn reply_words<'w>(reply: &mut Reply, name: &str, words: impl ExactSizeIterator<
     words.for_each(|word| reply.bulk(word));
 }
 
-fn reply_groups(
-    reply: &mut Reply,
-    request: &Request<'_>,
+/// A group of series that is to be read, with what is answered about it.
+#[derive(Debug)]
+struct Grouped {
+    /// The label and the value that the members have.
+    label: (Box<[u8]>, Box<[u8]>),
+    reducer: Aggregation,
+    reducer_name: Vec<u8>,
+    keys: Vec<Box<[u8]>>,
+    /// Labels in RESP2, with the reducer and the members, which RESP3 has beside them.
+    labels: Answered,
+    /// Labels in RESP3.
+    own_labels: Answered,
+    sources: Vec<Source>,
+}
+
+/// Joins the series to groups, in the order of the label's values.
+fn groups_of(
+    range: &Range,
+    selected: &Selected<'_>,
     grouping: Grouping<'_>,
     found: Vec<(&[u8], &TimeSeries)>,
-    reverse: bool,
-) -> Result<(), CommandError> {
+) -> Vec<Grouped> {
     let mut groups: BTreeMap<&[u8], Vec<(&[u8], &TimeSeries)>> = BTreeMap::new();
     for (key, series) in found {
         if let Some(value) = series.labels().get(grouping.label) {
             groups.entry(value).or_default().push((key, series));
         }
     }
+    let reducer_name = grouping.reducer_name.to_ascii_lowercase();
+    let of_group = |(value, members): (&[u8], Vec<(&[u8], &TimeSeries)>)| Grouped {
+        label: (grouping.label.into(), value.into()),
+        reducer: grouping.reducer,
+        reducer_name: reducer_name.clone(),
+        keys: members.iter().map(|(key, _)| Box::from(*key)).collect(),
+        labels: labels_of_group(selected, (grouping.label, value), &reducer_name, 3, &members),
+        own_labels: labels_of_group(selected, (grouping.label, value), &reducer_name, 1, &members),
+        sources: members.iter().map(|(_, series)| range.source(series)).collect(),
+    };
+    groups.into_iter().map(of_group).collect()
+}
+
+/// Returns the labels of a group. It has three of its own, the label, the reducer and the members, of
+/// which the first `all` are all that is answered; and it has those that all members have alike.
+fn labels_of_group(
+    selected: &Selected<'_>,
+    label: (&[u8], &[u8]),
+    reducer: &[u8],
+    all: usize,
+    members: &[(&[u8], &TimeSeries)],
+) -> Answered {
+    let keys: Vec<&[u8]> = members.iter().map(|(key, _)| *key).collect();
+    let joined = keys.join(&b","[..]);
+    let own = [label, (b"__reducer__", reducer), (b"__source__", &joined)];
+    let find = |name: &[u8]| own.iter().find(|(own, _)| *own == name).map(|(_, value)| *value);
+    match selected {
+        Selected::None => Vec::new(),
+        Selected::All => {
+            own[..all].iter().map(|(name, value)| ((*name).into(), Some((*value).into()))).collect()
+        }
+        Selected::Named(names) => names
+            .iter()
+            .map(|name| ((*name).into(), find(name).or(shared_label(members, name)).map(Box::from)))
+            .collect(),
+    }
+}
+
+fn reply_groups(
+    reply: &mut Reply,
+    range: &Range,
+    groups: &[Grouped],
+    reverse: bool,
+) -> Result<(), CommandError> {
     reply_head(reply, groups.len());
-    let reducer = grouping.reducer_name.to_ascii_lowercase();
-    for (value, members) in groups {
-        let rows = reduced(&request.range, grouping.reducer, &members, reverse)?;
-        let name = [grouping.label, b"=", value].concat();
-        let sources: Vec<&[u8]> = members.iter().map(|(key, _)| *key).collect();
+    for group in groups {
+        let rows = reduced(range, group.reducer, &group.sources, reverse)?;
+        let (label, value) = &group.label;
+        let name = [&**label, b"=", value].concat();
         if reply.protocol() == Protocol::Resp3 {
             reply_name(reply, &name, 4);
-            reply_labels(reply, [(grouping.label, Some(value))].into_iter());
-            reply_words(reply, "reducers", [&reducer[..]].into_iter());
-            reply_words(reply, "sources", sources.into_iter());
+            reply_answered(reply, &group.own_labels);
+            reply_words(reply, "reducers", [&group.reducer_name[..]].into_iter());
+            reply_words(reply, "sources", group.keys.iter().map(|key| &**key));
         } else {
             reply_name(reply, &name, 2);
-            let joined = sources.join(&b","[..]);
-            let own = [(grouping.label, value), (b"__reducer__", &reducer[..]), (b"__source__", &joined[..])];
-            let labels = match &request.selected {
-                Selected::None => Vec::new(),
-                Selected::All => own.iter().map(|(name, value)| (*name, Some(*value))).collect(),
-                Selected::Named(names) => {
-                    let find =
-                        |name: &[u8]| own.iter().find(|(own, _)| *own == name).map(|(_, value)| *value);
-                    names.iter().map(|name| (*name, find(name).or(shared_label(&members, name)))).collect()
-                }
-            };
-            reply_labels(reply, labels.into_iter());
+            reply_answered(reply, &group.labels);
         }
         reply_rows(reply, &rows);
     }
@@ -296,13 +381,16 @@ fn shared_label<'s>(members: &[(&[u8], &'s TimeSeries)], name: &[u8]) -> Option<
 fn reduced(
     range: &Range,
     reducer: Aggregation,
-    members: &[(&[u8], &TimeSeries)],
+    sources: &[Source],
     reverse: bool,
 ) -> Result<Rows, CommandError> {
     let of_member = range.for_one_of_several(None);
     let mut points = Vec::new();
-    for (_, series) in members {
-        let rows = of_member.rows(series, false)?;
+    for source in sources {
+        let rows = of_member.rows(source, false)?;
+        if points.len() + rows.len() > VALUES_MAX {
+            return Err(errors::TOO_MANY_ROWS);
+        }
         points.extend(rows.times.into_iter().zip(rows.values));
     }
     // Stable, so that values of one time stay in the order of their keys.
@@ -340,25 +428,43 @@ fn read_keys(ctx: &mut Context<'_, '_>, args: &[&[u8]], reverse: bool) -> Result
     let mut range = Range::between(from, to)?;
     let columns = parse_columns(&mut range, args, ends + 2, count)?;
     range.check()?;
-    let mut joined: BTreeMap<i64, Vec<f64>> = BTreeMap::new();
-    let width: usize = columns.as_ref().map_or(count, |columns| columns.iter().map(Vec::len).sum());
-    let mut column = 0;
+    let mut members = Vec::with_capacity(count);
     for (index, key) in args[2..ends].iter().enumerate() {
-        let own = columns.as_ref().map(|columns| &columns[index][..]);
-        let rows = range.for_one_of_several(own).rows(creating::series(ctx.keys, key)?, false)?;
+        let own = range.for_one_of_several(columns.as_ref().map(|columns| &columns[index][..]));
+        let source = own.source(creating::series(ctx.keys, key)?);
+        members.push((own, source));
+    }
+    ctx.write_unlocked(move |reply| reply_joined(reply, &members, range.count(), reverse))
+}
+
+/// Writes the rows of several series, joined by their times.
+fn reply_joined(
+    reply: &mut Reply,
+    members: &[(Range, Source)],
+    count: usize,
+    reverse: bool,
+) -> Result<(), CommandError> {
+    let width: usize = members.iter().map(|(range, _)| range.width()).sum();
+    let mut joined: BTreeMap<i64, Vec<f64>> = BTreeMap::new();
+    let mut column = 0;
+    for (range, source) in members {
+        let rows = range.rows(source, false)?;
         for (time, values) in rows.iter() {
             let row = joined.entry(time).or_insert_with(|| vec![f64::NAN; width]);
             row[column..column + values.len()].copy_from_slice(values);
         }
+        if joined.len().saturating_mul(width) > VALUES_MAX {
+            return Err(errors::TOO_MANY_ROWS);
+        }
         column += rows.width;
     }
-    let rows = joined.len().min(range.count());
-    ctx.reply.array(rows);
+    let rows = joined.len().min(count);
+    reply.array(rows);
     let mut write = |(time, values): (&i64, &Vec<f64>)| {
-        ctx.reply.array(2);
-        ctx.reply.integer(*time);
-        ctx.reply.array(values.len());
-        values.iter().for_each(|value| reply_value(ctx.reply, *value));
+        reply.array(2);
+        reply.integer(*time);
+        reply.array(values.len());
+        values.iter().for_each(|value| reply_value(reply, *value));
     };
     if reverse {
         joined.iter().rev().take(rows).for_each(&mut write);
@@ -392,9 +498,10 @@ fn parse_columns(
         if parsed.len() != count {
             return Err(errors::AGGREGATIONS_OF_KEYS);
         }
-        let duration = canonical_integer(args[at + 1 + specs]).ok_or(errors::AGGREGATION)?;
+        let (word, duration) =
+            (args[at], canonical_integer(args[at + 1 + specs]).ok_or(errors::AGGREGATION)?);
         at += 2 + specs;
-        range.aggregate(Vec::new(), Vec::new(), duration, at)?;
+        range.aggregate(word, Vec::new(), Vec::new(), duration, at)?;
         columns = Some(parsed);
     }
     Ok(columns)
@@ -431,4 +538,11 @@ pub(super) fn query_labels(ctx: &mut Context<'_, '_>, args: &[&[u8]]) -> Result<
     ctx.reply.set(answered.len());
     answered.iter().for_each(|text| ctx.reply.bulk(text));
     Ok(())
+}
+
+/// Returns about how many points of one of the series a read of several visits.
+pub(super) fn effort(object: &Object, args: &[&[u8]]) -> usize {
+    let count = canonical_integer(args[1]).and_then(|count| usize::try_from(count).ok()).unwrap_or(0);
+    let ends = args.get(count.saturating_add(2)..).and_then(<[_]>::first_chunk::<2>);
+    ends.map_or(0, |[from, to]| range::effort(object, from, to))
 }

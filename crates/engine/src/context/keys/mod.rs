@@ -42,6 +42,8 @@ pub struct Keys<'k> {
     is_replayed: bool,
     /// Whether the client wants its change to be durable before the reply.
     wants_durable: bool,
+    /// Whether the locks are released before the rest of a read runs.
+    releases_early: bool,
     /// Why the command may not log anything, if so; it may still make volatile changes.
     refusal: Option<Box<CommandError>>,
     /// Whether a command met an expired key: see [`Keys::has_met_expired`].
@@ -73,6 +75,7 @@ impl<'k> Keys<'k> {
             sees_logged: false,
             is_replayed: false,
             wants_durable: false,
+            releases_early: false,
             refusal: None,
             has_met_expired: Cell::new(false),
             rewritten_bytes: 0,
@@ -240,6 +243,17 @@ impl<'k> Keys<'k> {
     #[inline]
     pub(crate) fn refusal(&self) -> Option<&CommandError> {
         self.refusal.as_deref()
+    }
+
+    /// Says that the caller releases the locks before it runs the rest of a read.
+    #[inline]
+    pub(crate) fn release_early(&mut self) {
+        self.releases_early = true;
+    }
+
+    /// Whether the locks are released before the rest of a read runs.
+    pub(crate) fn releases_early(&self) -> bool {
+        self.releases_early
     }
 
     /// Marks the command as a replay from the log.

@@ -129,9 +129,8 @@ impl Value for TimeSeries {
         false
     }
 
-    /// Number of blocks: what freeing or copying visits.
     fn elements(&self) -> usize {
-        self.0.points.chunks()
+        usize::try_from(self.0.points.len()).unwrap_or(usize::MAX)
     }
 
     fn encoding(&self) -> &'static str {
