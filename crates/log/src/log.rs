@@ -7,7 +7,6 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
-use std::time::Instant;
 
 use tidemark_fault::{Fault, is_planted};
 
@@ -27,7 +26,7 @@ use crate::shared::{Health, Parked, Position, Progress, Shared, Sizes, State, St
 use crate::snapshot::{Name, SnapshotError, SnapshotWriter, Snapshots, covered};
 use crate::stopwatch::Stopwatch;
 use crate::storage::{Storage, StorageLock};
-use crate::{Durability, Gap, Lsn, Options};
+use crate::{Clock, Durability, Gap, Lsn, Options};
 
 /// An open log. Appending, waiting and reading need only a shared reference.
 pub struct Log {
@@ -50,7 +49,7 @@ impl Log {
     /// Damage to durable records (with file, offset and repair command), missing durable records at
     /// the end, a locked directory, invalid options, or a storage error.
     pub fn open(storage: Arc<dyn Storage>, options: Options) -> Result<(Self, Recovery), OpenError> {
-        let began = Instant::now();
+        let began = options.clock.now();
         options.check().map_err(OpenError::Options)?;
         let lock = take_lock(&*storage)?;
         let mut recovered = recover(&*storage, options.verify)?;
@@ -74,7 +73,7 @@ impl Log {
         log.spawn("tidemark-log-keep", move || housekeeper.run())?;
         log.spawn("tidemark-log-end", move || high_water.run())?;
         log.shared.wait_for_first_segment();
-        recovered.recovery.elapsed = began.elapsed();
+        recovered.recovery.elapsed = log.clock().elapsed(began);
         Ok((log, recovered.recovery))
     }
 
@@ -173,6 +172,11 @@ impl Log {
     /// retries in the background and accepts records meanwhile.
     pub fn retention_failure(&self) -> Option<Failure> {
         self.shared.lock().retention_failure.clone()
+    }
+
+    /// Returns the clock that the log was opened with.
+    pub fn clock(&self) -> &Clock {
+        &self.shared.options.clock
     }
 
     /// Returns the newest record found when the log was opened.
@@ -623,6 +627,13 @@ fn share(
         stall: None,
         random: options.seed.map_or_else(Rng::new, |seed| Rng::with_seed(seed ^ recovered.next.0)),
     };
+    let stopwatch = || Stopwatch::new(&options.clock);
+    let stopwatches = Stopwatches {
+        crowded: stopwatch(),
+        writing: stopwatch(),
+        syncing: stopwatch(),
+        housekeeping: stopwatch(),
+    };
     let shared = Shared {
         storage,
         codec: options.format.codec(),
@@ -635,12 +646,7 @@ fn share(
         refusing: AtomicBool::new(false),
         stalled: AtomicBool::new(false),
         sizes: Sizes::default(),
-        stopwatches: Stopwatches {
-            crowded: Stopwatch::new(),
-            writing: Stopwatch::new(),
-            syncing: Stopwatch::new(),
-            housekeeping: Stopwatch::new(),
-        },
+        stopwatches,
         retaining: AtomicBool::new(false),
         segments: Mutex::default(),
         recovered: last,

@@ -5,10 +5,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tidemark_log::storage::faulty::{Fault, Plan, Site};
-use tidemark_log::{AppendError, Durability, FaultyStorage, Health, Log, MemoryStorage, Options, Room};
+use tidemark_log::{
+    AppendError, Clock, Durability, FaultyStorage, Health, Log, ManualClock, MemoryStorage, Options, Room,
+};
 
 /// Long enough for any machine; the duration itself is not asserted.
 const PATIENCE: Duration = Duration::from_mins(1);
+
+/// Far more than the clock is advanced by while a test waits for the storage to hang.
+const STALL_AFTER: Duration = Duration::from_hours(1);
+
+const INTERVAL: Duration = Duration::from_millis(1);
 
 fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let began = Instant::now();
@@ -46,31 +53,40 @@ fn append_while_there_is_room(log: &Log, payload: &[u8]) -> usize {
 #[test]
 fn appenders_that_ask_for_room_never_wait_and_are_refused_in_time() {
     for site in [Site::WriteAt, Site::SyncData, Site::Allocate] {
+        let clock = ManualClock::new();
         let options = Options {
             segment_bytes: 1 << 20,
             buffer_bytes: 256 << 10,
-            stall_after: Duration::from_millis(300),
-            durability: Durability::Interval(Duration::from_millis(1)),
+            stall_after: STALL_AFTER,
+            durability: Durability::Interval(INTERVAL),
+            clock: Clock::from(&clock),
             ..Options::default()
         };
         let (log, storage) = open(options);
         hang(&storage, site);
         let mut accepted = 0;
-        eventually("the log says that it waits", || {
-            // There is space again once the buffer is written.
-            if log.check_writable().is_ok() {
-                accepted += append_while_there_is_room(&log, &[7; 1000]);
-            }
-            log.look_for_stall();
-            matches!(log.health(), Health::Stalled(_))
+        eventually("the storage hangs and there is no room", || {
+            // There is space again once the buffer is written, and a sync is due after the interval.
+            accepted += append_while_there_is_room(&log, &[7; 1000]);
+            clock.advance(INTERVAL);
+            storage.fired() && !log.has_room()
         });
+        clock.advance(STALL_AFTER / 2);
+        log.look_for_stall();
+        assert!(matches!(log.health(), Health::Ok), "{site:?}: it may still answer");
+        clock.advance(STALL_AFTER);
+        log.look_for_stall();
+        assert!(matches!(log.health(), Health::Stalled(_)), "{site:?}: {:?}", log.health());
         assert!(accepted <= (2 << 20) + 1000, "{site:?}: {accepted} bytes of records lie in memory");
         let refusal = log.check_writable().expect_err("changes are refused");
         assert!(matches!(refusal, AppendError::Stalled(_)), "{site:?}: {refusal}");
         assert!(refusal.to_string().contains("does not answer"), "{refusal}");
         assert!(log.has_room_for(1000), "who would be refused does not wait for room");
         storage.set_plan(None);
-        eventually("records are accepted again", || log.check_writable().is_ok() && log.has_room_for(1000));
+        eventually("records are accepted again", || {
+            clock.advance(INTERVAL);
+            log.check_writable().is_ok() && log.has_room_for(1000)
+        });
         assert!(matches!(log.health(), Health::Ok));
         log.append_into(Room::NONE, 0, 1, |into| into.push(1)).expect("accepted");
         log.wait_durable(log.appended()).expect("the storage works");
@@ -81,10 +97,12 @@ fn appenders_that_ask_for_room_never_wait_and_are_refused_in_time() {
 
 #[test]
 fn a_large_record_waits_for_its_segment_without_a_thread() {
+    let clock = ManualClock::new();
     let options = Options {
         segment_bytes: 1 << 20,
-        stall_after: Duration::from_millis(300),
+        stall_after: STALL_AFTER,
         durability: Durability::Off,
+        clock: Clock::from(&clock),
         ..Options::default()
     };
     let (log, storage) = open(options);
@@ -92,12 +110,12 @@ fn a_large_record_waits_for_its_segment_without_a_thread() {
     hang(&storage, Site::Allocate);
     assert!(!log.has_room_for(large), "its segment is still to be made");
     assert!(log.has_room_for(1000), "small ones go on");
-    eventually("what waits for a large one is found", || {
-        // Like a caller that the listener has notified of a new segment.
-        let _ = log.has_room_for(large);
-        log.look_for_stall();
-        matches!(log.health(), Health::Stalled(_))
-    });
+    eventually("its segment is being made", || storage.fired());
+    clock.advance(STALL_AFTER);
+    // Like a caller that the listener has notified of a new segment.
+    assert!(!log.has_room_for(large));
+    log.look_for_stall();
+    assert!(matches!(log.health(), Health::Stalled(_)), "{:?}", log.health());
     storage.set_plan(None);
     eventually("the large one has its room", || log.check_writable().is_ok() && log.has_room_for(large));
     let room = log.make_room(large).expect("there is room");
