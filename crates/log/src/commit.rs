@@ -17,7 +17,6 @@
 use std::io;
 use std::mem;
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -81,15 +80,9 @@ struct Gathering {
     until: Instant,
 }
 
-/// Runs the commit thread until the log is closed or fails. A panic (a broken invariant) fails the
-/// log like a disk failure: no caller waits forever, and no record is falsely reported as durable.
+/// Runs the commit thread until the log is closed or fails.
 pub(crate) fn run(shared: &Shared, desk: &Mutex<Committer>) {
-    let worked = catch_unwind(AssertUnwindSafe(|| work(shared, desk)));
-    if let Err(panic) = worked {
-        let message = panic.downcast_ref::<String>().map(String::as_str);
-        let message = message.or_else(|| panic.downcast_ref::<&str>().copied());
-        shared.fail(broken(message.unwrap_or("the commit thread panicked")));
-    }
+    work(shared, desk);
     // The relief thread ends after this one.
     shared.wakers.relief.notify_all();
 }
@@ -131,13 +124,6 @@ fn work(shared: &Shared, desk: &Mutex<Committer>) {
 
 /// Runs the relief thread: writes while another thread syncs, until the log is closed or fails.
 pub(crate) fn run_relief(shared: &Shared, desk: &Mutex<Committer>) {
-    let worked = catch_unwind(AssertUnwindSafe(|| relieve(shared, desk)));
-    if worked.is_err() {
-        shared.fail(broken("the thread that writes during syncs panicked"));
-    }
-}
-
-fn relieve(shared: &Shared, desk: &Mutex<Committer>) {
     // The panic that poisons the lock also fails the log.
     while let Ok(mut committer) = desk.lock() {
         let mut state = shared.lock();

@@ -4,6 +4,7 @@ use fastrand::Rng;
 use std::collections::VecDeque;
 use std::fmt;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
@@ -490,10 +491,21 @@ impl Log {
         }
     }
 
+    /// Starts a thread of the log. A panic on it (a broken invariant) fails the log like a disk
+    /// failure: no caller waits forever, and no record is falsely reported as durable.
     fn spawn(&self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), OpenError> {
+        let shared = self.shared.clone();
+        let run = move || {
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(work)) {
+                let message = panic.downcast_ref::<String>().map(String::as_str);
+                let message = message.or_else(|| panic.downcast_ref::<&str>().copied());
+                let message = message.unwrap_or("a thread of the log panicked");
+                shared.fail(Failure::new("running the log", io::Error::other(message.to_owned())));
+            }
+        };
         let thread = std::thread::Builder::new()
             .name(name.to_owned())
-            .spawn(work)
+            .spawn(run)
             .map_err(|error| OpenError::storage("starting a thread", error))?;
         self.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
         Ok(())
