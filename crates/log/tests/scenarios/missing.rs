@@ -88,9 +88,11 @@ fn remove_all(storage: &MemoryStorage, is_lost: impl Fn(&str) -> bool) {
     }
 }
 
-/// Returns every file with its bytes.
+/// Returns every file with its bytes, except those that a kill has left half made: an open removes
+/// them.
 fn files(storage: &MemoryStorage) -> Vec<(String, Vec<u8>)> {
     let mut names = storage.list().expect("lists");
+    names.retain(|name| !name.contains(".tmp"));
     names.sort();
     names.into_iter().map(|name| (name.clone(), storage.read(&name).expect("exists"))).collect()
 }
