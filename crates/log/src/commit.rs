@@ -17,7 +17,6 @@
 use std::io;
 use std::mem;
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -81,15 +80,9 @@ struct Gathering {
     until: Instant,
 }
 
-/// Runs the commit thread until the log is closed or fails. A panic (a broken invariant) fails the
-/// log like a disk failure: no caller waits forever, and no record is falsely reported as durable.
+/// Runs the commit thread until the log is closed or fails.
 pub(crate) fn run(shared: &Shared, desk: &Mutex<Committer>) {
-    let worked = catch_unwind(AssertUnwindSafe(|| work(shared, desk)));
-    if let Err(panic) = worked {
-        let message = panic.downcast_ref::<String>().map(String::as_str);
-        let message = message.or_else(|| panic.downcast_ref::<&str>().copied());
-        shared.fail(broken(message.unwrap_or("the commit thread panicked")));
-    }
+    work(shared, desk);
     // The relief thread ends after this one.
     shared.wakers.relief.notify_all();
 }
@@ -117,7 +110,7 @@ fn work(shared: &Shared, desk: &Mutex<Committer>) {
         // state.
         drop(committer);
         let mut state = if let Some(deadline) = deadline {
-            let timeout = deadline.saturating_duration_since(Instant::now());
+            let timeout = shared.options.clock.timeout(deadline);
             let result = shared.wakers.commit.wait_timeout(state, timeout);
             result.unwrap_or_else(PoisonError::into_inner).0
         } else {
@@ -131,13 +124,6 @@ fn work(shared: &Shared, desk: &Mutex<Committer>) {
 
 /// Runs the relief thread: writes while another thread syncs, until the log is closed or fails.
 pub(crate) fn run_relief(shared: &Shared, desk: &Mutex<Committer>) {
-    let worked = catch_unwind(AssertUnwindSafe(|| relieve(shared, desk)));
-    if worked.is_err() {
-        shared.fail(broken("the thread that writes during syncs panicked"));
-    }
-}
-
-fn relieve(shared: &Shared, desk: &Mutex<Committer>) {
     // The panic that poisons the lock also fails the log.
     while let Ok(mut committer) = desk.lock() {
         let mut state = shared.lock();
@@ -164,7 +150,7 @@ fn relieve(shared: &Shared, desk: &Mutex<Committer>) {
         };
         drop(committer);
         if let Some(deadline) = deadline {
-            let timeout = deadline.saturating_duration_since(Instant::now());
+            let timeout = shared.options.clock.timeout(deadline);
             drop(shared.wakers.relief.wait_timeout(state, timeout).unwrap_or_else(PoisonError::into_inner));
         } else {
             drop(wait(&shared.wakers.relief, state));
@@ -256,6 +242,10 @@ impl Committer {
         }
     }
 
+    fn now(&self) -> Instant {
+        self.shared.options.clock.now()
+    }
+
     fn may_commit_here(&self, state: &State) -> bool {
         // An idle thread would not see the new deadlines; a timed one wakes up soon and does.
         let will_look = state.failure.is_none() && !state.closing && state.parked != Parked::Idle;
@@ -330,13 +320,13 @@ impl Committer {
             return if self.is_gathering(state) { None } else { Some(Action::Commit { sync: true }) };
         }
         if buffered && state.write_wanted > self.written {
-            let sync = self.sync_at.is_some_and(|at| at <= Instant::now());
+            let sync = self.sync_at.is_some_and(|at| at <= self.now());
             return Some(Action::Commit { sync: sync || state.durability == Durability::Always });
         }
         if !buffered && self.sync_at.is_none() && self.mark_at.is_none() && self.linger_until.is_none() {
             return None;
         }
-        let now = Instant::now();
+        let now = self.now();
         let sync = self.sync_at.is_some_and(|at| at <= now);
         if sync
             || state.buffer.sealed >= self.shared.write_bytes()
@@ -366,7 +356,7 @@ impl Committer {
         if !state.buffer.has_records() {
             return None;
         }
-        let now = Instant::now();
+        let now = self.now();
         let write_at = *self.write_at.get_or_insert(now + write_delay(state.durability));
         let is_due = write_at <= now
             || state.write_wanted > self.written
@@ -378,7 +368,7 @@ impl Committer {
     fn is_gathering(&mut self, state: &State) -> bool {
         let Some(gathering) = &self.gathering else { return false };
         let waiting = state.next.previous().0.saturating_sub(self.durable.0);
-        let goes_on = waiting < gathering.expected && Instant::now() < gathering.until;
+        let goes_on = waiting < gathering.expected && self.now() < gathering.until;
         if !goes_on {
             self.gathering = None;
         }
@@ -440,7 +430,7 @@ impl Committer {
     /// Sets the next deadlines.
     fn set_deadlines(&mut self) {
         let durability = self.shared.lock().durability;
-        let now = Instant::now();
+        let now = self.now();
         if self.written > self.durable {
             if self.sync_at.is_none()
                 && let Durability::Interval(interval) = durability
@@ -564,7 +554,7 @@ impl Committer {
     fn note_synced(&mut self, task: SyncTask, synced: Result<(), Failure>) -> Result<(), Failure> {
         synced?;
         let SyncTask { began, written, .. } = task;
-        let took = began.elapsed();
+        let took = self.shared.options.clock.elapsed(began);
         self.last_sync = took;
         if self.written == written {
             self.sync_at = None;
@@ -664,7 +654,7 @@ struct SyncTask {
 
 impl SyncTask {
     fn of(committer: &Committer) -> Self {
-        Self { segment: committer.segment.clone(), began: Instant::now(), written: committer.written }
+        Self { segment: committer.segment.clone(), began: committer.now(), written: committer.written }
     }
 
     fn run(&self, shared: &Shared) -> Result<(), Failure> {

@@ -13,7 +13,7 @@
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::Lsn;
 use crate::end_file::{self, EndFile, LogEnd};
@@ -68,8 +68,9 @@ impl HighWater {
             }
             state = wait(&shared.wakers.advanced, state);
         }
-        let note_at = Instant::now() + NOTE_DELAY;
-        while let rest = note_at.saturating_duration_since(Instant::now())
+        let clock = &shared.options.clock;
+        let note_at = clock.now() + NOTE_DELAY;
+        while let rest = clock.timeout(note_at)
             && !rest.is_zero()
         {
             if has_ended(&state) {

@@ -98,7 +98,7 @@ impl Housekeeper {
             if state.closing || state.failure.is_some() {
                 return Chore::Exit;
             }
-            let now = Instant::now();
+            let now = shared.options.clock.now();
             let is_time = |at: Option<Instant>| at.is_none_or(|at| at <= now);
             if state.retention_due && is_time(self.retire_at) {
                 state.retention_due = false;
@@ -118,7 +118,7 @@ impl Housekeeper {
                 return chore;
             }
             state = if let Some(at) = [prepare_at, retire_at].into_iter().flatten().min() {
-                let result = shared.wakers.housekeeping.wait_timeout(state, at - now);
+                let result = shared.wakers.housekeeping.wait_timeout(state, shared.options.clock.timeout(at));
                 result.unwrap_or_else(PoisonError::into_inner).0
             } else {
                 wait(&shared.wakers.housekeeping, state)
@@ -200,7 +200,7 @@ impl Housekeeper {
             Err(error) => {
                 let failure = Failure::new("preparing the next segment", error);
                 if is_shortage(&failure.error) {
-                    self.prepare_at = Some(Instant::now() + RETRY_DELAY);
+                    self.prepare_at = Some(self.shared.options.clock.now() + RETRY_DELAY);
                     let (may_help, is_new) = self.shared.seek_relief(&mut state);
                     if may_help {
                         drop(state);
@@ -246,7 +246,7 @@ impl Housekeeper {
     /// Reports, unless already reported, that old segments could not be dropped, and schedules a
     /// retry.
     fn begin_obstacle(&mut self, failure: Failure) {
-        self.retire_at = Some(Instant::now() + RETRY_DELAY);
+        self.retire_at = Some(self.shared.options.clock.now() + RETRY_DELAY);
         let mut state = self.shared.lock();
         state.retention_due = true;
         let is_new = state.retention_failure.replace(failure).is_none();

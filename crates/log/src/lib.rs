@@ -10,14 +10,16 @@
 //! | how the loss of durable records is detected | `high_water`, `end_file` |
 //! | how segments are made and removed | `housekeeper`, `ready`, `segment`; on a full disk `relief` |
 //! | all input and output | [`storage`] |
+//! | all reading of time | `clock` |
 //!
-//! Each module uses only modules before it: `lsn`, `error`, [`storage`] ─► `record`,
+//! Each module uses only modules before it: `clock`, `lsn`, `error`, [`storage`] ─► `record`,
 //! `segment_header` ─► `format` ─► `segment`, `record_batch`, `buffer` ─► `reader`, `shared` ─►
 //! `append`, `commit`, `housekeeper`, `high_water`, `recovery` ─► `replay`, `log` ─► [`tools`].
 
 mod append;
 mod buffer;
 mod checksum;
+mod clock;
 mod commit;
 mod end_file;
 mod error;
@@ -46,6 +48,7 @@ pub mod storage;
 pub mod tools;
 
 pub use append::Room;
+pub use clock::{Clock, ManualClock};
 pub use error::{AppendError, Damage, Failure, MissingTail, OpenError, ReplayError, Stall, TornTail};
 pub use format::{Format, ParseFormatError};
 pub use gap::Gap;

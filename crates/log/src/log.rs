@@ -4,10 +4,10 @@ use fastrand::Rng;
 use std::collections::VecDeque;
 use std::fmt;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
-use std::time::Instant;
 
 use tidemark_fault::{Fault, is_planted};
 
@@ -27,7 +27,7 @@ use crate::shared::{Health, Parked, Position, Progress, Shared, Sizes, State, St
 use crate::snapshot::{Name, SnapshotError, SnapshotWriter, Snapshots, covered};
 use crate::stopwatch::Stopwatch;
 use crate::storage::{Storage, StorageLock};
-use crate::{Durability, Gap, Lsn, Options};
+use crate::{Clock, Durability, Gap, Lsn, Options};
 
 /// An open log. Appending, waiting and reading need only a shared reference.
 pub struct Log {
@@ -50,7 +50,7 @@ impl Log {
     /// Damage to durable records (with file, offset and repair command), missing durable records at
     /// the end, a locked directory, invalid options, or a storage error.
     pub fn open(storage: Arc<dyn Storage>, options: Options) -> Result<(Self, Recovery), OpenError> {
-        let began = Instant::now();
+        let began = options.clock.now();
         options.check().map_err(OpenError::Options)?;
         let lock = take_lock(&*storage)?;
         let mut recovered = recover(&*storage, options.verify)?;
@@ -74,7 +74,7 @@ impl Log {
         log.spawn("tidemark-log-keep", move || housekeeper.run())?;
         log.spawn("tidemark-log-end", move || high_water.run())?;
         log.shared.wait_for_first_segment();
-        recovered.recovery.elapsed = began.elapsed();
+        recovered.recovery.elapsed = log.clock().elapsed(began);
         Ok((log, recovered.recovery))
     }
 
@@ -173,6 +173,11 @@ impl Log {
     /// retries in the background and accepts records meanwhile.
     pub fn retention_failure(&self) -> Option<Failure> {
         self.shared.lock().retention_failure.clone()
+    }
+
+    /// Returns the clock that the log was opened with.
+    pub fn clock(&self) -> &Clock {
+        &self.shared.options.clock
     }
 
     /// Returns the newest record found when the log was opened.
@@ -486,10 +491,21 @@ impl Log {
         }
     }
 
+    /// Starts a thread of the log. A panic on it (a broken invariant) fails the log like a disk
+    /// failure: no caller waits forever, and no record is falsely reported as durable.
     fn spawn(&self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), OpenError> {
+        let shared = self.shared.clone();
+        let run = move || {
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(work)) {
+                let message = panic.downcast_ref::<String>().map(String::as_str);
+                let message = message.or_else(|| panic.downcast_ref::<&str>().copied());
+                let message = message.unwrap_or("a thread of the log panicked");
+                shared.fail(Failure::new("running the log", io::Error::other(message.to_owned())));
+            }
+        };
         let thread = std::thread::Builder::new()
             .name(name.to_owned())
-            .spawn(work)
+            .spawn(run)
             .map_err(|error| OpenError::storage("starting a thread", error))?;
         self.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
         Ok(())
@@ -623,6 +639,13 @@ fn share(
         stall: None,
         random: options.seed.map_or_else(Rng::new, |seed| Rng::with_seed(seed ^ recovered.next.0)),
     };
+    let stopwatch = || Stopwatch::new(&options.clock);
+    let stopwatches = Stopwatches {
+        crowded: stopwatch(),
+        writing: stopwatch(),
+        syncing: stopwatch(),
+        housekeeping: stopwatch(),
+    };
     let shared = Shared {
         storage,
         codec: options.format.codec(),
@@ -635,12 +658,7 @@ fn share(
         refusing: AtomicBool::new(false),
         stalled: AtomicBool::new(false),
         sizes: Sizes::default(),
-        stopwatches: Stopwatches {
-            crowded: Stopwatch::new(),
-            writing: Stopwatch::new(),
-            syncing: Stopwatch::new(),
-            housekeeping: Stopwatch::new(),
-        },
+        stopwatches,
         retaining: AtomicBool::new(false),
         segments: Mutex::default(),
         recovered: last,

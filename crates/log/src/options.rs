@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::Format;
+use crate::{Clock, Format};
 
 /// Options to open a log with. Sizes are in bytes.
 #[derive(Clone, Debug)]
@@ -33,6 +33,8 @@ pub struct Options {
     /// Seed of the segments' salts. Leave it `None` outside simulations: only an unknown salt makes
     /// it impossible for a payload to look like a frame.
     pub seed: Option<u64>,
+    /// Source of time. Tests move a [`ManualClock`](crate::ManualClock).
+    pub clock: Clock,
 }
 
 impl Default for Options {
@@ -49,6 +51,7 @@ impl Default for Options {
             recycle: 2,
             verify: Verify::default(),
             seed: None,
+            clock: Clock::System,
         }
     }
 }

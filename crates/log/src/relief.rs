@@ -5,7 +5,7 @@
 
 use std::io;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::relief_state::Relief;
 use crate::shared::{Shared, State};
@@ -61,7 +61,7 @@ impl Shared {
             Relief::Done { at, written_bytes } => {
                 let has_grown = logged.saturating_sub(written_bytes);
                 let is_worth_it = has_grown > self.options.segment_bytes / GROWTH_DIVISOR;
-                is_worth_it || (has_grown > 0 && at.elapsed() >= RETRY_DELAY)
+                is_worth_it || (has_grown > 0 && self.options.clock.elapsed(at) >= RETRY_DELAY)
             }
         };
         if is_wanted {
@@ -76,7 +76,7 @@ impl Shared {
         let mut state = self.lock();
         if state.relief == Relief::Wanted {
             let written_bytes = self.sizes.written.load(Ordering::Relaxed);
-            state.relief = Relief::Done { at: Instant::now(), written_bytes };
+            state.relief = Relief::Done { at: self.options.clock.now(), written_bytes };
         }
         self.wakers.housekeeping.notify_one();
     }

@@ -57,7 +57,7 @@ impl Bench {
             Ok(())
         };
         let engine = Engine::new(Arc::new(log), 4, 1).with_secrets(Box::new(secrets));
-        let snapshots = Snapshots::new(Lsn::ZERO).0;
+        let snapshots = Snapshots::new(Lsn::ZERO, engine.log().clock()).0;
         let inboxes = vec![Arc::new(Inbox::new(waker))];
         let shared = Arc::new(Shared::new(engine, snapshots, config.clone(), inboxes));
         let weak = Arc::downgrade(&shared);

@@ -39,7 +39,6 @@
 
 mod abort_on_panic;
 mod available_memory;
-mod clock;
 mod command;
 pub mod config;
 mod context;

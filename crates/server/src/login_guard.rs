@@ -10,6 +10,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use tidemark_log::Clock;
 
 /// Burst of wrong passwords per address. Large enough that misconfigured clients do not lock out
 /// other clients of the address.
@@ -54,6 +55,7 @@ impl Source {
 
 /// Counts wrong passwords by address.
 pub(crate) struct LoginGuard {
+    clock: Clock,
     /// When each address has all its tokens back.
     full_at: Mutex<HashMap<Source, Instant>>,
     /// Number of addresses stored.
@@ -63,24 +65,23 @@ pub(crate) struct LoginGuard {
     line: OperatorLine,
 }
 
-impl Default for LoginGuard {
-    fn default() -> LoginGuard {
+impl LoginGuard {
+    pub(crate) fn new(clock: &Clock) -> LoginGuard {
         LoginGuard {
+            clock: clock.clone(),
             full_at: Mutex::default(),
             remembered: AtomicUsize::new(0),
             failed: AtomicU64::new(0),
             refused: AtomicU64::new(0),
-            line: OperatorLine::every(LINE_PAUSE_S),
+            line: OperatorLine::every(LINE_PAUSE_S, clock),
         }
     }
-}
 
-impl LoginGuard {
     /// Decides a login attempt from `address`, which is `host:port` or the path of a Unix socket.
     /// `is_right` says whether the password is right.
     pub(crate) fn judge(&self, address: &str, is_right: bool) -> Login {
         let source = address.parse::<SocketAddr>().ok().map(|address| address.ip());
-        let login = self.judge_at(Source::of(source), is_right, Instant::now());
+        let login = self.judge_at(Source::of(source), is_right, self.clock.now());
         let counted = match login {
             Login::Right => return login,
             Login::Wrong => &self.failed,
@@ -136,6 +137,7 @@ impl LoginGuard {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tidemark_log::ManualClock;
 
     fn source(text: &str) -> Source {
         Source::of(Some(text.parse().expect("an address")))
@@ -143,24 +145,32 @@ mod tests {
 
     #[test]
     fn an_address_that_guesses_is_slowed_and_others_are_not() {
-        let (guard, began) = (LoginGuard::default(), Instant::now());
-        let (guesser, other) = (source("192.0.2.1"), source("192.0.2.2"));
+        let clock = ManualClock::new();
+        let guard = LoginGuard::new(&Clock::from(&clock));
+        let (guesser, other) = ("192.0.2.1:1", "192.0.2.2:1");
         for _ in 0..BURST {
-            assert_eq!(guard.judge_at(guesser, false, began), Login::Wrong);
+            assert_eq!(guard.judge(guesser, false), Login::Wrong);
         }
         for is_right in [false, true] {
-            assert_eq!(guard.judge_at(guesser, is_right, began), Login::Refused, "right or not");
+            assert_eq!(guard.judge(guesser, is_right), Login::Refused, "right or not");
         }
-        assert_eq!(guard.judge_at(other, true, began), Login::Right);
-        assert_eq!(guard.judge_at(other, false, began), Login::Wrong);
-        let later = began + REFILL;
-        assert_eq!(guard.judge_at(guesser, false, later), Login::Wrong, "one has come back");
-        assert_eq!(guard.judge_at(guesser, true, later), Login::Refused);
-        assert_eq!(guard.judge_at(guesser, true, later + REFILL), Login::Right);
+        assert_eq!(guard.judge(other, true), Login::Right);
+        assert_eq!(guard.judge(other, false), Login::Wrong);
+        clock.advance(REFILL);
+        assert_eq!(guard.judge(guesser, false), Login::Wrong, "one has come back");
+        assert_eq!(guard.judge(guesser, true), Login::Refused);
+        clock.advance(REFILL);
+        assert_eq!(guard.judge(guesser, true), Login::Right);
+        assert_eq!((guard.failed(), guard.refused()), (u64::from(BURST) + 2, 3));
         // Upper bound of the guesses in one hour.
-        let tried = (0..36_000_000_u64).step_by(997).map(|ms| later + Duration::from_micros(ms * 100));
-        let looked_at = tried.filter(|at| guard.judge_at(guesser, false, *at) == Login::Wrong).count();
-        assert!(looked_at <= 36_000 + BURST as usize, "{looked_at}");
+        let guesser = source("192.0.2.1");
+        let pause = Duration::from_micros(99_700);
+        let mut looked_at = 0;
+        for _ in 0..Duration::from_hours(1).as_micros() / pause.as_micros() {
+            clock.advance(pause);
+            looked_at += u32::from(guard.judge_at(guesser, false, guard.clock.now()) == Login::Wrong);
+        }
+        assert!(looked_at <= 36_000 + BURST, "{looked_at}");
     }
 
     #[test]
@@ -173,10 +183,10 @@ mod tests {
 
     #[test]
     fn only_so_many_addresses_are_remembered() {
-        let (guard, began) = (LoginGuard::default(), Instant::now());
+        let guard = LoginGuard::new(&Clock::from(&ManualClock::new()));
         for number in 0..2 * ADDRESSES as u32 {
             let address = Source::Address(std::net::Ipv4Addr::from(number).into());
-            assert_eq!(guard.judge_at(address, false, began), Login::Wrong);
+            assert_eq!(guard.judge_at(address, false, guard.clock.now()), Login::Wrong);
         }
         assert_eq!(guard.remembered.load(Ordering::Relaxed), ADDRESSES);
     }

@@ -1,6 +1,5 @@
 //! Start, run and stop of the whole server.
 
-use crate::clock::now_us;
 use crate::config::Config;
 use crate::durability::recover_error::RecoverError;
 use crate::durability::recovery::{self, OpenLog};
@@ -25,7 +24,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use tidemark_log::{Failure, Health, Lsn, Progress};
+use tidemark_log::{Clock, Failure, Health, Lsn, Progress};
 
 /// Why the server does not start.
 #[derive(Debug, thiserror::Error)]
@@ -115,22 +114,28 @@ impl Server {
 
     /// Opens the log and listens. Clients are answered `LOADING` until [`Server::load`] has loaded
     /// the data.
-    pub fn open(mut config: Config) -> Result<Server, StartError> {
+    pub fn open(config: Config) -> Result<Server, StartError> {
+        Self::open_with(config, Clock::System)
+    }
+
+    /// Like [`Server::open`], with the clock that the server and its log read. Timeouts of HTTP and
+    /// gRPC connections are tokio's, and real time with any clock.
+    pub fn open_with(mut config: Config, clock: Clock) -> Result<Server, StartError> {
         listener::check_free(&config)?;
         let warning = raise_descriptor_limit(&mut config);
         if config.disable_thp {
             // Best effort: a failure costs speed at times, never correctness.
             let _ = rustix::thread::disable_transparent_huge_pages(true);
         }
-        let opened = recovery::open(&config)?;
+        let opened = recovery::open(&config, clock)?;
         let listening = listener::listen(&config, config.worker_count())?;
         let (polls, inboxes) = event_loops(config.worker_count())?;
         let (http_address, grpc_address) = (config.http, config.grpc);
-        let (snapshots, requests) = Snapshots::new(Lsn::default());
+        let (snapshots, requests) = Snapshots::new(Lsn::default(), opened.log.clock());
         let empty = recovery::empty_engine(&opened.log, &config);
         let shared = Arc::new(Shared::loading(empty, snapshots, config, inboxes));
         let mut workers = Vec::new();
-        let threads = EventLoopThreads::new(polls.len());
+        let threads = EventLoopThreads::new(polls.len(), &shared.clock);
         for (index, (poll, listeners)) in polls.into_iter().zip(listening.by_worker).enumerate() {
             let failed = |error| StartError::System { what: "start an event loop", error };
             let worker = EventLoop::new(Arc::clone(&shared), index, poll, listeners).map_err(failed)?;
@@ -246,7 +251,7 @@ impl Server {
         for thread in self.helpers {
             result = result.and(joined(thread));
         }
-        let refused = self.shared.engine.commit_all(now_us());
+        let refused = self.shared.engine.commit_all(self.shared.clock.now_us());
         if refused > 0 {
             say(&format!(
                 "error: the last changes of counters are lost, because they could not be committed; counters: {refused}"
@@ -440,7 +445,7 @@ mod tests {
     fn a_worker_that_panics_stops_the_server() {
         let (log, _) = Log::open(Arc::new(MemoryStorage::new()), Options::default()).expect("an empty log");
         let (_polls, inboxes) = event_loops(2).expect("event loops");
-        let snapshots = Snapshots::new(Lsn::default()).0;
+        let snapshots = Snapshots::new(Lsn::default(), log.clock()).0;
         let engine = Engine::new(Arc::new(log), 4, 1);
         let shared = Arc::new(Shared::new(engine, snapshots, Config::default(), inboxes));
         let broken = run_worker(1, Arc::clone(&shared), || -> io::Result<()> { panic!("a defect") });

@@ -1,6 +1,5 @@
 //! State that all workers share.
 
-use crate::clock::now_us;
 use crate::config::Config;
 use crate::dice::Directory;
 use crate::durability::loading::{Loading, ServedEngine};
@@ -25,11 +24,11 @@ use crate::subscription::ownership::NameOwners;
 use crate::subscription::replay_queue::ReplayQueue;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tidemark_changes::Feed;
 use tidemark_engine::Engine;
 use tidemark_engine::watch::{Emission, WriteBudget};
-use tidemark_log::Lsn;
+use tidemark_log::{Clock, Lsn};
 use tokio::sync::Semaphore;
 
 /// Minimum time between two runs of active expiry, in milliseconds.
@@ -49,6 +48,8 @@ const HTTP_WARNING_PAUSE_S: u64 = 60;
 
 /// The server's state, shared by all threads.
 pub(crate) struct Shared {
+    /// The one source of time, which is the log's too.
+    pub(crate) clock: Clock,
     pub(crate) engine: ServedEngine,
     pub(crate) loading: Loading,
     pub(crate) settings: Arc<Settings>,
@@ -84,7 +85,7 @@ pub(crate) struct Shared {
     baseline: Mutex<(Totals, u64)>,
     /// Totals when `INFO` last computed rates, and those rates.
     pub(crate) rates: Mutex<Rates>,
-    pub(crate) started: Instant,
+    started: Instant,
     /// Unique per run of the server. 40 hexadecimal digits.
     pub(crate) run_id: String,
     stopping: AtomicBool,
@@ -129,7 +130,7 @@ impl Shared {
     /// Prepares an engine to be served.
     fn prepare(&self, engine: &Engine) {
         engine.begin_counting();
-        self.configure(engine, &self.settings.current(), now_us());
+        self.configure(engine, &self.settings.current(), self.clock.now_us());
         engine.set_event_audience(Arc::<KeyspaceEvents>::clone(&self.keyspace_events));
     }
 
@@ -153,9 +154,9 @@ impl Shared {
         self.prepare(&engine);
         self.engine.install(engine);
         // A client may have changed settings during the load.
-        self.configure(&self.engine, &self.settings.current(), now_us());
+        self.configure(&self.engine, &self.settings.current(), self.clock.now_us());
         if self.engine.query_figures().0 > 0 {
-            self.watching_began(now_us());
+            self.watching_began(self.clock.now_us());
         }
         // Workers sleep until a deadline of the empty engine: recompute it.
         self.inboxes.iter().for_each(|inbox| inbox.wake());
@@ -163,10 +164,11 @@ impl Shared {
     }
 
     fn with(engine: ServedEngine, snapshots: Snapshots, config: Config, inboxes: Vec<Arc<Inbox>>) -> Shared {
+        let clock = engine.log().clock().clone();
         let counters = (0..inboxes.len() + 2).map(|_| Counters::default()).collect();
         let replays = ReplayQueue::new(config.watch_backlogs);
-        let http_registry = Arc::new(HttpRegistry::new(inboxes.len(), config.http_watch_connections));
-        let client_memory = ClientMemory::new(config.maxmemory_clients.bytes());
+        let http_registry = Arc::new(HttpRegistry::new(inboxes.len(), config.http_watch_connections, &clock));
+        let client_memory = ClientMemory::new(config.maxmemory_clients.bytes(), &clock);
         let channel_registry = Arc::new(ChannelRegistry::new(inboxes.len() + 1, config.watch_max_channels));
         let follower_places = Arc::new(Semaphore::new(config.changes_followers));
         let (settings, pubsub) = (Arc::new(Settings::new(config)), Arc::<PubSub>::default());
@@ -181,9 +183,9 @@ impl Shared {
             sinks: Sinks::default(),
             follower_places,
             engine,
-            loading: Loading::default(),
+            loading: Loading::new(&clock),
             settings,
-            clients: Clients::default(),
+            clients: Clients::new(&clock),
             client_memory,
             pubsub,
             keyspace_events,
@@ -198,8 +200,8 @@ impl Shared {
             counters,
             errors: ErrorCounts::default(),
             baseline: Mutex::default(),
-            rates: Mutex::new(Rates::new(Instant::now())),
-            started: Instant::now(),
+            rates: Mutex::new(Rates::new(clock.now())),
+            started: clock.now(),
             run_id: run_id(),
             stopping: AtomicBool::new(false),
             next_expiry_ms: AtomicU64::new(0),
@@ -207,8 +209,9 @@ impl Shared {
             next_forgetting_ms: AtomicU64::new(u64::MAX),
             active_expiry: AtomicBool::new(true),
             pause: Pause::default(),
-            logins: LoginGuard::default(),
-            http_warning: OperatorLine::every(HTTP_WARNING_PAUSE_S),
+            logins: LoginGuard::new(&clock),
+            http_warning: OperatorLine::every(HTTP_WARNING_PAUSE_S, &clock),
+            clock,
         }
     }
 
@@ -246,6 +249,11 @@ impl Shared {
     fn pause_changed(&self) {
         self.inboxes.iter().for_each(|inbox| inbox.send(Message::PauseChanged));
         self.http_registry.pause_changed();
+    }
+
+    /// Time since the start.
+    pub(crate) fn uptime(&self) -> Duration {
+        self.clock.elapsed(self.started)
     }
 
     /// Whether a graceful stop has begun.

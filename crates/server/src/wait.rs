@@ -18,7 +18,7 @@ pub(crate) fn block(session: &mut Session, blocked: Blocked<'_>, durable: bool, 
     let inbox = Arc::clone(&cx.shared.inboxes[session.client.worker]);
     let deliver = move |delivery: Delivery| inbox.send(Message::Deliver(connection_id, delivery));
     let waiter = blocked.wait(deliver, |waiter| session.client.begin_wait(waiter));
-    session.wait = Some(Wait::new(WaitFor::Keys(waiter), timeout, durable));
+    session.wait = Some(Wait::new(WaitFor::Keys(waiter), timeout, durable, &cx.shared.clock));
     session.show_state();
 }
 
@@ -170,7 +170,7 @@ pub(crate) fn for_snapshot(session: &mut Session) {
 }
 
 pub(crate) fn begin(session: &mut Session, what: WaitFor, timeout: Option<Duration>) {
-    session.wait = Some(Wait::new(what, timeout, false));
+    session.wait = Some(Wait::new(what, timeout, false, &session.client.clock));
     session.show_state();
 }
 

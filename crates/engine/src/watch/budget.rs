@@ -108,6 +108,7 @@ impl Share {
     }
 }
 
+/// Reads the system's clock itself: it measures how long work takes, which no test moves.
 pub(super) struct Budget {
     write_ns: AtomicU64,
     heard: Share,

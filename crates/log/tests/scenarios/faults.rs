@@ -9,15 +9,19 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use tidemark_log::storage::faulty::{Fault, Plan, Site};
 use tidemark_log::{
-    Durability, FaultyStorage, Health, Log, Lsn, MemoryStorage, OpenError, Options, Retention, Room,
-    SnapshotWriter, Snapshots, Storage,
+    Clock, Durability, FaultyStorage, Health, Log, Lsn, ManualClock, MemoryStorage, OpenError, Options,
+    Retention, Room, SnapshotWriter, Snapshots, Storage,
 };
 
 const BATCHES: u64 = 5;
 const BATCH_RECORDS: u64 = 3;
+
+/// Longer than the log waits before it retries to make or to drop a segment.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 fn options() -> Options {
     Options {
@@ -299,7 +303,9 @@ fn a_record_too_large_for_the_disk_is_refused_and_smaller_ones_go_on() {
 fn a_full_disk_refuses_records_until_there_is_space() {
     let memory = MemoryStorage::new();
     let storage = FaultyStorage::new(Arc::new(memory.clone()), None);
-    let (log, _) = Log::open(Arc::new(storage.clone()), options()).expect("opens");
+    let clock = ManualClock::new();
+    let options = Options { clock: Clock::from(&clock), ..options() };
+    let (log, _) = Log::open(Arc::new(storage.clone()), options).expect("opens");
     log.append(0, 1, |buffer| buffer.extend_from_slice(&[1; 100])).expect("is accepted");
     log.wait_durable(Lsn(1)).expect("syncs");
     let full = Fault::Error(io::ErrorKind::StorageFull);
@@ -316,6 +322,8 @@ fn a_full_disk_refuses_records_until_there_is_space() {
     assert!(log.check_writable().is_err());
     log.wait_durable(Lsn(accepted)).expect("what was accepted is stored");
     storage.set_plan(None);
+    assert!(log.check_writable().is_err(), "it is not time to look for space again");
+    clock.advance(RETRY_DELAY);
     while log.check_writable().is_err() {
         std::thread::yield_now();
     }

@@ -5,10 +5,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tidemark_log::storage::faulty::{Fault, Plan, Site};
-use tidemark_log::{AppendError, Durability, FaultyStorage, Health, Log, MemoryStorage, Options, Room};
+use tidemark_log::{
+    AppendError, Clock, Durability, FaultyStorage, Health, Log, ManualClock, MemoryStorage, Options, Room,
+};
 
 /// Long enough for any machine; the duration itself is not asserted.
 const PATIENCE: Duration = Duration::from_mins(1);
+
+/// Real time does not reach it in a test that moves the clock.
+const STALL_AFTER: Duration = Duration::from_hours(1);
 
 fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let began = Instant::now();
@@ -81,10 +86,12 @@ fn appenders_that_ask_for_room_never_wait_and_are_refused_in_time() {
 
 #[test]
 fn a_large_record_waits_for_its_segment_without_a_thread() {
+    let clock = ManualClock::new();
     let options = Options {
         segment_bytes: 1 << 20,
-        stall_after: Duration::from_millis(300),
+        stall_after: STALL_AFTER,
         durability: Durability::Off,
+        clock: Clock::from(&clock),
         ..Options::default()
     };
     let (log, storage) = open(options);
@@ -92,12 +99,12 @@ fn a_large_record_waits_for_its_segment_without_a_thread() {
     hang(&storage, Site::Allocate);
     assert!(!log.has_room_for(large), "its segment is still to be made");
     assert!(log.has_room_for(1000), "small ones go on");
-    eventually("what waits for a large one is found", || {
-        // Like a caller that the listener has notified of a new segment.
-        let _ = log.has_room_for(large);
-        log.look_for_stall();
-        matches!(log.health(), Health::Stalled(_))
-    });
+    eventually("its segment is being made", || storage.fired());
+    clock.advance(STALL_AFTER);
+    // Like a caller that the listener has notified of a new segment.
+    assert!(!log.has_room_for(large));
+    log.look_for_stall();
+    assert!(matches!(log.health(), Health::Stalled(_)), "{:?}", log.health());
     storage.set_plan(None);
     eventually("the large one has its room", || log.check_writable().is_ok() && log.has_room_for(large));
     let room = log.make_room(large).expect("there is room");

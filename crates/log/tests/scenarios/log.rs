@@ -3,7 +3,7 @@
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -184,10 +184,11 @@ fn a_sync_that_is_only_requested_comes_while_others_do_theirs_themselves() {
 #[test]
 fn a_panic_on_the_commit_thread_ends_the_log_and_releases_all_waiters() {
     let log = open(&MemoryStorage::new());
-    // The first call is on this thread, immediately; later calls follow every change.
-    let calls = AtomicU32::new(0);
-    log.set_listener(Box::new(move |_| {
-        assert_ne!(calls.fetch_add(1, Ordering::Relaxed), 1, "the panic that this test is about");
+    // Only the thread that syncs the record reports it as durable; others may report earlier changes.
+    let is_first = AtomicBool::new(true);
+    log.set_listener(Box::new(move |progress| {
+        let panics = progress.durable > Lsn::ZERO && is_first.swap(false, Ordering::Relaxed);
+        assert!(!panics, "the panic that this test is about");
     }));
     let lsn = append(&log, b"x");
     // Which thread syncs depends on timing.
@@ -203,6 +204,27 @@ fn a_panic_on_the_commit_thread_ends_the_log_and_releases_all_waiters() {
     let last = log.appended();
     let waited = log.wait_durable(last);
     assert!(matches!(waited, Err(AppendError::Failed(_))) || log.durable() >= last, "{waited:?}");
+    assert!(log.close().is_err());
+}
+
+#[test]
+fn a_panic_on_the_thread_that_makes_segments_ends_the_log_and_nobody_waits_for_ever() {
+    let log = open(&MemoryStorage::new());
+    log.set_listener(Box::new(|_| {
+        let name = thread::current().name().map(str::to_owned);
+        assert_ne!(name.as_deref(), Some("tidemark-log-keep"), "the panic that this test is about");
+    }));
+    // The listener is called when there is a segment for the record.
+    let _ = log.has_room_for(12_000);
+    let asked = Instant::now();
+    while log.check_writable().is_ok() {
+        assert!(asked.elapsed() < Duration::from_secs(20), "the log goes on");
+        thread::sleep(Duration::from_millis(1));
+    }
+    let refused = log.make_room(12_000).err();
+    assert!(matches!(refused, Some(AppendError::Failed(_))), "{refused:?}");
+    let refused = log.append(5, 1, |buffer| buffer.push(1)).err();
+    assert!(matches!(refused, Some(AppendError::Failed(_))), "{refused:?}");
     assert!(log.close().is_err());
 }
 

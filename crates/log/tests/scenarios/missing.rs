@@ -10,12 +10,15 @@ use std::time::{Duration, Instant};
 use tidemark_log::storage::faulty::{Fault, Plan};
 use tidemark_log::tools::{self, Inspection, Records, SegmentState, ToolError};
 use tidemark_log::{
-    Durability, FaultyStorage, FileStorage, Format, Gap, Health, Log, Lsn, MemoryStorage, MissingTail,
-    OpenError, Options, Recovery, SnapshotWriter, Snapshots, Storage, Verify,
+    Clock, Durability, FaultyStorage, FileStorage, Format, Gap, Health, Log, Lsn, ManualClock, MemoryStorage,
+    MissingTail, OpenError, Options, Recovery, SnapshotWriter, Snapshots, Storage, Verify,
 };
 
 const STRIDE: u64 = 1 << 32;
 const LAST: Lsn = Lsn(40);
+
+/// Longest time between records becoming durable and the update of `END`.
+const NOTE_DELAY: Duration = Duration::from_secs(1);
 
 fn options() -> Options {
     Options {
@@ -85,9 +88,11 @@ fn remove_all(storage: &MemoryStorage, is_lost: impl Fn(&str) -> bool) {
     }
 }
 
-/// Returns every file with its bytes.
+/// Returns every file with its bytes, except those that a kill has left half made: an open removes
+/// them.
 fn files(storage: &MemoryStorage) -> Vec<(String, Vec<u8>)> {
     let mut names = storage.list().expect("lists");
+    names.retain(|name| !name.contains(".tmp"));
     names.sort();
     names.into_iter().map(|name| (name.clone(), storage.read(&name).expect("exists"))).collect()
 }
@@ -385,9 +390,9 @@ fn truncating_what_is_left_is_a_decision_as_well() {
     assert_opens(&storage, Lsn(17), "truncated");
 }
 
-/// Waits until `END` proves the records of an open log up to `durable`; returns the state after a
-/// kill.
-fn kill_once_proven(storage: &MemoryStorage, durable: Lsn) -> MemoryStorage {
+/// Moves the clock of an open log until `END` proves its records up to `durable`; returns the state
+/// after a kill.
+fn kill_once_proven(storage: &MemoryStorage, clock: &ManualClock, durable: Lsn) -> MemoryStorage {
     let deadline = Instant::now() + Duration::from_mins(1);
     loop {
         let killed = storage.fork();
@@ -398,16 +403,19 @@ fn kill_once_proven(storage: &MemoryStorage, durable: Lsn) -> MemoryStorage {
             return killed;
         }
         assert!(Instant::now() < deadline, "END proves {missing:?}, not the records up to {durable}");
-        sleep(Duration::from_millis(10));
+        clock.advance(NOTE_DELAY);
+        sleep(Duration::from_millis(1));
     }
 }
 
 /// The state after a kill of a log of 40 records, once `END` proves them all.
 fn killed_log(options: Options) -> MemoryStorage {
     let storage = MemoryStorage::new();
+    let clock = ManualClock::new();
+    let options = Options { clock: Clock::from(&clock), ..options };
     let (log, _) = Log::open(shared(&storage), options).expect("opens");
     while append(&log) < LAST {}
-    kill_once_proven(&storage, LAST)
+    kill_once_proven(&storage, &clock, LAST)
 }
 
 #[test]
@@ -447,7 +455,8 @@ fn a_segment_that_is_cut_after_a_kill_is_missed() {
 #[test]
 fn segments_that_were_begun_prove_those_before_them_without_any_sync_that_was_asked_for() {
     let storage = MemoryStorage::new();
-    let options = Options { durability: Durability::Off, ..options() };
+    let clock = ManualClock::new();
+    let options = Options { durability: Durability::Off, clock: Clock::from(&clock), ..options() };
     let (log, _) = Log::open(shared(&storage), options).expect("opens");
     while segments(&storage).len() < 4 {
         let lsn = log.append(0, 1, |buffer| buffer.extend_from_slice(&[b'7'; 500])).expect("is accepted");
@@ -457,7 +466,7 @@ fn segments_that_were_begun_prove_those_before_them_without_any_sync_that_was_as
     assert_eq!(log.durable(), Lsn::ZERO);
     let ends: Vec<Lsn> = inspect(&storage).segments.iter().map(|segment| segment.last_lsn).collect();
     let [.., left, sealed, _] = *ends else { panic!("{ends:?}") };
-    let killed = kill_once_proven(&storage, sealed);
+    let killed = kill_once_proven(&storage, &clock, sealed);
     let names = segments(&killed);
     let [.., before, last] = &*names else { panic!("{names:?}") };
     killed.remove(last).expect("is removed");
@@ -469,7 +478,8 @@ fn segments_that_were_begun_prove_those_before_them_without_any_sync_that_was_as
 #[test]
 fn what_a_power_failure_takes_back_is_not_called_missing() {
     let storage = MemoryStorage::with_crashes();
-    let options = Options { durability: Durability::Off, ..options() };
+    let clock = ManualClock::new();
+    let options = Options { durability: Durability::Off, clock: Clock::from(&clock), ..options() };
     let (log, _) = Log::open(shared(&storage), options).expect("opens");
     (0..20).for_each(|_| _ = append(&log));
     let durable = log.durable();
@@ -477,7 +487,7 @@ fn what_a_power_failure_takes_back_is_not_called_missing() {
     while log.written() < unsynced {
         log.write_or_request(unsynced);
     }
-    let proven = kill_once_proven(&storage, durable);
+    let proven = kill_once_proven(&storage, &clock, durable);
     drop(proven);
     for seed in 0..50 {
         let survivor = storage.crash(seed);
@@ -497,11 +507,13 @@ fn what_was_recovered_is_proven_from_the_start_on() {
     assert_misses(&killed, Lsn(0), LAST, "recovered");
 }
 
-/// A log in which only `END` can fail.
-fn log_with_faulty_end(memory: &MemoryStorage) -> (FaultyStorage, Log) {
+/// A log in which only `END` can fail, and its clock.
+fn log_with_faulty_end(memory: &MemoryStorage) -> (FaultyStorage, Log, ManualClock) {
     let storage = FaultyStorage::of_file(shared(memory), "END.tmp");
-    let (log, _) = Log::open(Arc::new(storage.clone()), options()).expect("opens");
-    (storage, log)
+    let clock = ManualClock::new();
+    let options = Options { clock: Clock::from(&clock), ..options() };
+    let (log, _) = Log::open(Arc::new(storage.clone()), options).expect("opens");
+    (storage, log, clock)
 }
 
 fn fail_from_now_on(storage: &FaultyStorage, kind: io::ErrorKind) {
@@ -512,30 +524,36 @@ fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     let deadline = Instant::now() + Duration::from_mins(1);
     while !is_so() {
         assert!(Instant::now() < deadline, "{what}");
-        sleep(Duration::from_millis(10));
+        sleep(Duration::from_millis(1));
     }
 }
 
 #[test]
 fn a_log_whose_end_cannot_be_noted_fails() {
-    let (storage, log) = log_with_faulty_end(&MemoryStorage::new());
+    let (storage, log, clock) = log_with_faulty_end(&MemoryStorage::new());
     fail_from_now_on(&storage, io::ErrorKind::Other);
     append(&log);
-    wait_until("the log has not failed", || matches!(log.health(), Health::Failed(_)));
+    wait_until("the log has not failed", || {
+        clock.advance(NOTE_DELAY);
+        matches!(log.health(), Health::Failed(_))
+    });
     assert!(log.close().expect_err("has failed").to_string().starts_with("writing memory:END failed"));
 }
 
 #[test]
 fn a_full_disk_makes_the_note_of_the_end_wait() {
     let memory = MemoryStorage::new();
-    let (storage, log) = log_with_faulty_end(&memory);
+    let (storage, log, clock) = log_with_faulty_end(&memory);
     fail_from_now_on(&storage, io::ErrorKind::StorageFull);
     append(&log);
-    wait_until("nothing was noted", || storage.fired());
+    wait_until("nothing was noted", || {
+        clock.advance(NOTE_DELAY);
+        storage.fired()
+    });
     let last = append(&log);
     assert!(matches!(log.health(), Health::Ok));
     storage.set_plan(None);
-    kill_once_proven(&memory, last);
+    kill_once_proven(&memory, &clock, last);
 }
 
 #[test]

@@ -2,9 +2,10 @@
 //! nothing false.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use proptest::prelude::*;
-use tidemark_log::{Durability, Log, Lsn, MemoryStorage, OpenError, Options, Recovery};
+use tidemark_log::{Clock, Durability, Log, Lsn, ManualClock, MemoryStorage, OpenError, Options, Recovery};
 
 const FIRST: &str = "segment-00000000000000000001.tide";
 const HEADER_BYTES: usize = 4096;
@@ -176,7 +177,9 @@ fn every_flipped_bit_of_a_closed_log_is_noticed() {
 #[test]
 fn damage_to_the_last_batch_before_a_silence_is_not_a_torn_tail() {
     let storage = MemoryStorage::new();
-    let (log, _) = open(&storage).expect("opens");
+    let clock = ManualClock::new();
+    let with_clock = Options { clock: Clock::from(&clock), ..options() };
+    let (log, _) = Log::open(Arc::new(storage.clone()), with_clock).expect("opens");
     append(&log, 10);
     log.wait_durable(log.appended()).expect("syncs");
     let last = payload(10);
@@ -189,13 +192,18 @@ fn damage_to_the_last_batch_before_a_silence_is_not_a_torn_tail() {
         damaged.put(FIRST, bytes);
         match open(&damaged) {
             Err(OpenError::Damaged(_)) => break,
-            Ok(_) if attempt < 1000 => std::thread::sleep(std::time::Duration::from_millis(10)),
+            Ok(_) if attempt < 10_000 => {
+                clock.advance(Duration::from_millis(10));
+                std::thread::sleep(Duration::from_millis(1));
+            }
             Ok((_, recovery)) => panic!("no marker came: {recovery:?}"),
             Err(error) => panic!("{error}"),
         }
     }
     let written = storage.read(FIRST);
-    std::thread::sleep(std::time::Duration::from_millis(300));
+    clock.advance(Duration::from_hours(1));
+    // A thread with a deadline would look at the clock every millisecond.
+    std::thread::sleep(Duration::from_millis(20));
     assert_eq!(storage.read(FIRST), written, "an idle log writes nothing more");
 }
 

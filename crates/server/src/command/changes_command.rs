@@ -55,7 +55,8 @@ pub(crate) fn changes(session: &mut Session, args: &[&[u8]], cx: &Context<'_>) -
     let (selection, limit) = (request.selection, longest(cx.config));
     let follower = cx.shared.feed.follow(seen, selection, request.format, limit, waker);
     let follower = follower.map_err(|not_followed| CommandError::Text(refusal(&not_followed).into()))?;
-    let following = ChangeStream::new(follower, request.format, seen, request.progress, place);
+    let following =
+        ChangeStream::new(follower, request.format, seen, request.progress, place, &cx.shared.clock);
     session.subscriptions.following = Some(following);
     session.show_state();
     let (mark, durable) = (session.outbox.reply.len(), log.durable());

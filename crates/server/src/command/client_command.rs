@@ -176,7 +176,7 @@ impl<'a> Victims<'a> {
             && self.class.is_none_or(|class| client.class() == class)
             && self.address.is_none_or(|address| client.address.as_bytes() == address)
             && self.local_address.is_none_or(|address| client.local_address.as_bytes() == address)
-            && self.older_than_s.is_none_or(|age| client.connected.elapsed().as_secs() >= age)
+            && self.older_than_s.is_none_or(|age| client.age().as_secs() >= age)
             && !(self.spare_self && client.id == own_id)
     }
 }

@@ -10,7 +10,6 @@ use crate::session::{Replies, Session};
 use crate::subscription::lifecycle;
 use crate::version::REDIS_VERSION;
 use sha2::{Digest, Sha256};
-use std::time::Instant;
 use tidemark_engine::command::parse;
 use tidemark_engine::{CommandError, Protocol};
 
@@ -219,7 +218,7 @@ pub(crate) fn reset(session: &mut Session, cx: &Context<'_>) -> Result<(), Comma
     session.client.names().name.clear();
     if session.authenticated && !cx.config.requirepass.is_empty() {
         session.authenticated = false;
-        session.stranger_since = Instant::now();
+        session.stranger_since = cx.shared.clock.now();
     }
     session.outbox.reply.set_protocol(Protocol::Resp2);
     session.outbox.reply.simple("RESET");

@@ -1,7 +1,6 @@
 //! `INFO`: sections of `name:value` lines, with Redis's names where tools read them.
 
 use crate::available_memory;
-use crate::clock::now_us;
 use crate::context::Context;
 use crate::net::client::flags;
 use crate::session::Session;
@@ -9,10 +8,9 @@ use crate::shared::Shared;
 use crate::version::{REDIS_VERSION, TIDEMARK_VERSION};
 use std::fmt::Write as _;
 use std::sync::PoisonError;
-use std::time::Instant;
 use tidemark_engine::keyspace::{DATABASES, Exposure};
 use tidemark_engine::{CommandError, CounterFigures, PoolFigures};
-use tidemark_log::Health;
+use tidemark_log::{Clock, Health};
 
 type Section = fn(&mut String, &Context<'_>);
 
@@ -63,7 +61,7 @@ fn line(text: &mut String, name: &str, value: impl std::fmt::Display) {
 
 fn server(text: &mut String, cx: &Context<'_>) {
     let config = cx.config;
-    let uptime = cx.shared.started.elapsed().as_secs();
+    let uptime = cx.shared.uptime().as_secs();
     line(text, "redis_version", REDIS_VERSION);
     line(text, "tidemark_version", TIDEMARK_VERSION);
     line(text, "redis_mode", "standalone");
@@ -73,7 +71,7 @@ fn server(text: &mut String, cx: &Context<'_>) {
     line(text, "process_id", std::process::id());
     line(text, "run_id", &cx.shared.run_id);
     line(text, "tcp_port", config.port);
-    line(text, "server_time_usec", now_us());
+    line(text, "server_time_usec", cx.shared.clock.now_us());
     line(text, "uptime_in_seconds", uptime);
     line(text, "uptime_in_days", uptime / 86_400);
     line(text, "worker_threads", cx.shared.inboxes.len());
@@ -124,8 +122,9 @@ fn persistence(text: &mut String, cx: &Context<'_>) {
     let healthy = cx.shared.engine.check_writable().is_ok();
     line(text, "loading", u8::from(!cx.shared.engine.is_loaded()));
     if !cx.shared.engine.is_loaded() {
-        let (figures, elapsed) = (cx.shared.loading.figures(), cx.shared.loading.elapsed());
-        line(text, "loading_start_time", (now_us() / 1_000_000).saturating_sub(elapsed.as_secs()));
+        let (figures, elapsed) = (cx.shared.loading.figures(), cx.shared.loading.duration());
+        let now_s = cx.shared.clock.now_us() / 1_000_000;
+        line(text, "loading_start_time", now_s.saturating_sub(elapsed.as_secs()));
         line(text, "loading_of", figures.source.units());
         line(text, "loading_total", figures.total);
         line(text, "loading_loaded", figures.done);
@@ -172,7 +171,8 @@ fn stats(text: &mut String, cx: &Context<'_>) {
     line(text, "total_connections_received", totals.connections);
     line(text, "total_commands_processed", totals.commands);
     let now = cx.shared.totals();
-    let rates = cx.shared.rates.lock().unwrap_or_else(PoisonError::into_inner).update(Instant::now(), now);
+    let at = cx.shared.clock.now();
+    let rates = cx.shared.rates.lock().unwrap_or_else(PoisonError::into_inner).update(at, now);
     line(text, "instantaneous_ops_per_sec", rates.commands.round());
     line(text, "total_net_input_bytes", totals.received_bytes);
     line(text, "total_net_output_bytes", totals.sent_bytes);
@@ -257,7 +257,7 @@ fn counters(text: &mut String, cx: &Context<'_>) {
     line(text, "counters_uncommitted", exposure.counters);
     line(text, "counter_uncommitted_units", exposure.units);
     line(text, "counter_reserved_units", exposure.reserved);
-    line(text, "counter_oldest_uncommitted_ms", uncommitted_age_ms(&exposure));
+    line(text, "counter_oldest_uncommitted_ms", uncommitted_age_ms(&exposure, &cx.shared.clock));
 }
 
 fn pools(text: &mut String, cx: &Context<'_>) {
@@ -269,8 +269,8 @@ fn pools(text: &mut String, cx: &Context<'_>) {
 }
 
 /// Returns the age of the oldest uncommitted change of a counter in milliseconds; 0 if none.
-pub(crate) fn uncommitted_age_ms(exposure: &Exposure) -> u64 {
-    exposure.since_ms.map_or(0, |since_ms| (now_us() / 1000).saturating_sub(since_ms))
+pub(crate) fn uncommitted_age_ms(exposure: &Exposure, clock: &Clock) -> u64 {
+    exposure.since_ms.map_or(0, |since_ms| (clock.now_us() / 1000).saturating_sub(since_ms))
 }
 
 fn keyspace(text: &mut String, cx: &Context<'_>) {

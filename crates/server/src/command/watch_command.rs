@@ -79,7 +79,7 @@ pub(crate) fn watch(
     }
     let (number, lsn) = (subscribed.number, subscribed.lsn);
     let cursor = Cursor::behind(subscribed.query, base.unwrap_or(number), number, lsn);
-    let replaced = lifecycle::begin(session, ReadSubscription::new(cursor, delivery), cx);
+    let replaced = lifecycle::begin(session, ReadSubscription::new(cursor, delivery, &cx.shared.clock), cx);
     let mark = session.outbox.reply.len();
     begun(session, id, lsn, (start == Start::Snapshot).then_some(&*subscribed.answer));
     hold_position(session, mark, lsn, cx);

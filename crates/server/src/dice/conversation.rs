@@ -21,6 +21,7 @@ use crate::resp::request::{UNAUTHENTICATED_ARGUMENTS, UNAUTHENTICATED_BULK_BYTES
 use crate::session::Session;
 use std::time::{Duration, Instant};
 use tidemark_engine::{CommandError, Reply};
+use tidemark_log::Clock;
 
 /// A larger scratch buffer is freed after use. Bytes.
 const KEPT_SCRATCH_BYTES: usize = 16 * 1024;
@@ -106,8 +107,8 @@ impl Conversation {
     }
 
     /// Returns until when emissions must wait, if they must.
-    pub(crate) fn pause_until(&self) -> Option<Instant> {
-        self.pause_until.filter(|until| Instant::now() < *until)
+    pub(crate) fn pause_until(&self, clock: &Clock) -> Option<Instant> {
+        self.pause_until.filter(|until| clock.now() < *until)
     }
 
     /// Handles a notice of another connection of the same client.
@@ -358,7 +359,7 @@ impl Conversation {
         match Answers::of(answered).next() {
             Some(Answer::Text(message)) => {
                 result::write(&mut self.scratch, &Head { message, fingerprint: 0 }, |_| Ok(()));
-                self.pause_until = Some(Instant::now() + RESUME_PAUSE);
+                self.pause_until = Some(cx.shared.clock.now() + RESUME_PAUSE);
             }
             Some(Answer::Error(text)) => {
                 cx.shared.errors.count(text);

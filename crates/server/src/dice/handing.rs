@@ -22,7 +22,11 @@ pub(super) fn place(session: &mut Session, handed: Handed, lsn: Lsn, cx: &Contex
     let Some(mut form) = Form::of(query.read(), fingerprint::of(query, base)) else { return };
     form.register(cx.shared.dice.register(session.client.id, query.id(), base));
     // Subscriptions of this protocol have no name to confirm to the client.
-    let _ = lifecycle::begin(session, ReadSubscription::formed(Cursor::at(place, base, lsn), form), cx);
+    let _ = lifecycle::begin(
+        session,
+        ReadSubscription::formed(Cursor::at(place, base, lsn), form, &cx.shared.clock),
+        cx,
+    );
 }
 
 /// Ends the session's subscription with this fingerprint. Returns whether there was one.

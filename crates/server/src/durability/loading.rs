@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use tidemark_engine::Engine;
+use tidemark_log::Clock;
 
 /// Error for commands that need the data, in Redis's words: clients recognise it and retry.
 pub(crate) const LOADING: &str = "LOADING Redis is loading the dataset in memory";
@@ -78,6 +79,7 @@ impl Source {
 
 /// Progress of loading, and its cancellation.
 pub(crate) struct Loading {
+    clock: Clock,
     began: Instant,
     /// What is being loaded, since when, and when the next progress line is due.
     step: Mutex<LoadingStep>,
@@ -109,19 +111,24 @@ impl Figures {
     }
 }
 
-impl Default for Loading {
-    fn default() -> Loading {
-        let began = Instant::now();
+impl Loading {
+    pub(crate) fn new(clock: &Clock) -> Loading {
+        let began = clock.now();
         let step = LoadingStep { source: Source::Snapshot, began, next_line: began + LINE_PAUSE };
         let (total, done) = (AtomicU64::new(0), AtomicU64::new(0));
-        Loading { began, step: Mutex::new(step), total, done, given_up: AtomicBool::new(false) }
+        Loading {
+            clock: clock.clone(),
+            began,
+            step: Mutex::new(step),
+            total,
+            done,
+            given_up: AtomicBool::new(false),
+        }
     }
-}
 
-impl Loading {
     /// Begins a step with `total` units.
     pub(crate) fn begin(&self, source: Source, total: u64) {
-        let began = Instant::now();
+        let began = self.clock.now();
         let mut step = self.step.lock().unwrap_or_else(PoisonError::into_inner);
         *step = LoadingStep { source, began, next_line: step.next_line };
         self.done.store(0, Ordering::Relaxed);
@@ -132,8 +139,9 @@ impl Loading {
     pub(crate) fn advance(&self, count: u64) {
         self.done.fetch_add(count, Ordering::Relaxed);
         let mut step = self.step.lock().unwrap_or_else(PoisonError::into_inner);
-        if step.next_line <= Instant::now() {
-            step.next_line = Instant::now() + LINE_PAUSE;
+        let now = self.clock.now();
+        if step.next_line <= now {
+            step.next_line = now + LINE_PAUSE;
             drop(step);
             let figures = self.figures();
             let (done, total, units) = (figures.done, figures.total, figures.source.units());
@@ -153,13 +161,15 @@ impl Loading {
         let (done, total) = (self.done.load(Ordering::Relaxed), self.total.load(Ordering::Relaxed));
         let missing = total.saturating_sub(done) as f64 / done.max(1) as f64;
         // At most a year: early estimates are unreliable.
-        let eta = Duration::from_secs_f64((began.elapsed().as_secs_f64() * missing).min(366.0 * 86_400.0));
+        let eta = Duration::from_secs_f64(
+            (self.clock.elapsed(began).as_secs_f64() * missing).min(366.0 * 86_400.0),
+        );
         Figures { source, done, total, eta }
     }
 
     /// Time since the start.
-    pub(crate) fn elapsed(&self) -> Duration {
-        self.began.elapsed()
+    pub(crate) fn duration(&self) -> Duration {
+        self.clock.elapsed(self.began)
     }
 
     /// Cancels loading.
@@ -176,18 +186,38 @@ impl Loading {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tidemark_log::ManualClock;
 
     #[test]
     fn figures_are_those_of_the_present_step() {
-        let loading = Loading::default();
+        let clock = ManualClock::new();
+        let loading = Loading::new(&Clock::from(&clock));
         assert_eq!(loading.figures().percent() as u64, 0);
         loading.begin(Source::Snapshot, 10);
+        clock.advance(Duration::from_mins(1));
         loading.advance(10);
         loading.begin(Source::Log, 200);
         loading.advance(30);
+        clock.advance(Duration::from_secs(7));
         loading.advance(20);
         let figures = loading.figures();
         assert_eq!((figures.source, figures.done, figures.total), (Source::Log, 50, 200));
         assert_eq!(figures.percent() as u64, 25);
+        assert_eq!(figures.eta, Duration::from_secs(21), "the other 150 at the rate of this step");
+        assert_eq!(loading.duration(), Duration::from_secs(67));
+    }
+
+    #[test]
+    fn a_line_to_the_operator_is_due_after_a_pause() {
+        let clock = ManualClock::new();
+        let loading = Loading::new(&Clock::from(&clock));
+        let next_line = || loading.step.lock().unwrap_or_else(PoisonError::into_inner).next_line;
+        let first = next_line();
+        clock.advance(LINE_PAUSE / 2);
+        loading.advance(1);
+        assert_eq!(next_line(), first);
+        clock.advance(LINE_PAUSE / 2);
+        loading.advance(1);
+        assert_eq!(next_line(), first + LINE_PAUSE);
     }
 }

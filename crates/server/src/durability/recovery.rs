@@ -1,7 +1,6 @@
 //! Recovery of the keyspace from the data directory: open the log, load the newest snapshot, apply
 //! the log after it.
 
-use crate::clock::now_us;
 use crate::config::{Config, LogStorage};
 use crate::data_directory::make_private;
 use crate::durability::loading::{Loading, Source};
@@ -9,13 +8,13 @@ use crate::durability::recover_error::RecoverError;
 use crate::durability::snapshots::{KEYSPACE, NAMED, WATCHED};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tidemark_engine::keyspace::SHARDS;
 use tidemark_engine::watch::{QueryLimits, RetentionLimits, WriteBudget};
 use tidemark_engine::{Engine, Protocol, Reply};
 use tidemark_log::{
-    FileStorage, Log, Lsn, MemoryStorage, MmapStorage, Options, Recovery, Retention, Snapshot, SnapshotError,
-    Snapshots, Storage, Verify,
+    Clock, FileStorage, Log, Lsn, MemoryStorage, MmapStorage, Options, Recovery, Retention, Snapshot,
+    SnapshotError, Snapshots, Storage, Verify,
 };
 
 /// The keyspace recovered from snapshot and log.
@@ -38,7 +37,7 @@ pub(crate) struct OpenLog {
 }
 
 /// Opens the log in the data directory.
-pub(crate) fn open(config: &Config) -> Result<OpenLog, RecoverError> {
+pub(crate) fn open(config: &Config, clock: Clock) -> Result<OpenLog, RecoverError> {
     let storage = storage(config)?;
     let options = Options {
         durability: config.durability,
@@ -52,6 +51,7 @@ pub(crate) fn open(config: &Config) -> Result<OpenLog, RecoverError> {
         },
         // The replay verifies every record that it applies.
         verify: Verify::Tail,
+        clock,
         ..Options::default()
     };
     let (log, recovery) = Log::open(storage, options)?;
@@ -87,16 +87,16 @@ pub(crate) fn load(opened: &OpenLog, config: &Config, loading: &Loading) -> Resu
     let mut report: Vec<String> = torn_tail(recovery).into_iter().chain(gap(recovery)).collect();
     let (engine, snapshot) = newest_state(log, config, loading, &mut report)?;
     let from = snapshot.map_or(Lsn::FIRST, Lsn::next);
-    let began = Instant::now();
+    let began = log.clock().now();
     let (records, replayed_bytes) = replay(&engine, from, loading)?;
-    engine.keep_queries(now_us());
+    engine.keep_queries(log.clock().now_us());
     report.push(match records {
         0 if snapshot.is_none() => "the log is empty".to_owned(),
         0 => "no records behind the snapshot".to_owned(),
         records => format!(
             "{records} {} of the log applied in {}, up to {}",
             if records == 1 { "record" } else { "records" },
-            seconds(began.elapsed()),
+            seconds(log.clock().elapsed(began)),
             engine.log().appended()
         ),
     });
@@ -135,10 +135,13 @@ fn newest_state(
         report.extend(damaged.iter().map(|error| format!("passed over: {error}")));
         let engine = empty_engine(log, config);
         let Some(snapshot) = snapshot else { return Ok((engine, None)) };
-        let (began, lsn) = (Instant::now(), snapshot.lsn());
+        let (began, lsn) = (log.clock().now(), snapshot.lsn());
         match load_snapshot(&engine, &snapshot, loading) {
             Ok(()) => {
-                report.push(format!("snapshot at record {lsn} loaded in {}", seconds(began.elapsed())));
+                report.push(format!(
+                    "snapshot at record {lsn} loaded in {}",
+                    seconds(log.clock().elapsed(began))
+                ));
                 return Ok((engine, Some(lsn)));
             }
             Err(RecoverError::GivenUp) => return Err(RecoverError::GivenUp),
@@ -171,7 +174,7 @@ fn load_snapshot(engine: &Engine, snapshot: &Snapshot, loading: &Loading) -> Res
     loading.begin(Source::Snapshot, snapshot.frames().len() as u64);
     let next = AtomicUsize::new(0);
     let failed = |error| RecoverError::Load { lsn: snapshot.lsn(), error };
-    let loader = engine.load(now_us());
+    let loader = engine.load(engine.log().clock().now_us());
     let take = || {
         let number = next.fetch_add(1, Ordering::Relaxed);
         Some((number, snapshot.frames().get(number)?))
@@ -202,7 +205,7 @@ fn load_snapshot(engine: &Engine, snapshot: &Snapshot, loading: &Loading) -> Res
     let (mut buffer, numbered) = (Vec::new(), || snapshot.frames().iter().enumerate());
     for (number, frame) in numbered().filter(|(_, frame)| frame.section == WATCHED) {
         snapshot.read_frame(frame, &mut buffer)?;
-        let loaded = engine.load_queries(snapshot.lsn(), now_us(), &buffer);
+        let loaded = engine.load_queries(snapshot.lsn(), engine.log().clock().now_us(), &buffer);
         loaded.map_err(|error| failed(error.in_frame(number)))?;
     }
     for (number, frame) in numbered().filter(|(_, frame)| frame.section == NAMED) {

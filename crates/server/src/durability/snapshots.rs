@@ -5,9 +5,8 @@ use crate::net::connection_id::ConnectionId;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
 use tidemark_engine::Incomplete;
-use tidemark_log::{Log, Lsn, SnapshotError};
+use tidemark_log::{Clock, Log, Lsn, SnapshotError};
 
 /// Section of a snapshot with the keyspace, in frames for [`tidemark_engine::Loader`].
 pub const KEYSPACE: u32 = 0;
@@ -46,6 +45,7 @@ pub enum TakeError {
 
 /// State of snapshots, shared by workers and the snapshot thread.
 pub(crate) struct Snapshots {
+    clock: Clock,
     requests: Mutex<Sender<Request>>,
     /// A snapshot is requested or being taken.
     busy: AtomicBool,
@@ -80,12 +80,13 @@ impl Requests {
 
 impl Snapshots {
     /// Creates the state, and the receiver for the snapshot thread. `last` is the newest snapshot.
-    pub(crate) fn new(last: Lsn) -> (Snapshots, Requests) {
+    pub(crate) fn new(last: Lsn, clock: &Clock) -> (Snapshots, Requests) {
         let (sender, receiver) = channel();
         let snapshots = Snapshots {
+            clock: clock.clone(),
             requests: Mutex::new(sender),
             busy: AtomicBool::new(false),
-            last_success: AtomicU64::new(now_seconds()),
+            last_success: AtomicU64::new(clock.now_us() / 1_000_000),
             last_lsn: AtomicU64::new(last.0),
             bytes_before: AtomicI64::new(0),
             last_bytes: AtomicU64::new(0),
@@ -197,7 +198,7 @@ impl Snapshots {
         match taken {
             Ok((lsn, bytes)) => {
                 self.last_bytes.store(*bytes, Ordering::Relaxed);
-                self.last_success.store(now_seconds(), Ordering::Relaxed);
+                self.last_success.store(self.clock.now_us() / 1_000_000, Ordering::Relaxed);
                 self.last_lsn.store(lsn.0, Ordering::Relaxed);
             }
             // Retried only when the log has grown as much again.
@@ -209,10 +210,6 @@ impl Snapshots {
             taken.as_ref().err().map(ToString::to_string);
         self.busy.store(false, Ordering::Release);
     }
-}
-
-fn now_seconds() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
 }
 
 #[cfg(test)]
@@ -238,7 +235,7 @@ mod tests {
     }
 
     fn is_due(log: &Log, latest: Lsn, after: u64) -> bool {
-        let (snapshots, _requests) = Snapshots::new(latest);
+        let (snapshots, _requests) = Snapshots::new(latest, &Clock::System);
         snapshots.request_if_due(log, false, after, 0);
         snapshots.is_busy()
     }
@@ -266,7 +263,7 @@ mod tests {
         log.append(0, 1, |buffer| buffer.resize(buffer.len() + 1000, 1)).expect("is accepted");
         log.wait_durable(log.appended()).expect("memory does not fail");
         let is_due = |snapshot_bytes, replayed_bytes, after_bytes| {
-            let (snapshots, _requests) = Snapshots::new(Lsn::ZERO);
+            let (snapshots, _requests) = Snapshots::new(Lsn::ZERO, &Clock::System);
             snapshots.begin(snapshot_bytes, replayed_bytes);
             snapshots.request_if_due(&log, false, 0, after_bytes);
             snapshots.is_busy()
@@ -277,7 +274,7 @@ mod tests {
         assert!(is_due(0, 1, written + 1), "what was replayed counts");
         assert!(!is_due(written + 1, 0, 1), "less than the latest snapshot");
         assert!(!is_due(0, 1 << 40, 0), "not for that reason");
-        let (snapshots, _requests) = Snapshots::new(Lsn::ZERO);
+        let (snapshots, _requests) = Snapshots::new(Lsn::ZERO, &Clock::System);
         snapshots.request_if_due(&log, true, 0, 0);
         assert!(snapshots.is_busy(), "the disk gets full");
         snapshots.note(&Ok((log.appended(), 10)), log.appended(), written);

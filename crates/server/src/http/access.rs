@@ -156,6 +156,7 @@ fn credentials(authorization: &[u8]) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tidemark_log::Clock;
 
     const HERE: SocketAddr = SocketAddr::new(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 50_000);
 
@@ -165,7 +166,7 @@ mod tests {
         headers: &HeaderMap,
         token: Option<&[u8]>,
     ) -> Result<(), Denied> {
-        check(config, &LoginGuard::default(), peer, headers, token)
+        check(config, &LoginGuard::new(&Clock::System), peer, headers, token)
     }
 
     fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {

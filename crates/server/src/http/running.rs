@@ -1,7 +1,6 @@
 //! Runs commands for HTTP requests: with the same handlers, records and waits as for clients of the
 //! Redis protocol.
 
-use crate::clock::now_us;
 use crate::command::rows::command_table;
 use crate::durability::hold::holds_back;
 use crate::http::refusal::Refusal;
@@ -57,7 +56,7 @@ fn execute(
     rows: &[&'static Command],
 ) -> (Value, Option<Until>) {
     assert_eq!(commands.len(), rows.len(), "each command has its row of the table");
-    let now_us = now_us();
+    let now_us = shared.clock.now_us();
     let calls: Vec<Call<'_>> =
         rows.iter().zip(commands).map(|(command, args)| Call { command, args, db, now_us }).collect();
     shared.counters.last().inspect(|counters| counters.commands.add(calls.len() as u64));

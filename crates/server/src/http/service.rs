@@ -1,7 +1,6 @@
 //! Serves metrics, health, watched reads, changes and limits over HTTP on a thread of its own, so
 //! that no request delays a worker's clients.
 
-use crate::clock::now_us;
 use crate::durability::loading::LOADING;
 use crate::http::listener::{FewListener, Patience, Visit};
 use crate::http::refusal::Refusal;
@@ -20,7 +19,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
-use tidemark_log::Health;
+use tidemark_log::{Clock, Health};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
@@ -78,16 +77,16 @@ async fn wake_watchers(shared: &Shared) {
     loop {
         tokio::select! {
             () = shared.http_registry.pass_on() => {}
-            () = until(shared.next_forgetting()) => shared.forget_watched(now_us()),
+            () = until(shared.next_forgetting(), &shared.clock) => shared.forget_watched(shared.clock.now_us()),
         }
     }
 }
 
 /// Waits until a time in milliseconds since 1970; `None` waits for ever.
-async fn until(at_ms: Option<u64>) {
+async fn until(at_ms: Option<u64>, clock: &Clock) {
     match at_ms {
         None => std::future::pending().await,
-        Some(at_ms) => tokio::time::sleep(Duration::from_millis(at_ms.saturating_sub(now_us() / 1000))).await,
+        Some(at_ms) => tokio::time::sleep(clock.timeout_us(at_ms.saturating_mul(1000))).await,
     }
 }
 

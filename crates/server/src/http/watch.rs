@@ -3,7 +3,6 @@
 //! Only answers to requests are queued here. Emissions stay with their query until the subscriber's
 //! turn, so a slow subscriber costs no memory; it is notified if it fell too far behind.
 
-use crate::clock::now_us;
 use crate::command::watch_command::split;
 use crate::net::outbox::Until;
 use crate::shared::Shared;
@@ -202,7 +201,7 @@ impl Drop for Watch {
         let query = self.cursor.query();
         let registry = &self.shared.http_registry;
         if registry.leave(query.id(), &self.http_listener) {
-            self.shared.engine.leave(query, registry.listener(), now_us());
+            self.shared.engine.leave(query, registry.listener(), self.shared.clock.now_us());
         }
     }
 }
@@ -272,7 +271,7 @@ pub(crate) fn read(db: u8, words: &[&[u8]]) -> Result<Read, CommandError> {
 /// Registers HTTP as listener of a read and returns its answer. The caller must not await before it
 /// has made a [`Watch`] of it.
 pub(crate) fn subscribe(shared: &Shared, read: Read) -> Result<Subscribed, CommandError> {
-    let now_us = now_us();
+    let now_us = shared.clock.now_us();
     let subscribed = shared.engine.subscribe(read, shared.http_registry.listener(), now_us)?;
     shared.watching_began(now_us);
     Ok(subscribed)
@@ -288,7 +287,7 @@ mod tests {
     use tidemark_engine::watch::RetentionLimits;
     use tidemark_engine::{Call, Engine, Reply, command};
     use tidemark_log::storage::faulty::{Fault, Plan, Site};
-    use tidemark_log::{Durability, FaultyStorage, Log, MemoryStorage, Options};
+    use tidemark_log::{Clock, Durability, FaultyStorage, Log, MemoryStorage, Options};
 
     /// Returns a server without workers, and the storage of its log.
     fn server(durability: Durability) -> (Arc<Shared>, FaultyStorage) {
@@ -298,7 +297,8 @@ mod tests {
         let engine = Engine::new(Arc::new(log), 4, 1);
         // Without replay.
         let config = Config { durability, watch_backlogs: 0, ..Config::default() };
-        let shared = Arc::new(Shared::new(engine, Snapshots::new(Lsn::ZERO).0, config, Vec::new()));
+        let shared =
+            Arc::new(Shared::new(engine, Snapshots::new(Lsn::ZERO, &Clock::System).0, config, Vec::new()));
         let weak = Arc::downgrade(&shared);
         let moved = move |_| weak.upgrade().into_iter().for_each(|shared| shared.http_registry.log_moved());
         shared.engine.log().set_listener(Box::new(moved));

@@ -5,8 +5,9 @@ use crate::net::connection_id::ConnectionId;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU16, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tidemark_engine::Waiter;
+use tidemark_log::Clock;
 
 /// Properties of a client, as bits.
 pub(crate) mod flags {
@@ -48,6 +49,8 @@ pub(crate) struct Client {
     /// Whether the client has a reserved place, because all ordinary ones were taken: it may only
     /// administer.
     pub(crate) is_reserved: bool,
+    /// The server's clock.
+    pub(crate) clock: Clock,
     pub(crate) connected: Instant,
     pub(crate) shown: Shown,
     names: Mutex<Names>,
@@ -105,7 +108,7 @@ pub(crate) struct Origin {
 }
 
 impl Client {
-    fn new(id: u64, worker: usize, slot: usize, origin: Origin, is_reserved: bool) -> Client {
+    fn new(id: u64, worker: usize, slot: usize, origin: Origin, is_reserved: bool, clock: &Clock) -> Client {
         let shown = Shown::default();
         shown.queued.store(-1, Ordering::Relaxed);
         shown.redirect.store(-1, Ordering::Relaxed);
@@ -120,11 +123,17 @@ impl Client {
             descriptor: origin.descriptor,
             is_local: origin.is_local,
             is_reserved,
-            connected: Instant::now(),
+            clock: clock.clone(),
+            connected: clock.now(),
             shown,
             names: Mutex::default(),
             blocked: Mutex::default(),
         }
+    }
+
+    /// Time since the client connected.
+    pub(crate) fn age(&self) -> Duration {
+        self.clock.elapsed(self.connected)
     }
 
     /// Notes that the client begins to wait for keys. Must be called before another thread can
@@ -188,7 +197,7 @@ impl Client {
     /// client's command that is not answered yet.
     pub(crate) fn describe(&self, running: Option<&[&[u8]]>) -> Vec<u8> {
         let shown = &self.shown;
-        let age = self.connected.elapsed();
+        let age = self.age();
         let idle = age.as_millis().saturating_sub(u128::from(shown.active_ms.load(Ordering::Relaxed))) / 1000;
         let names = self.names().clone();
         let outbox = shown.output_bytes.load(Ordering::Relaxed);
@@ -266,14 +275,20 @@ fn request_bytes(args: &[&[u8]]) -> usize {
 }
 
 /// All connected clients, by id.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Clients {
+    clock: Clock,
     connected: Mutex<BTreeMap<u64, Arc<Client>>>,
     count: AtomicUsize,
     last_id: AtomicU64,
 }
 
 impl Clients {
+    pub(crate) fn new(clock: &Clock) -> Clients {
+        let (count, last_id) = (AtomicUsize::new(0), AtomicU64::new(0));
+        Clients { clock: clock.clone(), connected: Mutex::default(), count, last_id }
+    }
+
     /// Admits a client if there are fewer than `limit`, or than `limit` plus `reserved` for a local
     /// client.
     pub(crate) fn admit(
@@ -290,7 +305,7 @@ impl Clients {
             return None;
         }
         let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
-        let client = Arc::new(Client::new(id, worker, slot, origin, is_reserved));
+        let client = Arc::new(Client::new(id, worker, slot, origin, is_reserved, &self.clock));
         connected.insert(id, Arc::clone(&client));
         self.count.store(connected.len(), Ordering::Relaxed);
         Some(client)

@@ -6,6 +6,7 @@ use crate::observe::operator_line::OperatorLine;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, TryLockError};
 use tidemark_engine::MemoryBudget;
+use tidemark_log::Clock;
 
 /// Minimum time between two lines about evictions, in seconds.
 const LINE_PAUSE_S: u64 = 1;
@@ -23,11 +24,11 @@ pub(crate) struct ClientMemory {
 }
 
 impl ClientMemory {
-    pub(crate) fn new(limit: usize) -> ClientMemory {
+    pub(crate) fn new(limit: usize, clock: &Clock) -> ClientMemory {
         ClientMemory {
             budget: Arc::new(MemoryBudget::new(limit)),
             choosing: Mutex::default(),
-            line: OperatorLine::every(LINE_PAUSE_S),
+            line: OperatorLine::every(LINE_PAUSE_S, clock),
         }
     }
 }

@@ -16,6 +16,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use tidemark_log::Clock;
 
 /// Time on the disk after which the stand-in takes the worker: longer than a quick sync, shorter
 /// than a noticeable delay.
@@ -29,6 +30,7 @@ struct Lent {
 
 /// State shared by the threads of all workers and the stand-in.
 pub(crate) struct EventLoopThreads {
+    clock: Clock,
     /// One per worker.
     lent: Vec<Mutex<Option<Lent>>>,
     /// A worker was lent since the stand-in last looked.
@@ -42,8 +44,9 @@ pub(crate) struct EventLoopThreads {
 }
 
 impl EventLoopThreads {
-    pub(crate) fn new(workers: usize) -> Arc<EventLoopThreads> {
+    pub(crate) fn new(workers: usize, clock: &Clock) -> Arc<EventLoopThreads> {
         Arc::new(EventLoopThreads {
+            clock: clock.clone(),
             lent: (0..workers).map(|_| Mutex::default()).collect(),
             has_lent: AtomicBool::new(false),
             is_dozing: AtomicBool::new(false),
@@ -95,7 +98,7 @@ impl EventLoopThreads {
     }
 
     fn lend(&self, index: usize, worker: Box<EventLoop>) {
-        *lock(&self.lent[index]) = Some(Lent { worker, since: Instant::now() });
+        *lock(&self.lent[index]) = Some(Lent { worker, since: self.clock.now() });
         self.has_lent.store(true, Ordering::SeqCst);
         if self.is_dozing.swap(false, Ordering::SeqCst) {
             drop(lock(&self.stand_in));
@@ -114,7 +117,7 @@ impl EventLoopThreads {
         let mut resting = lock(&self.stand_in);
         while self.left.load(Ordering::SeqCst) > 0 {
             for lent in &self.lent {
-                let late = lock(lent).take_if(|lent| lent.since.elapsed() >= PATIENCE);
+                let late = lock(lent).take_if(|lent| self.clock.elapsed(lent.since) >= PATIENCE);
                 if let Some(late) = late {
                     return Some(late.worker);
                 }

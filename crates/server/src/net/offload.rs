@@ -8,7 +8,6 @@
 //!
 //! The command locks only the shards of its keys, as in the event loop.
 
-use crate::clock::now_us;
 use crate::context::Context;
 use crate::durability::hold::holds_back;
 use crate::net::client_eviction::NO_MEMORY;
@@ -50,7 +49,7 @@ pub(crate) fn start(shared: &Arc<Shared>) -> io::Result<Vec<JoinHandle<()>>> {
 fn run(shared: &Shared, job: OffloadJob) -> OffloadResult {
     let OffloadJob { command, args, db, mut reply, .. } = job;
     let args: Vec<&[u8]> = args.iter().map(|arg| &**arg).collect();
-    let call = Call { command, args: &args, db, now_us: now_us() };
+    let call = Call { command, args: &args, db, now_us: shared.clock.now_us() };
     let executed = shared.engine.execute_as(&call, Terms::default(), &mut reply);
     assert!(executed.block.is_none(), "no command that visits all waits for keys: {}", command.name);
     let shown = || shared.engine.newest_shown(command, &args);

@@ -1,6 +1,7 @@
 //! Limit of the time that one connection occupies its worker.
 
 use std::time::{Duration, Instant};
+use tidemark_log::Clock;
 
 /// Time after which a connection's pipeline yields to other connections, within at most
 /// [`BETWEEN_LOOKS`] more commands.
@@ -26,12 +27,12 @@ impl TimeSlice {
     }
 
     /// Notes that a command has run. Returns whether the slice is over.
-    pub(crate) fn is_over(&mut self) -> bool {
+    pub(crate) fn is_over(&mut self, clock: &Clock) -> bool {
         self.run += 1;
         if self.run < self.next_look {
             return false;
         }
-        let now = Instant::now();
+        let now = clock.now();
         let Some(began) = self.began else {
             (self.began, self.next_look) = (Some(now), self.run + 1);
             return false;
@@ -52,7 +53,14 @@ mod tests {
     #[test]
     fn a_turn_without_time_is_over_at_the_third_command() {
         let mut time_slice = TimeSlice::new(Duration::ZERO);
-        assert_eq!([time_slice.is_over(), time_slice.is_over(), time_slice.is_over()], [false, false, true]);
+        assert_eq!(
+            [
+                time_slice.is_over(&Clock::System),
+                time_slice.is_over(&Clock::System),
+                time_slice.is_over(&Clock::System)
+            ],
+            [false, false, true]
+        );
     }
 
     #[test]
@@ -61,7 +69,7 @@ mod tests {
         let mut looks = 0;
         for _ in 0..1600 {
             let before = time_slice.next_look;
-            assert!(!time_slice.is_over());
+            assert!(!time_slice.is_over(&Clock::System));
             looks += u32::from(time_slice.next_look != before);
         }
         assert!((100..=102).contains(&looks), "{looks}");

@@ -1,6 +1,5 @@
 //! Metrics in the `OpenMetrics` format, collected on request.
 
-use crate::clock::now_us;
 use crate::command::info::{key_counts, processor_seconds, resident_bytes, uncommitted_age_ms};
 use crate::shared::Shared;
 use crate::sinks::SinkFigures;
@@ -215,7 +214,7 @@ fn encode_counters(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt:
         encoder,
         "counter_oldest_uncommitted_seconds",
         "Age of the oldest change of a counter that is not committed",
-        uncommitted_age_ms(&exposure) as f64 / 1000.0,
+        uncommitted_age_ms(&exposure, &shared.clock) as f64 / 1000.0,
     )?;
     encode_top_counters(shared, encoder)
 }
@@ -224,7 +223,7 @@ fn encode_counters(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt:
 /// half to one minute.
 fn encode_top_counters(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
     let config = shared.settings.current();
-    let top = shared.engine.churning(ChurnOrder::Moves, config.counter_churn_series, now_us());
+    let top = shared.engine.churning(ChurnOrder::Moves, config.counter_churn_series, shared.clock.now_us());
     let mut top = TopFamilies { encoder, top: &top.keys, with_names: config.counter_churn_names };
     top.encode("moves", "Recent moves of one of the counters that move most", |key| key.moves as f64)?;
     top.encode("moved_units", "Units that the counter was moved by, up or down", |key| key.units as f64)?;
@@ -345,7 +344,7 @@ fn encode_state(shared: &Shared, encoder: &mut DescriptorEncoder<'_>) -> fmt::Re
     let (user, system) = processor_seconds();
     float_counter(encoder, "processor_user_seconds", "Processor time in user mode", user)?;
     float_counter(encoder, "processor_system_seconds", "Processor time in system mode", system)?;
-    gauge(encoder, "uptime_seconds", "Time since the start", shared.started.elapsed().as_secs_f64())
+    gauge(encoder, "uptime_seconds", "Time since the start", shared.uptime().as_secs_f64())
 }
 
 fn counter(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: u64) -> fmt::Result {

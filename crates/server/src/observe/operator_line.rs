@@ -3,10 +3,12 @@
 use std::io::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
+use tidemark_log::Clock;
 
 /// A kind of line that is written at most once per interval.
 #[derive(Debug)]
 pub(crate) struct OperatorLine {
+    clock: Clock,
     began: Instant,
     pause_s: u64,
     /// When the next line may be written, in seconds after `began`.
@@ -17,9 +19,10 @@ pub(crate) struct OperatorLine {
 
 impl OperatorLine {
     /// Creates a line that is written at most once in `pause_s` seconds.
-    pub(crate) fn every(pause_s: u64) -> OperatorLine {
+    pub(crate) fn every(pause_s: u64, clock: &Clock) -> OperatorLine {
         OperatorLine {
-            began: Instant::now(),
+            clock: clock.clone(),
+            began: clock.now(),
             pause_s,
             next_s: AtomicU64::new(0),
             left_out: AtomicU64::new(0),
@@ -28,7 +31,7 @@ impl OperatorLine {
 
     /// Writes the line with the number of suppressed ones, or suppresses it.
     pub(crate) fn write(&self, line: impl FnOnce() -> String) {
-        if let Some(left_out) = self.turn(self.began.elapsed().as_secs()) {
+        if let Some(left_out) = self.turn(self.clock.elapsed(self.began).as_secs()) {
             let more = match left_out {
                 0 => String::new(),
                 count => format!(" ({count} like it since the last line)"),
@@ -58,7 +61,7 @@ mod tests {
 
     #[test]
     fn lines_are_rare_and_say_how_many_were_left_out() {
-        let line = OperatorLine::every(10);
+        let line = OperatorLine::every(10, &Clock::System);
         assert_eq!(line.turn(0), Some(0));
         assert_eq!((line.turn(0), line.turn(9)), (None, None));
         assert_eq!(line.turn(10), Some(2));

@@ -4,7 +4,7 @@ use crate::net::outbox::Outbox;
 use crate::observe::counters::Counter;
 use std::time::{Duration, Instant};
 use tidemark_changes::{EncodedRecord, End, Follower, Format};
-use tidemark_log::Lsn;
+use tidemark_log::{Clock, Lsn};
 use tokio::sync::OwnedSemaphorePermit;
 
 /// A client's position in the change stream, and its options.
@@ -19,6 +19,7 @@ pub(crate) struct ChangeStream {
     /// A progress frame is sent after this time without a change.
     progress: Option<Duration>,
     progress_at: Option<Instant>,
+    clock: Clock,
     /// Permit of the connection's place; dropping it frees the place.
     _place: OwnedSemaphorePermit,
 }
@@ -30,9 +31,20 @@ impl ChangeStream {
         seen: Lsn,
         progress: Option<Duration>,
         place: OwnedSemaphorePermit,
+        clock: &Clock,
     ) -> ChangeStream {
-        let progress_at = progress.map(|after| Instant::now() + after);
-        ChangeStream { follower, format, sent: seen, is_behind: false, progress, progress_at, _place: place }
+        let progress_at = progress.map(|after| clock.now() + after);
+        let clock = clock.clone();
+        ChangeStream {
+            follower,
+            format,
+            sent: seen,
+            is_behind: false,
+            progress,
+            progress_at,
+            clock,
+            _place: place,
+        }
     }
 
     /// Whether there may be changes to write, and the outbox has room for them.
@@ -77,7 +89,7 @@ impl ChangeStream {
 
     fn write_change(&mut self, record: &EncodedRecord, outbox: &mut Outbox) {
         self.sent = record.lsn;
-        self.progress_at = self.progress.map(|after| Instant::now() + after);
+        self.progress_at = self.progress.map(|after| self.clock.now() + after);
         begin(b"change", record.lsn, 3, outbox);
         match self.format {
             Format::Json => outbox.reply.bulk(&record.payload),
@@ -93,7 +105,7 @@ impl ChangeStream {
             self.sent = lsn;
             begin(b"progress", lsn, 2, outbox);
         }
-        self.progress_at = self.progress.map(|after| Instant::now() + after);
+        self.progress_at = self.progress.map(|after| self.clock.now() + after);
     }
 
     /// Notifies the client why the stream has ended, and of the last LSN sent.

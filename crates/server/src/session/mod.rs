@@ -142,7 +142,7 @@ impl Session {
     /// Updates what `CLIENT LIST` shows, after some commands.
     pub(crate) fn show(&self, input_bytes: usize) {
         let shown = &self.client.shown;
-        shown.active_ms.store(self.client.connected.elapsed().as_millis() as u64, Ordering::Relaxed);
+        shown.active_ms.store(self.client.age().as_millis() as u64, Ordering::Relaxed);
         shown.db.store(usize::from(self.db), Ordering::Relaxed);
         shown.command.store(self.last_command, Ordering::Relaxed);
         shown.input_bytes.store(input_bytes, Ordering::Relaxed);

@@ -4,7 +4,7 @@ use crate::subscription::pending_resumption::PendingResumption;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tidemark_engine::Waiter;
-use tidemark_log::Lsn;
+use tidemark_log::{Clock, Lsn};
 
 /// Longer timeouts count as for ever, and would overflow the clock. A century.
 const LONGEST: Duration = Duration::from_hours(100 * 366 * 24);
@@ -44,8 +44,13 @@ pub(crate) enum WaitFor {
 
 impl Wait {
     /// Creates a wait that times out after `timeout`, if given.
-    pub(crate) fn new(what: WaitFor, timeout: Option<Duration>, durable: bool) -> Wait {
-        Wait { what, deadline: timeout.and_then(deadline_in), durable, is_silent: false }
+    pub(crate) fn new(what: WaitFor, timeout: Option<Duration>, durable: bool, clock: &Clock) -> Wait {
+        Wait {
+            what,
+            deadline: timeout.and_then(|timeout| deadline_in(timeout, clock)),
+            durable,
+            is_silent: false,
+        }
     }
 
     /// Whether a blocking command has been served and its reply is on its way.
@@ -54,6 +59,6 @@ impl Wait {
     }
 }
 
-fn deadline_in(timeout: Duration) -> Option<Instant> {
-    if timeout > LONGEST { None } else { Instant::now().checked_add(timeout) }
+fn deadline_in(timeout: Duration, clock: &Clock) -> Option<Instant> {
+    if timeout > LONGEST { None } else { clock.now().checked_add(timeout) }
 }

@@ -10,7 +10,7 @@ use std::mem;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tidemark_engine::watch::SharedQuery;
-use tidemark_log::Lsn;
+use tidemark_log::{Clock, Lsn};
 
 /// How long a connection that reads nothing may delay the other subscribers of a channel.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -98,23 +98,23 @@ pub(crate) struct PendingTurns {
 }
 
 impl PendingTurns {
-    pub(crate) fn keep(&mut self, turn: &Arc<Turn>) {
+    pub(crate) fn keep(&mut self, turn: &Arc<Turn>, clock: &Clock) {
         // A turn's messages are consecutive, except for interleaved messages of other publishers.
         if !self.turns.iter().rev().any(|kept| Arc::ptr_eq(kept, turn)) {
             self.turns.push(Arc::clone(turn));
-            self.since.get_or_insert_with(Instant::now);
+            self.since.get_or_insert_with(|| clock.now());
         }
     }
 
     /// Notes that the client has read something. Ends the turns if it `has_room`.
-    pub(crate) fn note_progress(&mut self, has_room: bool) {
+    pub(crate) fn note_progress(&mut self, has_room: bool, clock: &Clock) {
         if self.turns.is_empty() {
             return;
         }
         if has_room {
             *self = PendingTurns::default();
         } else {
-            self.since = Some(Instant::now());
+            self.since = Some(clock.now());
         }
     }
 
@@ -133,15 +133,15 @@ mod tests {
         let (mailbox, channel): (Arc<Mailbox>, Arc<[u8]>) = (Arc::default(), b"c".as_slice().into());
         let (mut first, mut second) = (PendingTurns::default(), PendingTurns::default());
         let turn = Turn::new(&channel, &mailbox);
-        first.keep(&turn);
-        first.keep(&turn);
-        second.keep(&turn);
+        first.keep(&turn, &Clock::System);
+        first.keep(&turn, &Clock::System);
+        second.keep(&turn, &Clock::System);
         drop(turn);
-        first.note_progress(true);
-        second.note_progress(false);
+        first.note_progress(true, &Clock::System);
+        second.note_progress(false, &Clock::System);
         assert!(mailbox.lock().channels.is_empty() && second.deadline().is_some());
         assert_eq!(first.deadline(), None);
-        second.note_progress(true);
+        second.note_progress(true, &Clock::System);
         assert_eq!(mailbox.wait().map(|notified| notified.channels.contains(&channel)), Some(true));
     }
 

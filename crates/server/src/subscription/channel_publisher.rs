@@ -7,7 +7,6 @@
 //!              └◄─ the turn ends (channel_flow.rs) when all have room ◄─ connections ◄────────┘
 //! ```
 
-use crate::clock::now_us;
 use crate::events::publication::Kind;
 use crate::net::connection_id::ConnectionAddress;
 use crate::net::outbox::Until;
@@ -134,7 +133,7 @@ impl<'s> ChannelPublisher<'s> {
 
     fn leave_if_unused(&self, watches: &ChannelWatches, query: &Query) {
         if !watches.by_query.contains_key(&query.id()) {
-            self.shared.engine.leave(query, self.registry.listener, now_us());
+            self.shared.engine.leave(query, self.registry.listener, self.shared.clock.now_us());
         }
     }
 
@@ -191,7 +190,7 @@ impl<'s> ChannelPublisher<'s> {
             let read = query.read().clone();
             self.shared
                 .engine
-                .subscribe(read, self.registry.listener, now_us())
+                .subscribe(read, self.registry.listener, self.shared.clock.now_us())
                 .map_err(|error| error.to_string())
         };
         let mut watches = self.registry.lock();

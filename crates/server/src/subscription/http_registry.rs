@@ -3,7 +3,6 @@
 //! All of it runs on the HTTP thread, except notifications that a query has emitted or the log has
 //! advanced.
 
-use crate::clock::now_us;
 use crate::durability::log_state::has_failed;
 use crate::net::outbox::{Reached, Until};
 use crate::net::pause::Pause;
@@ -13,11 +12,12 @@ use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tidemark_engine::Engine;
 use tidemark_engine::watch::{Read, SharedQuery};
-use tidemark_log::{Log, Lsn, Options};
+use tidemark_log::{Clock, Log, Lsn, Options};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 /// The subscribers over HTTP, and the means to wake them.
 pub(crate) struct HttpRegistry {
+    clock: Clock,
     /// The engine's listener number of all HTTP subscribers together.
     listener: usize,
     /// Queries with emissions since the last look. The engine notifies once per query and look,
@@ -37,8 +37,9 @@ pub(crate) struct HttpRegistry {
 impl HttpRegistry {
     /// Creates a registry for at most `limit` connections. `listener` is their number at the
     /// engine.
-    pub(crate) fn new(listener: usize, limit: usize) -> HttpRegistry {
+    pub(crate) fn new(listener: usize, limit: usize, clock: &Clock) -> HttpRegistry {
         HttpRegistry {
+            clock: clock.clone(),
             listener,
             emitted: Mutex::default(),
             notified: Notify::new(),
@@ -174,7 +175,7 @@ impl HttpRegistry {
             tokio::pin!(changed);
             // Enabled before the check: no change is missed.
             changed.as_mut().enable();
-            let Some(rest) = pause.rest(now_us()) else { return };
+            let Some(rest) = pause.rest(self.clock.now_us()) else { return };
             tokio::select! {
                 () = changed => {}
                 () = tokio::time::sleep(rest) => {}
@@ -227,7 +228,7 @@ mod tests {
 
     #[test]
     fn the_last_subscriber_to_leave_is_known() {
-        let (registry, query) = (HttpRegistry::new(2, 10), Lsn(7));
+        let (registry, query) = (HttpRegistry::new(2, 10, &Clock::System), Lsn(7));
         let (one, other) = (Arc::new(HttpListener::default()), Arc::new(HttpListener::default()));
         assert!(!registry.leave(query, &one), "there is none");
         registry.join(query, &one);
@@ -239,7 +240,7 @@ mod tests {
 
     #[test]
     fn there_are_as_many_places_as_are_allowed() {
-        let registry = HttpRegistry::new(0, 2);
+        let registry = HttpRegistry::new(0, 2, &Clock::System);
         let places = (registry.place(), registry.place());
         assert!(places.0.is_some() && places.1.is_some() && registry.place().is_none());
         assert_eq!(registry.count(), 2);

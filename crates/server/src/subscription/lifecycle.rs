@@ -76,7 +76,11 @@ pub(crate) fn hold(
         // The name ended after the lookup, and the command that ended it may have found no owner.
         notify_taken(&Ownership { owner, fencing_token, query }, cx);
     }
-    begin(session, ReadSubscription::named(cursor, delivery, name, named.guarantee, fencing_token), cx)
+    begin(
+        session,
+        ReadSubscription::named(cursor, delivery, name, named.guarantee, fencing_token, &cx.shared.clock),
+        cx,
+    )
 }
 
 /// Notifies a connection that its named subscription has ended.

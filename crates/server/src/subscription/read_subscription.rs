@@ -10,7 +10,7 @@ use std::ops::Deref;
 use std::time::Instant;
 use tidemark_engine::Reply;
 use tidemark_engine::watch::{Acknowledged, Acknowledgement, Emission, Gone, Guarantee};
-use tidemark_log::Lsn;
+use tidemark_log::{Clock, Lsn};
 
 /// Reason sent when a named subscription ends.
 pub(crate) const TAKEN: &str =
@@ -92,8 +92,8 @@ pub(super) enum Claim {
 }
 
 impl ReadSubscription {
-    pub(crate) fn new(cursor: Cursor, delivery: Delivery) -> ReadSubscription {
-        let progress_at = delivery.progress.map(|after| Instant::now() + after);
+    pub(crate) fn new(cursor: Cursor, delivery: Delivery, clock: &Clock) -> ReadSubscription {
+        let progress_at = delivery.progress.map(|after| clock.now() + after);
         let more = || Box::new(More { delivery, progress_at, ..More::default() });
         ReadSubscription { cursor, more: (delivery != Delivery::default()).then(more) }
     }
@@ -105,16 +105,17 @@ impl ReadSubscription {
         name: &[u8],
         guarantee: Guarantee,
         fencing_token: FencingToken,
+        clock: &Clock,
     ) -> ReadSubscription {
         let claimed = (guarantee == Guarantee::AtMostOnce).then(|| cursor.lsn());
-        let mut subscription = ReadSubscription::new(cursor, delivery);
+        let mut subscription = ReadSubscription::new(cursor, delivery, clock);
         subscription.more_mut().named = Some(Naming { name: name.into(), fencing_token, claimed });
         subscription
     }
 
     /// Creates a subscription for a client of DiceDB's protocol.
-    pub(crate) fn formed(cursor: Cursor, form: Form) -> ReadSubscription {
-        let mut subscription = ReadSubscription::new(cursor, Delivery::default());
+    pub(crate) fn formed(cursor: Cursor, form: Form, clock: &Clock) -> ReadSubscription {
+        let mut subscription = ReadSubscription::new(cursor, Delivery::default(), clock);
         subscription.more_mut().form = Some(Box::new(form));
         subscription
     }
@@ -249,7 +250,7 @@ impl ReadSubscription {
             }
         }
         if let Some(more) = &mut self.more {
-            more.set_timers();
+            more.set_timers(&cx.shared.clock);
         }
         cx.counters.emissions.add(1);
         if let Some(until) = cx.shared.holds_back(emission) {
@@ -275,7 +276,7 @@ impl ReadSubscription {
         }
         let more = self.more_mut();
         more.announced = announced.unwrap_or(more.announced);
-        more.progress_at = more.delivery.progress.map(|after| Instant::now() + after);
+        more.progress_at = more.delivery.progress.map(|after| cx.shared.clock.now() + after);
     }
 
     /// Writes a frame with the subscription's position.
@@ -303,9 +304,9 @@ impl ReadSubscription {
     }
 
     /// Whether the pause after an emission holds back delivery. Clears a pause that is over.
-    pub(super) fn is_quiet(&mut self) -> bool {
+    pub(super) fn is_quiet(&mut self, clock: &Clock) -> bool {
         let Some(more) = &mut self.more else { return false };
-        more.is_held_back = more.quiet_until.is_some_and(|until| until > Instant::now());
+        more.is_held_back = more.quiet_until.is_some_and(|until| until > clock.now());
         if !more.is_held_back {
             more.quiet_until = None;
         }
@@ -338,9 +339,9 @@ impl ReadSubscription {
 
 impl More {
     /// Restarts the timers that follow an emission.
-    fn set_timers(&mut self) {
+    fn set_timers(&mut self, clock: &Clock) {
         let Delivery { squash, progress, .. } = self.delivery;
-        let after = |pause| Instant::now() + pause;
+        let after = |pause| clock.now() + pause;
         self.quiet_until = squash.filter(|pause| !pause.is_zero()).map(after);
         self.progress_at = progress.map(after);
     }

@@ -1,6 +1,5 @@
 //! Replay threads: they produce emissions below retention again, from snapshots and the log.
 
-use crate::clock::now_us;
 use crate::durability::snapshots::{KEYSPACE, WATCHED};
 use crate::shared::Shared;
 use crate::subscription::replay_buffer::{End, Put, ReplayWriter};
@@ -59,7 +58,7 @@ fn serve(shared: &Shared, job: ReplayJob) {
         seen,
         is_found: false,
         kept_waiting: Duration::ZERO,
-        next_wake: Instant::now(),
+        next_wake: shared.clock.now(),
         wake_hold: WAKE_HOLD,
         at_end_since: None,
     };
@@ -315,13 +314,14 @@ impl Replay<'_> {
     /// Tries to make writers evaluate a dormant query again. Until that succeeds, this thread
     /// serves it.
     fn wake(&mut self, past: &mut Past, tail: &mut Tail) -> Result<(), Stop> {
-        if Instant::now() < self.next_wake {
+        if self.shared.clock.now() < self.next_wake {
             return self.leave_turn();
         }
         let (engine, log, mut made) = (&self.shared.engine, self.log(), Vec::new());
+        let clock = &self.shared.clock;
         let hold = self.wake_hold;
-        let waking = engine.wake(self.query, past, now_us(), |past, head| {
-            let deadline = Instant::now() + hold;
+        let waking = engine.wake(self.query, past, clock.now_us(), |past, head| {
+            let deadline = clock.now() + hold;
             while tail.position() <= head {
                 // Requested from the commit thread: a hanging disk must not block this one with its
                 // locks.
@@ -332,13 +332,13 @@ impl Replay<'_> {
                             made.extend(past.apply(&record)?);
                         }
                     }
-                    None if Instant::now() > deadline => return Ok(false),
+                    None if clock.now() > deadline => return Ok(false),
                     None => std::thread::sleep(HANDOVER_PAUSE),
                 }
             }
             Ok(true)
         });
-        self.next_wake = Instant::now() + WAKE_PAUSE;
+        self.next_wake = clock.now() + WAKE_PAUSE;
         // Delivered without locks: the subscription may have no room.
         made.iter().try_for_each(|emission| self.deliver(emission))?;
         if matches!(waking, Ok(Waking::NotYet)) {
@@ -353,8 +353,9 @@ impl Replay<'_> {
 
     /// Ends the turn if the subscription has had everything for a while and other jobs wait.
     fn leave_turn(&mut self) -> Result<(), Stop> {
-        let since = *self.at_end_since.get_or_insert_with(Instant::now);
-        if since.elapsed() >= PATIENCE && self.shared.replays.is_waited_for() {
+        let clock = &self.shared.clock;
+        let since = *self.at_end_since.get_or_insert_with(|| clock.now());
+        if clock.elapsed(since) >= PATIENCE && self.shared.replays.is_waited_for() {
             return Err(Stop::GivenUp);
         }
         Ok(())
@@ -384,9 +385,9 @@ impl Replay<'_> {
             if self.kept_waiting >= PATIENCE && self.shared.replays.is_waited_for() {
                 return Err(Stop::GivenUp);
             }
-            let began = Instant::now();
+            let began = self.shared.clock.now();
             self.writer.wait_for_room(LOOK_PAUSE);
-            self.kept_waiting += began.elapsed();
+            self.kept_waiting += self.shared.clock.elapsed(began);
         }
     }
 

@@ -159,7 +159,7 @@ fn returned(
     let (lsn, next) = (cursor.lsn(), cursor.sequence() + 1);
     let replaced = match &named {
         Some((name, named)) => lifecycle::hold(session, name, named, (cursor, *delivery), cx),
-        None => lifecycle::begin(session, ReadSubscription::new(cursor, *delivery), cx),
+        None => lifecycle::begin(session, ReadSubscription::new(cursor, *delivery, &cx.shared.clock), cx),
     };
     match asked {
         ResumeRequest::Watch(_, shown) => {

@@ -147,9 +147,9 @@ impl ReadSubscriptions {
                 && let Some(rest) = cx.shared.pause.rest(cx.now_us)
             {
                 // A claim would append to the log, which a pause forbids.
-                subscription.more_mut().quiet_until = Instant::now().checked_add(rest);
+                subscription.more_mut().quiet_until = cx.shared.clock.now().checked_add(rest);
             }
-            if subscription.is_quiet() {
+            if subscription.is_quiet(&cx.shared.clock) {
                 // The latest emission is sent when the pause is over.
                 schedule(times, query, subscription);
                 return Emitted::Waits;
@@ -262,7 +262,7 @@ mod tests {
     use std::time::Duration;
     use tidemark_engine::watch::{Filter, Read};
     use tidemark_engine::{Engine, Protocol};
-    use tidemark_log::{Log, MemoryStorage, Options};
+    use tidemark_log::{Clock, Log, ManualClock, MemoryStorage, Options};
 
     const HOUR: Duration = Duration::from_hours(1);
 
@@ -271,37 +271,41 @@ mod tests {
         let read = Read::new(0, Protocol::Resp3, &words, Filter::default()).expect("a read");
         let subscribed = engine.subscribe(read, 0, 1).expect("the log takes it");
         let cursor = Cursor::new(subscribed.query, subscribed.number, subscribed.lsn);
-        ReadSubscription::new(cursor, Delivery { progress, ..Delivery::default() })
+        ReadSubscription::new(cursor, Delivery { progress, ..Delivery::default() }, engine.log().clock())
     }
 
     #[test]
     fn each_subscription_to_which_time_matters_is_due_once_and_in_time() {
-        let options = Options { segment_bytes: Options::SEGMENT_BYTES_MIN, ..Options::default() };
+        let manual = ManualClock::new();
+        let clock = Clock::from(&manual);
+        let options =
+            Options { segment_bytes: Options::SEGMENT_BYTES_MIN, clock: clock.clone(), ..Options::default() };
         let (log, _) = Log::open(Arc::new(MemoryStorage::new()), options).expect("an empty log");
         let engine = Engine::new(Arc::new(log), 4, 1);
         let mut reads = ReadSubscriptions::default();
         reads.insert(subscription(&engine, b"never", None));
         assert_eq!(reads.next_time(), None);
 
-        let began = Instant::now();
+        let began = clock.now();
         reads.insert(subscription(&engine, b"late", Some(2 * HOUR)));
         let soon = subscription(&engine, b"soon", Some(HOUR));
         let id = soon.cursor.query().id();
         reads.insert(soon);
-        assert!(reads.next_time().is_some_and(|at| at >= began + HOUR && at < began + 2 * HOUR));
-        assert_eq!(reads.take_due(began), []);
-        assert_eq!(reads.take_due(Instant::now() + HOUR), [id]);
-        assert_eq!(reads.take_due(Instant::now() + HOUR), [], "it is in good hands");
-        assert!(reads.next_time().is_some_and(|at| at >= began + 2 * HOUR));
+        assert_eq!(reads.next_time(), Some(began + HOUR));
+        assert_eq!(reads.take_due(clock.now()), []);
+        manual.advance(HOUR);
+        assert_eq!(reads.take_due(clock.now()), [id]);
+        assert_eq!(reads.take_due(clock.now()), [], "it is in good hands");
+        assert_eq!(reads.next_time(), Some(began + 2 * HOUR));
 
         // A replaced subscription has no deadline; one that is inserted again has.
         reads.insert(subscription(&engine, b"late", Some(3 * HOUR)));
-        assert!(reads.next_time().is_some_and(|at| at >= began + 3 * HOUR));
+        assert_eq!(reads.next_time(), Some(began + 4 * HOUR));
         for _ in 0..2 {
             let soon = reads.remove(id).expect("it is there");
-            assert!(reads.next_time().is_some_and(|at| at >= began + 3 * HOUR));
+            assert_eq!(reads.next_time(), Some(began + 4 * HOUR));
             reads.insert(soon);
-            assert!(reads.next_time().is_some_and(|at| at < began + 2 * HOUR));
+            assert_eq!(reads.next_time(), Some(began + HOUR));
         }
         for query in reads.iter().map(|subscription| subscription.cursor.query().id()).collect::<Vec<_>>() {
             reads.remove(query);

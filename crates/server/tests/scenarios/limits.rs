@@ -3,7 +3,12 @@
 use crate::common::{TestServer, eventually, frame};
 use std::net::{IpAddr, UdpSocket};
 use std::time::Duration;
+use tidemark_log::ManualClock;
 use tidemark_server::config::BindAddress;
+
+/// Timeout of a server whose clock a test advances. Below the time after which the log takes its
+/// storage for stalled.
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 #[test]
 fn a_client_above_the_limit_gets_an_error() {
@@ -73,9 +78,14 @@ fn a_silent_client_does_not_hold_a_reserved_place() {
 
 #[test]
 fn a_silent_client_is_disconnected_if_so_configured_but_no_subscriber() {
-    let server = TestServer::with(|config| config.timeout = Duration::from_secs(1));
+    let clock = ManualClock::new();
+    let server = TestServer::with_clock(&clock, |config| config.timeout = TIMEOUT);
     let (mut silent, mut subscriber) = (server.client(), server.client());
     subscriber.ask("SUBSCRIBE a", "*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n");
+    silent.ask("PING", "+PONG\r\n");
+    clock.advance(TIMEOUT / 2);
+    silent.ask("PING", "+PONG\r\n");
+    clock.advance(TIMEOUT);
     assert_eq!(silent.until_closed(), b"");
     server.client().ask("PUBLISH a x", ":1\r\n");
     subscriber.expect("*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\nx\r\n");
@@ -83,9 +93,12 @@ fn a_silent_client_is_disconnected_if_so_configured_but_no_subscriber() {
 
 #[test]
 fn a_client_that_does_not_finish_its_request_is_disconnected_and_others_go_on() {
-    let server = TestServer::with(|config| config.request_timeout = Duration::from_secs(1));
+    let clock = ManualClock::new();
+    let server = TestServer::with_clock(&clock, |config| config.request_timeout = TIMEOUT);
     let (mut silent, mut half) = (server.client(), server.client());
-    half.send("*2\r\n$4\r\nECHO\r\n$1000\r\nhalf");
+    half.send("PING\r\n*2\r\n$4\r\nECHO\r\n$1000\r\nhalf");
+    half.expect("+PONG\r\n");
+    clock.advance(TIMEOUT);
     assert_eq!(half.until_closed(), b"");
     silent.ask("PING", "+PONG\r\n");
     silent.send("INFO stats\r\n");
@@ -203,13 +216,16 @@ fn a_stranger_may_send_only_small_requests() {
 
 #[test]
 fn a_stranger_that_does_not_log_in_is_disconnected() {
-    let server = TestServer::with(|config| {
+    let clock = ManualClock::new();
+    let server = TestServer::with_clock(&clock, |config| {
         config.requirepass = "secret".to_owned();
-        config.authentication_timeout = Duration::from_secs(1);
+        config.authentication_timeout = TIMEOUT;
     });
-    let mut known = server.client();
+    let (mut known, mut stranger) = (server.client(), server.client());
     known.ask("AUTH secret", "+OK\r\n");
-    assert_eq!(server.client().until_closed(), b"");
+    stranger.ask("PING", "-NOAUTH Authentication required.\r\n");
+    clock.advance(TIMEOUT);
+    assert_eq!(stranger.until_closed(), b"");
     known.ask("PING", "+PONG\r\n");
 }
 
@@ -249,17 +265,20 @@ fn own_address() -> Option<IpAddr> {
 
 #[test]
 fn a_changed_timeout_reaches_clients_that_are_already_silent() {
-    let server = TestServer::new();
+    let clock = ManualClock::new();
+    let server = TestServer::with_clock(&clock, |_| {});
     // Several clients, so that every worker has some.
     let mut silent: Vec<_> = (0..8).map(|_| server.client()).collect();
     silent.iter_mut().for_each(|client| client.ask("PING", "+PONG\r\n"));
-    server.client().ask("CONFIG SET timeout 1", "+OK\r\n");
+    server.client().ask("CONFIG SET timeout 5", "+OK\r\n");
+    clock.advance(TIMEOUT);
     silent.iter_mut().for_each(|client| assert_eq!(client.until_closed(), b""));
 }
 
 #[test]
 fn a_changed_authentication_timeout_reaches_strangers_that_are_already_silent() {
-    let server = TestServer::with(|config| {
+    let clock = ManualClock::new();
+    let server = TestServer::with_clock(&clock, |config| {
         config.requirepass = "secret".to_owned();
         config.authentication_timeout = Duration::ZERO;
     });
@@ -267,7 +286,8 @@ fn a_changed_authentication_timeout_reaches_strangers_that_are_already_silent() 
     silent.iter_mut().for_each(|client| client.ask("GET k", "-NOAUTH Authentication required.\r\n"));
     let mut administrator = server.client();
     administrator.ask("AUTH secret", "+OK\r\n");
-    administrator.ask("CONFIG SET authentication-timeout 1", "+OK\r\n");
+    administrator.ask("CONFIG SET authentication-timeout 5", "+OK\r\n");
+    clock.advance(TIMEOUT);
     silent.iter_mut().for_each(|client| assert_eq!(client.until_closed(), b""));
     administrator.ask("PING", "+PONG\r\n");
 }

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use tidemark_log::Durability;
+use std::time::Duration;
+use tidemark_log::{Durability, ManualClock};
 
 type Connection = Client<TcpStream>;
 
@@ -186,19 +187,19 @@ fn what_a_transaction_makes_stale_comes_behind_its_answer() {
 
 #[test]
 fn an_expired_key_is_invalidated_when_it_is_removed() {
-    let server = TestServer::new();
+    let clock = ManualClock::new();
+    let server = TestServer::with_clock(&clock, |_| {});
     let (mut reader, mut writer) = (tracking(&server, ""), server.client());
-    writer.ask("SET k v PX 50", OK);
+    writer.ask("SET k v EX 2", OK);
     reader.ask("GET k", "$1\r\nv\r\n");
+    clock.advance(Duration::from_secs(2));
     reader.expect(stale(&["k"]));
     // An invalidation is also sent if a write finds the key expired before the server removes it.
     writer.ask("DEBUG SET-ACTIVE-EXPIRE 0", OK);
-    writer.ask("SET k v PX 20", OK);
+    writer.ask("SET k v EX 2", OK);
     reader.ask("GET k", "$1\r\nv\r\n");
-    eventually("the key expires", || {
-        writer.command(&["EXISTS", "k"]);
-        writer.line() == ":0"
-    });
+    clock.advance(Duration::from_secs(2));
+    writer.ask("EXISTS k", ":0\r\n");
     writer.ask("APPEND k w", ":1\r\n");
     reader.expect(stale(&["k"]));
     // The key was read once, so one invalidation covers its removal and the append. Two would be
@@ -207,23 +208,15 @@ fn an_expired_key_is_invalidated_when_it_is_removed() {
 }
 
 #[test]
-fn an_expired_key_is_invalidated_by_a_read() {
-    let server = TestServer::new();
+fn an_expired_key_is_told_stale_by_whoever_reads_it() {
+    let clock = ManualClock::new();
+    let server = TestServer::with_clock(&clock, |_| {});
     let (mut reader, mut writer) = (tracking(&server, ""), server.client());
     writer.ask("DEBUG SET-ACTIVE-EXPIRE 0", OK);
-    let set = |writer: &mut Connection, key: &str| writer.ask(&format!("SET {key} v PX 200"), OK);
-    // Once `clock` has expired, all keys set before have expired too. A test of those keys
-    // themselves would remove them.
-    let wait = |writer: &mut Connection| {
-        set(writer, "clock");
-        eventually("keys expire", || {
-            writer.command(&["EXISTS", "clock"]);
-            writer.line() == ":0"
-        });
-    };
+    let set = |writer: &mut Connection, key: &str| writer.ask(&format!("SET {key} v EX 2"), OK);
     set(&mut writer, "k");
     reader.ask("GET k", "$1\r\nv\r\n");
-    wait(&mut writer);
+    clock.advance(Duration::from_secs(2));
     assert_eq!(figure(&mut writer, "tracking_total_keys"), "1");
     // The reply comes first. The server tracks the key as read after its removal.
     reader.ask("GET k", &format!("_\r\n{}", stale(&["k"])));
@@ -235,12 +228,12 @@ fn an_expired_key_is_invalidated_by_a_read() {
         set(&mut writer, key);
     }
     reader.ask("MGET a b", "*2\r\n$1\r\nv\r\n$1\r\nv\r\n");
-    wait(&mut writer);
+    clock.advance(Duration::from_secs(2));
     writer.ask("MGET a b k", "*3\r\n$-1\r\n$-1\r\n$1\r\nw\r\n");
     reader.expect(format!("{}{}", stale(&["a"]), stale(&["b"])));
     set(&mut writer, "c");
     reader.ask("GET c", "$1\r\nv\r\n");
-    wait(&mut writer);
+    clock.advance(Duration::from_secs(2));
     writer.send("MULTI\r\nGET c\r\nEXEC\r\n");
     writer.expect("+OK\r\n+QUEUED\r\n*1\r\n$-1\r\n");
     reader.expect(stale(&["c"]));

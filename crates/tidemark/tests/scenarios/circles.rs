@@ -22,7 +22,7 @@ struct Named {
     uses: Vec<(bool, Vec<String>)>,
 }
 
-fn is_test(attributes: &[Attribute]) -> bool {
+pub(crate) fn is_test(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         attribute.path().is_ident("cfg")
             && attribute.meta.require_list().is_ok_and(|list| list.tokens.to_string().contains("test"))

@@ -35,6 +35,7 @@ mod permissions;
 mod pool_import;
 mod pool_verify;
 mod pools;
+mod reading_time;
 mod refusals;
 mod shutdown;
 mod sinks;

@@ -132,7 +132,7 @@ impl Connection {
         assert!(!bytes.is_empty(), "a read of no bytes is the end of the input");
         let shown = &self.session.client.shown;
         shown.received_bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
-        self.last_active = Instant::now();
+        self.last_active = cx.shared.clock.now();
         self.listening_since = self.last_active;
         if matches!(self.language, Language::Unknown) {
             self.choose_language(bytes);
@@ -199,7 +199,7 @@ impl Connection {
         }
         if !self.input.is_empty() {
             // The timeout begins now: nothing was read or awaited before.
-            self.listening_since = Instant::now();
+            self.listening_since = cx.shared.clock.now();
         }
     }
 
@@ -255,13 +255,8 @@ impl Connection {
         let session = &self.session;
         !session.closing
             && session.subscriptions.may_catch_up(&session.outbox)
-            && !self.pauses_emissions()
+            && self.emission_deadline().is_none()
             && !session.awaits_delivery()
-    }
-
-    /// Whether emissions must wait even if there is room.
-    fn pauses_emissions(&self) -> bool {
-        matches!(&self.language, Language::Dice(conversation) if conversation.pause_until().is_some())
     }
 
     /// Handles a notice from another connection of the same client.
@@ -290,7 +285,7 @@ impl Connection {
 
     /// Writes a query's emissions until the output is full.
     pub(crate) fn emit(&mut self, query: Lsn, cx: &Context<'_>) {
-        if self.pauses_emissions() {
+        if self.emission_deadline().is_some() {
             lifecycle::catch_up_soon(&mut self.session, query);
         } else if !self.session.closing {
             self.limit_output(cx.config);
@@ -473,7 +468,7 @@ impl Connection {
                 session.outbox.hold(mark, until);
             }
             if let Some(turn) = publication.turn.as_ref().filter(|_| !session.outbox.has_room()) {
-                self.kept_turns.keep(turn);
+                self.kept_turns.keep(turn, &session.client.clock);
             }
         }
     }
@@ -482,9 +477,9 @@ impl Connection {
     pub(crate) fn sent(&mut self, count: usize) {
         let was_deaf = !self.input.is_empty() && self.must_read_first();
         self.session.outbox.advance(count);
-        self.kept_turns.note_progress(self.session.outbox.has_room());
+        self.kept_turns.note_progress(self.session.outbox.has_room(), &self.session.client.clock);
         if was_deaf && !self.must_read_first() {
-            self.listening_since = Instant::now();
+            self.listening_since = self.session.client.clock.now();
         }
         if self.session.outbox.pending() == 0 {
             // A client that has read everything is not slow.
@@ -518,7 +513,7 @@ impl Connection {
                 return Some(CloseReason::SlowReader);
             }
             // The output waits for the disk, not for the client.
-            self.kept_turns.note_progress(false);
+            self.kept_turns.note_progress(false, &self.session.client.clock);
         }
         let limit = if self.session.authenticated { config.query_buffer_limit } else { STRANGER_INPUT_BYTES };
         (self.input.len() > limit).then_some(CloseReason::QueryBuffer)
@@ -598,10 +593,10 @@ impl Connection {
         if exempt { None } else { self.session.stranger_since.checked_add(config.authentication_timeout) }
     }
 
-    /// When waiting emissions may be written.
+    /// When waiting emissions may be written; `None` if only room decides.
     fn emission_deadline(&self) -> Option<Instant> {
         match &self.language {
-            Language::Dice(conversation) => conversation.pause_until(),
+            Language::Dice(conversation) => conversation.pause_until(&self.session.client.clock),
             Language::Unknown | Language::Resp => None,
         }
     }
@@ -648,7 +643,7 @@ impl Connection {
             match step {
                 Step::Ran(consumed) => {
                     start += consumed;
-                    if time_slice.is_over() {
+                    if time_slice.is_over(&cx.shared.clock) {
                         break;
                     }
                 }

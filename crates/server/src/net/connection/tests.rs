@@ -14,7 +14,9 @@ use std::time::Duration;
 use tidemark_engine::Engine;
 use tidemark_engine::watch::RetentionLimits;
 use tidemark_log::storage::faulty::{Fault, Plan, Site};
-use tidemark_log::{Durability, FaultyStorage, Health, Log, MemoryStorage, Options, Storage};
+use tidemark_log::{
+    Clock, Durability, FaultyStorage, Health, Log, Lsn, ManualClock, MemoryStorage, Options, Storage,
+};
 
 /// Server without threads or disk.
 struct Bench {
@@ -23,6 +25,8 @@ struct Bench {
     counters: Counters,
     registry: SubscriptionRegistry,
     turn: Duration,
+    /// What `shared` reads: time stands still until a test advances it.
+    clock: ManualClock,
     _poll: Poll,
 }
 
@@ -49,15 +53,21 @@ impl Bench {
     }
 
     fn with_storage(storage: Arc<dyn Storage>, options: Options, config: Config) -> Bench {
+        let clock = ManualClock::new();
+        let options = Options { clock: Clock::from(&clock), ..options };
         let (log, _) = Log::open(storage, options).expect("an empty log");
         let poll = Poll::new().expect("an event loop");
         let waker = Waker::new(poll.registry(), WAKER).expect("a waker");
         let engine = Engine::new(Arc::new(log), 4, 1);
-        let snapshots = crate::durability::snapshots::Snapshots::new(tidemark_log::Lsn::default()).0;
+        let snapshots = crate::durability::snapshots::Snapshots::new(Lsn::default(), engine.log().clock()).0;
         let shared = Shared::new(engine, snapshots, config.clone(), vec![Arc::new(Inbox::new(waker))]);
         let registry = SubscriptionRegistry::default();
         let turn = Duration::from_hours(1);
-        Bench { shared, config, counters: Counters::default(), registry, turn, _poll: poll }
+        Bench { shared, config, counters: Counters::default(), registry, turn, clock, _poll: poll }
+    }
+
+    fn now(&self) -> Instant {
+        self.shared.clock.now()
     }
 
     /// Makes all records durable and notifies a connection.
@@ -327,10 +337,10 @@ fn a_channel_waits_for_a_subscriber_that_reads_and_not_for_one_that_does_not() {
     (0..9).for_each(|_| pending.push(serve(&mut subscriber)));
     assert!(pending[8] > 256 << 10 && pending[8] < 1 << 20, "{pending:?}");
     assert_eq!(pending[7], pending[8], "it waits");
-    let later = || Instant::now() + Duration::from_mins(1);
+    let later = || bench.now() + Duration::from_mins(1);
     assert_eq!(subscriber.exceeded(&bench.config, later()), None, "it is the log that is waited for");
     bench.sync(&mut subscriber);
-    assert_eq!(subscriber.exceeded(&bench.config, Instant::now()), None);
+    assert_eq!(subscriber.exceeded(&bench.config, bench.now()), None);
     assert_eq!(subscriber.exceeded(&bench.config, later()), Some(CloseReason::SlowReader));
     // The client reads.
     subscriber.take();
@@ -448,7 +458,7 @@ fn a_soft_limit_gives_time_and_a_hard_limit_does_not() {
     };
     let bench = Bench::new(limits);
     let mut connection = bench.connect();
-    let now = Instant::now();
+    let now = bench.now();
     connection.receive(format!("ECHO {}\r\n", "x".repeat(1500)).as_bytes(), &bench.context());
     assert_eq!(connection.exceeded(&bench.config, now), None);
     assert_eq!(connection.next_deadline(&bench.config), Some(now + Duration::from_mins(1)));
@@ -471,7 +481,7 @@ fn a_client_that_has_read_everything_is_not_slow() {
     let bench = Bench::new(limits);
     let mut connection = bench.connect();
     let burst = format!("ECHO {}\r\n", "x".repeat(1500));
-    let now = Instant::now();
+    let now = bench.now();
     for (minutes, is_read) in [(0, true), (5, true), (10, false)] {
         let now = now + Duration::from_mins(minutes);
         connection.receive(burst.as_bytes(), &bench.context());
@@ -508,13 +518,9 @@ fn one_reply_beyond_the_limit_is_not_even_made() {
         .receive(format!("PING\r\n*401\r\n$4\r\nMGET\r\n{keys}SET a 1\r\n").as_bytes(), &bench.context());
     assert!(connection.session.outbox.pending() <= 100_000);
     assert!(!connection.wants_input() && !connection.can_resume() && connection.holds_bytes());
-    assert_eq!(connection.exceeded(&bench.config, Instant::now()), Some(CloseReason::SlowReader));
+    assert_eq!(connection.exceeded(&bench.config, bench.now()), Some(CloseReason::SlowReader));
     connection.take();
-    assert_eq!(
-        connection.exceeded(&bench.config, Instant::now()),
-        Some(CloseReason::SlowReader),
-        "sent or not"
-    );
+    assert_eq!(connection.exceeded(&bench.config, bench.now()), Some(CloseReason::SlowReader), "sent or not");
     let mut other = bench.connect();
     other.receive(b"EXISTS a\r\n", &bench.context());
     assert_eq!(other.take(), ":0\r\n", "nothing runs after a reply that has no end");
@@ -530,11 +536,7 @@ fn repeated_draws_end_at_the_limit() {
     ] {
         let mut connection = bench.connect();
         connection.receive(format!("{fill}\r\n{ask}\r\n").as_bytes(), &bench.context());
-        assert_eq!(
-            connection.exceeded(&bench.config, Instant::now()),
-            Some(CloseReason::SlowReader),
-            "{ask}"
-        );
+        assert_eq!(connection.exceeded(&bench.config, bench.now()), Some(CloseReason::SlowReader), "{ask}");
         connection.close(&bench.context());
     }
 }
@@ -550,7 +552,7 @@ fn replies_within_the_limit_go_on_as_they_are_read() {
         received += connection.take().len();
     }
     assert_eq!(received, 50 * (60_000 + 10));
-    assert_eq!(connection.exceeded(&bench.config, Instant::now()), None);
+    assert_eq!(connection.exceeded(&bench.config, bench.now()), None);
 }
 
 #[test]
@@ -566,7 +568,7 @@ fn a_transaction_whose_answers_overflow_is_executed_and_logged() {
             &bench.context(),
         );
         assert!(connection.session.outbox.pending() <= 100_000);
-        assert_eq!(connection.exceeded(&bench.config, Instant::now()), Some(CloseReason::SlowReader));
+        assert_eq!(connection.exceeded(&bench.config, bench.now()), Some(CloseReason::SlowReader));
         assert!(bench.shared.engine.log().appended() > before);
         let mut other = bench.connect();
         other.receive(b"GET a\r\n", &bench.context());
@@ -592,14 +594,14 @@ fn a_blocked_client_is_not_given_more_than_it_may_hold() {
     assert!(delivery.overflowed && delivery.reply.capacity() == 0);
     assert!(bench.shared.engine.log().appended().0 >= before.0 + 2, "the push and the pop are in the log");
     waiting.deliver(delivery, &bench.context());
-    assert_eq!(waiting.exceeded(&bench.config, Instant::now()), Some(CloseReason::SlowReader));
+    assert_eq!(waiting.exceeded(&bench.config, bench.now()), Some(CloseReason::SlowReader));
 }
 
 #[test]
 fn a_stranger_costs_little_memory() {
     let bench = Bench::new(|config| config.requirepass = "secret".to_owned());
     let mut connection = bench.connect();
-    let now = Instant::now();
+    let now = bench.now();
     connection.receive(&b"PING\r\n".repeat(10_000), &bench.context());
     assert!(connection.session.outbox.pending() < STRANGER_OUTPUT_PAUSE_BYTES + 100);
     assert!(!connection.wants_input(), "it reads its refusals before it sends more");
@@ -618,11 +620,11 @@ fn a_message_that_does_not_fit_is_not_copied() {
     let mut connection = bench.connect();
     connection.receive(b"SUBSCRIBE a\r\n", &bench.context());
     connection.publish(&message(500), &bench.config);
-    assert_eq!(connection.exceeded(&bench.config, Instant::now()), None);
+    assert_eq!(connection.exceeded(&bench.config, bench.now()), None);
     let before = connection.session.outbox.pending();
     connection.publish(&message(500), &bench.config);
     assert_eq!(connection.session.outbox.pending(), before);
-    assert_eq!(connection.exceeded(&bench.config, Instant::now()), Some(CloseReason::SlowReader));
+    assert_eq!(connection.exceeded(&bench.config, bench.now()), Some(CloseReason::SlowReader));
 }
 
 #[test]
@@ -638,7 +640,7 @@ fn the_name_of_a_channel_takes_room_too() {
         ..message(1)
     };
     connection.publish(&long, &bench.config);
-    assert_eq!(connection.exceeded(&bench.config, Instant::now()), Some(CloseReason::SlowReader));
+    assert_eq!(connection.exceeded(&bench.config, bench.now()), Some(CloseReason::SlowReader));
 }
 
 #[test]
@@ -649,16 +651,16 @@ fn silence_and_missing_passwords_have_their_deadlines() {
         config.authentication_timeout = Duration::from_secs(5);
     });
     let mut connection = bench.connect();
-    let connected = connection.session.client.connected;
-    let after = |seconds| connected + Duration::from_secs(seconds);
-    assert_eq!(connection.overdue(&bench.config, after(4)), None);
-    assert_eq!(connection.overdue(&bench.config, after(5)), Some(CloseReason::Unauthenticated));
+    bench.clock.advance(Duration::from_secs(4));
+    assert_eq!(connection.overdue(&bench.config, bench.now()), None);
+    bench.clock.advance(Duration::from_secs(1));
+    assert_eq!(connection.overdue(&bench.config, bench.now()), Some(CloseReason::Unauthenticated));
     connection.receive(b"AUTH secret\r\n", &bench.context());
-    assert_eq!(connection.overdue(&bench.config, after(5)), None);
-    assert_eq!(
-        connection.overdue(&bench.config, connection.last_active + Duration::from_secs(10)),
-        Some(CloseReason::Idle)
-    );
+    assert_eq!(connection.overdue(&bench.config, bench.now()), None);
+    bench.clock.advance(Duration::from_secs(9));
+    assert_eq!(connection.overdue(&bench.config, bench.now()), None);
+    bench.clock.advance(Duration::from_secs(1));
+    assert_eq!(connection.overdue(&bench.config, bench.now()), Some(CloseReason::Idle));
     connection.receive(b"SUBSCRIBE a\r\n", &bench.context());
     assert_eq!(connection.next_deadline(&bench.config), None, "a subscriber may be silent");
 }
@@ -667,19 +669,16 @@ fn silence_and_missing_passwords_have_their_deadlines() {
 fn the_rest_of_a_request_has_a_deadline_that_every_byte_renews() {
     let bench = Bench::new(|config| config.request_timeout = Duration::from_secs(30));
     let mut connection = bench.connect();
-    let in_time = |connection: &Connection| connection.listening_since + Duration::from_secs(29);
-    let late = |connection: &Connection| connection.listening_since + Duration::from_secs(30);
     connection.receive(b"PING\r\n", &bench.context());
     assert_eq!(connection.next_deadline(&bench.config), None, "between two requests silence has no end");
     connection.receive(b"*2\r\n$4\r\nECHO\r\n$3\r\na", &bench.context());
-    let began = late(&connection);
-    assert_eq!(connection.next_deadline(&bench.config), Some(began));
-    assert_eq!(connection.overdue(&bench.config, in_time(&connection)), None);
-    assert_eq!(connection.overdue(&bench.config, began), Some(CloseReason::Unfinished));
-    // 20 s pass.
-    connection.listening_since -= Duration::from_secs(20);
+    let deadline = bench.now() + Duration::from_secs(30);
+    assert_eq!(connection.next_deadline(&bench.config), Some(deadline));
+    bench.clock.advance(Duration::from_secs(29));
+    assert_eq!(connection.overdue(&bench.config, bench.now()), None);
+    assert_eq!(connection.overdue(&bench.config, deadline), Some(CloseReason::Unfinished));
     connection.receive(b"b", &bench.context());
-    assert!(late(&connection) >= began);
+    assert_eq!(connection.next_deadline(&bench.config), Some(bench.now() + Duration::from_secs(30)));
     connection.receive(b"c\r\n", &bench.context());
     assert_eq!(connection.next_deadline(&bench.config), None);
 }
@@ -690,22 +689,19 @@ fn a_client_that_is_not_listened_to_need_not_finish_its_request() {
     let mut blocked = bench.connect();
     blocked.receive(b"BLPOP k 0\r\nPI", &bench.context());
     assert_eq!(blocked.next_deadline(&bench.config), None);
-    let before = blocked.listening_since;
-    blocked.listening_since -= Duration::from_secs(20);
+    bench.clock.advance(Duration::from_secs(20));
     blocked.unblock(Unblock::Timeout, &bench.context());
-    assert!(blocked.listening_since >= before, "its time begins when its turn comes");
-    assert!(blocked.next_deadline(&bench.config).is_some());
+    let deadline = bench.now() + Duration::from_secs(30);
+    assert_eq!(blocked.next_deadline(&bench.config), Some(deadline), "its time begins when its turn comes");
 
     let mut slow = bench.connect();
     slow.receive(b"SUBSCRIBE a\r\nPI", &bench.context());
-    let before = slow.listening_since;
-    slow.listening_since -= Duration::from_secs(20);
     assert!(slow.next_deadline(&bench.config).is_some());
+    bench.clock.advance(Duration::from_secs(20));
     slow.publish(&message(OUTPUT_PAUSE_BYTES), &bench.config);
     assert_eq!(slow.next_deadline(&bench.config), None, "it has to read first");
     slow.take();
-    assert!(slow.listening_since >= before);
-    assert!(slow.next_deadline(&bench.config).is_some());
+    assert_eq!(slow.next_deadline(&bench.config), Some(bench.now() + Duration::from_secs(30)));
 }
 
 #[test]

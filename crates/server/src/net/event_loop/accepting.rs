@@ -9,7 +9,7 @@ use crate::net::connection::Connection;
 use crate::net::socket::Socket;
 use mio::Token;
 use std::io;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Pause of accepting when the process is out of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -38,7 +38,7 @@ impl WorkerState {
                 Err(_) => {
                     // Out of descriptors or memory. The kernel does not report the waiting clients
                     // again.
-                    self.accept_at = Some(Instant::now() + ACCEPT_PAUSE);
+                    self.accept_at = Some(environment.shared.clock.now() + ACCEPT_PAUSE);
                     return;
                 }
             }

@@ -1,6 +1,5 @@
 //! What a worker's turn reads and does not change.
 
-use crate::clock::now_us;
 use crate::config::Config;
 use crate::context::Context;
 use crate::net::inbox::Inbox;
@@ -34,7 +33,7 @@ impl Environment {
             counters: self.counters(),
             registry: &self.registry,
             turn: crate::net::time_slice::TURN,
-            now_us: now_us(),
+            now_us: self.shared.clock.now_us(),
         }
     }
 

@@ -16,7 +16,6 @@ mod timing;
 
 pub(crate) use log_progress::DiskTask;
 
-use crate::clock::now_us;
 use crate::context::Context;
 use crate::net::connection_id::ConnectionId;
 use crate::net::inbox::Message;
@@ -31,7 +30,7 @@ use peer::Peer;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tidemark_log::Lsn;
+use tidemark_log::{Clock, Lsn};
 
 /// Most events taken in one turn.
 const EVENTS: usize = 1024;
@@ -139,7 +138,7 @@ impl EventLoop {
 
     /// Whether the server stops and all clients have their replies.
     pub(crate) fn is_done(&self) -> bool {
-        self.state.is_done()
+        self.state.is_done(&self.environment.shared.clock)
     }
 
     pub(crate) fn index(&self) -> usize {
@@ -176,16 +175,13 @@ impl WorkerState {
     /// Time until the next deadline; `None` without one, so an idle server uses no CPU.
     fn time_to_sleep(&self, environment: &Environment) -> Option<Duration> {
         let earliest = [self.timers.next(), self.accept_at, self.stop_at].into_iter().flatten().min();
-        let until_timer = earliest.map(|at| at.saturating_duration_since(Instant::now()));
         let shared = &environment.shared;
+        let until_timer = earliest.map(|at| shared.clock.timeout(at));
         let until_due = [shared.next_expiry(), shared.next_commit(), shared.next_forgetting()]
             .into_iter()
             .flatten()
             .min()
-            .map(|at_ms| {
-                let now_ms = now_us() / 1000;
-                Duration::from_millis(at_ms.saturating_sub(now_ms))
-            });
+            .map(|at_ms| shared.clock.timeout_us(at_ms.saturating_mul(1000)));
         // The kernel counts whole milliseconds and mio rounds up: a wake-up is never early.
         [until_timer, until_due].into_iter().flatten().min()
     }
@@ -244,7 +240,7 @@ impl WorkerState {
     fn begin_stop(&mut self, cx: &Context<'_>) {
         self.listeners.clear();
         self.accept_at = None;
-        self.stop_at = Some(Instant::now() + cx.config.shutdown_timeout);
+        self.stop_at = Some(cx.shared.clock.now() + cx.config.shutdown_timeout);
         self.look_after_pause(cx);
         for slot in 0..self.peers.len() {
             self.note_readable(slot, false);
@@ -256,8 +252,8 @@ impl WorkerState {
         }
     }
 
-    fn is_done(&self) -> bool {
+    fn is_done(&self, clock: &Clock) -> bool {
         let Some(stop_at) = self.stop_at else { return false };
-        self.peers.iter().all(Option::is_none) || stop_at <= Instant::now()
+        self.peers.iter().all(Option::is_none) || stop_at <= clock.now()
     }
 }

@@ -4,7 +4,6 @@ use super::WorkerState;
 use super::environment::Environment;
 use crate::context::Context;
 use crate::net::connection::CloseReason;
-use std::time::Instant;
 
 impl WorkerState {
     pub(super) fn send(&mut self, environment: &Environment, cx: &Context<'_>) {
@@ -44,7 +43,7 @@ impl WorkerState {
         }
         peer.connection.settle();
         if peer.connection.holds_bytes() {
-            if let Some(reason) = peer.connection.exceeded(cx.config, Instant::now()) {
+            if let Some(reason) = peer.connection.exceeded(cx.config, cx.shared.clock.now()) {
                 self.disconnect(slot, reason, cx);
                 return;
             }

@@ -39,7 +39,7 @@ impl WorkerState {
         if self.timers.next().is_none() && self.accept_at.is_none() {
             return;
         }
-        let now = Instant::now();
+        let now = cx.shared.clock.now();
         if self.accept_at.is_some_and(|at| at <= now) {
             self.accept_at = None;
             (0..self.listeners.len()).for_each(|number| self.accept(number, environment));

@@ -10,6 +10,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
+use tidemark_log::{Clock, ManualClock};
 use tidemark_server::config::{BindAddress, Config, DebugAccess};
 use tidemark_server::{Server, StopError};
 
@@ -35,6 +36,14 @@ impl TestServer {
         TestServer::in_dir(dir, change)
     }
 
+    /// Starts a server whose time the test moves.
+    pub(crate) fn with_clock(clock: &ManualClock, change: impl FnOnce(&mut Config)) -> TestServer {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let mut server = TestServer::opened(dir, change, Clock::from(clock));
+        assert!(server.load(), "nobody stops it meanwhile");
+        server
+    }
+
     /// Starts a server that also serves HTTP, with some settings changed.
     pub(crate) fn with_http(change: impl FnOnce(&mut Config)) -> TestServer {
         TestServer::with(|config| {
@@ -52,6 +61,10 @@ impl TestServer {
 
     /// Starts a server on the data of an earlier one, without loading the data.
     pub(crate) fn loading(dir: tempfile::TempDir, change: impl FnOnce(&mut Config)) -> TestServer {
+        TestServer::opened(dir, change, Clock::System)
+    }
+
+    fn opened(dir: tempfile::TempDir, change: impl FnOnce(&mut Config), clock: Clock) -> TestServer {
         let mut config = Config {
             dir: dir.path().join("data"),
             bind: vec![BindAddress::required("127.0.0.1")],
@@ -67,7 +80,7 @@ impl TestServer {
         };
         change(&mut config);
         let port = config.port;
-        let server = Server::open(config).expect("the server opens");
+        let server = Server::open_with(config, clock).expect("the server opens");
         TestServer { server: Some(server), port, dir }
     }
 
