@@ -53,7 +53,9 @@ pub(crate) struct RareEffects {
 
 /// The rest of a read: what it does with the references that its handler took under the locks. Runs
 /// without locks where the caller can release them first.
-pub(crate) struct Rest(Box<dyn FnOnce(&mut Reply) -> Result<(), CommandError> + Send>);
+pub(crate) struct Rest(Box<WriteRest>);
+
+type WriteRest = dyn FnOnce(&mut Reply) -> Result<(), CommandError> + Send;
 
 impl Rest {
     pub(crate) fn new(write: impl FnOnce(&mut Reply) -> Result<(), CommandError> + Send + 'static) -> Self {

@@ -299,10 +299,9 @@ impl Generator {
             "timestamp" if self.random.once_in(40) => {
                 self.random.pick(&["-1", "x", "9223372036854775807"]).into()
             }
-            "timestamp" => time.into(),
             "from" if self.random.once_in(3) => b"-".to_vec(),
             "to" if self.random.once_in(3) => b"+".to_vec(),
-            "from" | "to" | "align" => time.into(),
+            "timestamp" | "from" | "to" | "align" => time.into(),
             "value" | "addend" | "subtrahend" | "min" | "max" => {
                 self.random.pick(&["1", "2", "-3", "2.5", "0.1", "1e300", "nan", "x"]).into()
             }

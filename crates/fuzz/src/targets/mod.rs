@@ -9,6 +9,7 @@ mod log_recovery;
 mod original;
 mod records;
 mod resp_request;
+mod series;
 mod snapshot;
 mod state;
 
@@ -38,6 +39,7 @@ pub static TARGETS: &[Target] = &[
     http::TARGET,
     resp_request::TARGET,
     circuit_journal::TARGET,
+    series::TARGET,
 ];
 
 /// Returns the target with this name.

@@ -113,10 +113,8 @@ fn step(
     event: &'static str,
 ) -> Result<(), CommandError> {
     let key = args[1];
-    let last = match ctx.keys.read::<TimeSeries>(key)? {
-        Some(series) => Some((series.definition().unit, series.points().last())),
-        None => None,
-    };
+    let series = ctx.keys.read::<TimeSeries>(key)?;
+    let last = series.map(|series| (series.definition().unit, series.points().last()));
     let options = Options::parse(args, 3, Also::Timestamp)?;
     let amount = parse::float(args[2]).ok().filter(|amount| amount.is_finite()).ok_or(errors::INCREMENT)?;
     let amount = sign * amount;

@@ -86,7 +86,7 @@ pub(super) fn format_value(value: f64) -> String {
     if value == 0.0 {
         return if value.is_sign_negative() { "-0" } else { "0" }.to_owned();
     }
-    if value.trunc() == value && value.abs() <= INTEGER_MAX {
+    if value.fract() == 0.0 && value.abs() <= INTEGER_MAX {
         return itoa::Buffer::new().format(value as i64).to_owned();
     }
     // Digits and exponent of the shortest form: "1.2345e-7".

@@ -48,7 +48,8 @@ impl Labels {
         let bytes = bytes.bytes()?;
         let mut check = Cursor::new(bytes);
         while !check.is_empty() {
-            (check.bytes()?, check.bytes()?);
+            check.bytes()?;
+            check.bytes()?;
         }
         Some(Self(bytes.into()))
     }
