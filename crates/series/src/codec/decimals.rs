@@ -2,13 +2,10 @@
 //! floating-Point Compression", SIGMOD 2024). Numbers that are no such decimals are exceptions.
 
 use super::integers::{self, Integers};
-use super::packing::{Packed, pack};
+use super::packing::{POSITION_BITS, Packed, pack};
 use super::words::{Reader, Words};
 use crate::BLOCK_POINTS;
 use alp::{ALPFloat, Exponents};
-
-/// Bits of a position in a block.
-const POSITION_BITS: u32 = 10;
 
 /// Share of exceptions up to which the exponents of the block before are used without a search.
 const HINT_EXCEPTIONS_SHARE: usize = 64;

@@ -8,7 +8,7 @@
 //!
 //! All arithmetic wraps, in both directions, so every sequence of `i64` is read back as it was.
 
-use super::packing::{Packed, bit_length, pack, packed_words};
+use super::packing::{POSITION_BITS, Packed, bit_length, pack};
 use super::window::{Fit, unzigzag, zigzag};
 use super::words::{Reader, Words};
 use crate::BLOCK_POINTS;
@@ -19,9 +19,6 @@ const RESTART: usize = 128;
 
 /// Most fraction bits of a line's slope: enough to be off by less than 1 after 1,024 steps.
 const FRACTION_MAX: u32 = 20;
-
-/// Bits of a position in a block.
-const POSITION_BITS: u32 = 10;
 
 /// How an integer is predicted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -526,11 +523,6 @@ impl<'a> Integers<'a> {
             *into = self.first.wrapping_add(step.wrapping_mul(self.divisor));
         }
     }
-}
-
-/// Returns the number of words that `count` exceptions of `width` bits occupy.
-pub(super) fn exception_words(count: usize, width: u32) -> usize {
-    packed_words(count, POSITION_BITS) + packed_words(count, width)
 }
 
 #[cfg(test)]

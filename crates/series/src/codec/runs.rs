@@ -1,11 +1,8 @@
 //! Runs of equal values: where each begins, as positions or, if there are many, as a bitmap.
 
-use super::packing::{Packed, pack, packed_words};
+use super::packing::{POSITION_BITS, Packed, pack, packed_words};
 use super::words::{Reader, Words};
 use crate::BLOCK_POINTS;
-
-/// Bits of a position in a block.
-const POSITION_BITS: u32 = 10;
 
 /// Returns the value of each run.
 pub(super) fn values_of_runs(values: &[u64]) -> Vec<u64> {

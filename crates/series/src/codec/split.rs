@@ -2,13 +2,10 @@
 //! the rest packed (ALP for real doubles, of the same paper as [`decimals`](super::decimals)).
 //! Fronts that the dictionary does not have are exceptions.
 
-use super::packing::{Packed, bit_length, pack};
+use super::packing::{POSITION_BITS, Packed, bit_length, pack};
 use super::words::{Reader, Words};
 use crate::BLOCK_POINTS;
 use alp::RDEncoder;
-
-/// Bits of a position in a block.
-const POSITION_BITS: u32 = 10;
 
 /// Bits of a front.
 const FRONT_BITS: u32 = 16;

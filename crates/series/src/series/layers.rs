@@ -1,9 +1,9 @@
 //! Reading a range: pieces, head and late points as one sequence of runs.
 
+use super::Series;
 use super::columns::{Columns, positions};
 use super::late::{Late, merge};
 use super::piece::{Body, Piece, Scratch};
-use super::{Series, Snapshot};
 use crate::BLOCK_POINTS;
 use crate::block::Summary;
 use crate::sample::Sample;
@@ -56,12 +56,6 @@ impl<V: Sample> Series<V> {
     /// O(n) of the blocks that the reader does not take by their summaries.
     pub fn read(&self, range: RangeInclusive<i64>, direction: Direction, reading: &mut impl Reading<V>) {
         self.layers().read(range, direction, reading);
-    }
-
-    /// Returns what [`Series::read`] would read, to be read without the series. Copies at most the
-    /// points that are in no piece, and a reference for each piece in the range.
-    pub fn snapshot(&self, range: RangeInclusive<i64>) -> Snapshot<V> {
-        Snapshot::of(&self.layers(), range)
     }
 
     /// Returns about how many points are in `range`, at most a block too many at each end. O(log n).

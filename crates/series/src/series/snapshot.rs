@@ -1,5 +1,6 @@
 //! A series at one moment, to be read while the series changes.
 
+use super::Series;
 use super::columns::Columns;
 use super::late::Late;
 use super::layers::{Direction, Layers, Reading};
@@ -18,8 +19,16 @@ pub struct Snapshot<V> {
     range: RangeInclusive<i64>,
 }
 
+impl<V: Sample> Series<V> {
+    /// Returns what [`Series::read`] would read, to be read without the series. Copies at most the
+    /// points that are in no piece, and a reference for each piece in the range.
+    pub fn snapshot(&self, range: RangeInclusive<i64>) -> Snapshot<V> {
+        Snapshot::of(&self.layers(), range)
+    }
+}
+
 impl<V: Sample> Snapshot<V> {
-    pub(super) fn of(layers: &Layers<'_, V>, range: RangeInclusive<i64>) -> Self {
+    fn of(layers: &Layers<'_, V>, range: RangeInclusive<i64>) -> Self {
         let from = layers.pieces.partition_point(|piece| piece.last < *range.start());
         // One more, before which late points may lie.
         let to = layers.pieces.partition_point(|piece| piece.first <= *range.end()).max(from);
