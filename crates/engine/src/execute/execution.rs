@@ -50,9 +50,11 @@ impl Engine {
             }
         }
         keys.set_terms(terms.durable, refusal);
-        keys.release_early();
         let mark = reply.len();
+        keys.release_early(true);
         self.run(call, &mut keys, reply);
+        // Watched reads are evaluated under the same locks.
+        keys.release_early(false);
         let lsn = self.log_effects(call, &keys.effects, room, reply, mark);
         if let Some(lsn) = lsn {
             keys.note_logged(lsn);

@@ -1,6 +1,7 @@
 //! Time series: points, ranges, labels, and what the log and snapshots keep of them.
 
 use crate::support::{Client, START_US, engine, replayed};
+use crate::watching::{answers, watch};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use tidemark_engine::{Engine, Protocol};
@@ -288,4 +289,27 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn watched_ranges_are_answered_again_when_their_answer_changes() {
+    let engine = engine();
+    expect(&engine, &[("TS.ADD k 0 1 LABELS room hall", ":0")]);
+    let range = watch(&engine, "TS.RANGE k - + AGGREGATION sum,count 10");
+    let recent = watch(&engine, "TS.REVRANGE k - + COUNT 1");
+    let all = watch(&engine, "TS.MRANGE - + FILTER room=hall");
+    expect(
+        &engine,
+        &[
+            ("TS.ADD k 5 2", ":5"),
+            ("TS.ADD k 3 0", ":3"),
+            ("SET other x", "+OK"),
+            ("TS.ADD l 1 9 LABELS room hall", ":1"),
+            ("TS.DEL k 5 5", ":1"),
+        ],
+    );
+    let sums = ["*1 *3 :0 ,3 ,2", "*1 *3 :0 ,3 ,3", "*1 *3 :0 ,1 ,2"];
+    assert_eq!(answers(&range), sums);
+    assert_eq!(answers(&recent), ["*1 *2 :5 ,2", "*1 *2 :3 ,0"]);
+    assert_eq!(answers(&all).len(), 4, "one for each change of a series that matches");
 }

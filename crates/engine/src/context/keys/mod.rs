@@ -245,10 +245,10 @@ impl<'k> Keys<'k> {
         self.refusal.as_deref()
     }
 
-    /// Says that the caller releases the locks before it runs the rest of a read.
+    /// Sets whether the caller releases the locks before it runs the rest of a read.
     #[inline]
-    pub(crate) fn release_early(&mut self) {
-        self.releases_early = true;
+    pub(crate) fn release_early(&mut self, releases_early: bool) {
+        self.releases_early = releases_early;
     }
 
     /// Whether the locks are released before the rest of a read runs.
