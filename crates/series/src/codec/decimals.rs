@@ -2,7 +2,7 @@
 //! floating-Point Compression", SIGMOD 2024). Numbers that are no such decimals are exceptions.
 
 use super::integers::{self, Integers};
-use super::packing::{POSITION_BITS, Packed, pack};
+use super::positions::{self, Positions};
 use super::words::{Reader, Words};
 use crate::BLOCK_POINTS;
 use alp::{ALPFloat, Exponents};
@@ -27,7 +27,7 @@ pub(super) fn encode(numbers: &[f64], hint: Option<Exponents>, into: &mut Words)
     }
     into.push(u64::from(exponents.e) | u64::from(exponents.f) << 8 | (positions.len() as u64) << 16);
     integers::encode(&digits, into);
-    pack(&positions, POSITION_BITS, into);
+    positions::encode(&positions, into);
     into.extend(&exceptions.iter().map(|number| number.to_bits()).collect::<Vec<_>>());
     Some(exponents)
 }
@@ -38,7 +38,7 @@ pub(super) struct Decimals<'a> {
     digits: Integers<'a>,
     count: usize,
     exponents: Exponents,
-    positions: Packed<'a>,
+    positions: Positions<'a>,
     exceptions: &'a [u64],
 }
 
@@ -54,24 +54,21 @@ impl<'a> Decimals<'a> {
             return None;
         }
         let digits = Integers::read(from, count)?;
-        let positions = Packed::read(from, exception_count, POSITION_BITS)?;
+        let positions = Positions::read(from, exception_count)?;
         let exceptions = from.take(exception_count)?;
         Some(Self { digits, count, exponents, positions, exceptions })
     }
 
     /// Whether the exceptions are in the block. O(exceptions).
     pub(super) fn is_well_formed(&self) -> bool {
-        let inside = |index| self.positions.get(index) < self.count as u64;
-        self.digits.is_well_formed() && (0..self.exceptions.len()).all(inside)
+        self.digits.is_well_formed() && self.positions.are_well_formed(self.count)
     }
 
     /// Returns the bits of the number at `index`. Costs as much as [`Integers::get`], and a search of
     /// the exceptions.
     #[inline]
     pub(super) fn get(&self, index: usize) -> u64 {
-        if let Some(exception) =
-            (0..self.exceptions.len()).find(|exception| self.positions.get(*exception) == index as u64)
-        {
+        if let Some(exception) = self.positions.find(index) {
             return self.exceptions[exception];
         }
         f64::decode_single(self.digits.get(index), self.exponents).to_bits()
@@ -84,8 +81,8 @@ impl<'a> Decimals<'a> {
         for (bits, digits) in into[..self.count].iter_mut().zip(&digits[..self.count]) {
             *bits = f64::decode_single(*digits, self.exponents).to_bits();
         }
-        for (exception, bits) in self.exceptions.iter().enumerate() {
-            into[self.positions.get(exception) as usize] = *bits;
+        for (position, bits) in self.positions.iter().zip(self.exceptions) {
+            into[position] = *bits;
         }
     }
 }

@@ -8,7 +8,8 @@
 //!
 //! All arithmetic wraps, in both directions, so every sequence of `i64` is read back as it was.
 
-use super::packing::{POSITION_BITS, Packed, bit_length, pack};
+use super::packing::{Packed, bit_length, pack};
+use super::positions::{self, Positions};
 use super::window::{Fit, unzigzag, zigzag};
 use super::words::{Reader, Words};
 use crate::BLOCK_POINTS;
@@ -259,7 +260,7 @@ fn encode_residuals(residuals: &[i64], fit: &Fit, into: &mut Words) {
     }
     assert_eq!(exceptions.len(), fit.exceptions, "exceptions at a width of {}", fit.width);
     pack(&packed[..residuals.len()], fit.width, into);
-    pack(&positions, POSITION_BITS, into);
+    positions::encode(&positions, into);
     pack(&exceptions, fit.exception_width, into);
 }
 
@@ -300,9 +301,8 @@ pub(crate) struct Integers<'a> {
     first_delta: i64,
     packed: Packed<'a>,
     width: u32,
-    positions: Packed<'a>,
+    positions: Positions<'a>,
     exceptions: Packed<'a>,
-    exception_count: usize,
     restarts: Packed<'a>,
 }
 
@@ -330,7 +330,7 @@ impl<'a> Integers<'a> {
             return None;
         }
         let packed = Packed::read(from, count, byte(8))?;
-        let positions = Packed::read(from, exception_count, POSITION_BITS)?;
+        let positions = Positions::read(from, exception_count)?;
         let exceptions = Packed::read(from, exception_count, byte(16))?;
         let restarts = Packed::read(from, Restarts::count(transform, count), byte(32))?;
         Some(Self {
@@ -345,16 +345,13 @@ impl<'a> Integers<'a> {
             width: byte(8),
             positions,
             exceptions,
-            exception_count,
             restarts,
         })
     }
 
     /// Whether the positions of the exceptions rise and are in the block. O(exceptions).
     pub(crate) fn is_well_formed(&self) -> bool {
-        let exceptions = self.exception_count;
-        let rising = (1..exceptions).all(|index| self.positions.get(index - 1) < self.positions.get(index));
-        rising && (exceptions == 0 || self.positions.get(exceptions - 1) < self.count as u64)
+        self.positions.are_well_formed(self.count)
     }
 
     /// Returns the integer at `index`. O(1) for a line, at most 128 additions for deltas, O(count)
@@ -376,36 +373,11 @@ impl<'a> Integers<'a> {
     /// Returns what is left at `index` after the prediction.
     #[inline]
     fn residual(&self, index: usize) -> i64 {
-        let above = match self.exception(index) {
-            Some(above) => above,
+        let above = match self.positions.find(index) {
+            Some(exception) => unzigzag(self.exceptions.get(exception)),
             None => self.packed.get(index).cast_signed(),
         };
         self.base.wrapping_add(above)
-    }
-
-    /// Returns the exception at `index`, if there is one.
-    #[inline]
-    fn exception(&self, index: usize) -> Option<i64> {
-        if self.exception_count == 0 {
-            return None;
-        }
-        let at = self.exceptions_before(index);
-        (at < self.exception_count && self.positions.get(at) == index as u64)
-            .then(|| unzigzag(self.exceptions.get(at)))
-    }
-
-    /// Returns how many exceptions are before `index`.
-    fn exceptions_before(&self, index: usize) -> usize {
-        let (mut low, mut high) = (0, self.exception_count);
-        while low < high {
-            let middle = usize::midpoint(low, high);
-            if self.positions.get(middle) < index as u64 {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        low
     }
 
     /// Adds up the deltas since the restart before `index`.
@@ -418,7 +390,8 @@ impl<'a> Integers<'a> {
             sum = sum.wrapping_add(self.packed.get(position).cast_signed());
         }
         // An exception's place among the packed integers is zero.
-        for exception in self.exceptions_before(*deltas.start())..self.exceptions_before(index + 1) {
+        let exceptions = self.positions.count_before(*deltas.start())..self.positions.count_before(index + 1);
+        for exception in exceptions {
             sum = sum.wrapping_add(unzigzag(self.exceptions.get(exception)));
         }
         sum
@@ -431,7 +404,7 @@ impl<'a> Integers<'a> {
             return 0;
         }
         if self.transform == Transform::Line
-            && self.exception_count == 0
+            && self.positions.len() == 0
             && self.line.slope > 0
             && self.width < 63
         {
@@ -472,9 +445,8 @@ impl<'a> Integers<'a> {
     pub(crate) fn decode(&self, into: &mut [i64; BLOCK_POINTS]) {
         let mut above = [0; BLOCK_POINTS];
         self.packed.unpack(&mut above);
-        for exception in 0..self.exception_count {
-            let value = unzigzag(self.exceptions.get(exception));
-            above[self.positions.get(exception) as usize] = value.cast_unsigned();
+        for (exception, position) in self.positions.iter().enumerate() {
+            above[position] = unzigzag(self.exceptions.get(exception)).cast_unsigned();
         }
         let above = &above[..self.count];
         let into = &mut into[..self.count];

@@ -1,12 +1,13 @@
 //! How the points of a block become words.
 //!
-//! `words` ◄─ `packing` ◄─ `window` ◄─ `integers` ◄─ `decimals`; then `split`, `dictionary`,
-//! `runs` ◄─ `values`.
+//! `words` ◄─ `packing` ◄─ `positions` ◄─ `window` ◄─ `integers` ◄─ `decimals`, `split`,
+//! `dictionary`, `runs` ◄─ `values`.
 
 mod decimals;
 mod dictionary;
 mod integers;
 mod packing;
+mod positions;
 mod runs;
 mod split;
 mod values;

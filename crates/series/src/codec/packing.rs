@@ -13,14 +13,6 @@ pub(super) fn packed_words(count: usize, width: u32) -> usize {
     (count * width as usize).div_ceil(64)
 }
 
-/// Bits of a position in a block.
-pub(super) const POSITION_BITS: u32 = 10;
-
-/// Returns the number of words that `count` exceptions of `width` bits occupy, with their positions.
-pub(super) fn exception_words(count: usize, width: u32) -> usize {
-    packed_words(count, POSITION_BITS) + packed_words(count, width)
-}
-
 /// Returns the number of bits that `value` needs.
 #[inline]
 pub(super) fn bit_length(value: u64) -> u32 {

@@ -1,6 +1,6 @@
 //! Runs of equal values: where each begins, as positions or, if there are many, as a bitmap.
 
-use super::packing::{POSITION_BITS, Packed, pack, packed_words};
+use super::positions::{self, Positions, position_words};
 use super::words::{Reader, Words};
 use crate::BLOCK_POINTS;
 
@@ -23,7 +23,7 @@ pub(super) fn encode(values: &[u64], runs: usize, into: &mut Words) {
     if as_positions(values.len(), runs) {
         let starts: Vec<u64> =
             (0..values.len()).filter(|index| begins(*index)).map(|index| index as u64).collect();
-        pack(&starts, POSITION_BITS, into);
+        positions::encode(&starts, into);
     } else {
         let bitmap = into.extend_zeroed(values.len().div_ceil(64));
         for index in (0..values.len()).filter(|index| begins(*index)) {
@@ -34,19 +34,14 @@ pub(super) fn encode(values: &[u64], runs: usize, into: &mut Words) {
 
 /// Whether positions are smaller than a bitmap.
 fn as_positions(count: usize, runs: usize) -> bool {
-    packed_words(runs, POSITION_BITS) <= count.div_ceil(64)
+    position_words(runs) <= count.div_ceil(64)
 }
 
 /// Starts of runs that [`encode`] wrote.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Runs<'a> {
     /// The position of each start.
-    Positions {
-        /// The positions, rising.
-        starts: Packed<'a>,
-        /// Number of runs.
-        runs: usize,
-    },
+    Positions(Positions<'a>),
     /// A bit for each point: whether a run begins there.
     Bitmap(&'a [u64]),
 }
@@ -59,7 +54,7 @@ impl<'a> Runs<'a> {
             return None;
         }
         if as_positions(count, runs) {
-            return Some(Self::Positions { starts: Packed::read(from, runs, POSITION_BITS)?, runs });
+            return Positions::read(from, runs).map(Self::Positions);
         }
         from.take(count.div_ceil(64)).map(Self::Bitmap)
     }
@@ -68,10 +63,7 @@ impl<'a> Runs<'a> {
     /// O(runs), or O(count / 64) for a bitmap.
     pub(super) fn are_well_formed(&self, count: usize, runs: usize) -> bool {
         match self {
-            Self::Positions { starts, .. } => {
-                let rising = (1..runs).all(|run| starts.get(run - 1) < starts.get(run));
-                rising && starts.get(0) == 0 && starts.get(runs - 1) < count as u64
-            }
+            Self::Positions(starts) => starts.are_well_formed(count) && starts.get(0) == 0,
             Self::Bitmap(bitmap) => {
                 let ones: u32 = bitmap.iter().map(|word| word.count_ones()).sum();
                 let last = bitmap.last().expect("a block has points");
@@ -84,18 +76,7 @@ impl<'a> Runs<'a> {
     /// Returns the run that the point at `index` is in. O(log n) or O(n / 64).
     pub(super) fn run_of(&self, index: usize) -> usize {
         match self {
-            Self::Positions { starts, runs } => {
-                let (mut low, mut high) = (1, *runs);
-                while low < high {
-                    let middle = usize::midpoint(low, high);
-                    if starts.get(middle) <= index as u64 {
-                        low = middle + 1;
-                    } else {
-                        high = middle;
-                    }
-                }
-                low - 1
-            }
+            Self::Positions(starts) => starts.count_before(index + 1) - 1,
             Self::Bitmap(bitmap) => {
                 let (word, bit) = (index / 64, index % 64);
                 let before: u32 = bitmap[..word].iter().map(|word| word.count_ones()).sum();
@@ -111,11 +92,10 @@ impl<'a> Runs<'a> {
         // From the last run to the first: a run begins at or behind its number, so no value is
         // overwritten before it is used.
         match self {
-            Self::Positions { starts, runs } => {
+            Self::Positions(starts) => {
                 let mut end = count;
-                for run in (0..*runs).rev() {
-                    let start = starts.get(run) as usize;
-                    let value = values[run];
+                for run in (0..starts.len()).rev() {
+                    let (start, value) = (starts.get(run), values[run]);
                     values[start..end].fill(value);
                     end = start;
                 }

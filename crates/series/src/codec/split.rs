@@ -2,7 +2,8 @@
 //! the rest packed (ALP for real doubles, of the same paper as [`decimals`](super::decimals)).
 //! Fronts that the dictionary does not have are exceptions.
 
-use super::packing::{POSITION_BITS, Packed, bit_length, pack};
+use super::packing::{Packed, bit_length, pack};
+use super::positions::{self, Positions};
 use super::words::{Reader, Words};
 use crate::BLOCK_POINTS;
 use alp::RDEncoder;
@@ -23,7 +24,7 @@ pub(super) fn encode(numbers: &[f64], into: &mut Words) {
     pack(&widened(encoder.codes()), FRONT_BITS, into);
     pack(&widened(&fronts), code_bits(encoder.codes().len()), into);
     pack(&rests, u32::from(rest_bits), into);
-    pack(&positions, POSITION_BITS, into);
+    positions::encode(&positions, into);
     pack(&widened(&exceptions), FRONT_BITS, into);
 }
 
@@ -39,9 +40,8 @@ pub(super) struct Split<'a> {
     fronts: [u64; FRONTS_MAX],
     codes: Packed<'a>,
     rests: Packed<'a>,
-    positions: Packed<'a>,
+    positions: Positions<'a>,
     exceptions: Packed<'a>,
-    exception_count: usize,
 }
 
 impl<'a> Split<'a> {
@@ -58,25 +58,24 @@ impl<'a> Split<'a> {
         let dictionary = Packed::read(from, front_count, FRONT_BITS)?;
         let codes = Packed::read(from, count, code_bits(front_count))?;
         let rests = Packed::read(from, count, rest_bits)?;
-        let positions = Packed::read(from, exception_count, POSITION_BITS)?;
+        let positions = Positions::read(from, exception_count)?;
         let exceptions = Packed::read(from, exception_count, FRONT_BITS)?;
         let mut fronts = [0; FRONTS_MAX];
         for (index, front) in fronts[..front_count].iter_mut().enumerate() {
             *front = dictionary.get(index);
         }
-        Some(Self { count, rest_bits, fronts, codes, rests, positions, exceptions, exception_count })
+        Some(Self { count, rest_bits, fronts, codes, rests, positions, exceptions })
     }
 
     /// Whether the exceptions are in the block. O(exceptions).
     pub(super) fn is_well_formed(&self) -> bool {
-        (0..self.exception_count).all(|index| self.positions.get(index) < self.count as u64)
+        self.positions.are_well_formed(self.count)
     }
 
     /// Returns the bits of the number at `index`. O(1), and a search of the exceptions.
     #[inline]
     pub(super) fn get(&self, index: usize) -> u64 {
-        let exception = (0..self.exception_count).find(|at| self.positions.get(*at) == index as u64);
-        let front = match exception {
+        let front = match self.positions.find(index) {
             Some(exception) => self.exceptions.get(exception),
             None => self.front(self.codes.get(index)),
         };
@@ -97,9 +96,9 @@ impl<'a> Split<'a> {
     pub(super) fn decode(&self, into: &mut [u64; BLOCK_POINTS]) {
         let mut codes = [0; BLOCK_POINTS];
         self.codes.unpack(&mut codes);
-        for at in 0..self.exception_count {
+        for (exception, position) in self.positions.iter().enumerate() {
             // Above all codes: the exception's own place.
-            codes[self.positions.get(at) as usize] = (FRONTS_MAX + at) as u64;
+            codes[position] = (FRONTS_MAX + exception) as u64;
         }
         self.rests.unpack(into);
         for (rest, code) in into[..self.count].iter_mut().zip(codes) {

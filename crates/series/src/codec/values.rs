@@ -37,54 +37,61 @@ pub(crate) struct Hints {
     exponents: Option<Exponents>,
 }
 
+/// Encoded values, and the hints for the next block.
+struct Encoded {
+    form: Form,
+    words: Words,
+    hints: Hints,
+}
+
+/// Share of runs above which they cannot be smaller than all values, in eighths.
+const RUNS_MAX_EIGHTHS: usize = 7;
+
+/// Number of runs up to which all values cannot be smaller.
+const RUNS_FEW: usize = 16;
+
 /// Appends values, given by their bits: at least one and at most [`BLOCK_POINTS`]. O(n); a few
 /// allocations.
 pub(crate) fn encode(kind: Kind, values: &[u64], hints: &mut Hints, into: &mut Words) {
     let of_runs = runs::values_of_runs(values);
-    let whole = || encode_flat(kind, values, &mut hints.clone());
-    // More runs than that cannot be smaller than all values.
-    if of_runs.len() > values.len() * 7 / 8 {
-        let (form, words, learned) = whole();
-        *hints = learned;
-        into.push(u64::from(form as u8));
-        into.extend(&words.into_vec());
-        return;
+    let flat = (of_runs.len() > RUNS_FEW).then(|| encode_flat(kind, values, *hints));
+    if let Some(flat) = &flat
+        && of_runs.len() > values.len() * RUNS_MAX_EIGHTHS / 8
+    {
+        return append(flat, 0, &Words::default(), hints, into);
     }
-    let (form, flat, learned) = encode_flat(kind, &of_runs, &mut hints.clone());
-    let mut as_runs = Words::default();
-    as_runs.push(u64::from(form as u8) | (of_runs.len() as u64) << 16);
-    runs::encode(values, of_runs.len(), &mut as_runs);
-    as_runs.extend(&flat.into_vec());
-    // Values of which half are repeated may still be smaller without runs.
-    if of_runs.len() > 16 {
-        let (form, words, learned) = whole();
-        if words.len() < as_runs.len() - 1 {
-            *hints = learned;
-            into.push(u64::from(form as u8));
-            into.extend(&words.into_vec());
-            return;
+    let mut starts = Words::default();
+    runs::encode(values, of_runs.len(), &mut starts);
+    let runs = encode_flat(kind, &of_runs, *hints);
+    match &flat {
+        Some(flat) if flat.words.len() < starts.len() + runs.words.len() => {
+            append(flat, 0, &Words::default(), hints, into);
         }
+        _ => append(&runs, of_runs.len(), &starts, hints, into),
     }
-    *hints = learned;
-    into.extend(&as_runs.into_vec());
 }
 
-/// Encodes values without looking for runs.
-fn encode_flat(kind: Kind, values: &[u64], hints: &mut Hints) -> (Form, Words, Hints) {
-    let mut constant = Words::default();
-    if values.iter().all(|value| *value == values[0]) {
-        constant.push(values[0]);
-        return (Form::Constant, constant, *hints);
-    }
-    let mut raw = Words::default();
-    let mut forms: Vec<(Form, Words)> = Vec::with_capacity(3);
+/// Appends encoded values behind the starts of their runs, if they have some.
+fn append(encoded: &Encoded, runs: usize, starts: &Words, hints: &mut Hints, into: &mut Words) {
+    *hints = encoded.hints;
+    into.push(u64::from(encoded.form as u8) | (runs as u64) << 16);
+    into.extend(starts.as_slice());
+    into.extend(encoded.words.as_slice());
+}
+
+/// Encodes values without looking for runs, in the smallest form.
+fn encode_flat(kind: Kind, values: &[u64], mut hints: Hints) -> Encoded {
     let mut words = Words::default();
+    if values.iter().all(|value| *value == values[0]) {
+        words.push(values[0]);
+        return Encoded { form: Form::Constant, words, hints };
+    }
+    let mut forms: Vec<(Form, Words)> = Vec::with_capacity(3);
     if dictionary::encode(values, &mut words) {
         forms.push((Form::Dictionary, words));
     }
-    let mut learned = *hints;
     match kind {
-        Kind::Float => learned.exponents = encode_numbers(values, hints.exponents, &mut forms),
+        Kind::Float => hints.exponents = encode_numbers(values, hints.exponents, &mut forms),
         Kind::Integer | Kind::Boolean => {
             let integers: Vec<i64> = values.iter().map(|value| value.cast_signed()).collect();
             let mut words = Words::default();
@@ -94,10 +101,11 @@ fn encode_flat(kind: Kind, values: &[u64], hints: &mut Hints) -> (Form, Words, H
     }
     let smallest = forms.into_iter().min_by_key(|(_, words)| words.len());
     match smallest {
-        Some((form, words)) if words.len() < values.len() => (form, words, learned),
+        Some((form, words)) if words.len() < values.len() => Encoded { form, words, hints },
         _ => {
-            raw.extend(values);
-            (Form::Raw, raw, learned)
+            let mut words = Words::default();
+            words.extend(values);
+            Encoded { form: Form::Raw, words, hints }
         }
     }
 }

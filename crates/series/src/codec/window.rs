@@ -1,6 +1,7 @@
 //! The window of integers that are packed by one width, and the exceptions outside of it.
 
-use super::packing::{bit_length, exception_words, packed_words};
+use super::packing::{bit_length, packed_words};
+use super::positions::exception_words;
 
 /// Maps small magnitudes of both signs to small integers.
 #[inline]

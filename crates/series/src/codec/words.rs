@@ -27,6 +27,11 @@ impl Words {
         self.0.len()
     }
 
+    /// Returns the words so far.
+    pub(crate) fn as_slice(&self) -> &[u64] {
+        &self.0
+    }
+
     /// Returns the words.
     pub(crate) fn into_vec(self) -> Vec<u64> {
         self.0

@@ -1,6 +1,5 @@
-//! A fixed-point number with a bit for every bit that a floating-point number can have, from
-//! 2^-1074 on (a long
-//! accumulator: Kulisch, "Computer Arithmetic and Validity").
+//! A fixed-point number with a bit for every bit that a floating-point number can have, from 2^-1074
+//! on (a long accumulator: Kulisch, "Computer Arithmetic and Validity").
 //!
 //! The crate `xsum` 0.1.6 would do the same, but rounds some negative sums to a neighbour (-1e16
 //! alone, for one).
