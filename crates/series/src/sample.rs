@@ -51,6 +51,18 @@ pub trait Sample:
     /// Whether the value is NaN.
     fn is_nan(self) -> bool;
 
+    /// Returns the values as the words that blocks store, if they have the same bits in memory.
+    #[doc(hidden)]
+    fn as_words<const N: usize>(values: &mut [Self; N]) -> Option<&mut [u64; N]>;
+
+    /// Returns the values as numbers, those of other types in `converted`.
+    #[doc(hidden)]
+    fn as_numbers<'v>(values: &'v [Self], converted: &'v mut Vec<f64>) -> &'v [f64] {
+        converted.clear();
+        converted.extend(values.iter().map(|value| value.to_f64()));
+        converted
+    }
+
     /// Returns the sum of two values; `None` if it is beyond the range of the type.
     fn plus(self, other: Self) -> Option<Self>;
 }
@@ -76,6 +88,16 @@ impl Sample for f64 {
     #[inline]
     fn is_nan(self) -> bool {
         self.is_nan()
+    }
+
+    #[inline]
+    fn as_words<const N: usize>(values: &mut [Self; N]) -> Option<&mut [u64; N]> {
+        Some(words_of(values))
+    }
+
+    #[inline]
+    fn as_numbers<'v>(values: &'v [Self], _: &'v mut Vec<f64>) -> &'v [f64] {
+        values
     }
 
     #[inline]
@@ -109,6 +131,11 @@ impl Sample for i64 {
     }
 
     #[inline]
+    fn as_words<const N: usize>(values: &mut [Self; N]) -> Option<&mut [u64; N]> {
+        Some(words_of(values))
+    }
+
+    #[inline]
     fn plus(self, other: Self) -> Option<Self> {
         self.checked_add(other)
     }
@@ -138,7 +165,35 @@ impl Sample for bool {
     }
 
     #[inline]
+    fn as_words<const N: usize>(_: &mut [Self; N]) -> Option<&mut [u64; N]> {
+        None
+    }
+
+    #[inline]
     fn plus(self, other: Self) -> Option<Self> {
         Some(self | other)
     }
+}
+
+/// A type of which every value is one word, and every word a value.
+trait Word: Copy {}
+impl Word for i64 {}
+impl Word for f64 {}
+
+/// Returns values as words with the same bits.
+#[inline]
+fn words_of<W: Word, const N: usize>(values: &mut [W; N]) -> &mut [u64; N] {
+    const { assert!(size_of::<W>() == size_of::<u64>() && align_of::<W>() == align_of::<u64>()) }
+    #[expect(unsafe_code, reason = "the standard library has no safe view of other types as words")]
+    // SAFETY: both types have the same size and alignment, and every pattern of bits is a value of
+    // both.
+    unsafe {
+        &mut *values.as_mut_ptr().cast::<[u64; N]>()
+    }
+}
+
+/// Returns integers as words with the same bits.
+#[inline]
+pub(crate) fn words_of_integers<const N: usize>(integers: &mut [i64; N]) -> &mut [u64; N] {
+    words_of(integers)
 }

@@ -15,7 +15,7 @@ pub use summary::Summary;
 
 use crate::BLOCK_POINTS;
 use crate::codec::{Hints, Integers, Reader, Values, Words, encode_integers, encode_values};
-use crate::sample::{Kind, Sample};
+use crate::sample::{Kind, Sample, words_of_integers};
 use std::sync::Arc;
 
 /// First word's low half.
@@ -215,14 +215,14 @@ impl Block {
         times: &mut [i64; BLOCK_POINTS],
         values: &mut [V; BLOCK_POINTS],
     ) -> usize {
-        self.times().decode(times);
-        self.decode_values(values)
-    }
-
-    fn decode_values<V: Sample>(&self, values: &mut [V; BLOCK_POINTS]) -> usize {
+        self.times().decode(words_of_integers(times));
+        let count = self.len();
+        if let Some(words) = V::as_words(values) {
+            self.values().decode(words);
+            return count;
+        }
         let mut bits = [0; BLOCK_POINTS];
         self.values().decode(&mut bits);
-        let count = self.len();
         for (value, bits) in values[..count].iter_mut().zip(&bits[..count]) {
             *value = V::from_bits(*bits);
         }

@@ -76,10 +76,9 @@ impl<'a> Decimals<'a> {
 
     /// Writes the bits of all numbers to the front of `into`. O(count), no allocation.
     pub(super) fn decode(&self, into: &mut [u64; BLOCK_POINTS]) {
-        let mut digits = [0; BLOCK_POINTS];
-        self.digits.decode(&mut digits);
-        for (bits, digits) in into[..self.count].iter_mut().zip(&digits[..self.count]) {
-            *bits = f64::decode_single(*digits, self.exponents).to_bits();
+        self.digits.decode(into);
+        for word in &mut into[..self.count] {
+            *word = f64::decode_single(word.cast_signed(), self.exponents).to_bits();
         }
         for (position, bits) in self.positions.iter().zip(self.exceptions) {
             into[position] = *bits;

@@ -210,13 +210,7 @@ impl<'a> Values<'a> {
     pub(crate) fn decode(&self, into: &mut [u64; BLOCK_POINTS]) {
         match &self.flat {
             Flat::Constant(bits) => return into[..self.count].fill(*bits),
-            Flat::Integers(integers) => {
-                let mut signed = [0; BLOCK_POINTS];
-                integers.decode(&mut signed);
-                for (bits, signed) in into.iter_mut().zip(signed) {
-                    *bits = signed.cast_unsigned();
-                }
-            }
+            Flat::Integers(integers) => integers.decode(into),
             Flat::Decimals(decimals) => decimals.decode(into),
             Flat::Split(split) => split.decode(into),
             Flat::Dictionary(dictionary) => dictionary.decode(into),

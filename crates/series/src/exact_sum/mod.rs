@@ -12,14 +12,6 @@ mod superaccumulator;
 /// Most numbers of a slice for which [`Halves::of`] is exact.
 const HALVES_MAX: usize = 1 << 10;
 
-/// Most binary orders of magnitude between the largest and the smallest number of a slice for which
-/// [`Halves::of`] is exact.
-///
-/// The high parts are multiples of `2^(largest + 11 - 52)`, and what is left of a number is at most
-/// half of that and a multiple of `2^(smallest - 52)`. 1,024 of those add up exactly if
-/// `largest + 11 - 53 + 10 <= smallest + 1`.
-const SPREAD_MAX: i32 = 33;
-
 /// Largest exponent at which the splitting constant is finite.
 const EXPONENT_MAX: i32 = 1_000;
 
@@ -36,49 +28,57 @@ const LANES: usize = 8;
 impl Halves {
     /// Returns the exact sum of at most 1,024 numbers; `None` if two parts cannot hold it, or if a
     /// number is not finite. O(n), no allocation.
+    ///
+    /// With a largest magnitude below `2^(top + 1)`, the high parts are multiples of `2^(top - 41)`,
+    /// and 1,024 of them add up to less than 2^53 times that. The low parts are at most `2^(top - 42)`,
+    /// so they add up exactly if they are multiples of `2^(top - 85)`, which is checked.
     pub(crate) fn of(numbers: &[f64]) -> Option<Self> {
         if numbers.len() > HALVES_MAX {
             return None;
         }
-        let (largest, smallest) = extremes(numbers)?;
-        if largest == 0.0 {
-            return Some(Self::default());
-        }
-        let (top, bottom) = (exponent(largest), exponent(smallest));
-        if top > EXPONENT_MAX || top - bottom > SPREAD_MAX {
+        let largest = largest_magnitude(numbers);
+        let top = exponent(largest);
+        if top > EXPONENT_MAX {
             return None;
         }
         let splitter = 1.5 * power_of_two(top + 11);
+        // All numbers are multiples of the lowest bit that a number can have.
+        let checker = 1.5 * power_of_two((top - 33).max(-1022));
         let (mut high, mut low) = ([0.0; LANES], [0.0; LANES]);
+        let mut is_rounded = [false; LANES];
+        let mut add = |lane: usize, number: f64| {
+            let upper = (number + splitter) - splitter;
+            let rest = number - upper;
+            high[lane] += upper;
+            low[lane] += rest;
+            // Also of what is not a number.
+            is_rounded[lane] |= !is_same((rest + checker) - checker, rest);
+        };
         let (chunks, rest) = numbers.as_chunks::<LANES>();
         for chunk in chunks {
             for (lane, number) in chunk.iter().enumerate() {
-                let upper = (number + splitter) - splitter;
-                high[lane] += upper;
-                low[lane] += number - upper;
+                add(lane, *number);
             }
         }
         for (lane, number) in rest.iter().enumerate() {
-            let upper = (number + splitter) - splitter;
-            high[lane] += upper;
-            low[lane] += number - upper;
+            add(lane, *number);
         }
-        Some(Self { high: high.iter().sum(), low: low.iter().sum() })
+        let is_exact = is_rounded == [false; LANES];
+        is_exact.then(|| Self { high: high.iter().sum(), low: low.iter().sum() })
     }
 }
 
-/// Returns the largest and the smallest magnitude, zeros excepted; zeros if there are no others, and
-/// `None` if a number is not finite.
-fn extremes(numbers: &[f64]) -> Option<(f64, f64)> {
-    let (mut largest, mut smallest) = ([0.0_f64; LANES], [f64::INFINITY; LANES]);
-    // A number that is not finite makes this NaN.
-    let mut poison = [0.0_f64; LANES];
+#[expect(clippy::float_cmp, reason = "one number is the other after rounding, or it is not")]
+fn is_same(left: f64, right: f64) -> bool {
+    left == right
+}
+
+/// Returns the largest magnitude, NaNs left out; zero if there are no others.
+fn largest_magnitude(numbers: &[f64]) -> f64 {
+    let mut largest = [0.0_f64; LANES];
     let mut look = |lane: usize, number: f64| {
         let magnitude = number.abs();
         largest[lane] = if magnitude > largest[lane] { magnitude } else { largest[lane] };
-        let nonzero = if magnitude == 0.0 { f64::INFINITY } else { magnitude };
-        smallest[lane] = if nonzero < smallest[lane] { nonzero } else { smallest[lane] };
-        poison[lane] += number * 0.0;
     };
     let (chunks, rest) = numbers.as_chunks::<LANES>();
     for chunk in chunks {
@@ -89,14 +89,11 @@ fn extremes(numbers: &[f64]) -> Option<(f64, f64)> {
     for (lane, number) in rest.iter().enumerate() {
         look(lane, *number);
     }
-    let finite = !poison.iter().sum::<f64>().is_nan();
-    let largest = largest.into_iter().fold(0.0, f64::max);
-    let smallest = smallest.into_iter().fold(f64::INFINITY, f64::min);
-    finite.then_some(if largest == 0.0 { (0.0, 0.0) } else { (largest, smallest) })
+    largest.into_iter().fold(0.0, f64::max)
 }
 
-/// Returns the binary exponent of a finite number above zero; that of the lowest normal number for
-/// subnormal ones, whose last bit has the same weight.
+/// Returns the binary exponent of a number that is not negative; that of the lowest normal number for
+/// zero and subnormal ones, whose last bit has the same weight.
 fn exponent(number: f64) -> i32 {
     ((number.to_bits() >> 52) as i32 - 1023).max(-1022)
 }
@@ -264,7 +261,7 @@ mod tests {
     fn numbers_at_the_limit_of_the_spread_add_up_exactly() {
         // 1,024 times the two magnitudes that are as far apart as two halves can hold, all bits set.
         let large = f64::from_bits(1.0_f64.to_bits() | ((1 << 52) - 1));
-        let small = large * power_of_two(-SPREAD_MAX);
+        let small = large * power_of_two(-33);
         let numbers: Vec<f64> = (0..1024).map(|index| if index % 2 == 0 { large } else { small }).collect();
         let halves = Halves::of(&numbers).unwrap();
         let mut exact = Superaccumulator::default();
@@ -272,6 +269,6 @@ mod tests {
         exact.add(-halves.high);
         exact.add(-halves.low);
         assert_eq!(exact.rounded(), 0.0);
-        assert_eq!(Halves::of(&[large, small / 4.0]), None);
+        assert_eq!(Halves::of(&[large, small / 2.0]), None);
     }
 }

@@ -70,8 +70,8 @@ pub struct Windows<'w, F> {
     /// The last point that is no NaN, in the current bucket or before it.
     last: Option<(i64, f64)>,
     stopped: bool,
-    /// Points without NaNs, and values of other types.
-    scratch: (Vec<i64>, Vec<f64>),
+    /// Room for values of other types as numbers.
+    converted: Vec<f64>,
 }
 
 impl<'w, F: FnMut(i64, &[f64]) -> ControlFlow<()>> Windows<'w, F> {
@@ -86,7 +86,7 @@ impl<'w, F: FnMut(i64, &[f64]) -> ControlFlow<()>> Windows<'w, F> {
             results: Vec::with_capacity(window.aggregations.len()),
             last: window.before,
             stopped: false,
-            scratch: (Vec::new(), Vec::new()),
+            converted: Vec::new(),
         }
     }
 
@@ -259,15 +259,15 @@ fn count_before(times: &[i64], end: Option<i64>) -> usize {
 
 impl<V: Sample, F: FnMut(i64, &[f64]) -> ControlFlow<()>> Reading<V> for Windows<'_, F> {
     fn run(&mut self, times: &[i64], values: &[V]) -> ControlFlow<()> {
-        let mut scratch = std::mem::take(&mut self.scratch.1);
-        scratch.clear();
-        scratch.extend(values.iter().map(|value| value.to_f64()));
-        if V::KIND == Kind::Float && scratch.iter().any(|value| value.is_nan()) {
-            self.read_with_nans(times, &scratch);
+        let mut converted = std::mem::take(&mut self.converted);
+        let numbers = V::as_numbers(values, &mut converted);
+        // All are counted, which a processor does many at a time.
+        if V::KIND == Kind::Float && numbers.iter().filter(|number| number.is_nan()).count() > 0 {
+            self.read_with_nans(times, numbers);
         } else {
-            self.read_numbers(times, &scratch);
+            self.read_numbers(times, numbers);
         }
-        self.scratch.1 = scratch;
+        self.converted = converted;
         if self.stopped { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
