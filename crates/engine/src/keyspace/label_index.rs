@@ -2,20 +2,21 @@
 
 use super::{Entry, Table};
 use crate::value::{Labels, Object, TimeSeries, TypedValue};
+use foldhash::fast::FixedState;
 use std::collections::{HashMap, HashSet};
 
 /// Hashes of keys: one in place, more in a set.
 #[derive(Debug)]
 enum Posting {
     One(u64),
-    Many(HashSet<u64>),
+    Many(HashSet<u64, FixedState>),
 }
 
 impl Posting {
     fn insert(&mut self, hash: u64) {
         match self {
             Self::One(only) if *only == hash => {}
-            Self::One(only) => *self = Self::Many(HashSet::from([*only, hash])),
+            Self::One(only) => *self = Self::Many([*only, hash].into_iter().collect()),
             Self::Many(hashes) => {
                 hashes.insert(hash);
             }
@@ -30,6 +31,13 @@ impl Posting {
                 hashes.remove(&hash);
                 hashes.is_empty()
             }
+        }
+    }
+
+    fn has(&self, hash: u64) -> bool {
+        match self {
+            Self::One(only) => *only == hash,
+            Self::Many(hashes) => hashes.contains(&hash),
         }
     }
 
@@ -49,7 +57,7 @@ impl Posting {
 }
 
 /// The values of a label, each with the keys that have it.
-type Values = HashMap<Box<[u8]>, Posting>;
+type Values = HashMap<Box<[u8]>, Posting, FixedState>;
 
 /// The labels of a database's series.
 ///
@@ -57,7 +65,7 @@ type Values = HashMap<Box<[u8]>, Posting>;
 /// their hashes, as in the list of deadlines; a reader checks the labels of what it finds.
 #[derive(Debug, Default)]
 pub(crate) struct LabelIndex {
-    labels: HashMap<Box<[u8]>, Values>,
+    labels: HashMap<Box<[u8]>, Values, FixedState>,
     /// Number of series.
     series: usize,
 }
@@ -90,7 +98,7 @@ impl LabelIndex {
     pub(super) fn add_labels(&mut self, hash: u64, labels: &Labels) {
         for (name, value) in labels.iter() {
             if !self.labels.contains_key(name) {
-                self.labels.insert(name.into(), Values::new());
+                self.labels.insert(name.into(), Values::default());
             }
             let values = self.labels.get_mut(name).expect("the name was added");
             match values.get_mut(value) {
@@ -116,33 +124,52 @@ impl LabelIndex {
         }
     }
 
-    /// Returns how many keys have a label with one of these values, at most.
-    pub(crate) fn count(&self, name: &[u8], has: &dyn Fn(&[u8]) -> bool) -> usize {
-        let values = self.labels.get(name).into_iter().flatten();
-        values.filter(|(value, _)| has(value)).map(|(_, posting)| posting.len()).sum()
-    }
-
-    /// Returns the series that have a label with one of these values; one may come twice if it has
-    /// two of them.
+    /// Finds the series that meet all conditions, of which there is at least one; a series with a label
+    /// twice may come twice. O(series that meet the condition which the fewest meet).
     pub(crate) fn find<'t>(
         &self,
         table: &'t Table<Entry>,
-        name: &[u8],
-        has: &dyn Fn(&[u8]) -> bool,
+        conditions: &[Condition<'_>],
     ) -> Vec<(&'t Entry, &'t TimeSeries)> {
+        let count =
+            |condition: &&Condition<'_>| self.postings(**condition).map(|(_, posting)| posting.len()).sum();
+        let rarest = conditions.iter().min_by_key::<usize, _>(count).expect("a filter has a condition");
+        let others: Vec<Vec<&Posting>> = conditions
+            .iter()
+            .filter(|condition| !std::ptr::eq(*condition, rarest))
+            .map(|condition| self.postings(*condition).map(|(_, posting)| posting).collect())
+            .collect();
         let mut found = Vec::new();
-        let values = self.labels.get(name).into_iter().flatten();
-        for (value, posting) in values.filter(|(value, _)| has(value)) {
+        for (value, posting) in self.postings(*rarest) {
             let has_label = |entry: &Entry| {
-                series_of(entry).is_some_and(|series| series.labels().values(name).any(|own| *own == **value))
+                let series = series_of(entry);
+                series.is_some_and(|series| series.labels().values(rarest.name).any(|own| own == value))
             };
-            for hash in posting.iter() {
+            // An entry is in memory of its own, so it is looked up last.
+            let meets_all =
+                |hash: &u64| others.iter().all(|postings| postings.iter().any(|posting| posting.has(*hash)));
+            for hash in posting.iter().filter(meets_all) {
                 let entry = table.find(hash, has_label).expect("the index has the labels of entries");
                 found.push((entry, series_of(entry).expect("it was found as a series")));
             }
         }
         found
     }
+
+    /// Returns the keys that meet a condition, by the values that they have.
+    fn postings<'i>(&'i self, condition: Condition<'i>) -> impl Iterator<Item = (&'i [u8], &'i Posting)> {
+        let values = self.labels.get(condition.name);
+        let posting = move |value: &&'i [u8]| Some((*value, values?.get(*value)?));
+        condition.values.iter().filter_map(posting)
+    }
+}
+
+/// A condition on a label: that it has one of some values.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Condition<'a> {
+    pub(crate) name: &'a [u8],
+    /// The values, each once.
+    pub(crate) values: &'a [&'a [u8]],
 }
 
 /// Returns the series of an entry.

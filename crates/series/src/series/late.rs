@@ -4,63 +4,70 @@ use super::columns::Columns;
 use crate::sample::Sample;
 use std::ops::RangeInclusive;
 
-/// Late points at rising times.
+/// Late points at rising times. Most series have none, and need a pointer for them.
 #[derive(Debug, Clone)]
 pub(crate) struct Late<V> {
-    points: Columns<V>,
+    points: Option<Box<Columns<V>>>,
 }
 
 impl<V> Default for Late<V> {
     fn default() -> Self {
-        Self { points: Columns::default() }
+        Self { points: None }
     }
 }
 
 impl<V: Sample> Late<V> {
     /// Wraps points at rising times.
     pub(crate) fn of(points: Columns<V>) -> Self {
-        Self { points }
+        Self { points: (!points.is_empty()).then(|| Box::new(points)) }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.points.is_empty()
+        self.points.is_none()
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.points.len()
+        self.points.as_ref().map_or(0, |points| points.len())
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.points.bytes()
+        self.points.as_ref().map_or(0, |points| size_of::<Columns<V>>() + points.bytes())
     }
 
     /// Returns the value at exactly `time`. O(log n).
     pub(crate) fn get(&self, time: i64) -> Option<V> {
-        self.points.get(time)
+        self.points.as_ref()?.get(time)
     }
 
     /// Adds or replaces a point. O(n), of at most some thousand.
     pub(crate) fn set(&mut self, time: i64, value: V) {
-        match self.points.get_mut(time) {
+        let points = self.points.get_or_insert_default();
+        match points.get_mut(time) {
             Some(old) => *old = value,
-            None => self.points.insert(time, value),
+            None => points.insert(time, value),
         }
     }
 
     /// Removes the points in `range`.
     pub(crate) fn remove(&mut self, range: RangeInclusive<i64>) {
-        self.points.remove(range);
+        if let Some(points) = &mut self.points {
+            points.remove(range);
+            if points.is_empty() {
+                self.points = None;
+            }
+        }
     }
 
     /// Returns the points in `range`. O(log n).
     pub(crate) fn range(&self, range: RangeInclusive<i64>) -> (&[i64], &[V]) {
-        let positions = self.points.positions(range);
-        (&self.points.times()[positions.clone()], &self.points.values()[positions])
+        let Some(points) = &self.points else { return (&[], &[]) };
+        let positions = points.positions(range);
+        (&points.times()[positions.clone()], &points.values()[positions])
     }
 
     /// Takes all points.
     pub(crate) fn take(&mut self) -> Columns<V> {
-        std::mem::take(&mut self.points)
+        self.points.take().map_or_else(Columns::default, |points| *points)
     }
 }
 

@@ -3,7 +3,7 @@
 use super::errors;
 use crate::context::Keys;
 use crate::error::CommandError;
-use crate::keyspace::label_index::series_of;
+use crate::keyspace::label_index::{Condition, series_of};
 use crate::keyspace::{Database, Entry};
 use crate::value::{Labels, TimeSeries};
 
@@ -55,7 +55,7 @@ impl<'a> Filter<'a> {
     }
 
     /// Finds the series of the selected database, in the order of their keys. O(series that have the
-    /// rarest of the labels).
+    /// rarest of the labels + n*log(n) of those found).
     pub(super) fn find<'k>(&self, keys: &'k Keys<'_>) -> Vec<(&'k [u8], &'k TimeSeries)> {
         let mut found = Vec::new();
         for shard in keys.shards() {
@@ -68,13 +68,12 @@ impl<'a> Filter<'a> {
         in_order(found)
     }
 
-    /// Returns the series that meet the positive condition which the fewest meet.
+    /// Returns the series that meet all positive conditions.
     fn candidates<'k>(&self, database: &'k Database) -> Vec<(&'k Entry, &'k TimeSeries)> {
-        let index = database.labels();
         let positive = self.0.iter().filter(|matcher| !matcher.is_negative());
-        let rarest = positive.min_by_key(|matcher| index.count(matcher.name, &|value| matcher.has(value)));
-        let rarest = rarest.expect("a filter has a positive condition");
-        index.find(database.table(), rarest.name, &|value| rarest.has(value))
+        let conditions: Vec<Condition<'_>> =
+            positive.map(|matcher| Condition { name: matcher.name, values: &matcher.values }).collect();
+        database.labels().find(database.table(), &conditions)
     }
 }
 
@@ -111,12 +110,14 @@ fn parse_matcher(word: &[u8]) -> Option<Matcher<'_>> {
     if name.is_empty() {
         return None;
     }
-    let values = match value {
+    let mut values = match value {
         [] => Vec::new(),
         [b'(', list @ .., b')'] => parse_list(list)?,
         [b'(', ..] => return None,
         value => vec![value],
     };
+    values.sort_unstable();
+    values.dedup();
     Some(Matcher { name, values, negated })
 }
 
