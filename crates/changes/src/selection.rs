@@ -176,7 +176,7 @@ mod tests {
         assert_eq!(selection.add_type(b"stream"), Err(NotSelected::Type));
         assert_eq!(
             NotSelected::Type.to_string(),
-            "the type must be string, list, hash, set, zset, counter, limit or pool"
+            "the type must be string, list, hash, set, zset, counter, limit, pool or TSDB-TYPE"
         );
         for number in ["16", "-1", "x", ""] {
             assert_eq!(selection.add_database(number.as_bytes()), Err(NotSelected::Database), "{number}");

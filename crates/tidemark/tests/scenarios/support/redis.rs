@@ -86,13 +86,14 @@ pub(crate) fn diverging(name: &str, line: &Line) -> Option<Vec<u8>> {
 }
 
 /// Returns a command that Redis 7.0 accepts as well: ZRANK has a fourth argument since 7.2, and
-/// LPOS refuses the lowest rank since 7.2.
+/// LPOS refuses the lowest rank since 7.2. Nor does it set a bit field to the lowest integer, whose
+/// distance from the field's highest value overflows in Redis.
 pub(crate) fn line_that_both_know(generator: &mut Generator) -> Line {
     loop {
         let line = generator.line();
         let too_new = match name_of(&line).as_str() {
             "zrank" | "zrevrank" => line.len() > 3,
-            "lpos" => line.iter().any(|word| word == b"-9223372036854775808"),
+            "lpos" | "bitfield" => line.iter().any(|word| word == b"-9223372036854775808"),
             name => !is_redis_s(name),
         };
         if !too_new && !waits_for_ever(&line) {
