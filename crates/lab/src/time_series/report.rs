@@ -1,5 +1,6 @@
 //! The results of a run, as text and as figures.
 
+use super::faults::FaultTally;
 use super::row::Measured;
 use crate::machine::Machine;
 use crate::report::{Contents, Figures, Measured as _, Results, Verdict};
@@ -94,10 +95,11 @@ impl Display for Measured {
         }
         writeln!(formatter)?;
         if let Some(faults) = findings.faults {
+            let FaultTally { injected, detected, refused, absorbed, repaired, restored } = faults;
             writeln!(
                 formatter,
-                "{name}: faults injected {}, detected {}, refused {}, absorbed {}, repaired {}; values served wrong 0",
-                faults.injected, faults.detected, faults.refused, faults.absorbed, faults.repaired
+                "{name}: faults injected {injected}, detected {detected}, refused {refused}, absorbed {absorbed}, \
+                 repaired {repaired} (restored {restored}); values served wrong 0"
             )?;
         }
         Ok(())
@@ -154,6 +156,7 @@ impl Measured {
                 ("faults_refused", faults.refused),
                 ("faults_absorbed", faults.absorbed),
                 ("faults_repaired", faults.repaired),
+                ("faults_restored", faults.restored),
                 ("values_wrong", 0),
             ]);
         }

@@ -41,7 +41,7 @@ fn every_fault_is_noticed_and_repaired() {
         for name in original().iter().filter(|name| name.starts_with("faults/")) {
             let counts = numbers(&text, &format!("{name}: faults injected "));
             let counts: Vec<u64> = counts.into_iter().map(|count| count as u64).collect();
-            let [injected, detected, refused, absorbed, repaired, wrong] = counts[..] else {
+            let [injected, detected, refused, absorbed, repaired, _restored, wrong] = counts[..] else {
                 panic!("{counts:?}")
             };
             assert!(injected >= 2, "{text}");

@@ -245,30 +245,35 @@ impl Querying {
         Ok((series?, storage.calls_at(Site::ReadAt)))
     }
 
-    /// Recovers the series twice: once with the fault, and once without.
-    fn recover_at_fault(&mut self, inner: &Arc<dyn Storage>, fault: Fault) -> anyhow::Result<Series<f64>> {
+    /// Recovers the series twice: once with the fault, and once without. A log that the first
+    /// recovery has damaged is written anew.
+    fn recover_at_fault(
+        &mut self,
+        folder: LogFolder,
+        fault: Fault,
+    ) -> anyhow::Result<(LogFolder, Series<f64>)> {
         let at = 1 + self.random.below(self.reads);
         let plan = planned(fault, Site::ReadAt, at, self.random.next());
         self.tally.injected += 1;
-        let was_absorbed = match self.recover(inner, Some(plan)) {
-            Ok((series, _)) => {
-                expect_all(&series, self.place.points)
-                    .with_context(|| format!("{fault:?} of read {at} was not noticed"))?;
-                self.tally.absorbed += 1;
-                true
-            }
-            Err(_) if fault == Fault::Error => {
-                self.tally.refused += 1;
-                false
-            }
-            Err(_) => {
-                self.tally.detected += 1;
-                false
-            }
-        };
-        let (series, _) = self.recover(inner, None)?;
-        self.tally.repaired += u64::from(!was_absorbed);
-        Ok(series)
+        let faulty = self.recover(&folder.storage, Some(plan));
+        if let Ok((series, _)) = &faulty {
+            expect_all(series, self.place.points)
+                .with_context(|| format!("{fault:?} of read {at} was not noticed"))?;
+        }
+        let whole = self.recover(&folder.storage, None);
+        match (&faulty, &whole) {
+            (Ok(_), Ok(_)) => self.tally.absorbed += 1,
+            (Err(_), _) if fault == Fault::Error => self.tally.refused += 1,
+            _ => self.tally.detected += 1,
+        }
+        self.tally.repaired += u64::from(faulty.is_err() || whole.is_err());
+        if let Ok((series, _)) = whole {
+            return Ok((folder, series));
+        }
+        self.tally.restored += 1;
+        let folder = self.place.filled()?;
+        let (series, _) = self.recover(&folder.storage, None)?;
+        Ok((folder, series))
     }
 }
 
@@ -286,12 +291,12 @@ impl Work for Querying {
     }
 
     fn run(&mut self) -> anyhow::Result<()> {
-        let (folder, mut series) = self.recovered.take().context("the series is recovered before")?;
+        let (mut folder, mut series) = self.recovered.take().context("the series is recovered before")?;
         let mut met = 0;
         for number in 0..self.lookups.times.len() {
             if let Some((_, fault)) = self.faults.get(met).filter(|(at, _)| *at == number as u64).copied() {
                 met += 1;
-                series = self.recover_at_fault(&folder.storage, fault)?;
+                (folder, series) = self.recover_at_fault(folder, fault)?;
             }
             let time = self.lookups.times[number];
             let served = series.get(time);

@@ -114,6 +114,8 @@ pub(super) struct FaultTally {
     pub(super) absorbed: u64,
     /// Faults after which the point is there again, with the right value.
     pub(super) repaired: u64,
+    /// Those of them that damaged durable records, so that the points came from elsewhere.
+    pub(super) restored: u64,
 }
 
 impl FaultTally {
@@ -123,6 +125,7 @@ impl FaultTally {
         self.refused += other.refused;
         self.absorbed += other.absorbed;
         self.repaired += other.repaired;
+        self.restored += other.restored;
     }
 
     /// Fails unless every fault was found, and every point is there again.
@@ -157,7 +160,8 @@ mod tests {
 
     #[test]
     fn a_fault_that_nothing_found_fails_the_run() {
-        let right = FaultTally { injected: 3, detected: 1, refused: 1, absorbed: 1, repaired: 2 };
+        let right =
+            FaultTally { injected: 3, detected: 1, refused: 1, absorbed: 1, repaired: 2, restored: 1 };
         assert!(right.checked().is_ok());
         assert!(FaultTally { detected: 0, ..right }.checked().is_err());
         assert!(FaultTally { repaired: 1, ..right }.checked().is_err());
